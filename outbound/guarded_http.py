@@ -4,41 +4,16 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
-from typing import Any
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
-from aiohttp.connector import Connection
-from aiohttp.http import HttpProcessingError
 
 from outbound.address_policy import AddressPolicy, Resolver, Unreachable
+from outbound.aiohttp_private import BoundedResponse
 
 READ_BYTES = 4096
-"""Bytes of an answer to read at a time."""
-INTERIM = 8
-"""Interim answers (1xx) before the final one. A receiver that sends them without end could keep this server reading,
-some thousands in one piece, for the whole time of a post."""
+"""What is read of an answer at a time."""
 NO_ADDRESS = "The host's name leads to no address that may be posted to."
-
-
-class _Response(aiohttp.ClientResponse):
-    """Gives up on a receiver that sends too many interim answers."""
-
-    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
-        """See aiohttp."""
-        protocol = connection.protocol
-        assert protocol is not None
-        read, left = protocol.read, INTERIM
-
-        async def counted() -> Any:
-            nonlocal left
-            if left < 0:
-                raise HttpProcessingError(code=502, message="interim answers without end")
-            left -= 1
-            return await read()
-
-        protocol.read = counted  # type: ignore[method-assign]  # aiohttp has no limit of its own
-        return await super().start(connection)
 
 
 def guarded_session(
@@ -61,7 +36,7 @@ def guarded_session(
     )
     return aiohttp.ClientSession(
         connector=connector,
-        response_class=_Response,
+        response_class=BoundedResponse,
         timeout=aiohttp.ClientTimeout(total=None, connect=connect),
         auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),

@@ -23,6 +23,7 @@ from handlers.core.application import Latchkey
 from runtime.http.files import room_for
 from runtime.http.plain_server import PlainServer
 from runtime.http.server import HttpServer
+from runtime.http.tornado_private import open_connections
 from settings.declared import Settings
 from store.errors import StartupError
 
@@ -207,13 +208,13 @@ class Listening:
         connections became impossible."""
         if isinstance(self.server, HttpServer):
             return self.server.expects(NEXT_SECONDS)
-        return bool(self.server._connections) and left_for < NEXT_SECONDS
+        return bool(open_connections(self.server)) and left_for < NEXT_SECONDS
 
     @property
     def connections(self) -> int:
         """The number of open connections."""
         server = self.server
-        return server.open_connections if isinstance(server, HttpServer) else len(server._connections)
+        return server.open_connections if isinstance(server, HttpServer) else open_connections(server)
 
     def at_work(self) -> bool:
         """Whether shutdown must wait for a request."""

@@ -15,9 +15,9 @@ from types import ModuleType
 from typing import Any
 
 TREE = Path(__file__).resolve().parent.parent
-STEADY = ("handlers.core.application", "outbound.webhooks.poster", "testkit.clock")
-"""Modules on the real clock. The first notes the start of a request, which Tornado compares with the real clock. The
-second stamps posts, which an app that didn't travel compares with the real clock too."""
+STEADY = ("runtime.http.tornado_private", "outbound.webhooks.poster", "testkit.clock")
+"""The first notes when a request began, which Tornado holds against the real clock; the second stamps what it posts,
+which an app that did not travel holds against the real clock too."""
 
 
 LATEST = datetime.datetime(9000, 1, 1, tzinfo=datetime.UTC).timestamp()

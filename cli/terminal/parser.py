@@ -6,6 +6,7 @@ Colours come from rich: at a terminal, unless NO_COLOR is set. Only help imports
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import re
 import shlex
@@ -14,6 +15,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from rich_argparse import RichHelpFormatter
+
+from cli.terminal.argparse_private import (
+    ChoosingParser,
+    actions_of,
+    commands_of,
+    flags_of,
+    groups_of,
+    is_commands,
+    listed_commands,
+    narrow,
+)
 
 WIDEST = 100
 """The widest help, in columns: longer lines are hard to read."""
@@ -48,13 +60,8 @@ class HelpFormatter(RichHelpFormatter):
 
     def __init__(self, prog: str, **options: Any) -> None:
         super().__init__(prog, **options)
-        self._width = min(self._width, WIDEST)
-        self._max_help_position = min(30, self._width // 2)
-
-    @property
-    def width(self) -> int:
+        self.width = narrow(self, WIDEST, 30)
         """The columns of a line."""
-        return self._width
 
     def add_lines(self, lines: Iterable[str]) -> None:
         """Adds lines unchanged."""
@@ -63,9 +70,9 @@ class HelpFormatter(RichHelpFormatter):
         self.add_renderable(Text("\n".join(lines), "argparse.syntax", no_wrap=True, overflow="ignore"))
 
 
-class Parser(argparse.ArgumentParser):
-    """`examples` are command lines without the program's name, which `typed` adds. Help shows only those settings whose
-    dest is in `brief`, unless it is asked for all. `aside` are the titles of the groups of settings."""
+class Parser(ChoosingParser):
+    """`examples` are command lines without the program's name, for which `typed` stands. Of the settings, whose groups
+    are titled `aside`, help shows the actions with a dest of `brief` alone, until it is asked for all."""
 
     def __init__(
         self,
@@ -93,9 +100,8 @@ class Parser(argparse.ArgumentParser):
 
     @property
     def commands(self) -> dict[str, Parser]:
-        """The parsers of the possible next words."""
-        found = [action for action in self._actions if isinstance(action, argparse._SubParsersAction)]
-        return dict(found[0].choices) if found else {}
+        """The parsers of the words that come next."""
+        return commands_of(self)
 
     def leaves(self) -> Iterator[Parser]:
         """The parsers of complete commands."""
@@ -108,7 +114,7 @@ class Parser(argparse.ArgumentParser):
         """Like argparse's. Reports an unknown flag before a missing argument. Raises UsageError."""
         if args is not None and not self.commands:
             for word in _flags(args):
-                if word not in self._option_string_actions:
+                if word not in flags_of(self):
                     self.error(f"there is no flag {word}{self._near_flag(word)}")
         return super().parse_known_args(args, namespace)
 
@@ -124,10 +130,11 @@ class Parser(argparse.ArgumentParser):
         if not word.startswith("--"):
             return ""
         name = word.partition("=")[0]
-        shown = [flag for flag, action in self._option_string_actions.items() if action.help != argparse.SUPPRESS]
+        shown = [flag for flag, action in flags_of(self).items() if action.help != argparse.SUPPRESS]
         return meant(name, shown)
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
+    def check_choice(self, action: argparse.Action, value: Any) -> None:
+        """Says what was meant. Raises argparse.ArgumentError."""
         if action.choices is None or value in action.choices:
             return
         known = [str(choice) for choice in action.choices]
@@ -155,8 +162,7 @@ class Parser(argparse.ArgumentParser):
         return self._help(everything=True)
 
     def _help(self, everything: bool) -> str:
-        formatter = self._get_formatter()
-        assert isinstance(formatter, HelpFormatter)
+        formatter = HelpFormatter(self.prog)
         formatter.add_usage(self._usage(formatter.width), [], [])
         formatter.add_text(self.description)
         self._add_commands(formatter)
@@ -166,7 +172,7 @@ class Parser(argparse.ArgumentParser):
         if self._aside and not everything:
             named = [
                 f"{flags[0]} {one.metavar}"
-                for one in self._actions
+                for one in actions_of(self)
                 if (flags := one.option_strings) and one.dest in self._brief
             ]
             formatter.start_section(SETTINGS)
@@ -184,20 +190,20 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help().rstrip("\n") + "\n"
 
     def _grouped(self) -> Iterator[tuple[str, str | None, list[argparse.Action]]]:
-        """The groups in help: titles, descriptions, flags. Required ones come first."""
-        shown = [action for action in self._actions if action.help != argparse.SUPPRESS]
+        """What help shows: titles, words about them, flags. What must be given comes first."""
+        shown = [action for action in actions_of(self) if action.help != argparse.SUPPRESS]
         needed = [
-            *(one for one in shown if not one.option_strings and not isinstance(one, argparse._SubParsersAction)),
+            *(one for one in shown if not one.option_strings and not is_commands(one)),
             *(one for one in shown if one.option_strings and one.required),
         ]
         yield "required", None, needed
-        for group in self._action_groups:
-            free = [one for one in group._group_actions if one in shown and one not in needed and one.option_strings]
-            if group is self._optionals and self._aside:
-                # The flags that all commands share come after the command's own.
+        for title, description, actions, is_rest in groups_of(self):
+            free = [one for one in actions if one in shown and one not in needed and one.option_strings]
+            if is_rest and self._aside:
+                # What every command has stands behind what is its own.
                 everywhere = [one for one in free if one.dest in ("help", "json")]
                 free = [one for one in free if one not in everywhere and one.dest not in self._brief] + everywhere
-            yield group.title or "", group.description, free
+            yield title or "", description, free
 
     def _usage(self, width: int) -> str:
         """The required arguments. All others are `[options]`."""
@@ -205,20 +211,18 @@ class Parser(argparse.ArgumentParser):
         if self.commands:
             words += ["COMMAND", "[ACTION]"] if self.sections else ["ACTION"]
         else:
-            for action in self._actions:
+            for action in actions_of(self):
                 if action.required and action.option_strings:
                     words.append(f"{action.option_strings[0]} {action.metavar or action.dest.upper()}")
-            words += [str(action.metavar or action.dest) for action in self._actions if not action.option_strings]
+            words += [str(action.metavar or action.dest) for action in actions_of(self) if not action.option_strings]
         words.append("[options]")
         # Leave room for "Usage: ". A flag and its value stay together.
         lines = _wrapped(words, max(width - 7, 20))
         return "\n         ".join(lines).replace("%", "%%")
 
     def _add_commands(self, formatter: HelpFormatter) -> None:
-        for action in self._actions:
-            if not isinstance(action, argparse._SubParsersAction):
-                continue
-            shown = {one.dest: one for one in action._choices_actions}
+        for action in filter(is_commands, actions_of(self)):
+            shown = listed_commands(action)
             for title, names in (self.sections or {"actions": list(shown)}).items():
                 formatter.start_section(title)
                 formatter.add_arguments(shown[name] for name in names)
@@ -238,7 +242,8 @@ def _add_section(
 class _HelpSettings(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         assert isinstance(parser, Parser)
-        parser._print_message(parser.format_settings(), sys.stdout)
+        with contextlib.suppress(OSError):  # as argparse prints its help
+            sys.stdout.write(parser.format_settings())
         parser.exit()
 
 

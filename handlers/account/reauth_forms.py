@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
-from time import time
 
 from handlers.account.reauth import ReauthPage
 from handlers.core import mails
@@ -14,6 +12,7 @@ from handlers.core.params import Params
 from handlers.core.person_posts import PersonPost, ReauthRule
 from handlers.core.policy import Policy
 from handlers.core.route import Route, WrongRoute
+from runtime.http.tornado_private import renew_xsrf_token
 from store.accounts.signin.factors import Factors
 from store.accounts.signin.reauth import ReauthFailed
 from store.accounts.signin.sessions import Session
@@ -76,8 +75,7 @@ class GuardedPage(ReauthPage):
         """Moves the session to a new cookie. Forms in the answer get a matching XSRF token."""
         self.write_session(cookie)
         self._moved = self.store.sessions.open(cookie)
-        self._raw_xsrf_token = (None, os.urandom(16), time())
-        vars(self).pop("_xsrf_token", None)
+        renew_xsrf_token(self)
 
     def came_back_to(self) -> str:
         """The page of the form: the longest start of its address that is an app's page, or the address itself."""

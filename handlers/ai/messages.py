@@ -142,8 +142,8 @@ class MessagesHandler(AIHandler):
         self.finish()
 
     async def send(self, media_type: str, piece: bytes) -> None:
-        """Sends a part of a stream. Raises StreamClosedError."""
-        if not self._headers_written:
+        """A piece of a stream. Raises StreamClosedError."""
+        if not self.head_sent:
             self.set_header("Content-Type", media_type)
             self.set_header("X-Accel-Buffering", "no")  # otherwise a proxy may hold events back
             # Otherwise TCP would hold each event back until the app has acknowledged the last. Tornado resets this at

@@ -9,6 +9,7 @@ from tornado.web import RequestHandler
 
 from observability.logs import LogMessage
 from observability.tracing import put_known, request_id
+from runtime.http.tornado_private import answer_fields
 
 _READ = 1000
 """Characters of a path, up to the end of a segment, that are read; 200 of them are shown."""
@@ -72,7 +73,7 @@ def _body_bytes(handler: Any) -> int | None:
     """Bytes of the answer's body, if known; of a stream, the bytes sent so far."""
     if handler.request.method == "HEAD":
         return 0
-    length = handler._headers.get_list("Content-Length")
+    length = answer_fields(handler).get_list("Content-Length")
     if length:
         return int(length[0])
     streamed: int | None = getattr(handler, "streamed", None)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 from collections.abc import Awaitable, Callable
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from tornado.httputil import HTTPServerRequest
-from tornado.web import HTTPError
 
 from handlers.core.base import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED, BaseHandler
 from handlers.core.params import Params, decode_form
 from handlers.core.policy import Policy
 from handlers.core.reading import LONG_BODY
 from handlers.core.server_state import ServerState
-from observability.tracing import CURRENT
+from runtime.http.tornado_private import LeanHandler
 from store.apps.registration import Registration, secret_matches
 from store.refused import Refused
 from store.results import Caller, Window
@@ -24,7 +22,7 @@ from store.results import Caller, Window
 T = TypeVar("T")
 
 
-class ApiHandler(BaseHandler):
+class ApiHandler(LeanHandler, BaseHandler):
     """An endpoint under /api/."""
 
     allowed_headers = ALLOWED_HEADERS
@@ -40,39 +38,12 @@ class ApiHandler(BaseHandler):
     gone = False
 
     def __init__(self, application: ServerState, request: HTTPServerRequest, *, policy: Policy) -> None:
-        # What Tornado's initializer does for a handler without templates or streams.
-        self.application, self.request = application, request
-        self.path_args: list[str] = []
-        self._transforms: list[Any] = []
-        self._headers_written = self._finished = False
-        self._auto_finish, self._prepared_future = True, None
-        self.clear()
-        request.connection.set_close_callback(self.on_connection_close)  # type: ignore[union-attr]  # as in write_whole
+        self.begin_request(application, request)  # in place of Tornado's own
         self.initialize(policy)
 
     def on_connection_close(self) -> None:
         """Called when the client closes the connection before it has an answer."""
         self.gone = True
-
-    async def answer(self, args: list[str | bytes]) -> None:
-        """Answers the request; `args` are the parts of its path. Replaces Tornado's `_execute`. Every exception becomes
-        an answer, also if the awaited task was cancelled."""
-        CURRENT.set(self.request)
-        try:
-            if self.request.method not in self.SUPPORTED_METHODS:
-                raise HTTPError(405)
-            self.path_args = [arg if isinstance(arg, str) else self.decode_argument(arg) for arg in args]
-            self.prepare()
-            answered = getattr(self, self.request.method.lower())(*self.path_args)
-            if answered is not None:
-                await answered
-            if not self._finished:
-                self.finish()
-        except (Exception, asyncio.CancelledError) as error:
-            task = asyncio.current_task()
-            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-                raise  # the process is ending
-            self._handle_request_exception(error)
 
     def options(self, *args: str) -> None:
         """Answers a preflight. The wildcard does not cover Authorization, so the headers are listed."""

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import orjson
 from tornado.escape import json_encode
-from tornado.httputil import HTTPServerRequest, ResponseStartLine, format_timestamp
+from tornado.httputil import HTTPServerRequest, format_timestamp
 from tornado.web import HTTPError, RequestHandler
 
 from handlers.core.access_log import method_of, shown
@@ -22,7 +22,7 @@ from handlers.core.policy import Policy
 from handlers.core.server_state import ServerState
 from handlers.core.site import Site
 from observability.tracing import CURRENT, over, request_id
-from runtime.http.fields import headers_of, put_fields
+from runtime.http.tornado_private import QuickHandler, answer_fields, put_fields
 from store.refused import Refused, SignedOut, Unproved
 from store.results import Visitor, Window
 from store.wiring import Store
@@ -43,8 +43,8 @@ XSRF_WRONG = (
 )
 
 
-class BaseHandler(RequestHandler):
-    """One request. `policy` is the policy of its route."""
+class BaseHandler(QuickHandler):
+    """One request. `policy` is the route's."""
 
     application: ServerState
     policy: Policy
@@ -126,10 +126,8 @@ class BaseHandler(RequestHandler):
         hsts = site.hsts
         if hsts:
             lines["Strict-Transport-Security"] = [hsts]
-        self._headers = headers_of(lines)
+        self.start_answer(lines)
         self.set_default_headers()
-        self._write_buffer = []
-        self._status_code, self._reason = 200, "OK"
 
     constant_headers: tuple[tuple[str, str], ...] = (
         ("Server", "Latchkey"),
@@ -141,10 +139,9 @@ class BaseHandler(RequestHandler):
     )
     """Sent with every response, errors included, in addition to the date and the request id. Spelled `Header-Case`."""
 
-    async def _execute(self, *args: Any, **kwargs: Any) -> None:
-        """Runs Tornado's method, in a task of its own."""
+    def task_begins(self) -> None:
+        """What is logged from here on belongs to this request."""
         CURRENT.set(self.request)
-        await super()._execute(*args, **kwargs)
 
     def prepare(self) -> None:
         """Checks the size of the body. Raises Refused with the code `too_large`."""
@@ -157,7 +154,7 @@ class BaseHandler(RequestHandler):
         if self.aside:
             self.application.bound -= 1
         if self.counted_app:
-            self.application.site.store.app_stats.called(self.counted_app, self._status_code == 429)
+            self.application.site.store.app_stats.called(self.counted_app, self.get_status() == 429)
         over(self.request)
         # Tornado's templates leave a reference cycle that keeps the request until the next garbage collection.
         self.request.body, self.request.arguments, self.request.body_arguments = b"", {}, {}
@@ -173,8 +170,8 @@ class BaseHandler(RequestHandler):
         return found.get(name, default)
 
     def step_aside(self) -> None:
-        """Frees the place of a request that now waits long and works little, until it finishes."""
-        if not self.aside and not self._finished:
+        """From here on this request takes long and does little: it leaves its room to others, until it is finished."""
+        if not self.aside and not self.finished:
             self.aside = True
             self.application.bound += 1
 
@@ -209,7 +206,7 @@ class BaseHandler(RequestHandler):
         """Writes the figures of the window that counted this request (SPEC 8.2)."""
         self.window = window
         put_fields(
-            self._headers,
+            answer_fields(self),
             {
                 "X-Ratelimit-Limit": str(window.limit),
                 "X-Ratelimit-Remaining": str(window.remaining),
@@ -221,28 +218,13 @@ class BaseHandler(RequestHandler):
         """Writes a JSON object."""
         if status != 200:
             self.set_status(status)
-        self.write_whole(orjson.dumps(value), {})
+        body = orjson.dumps(value)
+        self.finish_at_once(body, {"Content-Type": JSON, "Content-Length": str(len(body))})
 
     def write_whole(self, body: bytes, headers: Mapping[str, str]) -> None:
-        """Writes the body, JSON unless the headers say otherwise. Header names must be spelled `Header-Case` and values
-        must not come from outside: neither is checked."""
-        put_fields(self._headers, {"Content-Type": JSON, **headers, "Content-Length": str(len(body))})
-        if hasattr(self, "_new_cookie"):
-            self.finish(body)
-            return
-        # What Tornado's `finish` and `flush` do if nothing was written yet, no cookie is set and no ETag is computed.
-        request = self.request
-        connection = request.connection
-        assert connection is not None and not self._headers_written
-        self._headers_written = True
-        connection.set_close_callback(None)  # type: ignore[attr-defined]  # all connections of servers have it
-        start_line = ResponseStartLine("", self._status_code, self._reason)
-        connection.write_headers(start_line, self._headers, b"" if request.method == "HEAD" else body)
-        connection.finish()
-        self.application.log_request(self)
-        self._finished = True
-        self.on_finish()
-        self._break_cycles()
+        """Writes the body, JSON unless the headers say otherwise. Their names are spelt `Header-Case`, and nothing in
+        them comes from outside: neither is checked."""
+        self.finish_at_once(body, {"Content-Type": JSON, **headers, "Content-Length": str(len(body))})
 
     def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
         """Sends the catalogue's error for any exception."""

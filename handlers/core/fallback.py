@@ -15,6 +15,7 @@ from handlers.core.page import PageHandler
 from handlers.core.policy import Policy
 from handlers.core.server_state import ServerState
 from observability.tracing import CURRENT, over, request_id
+from runtime.http.tornado_private import TaskHandler
 from store.refused import Refused
 
 
@@ -37,9 +38,9 @@ class FallbackHandler(PageHandler):
         return self.request.path.startswith("/api/") or super().wants_json()
 
 
-class StaticHandler(StaticFileHandler):
-    """Stylesheets, scripts and icons: cached by versioned address, never a 304. A file stored with the ending `.gz` has
-    an address without it and is always sent compressed: only browsers ask for these files.
+class StaticHandler(TaskHandler, StaticFileHandler):
+    """Stylesheets, scripts and icons: cached by their versioned address, never a 304. A file that lies here with `.gz`
+    behind its name has an address without it, and is sent as it lies, to everybody: what asks for it is browsers.
 
     A file is looked up by its name in `files_in`, so a path from outside never reaches the file system."""
 
@@ -60,10 +61,9 @@ class StaticHandler(StaticFileHandler):
         if site.hsts:
             self.set_header("Strict-Transport-Security", site.hsts)
 
-    async def _execute(self, *args: Any, **kwargs: Any) -> None:
-        """Runs Tornado's method, in a task of its own."""
+    def task_begins(self) -> None:
+        """What is logged from here on belongs to this request."""
         CURRENT.set(self.request)
-        await super()._execute(*args, **kwargs)
 
     def on_finish(self) -> None:
         """Ends the request for the drain."""

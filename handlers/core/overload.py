@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import html
 import random
-import re
 from time import time
 from typing import Any
 
 import orjson
-from tornado.httputil import HTTPConnection, HTTPHeaders, ResponseStartLine
+from tornado.httputil import HTTPConnection, HTTPHeaders
 
 from handlers.core.base import BaseHandler, http_date
 from handlers.core.concurrency import OVERLOADED, later
@@ -18,12 +17,10 @@ from handlers.core.errors import CATALOGUE
 from handlers.core.params import JSON
 from handlers.core.server_state import RouteTarget, ServerState
 from observability.tracing import new_id, sent_id
-from runtime.http.fields import headers_of
+from runtime.http.wire import RawAnswer, answer_whole, names_html, plain_path
 
-SHORT_BODY = 16_384
-"""Bytes of a body that are discarded to keep the connection."""
-
-# The page loads nothing, because further requests would be refused too.
+STATUS, REASON = CATALOGUE[OVERLOADED.code].status, "Service Unavailable"
+# It loads nothing: that would be sent away, too.
 _PAGE = f"""<!doctype html>
 <html lang="en">
 <head>
@@ -58,12 +55,6 @@ def no_room(application: ServerState, target: RouteTarget | None) -> bool:
     return not facts["policy"].finishes or application.in_flight >= application.bound + application.reserve
 
 
-def has_long_body(headers: HTTPHeaders) -> bool:
-    """Whether a body is arriving that is too long to wait for."""
-    length = headers.get("Content-Length", "0")
-    return "Transfer-Encoding" in headers or not length.isdecimal() or int(length) > SHORT_BODY
-
-
 def send_away(
     application: ServerState, target: RouteTarget | None, method: str, asked: HTTPHeaders, connection: HTTPConnection
 ) -> None:
@@ -73,15 +64,8 @@ def send_away(
     request_id = _id_of(application, asked, connection)
     as_page = not handler.lean and "text/html" in asked.get("Accept", "")
     given, body = _form(handler, as_page, request_id)
-    given["Date"] = http_date(int(time()))
-    given["X-Request-Id"] = request_id
-    given["Retry-After"] = str(later())
-    if application.site.hsts:
-        given["Strict-Transport-Security"] = application.site.hsts
-    headers = headers_of({name: [value] for name, value in given.items()})
-    start_line = ResponseStartLine("", CATALOGUE[OVERLOADED.code].status, "Service Unavailable")
-    connection.write_headers(start_line, headers, b"" if method == "HEAD" else body)
-    connection.finish()
+    given |= _changing_fields(application, request_id)
+    answer_whole(connection, method, STATUS, REASON, given, body)
 
 
 def _id_of(application: ServerState, asked: HTTPHeaders, connection: HTTPConnection) -> str:
@@ -91,44 +75,35 @@ def _id_of(application: ServerState, asked: HTTPHeaders, connection: HTTPConnect
     return (sent and application.site.trusts(context.remote_ip) and sent_id(sent)) or new_id()
 
 
-# A GET without a body on a connection that stays open, whose lines are well-formed.
-_PLAIN = re.compile(rb"GET (/[!\"$-~]*) HTTP/1\.1\r\n(?:[!-9;-~]+:[\t !-~]*\r\n)+\r\n")
-_NOT_PLAIN = re.compile(rb"\n(?:content-length|transfer-encoding|connection|expect|upgrade):", re.IGNORECASE)
-
-
 def quick_answer(application: ServerState, head: bytes) -> bytes | None:
-    """The answer of `send_away`, but without parsing the head, which is half of the cost of a refusal. None for any
-    head that is not plain: it takes the usual path, where it may be refused as malformed."""
-    plain = _PLAIN.fullmatch(head)
-    if plain is None or _NOT_PLAIN.search(head):
+    """What `send_away` answers, without a request being made of the head: half of what one that is sent away costs is
+    its reading. None for whatever is not plain: that goes the usual way, where it may be refused as malformed."""
+    path = plain_path(head)
+    if path is None:
         return None
-    target, _ = application.target(plain[1].partition(b"?")[0].decode())
+    target, _ = application.target(path)
     if not no_room(application, target):
         return None
     handler: type[BaseHandler] = target[0] if target else BaseHandler
-    as_page = not handler.lean and b"text/html" in head
+    as_page = not handler.lean and names_html(head)
     made = _QUICK.get((handler, as_page))
     if made is None:
         if handler.lean and handler.error_body(OVERLOADED, "") != BaseHandler.error_body(OVERLOADED, ""):
-            return None  # its body differs for each request
-        made = _QUICK[handler, as_page] = _rendered(handler, as_page)
+            return None  # its body is another for each request
+        made = _QUICK[handler, as_page] = RawAnswer.of(STATUS, REASON, *_form(handler, as_page, ""))
     application.sent_away.count(application, target)
-    before, after = made
-    request_id = random.getrandbits(64)
-    told = f"Date: {http_date(int(time()))}\r\nX-Request-Id: {request_id:016x}\r\nRetry-After: {later()}\r\n"
+    return made.with_fields(_changing_fields(application, f"{random.getrandbits(64):016x}"))
+
+
+_QUICK: dict[tuple[type[BaseHandler], bool], RawAnswer] = {}
+
+
+def _changing_fields(application: ServerState, request_id: str) -> dict[str, str]:
+    """The headers that differ each time."""
+    given = {"Date": http_date(int(time())), "X-Request-Id": request_id, "Retry-After": str(later())}
     if application.site.hsts:
-        told += f"Strict-Transport-Security: {application.site.hsts}\r\n"
-    return before + told.encode() + after
-
-
-_QUICK: dict[tuple[type[BaseHandler], bool], tuple[bytes, bytes]] = {}
-
-
-def _rendered(handler: type[BaseHandler], as_page: bool) -> tuple[bytes, bytes]:
-    """The answer without the lines that differ each time: the part before them, and the part after them."""
-    given, body = _form(handler, as_page, "")
-    lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
-    return f"HTTP/1.1 {CATALOGUE[OVERLOADED.code].status} Service Unavailable\r\n{lines}".encode(), b"\r\n" + body
+        given["Strict-Transport-Security"] = application.site.hsts
+    return given
 
 
 def _form(handler: type[BaseHandler], as_page: bool, request_id: str) -> tuple[dict[str, str], bytes]:

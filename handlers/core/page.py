@@ -242,7 +242,7 @@ class DownloadPage(PageHandler):
         except StreamClosedError:
             self.finish()
         except BaseException:
-            if self._headers_written:
+            if self.head_sent:
                 cast(Any, self.request.connection).stream.close()
             raise
 
@@ -250,7 +250,7 @@ class DownloadPage(PageHandler):
         """Sends all pieces, but does not end the answer."""
         async with aclosing(pieces):
             async for piece in pieces:
-                if not self._headers_written:
+                if not self.head_sent:
                     self.step_aside()
                     self.set_header("Content-Type", media_type)
                     self.set_header("Content-Disposition", f'attachment; filename="{name}"')

@@ -18,8 +18,8 @@ from tornado.httputil import (
 )
 from tornado.iostream import IOStream
 
-from runtime.http.fields import lines_of
 from runtime.http.head import Head
+from runtime.http.tornado_private import lines_of
 
 # Status lines by status and reason. Bounded, because an application may invent reasons.
 _STATUS_LINES: dict[tuple[int, str], str] = {}

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from tornado.httputil import HTTPHeaders, HTTPInputError, RequestStartLine, parse_request_start_line
 
-from runtime.http.fields import Lines, has_long_name, headers_of, spelled
+from runtime.http.fields import has_long_name, spelled
+from runtime.http.tornado_private import Lines, headers_of
 
 MOST_FIELDS = 200
 CHUNKED = -1

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tornado.concurrent import Future
-from tornado.http1connection import _GzipMessageDelegate
-from tornado.httpserver import HTTPServer, _HTTPRequestContext
+from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPConnection, HTTPMessageDelegate, HTTPServerConnectionDelegate
 from tornado.ioloop import IOLoop
 from tornado.log import gen_log
@@ -19,6 +18,7 @@ from tornado.netutil import ssl_options_to_context
 from runtime.http.connection import Connection
 from runtime.http.protocols import ConnectionLimits, OpenConnection
 from runtime.http.slow import Slow
+from runtime.http.tornado_private import context_of, unzipping
 
 ACCEPTED_AT_ONCE = 64
 RETRY_SECONDS = 1.0
@@ -192,16 +192,12 @@ class HttpServer(HTTPServer):
                 self._loop.call_later(RETRY_SECONDS, self._accept_again)
                 return
             accepted.setblocking(False)
-            context = _HTTPRequestContext(
-                _Peer(accepted),  # type: ignore[arg-type]  # the context uses only the socket of the stream
-                address,
-                self.protocol or ("https" if self._tls else "http"),
-                self.trusted_downstream,
-            )
+            protocol = self.protocol or ("https" if self._tls else "http")
+            context = context_of(accepted, address, protocol, self.trusted_downstream)
             self._arriving[context] = self._loop.create_task(self._receive(accepted, context))
 
-    async def _receive(self, accepted: socket.socket, context: _HTTPRequestContext) -> None:
-        """Turns an accepted socket into a connection, after the TLS handshake if there is one."""
+    async def _receive(self, accepted: socket.socket, context: object) -> None:
+        """Makes a connection of what was accepted, TLS handshake included."""
         try:
             await self._loop.connect_accepted_socket(
                 lambda: Connection(self, self._loop, context),
@@ -262,16 +258,9 @@ class HttpServer(HTTPServer):
         """Returns the delegate for a request."""
         delegate = super().start_request(server_conn, request_conn)
         if self.conn_params.decompress:
-            delegate = _GzipMessageDelegate(delegate, self.limits.piece_bytes, self.limits.body_bytes)
+            delegate = unzipping(delegate, self.limits.piece_bytes, self.limits.body_bytes)
         return delegate
 
 
 def _never(head: bytes) -> None:
-    """Turns nothing away."""
-
-
-class _Peer:
-    """The part of a stream that `_HTTPRequestContext` uses."""
-
-    def __init__(self, accepted: socket.socket) -> None:
-        self.socket = accepted
+    """Nothing is turned away."""

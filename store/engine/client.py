@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 from collections.abc import Awaitable
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from store.engine.pipeline import PipelinedConnection
+from store.engine.redis_private import has_input
 from store.engine.replicas import AcknowledgedScripts, Wait, WaitingConnections
 
 POOL_WAIT: Final = 2.0
@@ -106,16 +106,7 @@ class Pool(BlockingConnectionPool):
         redis-py checks what the event loop has read so far. The kernel also knows of a close that the loop has not
         read yet, so a restart of the store costs no request.
         """
-        if _has_input(connection):
+        # With no command under way, input is an end of file or debris.
+        if has_input(connection):
             await connection.disconnect(nowait=True)
         await super().ensure_connection(connection)
-
-
-def _has_input(connection: AbstractConnection) -> bool:
-    """Whether an idle connection has input: without a command in progress, that is an end of file or debris."""
-    writer = connection._writer
-    if writer is None:
-        return False
-    poll = select.poll()
-    poll.register(writer.get_extra_info("socket").fileno(), select.POLLIN)
-    return bool(poll.poll(0))

@@ -14,15 +14,15 @@ from functools import partial
 from typing import Any, Final
 
 from redis.asyncio.client import PubSub
-from redis.asyncio.cluster import ClusterNode, RedisCluster
+from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.connection import AbstractConnection, ConnectionPool
-from redis.client import EMPTY_RESPONSE, NEVER_DECODE
-from redis.exceptions import AskError, ClusterDownError, MovedError, ResponseError, SlotNotCoveredError, TryAgainError
+from redis.exceptions import AskError, ClusterDownError, MovedError, SlotNotCoveredError, TryAgainError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from store.engine.client import connection_options, no_retry
 from store.engine.pipeline import PipelinedConnection
+from store.engine.redis_private import NodeCommands
 from store.engine.replicas import AcknowledgedScripts, Wait, WaitingConnections
 from store.engine.urls import hosts_of
 
@@ -45,7 +45,7 @@ def connect_cluster(url: str, timeout: float, max_connections: int) -> Cluster:
     return Cluster(hosts, timeout, max_connections=max_connections, **{**connection_options(timeout), **options})
 
 
-class Cluster(RedisCluster):
+class Cluster(NodeCommands):
     """redis-py's client of a cluster, with a pipelined connection to each node. `timeout` is in seconds."""
 
     def __init__(self, hosts: list[tuple[str, int]], timeout: float, **options: Any) -> None:
@@ -103,8 +103,8 @@ class Cluster(RedisCluster):
         return AcknowledgedScripts(partial(self._run, waits=True))
 
     async def _run(self, key: str, *words: Any, waits: bool = False) -> Any:
-        """Runs a script at the node that owns the slot of its first key."""
-        if self._initialize:
+        """A script, at the node that owns the slot of its first key."""
+        if self.slots_unread:
             await self.initialize()
         try:
             node = self.get_node_from_key(key)
@@ -116,18 +116,9 @@ class Cluster(RedisCluster):
         # would seem to be missing, and the server would report no error. The script waits until the slot has moved.
         return await self._call(node, words, follow_ask=False, waits=waits)
 
-    async def _execute_command(self, target_node: ClusterNode, *args: Any, **options: Any) -> Any:
-        """Runs any other command at the node that redis-py has chosen."""
-        try:
-            answer = await self._call(target_node, (*args[0].split(), *args[1:]), follow_ask=True)
-        except ResponseError:
-            if EMPTY_RESPONSE in options:
-                return options[EMPTY_RESPONSE]
-            raise
-        for name in (EMPTY_RESPONSE, NEVER_DECODE, "keys"):
-            options.pop(name, None)
-        callback = target_node.response_callbacks.get(args[0])
-        return callback(answer, **options) if callback else answer
+    async def ask(self, node: ClusterNode, words: tuple[Any, ...]) -> Any:
+        """The answer to any other command, of the node that redis-py has chosen for it."""
+        return await self._call(node, words, follow_ask=True)
 
     async def get_nodes_from_slot(self, command: str, *args: Any) -> list[ClusterNode]:
         """The node for a command with a key. Raises SlotNotCoveredError."""
@@ -198,8 +189,8 @@ class Cluster(RedisCluster):
         return _Subscription(self, **options)
 
     def refresh(self, failed: str | None = None) -> None:
-        """Starts a background read of the slots; a node that `failed` is asked last."""
-        if self._initialize:  # the next command reads the slots anyway
+        """Has the slots read anew, beside; a node that `failed` is asked last."""
+        if self.slots_unread:  # the next command reads them
             return
         self._stale, self._failed = True, failed
         if self._reading is None or self._reading.done():

@@ -10,13 +10,15 @@ import asyncio
 import select
 from collections import deque
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import hiredis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import InvalidResponse, ReadOnlyError
 from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from store.engine.redis_private import error_maker, let_go, transport_of
 
 MOST_CALLS = 10_000
 """The most calls that wait on a connection for their answers: with more, the store is slower than the incoming load.
@@ -114,12 +116,9 @@ class PipelinedConnection(asyncio.Protocol):
             connection = self._connect()
             async with asyncio.timeout(self._timeout):
                 await connection.connect()
-            writer = connection._writer
-            assert writer is not None
-            # A cast instead of a type check: uvloop's transports are no subclass.
-            transport = cast(asyncio.Transport, writer.transport)
+            transport = transport_of(connection)
             self._reader = hiredis.Reader(
-                protocolError=InvalidResponse, replyError=connection._parser.parse_error, notEnoughData=_NOTHING
+                protocolError=InvalidResponse, replyError=error_maker(connection), notEnoughData=_NOTHING
             )
             self._connection, self._transport = connection, transport
             transport.set_protocol(self)
@@ -201,7 +200,7 @@ class PipelinedConnection(asyncio.Protocol):
         if transport is not None:
             transport.abort()
         if connection is not None:
-            connection._reader = connection._writer = None
+            let_go(connection)
 
     def drop(self, reason: str) -> None:
         """Leaves the server: the calls in progress fail, and the next call opens a new connection."""

@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 
 from store.engine.client import Client, Pool, connection_options, no_retry, pool_options
+from store.engine.redis_private import cut, in_use
 from store.engine.urls import SENTINEL_LOGIN, SENTINEL_PORT, hosts_of
 
 log = logging.getLogger("latchkey.store")
@@ -101,9 +102,9 @@ class _PrimaryClient(Client):
         for pipelined in self.pipelined_connections:
             if pipelined.is_open and pipelined.server != primary:
                 pipelined.drop("another server is the primary")
-        for connection in list(self._pool._in_use_connections):  # a subscription, above all
+        for connection in in_use(self._pool):  # a subscription, above all
             if connection.is_connected and (connection.host, connection.port) != primary:
-                connection._close()
+                cut(connection)
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
         """Stops listening too."""

@@ -13,7 +13,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -281,3 +281,17 @@ def test_the_loop_logs_through_the_same_form(configured: Any, capfd: pytest.Capt
     asyncio.run(fail())
     [line] = lines_of(capfd.readouterr().err)
     assert (line["logger"], line["error"]) == ("asyncio", "ZeroDivisionError")
+
+
+def test_what_no_line_says_is_not_found_out(configured: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`logging` finds the place in the code unless its `_srcfile` is empty, as its manual says."""
+    made: list[logging.LogRecord] = []
+
+    def asked(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("the place was looked for")
+
+    configured("info", "console")
+    monkeypatch.setattr(logging.Logger, "findCaller", asked)
+    monkeypatch.setattr(logging.getLogger(), "handle", made.append)
+    logging.getLogger().warning("a word")
+    assert (made[0].thread, made[0].process, made[0].processName) == (None, None, None)

@@ -100,13 +100,6 @@ def test_chunks_are_one_body_however_they_are_cut(chunks: list[bytes], sizes: li
     assert all(len(piece) <= most for piece in pieces)
 
 
-def test_headers_are_filled_without_a_second_check() -> None:
-    """The shorter way holds in the Tornado that is installed; the longer one is the same."""
-    lines = {"Host": ["a"], "X-A": ["b", "c"]}
-    assert fields.headers_of is fields._filled
-    assert list(fields._filled(dict(lines)).get_all()) == list(fields._added(lines).get_all())
-
-
 def test_names_of_strangers_fill_no_memory() -> None:
     for number in range(2 * fields._MOST_SEEN):
         assert fields.spelled(b"x-%d" % number) == f"X-{number}"

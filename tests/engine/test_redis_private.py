@@ -1,0 +1,140 @@
+"""What each name in `store/engine/redis_private.py` relies on, against the redis-py that is installed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from redis.asyncio import BlockingConnectionPool
+from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.connection import AbstractConnection
+from redis.client import EMPTY_RESPONSE
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
+
+from store.engine import redis_private as private
+from store.engine.redis_private import NodeCommands
+from tests.support.processes.clusters import Cluster
+from tests.support.processes.engines import DroppingProxy, Engine
+
+pytestmark = pytest.mark.gen_test
+
+
+@asynccontextmanager
+async def connection_to(url: str) -> AsyncIterator[tuple[BlockingConnectionPool, AbstractConnection]]:
+    """A pool, and a connection taken from it."""
+    pool = BlockingConnectionPool.from_url(url, protocol=2)
+    connection = await pool.get_connection()
+    try:
+        yield pool, connection
+    finally:
+        await pool.release(connection)
+        await pool.aclose()
+
+
+async def until_closed(transport: asyncio.Transport) -> None:
+    """Returns when the transport is closed."""
+    while not transport.is_closing():
+        await asyncio.sleep(0)
+
+
+async def test_a_connection_has_input_once_its_server_has_answered_or_left(valkey_engine: Engine) -> None:
+    with DroppingProxy(valkey_engine) as proxy:
+        async with connection_to(proxy.url) as (_, connection):
+            assert not private.has_input(connection)
+            proxy.cut()
+            assert private.has_input(connection)
+            await connection.disconnect()
+            assert not private.has_input(connection), "it is not open"
+
+
+async def test_the_transport_of_a_connection_takes_commands_for_another_reader(valkey_engine: Engine) -> None:
+    class Reading(asyncio.Protocol):
+        def data_received(self, data: bytes) -> None:
+            answer.set_result(data)
+
+    answer = asyncio.get_running_loop().create_future()
+    async with connection_to(valkey_engine.url) as (_, connection):
+        transport = private.transport_of(connection)
+        transport.set_protocol(Reading())
+        transport.write(b"PING\r\n")
+        assert await answer == b"+PONG\r\n"
+        transport.abort()
+        assert connection.is_connected
+        private.let_go(connection)
+        assert not connection.is_connected
+        connection.__del__()  # a warning would be an error here
+
+
+async def test_the_words_of_an_error_make_its_exception(valkey_engine: Engine) -> None:
+    async with connection_to(valkey_engine.url) as (_, connection):
+        make = private.error_maker(connection)
+        made = {words: make(words) for words in ("NOSCRIPT No such script", "READONLY You can't write", "FROB oh")}
+    assert [type(error) for error in made.values()] == [NoScriptError, ReadOnlyError, ResponseError]
+    assert str(made["FROB oh"]) == "FROB oh"
+
+
+async def test_who_reads_from_a_connection_that_is_cut_hears_of_it(valkey_engine: Engine) -> None:
+    async with connection_to(valkey_engine.url) as (_, connection):
+        transport = private.transport_of(connection)
+        reading = asyncio.ensure_future(connection.read_response())
+        await asyncio.sleep(0)
+        private.cut(connection)
+        await until_closed(transport)
+        with pytest.raises(RedisConnectionError):
+            await reading
+        assert not connection.is_connected
+
+
+async def test_the_connections_that_were_taken_from_a_pool_are_known(valkey_engine: Engine) -> None:
+    async with connection_to(valkey_engine.url) as (pool, connection):
+        assert private.in_use(pool) == [connection]
+        await pool.release(connection)
+        assert private.in_use(pool) == []
+        assert await pool.get_connection() is connection
+
+
+class Asked(NodeCommands):
+    """Notes commands and answers them from a list."""
+
+    def __init__(self, *nodes: ClusterNode) -> None:
+        super().__init__(startup_nodes=list(nodes), protocol=2)
+        self.asked: list[tuple[Any, ...]] = []
+        self.answers: list[Any] = []
+
+    async def ask(self, node: ClusterNode, words: tuple[Any, ...]) -> Any:
+        self.asked.append((node.port, *words))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+async def test_every_command_goes_to_the_node_that_redis_py_has_chosen(any_cluster: Cluster) -> None:
+    first = any_cluster.primaries[0]
+    client = Asked(ClusterNode("127.0.0.1", first.port))
+    try:
+        assert client.slots_unread
+        await client.initialize()
+        assert not client.slots_unread
+        client.answers = [[b"a", b"b"], b"OK", b"\0", ResponseError("CROSSSLOT"), ResponseError("oh")]
+        assert await client.hgetall("{k}:1") == {b"a": b"b"}, "made of the answer as redis-py does"
+        assert await client.config_set("a", "b", target_nodes=client.get_node("127.0.0.1", first.port)) is True
+        assert await client.dump("{k}:1") == b"\0"
+        assert await client.execute_command("MGET", "{k}:1", keys=["{k}:1"], **{EMPTY_RESPONSE: []}) == []
+        with pytest.raises(ResponseError, match="oh"):
+            await client.get("{k}:1")
+        owner = any_cluster.owner("{k}:1").port
+        assert client.asked == [
+            (owner, "HGETALL", "{k}:1"),
+            (first.port, "CONFIG", "SET", "a", "b"),
+            (owner, "DUMP", "{k}:1"),
+            (owner, "MGET", "{k}:1"),
+            (owner, "GET", "{k}:1"),
+        ]
+    finally:
+        await client.aclose()
+    assert client.slots_unread

@@ -1,0 +1,496 @@
+"""What each name in `runtime/http/tornado_private.py` relies on, against the Tornado that is installed."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import gzip
+import inspect
+import socket
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+from tornado import web
+from tornado.httpserver import HTTPServer
+from tornado.httputil import (
+    HTTPConnection,
+    HTTPHeaders,
+    HTTPInputError,
+    HTTPMessageDelegate,
+    HTTPServerRequest,
+    RequestStartLine,
+    ResponseStartLine,
+)
+from tornado.iostream import IOStream
+from tornado.testing import bind_unused_port
+from tornado.web import Application, HTTPError, RequestHandler, stream_request_body
+
+from runtime.http import tornado_private as private
+from runtime.http.tornado_private import LeanHandler, TaskHandler, UnparsedRequest
+
+FORM = {"Host": "a", "Content-Type": "application/x-www-form-urlencoded"}
+
+
+class Context:
+    """The client of a connection."""
+
+    remote_ip, protocol = "192.0.2.1", "https"
+
+
+class Connection(HTTPConnection):
+    """Notes what is written to it."""
+
+    def __init__(self) -> None:
+        self.context = Context()
+        self.noted: list[Any] = []
+
+    def set_close_callback(self, callback: Callable[[], None] | None) -> None:
+        self.noted.append(("close callback", callback and callback.__name__))
+
+    def write_headers(
+        self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders, chunk: bytes | None = None
+    ) -> Any:
+        self.noted.append((start_line, sorted(headers.get_all()), chunk))
+
+    def write(self, chunk: bytes) -> Any:
+        self.noted.append(chunk)
+
+    def finish(self) -> None:
+        self.noted.append("finished")
+
+
+class Quick(LeanHandler):
+    """A handler that begins without Tornado's `__init__`."""
+
+    def __init__(self, application: Application, request: HTTPServerRequest) -> None:
+        self.begin_request(application, request)
+
+    def compute_etag(self) -> None:
+        """None."""
+
+    def clear(self) -> None:
+        self.start_answer({"Server": ["a"]})
+
+    def on_finish(self) -> None:
+        self.request.connection.noted.append("on_finish")  # type: ignore[union-attr]
+
+    def log_exception(self, *raised: Any) -> None:
+        self.request.connection.noted.append(f"logged {raised[1]}")  # type: ignore[union-attr]
+
+
+class Slow(Quick):
+    """The same by Tornado's own ways."""
+
+    def __init__(self, application: Application, request: HTTPServerRequest) -> None:
+        RequestHandler.__init__(self, application, request)
+        self._transforms = []
+
+    def clear(self) -> None:
+        RequestHandler.clear(self)
+        self.clear_header("Content-Type")
+        self.clear_header("Date")
+        self.set_header("Server", "a")
+
+
+class Noting(Application):
+    """Notes that a request was logged."""
+
+    def log_request(self, handler: RequestHandler) -> None:
+        handler.request.connection.noted.append("logged")  # type: ignore[union-attr]
+
+
+def request_to(path: str = "/a?b=c", method: str = "GET", headers: dict[str, str] | None = None) -> HTTPServerRequest:
+    line = RequestStartLine(method, path, "HTTP/1.1")
+    return HTTPServerRequest(connection=Connection(), headers=HTTPHeaders(headers or {"Host": "a"}), start_line=line)
+
+
+def handler_of(kind: type[Quick], method: str = "GET") -> tuple[Quick, list[Any]]:
+    """A handler, and what its connection notes."""
+    request = request_to(method=method)
+    assert isinstance(request.connection, Connection)
+    return kind(Noting(), request), request.connection.noted
+
+
+async def serve(handler: type[RequestHandler], headers: dict[str, str], body: bytes, **changes: Any) -> list[Any]:
+    """What a connection notes of a POST that Tornado's application takes to a handler."""
+    connection = Connection()
+    line = RequestStartLine("POST", "/", "HTTP/1.1")
+    request = HTTPServerRequest(connection=connection, headers=HTTPHeaders(headers), start_line=line)
+    for name, change in changes.items():
+        getattr(private, name)(request, change)
+    delegate = Noting().get_handler_delegate(request, handler)
+    began = delegate.headers_received(line, request.headers)
+    for step in (began, delegate.data_received(body)):
+        if step is not None:
+            await step
+    delegate.finish()
+    for _ in range(5):
+        await moment()
+    return connection.noted
+
+
+async def moment() -> None:
+    """One turn of the event loop."""
+    await asyncio.sleep(0)
+
+
+# Handlers.
+
+CURRENT: ContextVar[str] = ContextVar("current", default="nothing")
+
+
+@pytest.mark.gen_test
+async def test_a_task_begins_before_anything_of_the_request_and_its_context_ends_with_it() -> None:
+    steps: list[str] = []
+
+    class Telling(TaskHandler):
+        SUPPORTED_METHODS = ("GET",)
+
+        def task_begins(self) -> None:
+            steps.append("begun")
+            CURRENT.set("a request")
+
+        def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
+            steps.append(f"{value.status_code} in {CURRENT.get()}")
+
+    await serve(Telling, FORM, b"")
+    assert steps == ["begun", "405 in a request"]
+    assert CURRENT.get() == "nothing"
+
+
+def test_a_handler_that_begins_quickly_has_what_tornado_reads_of_it() -> None:
+    quick, noted = handler_of(Quick)
+    slow, expected = handler_of(Slow)
+    # `ui` is for templates; the other two belong to `_execute`.
+    assert vars(slow).keys() - vars(quick).keys() == {"ui", "_auto_finish", "_prepared_future"}
+    assert vars(quick).keys() - vars(slow).keys() == {"path_args"}
+    assert {name: vars(quick)[name] for name in ("_finished", "_headers_written", "_write_buffer")} == {
+        name: vars(slow)[name] for name in ("_finished", "_headers_written", "_write_buffer")
+    }
+    assert noted == expected == [("close callback", "on_connection_close")]
+
+
+def test_what_belongs_to_the_way_of_pages_is_read_nowhere_else() -> None:
+    readers = set()
+    for node in ast.walk(ast.parse(inspect.getsource(web))):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            names = {inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)}
+            if names & {"_auto_finish", "_prepared_future"}:
+                readers.add(node.name)
+    assert readers == {"__init__", "_execute", "execute"}
+
+
+def test_an_answer_starts_as_tornado_clears_one() -> None:
+    quick, _ = handler_of(Quick)
+    slow, _ = handler_of(Slow)
+    names = {"_headers", "_write_buffer", "_status_code", "_reason"}
+    for one in (quick, slow):
+        for name in names:
+            delattr(one, name)
+        before = set(vars(one))
+        one.clear()
+        assert set(vars(one)) - before == names
+    assert quick.get_status() == slow.get_status() == 200
+    assert {name: vars(quick)[name] for name in names - {"_headers"}} == {
+        name: vars(slow)[name] for name in names - {"_headers"}
+    }
+    assert list(private.answer_fields(quick).get_all()) == list(private.answer_fields(slow).get_all())
+
+
+def test_a_handler_knows_how_far_its_answer_is() -> None:
+    handler, _ = handler_of(Slow)
+    assert (handler.head_sent, handler.finished) == (False, False)
+    handler.write("a")
+    handler.flush()
+    assert (handler.head_sent, handler.finished) == (True, False)
+    handler.finish()
+    assert (handler.head_sent, handler.finished) == (True, True)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("cookie", [False, True])
+def test_finishing_at_once_does_what_finishing_does(method: str, cookie: bool) -> None:
+    quick, noted = handler_of(Quick, method)
+    slow, expected = handler_of(Slow, method)
+    for handler in (quick, slow):
+        handler.set_status(203)
+        if cookie:
+            handler.set_cookie("a", "b")
+    quick.finish_at_once(b"body", {"X-A": "b", "Content-Length": "4"})
+    slow.set_header("X-A", "b")
+    slow.finish(b"body")
+    assert noted == expected
+    assert ("Set-Cookie", "a=b; Path=/") in noted[2][1] if cookie else "Set-Cookie" not in str(noted)
+    assert noted[-3:] == ["finished", "logged", "on_finish"]
+    assert vars(quick)["ui"] is vars(slow)["ui"] is None  # the cycle of the two is broken
+    assert quick.head_sent
+    assert quick.finished
+
+
+def test_an_answer_of_which_something_was_written_is_not_finished_at_once() -> None:
+    handler, _ = handler_of(Quick)
+    handler.flush()
+    with pytest.raises(AssertionError):
+        handler.finish_at_once(b"", {})
+
+
+class Failing(Quick):
+    """Raises what it is given, at once or late."""
+
+    late = False
+    error: BaseException
+
+    async def get(self) -> None:
+        if self.late:
+            self.finish("whole")
+        raise self.error
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("error", "status"), [(HTTPError(418), 418), (KeyError("oh"), 500), (asyncio.CancelledError("of another"), 500)]
+)
+async def test_what_a_handler_raises_is_logged_and_answered_once(error: BaseException, status: int) -> None:
+    for late in (False, True):
+        handler, noted = handler_of(Failing)
+        handler.error, handler.late, handler.ui = error, late, {}  # type: ignore[attr-defined,assignment]
+        await handler.answer([])
+        assert [one[0].code for one in noted if isinstance(one, tuple) and isinstance(one[0], ResponseStartLine)] == [
+            200 if late else status
+        ]
+        assert f"logged {error}" in noted
+
+
+@pytest.mark.gen_test
+async def test_a_handler_whose_own_task_is_cancelled_answers_nothing() -> None:
+    class Waiting(Quick):
+        async def get(self) -> None:
+            await asyncio.Event().wait()
+
+    handler, noted = handler_of(Waiting)
+    task = asyncio.ensure_future(handler.answer([]))
+    await moment()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert noted == [("close callback", "on_connection_close")]
+
+
+@pytest.mark.gen_test
+async def test_a_method_that_is_none_is_refused() -> None:
+    handler, noted = handler_of(Quick, "FROB")
+    handler.ui = {}  # type: ignore[assignment]
+    await handler.answer([])
+    assert noted[3][0].code == 405
+
+
+def test_the_fields_of_an_answer_are_those_that_are_sent() -> None:
+    handler, noted = handler_of(Slow)
+    handler.set_header("X-Set", "a")
+    assert private.answer_fields(handler)["X-Set"] == "a"
+    private.put_fields(private.answer_fields(handler), {"X-Put": "b"})
+    handler.finish()
+    assert {("X-Set", "a"), ("X-Put", "b")} <= set(noted[2][1])
+
+
+def test_another_xsrf_token_is_sent_and_the_one_before_is_worth_nothing() -> None:
+    handler, noted = handler_of(Slow, "POST")
+    before = handler.xsrf_token
+    private.renew_xsrf_token(handler)
+    after = handler.xsrf_token
+    assert handler.xsrf_token == after
+    for token, fits in ((before, False), (after, True)):
+        handler.request.headers["X-Xsrftoken"] = token.decode()
+        try:
+            handler.check_xsrf_cookie()
+        except HTTPError:
+            assert not fits
+        else:
+            assert fits
+    handler.finish()
+    assert any(name == "Set-Cookie" and value.startswith(f"_xsrf={after.decode()};") for name, value in noted[2][1])
+
+
+@stream_request_body
+class Streaming(RequestHandler):
+    """Takes its body piece by piece."""
+
+    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        self.request.connection.noted.append(chunk)  # type: ignore[union-attr]
+        return None
+
+    def post(self) -> None:
+        """Says nothing."""
+
+
+class Whole(RequestHandler):
+    """Takes its body whole."""
+
+    def prepare(self) -> None:
+        self.request.connection.noted.append("prepare")  # type: ignore[union-attr]
+
+    def post(self) -> None:
+        self.write(repr(self.get_body_arguments("a")))
+
+
+def test_a_handler_that_streams_its_body_is_known() -> None:
+    assert private.streams_body(Streaming)
+    assert not private.streams_body(Whole)
+
+
+# Requests.
+
+
+def test_a_request_that_is_not_parsed_has_what_a_parsed_one_has() -> None:
+    connection, headers = Connection(), HTTPHeaders({"Host": "a:1"})
+    line = RequestStartLine("GET", "/a?b=c", "HTTP/1.1")
+    quick = UnparsedRequest(line, headers, connection, server := object())
+    slow = HTTPServerRequest(connection=connection, headers=headers, start_line=line, server_connection=server)
+    assert vars(slow).keys() - vars(quick).keys() == {"host_name"}
+    assert vars(quick).keys() <= vars(slow).keys()
+    differ = {name for name in vars(quick) if vars(quick)[name] != vars(slow)[name]}
+    assert differ == {"arguments", "query_arguments", "_start_time"}
+    assert (quick.arguments, quick.query_arguments) == ({}, {})
+    assert (quick.remote_ip, quick.protocol) == (Context.remote_ip, Context.protocol)
+
+
+def test_the_time_of_a_request_is_counted_from_its_start() -> None:
+    headers = HTTPHeaders({"Host": "a"})
+    request = UnparsedRequest(RequestStartLine("GET", "/", "HTTP/1.1"), headers, Connection(), None)
+    assert 0 <= request.request_time() < 10
+    request._start_time -= 100
+    assert 100 <= request.request_time() < 110
+
+
+@pytest.mark.gen_test
+async def test_another_parser_of_forms_comes_before_the_handler() -> None:
+    parsed: list[str] = []
+
+    def refuse() -> None:
+        raise HTTPError(415)
+
+    noted = await serve(Whole, FORM, b"a=b")
+    assert noted[1] == "prepare"
+    assert noted[3][2] == b"['b']"
+    noted = await serve(Whole, FORM, b"a=b", parse_body_with=lambda: parsed.append("parsed"))
+    assert noted[1] == "prepare"
+    assert noted[3][2] == b"[]"
+    assert parsed == ["parsed"]
+    noted = await serve(Whole, FORM, b"a=b", parse_body_with=refuse)
+    assert "prepare" not in noted
+    assert noted[2][0].code == 415
+    noted = await serve(Streaming, FORM, b"a=b", parse_body_with=refuse)
+    assert b"a=b" in noted
+    assert noted[3][0].code == 200
+
+
+# Servers.
+
+
+class Taking(HTTPMessageDelegate):
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.taken: list[Any] = []
+
+    def headers_received(
+        self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
+    ) -> Awaitable[None] | None:
+        self.taken.append(dict(headers))
+        return None
+
+    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        self.taken.append(chunk)
+        return None
+
+    def finish(self) -> None:
+        self.taken.append("finished")
+
+    def on_connection_close(self) -> None:
+        self.taken.append("gone")
+
+
+def test_a_context_says_whose_connection_it_is() -> None:
+    with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as local:
+        context: Any = private.context_of(tcp, ("192.0.2.7", 80), "https", None)
+        assert (context.remote_ip, context.protocol, str(context)) == ("192.0.2.7", "https", "192.0.2.7")
+        context = private.context_of(local, "", "http", None)
+        assert (context.remote_ip, context.protocol) == ("0.0.0.0", "http")
+
+
+def test_forwarded_headers_are_read_through_the_context_for_one_request() -> None:
+    seen: list[tuple[str, str]] = []
+
+    class Seeing(Taking):
+        def headers_received(self, *head: Any) -> None:
+            seen.append((context.remote_ip, context.protocol))
+
+    connection = Connection()
+    with socket.socket() as tcp:
+        context: Any = private.context_of(tcp, ("192.0.2.7", 80), "http", ["198.51.100.2"])
+    connection.context = context
+    server = HTTPServer(lambda request: None, xheaders=True, trusted_downstream=["198.51.100.2"])
+    server.request_callback = Application()
+    server.request_callback.start_request = lambda *_: Seeing()  # type: ignore[method-assign]
+    delegate = server.start_request(object(), connection)
+    forwarded = {"X-Forwarded-For": "203.0.113.5, 198.51.100.2", "X-Forwarded-Proto": "https"}
+    delegate.headers_received(RequestStartLine("GET", "/", "HTTP/1.1"), HTTPHeaders(forwarded))
+    delegate.finish()
+    assert seen == [("203.0.113.5", "https")]
+    assert (context.remote_ip, context.protocol) == ("192.0.2.7", "http")
+
+
+@pytest.mark.gen_test
+async def test_a_body_is_unzipped_in_pieces_and_up_to_a_bound() -> None:
+    line, headers = RequestStartLine("POST", "/", "HTTP/1.1"), {"Content-Encoding": "gzip"}
+    packed = gzip.compress(b"x" * 1000)
+    taking = Taking()
+    delegate: Any = private.unzipping(taking, 400, 1000)
+    delegate.headers_received(line, HTTPHeaders(headers))
+    await delegate.data_received(packed)
+    delegate.finish()
+    assert taking.taken == [{"X-Consumed-Content-Encoding": "gzip"}, b"x" * 400, b"x" * 400, b"x" * 200, "finished"]
+    delegate = private.unzipping(Taking(), 400, 999)
+    delegate.headers_received(line, HTTPHeaders(headers))
+    with pytest.raises(HTTPInputError):
+        await delegate.data_received(packed)
+
+
+@pytest.mark.gen_test
+async def test_open_connections_are_counted_until_they_end() -> None:
+    listening, port = bind_unused_port()
+    server = HTTPServer(Application())
+    server.add_sockets([listening])
+    assert private.open_connections(server) == 0
+    client = IOStream(socket.socket())
+    await client.connect(("127.0.0.1", port))
+    while private.open_connections(server) != 1:
+        await moment()
+    client.close()
+    while private.open_connections(server):
+        await moment()
+    server.stop()
+
+
+# Header fields.
+
+
+def test_header_fields_are_filled_read_and_put_without_a_second_check() -> None:
+    """The shorter ways hold in the Tornado that is installed; the longer ones are the same."""
+    assert (private.headers_of, private.lines_of, private.put_fields) == (private._filled, private._read, private._put)
+    made = []
+    for fill, read, put in (
+        (private._filled, private._read, private._put),
+        (private._added, private._listed, private._update),
+    ):
+        headers = fill({"Host": ["a"], "X-A": ["b", "c"]})
+        assert headers["X-A"] == "b,c"
+        assert headers.get_list("X-A") == ["b", "c"]
+        put(headers, {"Host": "d", "X-A": "e"})
+        headers.add("X-A", "f")
+        made.append((read(headers), dict(headers), vars(headers)))
+    assert made[0] == made[1]
+    assert made[0][0] == ["Host: d", "X-A: e", "X-A: f"]
+    assert made[0][1] == {"Host": "d", "X-A": "e,f"}
