@@ -1,64 +1,29 @@
-"""What each name in `runtime/http/tornado_private.py` relies on, against the Tornado that is installed."""
+"""What names of handlers and requests in `runtime/http/tornado_private.py` rely on, in the installed Tornado."""
 
 from __future__ import annotations
 
 import ast
 import asyncio
-import gzip
 import inspect
-import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from contextvars import ContextVar
 from typing import Any
 
 import pytest
 from tornado import web
-from tornado.httpserver import HTTPServer
 from tornado.httputil import (
-    HTTPConnection,
     HTTPHeaders,
-    HTTPInputError,
-    HTTPMessageDelegate,
     HTTPServerRequest,
     RequestStartLine,
     ResponseStartLine,
 )
-from tornado.iostream import IOStream
-from tornado.testing import bind_unused_port
 from tornado.web import Application, HTTPError, RequestHandler, stream_request_body
 
 from runtime.http import tornado_private as private
 from runtime.http.tornado_private import LeanHandler, TaskHandler, UnparsedRequest
+from tests.support.http.tornado_fakes import Connection, Context, moment
 
 FORM = {"Host": "a", "Content-Type": "application/x-www-form-urlencoded"}
-
-
-class Context:
-    """The client of a connection."""
-
-    remote_ip, protocol = "192.0.2.1", "https"
-
-
-class Connection(HTTPConnection):
-    """Notes what is written to it."""
-
-    def __init__(self) -> None:
-        self.context = Context()
-        self.noted: list[Any] = []
-
-    def set_close_callback(self, callback: Callable[[], None] | None) -> None:
-        self.noted.append(("close callback", callback and callback.__name__))
-
-    def write_headers(
-        self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders, chunk: bytes | None = None
-    ) -> Any:
-        self.noted.append((start_line, sorted(headers.get_all()), chunk))
-
-    def write(self, chunk: bytes) -> Any:
-        self.noted.append(chunk)
-
-    def finish(self) -> None:
-        self.noted.append("finished")
 
 
 class Quick(LeanHandler):
@@ -129,11 +94,6 @@ async def serve(handler: type[RequestHandler], headers: dict[str, str], body: by
     for _ in range(5):
         await moment()
     return connection.noted
-
-
-async def moment() -> None:
-    """One turn of the event loop."""
-    await asyncio.sleep(0)
 
 
 # Handlers.
@@ -384,113 +344,3 @@ async def test_another_parser_of_forms_comes_before_the_handler() -> None:
     noted = await serve(Streaming, FORM, b"a=b", parse_body_with=refuse)
     assert b"a=b" in noted
     assert noted[3][0].code == 200
-
-
-# Servers.
-
-
-class Taking(HTTPMessageDelegate):
-    """Keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.taken: list[Any] = []
-
-    def headers_received(
-        self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
-    ) -> Awaitable[None] | None:
-        self.taken.append(dict(headers))
-        return None
-
-    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
-        self.taken.append(chunk)
-        return None
-
-    def finish(self) -> None:
-        self.taken.append("finished")
-
-    def on_connection_close(self) -> None:
-        self.taken.append("gone")
-
-
-def test_a_context_says_whose_connection_it_is() -> None:
-    with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as local:
-        context: Any = private.context_of(tcp, ("192.0.2.7", 80), "https", None)
-        assert (context.remote_ip, context.protocol, str(context)) == ("192.0.2.7", "https", "192.0.2.7")
-        context = private.context_of(local, "", "http", None)
-        assert (context.remote_ip, context.protocol) == ("0.0.0.0", "http")
-
-
-def test_forwarded_headers_are_read_through_the_context_for_one_request() -> None:
-    seen: list[tuple[str, str]] = []
-
-    class Seeing(Taking):
-        def headers_received(self, *head: Any) -> None:
-            seen.append((context.remote_ip, context.protocol))
-
-    connection = Connection()
-    with socket.socket() as tcp:
-        context: Any = private.context_of(tcp, ("192.0.2.7", 80), "http", ["198.51.100.2"])
-    connection.context = context
-    server = HTTPServer(lambda request: None, xheaders=True, trusted_downstream=["198.51.100.2"])
-    server.request_callback = Application()
-    server.request_callback.start_request = lambda *_: Seeing()  # type: ignore[method-assign]
-    delegate = server.start_request(object(), connection)
-    forwarded = {"X-Forwarded-For": "203.0.113.5, 198.51.100.2", "X-Forwarded-Proto": "https"}
-    delegate.headers_received(RequestStartLine("GET", "/", "HTTP/1.1"), HTTPHeaders(forwarded))
-    delegate.finish()
-    assert seen == [("203.0.113.5", "https")]
-    assert (context.remote_ip, context.protocol) == ("192.0.2.7", "http")
-
-
-@pytest.mark.gen_test
-async def test_a_body_is_unzipped_in_pieces_and_up_to_a_bound() -> None:
-    line, headers = RequestStartLine("POST", "/", "HTTP/1.1"), {"Content-Encoding": "gzip"}
-    packed = gzip.compress(b"x" * 1000)
-    taking = Taking()
-    delegate: Any = private.unzipping(taking, 400, 1000)
-    delegate.headers_received(line, HTTPHeaders(headers))
-    await delegate.data_received(packed)
-    delegate.finish()
-    assert taking.taken == [{"X-Consumed-Content-Encoding": "gzip"}, b"x" * 400, b"x" * 400, b"x" * 200, "finished"]
-    delegate = private.unzipping(Taking(), 400, 999)
-    delegate.headers_received(line, HTTPHeaders(headers))
-    with pytest.raises(HTTPInputError):
-        await delegate.data_received(packed)
-
-
-@pytest.mark.gen_test
-async def test_open_connections_are_counted_until_they_end() -> None:
-    listening, port = bind_unused_port()
-    server = HTTPServer(Application())
-    server.add_sockets([listening])
-    assert private.open_connections(server) == 0
-    client = IOStream(socket.socket())
-    await client.connect(("127.0.0.1", port))
-    while private.open_connections(server) != 1:
-        await moment()
-    client.close()
-    while private.open_connections(server):
-        await moment()
-    server.stop()
-
-
-# Header fields.
-
-
-def test_header_fields_are_filled_read_and_put_without_a_second_check() -> None:
-    """The shorter ways hold in the Tornado that is installed; the longer ones are the same."""
-    assert (private.headers_of, private.lines_of, private.put_fields) == (private._filled, private._read, private._put)
-    made = []
-    for fill, read, put in (
-        (private._filled, private._read, private._put),
-        (private._added, private._listed, private._update),
-    ):
-        headers = fill({"Host": ["a"], "X-A": ["b", "c"]})
-        assert headers["X-A"] == "b,c"
-        assert headers.get_list("X-A") == ["b", "c"]
-        put(headers, {"Host": "d", "X-A": "e"})
-        headers.add("X-A", "f")
-        made.append((read(headers), dict(headers), vars(headers)))
-    assert made[0] == made[1]
-    assert made[0][0] == ["Host: d", "X-A: e", "X-A: f"]
-    assert made[0][1] == {"Host": "d", "X-A": "e,f"}
