@@ -88,12 +88,16 @@ class QuickHandler(TaskHandler):
 
 
 class LeanHandler(QuickHandler):
-    """A handler that renders no template and streams no upload. `answer` takes the place of `_execute`."""
+    """A handler that renders no template and streams no upload. `answer` takes the place of `_execute`, which works
+    too. Relies on: Tornado's own way to a handler reads these two as it finds them here."""
+
+    _auto_finish, _prepared_future = True, None
 
     def begin_request(self, application: Application, request: HTTPServerRequest) -> None:
         """`RequestHandler.__init__`, but for `initialize`.
 
-        Relies on: outside `_execute`, Tornado reads no other attribute than these and those of `start_answer`."""
+        Relies on: Tornado reads no other attributes than these, the two above and those of `start_answer`.
+        """
         self.application, self.request = application, request
         self.path_args: list[str] = []
         self._transforms: list[Any] = []
