@@ -180,7 +180,7 @@ OpenStore = Callable[..., Store]
 
 @pytest.fixture
 def open_store(io_loop: IOLoop, keys: Keys) -> Iterator[OpenStore]:
-    """Opens a store on a URL, with a time limit of so many seconds, which may wait for replicas; each is closed in the
+    """Opens a store on a URL, with a time limit in seconds, which may wait for replicas; each is closed in the
     end."""
     opened: list[Store] = []
 
@@ -311,6 +311,6 @@ def owned_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
 
 @pytest.fixture
 def home(owned_store: tuple[Path, EmbeddedStore], capsys: pytest.CaptureFixture[str]) -> Home:
-    """A data directory for operators' commands beside a server."""
+    """A data directory for operators' commands while a server runs."""
     data_dir, store = owned_store
     return Home(data_dir, store.socket_path, capsys)

@@ -20,13 +20,32 @@ MOST_FILES = 25
 DATA = ("tests/frozen/snapshots", "static", "templates", "docs", "dev/bench/results")
 LONGEST_PRODUCT, LONGEST = 350, 400
 """Lines of a module of the product, and of any other."""
+STILL_LONG = {
+    "tests/apps/test_developer_http.py",
+    "tests/apps/test_redirect_uris.py",
+    "tests/browser/test_demo_app.py",
+    "tests/credits/test_credits_model.py",
+    "tests/dev/test_proof_checker.py",
+    "tests/documents/test_documents_store.py",
+    "tests/engine/keys/test_upgrade.py",
+    "tests/engine/test_backup.py",
+    "tests/runtime/test_metrics_processes.py",
+    "tests/support/browser/pages.py",
+    "tests/support/browser/tour.py",
+    "tests/testkit/test_testing_http.py",
+    "tests/testkit/test_testing_plugin.py",
+    "tests/webhooks/test_webhooks.py",
+}
+"""Modules that are longer, until they are split."""
 OWN = ("dev/", "tests/", "deploy/")
 """Folders that are no part of the product."""
 HABITS = re.compile(
     r"\b(?:beside|anew|so many|as it is|by which|(?:is|are) told|nothing of)\b|\bthen(?=\.(?:\s|$))", re.IGNORECASE
 )
 """Turns of phrase that read translated. Each may be right somewhere; together they have a bound."""
-MOST_HABITS = 860
+MOST_HABITS = 120
+FROZEN = ("templates/", "tests/frozen/snapshots/", "docs/settings.md", "docs/words.md")
+"""Texts that people see, the help, and the list of replaced words: not counted."""
 PROSE = {".py", ".lua", ".md", ".html", ".txt", ".toml", ".cfg"}
 
 
@@ -53,7 +72,7 @@ def long(lines: Mapping[str, int]) -> Iterator[str]:
     """Complaints about modules of Python with too many lines."""
     for name, count in sorted(lines.items()):
         most = LONGEST if name.startswith(OWN) else LONGEST_PRODUCT
-        if count > most:
+        if count > most and name not in STILL_LONG:
             yield f"{name}: {count} lines, not {most}"
 
 
@@ -69,7 +88,8 @@ def complaints() -> list[str]:
     texts = {name: (ROOT / name).read_text("utf-8") for name in names if Path(name).suffix in PROSE and name != own}
     lines = {name: len(text.splitlines()) for name, text in texts.items() if name.endswith(".py")}
     found = [*crowded(names), *long(lines)]
-    spoken = habits(texts)
+    found += [f"{name}: short now, take it out of STILL_LONG" for name in STILL_LONG if lines.get(name, 0) <= LONGEST]
+    spoken = habits({name: text for name, text in texts.items() if not name.startswith(FROZEN)})
     if spoken.total() > MOST_HABITS:
         found.append(f"{spoken.total()} habits of language, not {MOST_HABITS}: {dict(spoken.most_common())}")
     return found

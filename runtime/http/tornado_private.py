@@ -33,7 +33,7 @@ Lines = dict[str, list[str]]
 
 
 class TaskHandler(RequestHandler):
-    """A handler that is told when its task begins."""
+    """A handler that learns when its task begins."""
 
     def task_begins(self) -> None:
         """Called in the task of the request, before anything is checked."""

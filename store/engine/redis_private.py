@@ -1,6 +1,6 @@
 """Every private name of redis-py that this program uses, each behind a name of ours.
 
-A docstring says after "Relies on" what must hold inside redis-py. tests/engine/test_redis_private.py checks each of
+A docstring says after "Relies on" what must hold inside redis-py. tests/repo/test_redis_private.py checks each of
 these claims, so a release of redis-py that changes one fails there and nowhere else.
 """
 

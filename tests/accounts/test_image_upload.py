@@ -1,4 +1,4 @@
-"""What becomes of an uploaded file: a small square picture, or a refusal; and nothing of the file itself."""
+"""What becomes of an uploaded file: a small square picture, or a refusal; without the file itself."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ async def upload(browser: Browser, file: bytes, **form: str) -> HTTPResponse:
 
 
 async def picture_for(service: Service, access_token: str) -> str:
-    """The address that an app is told."""
+    """The address that an app receives."""
     person: dict[str, Any] = json_of(await service.web.userinfo(access_token))
     return str(person["picture"])
 

@@ -1,4 +1,4 @@
-"""AI calls whose upstream breaks off in mid-reply or is away: what the app is told and charged. SPEC 4.6."""
+"""AI calls whose upstream breaks off in mid-reply or is away: what the app gets and pays. SPEC 4.6."""
 
 from __future__ import annotations
 

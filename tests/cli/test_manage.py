@@ -1,4 +1,4 @@
-"""The operator's command line on an embedded store, beside a server and alone: apps, people, tokens."""
+"""The operator's command line on an embedded store, with a server and alone: apps, people, tokens."""
 
 from __future__ import annotations
 

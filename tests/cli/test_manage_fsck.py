@@ -1,4 +1,4 @@
-"""`manage.py fsck`: what it prints, how it ends, and that it runs beside a server on every kind of store."""
+"""`manage.py fsck`: what it prints, how it ends, and that it runs while a server does, on every kind of store."""
 
 from __future__ import annotations
 

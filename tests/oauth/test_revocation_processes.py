@@ -155,7 +155,7 @@ async def subscriptions(store: Store) -> set[str]:
 
 @contextlib.asynccontextmanager
 async def cut_subscriptions(store: Store, *, spare: set[str]) -> AsyncIterator[None]:
-    """Kills every other subscription as soon as it is there."""
+    """Kills every other subscription at once."""
 
     async def cut() -> None:
         while True:

@@ -1,4 +1,4 @@
-"""The official SDKs of the Messages API, unmodified: a base URL and an access token are all they are told. Both do the
+"""The official SDKs of the Messages API, unmodified: they get a base URL and an access token, nothing else. Both do the
 same job, and meet the same. SPEC 4.6."""
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ FAILURES = {
 
 
 async def describe(service: Service, spender: Spender, lossy: str) -> Job:
-    """What an SDK is told to do."""
+    """The instructions for an SDK."""
     narrow = await mint(service, await service.add_app("narrow-app"), "profile")
     ada, service.ada = service.ada, await service.add_person("poor@example.com")
     poor = await Spender.make(service, amount=0)

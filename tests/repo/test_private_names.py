@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PRODUCT = ("cli", "handlers", "latchkey", "observability", "outbound", "runtime", "settings", "store", "testkit")
 OWNERS = {
     "runtime/http/tornado_private.py": "tests/runtime/http/test_tornado_private.py",
-    "store/engine/redis_private.py": "tests/engine/test_redis_private.py",
+    "store/engine/redis_private.py": "tests/repo/test_redis_private.py",
     "outbound/aiohttp_private.py": "tests/webhooks/test_aiohttp_private.py",
     "cli/terminal/argparse_private.py": "tests/cli/test_argparse_private.py",
     # One name each.

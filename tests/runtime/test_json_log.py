@@ -189,7 +189,7 @@ def test_what_python_itself_would_print_is_a_line(configured: Any, capfd: pytest
     assert found[-1] | {"ts": ""} == {"ts": "", "level": "critical", "logger": "latchkey", "message": "why it ends"}
     [said] = lines_of(out)
     assert (said["message"], said["url"]) == ("Latchkey listening on http://localhost:1", "http://localhost:1")
-    # And back: as it is for people.
+    # And back to text for people.
     configured("warning", "console")
     assert sys.excepthook is sys.__excepthook__
     logging.getLogger("x").info("not this")

@@ -64,7 +64,7 @@ def app(site: Site) -> Latchkey:
 
 
 class Seen:
-    """What is told, since the last look."""
+    """The figures since the last look."""
 
     def __init__(self, memory: MetricsMemory, measures: Measures) -> None:
         self._told, self._measures = Exposition(memory, {}), measures
@@ -84,7 +84,7 @@ class Seen:
 
 @pytest.fixture
 def seen(memory: MetricsMemory, site: Site) -> Seen:
-    """What is told."""
+    """The figures."""
     return Seen(memory, site.measures)
 
 

@@ -60,7 +60,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         closed.bind(("127.0.0.1", 0))
         models.write_text(MODELS.format(port=closed.getsockname()[1]))
         ring = KeyRing.generate(1)
-        # What relays ask of the store would stand in its queue beside what the tests ask.
+        # What relays ask of the store would mix with what the tests ask.
         flags = ("--no-webhooks", "--redis-timeout", "60", *METRICS, *QUICK)
         setup = ("--workers", str(WORKERS), "--ai-config", str(models), *flags)
         with valkey() as engine, shared(ring, "--redis-url", engine.url, *setup) as server:

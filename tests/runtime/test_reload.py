@@ -1,4 +1,4 @@
-"""Settings that are read anew: what changes at once, what needs a new start, and that a mistake changes nothing."""
+"""Reloaded settings: what changes at once, what needs a restart, and that a mistake changes nothing."""
 
 from __future__ import annotations
 

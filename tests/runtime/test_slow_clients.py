@@ -43,7 +43,7 @@ def site() -> Application:
 
 
 class Held:
-    """Something that holds what it is told, and says when it was cut."""
+    """Keeps what it receives, and reports when the connection was cut."""
 
     def __init__(self) -> None:
         self.cut = False

@@ -267,7 +267,7 @@ def test_what_a_call_passes_on() -> None:
 
 
 class TestUpstream:
-    """What the server of a model is told."""
+    """What the model's server receives."""
 
     @pytest.fixture
     def site(self, ai_site: Site) -> Site:

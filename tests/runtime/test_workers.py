@@ -60,7 +60,7 @@ def readable(connection: http.client.HTTPConnection) -> bool:
 
 
 def freeze(pid: int) -> None:
-    """Stops the process until it is told to go on."""
+    """Stops the process until it may go on."""
     os.kill(pid, signal.SIGSTOP)
     wait_until(lambda: shown(pid, "stat").startswith("T"))
 

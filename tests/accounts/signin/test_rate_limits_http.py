@@ -140,7 +140,7 @@ async def test_the_window_is_the_users_shared_by_all_apps_and_endpoints(service:
         await service.web.revoke(extra["access_token"])  # it ended nothing
         await service.web.revoke("invented")
     await takes(0)
-    # Nothing of it touched Bob.
+    # Bob is not affected.
     left_of_bob = remaining(await service.web.userinfo(bob["access_token"]))
     await fill(lambda: service.web.userinfo(web["access_token"]))
     assert remaining(await service.web.userinfo(bob["access_token"])) == left_of_bob - 1
@@ -228,7 +228,7 @@ async def test_the_window_of_an_address_answers_429_with_its_figures(service: Se
     assert_rate_limited(await service.web.refresh("lk_rt_forged"), clock)
     wrong = await service.web.exchange("lk_ac_forged", client_secret="wrong")
     assert_rate_limited(wrong, clock)
-    # A malformed request is told so, whatever the window says.
+    # A malformed request gets its own error, whatever the window says.
     assert (await service.web.token(grant_type="authorization_code")).code == 400
     clock.advance(WINDOW + 3)
     assert (await service.web.refresh("lk_rt_forged")).code == 400

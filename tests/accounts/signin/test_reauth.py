@@ -62,7 +62,7 @@ async def guarded(store: Store, change: str) -> tuple[World, App | None, Authent
 
 
 async def as_it_is(world: World) -> list[object]:
-    """The person's second step, as it is stored."""
+    """The person's second step, as stored."""
     owned = keys.person(world.user)
     client = world.store.client
     return [

@@ -249,7 +249,7 @@ class Clients:
 
 
 def _authentication(library: Library, method: str, secret: str | None) -> dict[str, Any]:
-    """How each of the Python examples is told."""
+    """The settings of each Python example."""
     if library.name == "httpx-oauth":
         return {"client_secret": secret or ""}
     if library.name == "requests-oauthlib":

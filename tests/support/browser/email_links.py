@@ -1,4 +1,4 @@
-"""What a test does with mailed links in browsers: asks for them, follows them, and compares what strangers are told."""
+"""What a test does with mailed links in browsers: asks for them, follows them, and compares what strangers see."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Recorder(Loader):
 
 
 class Stand:
-    """The service in a thread of its own, with the demo app beside it, on a store in memory whose clock can be moved.
+    """The service in a thread of its own, with the demo app, on a store in memory whose clock can be moved.
     A context manager."""
 
     store: Store

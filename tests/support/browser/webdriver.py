@@ -123,7 +123,7 @@ class Chromium:
         self._call("POST", "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": acts}]})
 
     def focused(self) -> Focused:
-        """What has the focus, as it is read aloud and as it looks."""
+        """What has the focus: its accessible name and its look."""
         at = f"/element/{next(iter(self._call('GET', '/element/active').values()))}"
         role, name = (str(self._call("GET", f"{at}/computed{what}")) for what in ("role", "label"))
         look = self.run(_LOOK)
@@ -134,7 +134,7 @@ class Chromium:
         return self._call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def show_as(self, width: int, scheme: str) -> None:
-        """Shows pages in a window of this width in pixels, in the colour scheme `light` or `dark`, until it is told
+        """Shows pages in a window of this width in pixels, in the colour scheme `light` or `dark`, until told
         otherwise. The bar for scrolling is hidden; a page that reserves room for it (`scrollbar-gutter`) still does."""
         self.devtools("Emulation.setScrollbarsHidden", hidden=True)
         self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)

@@ -1,4 +1,4 @@
-"""Calls about apps: what they are registered with, who owns them, where they are told of events."""
+"""Calls about apps: what they are registered with, who owns them, where their events go."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """The base URL as it is printed."""
+        """The base URL as printed."""
         address = self._address()
         assert address, "not ready"
         return address
@@ -138,7 +138,7 @@ def refused(*options: str, environment: Mapping[str, str] | None = None, **given
 
 
 class Pair:
-    """Two servers on one Valkey with the same keys, and the store opened in this process beside them."""
+    """Two servers on one Valkey with the same keys, and the store opened in this process too."""
 
     def __init__(self, engine: Engine, ring: str, servers: tuple[Server, Server]) -> None:
         self.engine, self.servers = engine, servers

@@ -26,7 +26,7 @@ OLD_RING, NEW_RING = KeyRing.generate(1), KeyRing.generate(2)
 
 
 class Reloading:
-    """A service that takes up settings. `wanted` is what is read anew."""
+    """A service that takes up settings. `wanted` is what a reload reads."""
 
     def __init__(self, site: Site, app: Any, http_server: HTTPServer, ring: Keys) -> None:
         self.wanted = PUBLIC

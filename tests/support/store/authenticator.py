@@ -1,4 +1,4 @@
-"""A passkey in software: answers what browsers are asked, and lies as it is told to."""
+"""A passkey in software: answers what browsers are asked, and lies on request."""
 
 from __future__ import annotations
 

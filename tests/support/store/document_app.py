@@ -32,7 +32,7 @@ class Keeper:
         return cls(world.store, world.caller(tokens.access_token))
 
     async def empty_windows(self) -> None:
-        """Lets the pair begin anew."""
+        """Lets the pair start over."""
         names = (keys.limit(self.caller.user, group.name, self.caller.client) for group in GROUPS)
         await self.store.client.delete(*names)
 
@@ -80,7 +80,7 @@ class Keeper:
         return ids
 
     async def usage(self) -> Usage:
-        """What the app is told it keeps."""
+        """What the app keeps, by its own account."""
         await self.empty_windows()
         usage, _ = await self.store.documents.usage(self.caller, "data:read data:write")
         return usage

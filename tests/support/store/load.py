@@ -114,7 +114,7 @@ async def employ(service: Service, monkeypatch: pytest.MonkeyPatch, **fields: An
 
 @contextlib.asynccontextmanager
 async def at_work(workers: Sequence[Worker]) -> AsyncIterator[None]:
-    """They work beside the block; at its end each finishes its round. What one of them found wrong is raised."""
+    """They work during the block; at its end each finishes its round. What one of them found wrong is raised."""
     done = asyncio.Event()
 
     async def work(worker: Worker) -> None:

@@ -1,4 +1,4 @@
-"""Documents in a store for tests: written as an app does, put in by the thousand, counted anew."""
+"""Documents in a store for tests: written as an app does, put in by the thousand, recounted."""
 
 from __future__ import annotations
 

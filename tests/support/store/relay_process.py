@@ -1,4 +1,4 @@
-"""A process that relays what apps are told of, or claims deliveries, on a store of its own: to be killed by a test.
+"""A process that relays events to apps, or claims deliveries, on a store of its own: to be killed by a test.
 
     python -m tests.relaying URL KEYS WHAT
 

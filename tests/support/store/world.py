@@ -28,7 +28,7 @@ _numbers = itertools.count(1)
 
 
 class World:
-    """One person, signed in, and one app, on an open store; several worlds live beside each other in one store."""
+    """One person, signed in, and one app, on an open store; one store can have several worlds."""
 
     store: Store
     email: str
