@@ -166,20 +166,15 @@ class RateLimits:
         """A mail to a person's new address, counted whether the address has an account or not."""
         await self._take_mail("change", address, email)
 
+    async def give_back_change_mail(self, address: str, email: str) -> None:
+        """Gives the mail back if the change was refused: nobody uses up the limit of an address that gets no mail."""
+        await self._scripts.run("give_back", _mail_windows("change", address, email)._asdict(), **_MAIL_LIMITS)
+
     async def _take_mail(self, purpose: str, address: str, email: str) -> None:
         """Counts a mail for the asking network and for all networks together: a stranger's five requests leave room for
         the owner's."""
-        to, (network, _) = f"{purpose}:{fingerprint(email)}", _around(address)
-        everybody = keys.window(MAIL_TO.name, to)
-        reply = await self._scripts.run(
-            "take_networks",
-            Networks(everybody, everybody, keys.network(MAIL_TO.name, to, network))._asdict(),
-            limit=MAIL_TO.limit,
-            middle_limit=MAIL_TO_ALL.limit,
-            wide_limit=MAIL_TO_ALL.limit,
-            period=MAIL_TO.period,
-        )
-        let_in(MAIL_TO, reply)
+        windows = _mail_windows(purpose, address, email)
+        let_in(MAIL_TO, await self._scripts.run("take_networks", windows._asdict(), **_MAIL_LIMITS))
 
     async def picture(self, user: str) -> None:
         """An upload of a picture."""
@@ -220,6 +215,21 @@ def _networks(group: Group, address: str) -> Networks:
     """The windows that count an address: an IPv4 address, a /64 of IPv6, or a word if the address is unknown."""
     wide, middle = _around(address)
     return Networks(*(keys.network(group.name, wide, what) for what in (wide, middle, address)))
+
+
+_MAIL_LIMITS = {
+    "limit": MAIL_TO.limit,
+    "middle_limit": MAIL_TO_ALL.limit,
+    "wide_limit": MAIL_TO_ALL.limit,
+    "period": MAIL_TO.period,
+}
+
+
+def _mail_windows(purpose: str, address: str, email: str) -> Networks:
+    """The windows that count a mail to an address that somebody typed."""
+    to = f"{purpose}:{fingerprint(email)}"
+    everybody = keys.window(MAIL_TO.name, to)
+    return Networks(everybody, everybody, keys.network(MAIL_TO.name, to, network_of(address)))
 
 
 def network_of(address: str) -> str:

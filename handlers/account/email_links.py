@@ -16,7 +16,7 @@ from store.crypto.passwords import MIN_PASSWORD_LENGTH
 from store.crypto.seal import TokenKind
 from store.lifetimes import RESET_LINK
 from store.names import normalise_email
-from store.refused import Refused
+from store.refused import Refused, SignedOut, Unproved
 from store.results import Profile
 
 NEW_LINK = "Have a new link sent"
@@ -244,9 +244,13 @@ class EmailHandler(GuardedPage, LinkPage):
             verified = found.password
         with mails.asking(self.site, self.counted_address, "change") as held:
             await self.store.limits.change_mail(self.counted_address, new)
-            link = await self.store.links.to_change(
-                session, profile.email, new, verified, self.visitor, mailed=self.site.mail.confirms
-            )
+            try:
+                link = await self.store.links.to_change(
+                    session, profile.email, new, verified, self.visitor, mailed=self.site.mail.confirms
+                )
+            except (Refused, SignedOut, Unproved):
+                await self.store.limits.give_back_change_mail(self.counted_address, new)
+                raise
             work = mails.change(self.site, session.user, link, self.counted_address)
             self.site.in_background(work, within=self.site.scatter, held=held.pop_all())
         self.sent(new, "1 hour", "/account", profile)

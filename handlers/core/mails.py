@@ -113,7 +113,8 @@ async def invitation(site: Site, email: str, asker: str, target: str) -> None:
 
 async def forgotten(site: Site, email: str, asker: str, target: str) -> None:
     """Mails the link that sets a new password and leads on to `target`, if there is an account. `asker` is empty after
-    a link that took the account back: only its person has that link."""
+    a link that took the account back: only its person has that link. A stranger's request without an account takes the
+    place and the turn of a mail too: the places that are left and the order of mails tell nobody of it."""
     user = await site.store.people.find(email)
     link = None
     if user:
@@ -121,6 +122,8 @@ async def forgotten(site: Site, email: str, asker: str, target: str) -> None:
             link = await site.store.links.to_reset(user, email, _kept(target))
     if user and link:
         write(site, "reset", email, user, asker, link=_address(site, "/reset", link))
+    elif asker:
+        site.mail.post(Mail("reset", email, "", "", link=True, network=network_of(asker), blank=True))
 
 
 async def change(site: Site, user: str, link: Link, asker: str) -> None:

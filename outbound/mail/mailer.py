@@ -179,7 +179,7 @@ class Mailer:
         or asked for from its network), drops it with a line in the log."""
         if reason := self.room.refusal(mail):
             log.warning("mail %s dropped: %s", mail.what, reason)
-            return self.watch(mail.what, "dropped")
+            return self._tell(mail, "dropped")
         self.room.enter(mail)
         task = asyncio.get_running_loop().create_task(self._deliver(mail))
         self._tasks.add(task)
@@ -204,15 +204,19 @@ class Mailer:
     async def _deliver(self, mail: Mail) -> None:
         try:
             await self._try(mail)
-            self.watch(mail.what, "sent")
+            self._tell(mail, "sent")
         except (Undelivered, OSError, ValueError) as error:
             # An OSError of the spool has a path; other errors may contain the address.
             reason = str(error) if isinstance(error, Undelivered) else type(error).__name__
             log.warning("mail %s not sent: %s", mail.what, reason)
-            self.watch(mail.what, "failed")
+            self._tell(mail, "failed")
         except asyncio.CancelledError:  # the server is stopping
-            self.watch(mail.what, "dropped")
+            self._tell(mail, "dropped")
             raise
+
+    def _tell(self, mail: Mail, outcome: str) -> None:
+        if not mail.blank:
+            self.watch(mail.what, outcome)
 
     async def _try(self, mail: Mail) -> None:
         """Sends a mail, with retries. Raises Undelivered, OSError, ValueError."""
@@ -222,6 +226,8 @@ class Mailer:
             last = pause is None
             try:
                 async with self._line.place(mail.rank, mail.paid_by, later=number > 0):
+                    if mail.blank:
+                        return None
                     last = last or self._line.closing
                     # Compose the mail only now: a composed mail takes many times the memory.
                     return await self._transport.send(compose(mail, self._sender, stamp))

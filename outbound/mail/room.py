@@ -10,7 +10,7 @@ from typing import NamedTuple
 from outbound.mail.line import Rank
 from outbound.mail.mail import Mail
 
-MOST_WAITING, MOST_OTHERS, MOST_NOTICES = 1000, 850, 450
+MOST_WAITING, MOST_OTHERS, MOST_NOTICES = 1000, 870, 400
 """The limits of waiting mails: in all, for mails without an undo link, and for notices, which have no link of their
 own. So an account that causes many notices can't keep links out, and a client that asks for many links can't keep out
 undo links. The gaps between the limits are larger than four networks and five accounts can fill; a test checks this."""
@@ -19,8 +19,8 @@ MOST_ALIKE, MOST_UNDOS = 40, 10
 mails with an undo link."""
 MOST_ASKED = 40
 """Waiting mails that one network asked for, signed in or not: this many that set a new password, and this many of all
-other kinds together. Only a request for a new password may send no mail, and the remaining room doesn't reveal that: it
-takes eight accounts to fill the first limit."""
+other kinds together. Only a request for a new password may send no mail. A blank mail then takes the place and the
+turn, so the remaining room doesn't reveal that."""
 
 
 class NoRoom(Exception):
@@ -39,7 +39,7 @@ class MailRoom:
     """Counts waiting mails and requests for mails."""
 
     def __init__(self) -> None:
-        self._mails, self._notices = 0, 0
+        self._mails, self._undos, self._notices = 0, 0, 0
         self._counts: Counter[tuple[str, str, bool]] = Counter()  # has no zeros
         self._held: Counter[tuple[str, str, bool]] = Counter()
 
@@ -50,13 +50,19 @@ class MailRoom:
 
     def refusal(self, mail: Mail) -> str:
         """Why the mail cannot wait; empty if it can."""
-        most = MOST_WAITING if mail.undo else min(MOST_OTHERS, MOST_WAITING)
-        if self._mails >= most:
-            return f"{most} wait already"
+        if self._mails >= MOST_WAITING:
+            return f"{MOST_WAITING} wait already"
+        if not mail.undo and self._others >= MOST_OTHERS:
+            return f"{MOST_OTHERS} without an undo link wait already"
         if mail.rank is Rank.NOTICE and self._notices >= MOST_NOTICES:
             return f"{MOST_NOTICES} notices wait already"
         full = (bound for bound in _bounds(mail) if self._counts[bound.payer] >= bound.most)
         return next((f"{bound.most} {bound.words} wait already" for bound in full), "")
+
+    @property
+    def _others(self) -> int:
+        """Waiting mails without an undo link. Those with one have places of their own and keep no others out."""
+        return self._mails - self._undos
 
     def enter(self, mail: Mail) -> None:
         """Counts a mail."""
@@ -68,6 +74,7 @@ class MailRoom:
 
     def _add(self, mail: Mail, number: int) -> None:
         self._mails += number
+        self._undos += number * mail.undo
         self._notices += number * (mail.rank is Rank.NOTICE)
         for bound in _bounds(mail):
             _count(self._counts, bound.payer, number)
@@ -79,7 +86,8 @@ class MailRoom:
         asked = _asked(network, what)
         if self._counts[asked] + self._held[asked] >= MOST_ASKED:
             raise NoRoom
-        if self._mails + self._held.total() >= min(MOST_OTHERS, MOST_WAITING):
+        held = self._held.total()
+        if self._others + held >= MOST_OTHERS or self._mails + held >= MOST_WAITING:
             raise NoRoom
         _count(self._held, asked, 1)
         try:

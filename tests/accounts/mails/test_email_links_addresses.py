@@ -106,6 +106,18 @@ async def test_a_wrong_password_uses_up_no_mail_of_the_new_address(post: Post) -
     assert (await ask_for(browser, NEW)).code == 200
 
 
+async def test_who_asked_for_too_many_changes_uses_up_no_mail_of_another_address(post: Post) -> None:
+    other = "other@example.com"
+    await post.service.add_person(other)
+    owner, stranger = await post.service.signed_in(other), await post.service.signed_in()
+    codes = [(await ask_for(stranger, f"own-{number}@example.com")).code for number in range(5)]
+    codes += [(await ask_for(stranger, NEW)).code for _ in range(5)]
+    assert codes == [200] * 5 + [429] * 5
+    assert (await ask_for(owner, NEW)).code == 200
+    await post.settled()
+    assert len(post.mails.to(NEW)) == 1
+
+
 async def test_passwords_are_not_guessed_through_the_change_of_an_address(post: Post) -> None:
     browser = await post.service.signed_in()
     codes = [(await ask_for(browser, NEW, f"wrong password {number}")).code for number in range(21)]

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from urllib.parse import quote, unquote
 
 import pytest
 from tornado.httpclient import HTTPResponse
 
+from outbound.mail.line import AT_ONCE
 from outbound.mail.mailer import Undelivered
-from outbound.mail.room import MOST_ASKED
+from outbound.mail.room import MOST_ASKED, NoRoom
 from store import keys
 from store.refused import Refused
 from tests.support.browser import email_links
 from tests.support.browser.email_links import CONFIRM, GRACE, RESET, Post, comparable, heading, sign_up
-from tests.support.browser.mailbox import link_in
+from tests.support.browser.mailbox import link_in, until
 from tests.support.browser.pages import Page
 from tests.support.http.driver import EMAIL, PASSWORD, fields_of
 from tests.support.lists.offenders import each
@@ -194,6 +195,36 @@ async def test_who_asks_while_there_is_no_place_for_the_mail_uses_up_no_window_o
     assert codes == [200] * 4 + [429], "the windows counted one mail of five"
     await post.settled()
     assert post.site.mail.room.empty, "no request keeps its place"
+
+
+async def test_the_room_that_is_left_tells_nobody_who_has_an_account(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck = asyncio.Event()
+    monkeypatch.setattr(post.mails, "send", lambda message: stuck.wait())
+    browser = post.service.browser()
+    for number in range(AT_ONCE):
+        assert (await sign_up(browser, f"slow-{number}@example.com")).code == 200
+    left = []
+    for email in (EMAIL, "nobody@example.com"):
+        for _ in range(3):
+            assert (await post.forgot(email)).code == 200
+        await until(lambda: not post.site.tasks)
+        left.append(room_for_resets(post))
+    assert left == [MOST_ASKED - 3, MOST_ASKED - 6]
+    stuck.set()
+    await post.settled()
+    assert post.site.mail.room.empty
+
+
+def room_for_resets(post: Post) -> int:
+    """How many more requests for a new password this network can make at once."""
+    room = 0
+    with ExitStack() as held, suppress(NoRoom):
+        while True:
+            held.enter_context(post.site.mail.room.hold(NETWORK, "reset"))
+            room += 1
+    return room
 
 
 async def test_a_known_browser_has_five_mails_an_hour_and_none_for_others(post: Post) -> None:

@@ -121,8 +121,47 @@ async def test_requests_for_a_new_password_have_places_of_their_own() -> None:
 
 
 def test_four_networks_and_five_accounts_leave_places_for_links_and_for_undo_links() -> None:
-    assert len(NETWORKS) * 2 * MOST_ASKED + MOST_ALIKE <= MOST_OTHERS - MOST_NOTICES
-    assert 5 * len(mails.TAKES_BACK) * MOST_UNDOS + MOST_UNDOS <= MOST_WAITING - MOST_OTHERS
+    undos = 5 * len(mails.TAKES_BACK) * MOST_UNDOS
+    resets = undos  # each undo link mails one, which no network pays for
+    assert len(NETWORKS) * 2 * MOST_ASKED + resets + MOST_ALIKE <= MOST_OTHERS - MOST_NOTICES
+    assert undos + MOST_UNDOS <= MOST_WAITING - MOST_OTHERS
+
+
+async def test_undo_mails_of_five_accounts_take_no_places_of_other_links() -> None:
+    sender = mailer(Relay(refuse), retries=(A_DAY,))
+    for one in many(NOTICE, MOST_NOTICES):
+        sender.post(one)
+    for one in many(UNDO, 5 * len(mails.TAKES_BACK) * MOST_UNDOS):
+        sender.post(one)
+    for one in many(LINK, len(NETWORKS) * 2 * MOST_ASKED):
+        sender.post(one)
+    before = sender.queue
+    with sender.room.hold("192.0.2.0/24", "signup"):
+        sender.post(replace(LINK, what="signup", to="ada@example.com", network="192.0.2.0/24"))
+    assert sender.queue == before + 1
+    await end(sender)
+
+
+@pytest.mark.parametrize("blank", [True, False], ids=["no account", "an account"])
+async def test_a_reset_without_a_mail_waits_for_its_turn_like_one_with_a_mail(blank: bool) -> None:
+    """Otherwise the order of a stranger's own mails would tell who has an account."""
+    stuck = asyncio.Event()
+    relay = Relay(lambda message: stuck.wait())
+    sender = mailer(relay)
+    for one in many(replace(LINK, subject="busy"), AT_ONCE):
+        sender.post(one)
+    await until(lambda: len(relay.tries) == AT_ONCE)
+    for number in range(3):
+        sender.post(replace(LINK, subject="asked", to=f"{number}@example.com", network="2001:db8:1::/48", blank=blank))
+    sender.post(replace(LINK, subject="own", network="2001:db8:1::/48"))
+    for one in many(replace(LINK, subject="other", network="2001:db8:2::/48"), 6):
+        sender.post(one)
+    stuck.set()
+    await until(lambda: not sender.queue)
+    assert relay.tries.count("asked") == (0 if blank else 3)
+    seen = [subject for subject in relay.tries if subject not in ("busy", "asked")]
+    assert seen == ["other"] * 3 + ["own"] + ["other"] * 3
+    assert sender.room.empty
 
 
 @pytest.mark.parametrize("letter", [NOTICE, LINK, UNDO], ids=lambda letter: letter.subject)

@@ -99,6 +99,12 @@ async def _(w: World) -> Call:
     return lambda: w.store.limits.change_mail("192.0.2.1", "new@example.com")
 
 
+@call("limits.give_back_change_mail", "give_back")
+async def _(w: World) -> Call:
+    await w.store.limits.change_mail("192.0.2.1", "new@example.com")
+    return lambda: w.store.limits.give_back_change_mail("192.0.2.1", "new@example.com")
+
+
 @call("limits.forgot", "take_networks")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.forgot("192.0.2.1", w.email)
