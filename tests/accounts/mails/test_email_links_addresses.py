@@ -53,7 +53,7 @@ async def test_the_address_is_changed_from_the_new_one_and_the_old_one_is_told(p
     [
         (NEW, "wrong password", "current password is not right"),
         ("no address", PASSWORD, "one @"),
-        (EMAIL.upper(), PASSWORD, "your address already"),
+        (EMAIL.upper(), PASSWORD, "already your address"),
     ],
 )
 async def test_what_stands_against_a_change_is_said_on_the_form(
