@@ -102,7 +102,7 @@ def test_axe_finds_nothing_with_everything_unfolded_and_nothing_bursts(browser: 
 def test_an_address_leads_to_an_operation_and_the_keyboard_unfolds_one(browser: Chromium, stand: Stand) -> None:
     browser.open("about:blank")
     browser.open(stand.site.base_url + "/docs#/OAuth/revoke")
-    browser.wait_for("Ending a refresh token ends its whole family")
+    browser.wait_for("A refresh token ends with its whole family")
     assert "A code lives 60 seconds and works once" not in browser.text
     browser.run("document.querySelector('#operations-OAuth-token .opblock-summary-control').focus()")
     browser.press(ENTER)
