@@ -13,7 +13,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.headerregistry import Address
@@ -59,6 +59,9 @@ class Transport(Protocol):
     async def send(self, message: EmailMessage) -> None:
         """Raises Undelivered, or OSError for a failure of this machine."""
 
+    async def rehearse(self, sender: str) -> None:
+        """Takes the time of a mail and fails like one, and sends none. Raises Undelivered."""
+
 
 class _Client(aiosmtplib.SMTP):
     began_data = False
@@ -87,9 +90,16 @@ class SmtpServer:
 
     async def send(self, message: EmailMessage) -> None:
         """Sends one mail over one connection. Raises Undelivered."""
+        await self._talk(lambda client: client.send_message(message))
+
+    async def rehearse(self, sender: str) -> None:
+        """Connects and names the sender, as each mail does, and leaves. Raises Undelivered."""
+        await self._talk(lambda client: client.mail(sender))
+
+    async def _talk(self, say: Callable[[_Client], Awaitable[object]]) -> None:
         client = _Client(**self._server)  # type: ignore[arg-type]  # a dict with several types
         try:
-            await self._hand_over(client, message)
+            await self._hand_over(client, say)
         except aiosmtplib.SMTPResponseException as error:
             reason = f"{type(error).__name__} {error.code}"
             raise Undelivered(reason, temporary=400 <= error.code < 500) from None
@@ -101,11 +111,11 @@ class SmtpServer:
         except (aiosmtplib.SMTPException, ValueError) as error:
             raise Undelivered(type(error).__name__, temporary=False) from None
 
-    async def _hand_over(self, client: _Client, message: EmailMessage) -> None:
+    async def _hand_over(self, client: _Client, say: Callable[[_Client], Awaitable[object]]) -> None:
         try:
             async with asyncio.timeout(self._patience):
                 await client.connect()  # with TLS and login if the URL has them
-                await client.send_message(message)
+                await say(client)
             # The server has accepted the mail, so an error from here on causes no retry.
             with suppress(aiosmtplib.SMTPException, OSError):
                 async with asyncio.timeout(LEAVE_SECONDS):
@@ -130,6 +140,9 @@ class Spool:
             log.info("mail: %s", message["Subject"])
         if self._folder:
             await asyncio.to_thread(self._keep, self._folder, message.as_bytes())
+
+    async def rehearse(self, sender: str) -> None:
+        """Does nothing: a file is written at once."""
 
     def _keep(self, folder: Path, content: bytes) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -208,7 +221,8 @@ class Mailer:
         except (Undelivered, OSError, ValueError) as error:
             # An OSError of the spool has a path; other errors may contain the address.
             reason = str(error) if isinstance(error, Undelivered) else type(error).__name__
-            log.warning("mail %s not sent: %s", mail.what, reason)
+            if not mail.blank:
+                log.warning("mail %s not sent: %s", mail.what, reason)
             self._tell(mail, "failed")
         except asyncio.CancelledError:  # the server is stopping
             self._tell(mail, "dropped")
@@ -226,9 +240,9 @@ class Mailer:
             last = pause is None
             try:
                 async with self._line.place(mail.rank, mail.paid_by, later=number > 0):
-                    if mail.blank:
-                        return None
                     last = last or self._line.closing
+                    if mail.blank:
+                        return await self._transport.rehearse(self._sender)
                     # Compose the mail only now: a composed mail takes many times the memory.
                     return await self._transport.send(compose(mail, self._sender, stamp))
             except Undelivered as failure:

@@ -88,6 +88,30 @@ async def test_a_temporary_failure_is_tried_again(mailbox: Mailbox, answers: lis
 
 
 @pytest.mark.gen_test
+@pytest.mark.parametrize("blank", [True, False], ids=["no account", "an account"])
+@pytest.mark.parametrize("refusals", [0, 1, 3])
+async def test_a_blank_mail_is_tried_like_one_with_a_text(
+    mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, refusals: int, blank: bool
+) -> None:
+    """Otherwise the time and the tries that a reset takes would tell who has an account."""
+    senders: list[str] = []
+
+    async def begin(server: Any, session: Any, envelope: Any, address: str, options: list[str]) -> str:
+        senders.append(address)
+        envelope.mail_from = address
+        return "451 try later" if len(senders) <= refusals else "250 OK"
+
+    monkeypatch.setattr(mailbox, "handle_MAIL", begin, raising=False)
+    sender = mailer(SmtpServer(mailbox.url))
+    sender.post(replace(MAIL, blank=blank))
+    await until(lambda: not sender.queue)
+    assert senders == ["noreply@id.example"] * min(refusals + 1, 3)
+    assert len(mailbox.mails) == (not blank and refusals < 3)
+    assert len(caplog.messages) == (not blank and refusals == 3)
+    await sender.close(1)
+
+
+@pytest.mark.gen_test
 @pytest.mark.trap(24)
 @pytest.mark.parametrize(
     ("answers", "tries", "reason"),

@@ -59,6 +59,9 @@ class Relay:
         if waits:
             await waits
 
+    async def rehearse(self, sender: str) -> None:
+        """Takes nothing."""
+
 
 def refuse(message: EmailMessage) -> None:
     raise Undelivered(REFUSED, temporary=True)
