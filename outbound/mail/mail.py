@@ -11,8 +11,8 @@ from outbound.mail.line import Rank
 class Mail:
     """A plain-text mail. `what` is a word for the log. `link`: the mail has a link that no other mail has. `undo`: its
     link undoes a change. `payer`: the id of the account that caused the mail; if empty, the mail counts for its
-    recipient. `network`: the network that asked for it, if anybody may ask. `blank`: the mail takes a place and a turn
-    like any other and is never sent, so neither reveals whether there is an account."""
+    recipient. `network`: the network that asked for it, if anybody may ask. `blank`: the mail takes a place, turns and
+    tries like any other and is never sent, so none reveals whether there is an account."""
 
     what: str
     to: str
@@ -26,8 +26,9 @@ class Mail:
 
     @property
     def rank(self) -> Rank:
-        """The importance of the mail at shutdown."""
-        return Rank.UNDO if self.undo else Rank.LINK if self.link else Rank.NOTICE
+        """The importance of the mail at shutdown. All mails that anybody may ask for are alike: if a mail that says
+        that there is an account were a notice, its turn would tell so too."""
+        return Rank.UNDO if self.undo else Rank.LINK if self.link or self.network else Rank.NOTICE
 
     @property
     def paid_by(self) -> str:

@@ -11,9 +11,10 @@ from outbound.mail.line import Rank
 from outbound.mail.mail import Mail
 
 MOST_WAITING, MOST_OTHERS, MOST_NOTICES = 1000, 870, 400
-"""The limits of waiting mails: in all, for mails without an undo link, and for notices, which have no link of their
-own. So an account that causes many notices can't keep links out, and a client that asks for many links can't keep out
-undo links. The gaps between the limits are larger than four networks and five accounts can fill; a test checks this."""
+"""The limits of waiting mails: in all, for mails without an undo link, and for notices, which have no link of their own
+and which nobody asked for. So an account that causes many notices can't keep links out, and a client that asks for many
+links can't keep out undo links. The gaps between the limits are larger than four networks and five accounts can fill; a
+test checks this."""
 MOST_ALIKE, MOST_UNDOS = 40, 10
 """Waiting mails of one kind that one account caused. One notice goes to up to 11 addresses. The second number is for
 mails with an undo link."""
