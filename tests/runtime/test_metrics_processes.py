@@ -326,8 +326,9 @@ def test_counts_add_up_and_never_fall_while_workers_are_killed(running: Pair) ->
         lambda: scraped(server), {"latchkey_worker_deaths_total": before["latchkey_worker_deaths_total"] + WORKERS}
     )
     assert after[health] == sent
-    levels = [name for name in after if name.startswith("latchkey_worker_resident_bytes")]
-    assert levels == [f"latchkey_worker_resident_bytes{{worker={number}}}" for number in range(WORKERS)]
+    # A new worker reports its memory a moment after it starts.
+    expected = [f"latchkey_worker_resident_bytes{{worker={number}}}" for number in range(WORKERS)]
+    wait_until(lambda: [name for name in scraped(server) if name.startswith("latchkey_worker_resident")] == expected)
 
 
 def test_the_connections_of_a_worker_that_was_killed_are_no_more(running: Pair) -> None:
