@@ -16,6 +16,7 @@ from cli.terminal.tables import word
 from settings.types import EMBEDDED
 from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.audit.security_reading import EventFilter
+from store.clock import wall
 from store.moments import at, timestamp
 from store.names import is_user_id, normalise_email
 from store.refused import Refused
@@ -90,7 +91,7 @@ async def _wanted(store: Store, who: str | None) -> EventFilter:
 def _moment(text: str) -> int:
     """Epoch milliseconds of a date, a time, or a duration ago: 2026-11-23, 2026-11-23T06:30, 15m. Raises ValueError."""
     if match := re.fullmatch(r"([0-9]{1,6})([smhd])", text, re.ASCII):
-        moment = datetime.now(UTC) - timedelta(**{_UNITS[match[2]]: int(match[1])})
+        moment = wall.utc() - timedelta(**{_UNITS[match[2]]: int(match[1])})
     else:
         try:
             moment = datetime.fromisoformat(text)

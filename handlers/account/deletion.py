@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from datetime import UTC, datetime
 
 from handlers.account.reauth import ReauthPage
 from handlers.core import mails
@@ -13,6 +12,7 @@ from handlers.core.params import once, parse_pairs
 from store.accounts.account_deletion import DeletionForm
 from store.accounts.signin.reauth import ReauthFailed
 from store.accounts.signin.sessions import ACTIVITY_KEPT
+from store.clock import wall
 from store.export import WRITERS
 from store.operations import Person
 from store.refused import Refused, SignedOut
@@ -34,7 +34,7 @@ class DownloadHandler(DownloadPage):
         person = await self.store.operator.show(session.user, ACTIVITY_KEPT)
         if person is None:
             raise SignedOut
-        name = f"latchkey-{datetime.now(UTC):%Y-%m-%d}.{form}"
+        name = f"latchkey-{wall.utc():%Y-%m-%d}.{form}"
         await self.send_file(name, MEDIA_TYPES[form], self.pieces(form, person))
 
     async def pieces(self, form: str, person: Person) -> AsyncGenerator[bytes, None]:

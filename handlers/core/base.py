@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from functools import lru_cache
-from time import time
 from typing import Any, cast
 
 import orjson
@@ -23,6 +22,7 @@ from handlers.core.server_state import ServerState
 from handlers.core.site import Site
 from observability.tracing import CURRENT, over, request_id
 from runtime.http.tornado_private import QuickHandler, answer_fields, put_fields
+from store.clock import wall
 from store.refused import Refused, SignedOut, Unproved
 from store.results import Visitor, Window
 from store.wiring import Store
@@ -117,7 +117,7 @@ class BaseHandler(QuickHandler):
     def clear(self) -> None:
         """Resets the response. Tornado's method formats the date for each response and checks values that never change,
         which is a seventh of a request's cost."""
-        lines = {"Date": [http_date(int(time()))]}
+        lines = {"Date": [http_date(int(wall.time()))]}
         for name, value in self.constant_headers:
             lines[name] = [value]
         request = self.request

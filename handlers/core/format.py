@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
+from store.clock import wall
 from store.moments import timestamp
 
 _MONTHS = (
@@ -33,7 +34,7 @@ def ago(at: datetime, now: datetime | None = None) -> str:
 
     A time ahead of `now` by more than 45 seconds reads "in 5 minutes". Raises ValueError for a naive time.
     """
-    moment = _utc(now) if now else datetime.now(UTC)
+    moment = _utc(now) if now else wall.utc()
     passed = moment - _utc(at)
     length = abs(passed)
     if length < _JUST_NOW:
@@ -49,7 +50,7 @@ def ago(at: datetime, now: datetime | None = None) -> str:
 def until(at: datetime, now: datetime | None = None) -> str:
     """How long after `now` (default: the present) `at` is: "in 5 minutes"; "in a moment" for less than 45 seconds and
     for what is past. Raises ValueError for a naive time."""
-    moment = _utc(now) if now else datetime.now(UTC)
+    moment = _utc(now) if now else wall.utc()
     return ago(at, moment) if _utc(at) - moment >= _JUST_NOW else "in a moment"
 
 

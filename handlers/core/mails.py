@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 from tornado.template import Loader
@@ -25,6 +24,7 @@ from store.accounts.signin.guesses import GuessNotice
 from store.accounts.signin.sessions import SignedIn
 from store.accounts.undoing import Undo
 from store.apps.registration import Registration
+from store.clock import wall
 from store.limits import network_of
 from store.refused import Refused
 from store.results import Allowance, Profile, Visitor
@@ -224,4 +224,4 @@ def _place(visitor: Visitor) -> tuple[str, str]:
 
 
 def _circumstances(visitor: Visitor) -> dict[str, str]:
-    return {"when": exact(datetime.now(UTC)), "address": visitor.address, "agent": visitor.agent}
+    return {"when": exact(wall.utc()), "address": visitor.address, "agent": visitor.agent}

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import html
 import random
-from time import time
 from typing import Any
 
 import orjson
@@ -18,6 +17,7 @@ from handlers.core.params import JSON
 from handlers.core.server_state import RouteTarget, ServerState
 from observability.tracing import new_id, sent_id
 from runtime.http.wire import RawAnswer, answer_whole, names_html, plain_path
+from store.clock import wall
 
 STATUS, REASON = CATALOGUE[OVERLOADED.code].status, "Service Unavailable"
 # It loads nothing: that would be sent away, too.
@@ -100,7 +100,7 @@ _QUICK: dict[tuple[type[BaseHandler], bool], RawAnswer] = {}
 
 def _changing_fields(application: ServerState, request_id: str) -> dict[str, str]:
     """The headers that differ each time."""
-    given = {"Date": http_date(int(time())), "X-Request-Id": request_id, "Retry-After": str(later())}
+    given = {"Date": http_date(int(wall.time())), "X-Request-Id": request_id, "Retry-After": str(later())}
     if application.site.hsts:
         given["Strict-Transport-Security"] = application.site.hsts
     return given

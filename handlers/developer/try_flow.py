@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -18,6 +18,7 @@ from handlers.core.params import Params, once, parse_pairs
 from handlers.developer.apps import DeveloperPage
 from handlers.oauth.authorize import try_page
 from store.apps.registration import Registration
+from store.clock import wall
 from store.oauth.tokens import UnknownUser, s256
 from store.refused import Refused
 from store.results import Caller
@@ -66,7 +67,7 @@ class TryHandler(DeveloperPage):
         if not app.active:
             raise Refused("invalid_request", "The app is switched off.")
         state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        ends = datetime.now(UTC) + LASTS
+        ends = wall.utc() + LASTS
         value = f"{client_id}.{state}.{verifier}"
         self.set_cookie(self.site.cookie("try"), value, expires=ends, **self.flags())
         asked = {

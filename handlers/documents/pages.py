@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, closing
-from datetime import UTC, datetime
 from itertools import groupby
 from types import SimpleNamespace
 
@@ -13,6 +12,7 @@ from handlers.core.page import DownloadPage
 from handlers.core.params import once, parse_pairs
 from handlers.documents.documents import check_names
 from handlers.documents.pretty import indented
+from store.clock import wall
 from store.documents.archive import ARCHIVES, Archive
 from store.refused import Refused
 
@@ -107,7 +107,7 @@ class ExportHandler(DownloadPage):
         if make is None:
             raise Refused("invalid_request", f"format is one of {', '.join(ARCHIVES)}.")
         with closing(make()) as archive:
-            name = f"{client_id}-{datetime.now(UTC):%Y-%m-%d}.{archive.extension}"
+            name = f"{client_id}-{wall.utc():%Y-%m-%d}.{archive.extension}"
             await self.send_file(name, archive.media_type, self.pieces(archive, client_id))
 
     async def pieces(self, archive: Archive, client_id: str) -> AsyncGenerator[bytes, None]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from outbound.ai.events import StreamEvent
+from store.clock import wall
 from store.credits.calls import Price
 
 
@@ -81,7 +82,7 @@ class Model:
 
     def price(self, now: datetime | None = None) -> Price | None:
         """The price at `now` (default: the present); None before the first price applies."""
-        moment = now or datetime.now(UTC)
+        moment = now or wall.utc()
         return next((price for begins, price in reversed(self.prices) if begins <= moment), None)
 
 

@@ -12,10 +12,8 @@ import logging
 import os
 import re
 import secrets
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -29,6 +27,7 @@ import aiosmtplib
 from outbound.mail.line import Line
 from outbound.mail.mail import Mail
 from outbound.mail.room import MailRoom
+from store.clock import wall
 
 log = logging.getLogger("latchkey.mail")
 
@@ -147,7 +146,7 @@ class Spool:
     def _keep(self, folder: Path, content: bytes) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Names sort by time. Several processes write here.
-        name = folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}"
+        name = folder / f"{int(wall.time() * 1e9):020d}-{secrets.token_hex(4)}"
         with os.fdopen(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)
         name.rename(name.with_suffix(".eml"))
@@ -279,7 +278,7 @@ class Stamp(NamedTuple):
 
 def stamp_of(sender: str) -> Stamp:
     """A new stamp."""
-    return Stamp(format_datetime(localtime(datetime.now(UTC))), make_msgid(domain=sender.rpartition("@")[2]))
+    return Stamp(format_datetime(localtime(wall.utc())), make_msgid(domain=sender.rpartition("@")[2]))
 
 
 def compose(mail: Mail, sender: str, stamp: Stamp | None = None) -> EmailMessage:

@@ -242,6 +242,7 @@ class WebhookSender:
 
     async def _post(self, delivery: Delivery, target: Target) -> PostResult:
         body = body_of(delivery.type, delivery.occurred_at, delivery.client_id, delivery.sub, delivery.details)
+        # The host's time: an app that did not travel checks this stamp against its own clock.
         headers = signed(delivery.id, int(time.time()), body, target.secrets)
         answer = await self._poster.post(target.url, headers, body)
         outcome = "delivered" if answer.delivered else answer.error

@@ -117,33 +117,6 @@ def test_one_line_of_the_server_loads_what_tests_of_apps_drive() -> None:
     assert ast.unparse(behind.test) == "settings.testable"
 
 
-@modules(
-    [path for path in MODULES if re.match(r"(store|handlers|outbound|runtime/http)/", str(path.relative_to(ROOT)))]
-)
-def test_a_wall_clock_is_read_where_tests_of_apps_can_move_it(path: Path) -> None:
-    """`testkit/clock.py` takes the place of names of modules: `time`, `time.time` and `datetime`."""
-    tree = parsed(path)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    read = {ast.unparse(node.func) for node in calls} | {ast.unparse(node) for node in calls}
-    others = {
-        "localtime()",
-        "date.today",
-        "datetime.today",
-        "datetime.utcnow",
-        "time.gmtime",
-        "time.localtime",
-        "time.strftime",
-    }
-    assert not read & others
-    late = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)) and node.col_offset]
-    assert not [node.lineno for node in late if ast.unparse(node).split()[1] in ("time", "datetime")]
-    assert not [
-        node.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import) and "datetime" in [alias.name for alias in node.names]
-    ]
-
-
 def is_key(node: ast.AST) -> bool:
     """Whether an expression spells a hash tag: an f-string with a literal `{`, or a literal like `{apps}:all`."""
     if isinstance(node, ast.JoinedStr):

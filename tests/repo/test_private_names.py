@@ -19,6 +19,7 @@ OWNERS = {
     "store/engine/redis_private.py": "tests/repo/test_redis_private.py",
     "outbound/aiohttp_private.py": "tests/webhooks/test_aiohttp_private.py",
     "cli/terminal/argparse_private.py": "tests/cli/test_argparse_private.py",
+    "testkit/fakeredis_private.py": "tests/testkit/test_fakeredis_private.py",
     # One name each.
     "observability/logs.py": "tests/runtime/test_json_log.py",
     "store/engine/embedded.py": "tests/engine/test_embedded.py",

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-import sys
 import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
-from types import ModuleType, TracebackType
-from typing import Any, Self
+from types import TracebackType
+from typing import Self
 
 import pytest
 
 from dev.lab.engines import VALKEY, Engine, valkey
 from store.engine.connect import unix_url
+from testkit import fakeredis_private
 
 __all__ = ["VALKEY", "DroppingProxy", "Engine", "FakeClock", "redis_server", "valkey"]
 
@@ -161,7 +161,6 @@ class FakeClock:
     def __init__(self) -> None:
         self._offset = 0.0
         self._stopped: float | None = None
-        self._patched: list[tuple[ModuleType, str]] = []
 
     def advance(self, seconds: float) -> None:
         """Put the clock forward."""
@@ -180,24 +179,8 @@ class FakeClock:
         return (time.time() if self._stopped is None else self._stopped) + self._offset
 
     def __enter__(self) -> Self:
-        import fakeredis
-
-        fakeredis.FakeRedis(server=fakeredis.FakeServer()).eval("return 1", 0)  # loads all its modules
-        for name, module in list(sys.modules.items()):
-            if name.partition(".")[0] == "fakeredis":
-                self._patch(module)
+        fakeredis_private.follow(self.time)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
-        for module, name in self._patched:
-            setattr(module, name, time)
-        self._patched.clear()
-
-    def _patch(self, module: ModuleType) -> None:
-        for name, value in list(vars(module).items()):
-            if value is time:
-                setattr(module, name, self)
-                self._patched.append((module, name))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(time, name)  # fakeredis sees this object in place of the module
+        fakeredis_private.follow()
