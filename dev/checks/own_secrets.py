@@ -1,4 +1,4 @@
-"""What secrets of our own look like, for detect-secrets, which loads this file."""
+"""Detectors of Latchkey's own secrets, in a file that detect-secrets loads."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ PREFIXES = [re.escape(kind.prefix) for kind in TokenKind] + ["lk_cs_"]
 
 
 class LatchkeyDetector(RegexBasedDetector):
-    """Tokens, client secrets, signing secrets and secret keys of Latchkey. The shortest token has 59 characters behind
-    its prefix."""
+    """Tokens, client secrets, signing secrets and secret keys. The shortest token has 59 characters after its
+    prefix."""
 
-    secret_type = "Latchkey secret"  # that is what it is called
+    secret_type = "Latchkey secret"  # the name of this detector
 
     denylist = (
         re.compile(rf"(?:{'|'.join(PREFIXES)})[A-Za-z0-9_-]{{40,}}"),

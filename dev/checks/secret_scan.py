@@ -1,8 +1,8 @@
-"""`python -m dev.checks.secret_scan`: does any file of the project have what looks like a secret?
+"""`python -m dev.checks.secret_scan`: looks for secrets in the files of the project.
 
-detect-secrets searches the files that git tracks for secrets of other services, and for ours: tokens, client secrets,
-secret keys. `dev/checks/allowed.toml` names the made-up ones of tests and examples, with the reason. An entry without
-a match fails too.
+detect-secrets searches the files that git tracks for secrets of other services and for Latchkey's own: tokens, client
+secrets, secret keys. `dev/checks/allowed.toml` lists the made-up ones of tests and examples, each with a reason. An
+entry that matches nothing fails too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DETECTORS = (
 
 @dataclass(frozen=True)
 class Found:
-    """What looks like a secret: where, what kind of one, and the text itself, which is not printed whole."""
+    """A possible secret: where it is, its kind, and the text, of which only the beginning is printed."""
 
     file: str
     line: int
@@ -48,19 +48,19 @@ class Found:
 
 @dataclass(frozen=True)
 class Allowed:
-    """A text that may stand in the files of a pattern, and why; `*` stands for any text."""
+    """A text allowed in the files of a pattern, and why; `*` matches any text."""
 
     files: str
     text: str
     reason: str
 
     def covers(self, found: Found) -> bool:
-        """Whether this is what was found."""
+        """Whether this entry allows the finding."""
         return fnmatch(found.file, self.files) and fnmatch(found.text, self.text)
 
 
 def read_allowed(path: Path = ALLOWED) -> list[Allowed]:
-    """What is meant to be there. Raises ValueError for an entry without a reason."""
+    """The allowed entries. Raises ValueError for an entry without a reason."""
     rows = tomllib.loads(path.read_text("utf-8")).get("allowed", [])
     for row in rows:
         if set(row) != {"files", "texts", "reason"} or not all(row.values()):
@@ -75,7 +75,7 @@ def tracked(root: Path) -> list[str]:
 
 
 def scan(root: Path, files: Iterable[str]) -> Iterator[Found]:
-    """What looks like a secret in files under `root`."""
+    """Possible secrets in files under `root`."""
     plugins: list[dict[str, Any]] = [{"name": name} for name in DETECTORS]
     plugins.append({"name": "LatchkeyDetector", "path": OURS.as_uri()})
     with transient_settings({"plugins_used": plugins, "filters_used": []}):
@@ -85,11 +85,11 @@ def scan(root: Path, files: Iterable[str]) -> Iterator[Found]:
 
 
 def complaints(root: Path, allowed: list[Allowed]) -> list[str]:
-    """What is there and not allowed, and what is allowed and not there, a line each."""
+    """Findings that are not allowed, and entries that match nothing, a line each."""
     found = sorted(set(scan(root, tracked(root))), key=lambda one: (one.file, one.line, one.text))
     wrong = [str(one) for one in found if not any(entry.covers(one) for entry in allowed)]
     wrong += [
-        f"dev/checks/allowed.toml: {entry.files} holds no {entry.text} any more"
+        f"dev/checks/allowed.toml: {entry.files} no longer holds {entry.text}"
         for entry in allowed
         if not any(entry.covers(one) for one in found)
     ]
@@ -97,7 +97,7 @@ def complaints(root: Path, allowed: list[Allowed]) -> list[str]:
 
 
 def main() -> int:
-    """Says what looks like a secret; 1 if anything does."""
+    """Prints the findings. Returns 1 if there are any."""
     try:
         wrong = complaints(ROOT, read_allowed())
     except (OSError, subprocess.CalledProcessError) as error:

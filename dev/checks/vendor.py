@@ -1,9 +1,9 @@
-"""`python -m dev.checks.vendor`: do the vendored files of other projects match their record?
+"""`python -m dev.checks.vendor`: checks the vendored files of other projects against their record.
 
-A folder of `static/vendor` holds files of one npm package, its licence among them. Its `VERSION.toml` names the
-package, the version, the hash of the registry's archive, and the SHA-256 of each file. Scripts and stylesheets are
-compressed, ready to send. `--fetch` fetches that archive with npm, checks its hash, and writes the files again. With
-`--record` it fetches the recorded version and writes new hashes.
+A folder of `static/vendor` holds files of one npm package, including its licence. Its `VERSION.toml` has the package,
+the version, the hash of the registry's archive, and the SHA-256 of each file. Scripts and stylesheets are stored
+compressed, ready to send. `--fetch` downloads that archive with npm, checks its hash, and writes the files again. With
+`--record` it downloads the recorded version and writes new hashes.
 """
 
 from __future__ import annotations
@@ -43,30 +43,30 @@ class Record:
 
     @classmethod
     def read(cls, folder: Path) -> Record:
-        """That of a folder. Raises OSError, KeyError, tomllib.TOMLDecodeError."""
+        """The record of a folder. Raises OSError, KeyError, tomllib.TOMLDecodeError."""
         found = tomllib.loads((folder / RECORD).read_text("utf-8"))
         return cls(found["package"], found["version"], found["integrity"], dict(found["files"]))
 
     def write(self, folder: Path) -> None:
-        """Writes it into a folder."""
+        """Writes the record into a folder."""
         lines = [f"{name} = {json.dumps(getattr(self, name))}" for name in ("package", "version", "integrity")]
         lines += ["", "[files]", *(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in self.files.items())]
         (folder / RECORD).write_text("\n".join(lines) + "\n", "utf-8")
 
 
 def place_of(folder: Path, name: str) -> Path:
-    """Where a file lies."""
+    """The path of a stored file."""
     return folder / (f"{name}.gz" if name.endswith(PACKED) else name)
 
 
 def content_of(folder: Path, name: str) -> bytes:
-    """The package's content of a file. Raises OSError."""
+    """The content of a file as the package has it. Raises OSError."""
     content = place_of(folder, name).read_bytes()
     return gzip.decompress(content) if name.endswith(PACKED) else content
 
 
 def complaints(folder: Path) -> list[str]:
-    """What in a folder is not as its record says. Raises OSError."""
+    """Differences between a folder and its record. Raises OSError."""
     record = Record.read(folder)
     known = {place_of(folder, name).name for name in record.files} | {RECORD}
     found = [f"{path.name} is in no record" for path in sorted(folder.iterdir()) if path.name not in known]
@@ -82,8 +82,8 @@ def integrity_of(archive: bytes) -> str:
 
 
 def unpack(folder: Path, record: Record, archive: bytes, *, renew: bool = False) -> Record:
-    """Writes the files of the record out of the archive, and returns the record; with `renew`, one with the hashes of
-    this archive. Nothing is written unless all is as recorded. Raises NotAsRecorded."""
+    """Extracts the record's files from the archive and returns the record; with `renew`, a record with the hashes of
+    this archive. Writes nothing unless everything matches. Raises NotAsRecorded."""
     integrity = integrity_of(archive)
     if not renew and integrity != record.integrity:
         raise NotAsRecorded(f"the archive of {record.package} {record.version} is {integrity}, not {record.integrity}")
@@ -117,7 +117,7 @@ def fetch(record: Record) -> bytes:
 
 
 def main(arguments: list[str]) -> int:
-    """Checks all folders, or fetches what lies in them."""
+    """Checks all folders, or downloads their files."""
     renew = "--record" in arguments
     found: list[str] = []
     for folder in sorted(path for path in VENDOR.iterdir() if path.is_dir()):

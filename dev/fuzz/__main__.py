@@ -1,4 +1,4 @@
-"""`python -m dev.fuzz`: fuzzes both HTTP servers in turn for a chosen time, with new mutants all the time."""
+"""`python -m dev.fuzz`: fuzzes both HTTP servers in turn for a given time, with new mutants each time."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from dev.fuzz.tokens import Cast
 
 KEEP = Path(__file__).resolve().parent.parent.parent / "build" / "fuzz"
 ROUND = 4_000
-"""Mutants between two looks at the clock."""
+"""Mutants between two checks of the time."""
 
 
 def main() -> int:
-    """0 when the time is over and nothing was found. A finding is raised; what was sent then lies in `build/fuzz`."""
+    """Returns 0 if the time ends without a finding. Raises the first finding; its input is in `build/fuzz`."""
     parser = argparse.ArgumentParser(prog="python -m dev.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=600, help="how long (default: 600)")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="begin with this seed")
     parser.add_argument("--http", choices=("fast", "tornado", "both"), default="both")
-    parser.add_argument("--only", choices=("wire", "api", "seals", "hostile"), help="one fuzzer alone")
+    parser.add_argument("--only", choices=("wire", "api", "seals", "hostile"), help="run only this fuzzer")
     args = parser.parse_args()
     ends = time.monotonic() + args.seconds
     servers = ("fast", "tornado") if args.http == "both" else (args.http,)
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def wire(http: str, seed: int, ends: float) -> None:
-    """Bytes that are wrong."""
+    """Malformed bytes."""
     with Target(http) as target:
         run = Wire(target, target.run(Cast.make(target)), KEEP)
         run.valid()
@@ -57,7 +57,7 @@ def wire(http: str, seed: int, ends: float) -> None:
 
 
 def api(http: str, seed: int, ends: float) -> None:
-    """What is generated from the description."""
+    """Requests generated from the OpenAPI description."""
     with Target(http) as target:
         run = Api(target, target.run(Cast.make(target)))
         with Watch(target.port) as watch:
@@ -70,7 +70,7 @@ def api(http: str, seed: int, ends: float) -> None:
 
 
 def seals(http: str, seed: int, ends: float) -> None:
-    """Tokens that were tampered with; the keys and so the tokens are new each time."""
+    """Tampered tokens; the keys, and so the tokens, are new each time."""
     with Target(http, signup="open") as target:
         cast = target.run(Cast.make(target))
         tokens = target.run(one_of_each(cast))
@@ -81,7 +81,7 @@ def seals(http: str, seed: int, ends: float) -> None:
 
 
 def hostile(http: str, seed: int, ends: float) -> None:
-    """What was made to cost time."""
+    """Requests made to cost time."""
     with Target(http, signup="open") as target:
         stage = target.run(Stage.make(target, target.run(Cast.make(target))))
         messages = itertools.takewhile(lambda _: time.monotonic() < ends, stage.all())
@@ -92,7 +92,7 @@ def hostile(http: str, seed: int, ends: float) -> None:
 
 
 def waited(watch: Watch) -> str:
-    """How long others had to wait."""
+    """How long other clients had to wait."""
     return f"the longest wait of /healthz {1000 * watch.longest:.0f} ms"
 
 

@@ -1,4 +1,4 @@
-"""Every endpoint, with what its description allows and what it does not, from every kind of caller."""
+"""Every endpoint with valid and invalid requests from its description, sent by every kind of caller."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 FEW = ("none", "all scopes", "garbage", "a session cookie")
-"""Who calls what asks for no token."""
+"""Callers for operations that need no token."""
 NAMES = {"collection": "notes", "docId": "n1", "model": ECHO}
 
 
@@ -49,7 +49,7 @@ def operations() -> Iterator[tuple[str, str, str]]:
 
 
 class Api:
-    """Sends what is generated from the document of a target, or from another one."""
+    """Sends requests generated from a target's OpenAPI document, or from another one."""
 
     def __init__(self, target: Target, cast: Cast, document: dict[str, Any] | None = None) -> None:
         self.target, self.cast = target, cast
@@ -61,7 +61,7 @@ class Api:
         self._url = f"http://127.0.0.1:{target.port}"
 
     def close(self) -> None:
-        """Hangs up."""
+        """Closes the connection."""
         self._session.close()
 
     def fuzz(self, name: str, method: str, path: str, *, examples: int, seed: int) -> None:
@@ -70,7 +70,7 @@ class Api:
         operation = self._schema[path][method.upper()]
         self._run(name, method, operation.as_strategy(generation_mode=GenerationMode.POSITIVE), examples, seed)
         ours = OPERATIONS[name][method]
-        if ours.parameters or ours.body or set(ours.path) - {"model"}:  # else nothing could be wrong with a request
+        if ours.parameters or ours.body or set(ours.path) - {"model"}:  # otherwise no request could be invalid
             self._run(name, method, operation.as_strategy(generation_mode=GenerationMode.NEGATIVE), examples, seed)
         if self.target.log.heard:
             raise Wrong("the log: " + "\n".join(self.target.log.heard[:5]))
@@ -96,7 +96,7 @@ class Api:
         send()
 
     def _name_what_is_there(self, case: Any) -> None:
-        """A case that names nothing the server knows gets no further than that."""
+        """A case that names nothing the server knows is refused for that."""
         for part in case.path_parameters:
             case.path_parameters[part] = NAMES[part]
         if isinstance(case.body, dict):
@@ -104,7 +104,7 @@ class Api:
             case.body.update({field: value for field, value in there.items() if field in case.body})
 
     def _weighed(self, case: Any, method: str, name: str, headers: dict[str, str]) -> requests.Response:
-        """The answer. Raises Wrong where it takes the event loop longer than it may, each time."""
+        """The answer. Raises Wrong if it takes the event loop too long each time."""
         meter, over = self.target.meter, ""
         for _ in range(TRIES):
             before = meter.total
@@ -120,7 +120,7 @@ class Api:
         response = self._weighed(case, method, name, headers)
         self.statuses[response.status_code] = self.statuses.get(response.status_code, 0) + 1
         if "x-request-id" not in {field.lower() for field in response.headers}:
-            # The HTTP server took it for no request: not a matter of the document.
+            # The HTTP server refused it as malformed: outside the document.
             if response.status_code not in (400, 431):
                 raise Wrong(f"{who}: {response.status_code} without an id of the request")
             return
@@ -128,5 +128,5 @@ class Api:
         needed = ((method != "get" and policy.write_scope) or policy.scope).split()
         if needed and not {*needed} & {*self.cast.carries.get(who, ())} and response.status_code < 400:
             raise Wrong(f"{method} {name}: {who} got {response.status_code}")
-        if case.operation.path.count("/") == case.formatted_path.count("/"):  # else it was another address
+        if case.operation.path.count("/") == case.formatted_path.count("/"):  # otherwise it was another address
             case.validate_response(response, checks=CHECKS)

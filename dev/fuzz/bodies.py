@@ -1,4 +1,4 @@
-"""How a body is made wrong: JSON, forms, multipart."""
+"""Mutations of a body: JSON, forms, multipart."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ VALUES: tuple[Any, ...] = (
 
 
 def json_text(body: bytes, rng: Rng) -> bytes:
-    """JSON: another value somewhere in it, another text of a value, or no JSON."""
+    """JSON with another value somewhere, a value spelled differently, or no JSON at all."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -56,7 +56,7 @@ def json_text(body: bytes, rng: Rng) -> bytes:
     match rng.randrange(6):
         case 0 | 1:
             return json.dumps(_changed(value, rng)).encode("utf-8", "surrogatepass")
-        case 2:  # a text of a value that no library writes
+        case 2:  # a spelling that no library writes
             marked = json.dumps(_replaced(value, "@@", rng)).encode()
             return marked.replace(b'"@@"', rng.choice(SCALARS), 1)
         case 3:
@@ -92,7 +92,7 @@ def _places(value: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 
 
 def _replaced(value: Any, by: Any, rng: Rng) -> Any:
-    """The value with another one in a random place of it."""
+    """The value with another one at a random place."""
     holder = [json.loads(json.dumps(value))]
     inside, key = rng.choice(_places(holder, []))
     inside[key] = by
@@ -118,7 +118,7 @@ PUT = (
 
 
 def form(body: bytes, rng: Rng) -> bytes:
-    """A form or a query: a field twice, without a name, without a value, badly encoded."""
+    """A form or query with a repeated, nameless, empty or badly encoded field."""
     fields = body.split(b"&")
     at = rng.randrange(len(fields))
     name, _, value = fields[at].partition(b"=")
@@ -142,7 +142,7 @@ def form(body: bytes, rng: Rng) -> bytes:
 
 
 def multipart(body: bytes, rng: Rng) -> bytes:
-    """Parts and their ends, names and heads."""
+    """Parts with changed boundaries, names and headers."""
     boundary = body.split(b"\r\n", 1)[0]
     if not boundary:
         return raw(body, rng)
@@ -197,7 +197,7 @@ def multipart(body: bytes, rng: Rng) -> bytes:
 
 
 def raw(body: bytes, rng: Rng) -> bytes:
-    """Bytes that are something else."""
+    """Bytes of another kind."""
     changed = bytearray(body)
     for _ in range(rng.randrange(1, 6)):
         at = rng.randrange(len(changed) + 1)

@@ -1,7 +1,7 @@
-"""Requests that are right, to be made wrong: one for each way through the server.
+"""Valid requests for mutation: one for each path through the server.
 
-None of them, nor what becomes of one, can change anything: whoever may write sends a token that is dead or lacks the
-scope, so the request is read to its last byte and then refused by the script that would have done it.
+None of them, mutated or not, can change anything. Requests to write carry a dead token or lack the scope, so they are
+read to the last byte and then refused by the script that would make the change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CLOSE = (b"Connection", b"close")
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A request in its parts."""
+    """A request in parts."""
 
     name: str
     method: bytes
@@ -36,7 +36,7 @@ class Message:
     """Whether it goes to the operations port."""
 
     def head(self) -> bytes:
-        """Its line and its fields."""
+        """The request line and header fields."""
         lines = [
             b" ".join((self.method, self.target, self.version)),
             *(b": ".join(one) for one in self.fields),
@@ -46,25 +46,25 @@ class Message:
         return b"\r\n".join(lines)
 
     def encoded(self) -> bytes:
-        """As it goes over the wire."""
+        """The bytes on the wire."""
         return self.head() + self.body
 
     def value(self, name: bytes) -> bytes:
-        """The first field of this name, in any case."""
+        """The first field of this name, ignoring case."""
         return next((value for key, value in self.fields if key.lower() == name.lower()), b"")
 
     def with_field(self, name: bytes, value: bytes) -> Message:
-        """With this field in place of others of its name."""
+        """The message with this field instead of others of its name."""
         kept = tuple(one for one in self.fields if one[0].lower() != name.lower())
         return replace(self, fields=(*kept, (name, value)))
 
     def with_body(self, body: bytes) -> Message:
-        """With another body and the length of it."""
+        """The message with another body and its length."""
         return replace(self.with_field(b"Content-Length", b"%d" % len(body)), body=body)
 
 
 def message(method: str, target: str, headers: dict[str, str] | None = None, body: bytes | str = b"") -> Message:
-    """A request of this server, that ends its connection."""
+    """A request to this server that closes its connection."""
     fields = {"Host": "localhost", "Connection": "close", **(headers or {})}
     encoded = tuple((name.encode(), value.encode("latin-1")) for name, value in fields.items())
     made = Message(f"{method} {target.partition('?')[0]}", method.encode(), target.encode(), encoded)
@@ -73,12 +73,12 @@ def message(method: str, target: str, headers: dict[str, str] | None = None, bod
 
 
 def corpus(cast: Cast) -> list[Message]:
-    """All of them."""
+    """All requests."""
     return [*api(cast), *ai(cast), *pages(cast), *operations()]
 
 
 def api(cast: Cast) -> list[Message]:
-    """What apps send."""
+    """Requests of apps."""
     reader, dead = cast.bearers["all scopes"] | {"Authorization": f"Bearer {cast.reader}"}, cast.bearers["expired"]
     client = {"client_id": "web-app", "client_secret": cast.secret}
     exchange = {
@@ -124,7 +124,7 @@ def api(cast: Cast) -> list[Message]:
 
 
 def ai(cast: Cast) -> list[Message]:
-    """Calls of a person without credits: read, counted and refused."""
+    """AI calls of a person without credits: read, counted and refused."""
     reader = {"Authorization": f"Bearer {cast.reader}"}
     asked = {
         "model": "latchkey-echo",
@@ -152,7 +152,7 @@ def ai(cast: Cast) -> list[Message]:
 
 
 def operations() -> list[Message]:
-    """What an operator's program sends for somebody whom nobody knows."""
+    """Requests of an operator's program about an unknown person."""
     who = {"Authorization": f"Bearer {OPERATOR_KEY}"}
     paid = {"user": "nobody@nowhere.test", "amount": 5_000_000, "reason": "a top-up"}
     as_form = urlencode({**paid, "key": "a-key"})
@@ -165,7 +165,7 @@ def operations() -> list[Message]:
 
 
 def cookies(**values: str) -> dict[str, str]:
-    """The header."""
+    """The Authorization header."""
     return {"Cookie": "; ".join(f"latchkey_{name}={value}" for name, value in values.items())}
 
 
@@ -181,7 +181,7 @@ def multipart(file: bytes) -> bytes:
 
 
 def pages(cast: Cast) -> list[Message]:
-    """What browsers send. Who may change something is signed out by now."""
+    """Requests of browsers. Those that would change something are signed out by now."""
     live = cookies(session=cast.session, done="name")
     over = cookies(session=cast.ended, xsrf=XSRF)
     signed_out = cookies(xsrf=XSRF)

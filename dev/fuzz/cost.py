@@ -1,8 +1,8 @@
-"""What a request costs: processor time of the event loop, of other threads and of the store, and how long everybody
-else waits meanwhile.
+"""The cost of a request: processor time of the event loop, of other threads and of the store, and the delay for other
+clients.
 
-Time of a processor, unlike time of a clock, hardly depends on what else the machine does. What is over a bound is sent
-again, and counts as a finding when it is over the bound each time.
+Processor time, unlike elapsed time, hardly depends on the load of the machine. A request over a bound is sent again; it
+is a finding if it is over the bound each time.
 """
 
 from __future__ import annotations
@@ -22,23 +22,22 @@ from dev.fuzz.target import Target
 from dev.fuzz.wire import BOUND, Heard, Wrong, check, converse
 
 LOOP = 0.05
-"""Seconds of the event loop's processor that a request of up to `SIZE` bytes may take, and the store's."""
+"""Seconds of processor time of the event loop for a request of up to `SIZE` bytes; the same for the store."""
 MORE = 0.01
-"""Seconds more for each further `SIZE` bytes: whoever may send more must not hold everybody up for longer."""
+"""Seconds more for each further `SIZE` bytes: a larger request must not delay everybody for longer."""
 THREADS = 0.25
-"""The same as `LOOP` for threads, and as much again for each further `SIZE` bytes: hashes of passwords, pictures,
-answers of passkeys, long bodies. Each pool has few threads and a bounded queue of its own, so these seconds hold up
-only those who wait for the same pool."""
+"""`LOOP` for threads, and as much again for each further `SIZE` bytes: password hashes, pictures, passkey answers, long
+bodies. Each pool has few threads and its own bounded queue, so these seconds delay only the users of the same pool."""
 SIZE = 2**16
 TRIES = 3
 PAUSE = 0.005
-"""Seconds between two looks at /healthz."""
+"""Seconds between two requests to /healthz."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds: of the event loop, of other threads and of the store in processor time; the longest wait of /healthz in
-    time of the clock."""
+    """Seconds of processor time of the event loop, other threads and the store; the longest wait for /healthz in
+    elapsed time."""
 
     loop: float
     threads: float = 0.0
@@ -46,7 +45,7 @@ class Cost:
     wait: float = 0.0
 
     def over(self, size: int) -> str:
-        """What is over its bound for a request of this size in bytes; "" where nothing is."""
+        """The costs over their bound for a request of this size in bytes; "" if there are none."""
         further = size // SIZE
         held = LOOP + further * MORE
         parts = (
@@ -58,8 +57,8 @@ class Cost:
 
 
 class Watch:
-    """Asks for /healthz from a side connection, all the time. `longest`: the longest wait in seconds since it was last
-    set to 0; `spent`: the processor time of the asking. Use as a context manager."""
+    """Requests /healthz continuously on a separate connection. `longest` is the longest wait in seconds since it was
+    last set to 0; `spent` is the processor time of the requests. Use as a context manager."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -88,7 +87,7 @@ class Watch:
 
 
 class Scales:
-    """Sends requests alone and says what each costs. Use as a context manager."""
+    """Sends requests one at a time and measures what each costs. Use as a context manager."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -105,10 +104,10 @@ class Scales:
         self._watch.__exit__(*raised)
 
     def weigh(self, port: int, raw: bytes) -> tuple[Heard, Cost]:
-        """What was heard, and what it cost. Raises Wrong where the connection stays open."""
+        """The answer and its cost. Raises Wrong if the connection stays open."""
         target, watch = self._target, self._watch
         watch.longest = 0.0
-        re.purge()  # a regular expression of the sender's is compiled once, and then known
+        re.purge()  # otherwise a sender's regular expression is compiled only once
         before = self._read()
         heard = self._runner.run(converse(port, [raw], target.at_work))
         ends = time.monotonic() + BOUND
@@ -130,7 +129,7 @@ class Scales:
         return heard, cost
 
     def _read(self) -> tuple[float, float, float, float]:
-        """Seconds so far of the loop, the whole process, what is the fuzzer's own, and the store."""
+        """Seconds so far: of the loop, the whole process, the fuzzer itself, and the store."""
         used = self._target.client.info("cpu")
         store = used["used_cpu_user"] + used["used_cpu_sys"]
         own = time.thread_time() + self._watch.spent
@@ -142,8 +141,8 @@ def _times(cost: Cost) -> tuple[float, float, float, float]:
 
 
 def weigh_all(target: Target, messages: Iterable[Message]) -> Cost:
-    """Sends each alone, and returns the most that any cost. Raises Wrong, with everything that was found: what is over
-    a bound, answered as no request may be, or complained of in the log."""
+    """Sends each request alone and returns the highest costs. Raises Wrong with all findings: costs over a bound,
+    answers that no request may get, and complaints in the log."""
     most, found = Cost(0.0), []
     with Scales(target) as scales:
         for one in messages:

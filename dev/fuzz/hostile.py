@@ -1,5 +1,5 @@
-"""Requests of less than 64 KiB, and documents as large as may be, that were made to cost a server time. Each comes from
-somebody who is signed in, or has a live token, and gets as far as it can: they may change what the store holds."""
+"""Requests under 64 KiB, and documents of the maximum size, that are made to cost a server time. Each sender is signed
+in, or has a live token, and gets as far as possible: these requests may change the store."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TAILS = {
 
 @dataclass
 class Stage:
-    """Who sends them: Ada, who owns the app `app`, and Bea, who has the passkey `key`."""
+    """The senders: Ada, who owns the app `app`, and Bea, who has the passkey `key`."""
 
     target: Target
     cast: Cast
@@ -50,7 +50,7 @@ class Stage:
 
     @classmethod
     async def make(cls, target: Target, cast: Cast) -> Self:
-        """On a target with its cast."""
+        """The senders on a target, with its cast."""
         relying_party = relying_party_of(target.base_url)
         assert relying_party
         facts = {"name": "Notes", "redirect_uris": (CALLBACK,), "scopes": ("profile",)}
@@ -70,7 +70,7 @@ class Stage:
         await cast.store.factors.add_passkey(session, relying_party, challenge, answer, "A key", VISITOR)
 
     def all(self) -> Iterator[Message]:
-        """All of them."""
+        """All requests."""
         yield from self.forms()
         yield from self.documents()
         yield from self.large()
@@ -82,7 +82,7 @@ class Stage:
         yield from self.framed()
 
     def who(self, **more: str) -> dict[str, str]:
-        """Ada's cookies, of another session where one of these requests has ended the last."""
+        """Ada's cookies; of a new session if one of these requests has ended the last."""
         cast = self.cast
 
         async def renew() -> None:
@@ -95,7 +95,7 @@ class Stage:
         return cookies(session=cast.session, xsrf=XSRF, **more)
 
     def forms(self) -> Iterator[Message]:
-        """Every field of every form with every text, and forms of many fields."""
+        """Every field of every form with every text, and forms with many fields."""
         half, shape = self.cast.sealed(TokenKind.SECOND_STEP, "abc 1"), {"Content-Type": FORM}
         for target, known in self._forms().items():
             for field in known:
@@ -123,7 +123,7 @@ class Stage:
                 yield _named(f"POST {target}: {what}", made)
 
     def _forms(self) -> dict[str, dict[str, str]]:
-        """Forms that are right, by their address: those of the corpus, and those that need a stage."""
+        """Valid forms, by address: those of the corpus, and those that need preparation."""
         app = f"/developer/apps/{self.app}"
         found = {
             "/signup": {"email": "nobody@nowhere.test", "name": "N", "password": PASSWORD, "next": "/"},
@@ -156,7 +156,7 @@ class Stage:
         return found
 
     def documents(self) -> Iterator[Message]:
-        """JSON, wherever it is read."""
+        """JSON in every endpoint that reads it."""
         live = {"Authorization": f"Bearer {self.cast.everything}", "Content-Type": JSON}
         page = self.who() | {"Content-Type": JSON, "X-Xsrftoken": XSRF}
         called = {"model": "latchkey-echo", "max_tokens": 1, "messages": [{"role": "user", "content": "a"}]}
@@ -183,7 +183,7 @@ class Stage:
                 yield _named(f"POST {target}: {what}", message("POST", target, live, json.dumps(called | more)))
 
     def large(self) -> Iterator[Message]:
-        """Documents as large as may be."""
+        """Documents of the maximum size."""
         live = {"Authorization": f"Bearer {self.cast.everything}", "Content-Type": JSON}
         for what, body in LARGE.items():
             yield _named(f"a large document: {what}", message("PUT", "/api/v1/data/notes/hostile", live, body))
@@ -191,7 +191,7 @@ class Stage:
             yield _named(f"the page of a large document: {what}", page)
 
     def passkeys(self) -> Iterator[Message]:
-        """CBOR, at registration and at sign-in."""
+        """CBOR at registration and at sign-in."""
         for what, raw in cbor().items():
             data = bytes(32) + b"\xc5" + bytes(4) + bytes(16) + b"\0\1a" + raw
             whole = b"\xa3cfmtdnonegattStmt\xa0hauthData\x59" + len(data).to_bytes(2) + data
@@ -224,7 +224,7 @@ class Stage:
         return message("POST", target, self.who(challenge=challenge) | {"Content-Type": FORM}, body)
 
     def pictures(self) -> Iterator[Message]:
-        """Pictures, and the form around one."""
+        """Pictures, and the form that carries one."""
         kind = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}", "X-Xsrftoken": XSRF}
         for what, body in uploads().items():
             for target in ("/account/picture", "/account"):
@@ -239,7 +239,7 @@ class Stage:
                 yield _named(f"GET {start}…: {what}", message("GET", start + tail, live))
 
     def queries(self) -> Iterator[Message]:
-        """Every parameter of every query with every text, and queries of many parameters."""
+        """Every parameter of every query with every text, and queries with many parameters."""
         live = {"Authorization": f"Bearer {self.cast.everything}"} | self.who()
         asked = {one.target.partition(b"?")[0].decode(): one for one in (*corpus(self.cast), *api(self.cast))}
         for path, one in asked.items():
@@ -258,7 +258,7 @@ class Stage:
                 yield _named(f"GET {path}: {what}", message("GET", f"{path}?{query}", live))
 
     def framed(self) -> Iterator[Message]:
-        """A body in chunks of a byte: as long as other requests here, and as long as may be."""
+        """Bodies in chunks of one byte: as long as other requests here, and of the maximum length."""
         head = message("POST", "/api/oauth/token", {"Content-Type": JSON, "Transfer-Encoding": "chunked"})
         fields = tuple(one for one in head.fields if one[0] != b"Content-Length")
         for target in (b"/api/oauth/token", b"/api/v1/ai/messages", b"/signin", b"/account/picture"):
@@ -267,7 +267,7 @@ class Stage:
             yield _named(f"POST {target.decode()}: two megabytes of them", replace(sent, body=sent.body[:-5] * 35))
 
     def heads(self) -> Iterator[Message]:
-        """Fields of a request."""
+        """Request fields."""
         trace = {"Traceparent": f"00-{'1' * 32}-{'1' * 16}-01"}
         basis = self.who() | {"Authorization": f"Bearer {self.cast.reader}"} | trace
         form = {"Content-Type": FORM}

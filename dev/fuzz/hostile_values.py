@@ -1,5 +1,4 @@
-"""Texts, JSON, CBOR, pictures and fields of a head that were made to cost whoever reads them time. Each is shorter than
-64 KiB."""
+"""Texts, JSON, CBOR, pictures and header fields that are made to cost their reader time. Each is under 64 KiB."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from dev.fuzz.corpus import BOUNDARY, XSRF
 MOST = 60_000
 """Bytes of a text; leaves room for the rest of a request."""
 SMALL = 12_000
-"""The same where it is written with percent signs."""
+"""The same for percent-encoded text."""
 
 TEXTS: dict[str, str] = {
     "marks that are put in order": "a" + "\u0344" * 15_000 + "\u0323" * 14_000,
@@ -76,7 +75,7 @@ LARGE: dict[str, bytes] = {
     "half a pair": b"[" + _NESTED + b'"\\ud800"]',
     "objects and a large number": b"[" + b'{"":1},' * (WHOLE // 7 - 2) + b"1e999]",
     "many numbers": b"[" + b"1," * (WHOLE // 2 - 10) + b"1e999]",
-    # What the page of a document lays out is half as long.
+    # The page of a document lays out half as much.
     "half as many numbers": b"[" + b"1," * (WHOLE // 4 - 10) + b"1]",
     "many empty lists": b"[" + b"[]," * (WHOLE // 7) + b"[]]",
     "many signs": b'["' + b"<" * (WHOLE // 2 - 10) + b'"]',
@@ -84,7 +83,7 @@ LARGE: dict[str, bytes] = {
 
 
 def cbor() -> dict[str, bytes]:
-    """What a passkey could send in the place of its CBOR."""
+    """CBOR values that a passkey could send."""
     pattern = "".join(f"[{chr(0x100 + number)}-{chr(0x3000 + number)}\\d\\W]" for number in range(1_300))
     tagged = cbor2.CBORTag(35, pattern)
     return {
@@ -102,7 +101,7 @@ def cbor() -> dict[str, bytes]:
 
 
 def uploads() -> dict[str, bytes]:
-    """Forms with a picture, of parts."""
+    """Forms with a picture or other parts."""
     files = {
         "a large PNG": png(4_000, 4_000),
         "a PNG as large as may be": png(2_040, 2_040),
@@ -130,7 +129,7 @@ def uploads() -> dict[str, bytes]:
 
 
 def fields() -> dict[str, dict[str, str]]:
-    """Values of fields of a request, by their names."""
+    """Values of request fields, by field name."""
     basic = base64.b64encode(b"a:" + b"%41" * 14_000).decode()
     return {
         "Cookie": {
@@ -189,19 +188,19 @@ def fields() -> dict[str, dict[str, str]]:
 
 
 def chunk(kind: bytes, data: bytes) -> bytes:
-    """A piece of a PNG."""
+    """A PNG chunk."""
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
 def png(width: int, height: int, more: list[bytes] | None = None) -> bytes:
-    """A PNG of one colour, transparent, with more chunks at its beginning."""
+    """A transparent PNG of one colour, with extra chunks at its beginning."""
     head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0))
     pixels = chunk(b"IDAT", zlib.compress(bytes((1 + 4 * width) * height), 9))
     return b"\x89PNG\r\n\x1a\n" + head + b"".join(more or []) + pixels + chunk(b"IEND", b"")
 
 
 def _facts(entries: int) -> bytes:
-    """An Exif directory whose entries are all of the same bytes."""
+    """An Exif directory whose entries all have the same bytes."""
     one = [struct.pack("<HHII", number, 7, 8_000, 8) for number in range(entries)]
     return b"II*\0\x08\0\0\0" + struct.pack("<H", entries) + b"".join(one) + bytes(4)
 

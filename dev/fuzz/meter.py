@@ -10,8 +10,8 @@ from typing import Any, Self
 
 
 class Meter:
-    """Processor time of what runs on an event loop: `total`, and `longest`, the longest turn of one callback since it
-    was last set to 0. Use as a context manager, from the start of the loop on."""
+    """Processor time of the callbacks of an event loop: `total`, and `longest`, the longest single callback since it
+    was last set to 0. Use as a context manager, before the loop starts."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -1,4 +1,4 @@
-"""How a request is made wrong: in its framing, its fields, its cookies, its address, its bytes."""
+"""Mutations of a request: its framing, fields, cookies, address and bytes."""
 
 from __future__ import annotations
 
@@ -91,14 +91,14 @@ COOKIES = (
 
 
 def mutated(message: Message, rng: Rng) -> list[bytes]:
-    """The request made wrong in one to three ways, in the pieces in which it is sent."""
+    """The request with one to three mutations, in the pieces to send."""
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         message = rng.choices(MUTATIONS, WEIGHTS)[0](message, rng)
     raw = rng.choices((whole, chunked, bytewise, headwise), (8, 3, 2, 3))[0](message, rng)
     kind = rng.randrange(12)
     if kind == 0:
         raw = raw[: rng.randrange(len(raw) + 1)]
-    elif kind == 1:  # pipelined: another, or itself, behind it
+    elif kind == 1:  # pipelined: followed by another, or by itself
         keep = raw.replace(b"Connection: close", b"Connection: keep-alive")
         return [keep * rng.randrange(1, 4) + raw]
     elif kind == 2:
@@ -114,13 +114,13 @@ def whole(message: Message, rng: Rng) -> bytes:
 
 
 def pieces(raw: bytes, rng: Rng) -> list[bytes]:
-    """Cut at random."""
+    """The message cut at random."""
     cuts = sorted(rng.randrange(len(raw) + 1) for _ in range(rng.randrange(1, 8)))
     return [raw[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(raw)], strict=True) if begin < end]
 
 
 def chunked(message: Message, rng: Rng) -> bytes:
-    """The body in chunks, right or wrong."""
+    """The body in chunks, valid or not."""
     fields = tuple(one for one in message.fields if one[0].lower() != b"content-length")
     coded = replace(message, fields=(*fields, (b"Transfer-Encoding", b"chunked")), body=b"")
     sent = [coded.head()]
@@ -145,7 +145,7 @@ def chunked(message: Message, rng: Rng) -> bytes:
 
 
 def bytewise(message: Message, rng: Rng) -> bytes:
-    """A few bytes of the whole changed, taken out, put in or said again."""
+    """A few bytes changed, removed, inserted or repeated."""
     raw = bytearray(message.encoded())
     for _ in range(rng.randrange(1, 5)):
         at = rng.randrange(len(raw) + 1) if raw else 0
@@ -165,7 +165,7 @@ def bytewise(message: Message, rng: Rng) -> bytes:
 
 
 def headwise(message: Message, rng: Rng) -> bytes:
-    """The lines of the head: folded, ended otherwise, in another order, with spaces where none belong."""
+    """The header lines: folded, with other line ends, reordered, or with stray spaces."""
     lines = message.head().split(b"\r\n")[:-2]
     at = rng.randrange(len(lines))
     end = b"\r\n"

@@ -1,4 +1,4 @@
-"""The fuzzers, over a target: bytes that are wrong, requests that end too soon."""
+"""Fuzzers of a target: malformed bytes, and requests that end too soon."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dev.fuzz.tokens import Cast
 from dev.fuzz.wire import BOUND, Heard, Wrong, check, converse
 
 AT_ONCE = 64
-"""Connections at a time."""
+"""Concurrent connections."""
 MOST_AT_ONCE = 100
-"""The same where they only wait; the queue of those that are not accepted yet has room for 128."""
+"""Concurrent connections that only wait; the queue of unaccepted connections has room for 128."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is sent on one connection."""
+    """Bytes to send on one connection."""
 
     name: str
     pieces: Sequence[bytes]
@@ -33,8 +33,7 @@ class Case:
 
 
 class Wire:
-    """Sends cases to a target and looks at what they leave behind. `keep` is the folder where a case that fails is
-    written down."""
+    """Sends cases to a target and inspects the effects. `keep` is the folder for cases that fail."""
 
     def __init__(self, target: Target, cast: Cast, keep: Path | None = None) -> None:
         self.target, self.cast, self._keep = target, cast, keep
@@ -44,7 +43,7 @@ class Wire:
         self._before = target.content()
 
     def case(self, seed: int, number: int) -> Case:
-        """The mutant of this number: the same for a seed, but for the tokens in it."""
+        """The mutant of this number: the same for a seed, except for its tokens."""
         rng = random.Random(f"{seed}:{number}")
         message = rng.choice(self.messages)
         return _case(message, mutated(message, rng), f"{seed}:{number}")
@@ -54,7 +53,7 @@ class Wire:
         self.send([self.case(seed, number) for number in numbers])
 
     def prefixes(self, messages: Sequence[Message], step: int = 1) -> None:
-        """Sends each of the requests, ended at every byte. Raises Wrong, Hung."""
+        """Sends each request, cut at every byte. Raises Wrong, Hung."""
         for message in messages:
             raw = message.encoded()
             ends = range(0, len(raw), step)
@@ -65,7 +64,7 @@ class Wire:
         self.send([_case(message, [message.encoded()]) for message in self.messages])
 
     def send(self, cases: Sequence[Case], at_once: int = AT_ONCE) -> None:
-        """Sends the cases and compares. Raises Wrong, Hung."""
+        """Sends the cases and compares the store. Raises Wrong, Hung."""
         for begin in range(0, len(cases), at_once):
             batch = cases[begin : begin + at_once]
             try:
@@ -82,7 +81,7 @@ class Wire:
             raise
 
     def _weigh(self, batch: Sequence[Case]) -> None:
-        """Sends the cases at once. Where that took the event loop longer than it may, each is sent again, alone."""
+        """Sends the cases concurrently. If that holds the event loop too long, sends each again, alone."""
         meter = self.target.meter
         before, meter.longest = meter.total, 0.0
         self.target.run(self._batch(batch))
@@ -96,7 +95,7 @@ class Wire:
                     raise Wrong(f"{case.name}: {error}") from None
 
     def compare(self) -> None:
-        """Raises Wrong where the store's content is another than before, or the server serves no more."""
+        """Raises Wrong if the store's content has changed, or if the server no longer serves."""
         now = self.target.content()
         changed = [key for key in {*now, *self._before} if now.get(key) != self._before.get(key)]
         if changed:
@@ -107,7 +106,7 @@ class Wire:
             raise Wrong("the server serves no more")
 
     def _who_did(self, batch: Sequence[Case]) -> str:
-        """What the log says, and after which case: each is sent once more, alone."""
+        """The log's complaint and the case that caused it: each case is sent once more, alone."""
         heard = self.target.log.heard[:5]
         for case in batch:
             self.target.log.heard.clear()
@@ -122,7 +121,7 @@ class Wire:
         for error in done:
             if error is not None:
                 raise error
-        # Whoever gets no answer hangs up in the end, and that must not hide a request that is never done.
+        # A client without an answer hangs up in the end, and that must not hide a request that never finishes.
         try:
             async with asyncio.timeout(BOUND):
                 while self.target.at_work():
@@ -140,7 +139,7 @@ class Wire:
     async def _ask(self, case: Case) -> Heard:
         try:
             heard = await converse(self._port(case), case.pieces, self.target.at_work)
-            # An answer to HEAD looks like one that breaks off.
+            # An answer to HEAD looks cut off.
             check(heard, busy=case.busy, strict=b"HEAD" not in b"".join(case.pieces))
         except (Wrong, ValueError, LookupError, OSError) as error:
             raise Wrong(f"{case.name}: {error!r}\n{b''.join(case.pieces)[:2000]!r}") from None

@@ -1,4 +1,4 @@
-"""Sealed tokens that were tampered with: every bit, every length, every other way to write the same bytes."""
+"""Sealed tokens that were tampered with: every bit, every length, every other spelling of the same bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BEHIND = 6
 
 
 def flipped(text: str) -> Iterator[str]:
-    """Every bit of what is sealed, the key id in front too, flipped."""
+    """Variants with one bit of the seal flipped, including the key id."""
     sealed = base64.urlsafe_b64decode(text[BEHIND:] + "==")
     for bit in range(len(sealed) * 8):
         changed = bytearray(sealed)
@@ -35,11 +35,11 @@ def flipped(text: str) -> Iterator[str]:
 
 
 def rewritten(text: str) -> Iterator[str]:
-    """Cut at every character; longer; with spare bits set; in other alphabets, with padding, another prefix or case."""
+    """Variants cut at every character, longer, with spare bits set, in other alphabets, padding, prefixes or cases."""
     yield from (text[:end] for end in range(1, len(text)))
     yield from (text + more for more in ("A", "AA", "AAAA", "=", "==", ".", "~"))
     last = ALPHABET.index(text[-1])
-    spare = {2: 16, 3: 4}.get(len(text[BEHIND:]) % 4, 1)  # characters that stand for the same bytes
+    spare = {2: 16, 3: 4}.get(len(text[BEHIND:]) % 4, 1)  # characters that encode the same bytes
     first = last - last % spare
     yield from (text[:-1] + ALPHABET[one] for one in range(first, first + spare) if one != last)
     standard = text[:BEHIND] + text[BEHIND:].replace("-", "+").replace("_", "/")
@@ -60,12 +60,12 @@ def rewritten(text: str) -> Iterator[str]:
 
 
 def tampered(text: str) -> list[str]:
-    """All of them, each once."""
+    """All variants, each once."""
     return [one for one in dict.fromkeys((*flipped(text), *rewritten(text))) if one != text]
 
 
 async def one_of_each(cast: Cast) -> dict[TokenKind, str]:
-    """A token of each kind, alive."""
+    """A live token of each kind."""
     store = cast.store
     ada, email = cast.ada, "ada@example.com"
     tokens = await cast.mint("web-app", ("profile", "data:read"))
@@ -73,7 +73,7 @@ async def one_of_each(cast: Cast) -> dict[TokenKind, str]:
     code = await cast.code()
     opened = store.sealer.open(TokenKind.CODE, code)
     assert opened
-    await store.client.persist(keys.code(ada, opened.id))  # it lives a minute, and all this may take longer
+    await store.client.persist(keys.code(ada, opened.id))  # a code lives a minute; the run may take longer
     links = {
         TokenKind.CONFIRM: await store.links.to_confirm(await cast.unconfirmed(), "cleo@example.com"),
         TokenKind.RESET: await store.links.to_reset(ada, email),
@@ -96,7 +96,7 @@ async def one_of_each(cast: Cast) -> dict[TokenKind, str]:
 
 
 def openers(cast: Cast) -> dict[TokenKind, Callable[[str], Awaitable[bool]]]:
-    """How the store takes a token of each kind: whether it takes this text, without asking Redis."""
+    """For each kind of token, whether the store accepts a text without asking Redis."""
     store = cast.store
     session = cast.session_of()
 
@@ -135,8 +135,8 @@ def openers(cast: Cast) -> dict[TokenKind, Callable[[str], Awaitable[bool]]]:
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """How a token comes over HTTP. `status` is the answer to one that was tampered with; `windows` the store calls that
-    go with it: those that count a request whose person cannot be known, for its address or for the string."""
+    """How a token is presented over HTTP. `status` is the answer to a tampered one. `windows` are the store calls that
+    remain: they count a request of an unknown person, by its address or by the string."""
 
     sent: Callable[[str], bytes]
     status: int
@@ -144,7 +144,7 @@ class Presented:
 
 
 def presented(cast: Cast) -> dict[str, tuple[TokenKind, Presented]]:
-    """Every way in for a token."""
+    """Every way to present a token."""
     client = {"client_id": "web-app", "client_secret": cast.secret}
 
     def form(path: str, **fields: str) -> bytes:
@@ -208,7 +208,7 @@ def presented(cast: Cast) -> dict[str, tuple[TokenKind, Presented]]:
 
 
 async def statuses(port: int, requests: list[bytes], at_once: int = 20) -> list[int]:
-    """What requests are answered with, sent behind one another on one connection."""
+    """The statuses of requests sent one after another on one connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     found: list[int] = []
     try:
@@ -230,9 +230,9 @@ async def statuses(port: int, requests: list[bytes], at_once: int = 20) -> list[
 
 
 def try_way(target: Target, way: Presented, text: str) -> None:
-    """Presents what was tampered with. Raises Wrong where one is taken, or the store asked for more than windows."""
+    """Presents tampered tokens. Raises Wrong if one is accepted, or if the store is asked for more than windows."""
     variants = tampered(text)
-    target.run(statuses(target.port, [way.sent("garbage")]))  # what it takes for the first time
+    target.run(statuses(target.port, [way.sent("garbage")]))  # absorbs first-time work
     before = target.commands().get("evalsha", 0), sum(target.commands().values())
     found = target.run(statuses(target.port, [way.sent(one) for one in variants]))
     calls, commands = target.commands().get("evalsha", 0) - before[0], sum(target.commands().values()) - before[1]

@@ -1,5 +1,5 @@
-"""The server that is fuzzed: the whole application on a real socket and a real store, in a thread of its own, with its
-limits raised, its log watched and its store looked into."""
+"""The server under test: the whole application on a real socket and a real store, in its own thread. Its rate limits
+are raised, its log is watched and its store inspected."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from tests.support.processes.engines import Engine, valkey
 
 T = TypeVar("T")
 PLENTY = 10**6
-"""Requests that a window lets in while it is fuzzed."""
+"""Requests that a rate limit window allows during a run."""
 PATIENCE = 120.0
-"""Seconds after which the event loop, or what runs on it, counts as hung."""
+"""Seconds after which the event loop, or a task on it, counts as hung."""
 OPERATOR_KEY = "operator-key_0123456789-abcdefgh"
 LARGEST_BODY = 2 * 2**20
-"""Bytes of a body beyond which a connection is cut, as with the default settings of `server.py`."""
+"""Body size in bytes beyond which a connection is closed, as with the default settings of `server.py`."""
 
 PROXIES = (ip_network("127.0.0.1"), ip_network("::1"))
-"""Whoever asks counts as a proxy, so what it forwards is read."""
+"""Every client counts as a proxy, so forwarded headers are read."""
 
-# What may differ in the store though nothing was done: when somebody was last seen.
+# Fields that may change although nothing was done: the time somebody was last seen.
 SEEN = {b"seen_at", b"last_used_at"}
-# Keys of windows and counts, and of what is asked for without being done: pending requests.
+# Keys of windows, counters and pending requests, which need no change to appear.
 PASSING = (b":limit:", b"{window:", b":request:", b":guesses")
 
 
@@ -73,7 +73,7 @@ class Target:
         self._stack.close()
 
     def run(self, work: Coroutine[Any, Any, T], seconds: float = PATIENCE) -> T:
-        """The result of what runs on the server's loop. Raises Hung when it does not come."""
+        """The result of a coroutine on the server's loop. Raises Hung if it takes too long."""
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result(seconds)
@@ -90,7 +90,7 @@ class Target:
         self.loop.close()
 
     async def _begin(self) -> None:
-        # Sockets of the store's connections are made on this loop.
+        # The sockets of the store's connections belong to this loop.
         hasher = PasswordHasher(8192, 1, workers=2, queue=200)
         client = await connect(self.engine.url, socket_timeout=10)
         keys = Keys(KeyRing.parse(KeyRing.generate(1)))
@@ -109,7 +109,7 @@ class Target:
             self._servers[-1].add_socket(listening)
 
     def at_work(self) -> bool:
-        """Whether a request is with the application."""
+        """Whether the application is handling a request."""
         return any(application.in_flight for application in self._applications)
 
     def _end(self) -> None:
@@ -132,13 +132,13 @@ class Target:
         self._thread.join(10)
 
     def commands(self) -> dict[str, int]:
-        """How often the store was asked for what; our own looking aside."""
+        """The number of store calls of each kind, without this module's own."""
         found: dict[str, dict[str, Any]] = self.client.info("commandstats")
         counted = {name.removeprefix("cmdstat_"): int(row["calls"]) for name, row in found.items()}
         return {name: calls for name, calls in counted.items() if name not in ("info", "ping")}
 
     def content(self) -> dict[bytes, Any]:
-        """What the store holds, without windows, requests under way, lifetimes and when somebody was last seen."""
+        """The store's content, without windows, requests in progress, lifetimes and last-seen times."""
         found: dict[bytes, Any] = {}
         for key in sorted(self.client.scan_iter(count=1000)):
             if not any(part in key for part in PASSING):
@@ -161,11 +161,11 @@ class Target:
 
 
 class Hung(Exception):
-    """What should have come did not."""
+    """The expected answer did not come."""
 
 
 class Listener(logging.Handler):
-    """Collects what has no place in the log of a healthy server: tracebacks, complaints of asyncio, errors."""
+    """Collects log entries that a healthy server never writes: tracebacks, asyncio complaints, errors."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -190,7 +190,7 @@ class Listener(logging.Handler):
 
 @contextlib.contextmanager
 def plenty() -> Iterator[None]:
-    """Raises the limit of every window so that none is full: 429s would end each run after a second."""
+    """Raises the limit of every window so that none fills: 429s would end each run after a second."""
     groups = [group for group in vars(lifetimes).values() if isinstance(group, lifetimes.Group)]
     before = [group.limit for group in groups]
     for group in groups:

@@ -1,4 +1,4 @@
-"""Who calls: people, apps, and tokens of every kind there is, live and dead."""
+"""Callers: people, apps, and tokens of every kind, live and dead."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from store.wiring import Store
 
 PASSWORD, CALLBACK, VERIFIER = "correct horse battery", "https://app.example/callback", "v" * 43
 READS = ("profile", "credits:read", "apps:read", "data:read")
-"""Scopes with which nothing can be changed."""
+"""Scopes that allow no change."""
 CREDITS = 10**9
 VISITOR = Visitor("192.0.2.7", "Fuzzing/1.0")
 
 
 @dataclass
 class Cast:
-    """`bearers` are the headers of every kind of caller, by name; each scope has an app and a token of its own, since a
-    later grant to one app takes scopes from the earlier one."""
+    """`bearers` are the headers of every kind of caller, by name. Each scope has its own app and token, because a later
+    grant to one app takes scopes from the earlier grant."""
 
     store: Store
     ada: str = ""
@@ -37,19 +37,19 @@ class Cast:
     app: Registration = field(init=False)
     secret: str = ""
     reader: str = ""
-    """A live access token that changes nothing."""
+    """A live read-only access token."""
     everything: str = ""
-    """A live access token of every scope."""
+    """A live access token with every scope."""
     session: str = ""
     ended: str = ""
-    """Cookies of a session that lives and of one that does not."""
+    """Cookies of a live session and of a dead one."""
     bearers: dict[str, dict[str, str]] = field(default_factory=dict)
     carries: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """The scopes of those among them that live."""
+    """The scopes that have a live token."""
 
     @classmethod
     async def make(cls, target: Target) -> Cast:
-        """Everybody, on an empty store."""
+        """All callers, created on an empty store."""
         cast = cls(target.store)
         cast.ada, cast.bea = await cast.person("ada@example.com"), await cast.person("bea@example.com")
         cast.app, secret = await cast.register("web-app")
@@ -61,7 +61,7 @@ class Cast:
         cast.everything = live.access_token
         await cast.keep("all-scopes", cast.ada)
         await cast.keep("reader", cast.bea)
-        # Bea has no credits, so with her token an AI call is read whole and then refused.
+        # Bea has no credits: an AI call with her token is read completely and then refused.
         cast.reader = (await cast.mint("reader", (*READS, "credits:spend"), cast.bea)).access_token
         cast.bearers = {"none": {}, "all scopes": bearer(live.access_token)}
         for scope in SCOPES:
@@ -83,9 +83,9 @@ class Cast:
         return cast
 
     async def _dead(self) -> dict[str, dict[str, str]]:
-        """Tokens that lived."""
+        """Tokens that were live once."""
         expired, revoked = await self.mint("expired", SCOPES), await self.mint("revoked", SCOPES)
-        await self.store.client.pexpire(self.rows(expired)["access"], 1)  # as its hour ends
+        await self.store.client.pexpire(self.rows(expired)["access"], 1)  # as if its hour were over
         await self.store.tokens.revoke(None, revoked.access_token)
         withdrawn, disabled = await self.mint("withdrawn", SCOPES), await self.mint("disabled", SCOPES)
         session = self.store.sessions.open(self.session)
@@ -106,12 +106,12 @@ class Cast:
         return await self.store.apps.create(facts)
 
     async def mint(self, client_id: str, scopes: tuple[str, ...], user: str = "") -> TokenResponse:
-        """Tokens of an app, which is registered if it was not."""
+        """Tokens of an app; registers the app if needed."""
         app = await self.store.apps.active(client_id) or (await self.register(client_id))[0]
         return await self.store.tokens.mint(user or self.ada, app, scopes)
 
     async def keep(self, client_id: str, user: str) -> None:
-        """A document that is there to be read."""
+        """A document that exists."""
         tokens = await self.mint(client_id, SCOPES, user)
         token = self.store.tokens.open_access(tokens.access_token)
         assert token
@@ -119,7 +119,7 @@ class Cast:
         await self.store.documents.write(caller, "data:write", "notes", "n1", b'{"a":[1]}', Conditions("", False))
 
     async def sign_in(self, email: str) -> str:
-        """A session's cookie, as if its person had typed the password once more: the window for that is small."""
+        """The cookie of a session whose person has just re-authenticated: the window for that is small."""
         credentials = await self.store.people.verify(email, PASSWORD)
         assert credentials
         cookie = (await self.store.sessions.start(credentials, VISITOR)).cookie
@@ -131,13 +131,13 @@ class Cast:
         return cookie
 
     async def pending(self) -> str:
-        """The id of a request that Ada has to decide on."""
+        """The id of an authorization request that waits for Ada's decision."""
         begun = await self.store.authorizations.begin(self.session_of(), self._request(), always_ask=True)
         assert isinstance(begun, Pending)
         return begun.request_id
 
     async def code(self) -> str:
-        """A code, by Ada's consent."""
+        """An authorization code from Ada's consent."""
         decide = self.store.authorizations.decide
         decided = await decide(
             self.session_of(), self.app, await self.pending(), allow=True, scopes=None, visitor=VISITOR
@@ -156,18 +156,18 @@ class Cast:
         return session
 
     async def unconfirmed(self) -> str:
-        """Somebody whose address nobody has confirmed."""
+        """An account whose address is unconfirmed."""
         create = self.store.people.create
         return await create("cleo@example.com", "Cleo", PASSWORD, verified=False, event="signed_up", visitor=VISITOR)
 
     async def change_link(self, session: Session, email: str, new: str) -> Link:
-        """A link that makes `new` the address of a person, whose address is `email`."""
+        """A link that makes `new` the address of the person with the address `email`."""
         credentials = await self.store.people.credentials(email)
         assert credentials
         return await self.store.links.to_change(session, email, new, credentials.password, VISITOR)
 
     async def undo_link(self) -> Link | None:
-        """A link that brings back the old address of somebody who has changed it."""
+        """A link that restores the old address of a person who has changed it."""
         email = "erin@example.com"
         await self.store.people.create(email, "Erin", PASSWORD, verified=True, event="signed_up", visitor=VISITOR)
         credentials = await self.store.people.verify(email, PASSWORD)
@@ -193,11 +193,11 @@ class Cast:
         raise AssertionError("no second step")
 
     def sealed(self, kind: TokenKind, client: str = "") -> str:
-        """Authentic, and dead: nothing in the store belongs to it."""
+        """An authentic but dead token: nothing in the store belongs to it."""
         return self.store.sealer.seal(Token(kind, self.ada, client, new_id(), 0))
 
     def rows(self, tokens: TokenResponse) -> dict[str, str]:
-        """The keys of tokens."""
+        """The store keys of tokens."""
         token = self.store.tokens.open_access(tokens.access_token)
         assert token
         return keys.token(token.user, token.client, token.id, token.generation)

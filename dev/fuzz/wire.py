@@ -1,4 +1,4 @@
-"""The wire: sends bytes as they are, hears what comes back, and says what must not."""
+"""The wire: sends bytes unchanged, reads the answer, and reports what must not happen."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from handlers.core.errors import CATALOGUE, PUBLIC_NAME
 
 QUIET = 0.05
-"""Seconds without a byte after which the client ends its own side: whoever waits for more hears that none comes."""
+"""Seconds without a byte after which the client ends its side: a server that waits for more learns that none comes."""
 LONGEST_WORK = 0.5
-"""Seconds for which a server at work is waited for; what it is at work on may be a body that never ends."""
+"""Seconds to wait for a server that is working, perhaps on a body that never ends."""
 BOUND = 10.0
-"""Seconds in which a connection must then be over."""
+"""Seconds after that until the connection must be closed."""
 ENDLESS = 2**24
-"""Bytes of an answer that has no end."""
+"""Bytes after which an answer counts as endless."""
 
 CODES = {PUBLIC_NAME.get(code, code) for code in CATALOGUE}
 STATUSES = {entry.status for entry in CATALOGUE.values()} | {200, 201, 204, 206, 303, 400, 414, 416, 431}
@@ -26,12 +26,12 @@ _STATUS = re.compile(rb"HTTP/1\.1 ([1-5]\d\d) [^\r\n]*")
 
 
 class Wrong(AssertionError):
-    """The server did what it must not."""
+    """The server did something it must not do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One answer; the names of `fields` are in lower case. `whole`: its body came to its end."""
+    """One answer. The names of `fields` are in lower case; `whole` says that its body is complete."""
 
     status: int
     fields: dict[str, str]
@@ -41,7 +41,7 @@ class Response:
 
 @dataclass(slots=True)
 class Heard:
-    """What came back on a connection until it was over."""
+    """What arrived on a connection until it closed."""
 
     received: bytes
     hung_up: bool
@@ -50,8 +50,8 @@ class Heard:
 
 
 async def converse(port: int, pieces: Sequence[bytes], at_work: Callable[[], bool]) -> Heard:
-    """Sends the pieces one after the other and reads until the server closes. A server `at_work` gets more time. Raises
-    Wrong if it does not close."""
+    """Sends the pieces one after another and reads until the server closes. A server `at_work` gets more time. Raises
+    Wrong if the connection stays open."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     received, hung_up, waited = bytearray(), False, 0
     try:
@@ -74,7 +74,7 @@ async def converse(port: int, pieces: Sequence[bytes], at_work: Callable[[], boo
                     with suppress(OSError):
                         writer.write_eof()
                     continue
-                except ConnectionError:  # reset: it is over as well
+                except ConnectionError:  # a reset closes the connection too
                     break
                 if not data:
                     break
@@ -91,8 +91,8 @@ async def converse(port: int, pieces: Sequence[bytes], at_work: Callable[[], boo
 
 
 def check(heard: Heard, *, busy: bool = False, strict: bool = True) -> None:
-    """Raises Wrong for what no request may be answered with. `busy`: 503 is an answer here. Not `strict`: only heads
-    are looked at, since what belongs to an answer cannot be told."""
+    """Raises Wrong for an answer that no request may get. `busy` allows 503. Unless `strict`, only headers are checked,
+    because the end of an answer is unknown."""
     if b"Traceback (most recent call last)" in heard.received:
         raise Wrong("a traceback in an answer")
     heard.answers = list(answers_in(heard.received) if strict else heads_in(heard.received))
@@ -118,13 +118,13 @@ def _check_error(answer: Response) -> None:
 
 
 def heads_in(received: bytes) -> Iterator[Response]:
-    """What looks like the head of an answer."""
+    """Candidates for the head of an answer."""
     for found in _STATUS.finditer(received):
         yield Response(int(found[1]), {}, b"", True)
 
 
 def answers_in(received: bytes) -> Iterator[Response]:
-    """The answers in what came, read strictly. Raises Wrong for what is no HTTP."""
+    """The answers in the received bytes, parsed strictly. Raises Wrong for anything but HTTP."""
     at = 0
     while at < len(received):
         end = received.find(b"\r\n\r\n", at)
@@ -156,7 +156,7 @@ def _head(lines: list[bytes]) -> tuple[int, dict[str, str]]:
 
 
 def _body(received: bytes, at: int, status: int, fields: dict[str, str]) -> tuple[bytes, int, bool]:
-    """The body, where it ends, and whether it is all there."""
+    """The body, its end, and whether it is complete."""
     if status in (204, 304):
         return b"", at, True
     if fields.get("transfer-encoding") == "chunked":
@@ -178,4 +178,4 @@ def _body(received: bytes, at: int, status: int, fields: dict[str, str]) -> tupl
         return received[at:end], min(end, len(received)), end <= len(received)
     if at < len(received) or status < 400:
         raise Wrong(f"an answer of status {status} whose end nobody can know")
-    return b"", at, True  # the bare answer to what is no HTTP
+    return b"", at, True  # the bare answer to something that is no HTTP

@@ -13,28 +13,28 @@ from dev.lab.ports import HOST, free_ports
 
 SLOTS = 16384
 PATIENT_MS = 5000
-"""After this long without a word a node counts as failed. Tests of failovers take less, and wait less."""
+"""Time without a response after which a node counts as failed. Tests of failovers set it lower to wait less."""
 
 MakeEngine = Callable[..., Engine]
 
 
 class Node:
-    """A server of a cluster. `port` is where clients find it, `announced` where the cluster says it is."""
+    """A server of a cluster. Clients reach it at `port`; the cluster announces it at `announced`."""
 
     def __init__(self, make: MakeEngine, options: Sequence[str], announced: int | None, timeout: int) -> None:
         self.port, self.bus = free_ports(2)
         self.announced = announced or self.port
         words = ["--port", str(self.port), "--bind", HOST, "--cluster-enabled", "yes", "--cluster-port", str(self.bus)]
         words += ["--cluster-node-timeout", str(timeout), "--cluster-announce-port", str(self.announced)]
-        # A replica that just lost its primary promotes itself whatever it missed, so that tests need not wait.
+        # A replica that has just lost its primary promotes itself however much it missed, so tests need not wait.
         words += ["--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0"]
-        # Nor does a primary that gave its last slot away become somebody's replica.
+        # A primary that gave its last slot away does not become a replica either.
         words += ["--cluster-allow-replica-migration", "no", "--lazyfree-lazy-expire", "yes"]
         self.engine = make(options=[*words, *options])
         self.id: str = self.run("CLUSTER", "MYID").decode()
 
     def run(self, *words: Any) -> Any:
-        """What the node answers to a command, whatever redis-py makes of such answers left out."""
+        """The node's raw answer to a command, without redis-py's conversion."""
         with self.engine.client() as client:
             client.response_callbacks.clear()
             return client.execute_command(*words)
@@ -45,13 +45,13 @@ class Node:
         return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
 
     def calls(self, command: str) -> int:
-        """How often it was sent a command since its statistics were reset, those left out that it refused to run."""
+        """Calls of a command since the statistics were reset, without rejected ones."""
         with self.engine.client() as client:
             row = client.info("commandstats").get(f"cmdstat_{command}", {})
             return int(row.get("calls", 0))
 
     def confirm(self, key: str) -> None:
-        """Waits until a replica has everything that was written here so far; writes this key."""
+        """Waits until a replica has every write made here so far; writes this key."""
         with self.engine.client() as client:
             client.set(key, "x")
             assert client.wait(1, 5000) == 1
@@ -62,12 +62,12 @@ class Node:
         return int(role[2]) if role[0] == b"slave" else None
 
     def is_primary(self) -> bool:
-        """Whether it says that it is one."""
+        """Whether the node says that it is a replica."""
         return bool(self.run("ROLE")[0] == b"master")
 
 
 class Cluster:
-    """Three primaries, each with `replicas` replicas, as a context manager. `url` names two of the nodes."""
+    """Three primaries with `replicas` replicas each, as a context manager. `url` names two of the nodes."""
 
     def __init__(
         self,
@@ -116,24 +116,24 @@ class Cluster:
         self.nodes.append(node)
         self._meet()
         self.settle()
-        # A node that serves what it can finds so before it has heard whose the slots are.
+        # A node can report slots as served before it has heard who owns them.
         wait_until(lambda: len({each.facts()["cluster_slots_assigned"] for each in self.running()}) == 1)
         return node
 
     @property
     def url(self) -> str:
-        """The server's setting for this store."""
+        """The server's store URL for this cluster."""
         return "redis+cluster://" + ",".join(f"{HOST}:{node.announced}" for node in self.nodes[:2])
 
     def settle(self, seconds: float = 15.0) -> None:
-        """Waits until every node that runs finds that every slot is served."""
+        """Waits until every running node reports that every slot is served."""
         wait_until(lambda: all(node.facts()["cluster_state"] == "ok" for node in self.running()), seconds)
 
     def running(self) -> list[Node]:
         return [node for node in self.nodes if node.engine.runs]
 
     def owner(self, key: str | int) -> Node:
-        """The node that owns the slot of a key, by what the nodes that run say."""
+        """The node that owns the slot of a key, according to the running nodes."""
         slot = key if isinstance(key, int) else key_slot(key.encode())
         for first, last, primary, *_ in self.running()[0].run("CLUSTER", "SLOTS"):
             if first <= slot <= last:
@@ -141,7 +141,7 @@ class Cluster:
         raise AssertionError(f"slot {slot} has no owner")
 
     def wait_for_owner(self, key: str, node: Node, of: Sequence[Node] = ()) -> None:
-        """Waits until every node that runs, or those given, names this one as the owner of the key's slot, and
+        """Waits until every running node, or each of those given, names this node as the owner of the key's slot and
         serves."""
         slot = key_slot(key.encode())
 
@@ -153,7 +153,8 @@ class Cluster:
         wait_until(lambda: all(named(by) and by.facts()["cluster_state"] == "ok" for by in asked))
 
     def wait_without(self, node: Node) -> None:
-        """Waits until nothing is left for a node that is gone: every other one says that all is served without it."""
+        """Waits until no node depends on one that is gone: every other node reports that all slots are served without
+        it."""
 
         def done(by: Node) -> bool:
             owners = {row[2][2].decode() for row in by.run("CLUSTER", "SLOTS")}
@@ -162,13 +163,13 @@ class Cluster:
         wait_until(lambda: all(done(by) for by in self.running()))
 
     def replica_of(self, primary: Node) -> Node:
-        """A replica that has caught up with a primary."""
+        """A replica that has caught up with its primary."""
         found = next(replica for replica in self.running() if replica.follows() == primary.announced)
         wait_until(lambda: b"connected" in found.run("ROLE"))
         return found
 
     def subscribed_at(self) -> Node:
-        """The node that runs and has a subscription, as soon as there is one."""
+        """The running node that has a subscription, as soon as there is one."""
         found: list[Node] = []
 
         def looked() -> bool:
@@ -179,8 +180,8 @@ class Cluster:
         return found[0]
 
     def move_slot(self, key: str, target: Node, batch: int = 10) -> Iterator[int]:
-        """Moves the slot of a key as `redis-cli --cluster reshard` does. Each step yields how many keys it moved, the
-        first, with which the slot is open, none; behind the last the slot is the target's."""
+        """Moves the slot of a key as `redis-cli --cluster reshard` does. Each step yields the number of keys moved. The
+        first step opens the slot and yields 0; after the last, the target owns the slot."""
         slot, source = key_slot(key.encode()), self.owner(key)
         target.run("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
         source.run("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
@@ -193,7 +194,7 @@ class Cluster:
                 node.run("CLUSTER", "SETSLOT", slot, "NODE", target.id)
 
     def migrate_slot(self, key: str, target: Node) -> None:
-        """Moves the slot of a key in one piece, as Valkey 9 does."""
+        """Moves the slot of a key in one step, as Valkey 9 does."""
         slot = key_slot(key.encode())
         self.owner(key).run("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", target.id)
         self.wait_for_owner(key, target)

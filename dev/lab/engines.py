@@ -1,4 +1,4 @@
-"""Redis and Valkey servers as processes that are started, killed, paused and started again: for tests and proofs."""
+"""Redis and Valkey servers as processes that tests and proofs start, kill, pause and restart."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VALKEY = str(get_binary_path())
 
 
 class Engine:
-    """A Redis or Valkey server in a temporary directory, on a unix socket and, if asked, on a TCP port too.
+    """A Redis or Valkey server in a temporary directory, on a unix socket and optionally on a TCP port.
 
     `url` names the socket. Without `append_only` a restart forgets everything, scripts included.
     """
@@ -46,7 +46,7 @@ class Engine:
     def start(self) -> None:
         """Start the server again and wait until it answers."""
         with (self.directory / "log").open("ab") as log:
-            # Python ignores SIGXFSZ, and so does what it starts: beyond its limit a write fails, as on a full disk.
+            # Python ignores SIGXFSZ, and so do its child processes: beyond the limit a write fails, as on a full disk.
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, restore_signals=False
             )
@@ -57,11 +57,11 @@ class Engine:
             time.sleep(0.005)
 
     def stop(self) -> None:
-        """End the server in good order; its directory stays until `close`."""
+        """Shut the server down cleanly; its directory stays until `close`."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the server by SIGKILL."""
+        """Kill the server with SIGKILL."""
         self._end(signal.SIGKILL)
 
     def restart(self) -> None:
@@ -69,30 +69,30 @@ class Engine:
         self.start()
 
     def pause(self) -> None:
-        """Freeze the server: it takes connections and answers nothing."""
+        """Freeze the server: it accepts connections and answers nothing."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
 
     def limit_files(self, size: int | None) -> None:
-        """Limit the size of files in bytes, until None lifts the limit or the server restarts."""
+        """Limit the size of files in bytes. None lifts the limit; a restart does too."""
         if self._process is not None and self._process.poll() is None:
             limit = resource.RLIM_INFINITY if size is None else size
             resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 
     @property
     def log(self) -> str:
-        """What it wrote to its log."""
+        """What the server wrote to its log."""
         return (self.directory / "log").read_text("utf-8", "replace")
 
     @property
     def runs(self) -> bool:
-        """Whether it was started and not ended by us."""
+        """Whether the server was started and we did not end it."""
         return self._process is not None
 
     def client(self) -> redis.Redis:
-        """A synchronous client that sends nothing twice, for looking into the store from a test."""
+        """A synchronous client without retries, for tests that inspect the store."""
         return redis.Redis(unix_socket_path=self.socket_path, protocol=2, retry=Retry(NoBackoff(), 0))
 
     def empty(self) -> None:
@@ -132,12 +132,12 @@ class Engine:
 
 
 def valkey(*, append_only: bool = False, options: Sequence[str] = ()) -> Engine:
-    """A server from the binary that the embedded store uses; `options` are words of its command line."""
+    """A server from the binary that the embedded store uses; `options` are command line arguments."""
     return Engine(VALKEY, append_only=append_only, options=options)
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
-    """Looks again and again until the condition holds. Fails when the time is up."""
+    """Polls until the condition holds. Fails after `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not so after {seconds:g} s"

@@ -1,4 +1,4 @@
-"""Ports for servers that have to be told theirs before they listen."""
+"""Ports for servers that need to know theirs before they listen."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from secrets import SystemRandom
 
 HOST = "127.0.0.1"
 PORTS = range(10_000, 32_000)
-"""Below those that systems give to outgoing connections: none takes a port between its choice and its use."""
+"""Below the range for outgoing connections: no connection takes a port between its choice and its use."""
 
 _random = SystemRandom()
 
 
 def free_ports(number: int) -> list[int]:
-    """Ports of loopback that nobody listens on."""
+    """Loopback ports that nobody listens on."""
     found: list[int] = []
     with contextlib.ExitStack() as probes:
         while len(found) < number:
@@ -26,5 +26,5 @@ def free_ports(number: int) -> list[int]:
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on."""
+    """A loopback port that nobody listens on."""
     return free_ports(1)[0]

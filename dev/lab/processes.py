@@ -1,4 +1,4 @@
-"""Servers as processes: started on a core, waited for, their processor time counted, ended with all they started."""
+"""Servers as processes: pinned to a core, awaited, measured, and ended together with their children."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _END_SECONDS = 10.0
 
 
 class Process:
-    """A process, with those it started, that answers at `port` (0 where it does not matter)."""
+    """A process with its children, listening at `port` (0 where that does not matter)."""
 
     def __init__(self, pid: int, port: int = 0) -> None:
         self.pid = pid
@@ -29,7 +29,7 @@ class Process:
         self._root = psutil.Process(pid)
 
     def cpu(self) -> float:
-        """Seconds of a core that it has used up to now, its children's included."""
+        """Seconds of processor time used so far, including children."""
         total = 0.0
         for one in (self._root, *self._root.children(recursive=True)):
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -38,7 +38,7 @@ class Process:
         return total
 
     def memory(self) -> int:
-        """Bytes of memory that are its own or its children's."""
+        """Bytes of memory of the process and its children."""
         return sum(int(one.memory_full_info().uss) for one in (self._root, *self._root.children(recursive=True)))
 
 
@@ -52,8 +52,8 @@ def started(
     cwd: Path = ROOT,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Process]:
-    """A server that listens at `port` of the loopback address, on one core or on any; it ends with the block, and so
-    does what it started. Raises Unexpected, with the end of its log, when it does not come to listen."""
+    """A server that listens at `port` on loopback, on one core or on any. The server and its children end with the
+    block. Raises Unexpected, with the end of its log, if it never listens."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
     with log.open("ab") as sink:
         popen = subprocess.Popen(

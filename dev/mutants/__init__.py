@@ -1,1 +1,1 @@
-"""Single mistakes that are planted in a copy of the tree, one by one: a test must notice each of them."""
+"""Single mistakes, planted one by one in a copy of the tree: a test must catch each."""

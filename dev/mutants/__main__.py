@@ -1,9 +1,9 @@
-"""Plants single mistakes in a copy of the tree, one by one, and runs the tests that must notice each.
+"""Plants single mistakes in a copy of the tree, one by one, and runs the tests that must catch each.
 
     python -m dev.mutants [--check] [--some N [--by-date]] [WORD ...]
 
-`dev/mutants/mutants.toml` lists the mistakes. Exit status 1: a mistake was not noticed; 2: the list does not fit the
-tree, or its tests fail by themselves.
+`dev/mutants/mutants.toml` lists the mistakes. Exit status 1: a mistake was missed. 2: the list does not fit the tree,
+or its tests fail without a mistake.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit status."""
+    """Returns the exit status."""
     given = _options().parse_args(argv)
     try:
         mutants = load()
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def plant(mutants: Sequence[Mutant], root: Path) -> int:
-    """Plants each in turn and prints what became of it. Returns the exit status. Raises Unfit."""
+    """Plants each mistake in turn and prints the result. Returns the exit status. Raises Unfit."""
     began = time.monotonic()
     missed = 0
     with Trial.of(root) as trial:
@@ -58,7 +58,7 @@ def plant(mutants: Sequence[Mutant], root: Path) -> int:
 
 
 def _chosen(mutants: list[Mutant], given: argparse.Namespace) -> list[Mutant]:
-    """Those that the command line names. Raises Unfit for none."""
+    """The mistakes that the command line selects. Raises Unfit if there are none."""
     mutants = [one for one in mutants if not given.words or any(word in one.file + one.why for word in given.words)]
     if not mutants:
         raise Unfit(f"no mistake is about {' or '.join(given.words)}")
@@ -71,10 +71,10 @@ def _chosen(mutants: list[Mutant], given: argparse.Namespace) -> list[Mutant]:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m dev.mutants", allow_abbrev=False)
-    parser.add_argument("--check", action="store_true", help="only look whether the list fits the tree")
-    parser.add_argument("--some", type=_number, metavar="N", help="plant N of them, chosen at random")
-    parser.add_argument("--by-date", action="store_true", help="choose those by the date (UTC): others every day")
-    parser.add_argument("words", nargs="*", metavar="WORD", help="only those with this in their file or their line")
+    parser.add_argument("--check", action="store_true", help="only check that the list fits the tree")
+    parser.add_argument("--some", type=_number, metavar="N", help="plant N at random")
+    parser.add_argument("--by-date", action="store_true", help="select by the date (UTC): different ones each day")
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only mistakes with this in their file or line")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The mistakes, as `mutants.toml` lists them, and whether the list still fits the tree."""
+"""The mistakes listed in `mutants.toml`, and a check that the list fits the tree."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _FIELDS = {"file", "why", "find", "replace", "tests"}
 
 
 class Unfit(Exception):
-    """The list cannot be used; says why."""
+    """The list is unusable; the message says why."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mistake: in `file`, `replace` takes the place of `find`, and each of `tests` must fail. `why` says in a line
-    what goes wrong then."""
+    """One mistake: `replace` takes the place of `find` in `file`, and each of `tests` must fail. `why` says in a line
+    what goes wrong."""
 
     file: str
     why: str
@@ -31,7 +31,7 @@ class Mutant:
     tests: tuple[str, ...]
 
     def apply(self, text: str) -> str:
-        """The file with the mistake in it."""
+        """The content of the file with the mistake."""
         return text.replace(self.find, self.replace)
 
 
@@ -48,7 +48,7 @@ def load(file: Path = LIST) -> list[Mutant]:
 
 
 def complaints(mutants: Sequence[Mutant], root: Path) -> list[str]:
-    """What does not fit the tree at `root`: texts that are not found exactly once, tests that do not exist."""
+    """Complaints about the list: texts not found exactly once in the tree at `root`, tests that do not exist."""
     return [f"{mutant.file}: {said}" for mutant in mutants for said in _complaints(mutant, root)]
 
 
@@ -75,7 +75,7 @@ def _exists(test: str, root: Path) -> bool:
 
 @cache
 def _tests_of(path: Path) -> frozenset[str]:
-    """The functions of a file of tests, and the methods of its classes."""
+    """The test functions of a file, and the methods of its classes."""
     if not path.is_file():
         return frozenset()
     found = set()
@@ -89,7 +89,7 @@ def _tests_of(path: Path) -> frozenset[str]:
 
 
 def of_the_day(mutants: Sequence[Mutant], number: int, day: datetime.date) -> list[Mutant]:
-    """Chooses some of them, spread over the list. Each day chooses others, until each has had its turn."""
+    """Selects some mistakes, spread over the list. Each day selects others, until each has had its turn."""
     number = min(number, len(mutants))
     step = len(mutants) // number
     return [mutants[(day.toordinal() + place * step) % len(mutants)] for place in range(number)]

@@ -1,4 +1,4 @@
-"""Plants mistakes in a copy of the tree, and runs the tests that must notice."""
+"""Plants mistakes in a copy of the tree and runs the tests that must catch them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pathlib import Path
 from dev.mutants.catalogue import Mutant, Unfit
 
 SECONDS = 120.0
-"""What the tests of one mistake may take. They are chosen to take a few."""
+"""Time limit for the tests of one mistake. They take a few seconds."""
 _LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".hypothesis", "node_modules")
-# What stands at the top of a tree at work and is no part of it. The store in `data` has sockets.
+# Not part of the tree, though present in a working copy. The store in `data` has sockets.
 _AT_THE_TOP = {"build", "data", ".env", "latchkey.toml"}
-# pytest's own: all passed, some failed. Any other says that tests did not run.
+# pytest's exit statuses: all passed, some failed. Any other means that tests did not run.
 _PASSED, _FAILED = 0, 1
 
 
 class Trial:
-    """A copy of the tree in which mistakes are planted."""
+    """A copy of the tree to plant mistakes in."""
 
     def __init__(self, copy: Path) -> None:
         self._copy = copy
@@ -33,7 +33,7 @@ class Trial:
     @classmethod
     @contextmanager
     def of(cls, root: Path) -> Iterator[Trial]:
-        """Copies the tree at `root`, and removes the copy in the end. The tree itself is never changed."""
+        """Copies the tree at `root` and removes the copy at the end. The tree itself never changes."""
         with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
             copy = Path(folder) / "tree"
 
@@ -44,14 +44,14 @@ class Trial:
             yield cls(copy)
 
     def check(self, mutants: Sequence[Mutant]) -> None:
-        """Runs the tests without a mistake: one that fails anyway shows nothing. Raises Unfit."""
+        """Runs the tests without a mistake: a test that fails anyway proves nothing. Raises Unfit."""
         tests = sorted({test for mutant in mutants for test in mutant.tests})
         status, said = self._run(tests, SECONDS + 5 * len(tests))
         if status != _PASSED:
             raise Unfit(f"the tests fail without any mistake:\n{said}")
 
     def missed(self, mutant: Mutant) -> str:
-        """Why the mistake counts as missed; empty where each of its tests failed."""
+        """Why the mistake counts as missed; empty if each of its tests failed."""
         file = self._copy / mutant.file
         sound = file.read_text("utf-8")
         try:
@@ -66,7 +66,7 @@ class Trial:
         return f"not noticed by {', '.join(passed)}" if passed else ""
 
     def _run(self, tests: Sequence[str], seconds: float, *options: str) -> tuple[int, str]:
-        """The exit status of pytest, -1 where the time was up, and what it wrote."""
+        """pytest's exit status (-1 after a timeout) and output."""
         command = [
             sys.executable,
             "-m",
@@ -102,12 +102,12 @@ class Trial:
 
 
 def _is_of(failed: str, test: str) -> bool:
-    """Whether a line that names a failed test, and says why it failed, is about this one."""
+    """Whether pytest's line on a failed test is about this test."""
     return failed == test or failed.startswith((f"{test}[", f"{test} - "))
 
 
 def _write(file: Path, text: str) -> None:
-    """Removes what Python has compiled, too: to Python, a change within a second that keeps the size is none."""
+    """Also removes compiled files: Python does not see a change within a second that keeps the size."""
     file.write_text(text, "utf-8")
     if file.suffix == ".py":
         Path(importlib.util.cache_from_source(str(file))).unlink(missing_ok=True)

@@ -1,1 +1,1 @@
-"""Whether the time that an answer takes tells what the answer does not: `make timing`."""
+"""`make timing`: checks that response times reveal nothing that the responses hide."""

@@ -1,8 +1,8 @@
-"""Measures whether answers that say nothing take a time that tells.
+"""Measures whether the time of an answer reveals what the answer hides.
 
 python -m dev.timing [--pairs N] [--people N] [--json FILE] [--page FILE]
 
-Exits with 1 where two kinds of requests that must take the same time do not, or where that cannot be said for certain.
+Exits with 1 if two kinds of requests that must take the same time do not, or if that is uncertain.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results.json"
 PAGE = ROOT / "docs" / "timing.md"
 FORM_USES = 4
-"""Times in an hour that a form is sent for one address: the windows let 5 through."""
+"""Times an hour that a form is sent for one address: the windows allow 5."""
 
 
 def measured(directory: Path, number: int, people: int) -> list[dict[str, Any]]:
-    """Every pair, as JSON keeps it."""
+    """Measures every pair and returns the rows for JSON."""
     rows = []
     with staged(directory, people) as stage:
         for pair in pairs_of(stage):
@@ -42,13 +42,13 @@ def measured(directory: Path, number: int, people: int) -> list[dict[str, Any]]:
 
 
 def passed(row: dict[str, Any]) -> bool:
-    """Whether a pair is as it should be."""
+    """Whether a pair has the required result."""
     found = Judged(**{name: row[name] for name in Judged.__slots__})
     return found.differs if row["bound"] is None else found.within(row["bound"])
 
 
 def rows_as_table(rows: Sequence[dict[str, Any]]) -> str:
-    """All of them."""
+    """The table of all pairs."""
     shown = [
         (
             row["what"],
@@ -84,7 +84,7 @@ def page(found: dict[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures, writes the page, prints the table."""
+    """Measures, writes the page and prints the table."""
     parser = argparse.ArgumentParser(prog="python -m dev.timing", allow_abbrev=False)
     parser.add_argument("--pairs", type=count, default=1900, metavar="N", help="samples of each (default 1900)")
     parser.add_argument("--people", type=count, default=PEOPLE, metavar="N", help=f"accounts (default {PEOPLE})")

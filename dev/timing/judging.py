@@ -1,11 +1,10 @@
-"""Two kinds of requests that must take the same time: what was measured, and what it says.
+"""Statistics on two kinds of requests that must take the same time.
 
-A test that finds no difference proves nothing: with few samples, or noisy ones, it finds none either. So this is a test
-of equivalence. Each sample is a pair of requests, one of each kind, right after one another, in an order that a coin
-decides: whatever slows the machine for a while slows both. The interval that holds the median of the differences with
-99.9 % confidence, whatever their distribution, follows from their order alone (the sign test). Two kinds take the same
-time when all of that interval lies within a bound that was named before; they differ when zero lies outside of it. With
-neither, or with both, it is the bound that counts.
+A test that finds no difference proves nothing: with few or noisy samples it finds none either. So this is a test of
+equivalence. Each sample is a pair of requests, one of each kind, right after one another, in random order, so that a
+slow moment affects both. The order statistics alone give the interval that holds the median difference with 99.9 %
+confidence, for any distribution (the sign test). Two kinds take the same time if the whole interval is within a bound
+fixed in advance; they differ if zero is outside the interval. If neither holds, or both, the bound decides.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from math import erfc, sqrt
 from statistics import median
 
 Z = 3.2905
-"""Standard deviations beyond which a normal variable lies once in a thousand times, on both sides together."""
+"""Standard deviations that a normal variable exceeds once in a thousand times, both sides together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Times in µs: the medians of both kinds, and of their differences (the first less the second) with the ends of the
-    interval. `chance` is the probability that two kinds alike are apart in rank as far as these (Mann and Whitney)."""
+    """Times in µs: the medians of both kinds, and of their differences (the first minus the second) with the ends of
+    the interval. `chance` is the probability that equal kinds differ in rank as much as these (Mann and Whitney)."""
 
     pairs: int
     first: float
@@ -38,17 +37,17 @@ class Judged:
 
     @property
     def differs(self) -> bool:
-        """Whether there is a difference at all, with the same confidence."""
+        """Whether there is any difference, with the same confidence."""
         return self.low > 0 or self.high < 0
 
 
 def judge(samples: Sequence[tuple[float, float]]) -> Judged:
-    """What pairs of times in µs say. Raises ValueError for fewer than 40 pairs, of which no interval follows."""
+    """The result for pairs of times in µs. Raises ValueError for fewer than 40 pairs, which give no interval."""
     if len(samples) < 40:
         raise ValueError("40 pairs at least")
     differences = sorted(one - other for one, other in samples)
     count = len(differences)
-    # How many of `count` tosses of a coin show heads: the normal law, with the correction for steps.
+    # The number of heads in `count` tosses of a coin: normal approximation with continuity correction.
     steps = int(count / 2 - Z * sqrt(count) / 2 - 0.5)
     firsts, seconds = [one for one, _ in samples], [other for _, other in samples]
     return Judged(
@@ -63,7 +62,7 @@ def judge(samples: Sequence[tuple[float, float]]) -> Judged:
 
 
 def rank_chance(firsts: Sequence[float], seconds: Sequence[float]) -> float:
-    """The two-sided p of the test of Mann and Whitney, by the normal law and with ties."""
+    """The two-sided p value of the Mann-Whitney test, by normal approximation and with ties."""
     together = sorted([(value, 0) for value in firsts] + [(value, 1) for value in seconds])
     ranks, ties, at = 0.0, 0.0, 0
     while at < len(together):

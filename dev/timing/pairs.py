@@ -1,4 +1,4 @@
-"""What is held against what: two kinds of requests each, which must be answered alike and in the same time."""
+"""Pairs of request kinds that must get the same answer in the same time."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from store.apps.apps import new_client_id
 Make = Callable[[], bytes]
 
 HASH, CALL = 100.0, 50.0
-"""µs by which two kinds may be apart: where a password is hashed, and else. Over a network hundreds of tries are needed
-to tell so little apart, even where nothing else goes on; the windows of accounts and addresses let 20 to 80 through an
-hour."""
+"""Largest allowed difference in µs: with a password hash, and without. Over a network an attacker needs hundreds of
+tries to measure so little, even on an idle server; the windows of accounts and addresses allow 20 to 80 an hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """`first` and `second` make the requests; both are answered with `status`. `bound` is in µs; None stands for a pair
-    that must differ, by which it is seen that the measurement can tell."""
+    """`first` and `second` make the requests; both get the answer `status`. `bound` is in µs. None marks a control pair
+    that must differ, which shows that the measurement can tell."""
 
     what: str
     first: Make
@@ -33,9 +32,9 @@ class Pair:
     status: int
     bound: float | None
     share: float = 1.0
-    """Of the number of samples."""
+    """Factor for the number of samples."""
     tries: int = 3
-    """Each sample is the shortest of this many times, because other work only adds time."""
+    """Each sample is the shortest of this many tries, because other work only adds time."""
 
     def measure(self, stage: Stage, number: int) -> list[tuple[float, float]]:
         """Samples in µs. Raises Unexpected for a wrong answer, or if the two answers differ."""
@@ -57,7 +56,7 @@ class Pair:
 
 
 def pairs_of(stage: Stage) -> list[Pair]:
-    """All of them."""
+    """All pairs."""
     cast = stage.cast
     known, invented = cycle(cast.known), cycle(cast.invented)
     client = {"grant_type": "refresh_token", "refresh_token": "x"}
@@ -78,7 +77,7 @@ def pairs_of(stage: Stage) -> list[Pair]:
         return lambda: stage.post("/api/oauth/token", client_id=client_id, client_secret=secret, **client)
 
     def forged() -> str:
-        """A token with one character of it changed."""
+        """A token with one character changed."""
         made = cast.rowless()
         place = random.randrange(8, len(made) - 1)
         return made[:place] + ("A" if made[place] != "A" else "B") + made[place + 1 :]

@@ -1,4 +1,4 @@
-"""A server with people and apps, and a client that asks it and looks at the clock."""
+"""A server with people and apps, and a client that measures response times."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from store.results import Visitor
 from store.wiring import Store
 
 MEMORY_KIB, ITERATIONS = 8192, 1
-"""Of a password hash: the least there may be. It is the same for all, and hides what else differs the less the cheaper
-it is."""
+"""Cost of a password hash: the lowest allowed. All requests share it, and a cheaper hash hides other differences
+less."""
 PEOPLE = 500
 PASSWORD = "correct horse battery"
 _LENGTH = re.compile(rb"\r\nContent-Length: (\d+)\r\n")
@@ -37,9 +37,8 @@ _COOKIE = re.compile(rb"Set-Cookie: (latchkey_xsrf=[^;]+);")
 
 
 class Cast(NamedTuple):
-    """Who and what there is: addresses with an account and as many, of the same length, without; an app with its
-    secret; access tokens that were revoked; and what makes others of the same people, sealed as they are, for which
-    nothing stands in the store."""
+    """The cast: addresses with an account, and as many of the same length without; an app and its secret; revoked
+    access tokens; and a factory for other tokens of the same people, sealed alike but absent from the store."""
 
     known: list[str]
     invented: list[str]
@@ -50,7 +49,7 @@ class Cast(NamedTuple):
 
 
 class Response(NamedTuple):
-    """An answer, and the µs it took."""
+    """An answer, and its time in µs."""
 
     status: int
     body: bytes
@@ -58,7 +57,7 @@ class Response(NamedTuple):
 
 
 class Stage:
-    """One connection to the server. Every request comes from an address of its own, so that no window fills."""
+    """One connection to the server. Every request uses an address of its own, so no window fills."""
 
     def __init__(self, port: int, cast: Cast) -> None:
         self.cast = cast
@@ -77,7 +76,7 @@ class Stage:
         return made
 
     def form(self, path: str, **fields: str) -> bytes:
-        """A form of a page, as a browser sends it."""
+        """A form, sent as a browser does."""
         body = urlencode({"_xsrf": self._xsrf, **fields})
         return http("POST", path, {**self._from(), "Cookie": self._cookie, "Accept": "text/html"}, body)
 
@@ -86,7 +85,7 @@ class Stage:
         return http("POST", path, self._from(), urlencode(fields))
 
     def userinfo(self, token: str) -> bytes:
-        """A resource call."""
+        """A call of the resource API."""
         return http("GET", "/api/oauth/userinfo", {**self._from(), "Authorization": f"Bearer {token}"})
 
     def _from(self) -> dict[str, str]:
@@ -94,7 +93,7 @@ class Stage:
         return {"X-Forwarded-For": f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"}
 
     def ask(self, request: bytes) -> Response:
-        """Sends a request and waits for all of the answer."""
+        """Sends a request and waits for the complete answer."""
         answer, head, micros = self._ask_timed(request)
         return Response(int(answer[9:12]), answer[head:], micros)
 
@@ -120,13 +119,13 @@ class Stage:
                     return answer, head, (perf_counter_ns() - began) / 1000
 
     def close(self) -> None:
-        """Hangs up."""
+        """Closes the connection."""
         self._socket.close()
 
 
 @contextlib.contextmanager
 def staged(directory: Path, people: int = PEOPLE) -> Iterator[Stage]:
-    """A server on a store of its own, with `people` accounts. Mails go to a port where nobody listens."""
+    """A server on its own store, with `people` accounts. Mail goes to a port where nobody listens."""
     with FilledStore.started(directory / "store") as filled:
         cast = asyncio.run(_populate(filled, people))
         flags = ["--trusted-proxies", "127.0.0.1", "--smtp-url", f"smtp://127.0.0.1:{free_port()}"]
