@@ -1,9 +1,9 @@
-"""Real clients at work on real servers while things break, and what became of every promise.
+"""Runs real clients on real servers while things break, and checks every promise.
 
     python -m dev.proof [--store redis|embedded|cluster|cluster-wait] [--seconds N] [--faults F,F] [--seed N]
 
-Writes history, report and plot of each run into build/proof; the tables are printed. Exit status 1: a promise was
-broken; 2: the run could not be made. `python -m dev.proof.again FILE` judges a history that was written before.
+Writes history, report and plot of each run into build/proof, and prints the tables. Exit status 1: a promise was
+broken. 2: the run failed. `python -m dev.proof.again FILE` judges an earlier history.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dev.proof.verdict import Verdict
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """All runs that were asked for, one after the other."""
+    """Makes all requested runs, one after another."""
     runs = [one(options) for options in parse(argv)]
     if len(runs) > 1:
         print(f"## All runs\n\n{report.overview(runs)}\n", flush=True)
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def one(options: Options) -> tuple[History, Sequence[Verdict]]:
-    """A run, its tables printed and written."""
+    """Makes a run, and prints and writes its tables."""
     history = asyncio.run(run(options))
     verdicts = check(history)
     said = report.summary(history, verdicts)

@@ -1,4 +1,4 @@
-"""Judges a history that was written before: python -m dev.proof.again build/proof/redis/history.jsonl"""
+"""Judges an earlier history: python -m dev.proof.again build/proof/redis/history.jsonl"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dev.proof.history import History
 
 
 def main(argv: list[str]) -> int:
-    """Prints the report. Returns 1 where a promise was broken."""
+    """Prints the report. Returns 1 if a promise was broken."""
     history = History.load(Path(argv[0]))
     verdicts = check(history)
     print(report.summary(history, verdicts))

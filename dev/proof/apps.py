@@ -1,4 +1,4 @@
-"""What an app's back end asks for with the tokens it holds."""
+"""Requests of an app's back end with its tokens."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _SSE_CREDITS = b'"credits":'
 
 
 def digest(content: bytes) -> str:
-    """What stands for the content of a document."""
+    """A digest that represents the content of a document."""
     return hashlib.sha256(content).hexdigest()[:16]
 
 
 def cost(number: int) -> int:
-    """What an AI call of this number costs, in micro-dollars."""
+    """The cost of the AI call with this number, in micro-dollars."""
     return AI_INPUT + AI_OUTPUT * number
 
 
 class Backend(Hand):
-    """The app's side of a hand."""
+    """The app's side of a worker."""
 
     def client(self) -> dict[str, str]:
-        """How the app says who it is."""
+        """The app's client credentials."""
         secret = {"client_secret": self.app.secret} if self.app.secret else {}
         return {"client_id": self.app.client_id, **secret}
 

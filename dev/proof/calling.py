@@ -1,4 +1,4 @@
-"""Requests over HTTP of which each is sent once, and whose end is one of three: answered, never sent, not known."""
+"""HTTP requests, each sent once, with one of three outcomes: answered, never sent, unknown."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 from dev.proof.history import UNREACHABLE, Outcome
 
 TIMEOUT = 15.0
-"""Seconds a client waits for an answer: longer than a server may take for one."""
+"""Seconds that a client waits for an answer: longer than a server may take."""
 
-# What a server answers where nothing was done: what it refuses, and a model's server that failed (docs/http.md).
+# Statuses that mean nothing was done: refusals, and a failed model server (docs/http.md).
 _DONE_NOTHING = frozenset({502, 504, 507, 529})
 
 
 @dataclass
 class Response:
-    """What came back. `status` is 0 and `error` says why where nothing did; `cut`: the answer broke off."""
+    """An answer. If there was none, `status` is 0 and `error` says why; `cut` means that the answer broke off."""
 
     status: int = 0
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Response:
         return json.loads(self.body)
 
     def outcome(self, done: Sequence[int]) -> Outcome:
-        """What a client knows by it; `done` are the statuses that say it was done."""
+        """What a client knows from the answer; `done` are the statuses that mean success."""
         if self.error == UNREACHABLE:
             return "refused"
         if self.status in done and not self.error:
@@ -46,7 +46,7 @@ class Response:
         return "unknown"
 
     def code(self) -> str:
-        """The error code of a body of ours, or what went wrong with the connection."""
+        """The error code in the body, or the fault of the connection."""
         if self.error or self.status < 400:
             return self.error
         try:
@@ -57,7 +57,7 @@ class Response:
 
 
 class _Once:
-    """aiohttp would send a PUT again on another connection when the first one was lost."""
+    """aiohttp would otherwise repeat a PUT on a new connection when the first one is lost."""
 
     def __init__(self) -> None:
         self._sent = False
@@ -70,8 +70,8 @@ class _Once:
 
 
 class Clients:
-    """Connections to all servers, shared by everybody at work. `hang_up` cuts all that are in use. While `ending` is
-    set everybody ends what there is: tokens, sessions, documents, accounts."""
+    """Connections to all servers, shared by all workers. `hang_up` cuts those in use. While `ending` is set, workers
+    end what they have: tokens, sessions, documents, accounts."""
 
     def __init__(self, servers: Sequence[str], dice: random.Random) -> None:
         self.servers = servers
@@ -89,7 +89,7 @@ class Clients:
         await self._session.close()
 
     def hang_up(self) -> int:
-        """Every client gives up its request and closes the connection. Returns how many."""
+        """Every client drops its request and closes the connection. Returns how many."""
         cut = list(self._under_way)
         for task in cut:
             task.cancel("hung up")
@@ -105,8 +105,8 @@ class Clients:
         most: int | None = None,
         **options: Any,
     ) -> Response:
-        """One request to one of the servers, at random where none is named; no redirect is followed. Whoever loses
-        `patience` (s), or has read `most` bytes of the body, hangs up."""
+        """One request to the given server, or to a random one; redirects are not followed. The client hangs up after
+        `patience` (s), or after `most` bytes of the body."""
         base = self._dice.choice(self.servers) if server is None else self.servers[server % len(self.servers)]
         answer = Response()
         url = path if path.startswith("http") else base + path

@@ -1,4 +1,4 @@
-"""Promises about documents: what was acknowledged is there, whole, in the order in which it was written."""
+"""Promises about documents: acknowledged writes are there, whole, and in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Name = tuple[str, str, str]
 
 
 class Read(NamedTuple):
-    """A document as it was seen: its version, or None where there was none; of a list without its content."""
+    """A document as a client saw it: its version, or None if there was none; in a list, without its content."""
 
     op: Op
     etag: int | None
@@ -25,7 +25,7 @@ class Read(NamedTuple):
 
 @dataclass
 class Story:
-    """All that was done to one document and may have been carried out; what was seen of it."""
+    """All operations on one document that may have been carried out, and what was seen of it."""
 
     writes: list[Op] = field(default_factory=list)
     deletes: list[Op] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Story:
 
 
 def stories(history: History) -> dict[Name, Story]:
-    """Of every document."""
+    """The operations on every document."""
     found: dict[Name, Story] = defaultdict(Story)
     names = {op.args["name"] for op in history.of("put", "get", "delete")}
     for op in history.of("put", "get", "delete"):
@@ -59,7 +59,7 @@ def stories(history: History) -> dict[Name, Story]:
 
 
 def not_lost(history: History) -> Found:
-    """A write that was acknowledged is there until a later one, and a document that was deleted stays away."""
+    """An acknowledged write stays until a later one, and a deleted document stays away."""
     found = Found()
     for (person, _, name), story in stories(history).items():
         versions = story.versions
@@ -87,7 +87,7 @@ def _may_follow(delete: Op, write: Op, read: Op) -> bool:
 
 
 def not_torn(history: History) -> Found:
-    """What is read is, byte for byte, what was sent in one piece, and always the same under one ETag."""
+    """Content is read exactly as it was sent in one request, and is always the same under one ETag."""
     found = Found()
     for (person, _, name), story in stories(history).items():
         sent = {op.args["digest"]: op for op in story.writes}
@@ -115,7 +115,7 @@ def _known(op: Op) -> list[Op]:
 
 
 def versions_once(history: History) -> Found:
-    """An ETag is given once for all documents of an app and a person, and a version is replaced once."""
+    """Each ETag is given once across all documents of an app and a person, and each version is replaced once."""
     found = Found()
     given: dict[tuple[str, str, int], Op] = {}
     replaced: dict[tuple[str, str, str, str], Op] = {}
@@ -137,7 +137,7 @@ def versions_once(history: History) -> Found:
 
 
 def usage_is_recount(history: History) -> Found:
-    """An app's reported usage equals the documents that it lists."""
+    """An app's reported usage equals the documents in its list."""
     found = Found()
     for hosted in history.hosted:
         found.checked += 1

@@ -1,4 +1,4 @@
-"""What a full store must do all the same: end sessions, tokens, documents and accounts, and let people in to do so."""
+"""What a full store must still do: end sessions, tokens, documents and accounts, and let people sign in for that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ENDINGS = ("sign_in", "sign_out", "revoke_access", "revoke_refresh", "disconnect
 
 
 def ends_all_the_same(history: History) -> Found:
-    """In a full store that nothing else is done to, whoever ends something has an answer."""
+    """In a store that is full and has no other fault, requests that end something succeed."""
     found = Found()
     for fault in history.faults:
         others = [one for one in history.faults if one is not fault]

@@ -1,4 +1,4 @@
-"""Promises about money: the ledger adds up, what was paid in is there once, what was used is charged once."""
+"""Promises about money: the ledger adds up, payments are booked once, and use is charged once."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dev.proof.history import Account, History, Op
 from dev.proof.verdict import Found
 
 SETTLED_WITHIN = 5.0
-"""Seconds in which a server settles a stream whose app is gone, where the store is there."""
+"""Seconds within which a server settles a stream whose app has gone, if the store answers."""
 
 
 def ledger_adds_up(history: History) -> Found:
-    """A person's balance is the sum of the entries, each of which says the balance after it."""
+    """A person's balance is the sum of the entries, and each entry has the right running balance."""
     found = Found()
     for account in history.accounts:
         found.checked += len(account.entries)
@@ -27,7 +27,7 @@ def ledger_adds_up(history: History) -> Found:
 
 
 def payments_once(history: History) -> Found:
-    """What was paid in under one key is booked once."""
+    """Each payment key is booked once."""
     found = Found()
     tries: dict[str, list[Op]] = defaultdict(list)
     for op in history.of("top_up"):
@@ -60,7 +60,8 @@ def _booked(account: Account) -> dict[str, list[int]]:
 
 def charges_once(history: History) -> Found:
     """An answered AI call is charged its cost once; a refused one is free. A stream that its app left after the start
-    is not free, unless a fault was active. Each call of a person has its own cost, so a charge identifies its call."""
+    is charged, unless a fault was active. Each call of a person has a different cost, so a charge identifies its
+    call."""
     found = Found()
     calls: dict[str, dict[int, list[Op]]] = defaultdict(lambda: defaultdict(list))
     for op in history.of("ai"):
@@ -89,14 +90,14 @@ def charges_once(history: History) -> Found:
 
 
 def _broken_near(history: History, op: Op) -> bool:
-    """Whether a server or the store may have been away when the call was to be settled."""
+    """Whether a server or the store may have been away when the call was due to be settled."""
     begin, end = op.start, op.end + SETTLED_WITHIN
     return any(one.begin < end and (one.end or end) > begin for one in history.faults if one.name != "hang-up")
 
 
 def _settle(found: Found, person: str, charges: Counter[int], calls: list[Op]) -> None:
-    """Takes from `calls`, whose end is not known, those that the other charges are for: of a stream that was cut off a
-    part."""
+    """Matches the other charges to `calls` with an unknown end and removes those calls; a cut-off stream may be charged
+    in part."""
     for charge in sorted(charges.elements(), reverse=True):
         fit = [op for op in calls if charge == op.args["cost"] or (op.args["stream"] and charge < op.args["cost"])]
         if not fit:
@@ -106,7 +107,7 @@ def _settle(found: Found, person: str, charges: Counter[int], calls: list[Op]) -
 
 
 def no_hold_left(history: History) -> Found:
-    """When every call is over and the time of those that were cut off is up, nothing is held."""
+    """When every call is over and the cut-off ones have expired, nothing is held."""
     found = Found()
     for account in history.accounts:
         found.checked += 1
@@ -116,7 +117,7 @@ def no_hold_left(history: History) -> Found:
 
 
 def never_below_zero(history: History) -> Found:
-    """Nobody ever has less than nothing to spend."""
+    """Available credits are never negative."""
     found = Found()
     for op in history.of("ai", "balance", "top_up"):
         for name in ("remaining", "spendable"):

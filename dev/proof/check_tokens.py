@@ -1,4 +1,4 @@
-"""Promises about codes, tokens and sessions: nothing works twice, nothing lives on, nothing is lost."""
+"""Promises about codes, tokens and sessions: each works once, ends when it should, and is never lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dev.proof.verdict import Found
 RESOURCE = ("userinfo", "usage", "balance", "put", "get", "delete", "list", "ai")
 """Calls with an access token."""
 _ALIVE = (402, 404, 409, 412, 422, 429, 507)
-"""Statuses of calls that were refused with a token that lives: it is looked at first."""
+"""Statuses that refuse a call although its token is live: the token is checked first."""
 _REVOCATIONS = ("revoke_access", "revoke_refresh", "disconnect")
 
 
@@ -31,8 +31,8 @@ def codes_once(history: History) -> Found:
 
 
 def generations_once(history: History) -> Found:
-    """A refresh token is accepted once. An app with a retry time may get the same successor again, until it used it
-    (SPEC 2.2, 3.1)."""
+    """A refresh token is accepted once. An app with a retry time may get the same successor again until the successor
+    is used (SPEC 2.2, 3.1)."""
     found, presented = Found(), defaultdict(list)
     for op in history.of("refresh"):
         presented[op.args["family"], op.args["generation"]].append(op)
@@ -51,7 +51,7 @@ def generations_once(history: History) -> Found:
 
 
 def dead_stay_dead(history: History) -> Found:
-    """After an acknowledged revocation or a refused replay, its tokens stay dead (SPEC 3.1, RFC 7009)."""
+    """After an acknowledged revocation or a refused replay, the tokens stay dead (SPEC 3.1, RFC 7009)."""
     found = Found()
     born = _born(history)
     uses = defaultdict(list)
@@ -67,7 +67,7 @@ def dead_stay_dead(history: History) -> Found:
 
 
 def _born(history: History) -> dict[str, Op]:
-    """The consent from which each family comes."""
+    """The consent that each family comes from."""
     return {op.result["family"]: op for op in history.of("consent") if op.acked and "family" in op.result}
 
 
@@ -84,7 +84,7 @@ def _covers(death: Op, use: Op, born: dict[str, Op]) -> bool:
 
 
 def _replays(history: History) -> list[Op]:
-    """Codes and refresh tokens that were refused since an earlier one was accepted: their family is dead."""
+    """Codes and refresh tokens that were refused after an earlier use was accepted: their family is dead."""
     found: list[Op] = []
     accepted: dict[tuple[object, ...], Op] = {}
     for op in sorted(history.of("exchange", "refresh"), key=lambda op: op.end):
@@ -97,7 +97,7 @@ def _replays(history: History) -> list[Op]:
 
 
 def living_live(history: History) -> Found:
-    """A token that was issued lives until its time is over or something ends it."""
+    """An issued token lives until it expires or something ends it."""
     found = Found()
     issued = {
         (op.result["of"], op.result["issued"]): op for op in history.of("exchange", "refresh") if op.acked and op.result
@@ -114,8 +114,8 @@ def living_live(history: History) -> Found:
 
 
 def _threats(history: History) -> dict[tuple[str, str], list[Op]]:
-    """What may have ended tokens of a pair: revocations, codes and refresh tokens that were presented again, and
-    refresh tokens of a family from before one of these, which are replays even when they are presented first."""
+    """What may have ended the tokens of a pair: revocations, codes and refresh tokens presented again, and refresh
+    tokens of a family from before one of these, which are replays even on first use."""
     found: dict[tuple[str, str], list[Op]] = defaultdict(list)
     seen: dict[tuple[object, ...], Op] = {}
     for op in history.of(*_REVOCATIONS, "exchange", "refresh"):
@@ -124,14 +124,14 @@ def _threats(history: History) -> dict[tuple[str, str], list[Op]]:
         stale = op.kind == "refresh" and any(began < _over(before) for before in found[op.pair])
         if op.kind in _REVOCATIONS or what in seen or stale:
             found[op.pair].append(op)
-            # Without an answer, the first one may be carried out behind the second one.
+            # Without an answer, the first request may be carried out after the second.
             found[op.pair] += [first for first in (seen.get(what),) if first is not None and first.unknown]
         seen.setdefault(what, op)
     return found
 
 
 def _over(op: Op) -> float:
-    """Until when it may have been carried out."""
+    """The latest time at which the operation may have been carried out."""
     return math.inf if op.unknown else op.end
 
 
@@ -147,7 +147,7 @@ def _may_end(threat: Op, birth: Op, use: Op) -> bool:
 
 
 def sessions(history: History) -> Found:
-    """A session works until it is signed out, and not after."""
+    """A session works until it is signed out, and not longer."""
     found = Found()
     begun = {op.result["session"]: op for op in history.of("sign_in", "sign_up") if op.acked and op.result}
     ended: dict[str, list[Op]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""The promises, each a sentence and a function, and what a history says of them."""
+"""The promises, each a sentence and a function, and the verdict of a history on them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ANSWERS = {
 
 
 def answers(history: History) -> Found:
-    """Every answer is one that the interface names for the request; 503 where the store is away; never 500."""
+    """Every answer is one that the API defines for the request; 503 if the store is away; never 500."""
     found = Found()
     for op in history.of(*_ANSWERS):
         found.checked += op.status != 0
@@ -45,7 +45,7 @@ def answers(history: History) -> Found:
 
 
 def all_went_on(history: History) -> Found:
-    """When all is mended, everybody can sign in, connect the app and read everything."""
+    """When everything is mended, everybody can sign in, connect the app and read everything."""
     found = Found(history.run.get("went_on", 0))
     if stuck := history.run.get("stuck"):
         found.wrong(stuck)
@@ -59,7 +59,7 @@ def fsck(history: History) -> Found:
         found.checked = 1
         if history.fsck.get("status"):
             faults = [one for one in history.fsck["findings"] if one["severity"] == "error"]
-            # An address lies in another slot than its person: a failover may lose the one and keep the other.
+            # An address is in another slot than its person: a failover may lose one and keep the other.
             across = all(one["invariant"] == "address" for one in faults)
             made = [op for op in history.of("sign_up") if op.acked] if across else []
             found.wrong(f"fsck finds {len(faults)} faults: {str(faults[:5])[:1000]}", "", *made)
@@ -102,5 +102,5 @@ def check(history: History) -> list[Verdict]:
 
 
 def kept(verdicts: list[Verdict]) -> bool:
-    """Whether no promise was broken."""
+    """Whether every promise was kept."""
     return all(not verdict.broken for verdict in verdicts)

@@ -1,4 +1,4 @@
-"""What is broken: each fault is one function that breaks something, says what, and mends it when it is resumed."""
+"""Faults: each is one function that breaks something, says what, and mends it when resumed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from store.engine.script_source import own_scripts
 
 ALL = ("redis", "embedded", "cluster")
 SETTLEMENTS = 4
-"""Settlements whose answers are lost, one after the other."""
+"""Settlements whose answers are lost, one after another."""
 
 
 @dataclass
 class Scene:
-    """What there is to break."""
+    """What a fault can break."""
 
     store: StoreUnderProof
     servers: Sequence[Server]
@@ -33,11 +33,11 @@ class Scene:
     dice: random.Random
 
     async def off(self, work: Callable[..., Any], *args: Any) -> Any:
-        """Runs work that waits for other processes in a thread, off the event loop."""
+        """Runs blocking work in a thread, off the event loop."""
         return await asyncio.to_thread(work, *args)
 
     async def victim(self) -> Victim:
-        """A server of the store; a primary of a cluster."""
+        """A server of the store; in a cluster, a primary."""
         found: Victim = self.dice.choice(await self.off(self.store.victims))
         return found
 
@@ -51,7 +51,7 @@ Break = Callable[[Scene], AsyncGenerator[str]]
 
 
 class Kind(NamedTuple):
-    """A fault: its name on the command line, what is shown, where it can be done, for how many seconds."""
+    """A fault: its name on the command line, its title, the stores it fits, and its length in seconds."""
 
     name: str
     title: str
@@ -66,7 +66,7 @@ KINDS: dict[str, Kind] = {}
 def fault(
     name: str, title: str, lasts: tuple[float, float] = (0.5, 1.5), stores: Sequence[str] = ALL
 ) -> Callable[[Break], Break]:
-    """Enters a function as a fault."""
+    """Registers a function as a fault."""
 
     def entered(breaks: Break) -> Break:
         KINDS[name] = Kind(name, title, stores, lasts, breaks)
@@ -76,7 +76,7 @@ def fault(
 
 
 def possible(store: StoreUnderProof) -> dict[str, Kind]:
-    """The faults that can be done to a store here."""
+    """The faults that fit a store on this machine."""
     found = {name: kind for name, kind in KINDS.items() if store.kind in kind.stores}
     if isinstance(store, EmbeddedUnderProof) and not store.mounted:
         found.pop("disk")
@@ -135,7 +135,7 @@ async def hang_up(scene: Scene) -> AsyncGenerator[str]:
 
 @fault("answers", "settlements reach the store and its answers are lost", lasts=(0.2, 1.0), stores=("redis",))
 async def lose_answers(scene: Scene) -> AsyncGenerator[str]:
-    """Each settlement whose answer is lost is sent again: one that charges twice would show."""
+    """Each settlement whose answer is lost is sent again: a second charge would show."""
     wire = scene.store.wire
     assert wire is not None
     settlement = own_scripts()["settle_hold"].sha.encode()
@@ -176,7 +176,7 @@ async def pause_store(scene: Scene) -> AsyncGenerator[str]:
 
 @fault("memory", "the store's memory is full (maxmemory, noeviction)", lasts=(1.5, 3.0))
 async def fill_memory(scene: Scene) -> AsyncGenerator[str]:
-    """Meanwhile everybody revokes, signs out and deletes, which a full store must take: `dev/proof/check_full.py`."""
+    """Meanwhile everybody revokes, signs out and deletes, which a full store must accept: `dev/proof/check_full.py`."""
     victim = await scene.victim()
 
     def fill() -> None:
@@ -185,7 +185,7 @@ async def fill_memory(scene: Scene) -> AsyncGenerator[str]:
             client.config_set("maxmemory", used * 9 // 10)
 
     def lift() -> bool:
-        # The store may have gone with its server, which found it full when it was started again.
+        # The store may have ended with its server, which found it full on restart.
         with contextlib.suppress(RedisError), victim.client() as client:
             return bool(client.config_set("maxmemory", 0))
         return False
@@ -227,8 +227,7 @@ async def fail_over(scene: Scene) -> AsyncGenerator[str]:
     stores=("cluster",),
 )
 async def fail_over_behind(scene: Scene) -> AsyncGenerator[str]:
-    """The replica stands still while its connection is cut, so that what the primary is told from then on never
-    reaches it."""
+    """The replica is frozen while its connection is cut, so later writes to the primary never reach it."""
     store = _cluster(scene)
     node = scene.dice.choice(await scene.off(store.primaries))
     replica = await scene.off(store.cluster.replica_of, node)
@@ -274,7 +273,7 @@ def _cluster(scene: Scene) -> ClusterUnderProof:
 
 
 async def _taken_over(scene: Scene, node_id: str) -> None:
-    """Until the others say that this node serves nothing."""
+    """Waits until the others say that this node serves nothing."""
 
     def gone() -> bool:
         owners = scene.store.owners()

@@ -1,6 +1,6 @@
-"""What clients asked and were answered, what was broken meanwhile, and what was there at the end: a JSON line each.
+"""What clients asked and received, what was broken meanwhile, and the final state: a JSON line each.
 
-Nothing in it is a secret: tokens, codes and sessions are named by what is sealed in them.
+A history contains no secrets: tokens, codes and sessions appear under the ids sealed in them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ UNREACHABLE = "unreachable"
 
 @dataclass
 class Op:
-    """One request, or a few that belong together. Times are in seconds from the beginning of the run; `status` is 0
-    where there was no answer. Acknowledged: it was done. Refused: nothing was done. Unknown: one or the other."""
+    """One request, or a few that belong together. Times are in seconds from the start of the run; `status` is 0 if
+    there was no answer. Acknowledged: it was done. Refused: nothing was done. Unknown: either."""
 
     number: int
     worker: str
@@ -54,7 +54,7 @@ class Op:
 
     @property
     def sent(self) -> bool:
-        """Whether a server may have seen it."""
+        """Whether a server may have seen the request."""
         return self.error != UNREACHABLE
 
     @property
@@ -69,7 +69,7 @@ class Op:
 
 @dataclass
 class Fault:
-    """Something that was broken from `begin` to `end` (s). For the ranges of slots in `moved` a replica took over."""
+    """A fault from `begin` to `end` (s). For the slot ranges in `moved`, a replica took over."""
 
     name: str
     what: str
@@ -80,7 +80,7 @@ class Fault:
 
 @dataclass
 class Account:
-    """What is kept of a person's credits at the end, in micro-dollars; entries from the oldest to the newest."""
+    """A person's credits at the end, in micro-dollars; entries from the oldest to the newest."""
 
     person: str
     user: str
@@ -92,7 +92,7 @@ class Account:
 
 @dataclass
 class Hosted:
-    """An app's documents of a person at the end: the reported usage, and the list."""
+    """An app's documents of a person at the end: the reported usage and the list."""
 
     person: str
     client: str
@@ -102,7 +102,7 @@ class Hosted:
 
 @dataclass
 class History:
-    """All of a run. `run` says how it was set up, `fsck` what `manage.py fsck` found; None where it was cut short."""
+    """A complete run. `run` is its setup, `fsck` the findings of `manage.py fsck`; None if the run was cut short."""
 
     run: dict[str, Any] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
@@ -112,12 +112,12 @@ class History:
     fsck: dict[str, Any] | None = None
 
     def of(self, *kinds: str) -> list[Op]:
-        """The operations of these kinds that were sent, by the time they began."""
+        """The operations of these kinds that were sent, ordered by start."""
         return [op for op in self.ops if op.kind in kinds and op.sent]
 
     @cached_property
     def families(self) -> dict[str, float]:
-        """When each code was asked for, or first seen."""
+        """When each code was requested, or first seen."""
         found: dict[str, float] = {}
         for op in self.of("consent", "exchange"):
             family = op.result.get("family") or op.args.get("family")
@@ -126,7 +126,7 @@ class History:
         return found
 
     def slots(self, op: Op) -> set[int]:
-        """Where in a cluster lies what an operation changed: the person's rows, of a new person the address, too."""
+        """Where in a cluster an operation's changes are: the person's rows and, for a new person, the address."""
         users = {account.user for account in self.accounts if account.person == op.person}
         users |= {one.result["user"] for one in self.ops if one.person == op.person and one.result.get("user")}
         found = {key_slot(keys.prefix(user).encode()) for user in users}
@@ -134,7 +134,7 @@ class History:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Of a file that a Recorder wrote."""
+        """Reads a file that a Recorder wrote."""
         history = cls()
         kinds = {"op": (history.ops, Op), "fault": (history.faults, Fault), "account": (history.accounts, Account)}
         for line in path.read_text("utf-8").splitlines():
@@ -153,7 +153,7 @@ class History:
 
 
 class Recorder:
-    """Writes a history as it comes about; what is `recorded` is also at hand."""
+    """Writes a history while it happens; `recorded` is also in memory."""
 
     def __init__(self, path: Path) -> None:
         self.recorded = History()
@@ -166,17 +166,17 @@ class Recorder:
         return self._number
 
     def run(self, **facts: Any) -> None:
-        """Something about the whole."""
+        """Records a fact about the whole run."""
         self.recorded.run.update(facts)
         self._write("run", facts)
 
     def op(self, op: Op) -> None:
-        """An operation that has ended."""
+        """Records an operation that has ended."""
         self.recorded.ops.append(op)
         self._write("op", asdict(op))
 
     def fault(self, fault: Fault) -> None:
-        """A fault that is healed."""
+        """Records a fault that is mended."""
         self.recorded.faults.append(fault)
         self._write("fault", asdict(fault))
 
@@ -193,7 +193,7 @@ class Recorder:
         self._write("fsck", found)
 
     def close(self) -> History:
-        """The history, in the order in which things began."""
+        """The history, ordered by start."""
         self._file.close()
         self.recorded.ops.sort(key=lambda op: op.start)
         return self.recorded

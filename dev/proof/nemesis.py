@@ -1,4 +1,4 @@
-"""Who breaks things, one after the other and sometimes two at once, in an order that follows from a seed."""
+"""The nemesis: causes faults, one after another and sometimes two at once, in an order that a seed decides."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dev.proof.faults import KINDS, Kind, Scene
 from dev.proof.history import Fault, Recorder
 
 TOGETHER = 0.25
-"""How often a server is killed in the middle of another fault."""
+"""Probability that a server is killed during another fault."""
 _ALONE = ("server", "restart", "supervisor", "hang-up", "memory")
 
 
 class Nemesis:
-    """Does each of the faults at least once, if there is time."""
+    """Causes each fault at least once, if there is time."""
 
     def __init__(
         self,
@@ -32,23 +32,23 @@ class Nemesis:
         self._now, self._calm, self._dice = now, calm, dice
 
     async def work(self, until: float) -> None:
-        """Breaks and mends until that time (s), or each once where there is none. Raises AssertionError and Unexpected
-        for what does not come back."""
+        """Breaks and mends until `until` (s), or each fault once if there is no such time. Raises AssertionError and
+        Unexpected if something does not recover."""
         for number, kind in enumerate(self._order()):
-            # Everybody comes to work again in between.
+            # Gives all clients time to get back to work.
             await asyncio.sleep(self._dice.uniform(*self._calm))
             if number >= len(self._kinds) if not until else self._now() + kind.lasts[1] > until:
                 return
             await self._do(kind)
 
     def _order(self) -> Iterator[Kind]:
-        """All of them in some order, then all of them in another. Lost answers come first in each: a short run has
-        them, too, and what is charged twice is found then alone."""
+        """All faults in random order, and again in another. Lost answers come first each time: so a short run includes
+        them, and a double charge cannot be blamed on another fault."""
         while True:
             yield from sorted(self._dice.sample(self._kinds, len(self._kinds)), key=lambda kind: kind.name != "answers")
 
     async def _do(self, kind: Kind) -> None:
-        """One fault; in the middle of some a server is killed, too."""
+        """Causes one fault; during some of them, also kills a server."""
         before = await self._scene.off(self._scene.store.owners)
         async with contextlib.AsyncExitStack() as stack:
             kinds = [kind]

@@ -13,13 +13,13 @@ from dev.bench.parts.options import count
 from dev.proof.faults import KINDS
 
 STORES = ("redis", "embedded", "cluster", "cluster-wait")
-"""The runs: cluster-wait is the cluster with `--wait-replicas`."""
+"""The runs; cluster-wait is the cluster with `--wait-replicas`."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """One run. `seconds` of load; with 0 of them every fault is done once. `hold` is the seconds that an AI call may
-    take in all, `redis_timeout` is in seconds, `calm` is what lies between two faults."""
+    """One run with `seconds` of load; with 0, every fault once. `hold` is the longest time of an AI call in seconds,
+    `redis_timeout` is in seconds, `calm` is the pause between two faults."""
 
     store: str
     seconds: float
@@ -37,18 +37,18 @@ class Options:
 
     @property
     def call_limit(self) -> int:
-        """AI calls that a person makes at most; its window has 20 a minute."""
+        """Most AI calls of a person; the window allows 20 a minute."""
         return int(self.seconds / 3) + 60
 
     @property
     def hold_ends(self) -> float:
-        """Seconds after which a hold that nobody settled is over: see docs/models.md. A call of the store takes twice
-        as long where it waits for replicas."""
+        """Seconds after which a hold without a settlement expires: see docs/models.md. A store call takes twice as long
+        if it waits for replicas."""
         return self.hold + 2 * self.redis_timeout * (2 if self.wait_replicas else 1) + 5
 
 
 def parse(argv: Sequence[str] | None = None) -> list[Options]:
-    """The runs that were asked for."""
+    """The requested runs."""
     parser = argparse.ArgumentParser(
         prog="python -m dev.proof", description=__doc__.splitlines()[0] if __doc__ else "", allow_abbrev=False
     )

@@ -1,4 +1,4 @@
-"""Who is at work: people with a password, apps with a secret, and the worker that is one app of one person."""
+"""The clients: people with a password, apps with a secret, and workers, each one app of one person."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ SCOPES = "profile credits:read credits:spend data:read data:write"
 VERIFIER = "a-code-verifier-of-the-least-length-there-is-43"
 PASSWORD = "correct horse battery"
 JSON = {"Accept": "application/json"}
-"""A signed-out person sees that, without a redirect to the sign-in page."""
+"""A signed-out person gets this page without a redirect to the sign-in page."""
 AI_INPUT, AI_OUTPUT = 40, 5
-"""Micro-dollars of an AI call: of all its input, and of one token of output."""
+"""Micro-dollars of an AI call: for all its input, and for one token of output."""
 
 _REQUEST_ID = re.compile(r'name="request_id" value="([^"]+)"')
 
 
 @dataclass(frozen=True)
 class App:
-    """A registered app; `retry` is its refreshRetrySeconds. A public one has no secret."""
+    """A registered app; `retry` is its refreshRetrySeconds. A public app has no secret."""
 
     client_id: str
     secret: str | None
@@ -46,22 +46,22 @@ APPS = (
 
 @dataclass
 class Person:
-    """An account. Its AI calls are numbered, and each costs what no other of them does."""
+    """An account. Its AI calls are numbered, and each has a different cost."""
 
     email: str
     calls: int = 0
     top_ups: int = 0
 
     def next_call(self, most: int) -> int:
-        """The number of the next call, from 1 to `most`; 0 when all are used up."""
+        """The number of the next call, from 1 to `most`; 0 if all are used."""
         self.calls += 1
         return self.calls if self.calls <= most else 0
 
 
 @dataclass
 class Stage:
-    """What every worker has: the servers, where to record, the time. `calls` is the number of AI calls that each
-    person can make, `ops` the ports on which the servers take payments."""
+    """What all workers share: the servers, the recorder, the clock. `calls` is the number of AI calls that each person
+    can make, `ops` the ports on which the servers take payments."""
 
     clients: Clients
     recorder: Recorder
@@ -72,12 +72,12 @@ class Stage:
     began: float = field(default_factory=time.monotonic)
 
     def now(self) -> float:
-        """Seconds since the run began."""
+        """Seconds since the run started."""
         return time.monotonic() - self.began
 
 
 class Tokens:
-    """What an app has had of one code, by generation."""
+    """The tokens that an app got from one code, by generation."""
 
     def __init__(self, family: str, code: str) -> None:
         self.family = family
@@ -88,12 +88,12 @@ class Tokens:
 
     @property
     def live(self) -> bool:
-        """Whether there is something to call with."""
+        """Whether there is a token to call with."""
         return bool(self.access)
 
 
 class Hand:
-    """One browser and one app's back end of a person, with everything that they can ask for."""
+    """One browser and one app back end of a person, with every request they can make."""
 
     def __init__(self, stage: Stage, person: Person, app: App, name: str, dice: random.Random) -> None:
         self.stage, self.person, self.app, self.name, self.dice = stage, person, app, name, dice
@@ -114,19 +114,19 @@ class Hand:
         op: Op | None = None,
         **options: Any,
     ) -> tuple[Op, Response]:
-        """One request, recorded with what an acknowledged answer says."""
+        """Sends one request and records it with the facts of an acknowledged answer."""
         op = op or self.begin(kind, args)
         answer = await self.send(method, path, browser=browser, **options)
         return self.finish(op, answer, done, result), answer
 
     def begin(self, kind: str, args: dict[str, Any]) -> Op:
-        """An operation that begins now."""
+        """An operation that starts now."""
         stage = self.stage
         number = stage.recorder.number()
         return Op(number, self.name, self.person.email, self.app.client_id, kind, round(stage.now(), 4), args)
 
     async def send(self, method: str, path: str, *, browser: bool = False, **options: Any) -> Response:
-        """A request; a browser's has the cookies, and the token that shows a form to be its own."""
+        """A request; a browser's has cookies and the form's XSRF token."""
         headers = {"X-Forwarded-For": self.address, **options.pop("headers", {})}
         if browser:
             headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
@@ -143,7 +143,7 @@ class Hand:
     def finish(
         self, op: Op, answer: Response, done: Sequence[int], result: Callable[[Response], dict[str, Any]] | None = None
     ) -> Op:
-        """The operation as it ended; recorded."""
+        """Records the operation as it ended, and returns it."""
         op.outcome, op.status, op.error = answer.outcome(done), answer.status, answer.code()
         if op.acked and result is not None:
             op.result = result(answer)
@@ -154,7 +154,7 @@ class Hand:
     # What a person does in the browser.
 
     async def sign_in(self) -> Op:
-        """Through the sign-in page."""
+        """Signs in through the page."""
         op = self.begin("sign_in", {})
         self.cookies.clear()
         page = await self.send("GET", "/signin", browser=True)
@@ -167,7 +167,7 @@ class Hand:
         return op
 
     async def sign_up(self) -> Op:
-        """Makes the account, and is signed in."""
+        """Creates the account, which also signs in."""
         op = self.begin("sign_up", {})
         self.cookies.clear()
         page = await self.send("GET", "/signup", browser=True)
@@ -203,7 +203,7 @@ class Hand:
         return op
 
     async def page(self, session: str, cookie: str, kind: str = "page") -> Op:
-        """A page for whoever is signed in."""
+        """A page for signed-in people."""
         headers = {"Cookie": f"latchkey_session={cookie}", **JSON}
         op, _ = await self.call(kind, {"session": session}, "GET", "/account/credits", headers=headers)
         return op
@@ -237,12 +237,12 @@ class Hand:
         return op, Tokens(token.id, code) if token else None
 
     async def disconnect(self) -> Op:
-        """Disconnects the app on the account's page."""
+        """Disconnects the app on the account page."""
         await self.send("GET", "/account/apps", browser=True)
         path, args = f"/account/apps/{self.app.client_id}/revoke", {"session": self.session}
         op, _ = await self.call("disconnect", args, "POST", path, done=(303,), browser=True, headers=JSON)
         return op
 
     async def pause(self, seconds: float) -> None:
-        """A moment, twice as long at most."""
+        """Waits a random time of up to twice the given seconds."""
         await asyncio.sleep(self.dice.uniform(0, 2 * seconds))

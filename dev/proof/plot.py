@@ -1,4 +1,4 @@
-"""A run as an SVG file: what clients were answered in each second, and above it what was broken."""
+"""A run as an SVG file: the answers of each second, and the faults above them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ text { font: 12px system-ui, sans-serif; fill: #222 }
 
 
 def draw(history: History) -> str:
-    """The SVG file: a column a second, by the time the answer came; a row for each kind of fault."""
+    """The SVG file: a column for each second, by the time of the answer; a row for each kind of fault."""
     loaded = float(history.run["seconds"])
     lasts = max(1, ceil(max((op.end for op in history.ops if op.start <= loaded), default=loaded)))
     rows = [name for name in KINDS if any(fault.name == name for fault in history.faults)]

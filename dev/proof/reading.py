@@ -1,4 +1,4 @@
-"""What is there at the end: read over HTTP as apps and people do, and by `manage.py fsck`."""
+"""Reads the final state: over HTTP as apps and people do, and with `manage.py fsck`."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from dev.proof.people import APPS, Hand, Person, Stage, Tokens
 from dev.proof.stories import NAMES, Worker
 
 PATIENCE = 75.0
-"""Seconds until what is asked again and again must work: a window may have to empty first."""
+"""Seconds until a repeated request must succeed: a rate limit window may have to pass first."""
 REFUSALS = 5
 AT_ONCE = 8
 PROBED = 12
-"""Access tokens and refresh tokens of one code that are tried at the end."""
+"""Access and refresh tokens of one code to try at the end."""
 
 
 async def read_all(
     setting: Stage, workers: Sequence[Worker], options: Options, manage: tuple[list[str], dict[str, str]]
 ) -> None:
-    """Everything the checker wants to know; where it cannot be had, that."""
+    """Collects everything that the checker needs, and records what cannot be read."""
     try:
         await _read_all(setting, workers, options)
         setting.recorder.run(went_on=len(workers))
@@ -51,7 +51,7 @@ async def _read_all(setting: Stage, workers: Sequence[Worker], options: Options)
 
 
 async def each(workers: Sequence[Worker], work: Callable[[Worker], Awaitable[None]]) -> None:
-    """Does this with every worker, a few at once. Raises, behind the last of them, what one of them raised."""
+    """Runs this for every worker, a few at once. Afterwards raises the first error."""
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def one(worker: Worker) -> None:
@@ -64,7 +64,7 @@ async def each(workers: Sequence[Worker], work: Callable[[Worker], Awaitable[Non
 
 
 async def until_acked(worker: Hand, what: Callable[[], Awaitable[Op]]) -> Op:
-    """Asks until it is done. Raises Unexpected when it never is, or was refused too often."""
+    """Repeats a request until it succeeds. Raises Unexpected if it never does, or is refused too often."""
     ends, refusals = worker.stage.now() + PATIENCE, 0
     while not (op := await what()).acked:
         refusals += op.refused and op.status == 400
@@ -75,7 +75,7 @@ async def until_acked(worker: Hand, what: Callable[[], Awaitable[Op]]) -> Op:
 
 
 async def reconnect(worker: Worker) -> None:
-    """The person signs in again, and the app gets new tokens: any client can do this after the faults."""
+    """The person signs in again and the app gets new tokens: any client can do this after the faults."""
     worker.address = f"203.0.113.{worker.dice.randrange(1, 255)}"
     await until_acked(worker, worker.sign_in)
     got: list[Tokens] = []
@@ -93,11 +93,11 @@ async def reconnect(worker: Worker) -> None:
 
 
 async def read_documents(worker: Worker) -> None:
-    """Every document there may be; the list; the usage."""
+    """Every document that may exist; the list; the usage."""
     tokens = worker.tokens
     assert tokens is not None
     for name in NAMES:
-        # Mypy infers no default of a lambda.
+        # Mypy does not infer the default of a lambda.
         await until_acked(worker, lambda name=name: worker.get(tokens, name))  # type: ignore[misc]
     answers: list[Response] = []
 
@@ -115,7 +115,7 @@ async def read_documents(worker: Worker) -> None:
 
 
 async def probe(worker: Worker) -> None:
-    """Calls with the access tokens of all times, and as every session that was signed out."""
+    """Calls with every earlier access token and every signed-out session."""
     for tokens in worker.held:
         for generation in _some(worker.dice, list(tokens.access)):
             op, _ = await worker.usage(tokens, generation=generation)
@@ -126,7 +126,7 @@ async def probe(worker: Worker) -> None:
 
 
 async def present_again(worker: Worker) -> None:
-    """Presents used codes and refresh tokens. Comes last, because it ends all tokens of the app."""
+    """Presents used codes and refresh tokens. Comes last, because this ends all tokens of the app."""
     for tokens in worker.held:
         await worker.exchange(tokens)
         for generation in _some(worker.dice, [old for old in tokens.refresh if old < tokens.generation]):
@@ -138,7 +138,7 @@ def _some(dice: random.Random, found: list[int]) -> list[int]:
 
 
 async def newcomers(worker: Worker) -> None:
-    """Whoever signed up signs in."""
+    """Everybody who signed up signs in."""
     for email in worker.new_people:
         hand = Hand(worker.stage, Person(email), APPS[0], worker.name, worker.dice)
         hand.address = f"203.0.113.{worker.dice.randrange(1, 255)}"
@@ -146,7 +146,7 @@ async def newcomers(worker: Worker) -> None:
 
 
 async def holds_over(setting: Stage, workers: Sequence[Worker], deadline: float) -> None:
-    """Waits until nothing is held for calls any more; no longer than a hold can last."""
+    """Waits until no credits are held for calls, at most for the lifetime of a hold."""
     left = {worker.person.email: worker for worker in workers}
     while left:
         for email, worker in list(left.items()):
@@ -163,7 +163,7 @@ def _held(lines: list[dict[str, Any]]) -> int:
 
 
 async def download(worker: Worker) -> list[dict[str, Any]]:
-    """All that is kept of the person, as the person may download it."""
+    """All data of the person, from the person's own download."""
     answer = Response()
 
     async def got() -> Op:
@@ -176,7 +176,7 @@ async def download(worker: Worker) -> list[dict[str, Any]]:
 
 
 async def read_account(worker: Worker) -> None:
-    """The person's credits, to the last entry."""
+    """The person's credits, with all entries."""
     lines = await download(worker)
     balance, opening, profile = (
         next(line for line in lines if line["type"] == kind) for kind in ("balance", "opening", "profile")
@@ -190,7 +190,7 @@ async def read_account(worker: Worker) -> None:
 
 
 def fsck(flags: list[str], environment: dict[str, str]) -> dict[str, Any]:
-    """What `manage.py fsck` finds. Raises Unexpected."""
+    """The findings of `manage.py fsck`. Raises Unexpected."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
     ran = subprocess.run(
         [sys.executable, "manage.py", "--json", "fsck", "--deep", *flags],

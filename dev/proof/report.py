@@ -1,4 +1,4 @@
-"""What a run came to, as tables in Markdown."""
+"""The results of a run, as tables in Markdown."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dev.proof.history import OUTCOMES, History
 from dev.proof.verdict import Verdict
 
 SHOWN = 5
-"""Violations of one promise that are quoted."""
+"""Violations of one promise to quote."""
 
 
 def heading(history: History) -> str:
-    """What ran."""
+    """The title of a run."""
     run = history.run
     waits = f", `--wait-replicas {run['wait_replicas']}`" if run["wait_replicas"] else ""
     return f"## {run['title'][0].upper()}{run['title'][1:]}{waits}"
 
 
 def summary(history: History, verdicts: Sequence[Verdict]) -> str:
-    """All of it."""
+    """The summary of a run."""
     run = history.run
     counts = Counter(op.outcome for op in history.ops)
     said = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in OUTCOMES)
@@ -41,7 +41,7 @@ def summary(history: History, verdicts: Sequence[Verdict]) -> str:
 
 
 def faults(history: History) -> str:
-    """How often each was done and how long clients waited."""
+    """How often each operation was done, and how long clients waited."""
     after: dict[str, list[float]] = {}
     for name, seconds in recoveries(history):
         after.setdefault(name, []).append(seconds)
@@ -57,8 +57,8 @@ def faults(history: History) -> str:
 
 
 def recoveries(history: History) -> list[tuple[str, float]]:
-    """For each fault, the longest that one of the workers waited, from when it was mended (s), for an answer to what it
-    asked then that left nothing open: an acknowledgement or a refusal."""
+    """For each fault, the longest time in seconds that a worker waited, after the fault was mended, for a certain
+    answer to a new request: an acknowledgement or a refusal."""
     found = []
     for fault in history.faults:
         waited: dict[str, float] = {}
@@ -70,7 +70,7 @@ def recoveries(history: History) -> list[tuple[str, float]]:
 
 
 def promises(verdicts: Sequence[Verdict]) -> str:
-    """What became of each."""
+    """The verdict on each promise."""
     rows = []
     for verdict in verdicts:
         word = "held" if verdict.held else "**broken**" if verdict.broken else "not looked at"
@@ -81,7 +81,7 @@ def promises(verdicts: Sequence[Verdict]) -> str:
 
 
 def evidence(verdicts: Sequence[Verdict]) -> list[str]:
-    """Some of what was wrong."""
+    """Some of the violations."""
     parts = []
     for verdict in verdicts:
         for title, found in (("Broken", verdict.broken), ("Lost to asynchronous replication", verdict.allowed)):

@@ -1,4 +1,4 @@
-"""One run: a store, servers, people at work, a nemesis; then what is there at the end."""
+"""One run: a store, servers, working clients and a nemesis; at the end, the state is read."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from store.crypto.keyring import KeyRing, Keys
 from store.crypto.seal import Sealer
 
 START_CREDITS = 5_000_000
-"""Micro-dollars of each person: no call is ever cut to what is left."""
+"""Micro-dollars of each person: enough that no call is capped by the balance."""
 STUB_INPUT = 40
-"""Input tokens of every call, by what the stub of a model's server reports."""
+"""Input tokens of every call, as the stub model server reports them."""
 CALM_SECONDS = 3.0
-"""At the end of the load, without a fault."""
+"""Seconds without a fault at the end of the load."""
 _MODELS = """echo = false
 [[upstream]]
 name = "stub"
@@ -50,12 +50,12 @@ prices = [{{ version = "1", input = {input}, output = {output} }}]
 
 
 async def run(options: Options) -> History:
-    """The history, which is also written to `history.jsonl` in the run's directory. Raises Unexpected, AssertionError
-    where store or servers do not come back."""
+    """Returns the history, which is also written to `history.jsonl` in the run's directory. Raises Unexpected or
+    AssertionError if the store or the servers do not recover."""
     shutil.rmtree(options.directory, ignore_errors=True)
     options.directory.mkdir(parents=True)
     recorder = Recorder(options.directory / "history.jsonl")
-    # Sockets have short paths, and a store is not to be on a file system that somebody synchronises.
+    # Socket paths are short, and a store should not be on a synchronised file system.
     with tempfile.TemporaryDirectory(prefix="proof-", dir="/tmp", ignore_cleanup_errors=True) as directory:
         async with stage(options, Path(directory), recorder) as (scene, setting, flags):
             kinds = chosen(options, scene.store)
@@ -83,7 +83,7 @@ async def run(options: Options) -> History:
 async def stage(
     options: Options, directory: Path, recorder: Recorder
 ) -> AsyncIterator[tuple[Scene, Stage, tuple[list[str], dict[str, str]]]]:
-    """Everything up and running, with the flags and the environment of `manage.py`."""
+    """Everything running, with the flags and the environment for `manage.py`."""
     ring, key = KeyRing.generate(1), secrets.token_urlsafe(32)
     environment = {"LATCHKEY_SECRET_KEYS": ring, "LATCHKEY_OPERATOR_KEYS": key}
     async with contextlib.AsyncExitStack() as stack:
@@ -111,7 +111,7 @@ async def stage(
 
 
 def open_store(options: Options, directory: Path) -> StoreUnderProof:
-    """The store that was asked for."""
+    """The requested store."""
     if options.store == "redis":
         return RedisUnderProof(directory, durable=options.durable)
     if options.store == "embedded":
@@ -122,7 +122,7 @@ def open_store(options: Options, directory: Path) -> StoreUnderProof:
 def serving(
     options: Options, directory: Path, flags: Sequence[str], environment: dict[str, str]
 ) -> tuple[list[Server], list[str]]:
-    """The servers, and where they take payments. Over the embedded store they are the workers of one."""
+    """The servers, and where they take payments. On the embedded store they are workers of one server."""
     embedded = options.store == "embedded"
     servers, ops = [], []
     for number in range(1 if embedded else options.servers):
@@ -141,7 +141,7 @@ def serving(
 
 
 def models(options: Options, port: int) -> str:
-    """The models: one for each number of tokens, whole and slow."""
+    """The models: one for each number of tokens, plain and slow."""
     prices = {"input": AI_INPUT * 1_000_000 // STUB_INPUT, "output": AI_OUTPUT * 1_000_000}
     names = [f"{number}x{pause}" for number in range(1, options.call_limit + 1) for pause in (0, 15)]
     top = _MODELS.format(port=port, total=options.hold)
@@ -149,7 +149,7 @@ def models(options: Options, port: int) -> str:
 
 
 def seed(options: Options) -> dict[str, object]:
-    """The apps and people that are there from the beginning."""
+    """The apps and people at the start."""
     apps = [
         {
             "client_id": app.client_id,
@@ -170,12 +170,12 @@ def seed(options: Options) -> dict[str, object]:
 
 
 def address(worker: int) -> str:
-    """The person of a worker: two workers share one, with an app each."""
+    """The person of a worker: two workers, with one app each, share a person."""
     return f"person-{worker // 2}@example.com"
 
 
 async def hired(setting: Stage, options: Options) -> list[Worker]:
-    """The workers; the first one of a person brings money. Raises Unexpected where that cannot be paid in."""
+    """The workers; the first of each person buys credits. Raises Unexpected if the payment fails."""
     workers: list[Worker] = []
     for number in range(options.workers):
         app = APPS[(number + number // 2) % len(APPS)]
@@ -188,7 +188,7 @@ async def hired(setting: Stage, options: Options) -> list[Worker]:
 
 
 def chosen(options: Options, store: StoreUnderProof) -> list[Kind]:
-    """The faults of a run. Raises Unexpected for one that cannot be done to this store here."""
+    """The faults of a run. Raises Unexpected for a fault that does not fit this store on this machine."""
     found = possible(store)
     if options.faults == ("none",):
         return []
@@ -198,7 +198,7 @@ def chosen(options: Options, store: StoreUnderProof) -> list[Kind]:
 
 
 async def load(options: Options, scene: Scene, setting: Stage, workers: Sequence[Worker], kinds: list[Kind]) -> None:
-    """Everybody works until the time is up, and the nemesis until shortly before."""
+    """Runs all clients until the time is up, and the nemesis until shortly before."""
     done = asyncio.Event()
     tasks = [asyncio.ensure_future(worker.work(done)) for worker in workers]
     ends = setting.now() + options.seconds

@@ -1,4 +1,4 @@
-"""Server processes as an operator has them: started, watched over, started again when they end."""
+"""Server processes run as an operator would: started, watched, and restarted when they end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dev.bench.measure import HOST, ROOT, Unexpected
 START_SECONDS = 30.0
 _WATCH_SECONDS = 0.1
 _PAUSE_SECONDS = 0.5
-"""Between two starts of one server: where the store is away, a server ends at its start."""
+"""Seconds between two starts of one server: without its store, a server ends at once."""
 
 
 class Server:
@@ -50,11 +50,11 @@ class Server:
 
     @property
     def log(self) -> str:
-        """What it wrote."""
+        """The server's log."""
         return self._log.read_text("utf-8", "replace")
 
     def start(self, *options: str) -> None:
-        """Begins to start."""
+        """Starts the process without waiting."""
         self.starts += 1
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -69,11 +69,11 @@ class Server:
 
     @property
     def runs(self) -> bool:
-        """Whether there is a process."""
+        """Whether the process is running."""
         return self._process is not None and self._process.poll() is None
 
     def ready(self) -> bool:
-        """Whether it answers, and its store."""
+        """Whether the server and its store answer."""
         with contextlib.closing(http.client.HTTPConnection(HOST, self.port, timeout=1)) as connection:
             try:
                 connection.request("GET", "/readyz")
@@ -82,13 +82,13 @@ class Server:
                 return False
 
     def processes(self) -> list[int]:
-        """The process ids of those that answer."""
+        """The process ids of the workers that answer."""
         if self._process is None or not self.runs:
             return []
         if self.workers == 1:
             return [self._process.pid]
         with contextlib.suppress(psutil.NoSuchProcess):
-            # The store that a supervisor starts is in a session of its own.
+            # The store that a supervisor starts has its own session.
             ours = os.getpgid(self._process.pid)
             found = psutil.Process(self._process.pid).children()
             return [one.pid for one in found if _group(one.pid) == ours]
@@ -100,14 +100,14 @@ class Server:
             os.kill(pid, signal.SIGKILL)
 
     def kill(self) -> None:
-        """kill -9 of the process that was started, and of no other."""
+        """kill -9 of the started process alone."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     def stop(self, seconds: float = 30.0) -> None:
-        """Ends it in good order; kills what is left after so long."""
-        process = self._process  # the keeper may put another in its place meanwhile
+        """Shuts the server down cleanly; kills whatever remains after `seconds`."""
+        process = self._process  # the keeper may replace it meanwhile
         if process is None:
             return
         process.terminate()
@@ -126,14 +126,14 @@ def _group(pid: int) -> int:
 
 
 class Keeper:
-    """Starts every server that ended again, as a service manager does."""
+    """Restarts every server that ended, as a service manager does."""
 
     def __init__(self, servers: Sequence[Server]) -> None:
         self._servers = servers
         self._task: asyncio.Task[None] | None = None
 
     async def begin(self, *first: str) -> None:
-        """Starts them all, the first one with options of its own and before the others. Raises Unexpected."""
+        """Starts all servers; the first has its own options and starts before the others. Raises Unexpected."""
         self._servers[0].start(*first)
         await self.wait(self._servers[:1])
         for server in self._servers[1:]:
@@ -142,7 +142,7 @@ class Keeper:
         self._task = asyncio.ensure_future(self._watch())
 
     async def wait(self, servers: Sequence[Server] | None = None, seconds: float = START_SECONDS) -> None:
-        """Until they all answer. Raises Unexpected with the end of a log."""
+        """Waits until all servers answer. Raises Unexpected with the end of a log."""
         deadline = asyncio.get_running_loop().time() + seconds
         for server in servers or self._servers:
             while not await asyncio.to_thread(server.ready):
@@ -159,7 +159,7 @@ class Keeper:
                     server.start()
 
     async def end(self) -> None:
-        """Ends them all."""
+        """Shuts all servers down."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])

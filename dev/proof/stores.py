@@ -1,4 +1,4 @@
-"""The stores under proof, each with its nodes, which faults are done to: one Redis, the embedded one, a cluster."""
+"""The stores under proof, and their nodes, which faults act on: one Redis, the embedded store, a cluster."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from dev.proof.wire import Wire
 from store.engine.datadir import Files, is_store, recorded_socket
 
 PATIENCE = 30.0
-"""Seconds for a store to be well again."""
+"""Seconds for a store to recover."""
 NODE_TIMEOUT_MS = 2000
 MOUNT_MIB = 48
 _OPTIONS = ("--maxmemory-policy", "noeviction", "--lazyfree-lazy-expire", "yes")
 
 
 class Victim(Protocol):
-    """A server of the store, as faults have it."""
+    """A server of the store, as faults see it."""
 
     name: str
 
@@ -49,22 +49,22 @@ class Victim(Protocol):
 
 
 class StoreUnderProof(Protocol):
-    """A store with the servers' settings for it. `kind` is redis, embedded or cluster."""
+    """A store with the server settings for it. `kind` is redis, embedded or cluster."""
 
     kind: str
     title: str
     options: list[str]
-    """Of a server."""
+    """The settings of a server."""
     wire: Wire | None
-    """What carries the store's answers, where they can be lost on the way."""
+    """The relay of the store's answers, if they can be lost on the way."""
 
     def victims(self) -> Sequence[Victim]: ...
 
     def settle(self) -> None:
-        """Waits until all is well again."""
+        """Waits until the store has recovered."""
 
     def owners(self) -> dict[tuple[int, int], str]:
-        """Who serves which slots; empty where there are none."""
+        """Who serves which slots; empty without slots."""
 
     def close(self) -> None: ...
 
@@ -76,7 +76,7 @@ class EngineVictim:
         self.name, self.engine = name, engine
 
     def client(self) -> redis.Redis:
-        """A client that waits for no answer for long."""
+        """A client with short timeouts."""
         path = self.engine.socket_path
         return redis.Redis(unix_socket_path=path, protocol=2, retry=Retry(NoBackoff(), 0), socket_timeout=2)
 
@@ -85,8 +85,8 @@ class EngineVictim:
         self.engine.kill()
 
     def revive(self) -> None:
-        """Starts it, if it does not run."""
-        self.engine.kill()  # it may have ended by itself
+        """Starts the server if it does not run."""
+        self.engine.kill()  # clears up if the server ended by itself
         self.engine.start()
 
     def pause(self) -> None:
@@ -98,25 +98,26 @@ class EngineVictim:
         self.engine.resume()
 
     def fill_disk(self) -> None:
-        """From now on no file grows: a write to the append-only file fails."""
+        """Stops files from growing: a write to the append-only file fails."""
         files = (self.engine.directory / "appendonlydir").glob("*.aof")
         self.engine.limit_files(max((file.stat().st_size for file in files), default=0))
 
     def empty_disk(self) -> None:
-        """There is room again; a server that ended for want of it is started."""
+        """Lifts that limit; restarts a server that ended because of it."""
         self.engine.limit_files(None)
         if not self.answers():
             self.revive()
 
     def answers(self) -> bool:
-        """Whether it does."""
+        """Whether the server runs."""
         with contextlib.suppress(redis.RedisError, OSError), self.client() as client:
             return bool(client.ping())
         return False
 
 
 class RedisUnderProof:
-    """One Redis that writes to disk before it answers. `durable` false keeps nothing at all: the proof must fail."""
+    """One Redis that writes to disk before it answers. With `durable` false it keeps nothing on disk: the proof must
+    fail."""
 
     kind = "redis"
 
@@ -148,8 +149,7 @@ class RedisUnderProof:
 
 
 class EmbeddedUnderProof:
-    """The store that a server starts for itself; where we may mount one, and it is asked for, on a small file
-    system."""
+    """The store that a server starts for itself; on a small file system, if requested and if we may mount one."""
 
     kind = "embedded"
     title = "embedded Valkey, appendfsync everysec"
@@ -184,11 +184,11 @@ class EmbeddedUnderProof:
         return redis.Redis(unix_socket_path=path, protocol=2, retry=Retry(NoBackoff(), 0), socket_timeout=2)
 
     def kill(self) -> None:
-        """kill -9; the server ends with it, and the next one starts another."""
+        """kill -9. The server ends with its store, and the next server starts another."""
         self._signal(signal.SIGKILL)
 
     def revive(self) -> None:
-        """The next server does."""
+        """Does nothing: the next server starts the store."""
 
     def pause(self) -> None:
         self._signal(signal.SIGSTOP)
@@ -197,7 +197,7 @@ class EmbeddedUnderProof:
         self._signal(signal.SIGCONT)
 
     def fill_disk(self) -> None:
-        """Fills the file system to its last byte."""
+        """Fills the file system completely."""
         with contextlib.suppress(OSError), (self.data_dir / "filler").open("wb", buffering=0) as filler:
             while True:
                 filler.write(b"\0" * 65536)
@@ -220,7 +220,7 @@ class EmbeddedUnderProof:
         return {}
 
     def close(self) -> None:
-        """Kills a store that was left behind, and gives the file system back."""
+        """Kills a store that was left running, and unmounts the file system."""
         self._signal(signal.SIGCONT)
         self._signal(signal.SIGKILL)
         deadline = time.monotonic() + 5
@@ -231,7 +231,7 @@ class EmbeddedUnderProof:
 
 
 class ClusterUnderProof:
-    """Three primaries of Valkey with a replica each."""
+    """Three Valkey primaries with a replica each."""
 
     kind = "cluster"
     wire: Wire | None = None
@@ -252,11 +252,11 @@ class ClusterUnderProof:
         self._names = {node.id: f"node {number}" for number, node in enumerate(self.cluster.nodes, 1)}
 
     def victim(self, node: Node) -> EngineVictim:
-        """A node, as faults have it."""
+        """A node, as faults see it."""
         return EngineVictim(self._names[node.id], node.engine)
 
     def primaries(self) -> list[Node]:
-        """Those that serve slots at present."""
+        """The nodes that serve slots now."""
         serving = set(self.owners().values())
         return [node for node in self.cluster.nodes if node.id in serving]
 
@@ -278,7 +278,7 @@ class ClusterUnderProof:
         return False
 
     def owners(self) -> dict[tuple[int, int], str]:
-        """Who serves which slots, as the first node says that answers."""
+        """Who serves which slots, from the first node that answers."""
         for node in self.cluster.nodes:
             with contextlib.suppress(redis.RedisError, OSError), self.victim(node).client() as client:
                 client.response_callbacks.clear()

@@ -1,5 +1,5 @@
-"""What a worker does all day: an app of a person, which does in turn all that apps and people do, and some of it wrong
-on purpose: a code or a refresh token from two sides at once, a token that was given back, a version twice."""
+"""What a worker does: as one app of one person it does what apps and people do, and some things wrong on purpose: a
+code or refresh token from two sides at once, a revoked token, an old version twice."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dev.proof.history import Op
 from dev.proof.people import App, Hand, Person, Tokens
 
 PACE = 0.3
-"""Seconds between two steps of a worker: each has its rate limits."""
+"""Seconds between two steps of a worker, which has its own rate limits."""
 NAMES = tuple(f"d{number}" for number in range(6))
 TRIES = 4
 
 
 class Worker(Backend):
-    """One app of one person. `held` is all it ever had, `tokens` what it works with."""
+    """One app of one person. `held` is every token it ever had, `tokens` the ones in use."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -32,7 +32,7 @@ class Worker(Backend):
         self._endings = (self.remove, self.give_back_access, self.give_back_all, self.disconnect_app, self.leave)
 
     def _all(self) -> dict[Callable[[Tokens], Awaitable[Any]], float]:
-        """What it does with tokens, and how often."""
+        """The things that it does with tokens, and how often."""
         return {
             self.rotate: 12,
             self.rotate_twice_at_once: 2,
@@ -60,7 +60,7 @@ class Worker(Backend):
         }
 
     async def work(self, done: asyncio.Event) -> None:
-        """Step after step until it is done."""
+        """Takes step after step until the end."""
         while not done.is_set():
             await self.step()
             await self.pause(PACE)
@@ -68,7 +68,7 @@ class Worker(Backend):
                 await asyncio.sleep(1.0)
 
     async def step(self) -> None:
-        """Signs in, connects, or does something with what it has."""
+        """Signs in, connects, or uses what it has."""
         ending = self.stage.clients.ending
         if ending and self.new_people:
             await self.give_up(self.new_people.pop())
@@ -81,7 +81,7 @@ class Worker(Backend):
             await (self.dice.choice(self._endings) if ending else action)(self.tokens)
 
     def _watch(self, op: Op) -> Op:
-        """Slows down for a while at a limit; forgets tokens and sessions that were refused."""
+        """Slows down after a rate limit; forgets tokens and sessions that were refused."""
         if op.status == 429:
             self._limited = self.stage.now() + 3
         if op.status == 401 and op.error == "login_required":
@@ -93,7 +93,7 @@ class Worker(Backend):
     # Tokens.
 
     async def connect(self) -> None:
-        """Consent, then the exchange of the code; sometimes from two sides at once, or once more behind it."""
+        """Consent, and the exchange of the code; sometimes from two sides at once, or once more afterwards."""
         op, tokens = await self.consent()
         self._watch(op)
         if tokens is None:
@@ -106,7 +106,7 @@ class Worker(Backend):
             ops = [await self.exchange(tokens), await self.exchange(tokens)]
         else:
             ops = [await self.exchange(tokens)]
-            if ops[0].unknown:  # what an app does that has no answer
+            if ops[0].unknown:  # an app without an answer tries again
                 await self.pause(PACE)
                 ops.append(await self.exchange(tokens))
         if any(op.refused and op.sent for op in ops) and tokens.live:
@@ -115,7 +115,7 @@ class Worker(Backend):
             self.tokens = tokens
 
     async def rotate(self, tokens: Tokens) -> None:
-        """Trades the refresh token; again where there was no answer. What is refused is over."""
+        """Uses the refresh token, and again if there was no answer. A refused token is dropped."""
         for _ in range(TRIES):
             op = self._watch(await self.refresh(tokens, tokens.generation))
             if not op.unknown and op.sent:
@@ -125,14 +125,14 @@ class Worker(Backend):
             self.tokens = None
 
     async def rotate_twice_at_once(self, tokens: Tokens) -> None:
-        """The same refresh token at two servers."""
+        """Presents the same refresh token to two servers."""
         generation = tokens.generation
         await asyncio.gather(self.refresh(tokens, generation, 0), self.refresh(tokens, generation, 1))
         self.tokens = None
         await self.look_at(tokens)
 
     async def replay(self, tokens: Tokens) -> None:
-        """A refresh token that was used two rotations ago, as a thief would; then whether anything of it lives."""
+        """Presents a refresh token from two rotations ago, as a thief would, and checks that its family is dead."""
         if tokens.generation >= 2:
             op = await self.refresh(tokens, tokens.generation - 2)
             if op.refused and op.status == 400:
@@ -140,11 +140,11 @@ class Worker(Backend):
                 await self.look_at(tokens)
 
     async def look_at(self, tokens: Tokens) -> None:
-        """Calls with a token whatever became of it."""
+        """Calls with a token, live or not."""
         await self.userinfo(tokens, generation=self.dice.choice(list(tokens.access)))
 
     async def look_back(self, tokens: Tokens) -> None:
-        """Calls with a token, or as a session, of before."""
+        """Calls with an earlier token or session."""
         if self.signed_out and self.dice.random() < 0.3:
             await self.page(*self.dice.choice(self.signed_out))
             return
@@ -159,7 +159,7 @@ class Worker(Backend):
             await self.rotate(tokens)
 
     async def give_back_all(self, tokens: Tokens) -> None:
-        """Revokes the refresh token, again where there was no answer."""
+        """Revokes the refresh token, and again if there was no answer."""
         for _ in range(TRIES):
             op = await self.revoke(tokens, refresh=True)
             if op.acked:
@@ -176,7 +176,7 @@ class Worker(Backend):
             await self.look_at(tokens)
 
     async def leave(self, tokens: Tokens) -> None:
-        """Signs out; then whether the session lives."""
+        """Signs out and checks the session."""
         session, cookie = self.session, self.cookies.get("latchkey_session", "")
         op = await self.sign_out()
         if op.acked:
@@ -184,11 +184,11 @@ class Worker(Backend):
             await self.page(session, cookie)
 
     async def look_at_page(self, tokens: Tokens) -> None:
-        """A page of the account."""
+        """Opens a page of the account."""
         self._watch(await self.page(self.session, self.cookies.get("latchkey_session", "")))
 
     async def newcomer(self, tokens: Tokens) -> None:
-        """Somebody signs up."""
+        """Signs up a new person."""
         person = Person(f"new-{self.stage.recorder.number()}@example.com")
         hand = Hand(self.stage, person, App("", None), self.name, self.dice)
         hand.address = f"198.51.100.{self.dice.randrange(1, 255)}"
@@ -197,7 +197,7 @@ class Worker(Backend):
             self.new_people.append(person.email)
 
     async def give_up(self, email: str) -> None:
-        """Somebody who signed up deletes the account."""
+        """Deletes the account of a person who signed up."""
         hand = Hand(self.stage, Person(email), App("", None), self.name, self.dice)
         hand.address = f"198.51.100.{self.dice.randrange(1, 255)}"
         if (await hand.sign_in()).acked:
@@ -206,14 +206,14 @@ class Worker(Backend):
     # Documents.
 
     async def write(self, tokens: Tokens) -> None:
-        """Writes a document, half of the time over the version that is known only."""
+        """Writes a document, half of the time on condition of the known version."""
         name = self.dice.choice(NAMES)
         condition = str(self.etags[name]) if name in self.etags and self.dice.random() < 0.5 else ""
         op = self._watch(await self.put(tokens, name, condition))
         self._note(name, op)
 
     async def write_twice_at_once(self, tokens: Tokens) -> None:
-        """Two servers are to replace the same version."""
+        """Asks two servers to replace the same version."""
         name = self.dice.choice(NAMES)
         condition = str(self.etags[name]) if name in self.etags else "*"
         both = [self.put(tokens, name, condition, server=server) for server in (0, 1)]
@@ -235,7 +235,7 @@ class Worker(Backend):
         self.etags.pop(name, None)
 
     async def impatience(self, tokens: Tokens) -> None:
-        """Writes or reads and hangs up before the answer can be there."""
+        """Writes or reads, and hangs up before an answer is possible."""
         patience = self.dice.uniform(0.002, 0.03)
         name = self.dice.choice(NAMES)
         if self.dice.random() < 0.7:
@@ -253,12 +253,12 @@ class Worker(Backend):
     # Money.
 
     async def call_model(self, tokens: Tokens) -> None:
-        """An AI call that is not made again."""
+        """An AI call that is not repeated."""
         if number := self.person.next_call(self.stage.calls):
             self._watch(await self.ask(tokens, number, stream=False))
 
     async def call_with_key(self, tokens: Tokens) -> None:
-        """An AI call with an idempotency key, which is made again until there is an answer."""
+        """An AI call with an idempotency key, repeated until there is an answer."""
         if number := self.person.next_call(self.stage.calls):
             stream = self.dice.random() < 0.3
             for _ in range(TRIES):
@@ -273,12 +273,12 @@ class Worker(Backend):
             self._watch(await self.ask(tokens, number, stream=True))
 
     async def stream_and_hang_up(self, tokens: Tokens) -> None:
-        """A stream of which the app reads a part: its input is charged, and what was received until then."""
+        """A stream that the app reads in part: the charge is for the input and the output so far."""
         if number := self.person.next_call(self.stage.calls):
             self._watch(await self.ask(tokens, number, stream=True, most=self.dice.randrange(100, 3000)))
 
     async def pay(self, tokens: Tokens) -> None:
-        """A payment for the person, which is booked again, under its key, until there is an answer."""
+        """A payment for the person, repeated under its key until there is an answer."""
         self.person.top_ups += 1
         key, amount = f"{self.person.email}-{self.person.top_ups}", self.dice.randrange(1, 10_000)
         for _ in range(TRIES):

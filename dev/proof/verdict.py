@@ -1,4 +1,4 @@
-"""What a check finds, and what of it asynchronous replication accounts for."""
+"""What a check finds, and which of it asynchronous replication explains."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from dev.proof.history import History, Op
 
 UNCONFIRMED = ("put", "delete", "sign_in", "sign_up")
-"""What is answered at once though servers wait for replicas: see docs/replication.md."""
+"""Operations that servers answer without waiting for replicas: see docs/replication.md."""
 MARGIN = 1.0
-"""Seconds before a fault is noted as begun, and after it is mended, that count as within it."""
+"""Seconds before a fault's recorded start, and after its mending, that count as part of it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Violation:
-    """A broken promise of one person. `undone` are acknowledged operations: where the store forgot one of them, that
-    explains it. Without any, nothing does."""
+    """A broken promise of one person. `undone` are acknowledged operations, any of which explains the violation if the
+    store forgot it. Without them nothing does."""
 
     text: str
     person: str = ""
@@ -25,19 +25,19 @@ class Violation:
 
 @dataclass
 class Found:
-    """How much was looked at, and what was wrong."""
+    """How many things were checked, and the violations."""
 
     checked: int = 0
     violations: list[Violation] = field(default_factory=list)
 
     def wrong(self, text: str, person: str = "", *undone: Op) -> None:
-        """One more violation."""
+        """Adds a violation."""
         self.violations.append(Violation(text, person, undone))
 
 
 @dataclass(frozen=True)
 class Invariant:
-    """A promise: its name, a sentence, what was counted, and the function that looks for where it was broken."""
+    """A promise: its name, a sentence, the unit of its count, and the function that looks for violations."""
 
     name: str
     sentence: str
@@ -47,8 +47,8 @@ class Invariant:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a promise in a run. `allowed` is what asynchronous replication accounts for, `lost` the
-    acknowledged operations that it must have lost then."""
+    """The result of a promise in a run. `allowed` are violations that asynchronous replication explains; `lost` are the
+    acknowledged operations that it must have lost."""
 
     invariant: Invariant
     checked: int
@@ -58,12 +58,12 @@ class Verdict:
 
     @property
     def held(self) -> bool:
-        """Whether the promise was kept, and looked at at all."""
+        """Whether the promise was checked and kept."""
         return not self.broken and self.checked > 0
 
 
 def judge(history: History, invariant: Invariant) -> Verdict:
-    """Looks, and takes out what a failover of a cluster may lose."""
+    """Runs the check, and sets aside what a failover of a cluster may lose."""
     found = invariant.check(history)
     lost = {one: forgotten(history, one) for one in found.violations}
     allowed = [one for one, op in lost.items() if op is not None]
@@ -73,8 +73,8 @@ def judge(history: History, invariant: Invariant) -> Verdict:
 
 
 def forgotten(history: History, violation: Violation) -> Op | None:
-    """The operation that explains a violation: it was acknowledged while a replica took over for the person's slots,
-    and the servers did not wait for replicas to confirm it."""
+    """The operation that explains a violation: it was acknowledged while a replica took over the person's slots, and
+    the servers did not wait for replicas to confirm it."""
     if history.run.get("store") != "cluster":
         return None
     waits = bool(history.run.get("wait_replicas"))

@@ -1,4 +1,4 @@
-"""The wire between servers and a store, which can lose what the store answers."""
+"""A relay between servers and a store that can lose the store's answers."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from dev.lab.ports import free_port
 
 
 class Wire:
-    """Passes bytes between a port of loopback and a store's socket. `url` is the servers' setting."""
+    """Passes bytes between a loopback port and a store's socket. `url` is the servers' setting."""
 
     def __init__(self, socket_path: str) -> None:
         self._target = socket_path
         self._port = free_port()
         self.url = f"redis://{HOST}:{self._port}"
         self._losing = False
-        # The bytes of a request whose answer is to be lost, and who waits for it.
+        # The bytes of a request whose answer to lose, and who waits for that request.
         self._awaited: tuple[bytes, asyncio.Event] | None = None
         self._open: set[asyncio.StreamWriter] = set()
 
     async def listen(self) -> None:
-        """Begins."""
+        """Starts listening."""
         self._server = await asyncio.start_server(self._carry, HOST, self._port)
 
     async def close(self) -> None:
-        """Ends, with all connections."""
+        """Closes the relay and all connections."""
         self._server.close()
         self.cut()
         await asyncio.sleep(0)
 
     async def lose_answer_to(self, request: bytes) -> None:
-        """Waits for a request with these bytes in it. From then on the store is asked and nobody hears its answers."""
+        """Waits for a request that contains these bytes. From then on requests pass and answers are dropped."""
         came = asyncio.Event()
         self._awaited = request, came
         await came.wait()
 
     def cut(self) -> None:
-        """Cuts every connection. Later connections hear answers."""
+        """Cuts every connection. New connections get answers."""
         self._losing, self._awaited = False, None
         for writer in self._open:
             writer.transport.abort()
