@@ -1,10 +1,10 @@
-"""AI calls: what does Latchkey add to a call of a model's server, and how many can one core pass on?
+"""AI calls: the latency that Latchkey adds to a model server, and the calls that one core can relay.
 
     python -m dev.bench.ai [--seconds N] [--burst N] [--connections N] [--events N] [--long N] [--asked N]
         [--streams N] [--people N]
 
-A stub stands for the model's server. Short bursts of the same requests go to it directly and through Latchkey in turn,
-so that whatever else the machine does hits both alike.
+A stub takes the place of the model server. Short bursts of the same requests go to it directly and through Latchkey in
+turn, so other work on the machine affects both alike.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Plan:
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> Plan:
-        """The loads that the options ask for."""
+        """The loads that the options request."""
         return cls(
             Reply(options.events, PAUSE, False, options.asked),
             Reply(options.events, PAUSE, True, options.asked),
@@ -57,17 +57,17 @@ class Plan:
 
     @property
     def replies(self) -> tuple[Reply, ...]:
-        """All that is asked for."""
+        """All loads."""
         return self.whole, self.short, self.alone, self.together
 
     def loads(self) -> list[Load]:
-        """In the order of a round."""
+        """The loads in the order of a round."""
         few = [Load(reply, number) for reply in (self.whole, self.short) for number in FEW]
         return [*few, *(Load(reply, self.connections) for reply in self.replies)]
 
 
 async def run_rounds(ways: Sequence[Direct], plan: Plan, seconds: float, burst: float) -> None:
-    """Measures every load on every way in every round, at least once; each round begins with another way."""
+    """Measures every load on every way in every round, at least once; each round starts with another way."""
     turns = deque(ways)
     loads = plan.loads()
     try:
@@ -93,7 +93,7 @@ async def _round(ways: Sequence[Direct], loads: Sequence[Load], burst: float) ->
 
 
 def latency_table(direct: Direct, through: Direct, plan: Plan) -> str:
-    """What a call takes on each way, and what lies between the two in the same round."""
+    """The latency of a call on each way, and the difference within the same round."""
     rows = []
     for name, reply, measured in (
         ("whole", plan.whole, "latencies"),
@@ -114,7 +114,7 @@ def latency_table(direct: Direct, through: Direct, plan: Plan) -> str:
 
 
 def load_table(direct: Direct, through: Direct, plan: Plan) -> str:
-    """Requests per second with all connections at work, and what one costs the process that answers."""
+    """Requests per second with all connections busy, and the cost of one for the process that answers."""
     rows = []
     for name, reply in (("whole", plan.whole), (f"stream of {plan.short.all_events} events", plan.short)):
         load = Load(reply, plan.connections)
@@ -135,7 +135,7 @@ def load_table(direct: Direct, through: Direct, plan: Plan) -> str:
 
 
 def event_table(direct: Direct, through: Direct, plan: Plan) -> str:
-    """What an event of a long stream costs the process that passes it on."""
+    """The cost of an event of a long stream for the process that relays it."""
     rows = []
     for name, reply in ((f"{LONG_PAUSE} ms apart", plan.alone), ("all at once", plan.together)):
         load = Load(reply, plan.connections)
@@ -148,12 +148,12 @@ def event_table(direct: Direct, through: Direct, plan: Plan) -> str:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options. Raises SystemExit for what cannot be measured."""
+    """The options. Raises SystemExit for an impossible measurement."""
     parser = argparse.ArgumentParser(prog="python -m dev.bench.ai", allow_abbrev=False)
     for name, kind, default, text in (
         ("seconds", _seconds, 120.0, "how long to measure"),
         ("burst", _seconds, 1.0, "how long each burst is"),
-        ("connections", _count, 32, "requests at a time where the server is to be busy throughout"),
+        ("connections", _count, 32, "concurrent requests that keep the server busy"),
         ("events", _count, 20, "events of text in a short stream, and tokens of a whole reply"),
         ("long", _count, 400, "events of text in a long stream"),
         ("asked", _bytes, 100, "bytes of text in a request"),
@@ -180,7 +180,7 @@ def _bytes(text: str) -> int:
 
 
 def _seconds(text: str) -> float:
-    # An access token lives an hour, the filling included.
+    # An access token lives an hour, including the time to fill the store.
     if not 0 < float(text) <= 1800:
         raise ValueError
     return float(text)
@@ -190,7 +190,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measures, and prints the figures in Markdown. Raises Unexpected."""
     options = parse(argv)
     plan = Plan.of(options)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no store and no server outlives this process
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that stores and servers end with this process
     open_streams.room_for(options.streams)
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="latchkey-bench-")))

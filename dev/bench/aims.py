@@ -1,4 +1,4 @@
-"""What was aimed at, and whether it was reached. Ratios compare bursts of the same round."""
+"""The aims, and whether they were reached. Ratios compare bursts of the same round."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dev.bench.parts.rounds import Found, Key
 from dev.bench.starting import START_SECONDS
 
 HARD = 32
-"""Connections at which the server is busy all the time."""
+"""Connections that keep the server busy."""
 OF_CEILING = {"userinfo": 0.75, "document GET": 0.75, "refresh": 0.6}
 TIMES = (
     ("userinfo", "oidc-provider", "userinfo", 1.5),
@@ -32,14 +32,14 @@ TIMES = (
 """An endpoint of Latchkey, a peer, its endpoint, and how many times as many requests/s Latchkey should serve."""
 STUB_SYSTEM = "the stub alone"
 ADDED = 1.5
-"""ms that a call through Latchkey may take beyond a call of the stub itself, at one connection."""
+"""Most ms that a call through Latchkey may add to a call of the stub itself, at one connection."""
 TAIL = 2.5
 FLAT = 0.95
 
 
 class Aim(NamedTuple):
-    """`measured` and `wanted` in words. A ratio is that of the requests which a second of the server's core carries;
-    `by_rate` is the one of requests/s, which is less where load generator and store are busy before the server is."""
+    """`measured` and `wanted` in words. A ratio compares requests per second of the server's core; `by_rate` compares
+    requests/s, and is lower if the load generator or the store is busy before the server is."""
 
     what: str
     wanted: str
@@ -49,7 +49,7 @@ class Aim(NamedTuple):
 
 
 def of_endpoints(found: Found) -> Iterator[Aim]:
-    """Against the ceilings; the tail; the round trips."""
+    """The aims for ceilings, tail latency and round trips."""
     ceiling = Key(CEILING, EVALSHA, HARD)
     for endpoint, wanted in OF_CEILING.items():
         key = Key(SYSTEM, endpoint, HARD)
@@ -81,7 +81,7 @@ def of_endpoints(found: Found) -> Iterator[Aim]:
 
 
 def of_peers(found: Found) -> Iterator[Aim]:
-    """Against the peers."""
+    """The aims for peers."""
     for endpoint, peer, theirs, wanted in TIMES:
         one, other = Key(SYSTEM, endpoint, HARD), Key(peer, theirs, HARD)
         what = f"{endpoint}, of {peer}'s"
@@ -99,7 +99,7 @@ def of_peers(found: Found) -> Iterator[Aim]:
 
 
 def of_flat(found: Found) -> Iterator[Aim]:
-    """Against an empty store."""
+    """The aims for a full store."""
     key, ratio = worst(found, "server")
     by_rate = f"{found.ratio(key, key._replace(system=EMPTY)):.2f} ×"
     what = "over the full store, of the empty one's, the worst"
@@ -114,7 +114,7 @@ def of_flat(found: Found) -> Iterator[Aim]:
 
 
 def of_memory(found: list[Footprint]) -> Iterator[Aim]:
-    """Against the budget; the first store is Redis 7."""
+    """The aims for memory; the first store is Redis 7."""
     what = f"person with one app, one family, one access token, on {found[0].version}"
     yield Aim(what, f"≤ {BUDGET:,} B", f"{found[0].person:,.0f} B", found[0].person <= BUDGET)
     without = found[0].without_trail
@@ -122,12 +122,12 @@ def of_memory(found: list[Footprint]) -> Iterator[Aim]:
 
 
 def of_starts(measured: Mapping[str, Any]) -> Iterator[Aim]:
-    """On a store that is there already."""
+    """The aim for a start on an existing store."""
     seconds = max(median(found["seconds"]) for found in measured["starts"].values())
     yield Aim("start on an embedded store", f"≤ {START_SECONDS} s", f"{seconds:.2f} s", seconds <= START_SECONDS)
 
 
 def aim_table(aims: list[Aim]) -> str:
-    """Every aim and how far it was reached."""
+    """Every aim and its result."""
     rows = [(aim.what, aim.wanted, aim.measured, aim.by_rate, "met" if aim.met else "**not met**") for aim in aims]
     return table(("aim", "wanted", "per core", "requests/s", ""), rows, words=1)

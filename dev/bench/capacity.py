@@ -1,4 +1,4 @@
-"""What 1, 10 and 100 million people need, worked out from what was measured. `python -m dev.bench.report` writes it."""
+"""The needs of 1, 10 and 100 million people, computed from measurements. `python -m dev.bench.report` writes them."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ GIB = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Assumed:
-    """How people use it, and how far machines are filled. Change these to yours."""
+    """Usage per person, and how full machines may be. Adjust these to your own."""
 
     active: float = 0.2
-    """Share of people who use an app on a day."""
+    """Share of people who use an app on a given day."""
     apps: float = 2.0
-    """Apps that a person has connected, each with one refresh token family."""
+    """Connected apps per person, each with one refresh token family."""
     documents: float = 20.0
-    """Documents of 1 KiB that all apps together keep for a person."""
+    """Documents of 1 KiB per person, all apps together."""
     paying: float = 0.1
     """Share of people with credits."""
     signed_in: float = 0.3
     """Share of people with a browser session."""
     peak: float = 4.0
-    """The busiest second against the average one of the day."""
+    """Ratio of the busiest second to the day's average."""
     server_busy: float = 0.6
     store_busy: float = 0.5
-    """Share of a core that is used at the peak."""
+    """Share of a core used at the peak."""
     node_gib: float = 24.0
-    """Memory for data of a store node with 32 GiB; the rest is for copies on write, buffers and fragments."""
+    """Memory for data on a store node with 32 GiB; the rest is for copy-on-write, buffers and fragmentation."""
     fragmented: float = 1.15
     asked_bytes: int = 600
-    """Of a request on the wire, with a token."""
+    """Bytes of a request on the wire, with a token."""
 
 
 CALLS = {
@@ -55,7 +55,7 @@ CALLS = {
     "revoke": 0.05,
     "AI call": 1.0,
 }
-"""Requests that an active person's apps make in a day."""
+"""Requests per day of an active person's apps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,12 @@ class Need:
 
 
 def bytes_of_person(things: Mapping[str, float], assumed: Assumed) -> float:
-    """What a person takes in the store on average."""
+    """Bytes of an average person in the store."""
     lively = assumed.active * sum(CALLS.values()) / 24
     return (
         things[ACCOUNT]
         + assumed.apps * things[CONSENT]
-        # An active person's apps have refreshed within the last hour: the access token before is there still.
+        # An active person's apps have refreshed within the last hour, so the previous access token is still there.
         + min(assumed.apps, lively) * things[ACCESS]
         + assumed.signed_in * things[SESSION]
         + assumed.paying * things[CREDITS]
@@ -89,7 +89,7 @@ def bytes_of_person(things: Mapping[str, float], assumed: Assumed) -> float:
 
 
 def _documents(things: Mapping[str, float], pairs: float, documents: float) -> float:
-    """Bytes that documents take, spread over pairs of person and app."""
+    """Bytes of documents, spread over pairs of person and app."""
     return pairs * things[FIRST] + (documents - pairs) * things[DOCUMENT]
 
 
@@ -119,7 +119,7 @@ def _figure(found: Found, call: str, name: str) -> float:
 
 
 def need_table(found: Found, things: Mapping[str, float], assumed: Assumed) -> str:
-    """What each number of millions needs."""
+    """A column of needs for each number of millions."""
     needs = [need(number * 1_000_000, found, things, assumed) for number in MILLIONS]
     rows = [
         ("requests/s at the peak", *(f"{one.rate:,.0f}" for one in needs)),
@@ -135,7 +135,7 @@ def need_table(found: Found, things: Mapping[str, float], assumed: Assumed) -> s
 
 
 def cost_table(found: Found) -> str:
-    """What one call costs, and how often it is made."""
+    """The cost of each call, and how often it is made."""
     rows = [
         (
             call,
@@ -150,14 +150,14 @@ def cost_table(found: Found) -> str:
 
 
 def predicted(things: Mapping[str, float], how: Mapping[str, Any]) -> float:
-    """Bytes that the full store of `dev/bench/flat.py` adds to the empty one, by the model."""
+    """Bytes that the full store of `dev/bench/flat.py` adds to the empty one, according to the model."""
     users, pairs = how["users"], how["tokens"] / 2
     tokens = users * (things[ACCOUNT] + things[CONSENT]) + (pairs - users) * things[PAIR]
     return float(tokens + _documents(things, min(users, how["documents"]), how["documents"]))
 
 
 def check(flat: Mapping[str, Any], stores: list[Footprint]) -> tuple[float, float]:
-    """Bytes that the full store adds to the empty one: by the model, and measured. The store is the Valkey."""
+    """Bytes that the full store adds to the empty one: by the model, and measured on Valkey."""
     things = stores[-1].things
     measured = flat["memory"][FULL] - flat["memory"][EMPTY]
     return predicted(things, flat["how"]), float(measured)

@@ -1,9 +1,9 @@
-"""The ceilings: a server that does nothing, with the HTTP server, the event loop and the store client of the product.
+"""The ceilings: a server that does nothing, on the product's HTTP server, event loop and store client.
 
     python -m dev.bench.ceiling --redis-url URL [--port N] [--http FRONT]
 
-`/bare` answers with 27 bytes; `/evalsha` calls a script that does nothing first. Handlers and routing are Tornado's as
-they come; the product's leave some of that out (`handlers/core/base.py`), so this is no bound that nothing could pass.
+`/bare` answers with 27 bytes; `/evalsha` first calls a script that does nothing. Handlers and routing are plain
+Tornado; the product skips part of that (`handlers/core/base.py`), so this is no absolute upper bound.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class BareHandler(RequestHandler):
     """Writes the answer."""
 
     def compute_etag(self) -> None:
-        """None: the product has none either, and computing one costs a sixth of all the time."""
+        """No ETag: the product has none either, and computing one costs a sixth of the time."""
         return None
 
     def get(self) -> None:
@@ -40,7 +40,7 @@ class BareHandler(RequestHandler):
 
 
 class EvalshaHandler(BareHandler):
-    """Calls the store before."""
+    """Calls the store first."""
 
     def initialize(self, client: Redis, sha: str) -> None:
         """Takes the client and the script."""

@@ -1,4 +1,4 @@
-"""Who runs where: the measured server alone on one core; store, load generator and model stub on another one."""
+"""Processor cores: one for the measured server alone; another for store, load generator and model stub."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dev.bench.measure import Unexpected
 
 
 class Cores(NamedTuple):
-    """Numbers of two cores, as `taskset` counts them."""
+    """The numbers of two cores, in the numbering of `taskset`."""
 
     server: int
     load: int
 
     @classmethod
     def choose(cls) -> Cores:
-        """The first two cores that this process may use. Raises Unexpected where there is only one."""
+        """The first two cores available to this process. Raises Unexpected if there is only one."""
         usable = sorted(os.sched_getaffinity(0))
         if len(usable) < 2:
             raise Unexpected("a measurement needs two cores: one for the server, one for the load")
@@ -26,7 +26,7 @@ class Cores(NamedTuple):
 
 
 def pinned(core: int, command: Sequence[str]) -> list[str]:
-    """The command, to run on one core."""
+    """The command that runs on one core."""
     return ["taskset", "-c", str(core), *command]
 
 

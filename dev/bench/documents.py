@@ -1,9 +1,9 @@
-"""Hosted documents: does reading and writing one cost more the more there are, and what does keeping one cost?
+"""Hosted documents: does a read or write cost more when there are more, and what does a stored document cost?
 
     python -m dev.bench.documents [--documents 10,10000,1000000] [--seconds N] [--connections N]
 
-Each number of documents has a store and a server of its own. All of them stay up while short bursts of requests go
-round them in turn, so that whatever else the machine does hits all alike.
+Each number of documents has its own store and server. All stay up while short bursts of requests go to each in turn, so
+other work on the machine affects all alike.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SIZES = (100, 1024, 10 * 1024)  # bytes
 
 
 class Sample(NamedTuple):
-    """One burst: requests/s, the percentiles of its requests in ms, the µs that a script call held the store."""
+    """One burst: requests/s, latency percentiles in ms, and the µs that a script call held the store."""
 
     rate: float
     p50: float
@@ -48,7 +48,7 @@ DIGITS = (0, 2, 2, 0)  # of the figures of a sample, after the point
 
 @dataclass
 class Case:
-    """A store with `documents` documents, and its server."""
+    """A store with `documents` documents and its server."""
 
     documents: int
     store: FilledStore
@@ -57,8 +57,8 @@ class Case:
     samples: dict[str, list[Sample]] = field(default_factory=lambda: {method: [] for method in CALLS})
 
     async def measure(self, client: Client, method: str, requests: int, people: int) -> None:
-        """Samples one burst: evenly over `people`, to random documents of theirs. Empties the rate limit windows first,
-        so that no request is refused (SPEC 8.1)."""
+        """Samples one burst: spread evenly over `people`, to random documents of theirs. Empties the rate limit windows
+        first, so that no request is refused (SPEC 8.1)."""
         chosen = random.sample(self.pairs, people)
         group = CALLS[method].name
         self.store.client.unlink(*(keys.limit(pair.caller.user, group, pair.caller.client) for pair in chosen))
@@ -71,7 +71,7 @@ class Case:
         self.samples[method].append(Sample(requests / burst.seconds, p50, p99, script))
 
     def forget(self) -> None:
-        """Drops what was sampled."""
+        """Drops the samples."""
         self.samples = {method: [] for method in CALLS}
 
 
@@ -81,7 +81,7 @@ def _request(method: str, pair: Pair) -> bytes:
 
 
 def started(documents: int, directory: Path, stack: contextlib.ExitStack) -> Case:
-    """A case, ready to be measured; its store and its server end with `stack`."""
+    """A case, ready to measure; its store and its server end with `stack`."""
     store = stack.enter_context(FilledStore.started(directory / "store"))
     pairs = store.mint(max(min(documents, MOST_PAIRS), -(-documents // PER_PAIR)))
     seconds = store.fill(pairs, documents, SIZE)
@@ -90,8 +90,8 @@ def started(documents: int, directory: Path, stack: contextlib.ExitStack) -> Cas
 
 
 async def run_rounds(cases: Sequence[Case], seconds: float, connections: int) -> None:
-    """Measures every case in every round, at least once; each round begins with another case. The bursts of all cases
-    go to as many people, those of the smallest, and are as long as the windows of these allow."""
+    """Measures every case in every round, at least once; each round starts with another case. The bursts of all cases
+    go to as many people as the smallest case has, and are as long as their windows allow."""
     people = min(len(case.pairs) for case in cases)
     requests = min(LONGEST_BURST, people * min(group.limit for group in CALLS.values()))
     turns = deque([(case, await Client.connect(case.port, connections)) for case in cases])
@@ -135,12 +135,12 @@ def footprints(directory: Path, documents: int) -> list[Footprint]:
     """Memory for a document of each size, measured with `documents` of them."""
     with FilledStore.started(directory / "store") as store:
         spare, *pairs = store.mint(1 + len(SIZES))
-        store.fill([spare], 1, SIZE)  # so that what the store allocates once, for scripts say, counts for none of them
+        store.fill([spare], 1, SIZE)  # absorbs one-time allocations, such as those for scripts
         return [Footprint.measure(store, pair, documents, size) for pair, size in zip(pairs, SIZES, strict=True)]
 
 
 def memory_table(found: Sequence[Footprint]) -> str:
-    """The memory that a document takes in the store, against its own bytes."""
+    """The memory of a document in the store, compared with its own bytes."""
     rows = [
         (
             f"{one.size:,} B",
@@ -155,7 +155,7 @@ def memory_table(found: Sequence[Footprint]) -> str:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options. Raises SystemExit for what cannot be measured."""
+    """The options. Raises SystemExit for an impossible measurement."""
     parser = argparse.ArgumentParser(prog="python -m dev.bench.documents", allow_abbrev=False)
     parser.add_argument(
         "--documents", type=_counts, default=[10, 10_000, 1_000_000], metavar="N,N…", help="documents in the stores"
@@ -179,7 +179,7 @@ def _counts(text: str) -> list[int]:
 
 
 def _seconds(text: str) -> float:
-    # An access token lives an hour, the filling included.
+    # An access token lives an hour, including the time to fill the store.
     if not 0 < float(text) <= 1800:
         raise ValueError
     return float(text)
@@ -188,7 +188,7 @@ def _seconds(text: str) -> float:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measures, and prints the figures in Markdown. Raises Unexpected."""
     options = parse(argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no store and no server outlives this process
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that stores and servers end with this process
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="latchkey-bench-")))
         found = footprints(directory / "footprints", options.stored)

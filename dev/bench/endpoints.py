@@ -1,4 +1,4 @@
-"""Measures every endpoint and its ceilings: requests/s, latency, CPU time of a request at the server and at the store.
+"""Measures every endpoint and its ceilings: requests/s, latency, CPU time per request at the server and the store.
 
 python -m dev.bench.endpoints [--rounds N] [--burst N] [--connections N,N…] [--people N] [--http FRONT] [--json FILE]
 """
@@ -42,7 +42,7 @@ def tables(found: Found) -> str:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options. Raises SystemExit for what cannot be measured."""
+    """The options. Raises SystemExit for an impossible measurement."""
     parser = argparse.ArgumentParser(prog="python -m dev.bench.endpoints", allow_abbrev=False)
     add_rounds(parser, connections=[1, 4, 32], json="endpoints.json")
     return parser.parse_args(argv)

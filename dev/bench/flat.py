@@ -1,8 +1,8 @@
-"""Does a request cost more in a store that is full? The endpoints over an empty store and a full one, in turn.
+"""Does a request cost more on a full store? Measures the endpoints on an empty store and a full one, in turn.
 
     python -m dev.bench.flat [--users N] [--tokens N] [--documents N] [--rounds N] [--burst N] [--connections N,N…]
 
-A million people take about 8 GB of memory and as much room in the directory for temporary files as a copy of that.
+A million people take about 8 GB of memory, and as much again in the directory for temporary files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HEADER = ("endpoint", "connections", "requests/s, empty", "full", "ratio", "serv
 
 
 def flat_table(found: Found) -> str:
-    """Every endpoint over the full store, compared with the empty one in the same round."""
+    """Every endpoint on the full store, compared with the empty one in the same round."""
     rows = []
     for key in found.samples:
         if key.system != FULL:
@@ -39,8 +39,8 @@ def flat_table(found: Found) -> str:
 
 
 def worst(found: Found, name: str) -> tuple[Key, float]:
-    """The endpoint of which a core of `server` or of `store` carries the smallest share over the full store of what it
-    carries over the empty one, and that share."""
+    """The endpoint where a core of `server` or `store` handles the smallest share of its empty-store rate on the full
+    store, and that share."""
     full = [key for key in found.samples if key.system == FULL]
     ratios = {key: found.ratio(key._replace(system=EMPTY), key, name) for key in full}
     key = min(ratios, key=ratios.__getitem__)
@@ -48,7 +48,7 @@ def worst(found: Found, name: str) -> tuple[Key, float]:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options. Raises SystemExit for what cannot be measured."""
+    """The options. Raises SystemExit for an impossible measurement."""
     parser = argparse.ArgumentParser(prog="python -m dev.bench.flat", allow_abbrev=False)
     for name, usual in (("users", 1_000_000), ("tokens", 5_000_000), ("documents", 1_000_000)):
         parser.add_argument(f"--{name}", type=count, default=usual, metavar="N", help=f"in the store (default {usual})")

@@ -1,4 +1,4 @@
-"""Shared by benchmarks: the server as a process, an HTTP client that costs little, figures, tables."""
+"""Shared by benchmarks: the server as a process, a cheap HTTP client, figures, tables."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ _LAST_CHUNK = b"\r\n0\r\n\r\n"
 
 
 class Unexpected(Exception):
-    """The server answered, or started, otherwise than a measurement can use."""
+    """The server's answer or start is unusable for a measurement."""
 
 
 class Served(NamedTuple):
-    """A server as a process of its own."""
+    """A server as a separate process."""
 
     port: int
     process: psutil.Process
 
     def cpu(self) -> float:
-        """Seconds of a core that it has used up to now."""
+        """Seconds of processor time used so far."""
         times = self.process.cpu_times()
         return float(times.user + times.system)
 
     def resident(self) -> int:
-        """Bytes of memory that it takes."""
+        """Bytes of memory in use."""
         return int(self.process.memory_info().rss)
 
 
 @contextlib.contextmanager
 def serving(store_url: str, ring: KeyRing, directory: Path, *flags: str) -> Iterator[Served]:
-    """`server.py` on a free port over the store at `store_url`, with the default settings but for `flags`.
+    """`server.py` on a free port over the store at `store_url`, with default settings except for `flags`.
 
-    Its log is `server.log` in `directory`. Raises Unexpected when it does not come to listen.
+    Its log is `server.log` in `directory`. Raises Unexpected if it never listens.
     """
     command = ["server.py", "--host", HOST, "--port", "0", "--redis-url", store_url]
     command += ["--data-dir", str(directory / "server"), *flags]
@@ -64,8 +64,8 @@ def serving(store_url: str, ring: KeyRing, directory: Path, *flags: str) -> Iter
 
 @contextlib.contextmanager
 def running(command: Sequence[str], listening: re.Pattern[str], log: Path, **environment: str) -> Iterator[Served]:
-    """A Python program that says in its first line, which `listening` matches, at which port it listens. It ends with
-    the block. Raises Unexpected when it does not come to listen."""
+    """A Python program whose first line, which `listening` matches, names its port. It ends with the block. Raises
+    Unexpected if it never listens."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
     with log.open("wb") as sink:
         process = subprocess.Popen(
@@ -98,8 +98,8 @@ def request(method: str, path: str, token: str, body: bytes = b"") -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """Requests that were all answered as they should be: the seconds of all together, of each one, of each until the
-    first bytes behind the head, and the longest that each of them paused after those."""
+    """Requests, all with correct answers. Seconds: of all together, of each one, of each until the first bytes of its
+    body, and the longest pause of each after those."""
 
     seconds: float
     latencies: list[float]
@@ -108,7 +108,7 @@ class Burst:
 
 
 class Client:
-    """Keep-alive connections, each with one request on its way at a time: the load follows what the server can do."""
+    """Keep-alive connections, one request at a time on each: a closed loop."""
 
     def __init__(self, connections: Sequence[_Connection]) -> None:
         self._connections = connections
@@ -120,8 +120,8 @@ class Client:
         return cls([(await loop.create_connection(_Connection, HOST, port))[1] for _ in range(connections)])
 
     async def burst(self, requests: Iterable[bytes], expected: bytes = b"") -> Burst:
-        """Sends the requests, as many at a time as there are connections. Raises Unexpected for an answer other than
-        200 and 201, and for one without the bytes that are expected."""
+        """Sends the requests, one at a time on each connection. Raises Unexpected for an answer other than 200 and 201,
+        or without the expected bytes."""
         waiting, burst = iter(requests), Burst(0.0, [], [], [])
         start = perf_counter()
         await asyncio.gather(*(connection.work(waiting, burst, expected) for connection in self._connections))
@@ -134,7 +134,7 @@ class Client:
 
 
 class _Connection(asyncio.Protocol):
-    """Reads no more of an answer than its status, where it ends, and whether it is the one that is expected."""
+    """Reads only the status and the end of an answer, and checks for the expected bytes."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -142,7 +142,7 @@ class _Connection(asyncio.Protocol):
         self._done: asyncio.Future[None] | None = None
 
     def work(self, waiting: Iterator[bytes], burst: Burst, expected: bytes) -> asyncio.Future[None]:
-        """Takes requests from `waiting` until there are none, and appends to `burst` the seconds that each took."""
+        """Takes requests from `waiting` until there are none, and appends to `burst` the seconds of each."""
         self._waiting, self._burst, self._expected = waiting, burst, expected
         self._done = asyncio.get_running_loop().create_future()
         if self._transport.is_closing():
@@ -197,13 +197,13 @@ class _Connection(asyncio.Protocol):
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The least of the values that at least `percent` of a hundred do not exceed."""
+    """The smallest value that at least `percent` % of the values do not exceed."""
     return sorted(values)[max(1, ceil(len(values) * percent / 100)) - 1]
 
 
 def compared(values: Sequence[float], others: Sequence[float], digits: int) -> str:
-    """The median of the values, and the median of their ratios to the others', each to the one of the same round: what
-    slows a whole round down for a while changes no ratio."""
+    """The median of the values, and the median of their ratios to the others' values of the same round: a slow round
+    changes no ratio."""
     ratio = median(map(truediv, values, others))
     return f"{median(values):,.{digits}f} (×{ratio:.2f})"
 
@@ -215,5 +215,5 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: int = 2) 
 
 
 def progress(message: str) -> None:
-    """Says on standard error what is under way."""
+    """Reports progress on standard error."""
     print(message, file=sys.stderr, flush=True)

@@ -1,9 +1,9 @@
-"""What things take in the store: bytes of memory for each person, grant, refresh token family, access token, document…
+"""Memory in the store: bytes for each person, grant, refresh token family, access token, document and so on.
 
     python -m dev.bench.memory [--people N] [--json FILE]
 
-It measures the machine's own Redis 7 and the Valkey of the embedded store: the growth of the store's allocation when it
-adds many of a thing; and key by key, the store's own figure (`MEMORY USAGE`).
+It measures the machine's own Redis 7 and the embedded store's Valkey: the growth of the store's allocation when many of
+a thing are added, and the store's own figure for each key (`MEMORY USAGE`).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from store.lifetimes import DATA_READ, OAUTH
 BUDGET = 1536
 """Bytes that a person with one app, one family and one access token may take on Redis 7."""
 SHARD_PEOPLE = 244
-"""People in a shard when there are a million: lists of a shard change their encoding at 128."""
+"""People in a shard when there are a million: a shard's lists change their encoding at 128."""
 DOCUMENTS = 10
-"""More documents of a pair, after the first."""
+"""Documents of a pair after the first."""
 DOCUMENT_BYTES = 1024
 SCOPES = ("profile", "data:read", "data:write")
-"""Of the app."""
+"""The app's scopes."""
 _LOOKED_AT = 100
 
 ACCOUNT, CONSENT = "person: account", "grant, family and access token of a first app"
@@ -48,7 +48,7 @@ ACCESS, FAMILY = "access token", "refresh token family"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One key of a person: its encoding and how often there is one, and the bytes it takes, name included."""
+    """One key of a person: its encoding, the number of such keys, and its bytes including the name."""
 
     noun: str
     encoding: str
@@ -58,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Bytes of each thing in a store of this version, and its keys as a person has them after a first consent."""
+    """Bytes of each thing in a store of this version, and a person's keys after a first consent."""
 
     version: str
     things: dict[str, float]
@@ -78,7 +78,7 @@ class Footprint:
 def measure(store: Store, people: int) -> Footprint:
     """Fills an empty store, step by step. Raises Unexpected."""
     crowd = Crowd.gather(store.socket_path, KeyRing.parse(KeyRing.generate(1)), SCOPES)
-    spare = crowd.sign_up(1)  # loads the scripts, and whatever else the store allocates once
+    spare = crowd.sign_up(1)  # absorbs one-time allocations, such as scripts
     crowd.write(crowd.consent(spare), 1, 100)
     crowd.codes(crowd.sign_in(spare))
     crowd.pay(spare, 1)
@@ -86,7 +86,7 @@ def measure(store: Store, people: int) -> Footprint:
     things: dict[str, float] = {}
 
     def taken(thing: str, work: Callable[[], object], number: int = people) -> None:
-        """Bytes for each of `number` things that the work adds, or removes."""
+        """Bytes for each of the `number` things that the step adds or removes."""
         before = store.used_memory()
         work()
         things[thing] = abs(store.used_memory() - before) / number
@@ -115,7 +115,7 @@ def measure(store: Store, people: int) -> Footprint:
 
 
 def look(store: Store, crowd: Crowd, lineages: Sequence[Lineage]) -> list[Row]:
-    """Every key that these people have, by noun."""
+    """Every key of these people, by noun."""
     found: dict[str, list[tuple[str, int]]] = {}
     for one in lineages:
         prefix = keys.prefix(one.user)
@@ -154,20 +154,20 @@ def _windows(store: Store, crowd: Crowd, users: Sequence[str], group: str = OAUT
 
 
 def thing_table(found: Sequence[Footprint]) -> str:
-    """Bytes of each thing, in each store."""
+    """Bytes of each thing in each store."""
     rows = [(thing, *(f"{one.things[thing]:,.0f}" for one in found)) for thing in found[0].things]
     rows.append(("**person with one app, one family, one access token**", *(f"**{one.person:,.0f}**" for one in found)))
     return table(("what", *(f"{one.version}, B" for one in found)), rows, words=1)
 
 
 def key_table(one: Footprint) -> str:
-    """The keys of a person after a first consent."""
+    """A person's keys after a first consent."""
     rows = [(f"`{row.noun}`", row.encoding, f"{row.bytes:,.0f}") for row in one.rows]
     return table(("key", "encoding", f"{one.version}, B"), rows)
 
 
 def load(measured: dict[str, object]) -> list[Footprint]:
-    """The footprints in the JSON of a run."""
+    """The footprints from a run's JSON."""
     stores: list[dict[str, object]] = measured["stores"]  # type: ignore[assignment]  # JSON
     return [
         # JSON.
@@ -177,7 +177,7 @@ def load(measured: dict[str, object]) -> list[Footprint]:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options. Raises SystemExit for what cannot be measured."""
+    """The options. Raises SystemExit for an impossible measurement."""
     parser = argparse.ArgumentParser(prog="python -m dev.bench.memory", allow_abbrev=False)
     parser.add_argument("--people", type=count, default=50_000, metavar="N", help="people in a store (default 50000)")
     parser.add_argument("--json", type=Path, default=RESULTS / "memory.json", metavar="FILE", help="where it all goes")

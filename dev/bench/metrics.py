@@ -1,9 +1,9 @@
-"""What counting for Prometheus costs: the calls of the hot path at a server while it counts and while it does not.
+"""The cost of Prometheus metrics: calls of the hot path with counting on and off.
 
     python -m dev.bench.metrics [--rounds N] [--burst N] [--connections N,N…] [--people N] [--http FRONT] [--json FILE]
 
-It is one process (dev/bench/parts/counting.py), since two of one program differ by a hundredth or two. Bursts without
-counting are sent twice: how far the two lie apart says what a difference means.
+Both use one process (dev/bench/parts/counting.py), since two processes of one program differ by one or two percent.
+Bursts without counting are sent twice; the difference between the two is the noise.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ HEADER = ("call", "off, ms of CPU", "on, ms of CPU", "on : off", "off : off", "o
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """Requests of another source. A signal before each burst switches the server's counting on or off."""
+    """Requests of another source, with a signal before each burst that switches the server's counting on or off."""
 
     source: Source
     process: Process
     number: signal.Signals
 
     def sample(self) -> bytes:
-        """One of them."""
+        """One request."""
         return self.source.sample()
 
     def plan(self, most: int) -> Plan:
-        """Those of a burst."""
+        """The requests of a burst."""
         os.kill(self.process.pid, self.number)
         return self.source.plan(most)
 
     def sent(self, burst: Burst) -> None:
-        """Notes what was used."""
+        """Notes the requests used."""
         self.source.sent(burst)
 
 
 def rows_of(ours: Latchkey) -> list[Row]:
-    """The calls, each while it counts and while it does not: what disturbs one for a while disturbs the others too."""
+    """Each call with counting on and off, so that a disturbance affects both."""
     process = ours.serve("--metrics-port", "0", program=("-m", "dev.bench.parts.counting"))
     found = []
     for system, number in SYSTEMS.items():
@@ -80,7 +80,7 @@ def metrics_table(found: Found, connections: int) -> str:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options. Raises SystemExit for what cannot be measured."""
+    """The options. Raises SystemExit for an impossible measurement."""
     parser = argparse.ArgumentParser(prog="python -m dev.bench.metrics", allow_abbrev=False)
     add_rounds(parser, connections=[32], json="metrics.json")
     return parser.parse_args(argv)

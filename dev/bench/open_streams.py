@@ -1,4 +1,4 @@
-"""What an open stream takes of the server's memory."""
+"""The memory that an open stream takes in the server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Memory:
     streaming: int
 
     def printed(self) -> str:
-        """A table of it."""
+        """The results as a table."""
         rows = [("at rest", _mib(self.rest), "")]
         for what, now, before in (
             ("connections, idle", self.connected, self.rest),
@@ -59,14 +59,14 @@ def room_for(streams: int) -> None:
 async def measure(
     store: FilledStore, pairs: Sequence[Pair], stub: Served, streams: int, asked: int, directory: Path
 ) -> Memory:
-    """Opens streams that stop half-way, in a server of its own, and measures its memory. Raises Unexpected."""
+    """Opens streams that stop half-way, on a separate server, and measures its memory. Raises Unexpected."""
     held, ended = Reply(200, HOLD, True, asked), Reply(200, 0, True, asked)
     with latchkey(store, stub, (held, ended), directory) as served:
         way = Through(served, store, pairs)
         tokens = [pair.token for pair in pairs for _ in range(AI.limit)]
         if len(tokens) < streams + WARM:
             raise Unexpected(f"{streams} streams take more people: each has {AI.limit} calls a minute")
-        # What is loaded and allocated once counts for no stream.
+        # One-time loads and allocations must not count for streams.
         warm = await _Streams.connect(served, WARM)
         await warm.each([way.request(ended, token) for token in tokens[:WARM]], ended.all_events)
         await warm.close()
@@ -83,7 +83,7 @@ async def measure(
 
 
 class _Streams:
-    """Connections of which each waits for some events."""
+    """Connections that each wait for a number of events."""
 
     def __init__(self, ends: Sequence[tuple[asyncio.StreamReader, asyncio.StreamWriter]]) -> None:
         self._ends = ends

@@ -1,10 +1,10 @@
-"""Twice as much as the server can do, for a minute: what becomes of what it takes on, of the rest, and afterwards.
+"""Sends twice as much as the server can handle for a minute: measures accepted and refused requests, and recovery.
 
 python -m dev.bench.overload [--seconds N] [--times N] [--people N] [--json FILE] [--page FILE]
 
-The sustainable load is what one process serves on its core when the load follows it (documents read over 64
-connections). Then the load is that many times as much and follows nobody: requests are due at random times, whatever
-became of those before. The same once more without the bound.
+The sustainable load is what one process serves on its core in a closed loop (document reads over 64 connections). Then
+the load is a multiple of that in an open loop: requests are due at random times, whatever happened to earlier ones. The
+same is measured once more without the bound.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from runtime import event_loop
 
 ENDPOINT = "document GET"
 QUIET = 200.0
-"""Requests a second before and after the load."""
+"""Requests per second before and after the load."""
 BEFORE, AFTER = 5.0, 10.0
-"""Seconds of that."""
+"""Seconds before and after the load."""
 FOLLOWED = 3
-"""Seconds of each burst that looks for the sustainable load."""
+"""Seconds of each burst that determines the sustainable load."""
 CALM = 20
-"""Requests in a row with answers as before the load: they end the recovery."""
+"""Consecutive requests with normal answers that end the recovery."""
 TIMES_SLOWER = 2.0
-"""Each of them takes at most this many times the 99th percentile before the load."""
+"""A normal answer takes at most this many times the 99th percentile before the load."""
 TEXT = Path(__file__).resolve().parent / "texts" / "overload.md"
 PAGE = ROOT / "docs" / "overload.md"
 BOUND, UNBOUND = "with its default bounds", "without a bound of requests"
@@ -50,7 +50,7 @@ LOADS = {BOUND: (), UNBOUND: ("--requests", "100000")}
 
 
 def split(seen: Sequence[Seen], begun: float, ended: float) -> tuple[list[Seen], list[Seen], list[Seen]]:
-    """What was asked before the load, while it went on, and after it."""
+    """Requests before, during and after the load."""
     return (
         [one for one in seen if one.at < begun],
         [one for one in seen if begun <= one.at < ended],
@@ -59,7 +59,7 @@ def split(seen: Sequence[Seen], begun: float, ended: float) -> tuple[list[Seen],
 
 
 def recovery(before: Sequence[Seen], after: Sequence[Seen], ended: float) -> float | None:
-    """Seconds from the end of the load until requests are answered as before it; None where that is not seen."""
+    """Seconds from the end of the load until answers are normal; None if they never are."""
     usual = TIMES_SLOWER * percentile([one.took for one in before], 99)
     calm: list[Seen] = []
     for one in sorted(after):
@@ -70,7 +70,7 @@ def recovery(before: Sequence[Seen], after: Sequence[Seen], ended: float) -> flo
 
 
 def figures(seen: Sequence[Seen], begun: float, ended: float, unsent: int = 0) -> dict[str, Any]:
-    """What was seen, with times in ms; `unsent` requests found all connections waiting."""
+    """The results, times in ms; `unsent` requests found no free connection."""
     before, during, after = split(seen, begun, ended)
     accepted = [1000 * one.took for one in during if one.status == 200]
     refused = [1000 * one.took for one in during if one.status == 503]
@@ -106,7 +106,7 @@ async def _load(process: Process, requests: Sequence[bytes], rate: float, second
 
 @contextlib.contextmanager
 def undisturbing(core: int) -> Iterator[None]:
-    """This process keeps to one core, and collects no garbage: that would look like a slow answer."""
+    """Pins this process to one core and turns off garbage collection, which would look like a slow answer."""
     usable = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     gc.disable()
@@ -118,7 +118,7 @@ def undisturbing(core: int) -> Iterator[None]:
 
 
 def measure(directory: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Both servers, one after the other, over one store. Raises Unexpected."""
+    """Measures both servers, one after another, over one store. Raises Unexpected."""
     cores = Cores.choose()
     loads = {}
     with contextlib.ExitStack() as stack:
@@ -129,7 +129,7 @@ def measure(directory: Path, options: argparse.Namespace) -> dict[str, Any]:
         file = row.source.plan(0).file
         follow = partial(burst, connections=64, seconds=FOLLOWED, core=cores.load)
         rates = [follow(server.port, "round", file, 0).rate for _ in range(4)]
-        sustainable = max(rates[1:])  # the first warms up; what else the machine does only takes away
+        sustainable = max(rates[1:])  # the first warms up; other work only lowers it
         progress(f"sustainable: {sustainable:,.0f} requests/s")
         stack.enter_context(undisturbing(cores.load))
         for name, flags in LOADS.items():
@@ -181,7 +181,7 @@ def page(found: dict[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures, prints the table, writes figures and page. Raises Unexpected."""
+    """Measures, prints the table, and writes the figures and the page. Raises Unexpected."""
     parser = argparse.ArgumentParser(prog="python -m dev.bench.overload", allow_abbrev=False)
     parser.add_argument("--seconds", type=count, default=60, metavar="N", help="how long (default 60)")
     parser.add_argument("--times", type=count, default=2, metavar="N", help="times the sustainable load (default 2)")

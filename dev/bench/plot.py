@@ -1,4 +1,4 @@
-"""Bars as an SVG file: groups of them, each group on a scale of its own."""
+"""Bar charts as an SVG file: each group of bars has its own scale."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WIDTH = 790
 LABEL = 260
 """Pixels to the left of the bars."""
 VALUE = 90
-"""Pixels for the figure behind the longest one."""
+"""Pixels for the figure after the longest bar."""
 BAR, STEP, GAP, HEAD = 14, 20, 18, 24
 _STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #222 }
@@ -37,7 +37,7 @@ class Bar(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Bars that are compared with each other."""
+    """Bars to compare with each other."""
 
     title: str
     bars: Sequence[Bar]

@@ -25,7 +25,7 @@ TEXTS = Path(__file__).resolve().parent / "texts"
 
 
 class Results(NamedTuple):
-    """What the programs wrote."""
+    """The files with results."""
 
     endpoints: dict[str, Any]
     peers: dict[str, Any]
@@ -35,12 +35,12 @@ class Results(NamedTuple):
 
     @classmethod
     def read(cls, directory: Path) -> Results:
-        """Raises FileNotFoundError for one that was never measured."""
+        """Raises FileNotFoundError for a missing measurement."""
         return cls(*(results.read(directory / f"{name}.json") for name in cls._fields))
 
 
 def when(measured: Mapping[str, Any]) -> str:
-    """The day and the machine of a run, and how long it was."""
+    """The day, the machine and the length of a run."""
     how = measured["how"]
     said = f"{measured['day']}, {measured['machine']}"
     if "rounds" in how:
@@ -49,7 +49,7 @@ def when(measured: Mapping[str, Any]) -> str:
 
 
 def groups(found: Found, compared: Found) -> list[Group]:
-    """The bars: the endpoints and their ceilings, then each call and the same call of the peers."""
+    """The bars: the endpoints and their ceilings, and each call next to the same call of the peers."""
     kinds = {SYSTEM: "ours", CEILING: "ceiling"}
     keys = [key for key in found.samples if key.connections == HARD]
     bars = [Bar(key.endpoint, found.figure(key, "rate"), kinds[key.system]) for key in keys]
@@ -72,7 +72,7 @@ def groups(found: Found, compared: Found) -> list[Group]:
 
 
 def all_aims(read: Results) -> list[aims.Aim]:
-    """Every aim."""
+    """All aims."""
     return [
         *aims.of_endpoints(Found.load(read.endpoints)),
         *aims.of_peers(Found.load(read.peers)),
@@ -136,7 +136,7 @@ def _text(name: str) -> str:
 
 
 def render(read: Results) -> dict[str, str]:
-    """The files by name."""
+    """The contents of the files, by name."""
     plot = draw(
         "Requests per second of Latchkey and its peers", groups(Found.load(read.endpoints), Found.load(read.peers))
     )

@@ -1,5 +1,5 @@
-"""How long a start takes on an embedded store that is there already, and what memory an idle worker takes; the same of
-the service that tests of apps start, with its store in memory.
+"""Measures a start on an existing embedded store and the memory of an idle worker; the same for the test kit's service,
+with its store in memory.
 
 python -m dev.bench.starting [--times N] [--json FILE]
 """
@@ -25,25 +25,25 @@ from latchkey.testing import LatchkeyProcess
 
 WORKERS = (1, 4)
 START_SECONDS = 0.5
-"""A start should take no longer."""
+"""The longest acceptable start."""
 _LISTENING = re.compile(r"Latchkey listening on \S+:(\d+)\n")
 _SETTLE_SECONDS = 1.0
 
 
 def start(directory: Path, workers: int) -> tuple[float, list[dict[str, int]]]:
-    """Seconds until a server of `workers` processes listens, and the bytes of memory of each: resident, proportional
+    """Seconds until a server of `workers` processes listens, and each one's memory in bytes: resident, proportional
     share, and unshared."""
     command = ["server.py", "--port", "0", "--data-dir", str(directory / "data"), "--workers", str(workers)]
     began = perf_counter()
     with running(command, _LISTENING, directory / "server.log") as served:
         seconds = perf_counter() - began
-        sleep(_SETTLE_SECONDS)  # what start-up leaves is given back
+        sleep(_SETTLE_SECONDS)  # start-up memory is freed
         children = [one for one in served.process.children() if "server.py" in " ".join(one.cmdline())]
         return seconds, [_memory(one) for one in children or [served.process]]
 
 
 def start_kit() -> tuple[float, list[dict[str, int]]]:
-    """The same of what the fixture `latchkey` starts."""
+    """The same for the service that the fixture `latchkey` starts."""
     began = perf_counter()
     with LatchkeyProcess() as served:
         seconds = perf_counter() - began
@@ -57,8 +57,8 @@ def _memory(process: psutil.Process) -> dict[str, int]:
 
 
 def measure(times: int) -> dict[str, Any]:
-    """Starts over one store, each number of workers in turn, and of the test kit. The first makes the store and does
-    not count."""
+    """Starts over one store, each number of workers in turn, and the test kit. The first start creates the store and
+    does not count."""
     found: dict[str, Any] = {str(workers): {"seconds": [], "memory": []} for workers in WORKERS}
     kit: dict[str, Any] = {"seconds": [], "memory": []}
     with tempfile.TemporaryDirectory(prefix="latchkey-bench-", dir="/tmp") as directory:
@@ -76,7 +76,7 @@ def _add(samples: dict[str, Any], seconds: float, memory: list[dict[str, int]]) 
 
 
 def start_table(measured: dict[str, Any]) -> str:
-    """A row for each number of workers, and for the test kit where it was measured: medians, and the slowest start."""
+    """A row for each number of workers, and for the test kit if measured: medians, and the slowest start."""
     rows = []
     kit = {"test kit, in memory": measured["kit"]} if "kit" in measured else {}
     for workers, found in {**measured["starts"], **kit}.items():

@@ -1,9 +1,10 @@
-"""Compares two versions of the server over one store, burst by burst by turns, and says which rows are slower.
+"""Compares two versions of the server over one store, with alternate bursts, and reports slower rows.
 
     python -m dev.bench.versions --before FOLDER [--rounds N] [--burst N] [--connections N,N…] [--json FILE]
 
 FOLDER is a checkout of the version to compare with (`git worktree add FOLDER COMMIT`); it runs in this environment. A
-row is slower if the 95 % interval of its median ratio lies wholly above 1.03. The exit status is 1 if one is.
+row is slower if the 95 % interval of its median ratio is entirely above 1.03. The exit status is 1 if any row is
+slower.
 """
 
 from __future__ import annotations
@@ -26,16 +27,17 @@ from dev.bench.parts.rounds import Found, Key, Rounds
 
 BEFORE, NOW = "before", "now"
 SLOWER = 1.03
-"""A ratio whose interval lies above this is a loss."""
+"""A ratio whose interval is above this is a loss."""
 LEAST = 6
 FIGURES = {"server": "server CPU", "store": "store CPU"}
 HEADER = ("call", *(f"{words}, now : before (95 % interval)" for words in FIGURES.values()), "requests/s", "")
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """An interval that holds the median with a probability of 95 % at least: two order statistics.
+    """An interval that holds the median with a probability of at least 95 %: two order statistics.
 
-    With fewer than six values none do, and the interval is the whole range."""
+    Fewer than six values have none; the interval is the whole range.
+    """
     ordered, number = sorted(values), len(values)
     below, outside = 0, 0.0
     while below < number // 2:
@@ -48,7 +50,7 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def ratios(found: Found, call: str, connections: int, name: str) -> list[float]:
-    """Of a figure, now to before, for each round."""
+    """The ratio of a figure, now to before, for each round."""
     now, before = (
         [getattr(sample, name) for sample in found.samples[Key(which, call, connections)]] for which in (NOW, BEFORE)
     )
@@ -56,12 +58,12 @@ def ratios(found: Found, call: str, connections: int, name: str) -> list[float]:
 
 
 def slower(values: Sequence[float]) -> bool:
-    """Whether these ratios show a loss. Fewer than six show nothing: no interval of them has 95 %."""
+    """Whether these ratios show a loss. Fewer than six have no 95 % interval and show nothing."""
     return len(values) >= LEAST and interval(values)[0] > SLOWER
 
 
 def versions_table(found: Found, calls: Sequence[str], connections: int) -> tuple[str, list[str]]:
-    """The table in Markdown, and the calls that are slower."""
+    """The table in Markdown, and the slower calls."""
     rows, lost = [], []
     for call in calls:
         figures = {name: ratios(found, call, connections, name) for name in FIGURES}
@@ -77,7 +79,7 @@ def versions_table(found: Found, calls: Sequence[str], connections: int) -> tupl
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options. Raises SystemExit for what cannot be measured."""
+    """The options. Raises SystemExit for an impossible measurement."""
     parser = argparse.ArgumentParser(prog="python -m dev.bench.versions", allow_abbrev=False)
     parser.add_argument("--before", type=Path, required=True, metavar="FOLDER", help="a checkout of the other version")
     add_rounds(parser, connections=[32], json="versions.json")

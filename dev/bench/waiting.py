@@ -1,8 +1,8 @@
-"""What it costs to wait for a replica: calls of a server that waits and of one that does not, over the same store.
+"""The cost of waiting for a replica: calls of a server that waits and of one that does not, on the same store.
 
     python -m dev.bench.waiting [--rounds N] [--burst N] [--connections N,N…] [--people N] [--http FRONT] [--json FILE]
 
-The store has one replica on the same machine, whichever server is asked: what differs is the waiting alone.
+The store has one replica on the same machine for both servers: the only difference is the waiting.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from dev.lab.ports import free_port
 
 CALLS = ("refresh", "revoke", "document GET")
 SYSTEMS = {"no replica": (), "one replica": ("--wait-replicas", "1")}
-"""What an answer waits for, and the flags of the server that gives it."""
+"""What an answer waits for, and the server flags for that."""
 HEADER = ("call", "waits for", "requests/s", "p50, ms", "p99, ms", "server, ms", "store, ms")
 _LINK_MS = 60_000
 
 
 def replicate(stack: contextlib.ExitStack, ours: Latchkey, directory: Path, core: int) -> None:
-    """Gives the store a replica, which ends with `stack`, and waits until it has everything. Raises Unexpected."""
+    """Gives the store a replica, which ends with `stack`, and waits until it is in sync. Raises Unexpected."""
     port, client = free_port(), ours.filled.client
     client.config_set("repl-diskless-sync-delay", 0)
     client.config_set("bind", HOST)
@@ -44,7 +44,7 @@ def replicate(stack: contextlib.ExitStack, ours: Latchkey, directory: Path, core
 
 
 def rows_of(ours: Latchkey) -> list[Row]:
-    """The calls on each of the servers."""
+    """The calls on each server."""
     found = []
     for system, flags in SYSTEMS.items():
         rows = ours.rows(ours.serve(*flags))
@@ -53,7 +53,7 @@ def rows_of(ours: Latchkey) -> list[Row]:
 
 
 def waiting_table(found: Found, connections: int) -> str:
-    """The table of the calls, each compared with the one that waits for nothing."""
+    """The table of the calls, each compared with the one that does not wait."""
     rows = []
     for call in CALLS:
         plain = Key(next(iter(SYSTEMS)), call, connections)
@@ -69,7 +69,7 @@ def waiting_table(found: Found, connections: int) -> str:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options. Raises SystemExit for what cannot be measured."""
+    """The options. Raises SystemExit for an impossible measurement."""
     parser = argparse.ArgumentParser(prog="python -m dev.bench.waiting", allow_abbrev=False)
     add_rounds(parser, connections=[1, 32], json="waiting.json")
     return parser.parse_args(argv)

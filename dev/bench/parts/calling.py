@@ -1,4 +1,4 @@
-"""The two ways to the stub upstream, directly and through Latchkey, ready for requests."""
+"""The two ways to the stub upstream: directly, and through Latchkey."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ prices = [{{ version = "1", input = 3000000, output = 15000000 }}]
 
 
 class Reply(NamedTuple):
-    """What is asked of the stub: so many events of text, so many milliseconds apart, whole or as a stream. `asked` is
-    the length of the question in bytes."""
+    """A reply to request from the stub: the number of text events, the milliseconds between them, plain or streamed.
+    `asked` is the length of the question in bytes."""
 
     events: int
     pause: int | str
@@ -49,17 +49,17 @@ class Reply(NamedTuple):
 
     @property
     def model(self) -> str:
-        """The model that answers so."""
+        """The stub's model for this reply."""
         return model_name(self.events, self.pause)
 
     @property
     def all_events(self) -> int:
-        """The events of a stream, those without text included."""
+        """The events of a stream, including those without text."""
         return self.events + FRAME
 
 
 class Load(NamedTuple):
-    """Requests that are sent in one burst, and over how many connections."""
+    """The requests of one burst, and the number of connections."""
 
     reply: Reply
     connections: int
@@ -67,8 +67,8 @@ class Load(NamedTuple):
 
 @dataclass
 class Samples:
-    """The bursts of one load on one way, and what all of them took in seconds: of a core by the process that answered,
-    and of the store by scripts."""
+    """The bursts of one load on one way, with total seconds: processor time of the answering process, and script time
+    at the store."""
 
     bursts: list[Burst] = field(default_factory=list)
     cpu: float = 0.0
@@ -76,22 +76,22 @@ class Samples:
 
     @property
     def rates(self) -> list[float]:
-        """Requests per second, of each burst."""
+        """Requests per second of each burst."""
         return [len(burst.latencies) / burst.seconds for burst in self.bursts]
 
     def percentiles(self, measured: str, percent: float) -> list[float]:
-        """That percentile of each burst in milliseconds; `measured` is a field of Burst."""
+        """A percentile of each burst in milliseconds; `measured` is a field of Burst."""
         return [1000 * percentile(getattr(burst, measured), percent) for burst in self.bursts]
 
     @property
     def cpu_each(self) -> float:
-        """Seconds of a core that the process took for a request. The system counts in steps of a hundredth: a run of a
-        moment may have taken none, and counts as one step."""
+        """Seconds of processor time per request. The system counts in steps of 0.01 s: a very short run may show none,
+        and counts as one step."""
         return max(self.cpu, 0.01) / self._requests
 
     @property
     def script_each(self) -> float:
-        """Seconds that a request held the store."""
+        """Seconds per request that scripts held the store."""
         return self.script / self._requests
 
     @property
@@ -100,7 +100,7 @@ class Samples:
 
 
 class Direct:
-    """To the stub."""
+    """Directly to the stub."""
 
     name = "the stub"
     path = "/v1/messages"
@@ -111,7 +111,7 @@ class Direct:
         self._clients: dict[int, Client] = {}
 
     async def measure(self, load: Load, seconds: float) -> None:
-        """Sends requests for so long; those that are under way then still count."""
+        """Sends requests for the given seconds; those in progress at the end still count."""
         client = self._clients.get(load.connections)
         if client is None:
             client = self._clients[load.connections] = await Client.connect(self.served.port, load.connections)
@@ -125,7 +125,7 @@ class Direct:
         samples.bursts.append(burst)
 
     def requests(self, load: Load) -> Iterator[bytes]:
-        """As many as may be sent in one burst."""
+        """The most requests of one burst."""
         return cycle([self.request(load.reply, "none")])
 
     def request(self, reply: Reply, token: str) -> bytes:
@@ -133,15 +133,15 @@ class Direct:
         return request("POST", self.path, token, _body(reply))
 
     def expected(self, reply: Reply) -> bytes:
-        """What an answer holds that is complete."""
+        """Bytes that a complete answer contains."""
         return b"event: message_stop\n" if reply.stream else b'"output_tokens": %d' % reply.events
 
     def script_time(self) -> float:
-        """Seconds that scripts held the store up to now: there is none here."""
+        """Seconds that scripts have held the store so far: none here."""
         return 0.0
 
     def forget(self) -> None:
-        """Drops what was sampled."""
+        """Drops the samples."""
         self.samples.clear()
 
     def close(self) -> None:
@@ -163,7 +163,7 @@ class Through(Direct):
         self._turn = cycle(pairs)
 
     def requests(self, load: Load) -> Iterator[bytes]:
-        """To all people in turn, as many as their windows have room for; the windows are emptied before (SPEC 8.1)."""
+        """Requests for all people in turn, as many as their windows allow; the windows are emptied first (SPEC 8.1)."""
         self._store.client.unlink(*(keys.limit(pair.caller.user, AI.name) for pair in self._pairs))
         most = len(self._pairs) * AI.limit
         return (self.request(load.reply, pair.token) for pair in islice(self._turn, most))
@@ -185,7 +185,7 @@ def _body(reply: Reply) -> bytes:
 
 
 def _until(deadline: float, requests: Iterator[bytes]) -> Iterator[bytes]:
-    """The requests, until the deadline, and the first one in any case."""
+    """The requests until the deadline; always at least one."""
     for one in requests:
         yield one
         if perf_counter() >= deadline:
@@ -201,7 +201,7 @@ def stub(directory: Path) -> Iterator[Served]:
 
 @contextlib.contextmanager
 def latchkey(store: FilledStore, upstream: Served, replies: Sequence[Reply], directory: Path) -> Iterator[Served]:
-    """A server with the stub for an upstream, and a model for each of the replies."""
+    """A server with the stub as its upstream, and a model for each reply."""
     directory.mkdir(exist_ok=True)
     config = directory / "ai.toml"
     models = dict.fromkeys(reply.model for reply in replies)

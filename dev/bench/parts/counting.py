@@ -1,7 +1,7 @@
-"""`server.py` with a metrics port, whose counting a signal turns off (SIGUSR1) and on again (SIGUSR2): two processes of
-one program differ by as much as counting costs.
+"""`server.py` with a metrics port; SIGUSR1 turns its counting off, SIGUSR2 on. Two processes of one program would
+differ by as much as counting costs.
 
-    python -m dev.bench.counting [the flags of server.py]
+    python -m dev.bench.parts.counting [the flags of server.py]
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OFF, ON = signal.SIGUSR1, signal.SIGUSR2
 def measured(
     runtime: Runtime, site: Site, webhooks: WebhookSender, listening: list[Listening], max_body: int, room: RoomWatch
 ) -> asyncio.Future[None]:
-    """As of runtime/measuring.py, with the signals."""
+    """As in runtime/measuring.py, with the signals."""
     applications = [one.application for one in listening]
 
     def count(on: bool) -> None:

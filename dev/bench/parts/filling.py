@@ -1,4 +1,4 @@
-"""A store of its own for a measurement, people and tokens in it, and documents by the million."""
+"""A store for a measurement, filled with people, tokens, and documents by the million."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _REWRITE_SECONDS = 300.0
 
 
 def name_of(number: int) -> str:
-    """`collection/id` of a document: 18 bytes, as a collection of short random ids would have."""
+    """`collection/id` of a document: 18 bytes, the length with short random ids."""
     return f"{COLLECTION}/{number:012x}"
 
 
@@ -52,7 +52,7 @@ def document(size: int) -> bytes:
 
 @dataclass(slots=True)
 class Pair:
-    """An app's access to a person's documents, and how many there are: numbers 0 to `documents` - 1."""
+    """An app's access to a person's documents; the documents have the numbers 0 to `documents` - 1."""
 
     caller: Caller
     token: str
@@ -60,7 +60,7 @@ class Pair:
 
 
 class FilledStore:
-    """An embedded store, its secret keys, and a client to look into it."""
+    """An embedded store, its secret keys, and a client to inspect it."""
 
     def __init__(self, embedded: EmbeddedStore) -> None:
         self.url = unix_url(embedded.socket_path)
@@ -72,7 +72,7 @@ class FilledStore:
     @classmethod
     @contextlib.contextmanager
     def started(cls, directory: Path) -> Iterator[Self]:
-        """A new store in `directory`, which ends with the block."""
+        """A new store in `directory`; it ends with the block."""
         embedded = EmbeddedStore.start(directory, "server")
         try:
             made = cls(embedded)
@@ -82,7 +82,7 @@ class FilledStore:
             embedded.stop()
 
     def mint(self, people: int, credits: int = 0) -> list[Pair]:
-        """Creates people, each with a token for one app and credits in micro-dollars."""
+        """Creates people, each with a token for one app and with credits in micro-dollars."""
         return asyncio.run(self._mint(people, credits))
 
     async def _mint(self, people: int, credits: int) -> list[Pair]:
@@ -118,7 +118,7 @@ class FilledStore:
 
     @contextlib.contextmanager
     def unlogged(self) -> Iterator[None]:
-        """The append-only file is off in the block, and is written at the end. Raises Unexpected when it is not."""
+        """Turns the append-only file off for the block and writes it at the end. Raises Unexpected if that fails."""
         self.client.config_set("appendonly", "no")
         yield
         self.client.config_set("appendonly", "yes")
@@ -137,17 +137,17 @@ class FilledStore:
             raise Unexpected("the append-only file could not be written")
 
     def script_time(self) -> tuple[int, int]:
-        """Script calls up to now, and the µs that they held the store."""
+        """Script calls so far, and the µs that they held the store."""
         seen = self._info("commandstats").get("cmdstat_evalsha", {"calls": 0, "usec": 0})
         return seen["calls"], seen["usec"]
 
     def used_memory(self) -> int:
-        """Bytes that the store has allocated, without the buffers of connections and of the append-only file."""
+        """Bytes that the store has allocated, without buffers of connections and of the append-only file."""
         seen = self._info("memory")
         return int(seen["used_memory"] - seen["mem_clients_normal"] - seen["mem_aof_buffer"])
 
     def memory_of(self, key: str) -> int:
-        """Bytes that one key takes, every element counted."""
+        """Bytes of one key, with every element counted."""
         found: Any = self.client.memory_usage(key, samples=0)
         return int(found)
 
@@ -181,7 +181,7 @@ class _Call:
         key = {
             **keys.token(caller.user, caller.client, caller.family, caller.generation),
             **keys.hosted(caller.user, caller.client),
-            # Not the window of requests, which is to be empty when those begin.
+            # Not the requests' rate limit window, which must be empty when the requests start.
             "window": keys.limit(caller.user, "fill", caller.client),
         }
         self._caller, self._content, self._cipher = caller, content, cipher
@@ -215,7 +215,7 @@ class _Call:
 
 
 class _Loader:
-    """Calls of `write_document.lua` over one connection, a batch of them on the way while the next one is sealed."""
+    """Calls of `write_document.lua` over one connection: one batch is in flight while the next is sealed."""
 
     def __init__(self, socket_path: str, cipher: Cipher) -> None:
         self._cipher = cipher
@@ -263,7 +263,7 @@ class _Loader:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """The memory that a document of `size` bytes takes in the store, in all and in each of the pair's keys."""
+    """Bytes of a document of `size` bytes in the store: in total, and in each of the pair's keys."""
 
     size: int
     total: float
@@ -273,7 +273,7 @@ class Footprint:
 
     @classmethod
     def measure(cls, store: FilledStore, pair: Pair, documents: int, size: int) -> Footprint:
-        """Fills a pair that is empty, and looks at the difference."""
+        """Fills an empty pair and measures the difference."""
         before = store.used_memory()
         store.fill([pair], documents, size)
         total = store.used_memory() - before

@@ -1,4 +1,4 @@
-"""Latchkey and its ceilings as they are measured: store, people, two servers, a row for each endpoint."""
+"""Latchkey and its ceilings as measured: store, people, two servers, a row for each endpoint."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ _SLICES = 100
 
 
 class Filling(NamedTuple):
-    """Other contents of a store than the measured people: numbers of people, tokens (access and refresh tokens) and
-    documents."""
+    """Store content other than the measured people: numbers of people, tokens (access and refresh) and documents."""
 
     users: int = 0
     tokens: int = 0
@@ -57,7 +56,7 @@ _NOTHING = Filling()
 
 
 class Latchkey:
-    """One store with people in it, and what serves it; all of it ends with `stack`."""
+    """One store with people in it, and its servers; all end with `stack`."""
 
     def __init__(
         self,
@@ -85,14 +84,14 @@ class Latchkey:
         self.cookies: list[str] = []
         with self.filled.unlogged():
             self._populate(people, filling)
-        # A rewrite of the append-only file while bursts run would hit some of them and not others.
+        # A rewrite of the append-only file would slow some bursts and not others.
         self.filled.client.config_set("auto-aof-rewrite-percentage", 0)
         self.store = Process(self.filled.client.info("server")["process_id"])
         pin(self.store.pid, cores.load)
         self._used = 0
 
     def _populate(self, people: int, filling: Filling) -> None:
-        """The people who are measured lie among the others, as they would in a store that grew with time."""
+        """The measured people are spread among the others, as in a store that grew over time."""
         crowd, slices = self.crowd, min(_SLICES, people) if filling.users else 1
         share = Filling(*(-(-number // slices) for number in filling))
         for number in range(slices):
@@ -111,8 +110,8 @@ class Latchkey:
         progress(f"{self._system}: {people:,} people, {LISTED * people:,} documents, and others: {filling}")
 
     def serve(self, *flags: str, program: Sequence[str] = ("server.py",)) -> Process:
-        """The server over this store, with its default settings but for `flags`, and without a line of log for each
-        request: neither ceilings nor peers write one."""
+        """The server over this store, with default settings except for `flags`, and without a log line per request:
+        neither ceilings nor peers write one."""
         port = free_port()
         command = [sys.executable, *program, "--host", HOST, "--port", str(port), "--redis-url", self.filled.url]
         command += ["--data-dir", str(self._directory / "server"), *self._http(), "--log-level", "warning", *flags]
@@ -134,7 +133,7 @@ class Latchkey:
         )
 
     def ceilings(self, process: Process) -> list[Row]:
-        """The bare handler, and the one with a script call."""
+        """The bare handler, with and without a script call."""
         return [
             self._row(process, BARE, Replayed(self._file("bare"), [http("GET", "/bare", {})]), b"bare", CEILING),
             self._row(
@@ -202,12 +201,12 @@ class Latchkey:
         return [self._row(process, endpoint, source, expected) for endpoint, (source, expected) in made.items()]
 
     def calls(self, row: Row) -> int:
-        """The commands that the store receives for one request, by its own account; those inside a script are none.
+        """The commands that the store receives for one request, by its own count; those inside a script do not count.
 
-        The least of some looks, because background tasks of the server add commands. Some of them send many in a row,
-        so a look counts only if the store receives nothing right before it and right after.
+        This is the minimum over several tries, because background tasks of the server add commands. Some of them send
+        many in a row, so a try counts only if the store receives nothing right before and right after it.
         """
-        row.look()  # loads the script and reads the registration, which is then known for 5 seconds
+        row.look()  # loads the script, and the registration, which is cached for 5 seconds
         return min(self._sent(row) for _ in range(LOOKS))
 
     def _sent(self, row: Row) -> int:
@@ -236,7 +235,7 @@ class Latchkey:
         return self._directory / f"{name}.requests"
 
     def _next(self, count: int) -> int:
-        """Where the next `count` people begin, so that everybody's windows fill alike."""
+        """The start of the next `count` people, so that everybody's windows fill alike."""
         first, self._used = self._used, (self._used + count) % len(self.users)
         return first
 
@@ -262,5 +261,5 @@ class Latchkey:
 
 
 def _between(commands: Iterator[str], mark: str, *, marks: int) -> list[int]:
-    """How many there are from each mark to the next."""
+    """The number of items from each mark to the next."""
     return [len(list(takewhile(lambda command: command != mark, commands))) for _ in range(marks)][1:]

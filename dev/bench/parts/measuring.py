@@ -1,4 +1,4 @@
-"""What every measurement against a server on a core of its own begins with."""
+"""The setup of every measurement of a server on its own core."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dev.bench.parts.wrk import check_installed
 
 @contextlib.contextmanager
 def measuring() -> Iterator[tuple[contextlib.ExitStack, Path, Cores]]:
-    """A stack for what is started, a directory, and two cores; the block's end, or SIGTERM, ends all. Raises Unexpected
-    where wrk is missing or there is one core only."""
+    """A stack for processes, a directory, and two cores; everything ends with the block or on SIGTERM. Raises
+    Unexpected without wrk, or with only one core."""
     check_installed()
     end_on_sigterm()
     cores = Cores.choose()
     with contextlib.ExitStack() as stack:
-        # Paths of unix sockets are short.
+        # Unix socket paths must be short.
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="latchkey-bench-", dir="/tmp"))
         yield stack, Path(directory), cores

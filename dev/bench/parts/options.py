@@ -1,4 +1,4 @@
-"""Options that several measurements have."""
+"""Options that several measurements share."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def count(text: str) -> int:
 
 
 def counts(text: str) -> list[int]:
-    """Several, with commas."""
+    """Several numbers, separated by commas."""
     return [count(part) for part in text.split(",")]
 
 
 def add_rounds(parser: argparse.ArgumentParser, *, connections: list[int], json: str) -> None:
-    """How long and how hard to measure."""
+    """Options for how long and how hard to measure."""
     shown = ",".join(map(str, connections))
     parser.add_argument("--rounds", type=count, default=5, metavar="N", help="rounds that count (default 5)")
     parser.add_argument("--burst", type=count, default=2, metavar="N", help="seconds of a burst (default 2)")
@@ -41,5 +41,5 @@ def add_rounds(parser: argparse.ArgumentParser, *, connections: list[int], json:
 
 
 def end_on_sigterm() -> None:
-    """So that no store and no server outlives a measurement that is ended."""
+    """Makes sure that stores and servers end with the measurement."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

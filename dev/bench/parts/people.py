@@ -1,5 +1,5 @@
-"""People by the hundred thousand, as the product's own scripts make them: accounts, consents, tokens, sessions, codes,
-credits, documents. What costs a person's time, such as a password hash, is left out; what is stored has its size."""
+"""People by the hundred thousand, created by the product's own scripts: accounts, consents, tokens, sessions, codes,
+credits, documents. Expensive steps such as password hashing are left out; stored values keep their real size."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Lineage(NamedTuple):
 
 
 class Crowd:
-    """The people of one store and the app they use; `socket_path` is the store's."""
+    """The people of one store and the app that they use; `socket_path` is the store's."""
 
     def __init__(self, socket_path: str, ring: KeyRing, app: Registration, secret: str) -> None:
         self.app = app
@@ -55,7 +55,7 @@ class Crowd:
 
     @classmethod
     def gather(cls, socket_path: str, ring: KeyRing, scopes: tuple[str, ...] = SCOPES) -> Crowd:
-        """Nobody yet; registers a confidential app with hosted storage."""
+        """Starts without people; registers a confidential app with hosted storage."""
         app, secret = asyncio.run(_register(socket_path, ring, scopes))
         return cls(socket_path, ring, app, secret)
 
@@ -68,29 +68,29 @@ class Crowd:
         return users
 
     def consent(self, users: Iterable[str], *, access_ttl: int = _LIVE) -> list[Lineage]:
-        """A grant for each, where there is none, and a new family with its first access token."""
+        """Gives each person a grant, if there is none, and a new family with its first access token."""
         made = [Lineage(user, new_id()) for user in users]
         client, place, scopes = self.app.client_id, self.app.place(CALLBACK), " ".join(self.app.scopes)
         with Pipe(self._socket_path) as pipe:
             pipe.run("mint_token", (self._mint(one, access_ttl) for one in made))
-            # What the operator mints is remembered for no redirect URI; a consent is.
+            # A consent remembers the redirect URI; tokens that the operator mints have none.
             pipe.send(("HSET", keys.grant(one.user, client), place, f"1 {scopes}") for one in made)
         return made
 
     def sign_in(self, users: Iterable[str]) -> list[str]:
-        """A browser session for each. Returns the cookies."""
+        """Creates a browser session for each person. Returns the cookies."""
         made = [(user, new_id()) for user in users]
         with Pipe(self._socket_path) as pipe:
             pipe.run("start_session", (_session(user, session) for user, session in made))
         return [self._sealer.seal(Token(TokenKind.SESSION, user, "", session, 0)) for user, session in made]
 
     def pay(self, users: Iterable[str], amount: int) -> None:
-        """Credits for each, in micro-dollars."""
+        """Gives each person credits, in micro-dollars."""
         with Pipe(self._socket_path) as pipe:
             pipe.run("grant_credit", (_credit(user, amount) for user in users))
 
     def codes(self, cookies: Iterable[str]) -> list[str]:
-        """An authorization code for each session, of a consent that is remembered."""
+        """Creates an authorization code for each session, from a remembered consent."""
         made = [(session, new_id()) for session in map(self._opened, cookies)]
         with Pipe(self._socket_path) as pipe:
             pipe.run("begin_authorization", (self._code(session, code) for session, code in made), ("remembered",))
@@ -116,7 +116,7 @@ class Crowd:
 
     @staticmethod
     def address(user: str) -> str:
-        """The e-mail address of a person: 23 bytes, as addresses are on average."""
+        """A person's e-mail address: 23 bytes, an average length."""
         return f"{user[:11]}@example.com"
 
     def _seal(self, kind: TokenKind, lineage: Lineage) -> str:
@@ -223,7 +223,7 @@ async def _register(socket_path: str, ring: KeyRing, scopes: tuple[str, ...]) ->
 
 
 def _user_id(shard: int) -> str:
-    """Of that shard."""
+    """A new user id in a shard."""
     return keys.SHARDS[shard] + new_user_id()[3:]
 
 
@@ -269,5 +269,5 @@ def _credit(user: str, amount: int) -> Call:
 
 
 def cycled(items: Sequence[str], first: int, count: int) -> list[str]:
-    """`count` of the items from the one at `first` on, and from the beginning again."""
+    """`count` items, starting at `first` and wrapping around at the end."""
     return [items[(first + number) % len(items)] for number in range(count)]

@@ -1,5 +1,5 @@
-"""Commands and script calls by the hundred thousand over one connection to a store, a batch on its way while the next
-one is packed."""
+"""Store commands and script calls by the hundred thousand over one connection: one batch is in flight while the next is
+packed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BATCH = 500
 
 Value = str | bytes | int
 Call = tuple[Mapping[str, str], Mapping[str, Value]]
-"""The keys and the arguments of a script call, by their names."""
+"""The keys and arguments of a script call, by name."""
 
 
 def pack(*words: Value) -> bytes:
@@ -43,12 +43,12 @@ class Pipe:
         self._socket.close()
 
     def run(self, name: str, calls: Iterable[Call], words: Sequence[str] = ("ok",)) -> int:
-        """Calls a script of the product, and returns how often. Raises Unexpected for an answer with another word."""
+        """Calls a script of the product, and returns the number of calls. Raises Unexpected for any other reply."""
         script = self._script(name)
         return self._send((_packed(script, *call) for call in calls), tuple(word.encode() for word in words))
 
     def send(self, commands: Iterable[tuple[Value, ...]]) -> int:
-        """Sends plain commands, and returns how many."""
+        """Sends plain commands, and returns the number sent."""
         return self._send((pack(*command) for command in commands), None)
 
     def _script(self, name: str) -> Script:

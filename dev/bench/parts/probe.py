@@ -1,4 +1,4 @@
-"""A client that asks at a rate, whatever becomes of its requests, and notes when each was answered, and how."""
+"""An open-loop client: asks at a given rate, and notes when and how each request was answered."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import NamedTuple, cast
 from dev.bench.measure import HOST
 
 TICK = 0.001
-"""Seconds between two looks at what is due."""
+"""Seconds between two checks for due requests."""
 MOST = 3_900
-"""Connections, at most: fewer than the server takes."""
+"""Most connections: fewer than the server accepts."""
 
 
 class Seen(NamedTuple):
-    """An answer: when it was asked for and how long it took, in seconds; its status, 0 where none came."""
+    """An answer: when it was requested and how long it took, in seconds; its status, or 0 if none came."""
 
     at: float
     took: float
@@ -27,19 +27,19 @@ class Seen(NamedTuple):
 
 
 class Probe:
-    """Asks the server at `port` at random times, `rate` times a second on average, on a connection that is free, or a
-    new one. The rate may be changed. As a context manager, which waits in the end for what is under way."""
+    """Asks the server at `port` at random times, `rate` times a second on average, on a free connection or a new one.
+    The rate may be changed. Use as a context manager; at the end it waits for requests in progress."""
 
     def __init__(self, port: int, requests: Sequence[bytes], rate: float) -> None:
         self.rate = rate
         self.free: list[_Connection] = []
         self.open = 0
         self.unsent = 0
-        """Requests for which there was no connection any more: all wait for answers."""
+        """Requests that found no free connection: all were waiting for answers."""
         self._port = port
         self._requests = cycle(requests)
         self._connecting: set[asyncio.Task[None]] = set()
-        # Of a million answers: as numbers, not as objects.
+        # Numbers, not objects: there may be a million answers.
         self._at, self._took, self._status = array("d"), array("d"), array("H")
 
     @property
@@ -92,14 +92,14 @@ class Probe:
             made.ask(next(self._requests), due)
 
     def note(self, due: float, status: int) -> None:
-        """An answer, or that none comes."""
+        """Notes an answer, or that none comes."""
         self._at.append(due)
         self._took.append(perf_counter() - due)
         self._status.append(status)
 
 
 class _Connection(asyncio.Protocol):
-    """One request at a time; of an answer it reads the status and where it ends."""
+    """One request at a time; reads the status and the end of the answer only."""
 
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
@@ -110,7 +110,7 @@ class _Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def ask(self, request: bytes, due: float) -> None:
-        """Sends it."""
+        """Sends a request."""
         self._due = due
         self._transport.write(request)
 
@@ -137,5 +137,5 @@ class _Connection(asyncio.Protocol):
             self._probe.free.remove(self)
 
     def close(self) -> None:
-        """Hangs up."""
+        """Closes the connection."""
         self._transport.close()

@@ -1,4 +1,4 @@
-"""Rounds: short bursts go round all rows in turn, so that whatever else the machine does hits all alike."""
+"""Rounds: short bursts go to all rows in turn, so that other work on the machine affects all alike."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from dev.bench.parts.rows import Row
 from dev.bench.parts.wrk import burst
 
 FIRST_RATE = 25_000
-"""More requests per second than any server here reaches: the first burst prepares as many."""
+"""More requests per second than any server here handles: the first burst prepares this many."""
 _SPARE = 1.5
 LEAST_RATE = 12_500
-"""Later bursts prepare at least as many: a disturbance may have lowered the rate measured so far."""
+"""Later bursts prepare at least this many: a disturbance may have lowered the measured rate."""
 QUIET = 0.05
-"""Of the server's core: a burst during which other work took more is sent again, if patience lasts."""
+"""Share of the server's core: a burst during which other work took more is repeated, within `patience`."""
 _SHRUNK = 0.7
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One burst: requests/s, percentiles in ms, ms of a core for a request at the server and at its store, bytes of an
-    answer; the share of its core that the load generator took, and of the server's core that anything else took."""
+    """One burst: requests/s, percentiles in ms, core ms per request at the server and at its store, bytes of an answer;
+    the load generator's share of its core, and the share of the server's core that other work took."""
 
     rate: float
     p50: float
@@ -43,7 +43,7 @@ class Sample:
 
 
 class Key(NamedTuple):
-    """What was measured, and over how many connections."""
+    """The measured endpoint and the number of connections."""
 
     system: str
     endpoint: str
@@ -52,8 +52,8 @@ class Key(NamedTuple):
 
 @dataclass
 class Found:
-    """The samples of all rows, by round: the same position is the same round. `calls` has the commands that the store
-    received for one request, by endpoint; `missing` what could not be measured, and why."""
+    """The samples of all rows, by round: the same position is the same round. `calls` has the store commands per
+    request, by endpoint; `missing` has what could not be measured, and why."""
 
     samples: dict[Key, list[Sample]] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
@@ -64,21 +64,21 @@ class Found:
         return median(self._values(key, name))
 
     def ratio(self, one: Key, other: Key, name: str = "rate") -> float:
-        """The median of the ratios of a figure in the same round: what slows a whole round changes no ratio."""
+        """The median of the ratios of a figure within rounds: a slow round changes no ratio."""
         return float(median(map(truediv, self._values(one, name), self._values(other, name))))
 
     def _values(self, key: Key, name: str) -> list[float]:
         return [float(getattr(sample, name)) for sample in self.samples[key]]
 
     def disturbance(self) -> str:
-        """What else the server's core did, in words: more than a few hundredths spoils rates, though not ratios."""
+        """Other work on the server's core, in words: more than a few percent spoils rates, though not ratios."""
         others = sorted(sample.others for all in self.samples.values() for sample in all) or [0.0]
         return (
             f"Other work took {median(others):.0%} of the server's core in the median burst, {others[-1]:.0%} at most."
         )
 
     def dump(self) -> dict[str, Any]:
-        """As JSON keeps it."""
+        """The JSON form."""
         rows = [
             {
                 **key._asdict(),
@@ -99,9 +99,9 @@ class Found:
 
 
 class Rounds:
-    """`rows` over each number of `connections`, bursts of `seconds`, after one of `warm_up` seconds. A burst that was
-    disturbed is sent again up to `patience` times, and the least disturbed one counts. A row of `lenient` systems that
-    fails is left out from then on; that of another one ends the run."""
+    """Measures `rows` over each number of `connections` in bursts of `seconds`, after a burst of `warm_up` seconds. A
+    disturbed burst is repeated up to `patience` times, and the least disturbed one counts. If a row of a `lenient`
+    system fails, it is dropped; if another row fails, the run ends."""
 
     def __init__(
         self,
@@ -125,8 +125,8 @@ class Rounds:
         self._found = Found()
 
     def run(self, rounds: int) -> Found:
-        """Every row in every round; each round begins with another row. One before the first warms up, and does not
-        count. Raises Unexpected."""
+        """Runs every row in every round; each round starts with another row. A round before the first warms up and does
+        not count. Raises Unexpected."""
         for row in tuple(self._rows):
             with self._tolerant(row):
                 self._sizes[row.name] = row.look()
@@ -200,6 +200,6 @@ class Rounds:
 
 
 def _busy(core: int) -> float:
-    """Seconds that a core has worked up to now."""
+    """Seconds that a core has worked so far."""
     seen = psutil.cpu_times(percpu=True)[core]
     return float(sum(seen) - seen.idle - getattr(seen, "iowait", 0.0))

@@ -1,4 +1,4 @@
-"""Rows of a table: one endpoint of one server, the requests it is sent, and what an answer has to look like."""
+"""Rows of a table: one endpoint of one server, its requests, and what its answers must contain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 class Plan(NamedTuple):
-    """What `load.lua` is to send: its kind, its file, and how many parts of it to pass over."""
+    """The input of `load.lua`: its kind, its file, and how many items to skip."""
 
     kind: str
     file: Path
@@ -25,20 +25,20 @@ class Plan(NamedTuple):
 
 
 class Source(Protocol):
-    """Where the requests of a row come from."""
+    """The source of a row's requests."""
 
     def sample(self) -> bytes:
-        """One request, for a look at the answer."""
+        """One request, to inspect the answer."""
 
     def plan(self, most: int) -> Plan:
-        """Requests for a burst of `most` at most."""
+        """Requests for a burst of at most `most`."""
 
     def sent(self, burst: Burst) -> None:
         """Notes what a burst has used."""
 
 
 class Replayed:
-    """The same requests over and over; a burst goes on where the one before it ended."""
+    """The same requests repeatedly; each burst continues where the last one ended."""
 
     def __init__(self, file: Path, requests: Sequence[bytes]) -> None:
         self._file = file
@@ -47,32 +47,32 @@ class Replayed:
         write_parts(file, requests)
 
     def sample(self) -> bytes:
-        """The next one."""
+        """The next request."""
         self._first = (self._first + 1) % len(self._requests)
         return self._requests[self._first - 1]
 
     def plan(self, most: int) -> Plan:
-        """In turn."""
+        """The requests in turn."""
         return Plan("round", self._file, self._first)
 
     def sent(self, burst: Burst) -> None:
-        """Notes where it stopped."""
+        """Notes the position."""
         self._first = burst.at % len(self._requests)
 
 
 class Once:
-    """Requests that do their work only once, made by `make` before each burst."""
+    """Single-use requests, made by `make` before each burst."""
 
     def __init__(self, file: Path, make: Callable[[int], Sequence[bytes]]) -> None:
         self._file = file
         self._make = make
 
     def sample(self) -> bytes:
-        """A new one."""
+        """A new request."""
         return self._make(1)[0]
 
     def plan(self, most: int) -> Plan:
-        """New ones."""
+        """New requests."""
         write_parts(self._file, self._make(most))
         return Plan("once", self._file, 0)
 
@@ -81,8 +81,8 @@ class Once:
 
 
 class Chained:
-    """Refreshes: `make` gives tokens to begin a burst with, each rotation the next token. `request` has a hole for the
-    token, which has always the same length, or the Content-Length would not fit."""
+    """Refreshes: `make` returns the initial tokens of a burst, and each rotation returns the next. `request` has a slot
+    for the token, whose length must not change, or the Content-Length would be wrong."""
 
     def __init__(
         self, file: Path, make: Callable[[int], Sequence[str]], request: Callable[[str], bytes], tokens: int = 1000
@@ -93,11 +93,11 @@ class Chained:
         self._tokens = tokens
 
     def sample(self) -> bytes:
-        """With a token that is not presented again."""
+        """A request with a token that is not presented again."""
         return self._request(self._make(1)[0])
 
     def plan(self, most: int) -> Plan:
-        """With tokens that were not presented before."""
+        """Requests with tokens that were not presented before."""
         tokens = self._make(self._tokens)
         length = len(tokens[0])
         if any(len(token) != length for token in tokens):
@@ -112,7 +112,7 @@ class Chained:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`endpoint` of `system`. `expected` stands in every answer; `store` is the process of its store, if it has one."""
+    """`endpoint` of `system`. Every answer contains `expected`; `store` is the process of its store, if any."""
 
     system: str
     endpoint: str
@@ -123,11 +123,11 @@ class Row:
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """The name in messages."""
         return f"{self.system}, {self.endpoint}"
 
     def look(self, request: bytes | None = None) -> int:
-        """Sends one request. Returns the bytes of the answer. Raises Unexpected for another one than is expected."""
+        """Sends one request. Returns the bytes of the answer. Raises Unexpected for a wrong answer."""
         sent = request or self.source.sample()
         with socket.create_connection((HOST, self.process.port), timeout=60) as connection:
             connection.sendall(sent)

@@ -1,4 +1,4 @@
-"""Stores of measurements that are no part of a Latchkey: real Redis and Valkey servers with options of their own."""
+"""Stores for measurements without a Latchkey: real Redis and Valkey servers with options of their own."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dev.bench.measure import Unexpected
 from dev.lab.ports import free_port
 from dev.lab.processes import Process, started
 
-# As the embedded store is run; a rewrite of the append-only file would hit some bursts and not others.
+# The options of the embedded store. A rewrite of the append-only file would slow some bursts and not others.
 DURABLE = {"appendonly": "yes", "appendfsync": "everysec", "auto-aof-rewrite-percentage": "0"}
 IN_MEMORY = {"appendonly": "no"}
 
 
 def valkey_binary() -> str:
-    """The Valkey of the embedded store."""
+    """The embedded store's Valkey."""
     return str(get_binary_path())
 
 
@@ -33,7 +33,7 @@ def redis_binary() -> str:
 
 
 class Store:
-    """A running store: its process, which listens at a port too, its socket, and a client to look into it."""
+    """A running store: its process, which also listens on a port, its socket, and a client to inspect it."""
 
     def __init__(self, process: Process, socket_path: str, client: redis.Redis) -> None:
         self.process = process
@@ -42,18 +42,18 @@ class Store:
 
     @property
     def version(self) -> str:
-        """Name and version."""
+        """Name and version of the store."""
         info = self.info("server")
         name = "Valkey" if "valkey_version" in info else "Redis"
         return f"{name} {info.get('valkey_version') or info['redis_version']}"
 
     def info(self, section: str) -> dict[str, object]:
-        """A section of what the store tells of itself."""
+        """A section of the store's INFO."""
         found: dict[str, object] = self.client.info(section)
         return found
 
     def used_memory(self) -> int:
-        """Bytes that it has allocated, without the buffers of connections and of the append-only file."""
+        """Bytes allocated, without buffers of connections and of the append-only file."""
         seen = self.info("memory")
         names = ("used_memory", "mem_clients_normal", "mem_aof_buffer")
         used, *buffers = (int(str(seen[name])) for name in names)

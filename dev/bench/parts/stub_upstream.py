@@ -1,6 +1,6 @@
-"""A stand-in for a model's server that costs next to nothing, as a process of its own.
+"""A cheap stand-in for a model server, as its own process.
 
-    python -m dev.bench.stub_upstream
+    python -m dev.bench.parts.stub_upstream
 
 It implements the part of the Anthropic Messages API that benchmarks use: one kind of reply, whole or in events. The
 model's name, `<events>x<pause>`, sets the reply: the number of events of text, and the milliseconds between events (0:
@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 FRAME = 6
-"""Events of a stream that carry no text: three before, three behind."""
+"""Events of a stream without text: three before the text, three after it."""
 HOLD = "hold"
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
@@ -37,12 +37,12 @@ def model_name(events: int, pause: int | str) -> str:
 
 
 def text_of(events: int) -> list[str]:
-    """The text of each event, a token of the built-in count each."""
+    """The text of each event: one token of the built-in count."""
     return [_WORDS[number % len(_WORDS)] for number in range(events)]
 
 
 class Stream(NamedTuple):
-    """A stream's pieces and the seconds between them. The end of the body is a write of its own, right after the last
+    """A stream's pieces and the seconds between them. The end of the body is a separate write right after the last
     piece, as most servers send it."""
 
     pieces: Sequence[bytes]
@@ -102,7 +102,7 @@ def _chunk(piece: bytes) -> bytes:
 
 
 class Stub(asyncio.Protocol):
-    """One connection, which is kept alive. Requests come one after the other."""
+    """One keep-alive connection. Requests arrive one after another."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -143,7 +143,7 @@ class Stub(asyncio.Protocol):
 
 
 async def serve() -> None:
-    """Listens on a free port, which is said on standard output, until it is ended."""
+    """Listens on a free port, prints the port on standard output, and runs until it is ended."""
     server = await asyncio.get_running_loop().create_server(Stub, "127.0.0.1", 0, backlog=2048, family=socket.AF_INET)
     print(f"Stub listening on port {server.sockets[0].getsockname()[1]}", flush=True)
     await server.serve_forever()

@@ -1,4 +1,4 @@
-"""The load generator: wrk, with its script `load.lua`, on a core of its own."""
+"""The load generator: wrk with its script `load.lua`, on its own core."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ SCRIPT = Path(__file__).resolve().parent / "load.lua"
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """What wrk counted. `p50` and `p99` are in ms; `at` is where it stopped in its file, `busy` the share of its core
-    that it took itself."""
+    """The counts of wrk. `p50` and `p99` are in ms; `at` is its position in the file, `busy` its own share of its
+    core."""
 
     requests: int
     seconds: float
@@ -42,13 +42,13 @@ def check_installed() -> None:
 
 
 def write_parts(file: Path, parts: Iterable[bytes]) -> None:
-    """Writes what `load.lua` reads."""
+    """Writes the input of `load.lua`."""
     file.write_bytes(b"\0".join(parts))
 
 
 def burst(port: int, kind: str, file: Path, first: int, *, connections: int, seconds: int, core: int) -> Burst:
-    """Sends requests for `seconds`, one at a time on each connection. Raises Unexpected when an answer is an error or
-    lost, and when single-use requests run out."""
+    """Sends requests for `seconds`, one at a time on each connection. Raises Unexpected for error answers, lost
+    answers, and when single-use requests run out."""
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "60s", "-s", str(SCRIPT)]
     command.append(f"http://{HOST}:{port}/")
     before = _used()
@@ -69,6 +69,6 @@ def burst(port: int, kind: str, file: Path, first: int, *, connections: int, sec
 
 
 def _used() -> float:
-    """Seconds of a core that children, ended and waited for, have used."""
+    """Seconds of processor time used by children that have ended."""
     seen = resource.getrusage(resource.RUSAGE_CHILDREN)
     return seen.ru_utime + seen.ru_stime

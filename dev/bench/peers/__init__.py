@@ -1,1 +1,1 @@
-"""Small set-ups of comparable servers, measured next to Latchkey; see ../README.md."""
+"""Small setups of comparable servers, measured next to Latchkey; see ../README.md."""

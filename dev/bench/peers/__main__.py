@@ -1,4 +1,4 @@
-"""Measures Latchkey and its peers in one run: each on one core, the same load generator, bursts in turn.
+"""Measures Latchkey and its peers in one run: each on one core, with the same load generator, bursts in turn.
 
     python -m dev.bench.peers [--rounds N] [--burst N] [--connections N,N…] [--only NAME;NAME…] [--json FILE]
 
@@ -41,7 +41,7 @@ prices = [{{ version = "1", input = 3000000, output = 15000000 }}]
 
 
 def started(stage: Stage, names: Sequence[str]) -> tuple[list[Row], dict[str, str]]:
-    """The rows of the peers that run here, and why the others do not."""
+    """The rows of the peers that run here, and the reason for each that does not."""
     rows: list[Row] = []
     missing: dict[str, str] = {}
     for name in names:
@@ -55,7 +55,7 @@ def started(stage: Stage, names: Sequence[str]) -> tuple[list[Row], dict[str, st
 
 
 def ours(stage: Stage, directory: Path, people: int, http: str) -> list[Row]:
-    """The ceilings, and Latchkey's rows; its AI calls go to the stub."""
+    """The ceilings and Latchkey's rows; its AI calls go to the stub."""
     latchkey = Latchkey(stage.stack, directory, people, stage.cores, http)
     flags: list[str] = []
     wanted = set(COMPARED)
@@ -70,7 +70,7 @@ def ours(stage: Stage, directory: Path, people: int, http: str) -> list[Row]:
 
 
 def stub_row(stage: Stage) -> list[Row]:
-    """The stub itself: what goes beyond its latency is added."""
+    """The stub itself, the baseline for added latency."""
     if stage.stub is None:
         return []
     asked = json.dumps({**QUESTION, "model": STUB_MODEL})
@@ -79,7 +79,7 @@ def stub_row(stage: Stage) -> list[Row]:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options. Raises SystemExit for what cannot be measured."""
+    """The options. Raises SystemExit for an impossible measurement."""
     parser = argparse.ArgumentParser(prog="python -m dev.bench.peers", allow_abbrev=False)
     add_rounds(parser, connections=[1, 32], json="peers.json")
     parser.add_argument(
@@ -96,7 +96,7 @@ def _names(text: str) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures, prints the tables in Markdown, and writes all samples as JSON. Raises Unexpected where Latchkey itself
+    """Measures, prints the tables in Markdown, and writes all samples as JSON. Raises Unexpected if Latchkey itself
     cannot be measured."""
     options = parse(argv)
     with measuring() as (stack, directory, cores):

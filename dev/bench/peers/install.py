@@ -1,4 +1,4 @@
-"""Installs the peers next to their set-ups: a virtual environment for a Python one, node_modules for the others."""
+"""Installs the peers next to their setups: a virtual environment for Python, node_modules for JavaScript."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ STAMP = "installed"
 
 
 class NotInstalled(Exception):
-    """A peer cannot be installed on this machine; the message says why."""
+    """This machine cannot install a peer; the message says why."""
 
 
 def python(folder: str) -> Path:
-    """The programs of the environment of `folder`, made if need be. Raises NotInstalled."""
+    """The `bin` directory of a folder's environment, created if needed. Raises NotInstalled."""
     wanted = HERE / folder / "requirements.txt"
     environment = HERE / f".venv-{folder}"
     programs = environment / "bin"
@@ -31,7 +31,7 @@ def python(folder: str) -> Path:
 
 
 def node() -> Path:
-    """The folder of the JavaScript set-ups, with their packages. Raises NotInstalled."""
+    """The folder of the JavaScript setups, with their packages. Raises NotInstalled."""
     folder = HERE / "node"
     wanted = folder / "package.json"
     for program in ("node", "npm"):

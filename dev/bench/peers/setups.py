@@ -1,4 +1,4 @@
-"""The peers in their usual fast set-up, without features that no call needs; a row for each call."""
+"""The peers in their usual fast configuration, without features that the calls don't need; a row for each call."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from dev.lab.processes import Process
 
 SECRET = "a-secret-of-32-characters-or-more"
 TOKENS = 64
-"""Tokens that a chain begins with: more than connections."""
+"""Initial tokens of a refresh chain: more than connections."""
 COLLECTIONS = 10
-"""Few: the back ends of Kinto on Redis look through all keys there are."""
+"""Few: the back ends of Kinto on Redis scan all keys."""
 MADE = 6_000
-"""Tokens of each kind that a set-up makes at its start."""
+"""Tokens of each kind that a setup creates on start."""
 READ = 1_000
-"""Of these, the last ones, whose access tokens are presented: a refresh may end the access token that it came with."""
+"""The last ones of these, whose access tokens are presented: a refresh may end its own access token."""
 GUNICORN = ("gunicorn", "--workers", "1", "--worker-class", "gthread", "--threads", "1", "--no-control-socket")
-"""With keep-alive, which gunicorn's usual worker does not have; several threads would lock each other out of SQLite."""
+"""With keep-alive, which gunicorn's default worker lacks; several threads would lock each other out of SQLite."""
 
 Setup = Callable[[Stage], Iterator[Row]]
 
 
 def oidc_provider(stage: Stage) -> Iterator[Row]:
-    """Over Redis, with opaque access tokens."""
+    """node-oidc-provider over Redis, with opaque access tokens."""
     process = _node(stage, "oidc_provider")
     made = stage.tokens("oidc_provider")
 
@@ -79,13 +79,13 @@ def django_toolkit(stage: Stage) -> Iterator[Row]:
 
 
 def kinto_in_memory(stage: Stage) -> Iterator[Row]:
-    """All back ends in memory."""
+    """Kinto with all back ends in memory."""
     back_ends = {name: f"kinto.core.{name}.memory" for name in ("storage", "cache", "permission")}
     yield from _kinto(stage, "Kinto, memory", back_ends, "")
 
 
 def kinto_on_redis(stage: Stage) -> Iterator[Row]:
-    """All back ends on Redis."""
+    """Kinto with all back ends on Redis."""
     back_ends = {name: f"kinto_redis.{name}" for name in ("storage", "cache", "permission")}
     urls = [
         f"kinto.{name}_url = redis://{HOST}:{stage.store.port}/{number}" for number, name in enumerate(back_ends, 2)
@@ -94,7 +94,7 @@ def kinto_on_redis(stage: Stage) -> Iterator[Row]:
 
 
 def litellm(stage: Stage) -> Iterator[Row]:
-    """Chat completions, its fastest way; no database, nothing logged."""
+    """LiteLLM chat completions on its fastest path; no database, no logging."""
     if stage.stub is None:
         raise NotInstalled(f"there is no {STUB} here")
     folder = HERE / "litellm_proxy"
@@ -184,7 +184,7 @@ def _kinto(stage: Stage, system: str, back_ends: dict[str, str], urls: str) -> I
     who = {"Authorization": "Basic " + base64.b64encode(b"ada:a password").decode()}
     who["Content-Type"] = "application/json"
     content = json.dumps({"data": json.loads(document(SIZE))})
-    # As many in a collection as each person of ours has.
+    # As many in a collection as each of our people has.
     collections = [f"/v1/buckets/bench/collections/notes{number}" for number in range(COLLECTIONS)]
     paths = [f"{place}/records/n{number}" for place in collections for number in range(LISTED)]
     made = [http("PUT", place, who, "{}") for place in ("/v1/buckets/bench", *collections)]
@@ -203,7 +203,7 @@ def _kinto(stage: Stage, system: str, back_ends: dict[str, str], urls: str) -> I
 def _two(
     stage: Stage, system: str, process: Process, made: dict[str, list[str]], store: Process | None
 ) -> Iterator[Row]:
-    """A resource behind a token, and a refresh."""
+    """A resource call with a token, and a refresh."""
     name = system.partition(",")[0].replace("/", "-")
     yield Row(
         system, "userinfo", process, _read(stage, f"{name}-me", made["access"][-READ:], "/me"), b"Lovelace", store

@@ -1,4 +1,4 @@
-"""What the peers run on: a store, a stub of a model's server, cores, a directory."""
+"""The environment of the peers: a store, a stub model server, cores, a directory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SAID = re.compile(r"\bport (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`store` listens at its port and at the socket `socket_path`; `stub` is None where there is no stub."""
+    """`store` listens on its port and on the socket `socket_path`; `stub` is None if there is none."""
 
     stack: contextlib.ExitStack
     directory: Path
@@ -35,14 +35,14 @@ class Stage:
 
     @classmethod
     def build(cls, stack: contextlib.ExitStack, directory: Path, cores: Cores) -> Stage:
-        """Starts store and stub on the core of the load; they end with `stack`."""
+        """Starts store and stub on the core of the load; both end with `stack`."""
         store = stack.enter_context(running(valkey_binary(), directory, DURABLE, cores.load))
         return cls(stack, directory, cores, store.process, store.socket_path, start_stub(stack, directory, cores.load))
 
     def start(self, command: Sequence[str | Path], name: str, folder: Path, port: int, **environment: str) -> Process:
-        """A peer on the core of the server; its log is `name`.log."""
+        """A peer on the server's core; its log is `name`.log."""
         log = self.directory / f"{name}.log"
-        # gunicorn and others leave files in the home directory.
+        # gunicorn and others write files to the home directory.
         given = {"HOME": str(self.directory), "PORT": str(port), **environment}
         words = [str(word) for word in command]
         return self.stack.enter_context(
@@ -50,21 +50,21 @@ class Stage:
         )
 
     def tokens(self, name: str) -> dict[str, list[str]]:
-        """What a set-up wrote into its file of tokens."""
+        """The content of a setup's token file."""
         made: dict[str, list[str]] = json.loads(self.out(name).read_text())
         return made
 
     def out(self, name: str) -> Path:
-        """The file of tokens of a set-up."""
+        """The path of a setup's token file."""
         return self.directory / f"{name}.json"
 
     def file(self, name: str) -> Path:
-        """Where requests go."""
+        """The base URL for requests."""
         return self.directory / f"{name}.requests"
 
 
 def start_stub(stack: contextlib.ExitStack, directory: Path, core: int) -> Process | None:
-    """The stub of a model's server, or None where this checkout has none. It says its port on standard output."""
+    """The stub model server, or None if this checkout has none. It prints its port on standard output."""
     if importlib.util.find_spec(STUB) is None:
         return None
     out = directory / "stub.out"

@@ -8,19 +8,20 @@ from dev.bench.parts.latchkey import BARE, CEILING, SYSTEM
 from dev.bench.parts.rounds import Found, Key
 
 COMPARED = ("userinfo", "refresh", "document GET", "document PUT", "AI call")
-"""Endpoints that peers have too."""
+"""Latchkey's endpoints that peers have too."""
 HEADER = ("call", "server", "requests/s", "p50, ms", "p99, ms", "server, ms", "store, ms", "Latchkey is", "by CPU")
 
 
 def counterpart(endpoint: str) -> str:
-    """The endpoint of Latchkey that does what this one of a peer does, or of a ceiling: `refresh, ES256 id_token` is a
-    refresh, and who introspects a token has it checked, as userinfo does."""
+    """The endpoint of Latchkey that matches an endpoint of a peer or of a ceiling. `refresh, ES256 id_token` matches a
+    refresh; introspection matches userinfo, because both check a token."""
     known = endpoint.partition(",")[0]
     return "userinfo" if known in ("introspection", BARE) else known
 
 
 def peer_table(found: Found, connections: int) -> str:
-    """The table of all rows with this many connections, by call. `Latchkey is` has the ratio of the rates."""
+    """The table of all rows with this many connections, by call. The column `Latchkey is` has the ratio of the
+    rates."""
     rows = []
     for call in COMPARED:
         ours = Key(SYSTEM, call, connections)
@@ -40,12 +41,12 @@ def peer_table(found: Found, connections: int) -> str:
 
 
 def absent(found: Found) -> str:
-    """What could not be measured, and why: a line for each."""
+    """Setups that could not be measured, and why: a line for each."""
     return "".join(f"- Not measured: {name}: {' '.join(why.split())[:200]}\n" for name, why in found.missing.items())
 
 
 def tables(found: Found) -> str:
-    """A table for each number of connections, and what is missing."""
+    """A table for each number of connections, and the missing setups."""
     numbers = list(dict.fromkeys(key.connections for key in found.samples))
     made = [f"{number} connection{'s' * (number > 1)}:\n\n{peer_table(found, number)}" for number in numbers]
     return "\n\n".join([*made, absent(found)]).rstrip()

@@ -1,6 +1,6 @@
-"""Authlib's OAuth 2.0 server on Flask, with its SQLAlchemy mixins over SQLite: refresh, and a resource behind a token.
+"""Authlib's OAuth 2.0 server on Flask, with its SQLAlchemy mixins over SQLite: refresh, and a protected resource.
 
-DATABASE=/path/to.db TOKENS=1000 OUT=tokens.json python authlib_site.py makes the tables and tokens; gunicorn serves
+DATABASE=/path/to.db TOKENS=1000 OUT=tokens.json python authlib_site.py creates the tables and tokens; gunicorn serves
 `authlib_site:app`.
 """
 
@@ -38,7 +38,7 @@ class User(db.Model):
     name = db.Column(db.String(80))
 
     def get_user_id(self) -> int:
-        """As Authlib asks for it."""
+        """The user id, for Authlib."""
         return int(self.id)
 
 
@@ -58,22 +58,22 @@ class Token(db.Model, OAuth2TokenMixin):
 
 
 class RefreshTokenGrant(grants.RefreshTokenGrant):
-    """Rotates."""
+    """The refresh grant, with rotation."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = ("client_secret_post",)
     INCLUDE_NEW_REFRESH_TOKEN = True
 
     def authenticate_refresh_token(self, refresh_token: str) -> Token | None:
-        """The token that is presented, if it lives."""
+        """The presented token, if it is live."""
         token = Token.query.filter_by(refresh_token=refresh_token).first()
         return token if token and not token.is_revoked() else None
 
     def authenticate_user(self, credential: Token) -> User | None:
-        """Whose token it is."""
+        """The owner of the token."""
         return db.session.get(User, credential.user_id)
 
     def revoke_old_credential(self, credential: Token) -> None:
-        """Ends the token that was presented."""
+        """Ends the presented token."""
         now = int(time.time())
         credential.access_token_revoked_at = credential.refresh_token_revoked_at = now
         db.session.add(credential)
@@ -97,7 +97,7 @@ def issue():
 @app.get("/me")
 @protect("profile")
 def me():
-    """Who the person is."""
+    """The userinfo endpoint."""
     user = current_token.user
     return jsonify(sub=str(user.id), email=user.email, email_verified=True, name=user.name, picture="")
 
@@ -106,7 +106,7 @@ with app.app_context():
 
     @event.listens_for(db.engine, "connect")
     def tune(connection, _record):
-        """As fast as SQLite goes."""
+        """Sets SQLite up for speed."""
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
 

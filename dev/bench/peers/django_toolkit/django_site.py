@@ -1,7 +1,7 @@
-"""django-oauth-toolkit over SQLite, one file: refresh, and a resource behind a token.
+"""django-oauth-toolkit over one SQLite file: refresh, and a protected resource.
 
-DATABASE=/path/to.db TOKENS=1000 OUT=tokens.json python django_site.py makes the tables and tokens; gunicorn serves
-`django_site:application`. No middleware, and a client secret that is not hashed: both would only cost it time.
+DATABASE=/path/to.db TOKENS=1000 OUT=tokens.json python django_site.py creates the tables and tokens; gunicorn serves
+`django_site:application`. It has no middleware and does not hash the client secret: both would only slow it down.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from oauth2_provider.views import TokenView  # noqa: E402  # as above
 
 @protected_resource(scopes=["profile"])
 def me(request: HttpRequest) -> JsonResponse:
-    """Who the person is."""
+    """The userinfo endpoint."""
     user = request.resource_owner
     return JsonResponse(
         {"sub": str(user.pk), "email": user.email, "email_verified": True, "name": user.first_name, "picture": ""}
