@@ -1,1 +1,1 @@
-"""What is broken by hand in a store that has something of everything in it."""
+"""Damage done by hand to a store that has data of every kind."""

@@ -1,4 +1,4 @@
-"""A case: what is broken by hand in a store, what a check finds then, and what proves that it is well again."""
+"""A case: damage done by hand, the findings of a check, and the proof that the store is well again."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Proof = Callable[[Furnished], Awaitable[object]]
 
 
 async def nothing(f: Furnished) -> None:
-    """There is nothing more to see."""
+    """Nothing more to prove."""
 
 
 def case(does: Break, found: str, left: str = "", proof: Proof = nothing, **options: bool) -> Any:
-    """What is done by hand, what is found then, what is left of it behind a repair, and what proves that it is well."""
+    """The damage, its findings, the findings left after a repair, and the proof that the store is well."""
     name = f"{does.__name__} {found}".replace("_", " ").replace("<lambda>", "").strip()
     return pytest.param(does, set(found.split()), set(left.split()), proof, options, id=name)
 

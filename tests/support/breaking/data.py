@@ -1,4 +1,4 @@
-"""Cases of what apps keep, receive and spend, of their registrations, and of the keyring."""
+"""Cases of hosted documents, events, credits, registrations and the keyring."""
 
 from __future__ import annotations
 

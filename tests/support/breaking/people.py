@@ -1,4 +1,4 @@
-"""Cases of keys that nobody knows, of people, their sessions and tokens, and of the apps they have connected."""
+"""Cases of unknown keys, people, their sessions and tokens, and their connected apps."""
 
 from __future__ import annotations
 

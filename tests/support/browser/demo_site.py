@@ -1,4 +1,4 @@
-"""What surrounds the demo app in its tests: a small authorization server, the app's process, and a browser."""
+"""The surroundings of the demo app in tests: a small authorization server, the app's process, and a browser."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ADA = {"sub": "user-1", "name": "Ada Lovelace", "email": "ada@example.org", "pic
 
 
 class Stub:
-    """What the authorization server knows and what it was asked. `answers` overrides an endpoint's answer."""
+    """The data of the authorization server and the requests it got. `answers` overrides an endpoint's answer."""
 
     def __init__(self) -> None:
         self.issuer = ""
@@ -88,7 +88,7 @@ class Endpoint(RequestHandler):
 
 
 class Endless(RequestHandler):
-    """A model, where there is one, that goes on until its listener hangs up."""
+    """An optional model that streams until its client hangs up."""
 
     async def post(self) -> None:
         if not self.settings["stub"].has_model:
@@ -106,7 +106,7 @@ class Endless(RequestHandler):
 
 @contextmanager
 def serving() -> Iterator[Stub]:
-    """A stub that answers on a loopback port, from a thread of its own."""
+    """A stub on a loopback port, in its own thread."""
     stub, ready, loop = Stub(), threading.Event(), asyncio.new_event_loop()
 
     async def serve() -> None:
@@ -135,7 +135,7 @@ def serving() -> Iterator[Stub]:
 
 
 class Demo:
-    """A running demo app: where it listens and the file its log goes to."""
+    """A running demo app: its address and its log file."""
 
     def __init__(self, url: str, log: Path) -> None:
         self.url, self.log = url, log
@@ -159,7 +159,7 @@ def running(issuer: str, log: Path, *options: str, secret: str = "", signing: st
 
 
 class Browser:
-    """A browser that keeps the app's cookie, follows nothing, and remembers all it was shown."""
+    """A browser that keeps the app's cookie, follows no redirect, and remembers every answer."""
 
     def __init__(self, demo: Demo) -> None:
         self.host, self.cookie, self.shown = urlsplit(demo.url).netloc, "", ""
@@ -181,7 +181,7 @@ class Browser:
         return response.status, response.headers, page
 
     def begin(self, stub: Stub, code: str = "code-secret") -> dict[str, str]:
-        """Start a sign-in, and the query with which the server would send the browser back."""
+        """Start a sign-in; returns the query of the server's redirect back."""
         status, headers, _ = self.ask("/login")
         assert status == 303
         query = {name: values[0] for name, values in parse_qs(urlsplit(headers["Location"]).query).items()}
@@ -191,7 +191,7 @@ class Browser:
         return {"code": code, "state": query["state"], "iss": stub.issuer}
 
     def connect(self, stub: Stub) -> str:
-        """Sign in, and the page that greets."""
+        """Sign in; returns the greeting page."""
         status, headers, _ = self.ask("/callback?" + urlencode(self.begin(stub)))
         assert (status, headers["Location"]) == (303, "/")
         return self.ask("/")[2]

@@ -1,4 +1,4 @@
-"""What a test does with mailed links in browsers: asks for them, follows them, and compares what strangers see."""
+"""E-mail links in browser tests: requests them, follows them, and compares what strangers see."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def post(io_loop: IOLoop, service: Service, site: Site, mails: Kept) -> Post:
 
 
 class Post:
-    """What a test does with mails."""
+    """Helpers for mails."""
 
     def __init__(self, service: Service, site: Site, mails: Kept) -> None:
         self.service, self.site, self.mails = service, site, mails
 
     async def settled(self) -> None:
-        """Everything that was to be mailed has been."""
+        """Waits until every queued mail is sent."""
         await until(lambda: not self.site.tasks and not self.site.mail._tasks)
 
     async def link(self, email: str, subject: str) -> str:
@@ -56,7 +56,7 @@ class Post:
         return link_in(await self.mails.newest(email, subject))
 
     async def unconfirmed(self, email: str = GRACE) -> tuple[str, Browser]:
-        """A person from before there was a mail server, signed in."""
+        """A signed-in person whose account is older than the mail server."""
         user = await self.service.store.people.create(
             email, "Grace", PASSWORD, verified=False, event="signed_up", visitor=Visitor()
         )
@@ -84,7 +84,7 @@ async def sign_up(browser: Browser, email: str = GRACE, query: str = "") -> HTTP
 
 
 def comparable(response: HTTPResponse, email: str) -> tuple[Any, ...]:
-    """An answer without what differs by chance."""
+    """An answer without its random parts."""
     body = re.sub(r'name="_xsrf" value="[^"]*"', "", response.body.decode()).replace(email, "EMAIL")
     chance = ("Date", "X-Request-Id", "Set-Cookie", "Content-Length")
     headers = sorted((name, value) for name, value in response.headers.get_all() if name not in chance)

@@ -1,5 +1,5 @@
-"""What somebody has after some weeks with the service: apps that do this and that, documents, credits spent day by
-day. It is there to be looked at."""
+"""An account after some weeks of use: several apps, documents, credits spent day by day. The pictures and the tour show
+it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.support.store.second_factors import shown
 
 PHONE = Visitor("203.0.113.9", "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) Version/18.5 Safari/604.1")
 LONG = "Überregionales Niederschlagsmengenaufzeichnungsarchiv für Hobbymeteorologinnen"
-"""A name as long as they come: it must not burst a page."""
+"""A very long name, which must not break a page's layout."""
 SPENDS = ("profile", "credits:read", "credits:spend", "data:read", "data:write")
 KEEPS = ("profile", "data:read", "data:write")
 NOTE = {"text": "Read the chapter on ferns again.", "tags": ["ferns", "to read"], "pages": [112, 131]}
 
 
 async def furnish(stand: Stand) -> None:
-    """Lets the days pass for the demo's person."""
+    """Lets days pass for the demo's person."""
     person = (await stand.store.operator.find(demo.EMAIL)).user
     weather = await register(stand, "weather-diary", "Weather Diary", SPENDS, homepage="https://weather.example/")
     archive = await register(stand, "archive", LONG, KEEPS, homepage="https://archive.weather.example/" + "of/" * 30)
@@ -66,7 +66,7 @@ async def register(stand: Stand, client_id: str, name: str, scopes: tuple[str, .
 
 
 async def keep(stand: Stand, person: str, app: Registration, documents: int) -> None:
-    """Connects the app, and has it keep so many notes and some settings."""
+    """Connects the app and has it store some notes and settings."""
     tokens = await stand.store.tokens.mint(person, app, app.scopes)
     keeper = Keeper(stand.store, caller_with(stand, tokens.access_token))
     if documents > 100:  # more than a page
@@ -77,7 +77,7 @@ async def keep(stand: Stand, person: str, app: Registration, documents: int) -> 
 
 
 def caller_with(stand: Stand, access_token: str) -> Caller:
-    """Whom an access token acts for."""
+    """The person that an access token belongs to."""
     token = stand.store.tokens.open_access(access_token)
     assert token is not None
     return Caller.of(token, SCOPES)

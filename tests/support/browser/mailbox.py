@@ -1,4 +1,4 @@
-"""A mail server that takes, refuses, delays or breaks off as a test tells it, and a reader of what it took."""
+"""A mail server that accepts, refuses, delays or breaks off on request, and a reader of its mails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATIENCE = 20.0
 
 
 class Mailbox:
-    """A real SMTP server on a free port. `answers` are what it says to the next mails in place of taking them."""
+    """A real SMTP server on a free port. `answers` are its replies to the next mails instead of accepting them."""
 
     def __init__(self) -> None:
         self.mails: list[EmailMessage] = []
@@ -38,7 +38,7 @@ class Mailbox:
 
     @classmethod
     async def open(cls, **options: Any) -> Mailbox:
-        """One that listens; `options` are those of aiosmtpd's SMTP."""
+        """A listening server; `options` are those of aiosmtpd's SMTP."""
         self = cls()
         self._server = await asyncio.get_running_loop().create_server(
             lambda: SMTP(self, hostname="mail.example", **options), "127.0.0.1", 0
@@ -63,7 +63,7 @@ class Mailbox:
         await asyncio.sleep(0)
 
     async def handle_DATA(self, server: SMTP, session: Any, envelope: Any) -> str:
-        """What aiosmtpd calls with a whole mail."""
+        """aiosmtpd's callback for a complete mail."""
         self.attempts += 1
         if self.hang:
             await self.hang.wait()
@@ -76,34 +76,34 @@ class Mailbox:
         self.secure.append(session.ssl is not None)
         self.recipients += envelope.rcpt_tos
         self.raw.append(envelope.content)
-        # Aiosmtpd gives bytes.
+        # aiosmtpd passes bytes.
         self.mails.append(email.message_from_bytes(envelope.content, policy=default))
         return "250 OK"
 
     async def handle_QUIT(self, server: SMTP, session: Any, envelope: Any) -> str:
-        """What aiosmtpd calls when a client takes its leave; with `clings` it breaks off instead."""
+        """aiosmtpd's callback for QUIT; with `clings` the server breaks off instead."""
         if self.clings:
             server.transport.abort()  # type: ignore[union-attr]
         return "221 Bye"
 
     async def mail(self, number: int = 0) -> EmailMessage:
-        """The mail with this number, once it is there."""
+        """The mail with this number, once it has arrived."""
         await until(lambda: len(self.mails) > number)
         return self.mails[number]
 
     async def link(self, number: int = 0) -> str:
-        """The path of the one link with power in a mail."""
+        """The path of the one action link in a mail."""
         return link_in(await self.mail(number))
 
 
 def link_in(mail: EmailMessage) -> str:
-    """The path and query of the address with a parameter in a mail."""
+    """The path and query of the address in a mail that has a parameter."""
     (found,) = re.findall(r"https?://[^/\s]+(/\S+\?\S+)", mail.get_content())
     return str(found)
 
 
 def login(user: str, password: str) -> Callable[..., AuthResult]:
-    """An authenticator that takes one name and password."""
+    """An authenticator that accepts one name and password."""
 
     def check(server: Any, session: Any, envelope: Any, mechanism: str, data: Any) -> AuthResult:
         right = isinstance(data, LoginPassword) and (data.login, data.password) == (user.encode(), password.encode())
@@ -113,7 +113,7 @@ def login(user: str, password: str) -> Callable[..., AuthResult]:
 
 
 def tls(certificate: Path, key: Path) -> ssl.SSLContext:
-    """A server's side of TLS."""
+    """The server's TLS context."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     return context
@@ -128,27 +128,27 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 class Kept:
-    """A transport that keeps what it is given, for tests of what is written and to whom."""
+    """A transport that keeps every mail, for tests of content and recipients."""
 
     def __init__(self) -> None:
         self.mails: list[EmailMessage] = []
         self.failures: list[Undelivered] = []
 
     async def send(self, message: EmailMessage) -> None:
-        """Takes it, or fails as it was told to."""
+        """Keeps the mail, or fails as configured."""
         if self.failures:
             raise self.failures.pop(0)
         self.mails.append(message)
 
     async def rehearse(self, sender: str) -> None:
-        """Keeps nothing."""
+        """Does nothing."""
 
     def to(self, address: str) -> list[EmailMessage]:
-        """The mails to an address, oldest first."""
+        """The mails sent to an address, oldest first."""
         return [mail for mail in self.mails if mail["To"].addresses[0].addr_spec == address]
 
     async def newest(self, address: str, subject: str) -> EmailMessage:
-        """The newest mail with this subject to an address, once there is one."""
+        """The newest mail to an address with this subject, once there is one."""
         await until(lambda: [mail for mail in self.to(address) if mail["Subject"] == subject])
         return [mail for mail in self.to(address) if mail["Subject"] == subject][-1]
 
@@ -156,7 +156,7 @@ class Kept:
 def mailer(
     transport: Any, *, confirms: bool = True, retries: tuple[float, ...] = (0.01, 0.01), late: tuple[float, ...] = ()
 ) -> Mailer:
-    """A mailer that does not wait long between its tries."""
+    """A mailer with short pauses between its tries."""
     return Mailer(transport, "noreply@id.example", confirms=confirms, retries=retries, late=late)
 
 

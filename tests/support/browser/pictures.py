@@ -1,4 +1,4 @@
-"""Pictures as people upload them, sound and hostile."""
+"""Pictures as people upload them, harmless and hostile."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def saved(image: Image.Image, form: str, **options: Any) -> bytes:
 
 
 def halves(form: str = "JPEG", **options: Any) -> bytes:
-    """Red on the left, blue on the right."""
+    """A picture that is red on the left and blue on the right."""
     image = Image.new("RGB", (100, 100), RED)
     image.paste(BLUE, (50, 0, 100, 100))
     return saved(image, form, **options)
 
 
 def noise(side: int = 512) -> Image.Image:
-    """What no encoder makes small."""
+    """A picture that no encoder makes small."""
     return Image.frombytes("RGBA", (side, side), random.Random(7).randbytes(4 * side * side))
 
 
@@ -48,7 +48,7 @@ def chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def png(size: tuple[int, int], depth: int, colour: int, *, interlaced: bool = False) -> bytes:
-    """A PNG of one colour, of `depth` bits for a channel, every row filtered as takes the longest (Paeth)."""
+    """A PNG of one colour, `depth` bits per channel, with the slowest filter (Paeth) on every row."""
     bits = depth * {0: 1, 2: 3, 4: 2, 6: 4}[colour]
     passes = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
     rows = b""
@@ -60,13 +60,13 @@ def png(size: tuple[int, int], depth: int, colour: int, *, interlaced: bool = Fa
 
 
 def png_bomb(width: int, height: int) -> bytes:
-    """A small file that says it is so large, and is, as far as it goes."""
+    """A small valid file that declares these dimensions."""
     head = chunk(b"IHDR", struct.pack(">LLBBBBB", width, height, 8, 6, 0, 0, 0))
     return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(bytes(2**20))) + chunk(b"IEND", b"")
 
 
 def webp_bomb(width: int = 16383, height: int = 16383) -> bytes:
-    """A WebP whose canvas is larger than anything that can be wanted."""
+    """A WebP with a canvas larger than any use needs."""
     body = b"VP8X" + struct.pack("<L", 10) + bytes(4)
     body += (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
     body += drawn("WEBP", (8, 8))[12:]
@@ -74,14 +74,14 @@ def webp_bomb(width: int = 16383, height: int = 16383) -> bytes:
 
 
 def apart(size: tuple[int, int]) -> bytes:
-    """A JPEG that is not progressive, but says that its first scan has one of its colours."""
+    """A baseline JPEG whose first scan claims to hold only one colour."""
     file = drawn("JPEG", size, subsampling=0)
     at = file.index(b"\xff\xda")
     return file[: at + 4] + b"\x01\x01\x00\x00\x3f\x00" + file[at + 14 :]
 
 
 def many_scans(scans: int, size: tuple[int, int] = (64, 64)) -> bytes:
-    """A progressive JPEG whose last scan is there again and again."""
+    """A progressive JPEG that repeats its last scan again and again."""
     file = drawn("JPEG", size, progressive=True)
     last = file.rindex(b"\xff\xda")
     return file[:last] + file[last:-2] * scans + b"\xff\xd9"

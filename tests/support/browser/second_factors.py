@@ -1,4 +1,4 @@
-"""Ada in a browser, with an authenticator app and a passkey, and what the pages about them say."""
+"""Ada in a browser, with an authenticator app and a passkey, and what the pages say about them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PASSKEYS = f"{SECURITY}/passkeys"
 
 
 def text_of(page: HTTPResponse) -> str:
-    """What can be read on a page."""
+    """The text of a page."""
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page.body.decode())).split())
 
 
@@ -29,12 +29,12 @@ def says(page: HTTPResponse, words: str) -> bool:
 
 
 def recovery_codes(page: HTTPResponse) -> list[str]:
-    """The codes on the page that shows them."""
+    """The codes on the recovery code page."""
     return re.findall(r"<code>([a-z2-7-]{19})</code>", page.body.decode())
 
 
 class Person:
-    """Ada with her browser, her authenticator app and her passkey."""
+    """Ada with her browser, authenticator app and passkey."""
 
     def __init__(self, service: Service, browser: Browser) -> None:
         self.service = service
@@ -62,16 +62,16 @@ class Person:
         return code_at(self.secret, (seconds * 1000 + MARGIN) // STEP + beside)
 
     async def reauth(self, code: str = "") -> HTTPResponse:
-        """Shows again who she is."""
+        """Re-authenticates."""
         page = await self.browser.get(SECURITY)
         return await self.browser.submit(page, CONFIRM, password=PASSWORD, code=code)
 
     async def proved(self) -> bool:
-        """Whether her page asks no confirmation of her."""
+        """Whether her page asks for no re-authentication."""
         return not says(await self.browser.get(SECURITY), "Confirm it’s you")
 
     async def options(self, path: str, browser: Browser | None = None, page: str = SECURITY) -> dict[str, Any]:
-        """What the page's script fetches."""
+        """A request of the page's script."""
         browser = browser or self.browser
         shown = await browser.get(page)
         xsrf = fields_of(shown, path.removesuffix("/options"))["_xsrf"]
@@ -88,7 +88,7 @@ class Person:
         return await self.browser.submit(page, PASSKEYS, credential=self.device.create(options), name=name)
 
     async def half(self, next: str = "/account") -> Browser:
-        """Another browser, in which the password was right."""
+        """Another browser, after the correct password."""
         browser = self.service.browser()
         answer = await browser.sign_in(next=next)
         assert answer.headers["Location"].startswith("/signin/second?next=")

@@ -1,4 +1,4 @@
-"""Signing up, and who is signed in, in a browser; a server whose facts a test chooses."""
+"""Signing up and signing in with a browser; a server with settings that a test chooses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.http.driver import PASSWORD, Browser
 
 @pytest.fixture
 def facts() -> dict[str, Any]:
-    """What a test wants the server to be; parametrised where it matters."""
+    """The server's settings for a test; parametrised where they matter."""
     return {}
 
 
@@ -25,13 +25,13 @@ def site(memory_store: Store, base_url: str, facts: dict[str, Any]) -> Site:
 
 
 async def sign_up(browser: Browser, email: str, password: str = PASSWORD, name: str = "Grace", query: str = "") -> Any:
-    """Through the sign-up page."""
+    """Signs up through the page."""
     page = await browser.get("/signup" + query)
     return await browser.submit(page, "/signup", email=email, name=name, password=password)
 
 
 async def signed_in_as(browser: Browser) -> str | None:
-    """The e-mail address on the account page, or None where that leads to the sign-in page."""
+    """The e-mail address on the account page, or None if that redirects to the sign-in page."""
     page = await browser.get("/account")
     if page.code == 303:
         assert page.headers["Location"] == "/signin?next=%2Faccount"
@@ -43,7 +43,7 @@ async def signed_in_as(browser: Browser) -> str | None:
 
 
 def cookies_of(response: HTTPResponse) -> dict[str, dict[str, str]]:
-    """The cookies a response sets: name to attributes, with the value under the empty name."""
+    """The cookies that a response sets: name to attributes, with the value under the empty name."""
     found = {}
     for line in response.headers.get_list("Set-Cookie"):
         first, *rest = line.split(";")

@@ -1,6 +1,6 @@
-"""What a tour of all pages is made with: the service in a thread of its own, a browser, and what is asked of each page.
+"""Tools for a tour of all pages: the service in its own thread, a browser, and the checks of each page.
 
-A stop is named as `tests/support/browser/pages.py` names a page; `tests/support/browser/tour.py` makes the stops.
+A stop has the name of its page in `tests/support/browser/pages.py`; `tests/support/browser/tour.py` makes the stops.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ NARROWEST = 320
 """Pixels. WCAG 1.4.10: down to this width nobody has to scroll sideways."""
 DAY = 86_400
 DAYS = 12
-"""So many days ago the service began."""
+"""Days since the service began."""
 T = TypeVar("T")
 
-# Rules of axe-core that run only where they are asked for.
+# Rules of axe-core that run only on request.
 ALSO = ("target-size", "label-content-name-mismatch", "focus-order-semantics")
-# Between colour schemes nothing changes but colours.
+# Between colour schemes nothing but colours changes.
 OF_COLOURS = ("color-contrast", "link-in-text-block")
 LOOK = """
 const told = (node) => `\\n    ${node.html}\\n    ${node.failureSummary}`;
 return axe.run({resultTypes: ["violations"], ...ASKED})
   .then((found) => found.violations.map((one) => `${one.id}: ${one.help}${one.nodes.map(told).join("")}`));
 """
-# Some of what makes the page wider than the window, and of what is higher than the box that it is in.
+# Some elements that make the page wider than the window, or are higher than their box.
 BURST = """
 const all = [...document.querySelectorAll("body *")], edge = document.documentElement.clientWidth;
 const over = document.documentElement.scrollWidth <= edge ? []
@@ -63,7 +63,7 @@ const spilt = all.filter((one) => one.clientHeight && getComputedStyle(one).over
 const deepest = [...over, ...spilt].filter((one, _, found) => !found.includes(one.firstElementChild));
 return deepest.slice(0, 3).map((one) => one.outerHTML.slice(0, 200));
 """
-# Sends a form whatever its fields demand and its script would do: the answer to what is wrong is wanted too.
+# Sends a form without its validation and its script: the tour also needs the pages with errors.
 _SUBMIT = """
 const [action, button, fields] = GIVEN;
 const form = [...document.forms].find((one) => one.getAttribute("action") === action
@@ -83,7 +83,7 @@ form.submit();
 
 
 class Recorder(Loader):
-    """Loads templates, and notes which."""
+    """Loads templates and records their names."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(str(root))
@@ -96,8 +96,8 @@ class Recorder(Loader):
 
 
 class Stand:
-    """The service in a thread of its own, with the demo app, on a store in memory whose clock can be moved.
-    A context manager."""
+    """The service in its own thread, with the demo app, on an in-memory store whose clock can be moved. A context
+    manager."""
 
     store: Store
     service: Service
@@ -126,23 +126,23 @@ class Stand:
         self._directory.cleanup()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of what is done in the thread."""
+        """The result of work done in the service's thread."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE)
 
     def change(self, **facts: Any) -> None:
-        """From now on the server is another one: the fields of Site that are given, else as it was at the start."""
+        """Changes the server's settings: the given fields of Site; the others as at the start."""
         self.app.site = replace(self.site, **facts)
 
     def mailing(self) -> None:
-        """From now on the server sends mail."""
+        """Turns on mail."""
         self.change(mail=mailer(self.mails))
 
     def link(self, address: str, subject: str) -> str:
-        """The path in the newest mail with this subject to an address."""
+        """The path in the newest mail to an address with this subject."""
         return link_in(self.run(self.mails.newest(address, subject)))
 
     def forget_windows(self) -> None:
-        """Lets everybody try as often as at the start."""
+        """Empties all rate limits."""
 
         async def forget() -> None:
             names = [name async for name in self.store.client.scan_iter(match=keys.window("*", "*") + "*")]
@@ -152,7 +152,7 @@ class Stand:
         self.run(forget())
 
     async def open_store(self, url: str) -> Store:
-        """A store, with the keys of the service."""
+        """A store with the keys of the service."""
         client = await connect(url, socket_timeout=5)
         hasher = PasswordHasher(8192, 1, workers=2, queue=200)
         return Store(client, self._keys, hasher, session_idle=14 * DAY, session_lifetime=30 * DAY)
@@ -164,7 +164,7 @@ class Stand:
         sockets = bind_sockets(0, "localhost")
         self.site = Site(self.store, f"http://localhost:{sockets[0].getsockname()[1]}")
         self.app = make_application(self.site)
-        # Tornado keeps a loader for each path to the templates: a path of its own has one of its own.
+        # Tornado caches a template loader for each path: another path gets its own loader.
         templates = Path(self._directory.name) / "templates"
         templates.symlink_to(ROOT / "templates")
         self.recorder = Recorder(templates)
@@ -186,8 +186,8 @@ class Stand:
 
 @dataclass(frozen=True)
 class Seen:
-    """A page that was seen: the name of the stop, the route that its address is of, its status and templates; what
-    axe-core has against it, and what does not fit on a phone."""
+    """A visited page: the name of the stop, the page's route, its status and templates; axe-core's violations, and what
+    does not fit on a phone."""
 
     name: str
     route: str
@@ -198,7 +198,7 @@ class Seen:
 
 
 class Tour:
-    """A browser that goes from page to page. `shots` is where pictures of them go, if anywhere."""
+    """A browser that visits pages. `shots` is the folder for pictures, if any."""
 
     def __init__(self, stand: Stand, browser: Chromium, axe: str, shots: Path | None) -> None:
         self.stand, self.browser, self.shots = stand, browser, shots
@@ -211,12 +211,12 @@ class Tour:
         self._look = {scheme: LOOK.replace("ASKED", json.dumps(options)) for scheme, options in asked.items()}
 
     def open(self, path: str) -> None:
-        """Goes to a path of the service, or to an address elsewhere."""
+        """Opens a path of the service, or another address."""
         self.browser.open(path if path.startswith("http") else self.stand.site.base_url + path)
 
     def submit(self, action: str, button: str = "", **fields: str) -> None:
-        """Fills in the form with this action, sends it, by the button of this value where it has several, and waits
-        for what comes."""
+        """Fills in the form with this action, sends it with the button of this value if it has several, and waits for
+        the answer."""
         self.browser.run(_SUBMIT.replace("GIVEN", json.dumps([action, button, fields])))
         deadline = time.monotonic() + PATIENCE
         while not self.browser.run(
@@ -225,12 +225,12 @@ class Tour:
             assert time.monotonic() < deadline, f"{action} leads nowhere: {self.browser.text}"
 
     def sign_in(self, email: str, password: str, onward: str = "/account") -> None:
-        """Signs in, and goes on to a page."""
+        """Signs in and continues to a page."""
         self.open(f"/signin?next={onward}")
         self.submit("/signin", email=email, password=password)
 
     def stop(self, name: str, words: str) -> None:
-        """Looks at the page that is shown, once it says these words: in every mode, with all that can be unfolded."""
+        """Checks the current page, once it has this text: in every mode, with everything unfolded."""
         self.browser.wait_for(words)
         templates = frozenset(self.stand.recorder.loaded)
         self.stand.recorder.loaded.clear()
@@ -250,7 +250,7 @@ class Tour:
         self.seen.append(Seen(name, route, status, templates, tuple(violations), tuple(burst)))
 
     def route(self) -> str:
-        """The name of the route that the address of the page is of; empty where it is elsewhere."""
+        """The route of the page's address; empty outside the service."""
         origin, slash, rest = self.browser.url.removeprefix(self.stand.site.base_url).partition("/")
         path = re.split(r"[?#]", slash + rest)[0]
         found = [route.name for route in ROUTES if not origin and re.fullmatch(route.pattern, path)]

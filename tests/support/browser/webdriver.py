@@ -1,4 +1,4 @@
-"""A real browser, headless Chromium, driven over the WebDriver protocol (W3C) with nothing but HTTP."""
+"""Headless Chromium, driven over the WebDriver protocol (W3C) with plain HTTP."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLAGS = (
     *("--no-default-browser-check", "--disable-features=PasswordManagerOnboarding,PasswordLeakDetection"),
 )
 TAB, ENTER, SPACE, SHIFT, CONTROL = "\ue004", "\ue007", " ", "\ue008", "\ue009"
-ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key that the protocol gives a reference to an element
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the protocol's key for an element reference
 PATIENCE = 30.0  # seconds
 
 
@@ -41,7 +41,7 @@ return {
 
 @dataclass(frozen=True)
 class Focused:
-    """What has the focus: `outline` is the outline's width in pixels, `seen` whether any of it is in the window."""
+    """The focused element: `outline` is the outline's width in pixels, `seen` whether any of it is in the window."""
 
     role: str
     name: str
@@ -50,7 +50,7 @@ class Focused:
 
 
 class Chromium:
-    """A browser with a profile of its own and one window; the cookies live as long as it does. A context manager."""
+    """A browser with its own profile and one window; cookies live as long as the browser. A context manager."""
 
     def __init__(self) -> None:
         driver = shutil.which("chromedriver")
@@ -79,43 +79,42 @@ class Chromium:
             self._end()
 
     def open(self, url: str) -> None:
-        """Goes to the address and waits until the page has loaded."""
+        """Opens the address and waits until the page has loaded."""
         self._call("POST", "/url", {"url": url})
 
     @property
     def url(self) -> str:
-        """The address of the page that is shown."""
+        """The address of the current page."""
         return str(self._call("GET", "/url"))
 
     @property
     def text(self) -> str:
-        """What can be read on the page; found and read in one step, since a page may go between two."""
+        """The text of the page, found and read in one step, since a page may change in between."""
         return str(self.run("return document.body ? document.body.innerText : ''"))
 
     def run(self, script: str) -> Any:
-        """What the script returns, run in the page."""
+        """The result of a script run in the page."""
         return self._call("POST", "/execute/sync", {"script": script, "args": []})
 
     def type(self, field: str, text: str) -> None:
-        """Types into the field of that name."""
+        """Types into the field with this name."""
         self._call("POST", f"/element/{self._find('css selector', f'[name={field}]')}/value", {"text": text})
 
     def click(self, words: str) -> None:
-        """Clicks the button, link or summary with these words in it, once it takes clicks."""
+        """Clicks the button, link or summary with this text, once it accepts clicks."""
         self.wait_until_ready()
         path = f'//*[self::button or self::a or self::summary][contains(normalize-space(), "{words}")]'
         self._call("POST", f"/element/{self._find('xpath', path)}/click", {})
 
     def wait_until_ready(self) -> None:
-        """Waits until no button of the page waits for its moment (`static/unhurried.js`)."""
+        """Waits until every button of the page accepts clicks (`static/unhurried.js`)."""
         deadline = time.monotonic() + PATIENCE
         while self.run("return document.querySelector('[aria-disabled]') !== null"):
             assert time.monotonic() < deadline, f"{self.url} takes no clicks"
             time.sleep(0.02)
 
     def press(self, *keys: str) -> None:
-        """Presses the keys one after the other, on whatever has the focus; a key that is held comes before its key in
-        one string."""
+        """Presses the keys one after another on the focused element; a modifier precedes its key in the same string."""
         acts = []
         for chord in keys:
             acts += [{"type": "keyDown", "value": key} for key in chord]
@@ -123,65 +122,65 @@ class Chromium:
         self._call("POST", "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": acts}]})
 
     def focused(self) -> Focused:
-        """What has the focus: its accessible name and its look."""
+        """The focused element: its accessible name and its look."""
         at = f"/element/{next(iter(self._call('GET', '/element/active').values()))}"
         role, name = (str(self._call("GET", f"{at}/computed{what}")) for what in ("role", "label"))
         look = self.run(_LOOK)
         return Focused(role, name, **look)
 
     def devtools(self, command: str, **parameters: Any) -> Any:
-        """A command of the browser's own protocol, for what WebDriver has no word for."""
+        """A command of the browser's own protocol, for what WebDriver cannot do."""
         return self._call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def show_as(self, width: int, scheme: str) -> None:
-        """Shows pages in a window of this width in pixels, in the colour scheme `light` or `dark`, until told
-        otherwise. The bar for scrolling is hidden; a page that reserves room for it (`scrollbar-gutter`) still does."""
+        """Sets the window's width in pixels and the colour scheme `light` or `dark` for later pages. Hides the scroll
+        bar; a page that reserves room for it (`scrollbar-gutter`) still does."""
         self.devtools("Emulation.setScrollbarsHidden", hidden=True)
         self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def allow_scripts(self, allowed: bool) -> None:
-        """Whether pages that are opened from now on may run scripts; those of tests run all the same."""
+        """Whether pages opened from now on may run scripts; scripts of tests always run."""
         self.devtools("Emulation.setScriptExecutionDisabled", value=not allowed)
 
     def wait_for(self, words: str, at: str = "") -> None:
-        """Waits until the page, at an address that begins with `at`, says these words."""
+        """Waits until the page, at an address that begins with `at`, contains this text."""
         deadline = time.monotonic() + PATIENCE
         while not (self.url.startswith(at) and words in self.text):
             assert time.monotonic() < deadline, f"{self.url} says: {self.text}\n{self.console()}"
             time.sleep(0.02)
 
     def cookies(self) -> set[str]:
-        """The names of the cookies that go to the page that is shown."""
+        """The names of the cookies that the current page gets."""
         return {cookie["name"] for cookie in self._call("GET", "/cookie")}
 
     def add_authenticator(self) -> str:
-        """Gives the browser a device for passkeys, of which somebody always confirms; returns its id."""
+        """Adds a virtual passkey device with automatic confirmation; returns its id."""
         made = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
         return str(self._call("POST", "/webauthn/authenticator", {**made, "isUserVerified": True}))
 
     def remove_authenticator(self, authenticator: str) -> None:
-        """Takes the device away."""
+        """Removes the device."""
         self._call("DELETE", f"/webauthn/authenticator/{authenticator}")
 
     def cookie(self, name: str) -> str:
-        """The value of a cookie that goes to the page that is shown."""
+        """The value of a cookie that the current page gets."""
         return str(self._call("GET", f"/cookie/{name}")["value"])
 
     def forget(self) -> None:
-        """Deletes the cookies of the host whose page is shown."""
+        """Deletes the cookies of the current page's host."""
         self._call("DELETE", "/cookie")
 
     def console(self) -> list[str]:
-        """What the browser complained about since the last look: blocked by a policy, not found, failed.
+        """The browser's complaints since the last call: blocked by a policy, not found, failed.
 
-        Typing that began before a new page had focused its field is no reason to.
+        A blocked autofocus does not count: it only means that typing began early.
         """
         said = [str(entry["message"]) for entry in self._call("POST", "/se/log", {"type": "browser"})]
         return [message for message in said if "Autofocus processing was blocked" not in message]
 
     def screenshot(self, path: Path) -> None:
-        """Writes a picture of the whole page, as PNG."""
+        """Writes a PNG picture of the whole page."""
         path.parent.mkdir(parents=True, exist_ok=True)
         taken = self.devtools("Page.captureScreenshot", captureBeyondViewport=True)
         path.write_bytes(base64.b64decode(taken["data"]))
@@ -199,7 +198,7 @@ class Chromium:
     def _port(self, driver: str) -> int:
         deadline = time.monotonic() + PATIENCE
         while not (found := re.search(r"started successfully on port (\d+)", self._log.read_text())):
-            # The port that it picks is free for IPv6; for IPv4 another program may have it.
+            # The port it picks is free for IPv6; on IPv4 another program may use it.
             if self._process.poll() is not None and "Address already in use" in self._log.read_text():
                 self._start(driver)
             assert self._process.poll() is None, self._log.read_text()

@@ -1,4 +1,4 @@
-"""Calls about people: accounts, sessions, mailed links, limits of what strangers ask."""
+"""Calls about people: accounts, sessions, e-mail links, limits for strangers."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ async def _(w: World) -> Call:
 
 
 async def mailed(found: Awaitable[Link | None]) -> str:
-    """The text of a link that was made."""
+    """The text of a new link."""
     link = await found
     assert link is not None
     return link.text
@@ -162,7 +162,7 @@ async def _(w: World) -> Call:
 
 
 async def undo_of(w: World) -> str:
-    """The link that brings the person's address back."""
+    """The link that restores the person's address."""
     text = (await to_change(w.store, w.session, f"newer-{w.email}")).text
     undo = (await w.store.links.change(w.session, text, VISITOR)).undo
     assert undo
@@ -198,7 +198,7 @@ async def _(w: World) -> Call:
 
 @call("people.create", "disown_address", "release_email", "create_user", "confirm_email")
 async def _(w: World) -> Call:
-    # What a change of address left behind.
+    # Leftovers of a change of address.
     await w.store.client.set(keys.email(f"new-{w.email}"), w.user)
     return lambda: w.person(f"new-{w.email}")
 

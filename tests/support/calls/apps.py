@@ -1,4 +1,4 @@
-"""Calls about apps: what they are registered with, who owns them, where their events go."""
+"""Calls about apps: their registrations, owners and webhooks."""
 
 from __future__ import annotations
 

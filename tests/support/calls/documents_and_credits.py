@@ -14,7 +14,7 @@ from tests.support.store.world import CALLBACK, VISITOR, World
 
 
 async def document_caller(w: World) -> Caller:
-    """An app that keeps the document notes/n1 for the person."""
+    """An app that stores the document notes/n1 for the person."""
     app, _ = await w.store.apps.create(
         Registration(new_client_id(), "Keeper", (CALLBACK,), ("profile", "data:read", "data:write"))
     )
@@ -60,7 +60,7 @@ async def _(w: World) -> Call:
 
 
 async def spender(w: World) -> Spender:
-    """An app that may spend a dollar of the person's."""
+    """An app that may spend a dollar of the person's credits."""
     app, _ = await w.store.apps.create(Registration(new_client_id(), "Spender", (CALLBACK,), SPENDING))
     await w.store.credits.grant(w.user, DOLLAR)
     return await Spender.make(w, app)

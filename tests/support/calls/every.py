@@ -1,4 +1,4 @@
-"""Every call a process makes of the store, prepared so that it succeeds: for tests that must leave none out."""
+"""Every call that a process makes to the store, prepared to succeed: for tests that must cover all."""
 
 from tests.support.calls import (  # noqa: F401  # each enters its calls
     accounts,

@@ -1,4 +1,4 @@
-"""Calls about what people allow: authorizations, tokens, grants and what is held for apps."""
+"""Calls about consent: authorizations, tokens, grants and hosted documents."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def _(w: World) -> Call:
 
 
 async def held(w: World) -> str:
-    """The app keeps documents for the person."""
+    """The app stores documents for the person."""
     await w.tokens()
     await stock(w.store, w.user, w.app.client_id, {f"notes/n{number}": b"{}" for number in range(3)})
     return w.app.client_id

@@ -1,4 +1,4 @@
-"""What is known of each call: how to get ready for it, and the scripts that it runs."""
+"""Facts about each call: how to prepare it, and the scripts that it runs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from tests.support.store.world import World
 Call = Callable[[], Awaitable[Any]]
 Prepare = Callable[[World], Awaitable[Call]]
 
-# These are no nouns of the store. `follow` never returns: tests/apps/test_apps.py has it. `judge` asks nothing of the
-# store.
+# These are not store calls. `follow` never returns: tests/apps/test_apps.py tests it. `judge` does not use the store.
 _NOT_NOUNS = {"client", "keys", "hasher", "scripts", "sealer", "checks"}
 _APART = {"apps.follow", "people.judge"}
 
@@ -23,7 +22,7 @@ CALLS: dict[str, Prepared] = {}
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """How to get ready for one call of a method, and the scripts that the call runs."""
+    """The preparation of one call of a method, and the scripts that the call runs."""
 
     method: str
     scripts: tuple[str, ...]
@@ -42,7 +41,7 @@ def methods_of(store: Store) -> set[str]:
 
 
 def call(method: str, *scripts: str) -> Callable[[Prepare], Prepare]:
-    """Enters what gets ready for a call of `method`, which runs `scripts`."""
+    """Registers the preparation of a call of `method`, which runs `scripts`."""
 
     def enter(prepare: Prepare) -> Prepare:
         CALLS[method] = Prepared(method, scripts, prepare)
@@ -52,5 +51,5 @@ def call(method: str, *scripts: str) -> Callable[[Prepare], Prepare]:
 
 
 async def drained(found: AsyncIterator[Any]) -> list[Any]:
-    """What it gives, to the end."""
+    """All items of an iterator."""
     return [item async for item in found]

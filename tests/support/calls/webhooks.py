@@ -9,17 +9,17 @@ from tests.support.store.world import World
 
 
 async def wanted(client: str) -> bool:
-    """Every app wants to hear of everything."""
+    """Lets every app receive every event."""
     return True
 
 
 async def told(w: World) -> None:
-    """The app has lost its access, and documents of an earlier one have ended: two events."""
+    """The app has lost access, and documents of an earlier connection have ended: two events."""
     await w.tokens()
     await w.revoke_app()
     ended = f"{keys.member(w.user)}:{w.app.client_id}"
     await w.store.client.zadd(keys.outbox_keys(w.user[:3])["due"], {ended: 1})
-    w.store.outbox.idle = 0  # what a test has cut short is taken up at once
+    w.store.outbox.idle = 0  # an interrupted delivery is resumed at once
 
 
 RELAY = ("take_events", "enqueue_delivery", "drop_events")
@@ -45,14 +45,14 @@ async def _(w: World) -> Call:
 
 
 def event(w: World) -> WebhookEvent:
-    """Something to tell the app."""
+    """An event for the app."""
     return WebhookEvent(
         new_event_id(), "grant.revoked", w.app.client_id, w.user, 1, {"reason": "disconnected_by_person"}
     )
 
 
 async def claimed(w: World) -> Delivery:
-    """A delivery under way."""
+    """A delivery in progress."""
     await w.store.deliveries.enqueue(event(w))
     return (await w.store.deliveries.claim(1000, 30))[-1]
 

@@ -1,4 +1,4 @@
-"""Answers held against the OpenAPI document: whatever a test of HTTP asks for, the answer is one that is described."""
+"""Checks answers against the OpenAPI document: every answer that a test gets must be described there."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from handlers.openapi.document import document
 from handlers.routes import ROUTES
 
 _NUMBER = re.compile(r"-?[0-9]+")
-# What answers before an operation does: no such method, no such address.
+# Answers given before any operation: unknown method, unknown address.
 BEFORE = {405}
 
 
 class Interface:
-    """What a document says of answers."""
+    """A document's descriptions of answers."""
 
     def __init__(self, described: dict[str, Any]) -> None:
         self._document = described
         self._validators: dict[str, Draft202012Validator] = {}
         parts = {path: re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)) for path in described["paths"]}
-        # The fixed addresses before those with a part left open, as the server tries them.
+        # Fixed addresses come before those with parameters, as in the server's route map.
         self._paths = [(re.compile(parts[path]), path) for path in sorted(parts, key=lambda path: ("{" in path, path))]
 
     def operation(self, method: str, path: str) -> dict[str, Any] | None:
-        """What is said of a request; None for a page, and a method there is not."""
+        """The description of a request; None for a page or an unknown method."""
         known = next((known for pattern, known in self._paths if pattern.fullmatch(path)), None)
         method = "get" if method == "HEAD" else method.lower()
         found: dict[str, Any] | None = self._document["paths"].get(known, {}).get(method)
         return found
 
     def check(self, method: str, path: str, status: int, headers: dict[str, str], body: bytes) -> None:
-        """Raises AssertionError for an answer that does not fit. Names of headers are in lower case."""
+        """Raises AssertionError for an answer that does not match. Header names are in lower case."""
         operation = self.operation(method, path)
         if operation is None or "x-request-id" not in headers:  # a page; refused by the HTTP server
             return
@@ -77,7 +77,7 @@ class Interface:
 
 
 def read(body: bytes) -> Any:
-    """JSON, with other numbers for those that no schema can be about: documents have some of thousands of digits."""
+    """JSON, with replacements for numbers that no schema can handle: some documents have thousands of digits."""
     return json.loads(body, parse_int=lambda text: int(text[:18]), parse_float=lambda text: 0.5)
 
 

@@ -1,4 +1,4 @@
-"""The person's decision, as a script of the consent page would send it."""
+"""The person's decision, as the consent page's script would send it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DECIDE = "/api/oauth/authorize"
 
 
 async def decide_as_json(browser: Browser, page: HTTPResponse, **changes: Any) -> HTTPResponse:
-    """The decision as a script of the page would send it; a change of None leaves a field out."""
+    """The decision as the page's script would send it; a change to None leaves a field out."""
     form = fields_of(page, DECIDE)
     sent = {"request_id": form["request_id"], "decision": "allow", **changes}
     body = json.dumps({name: value for name, value in sent.items() if value is not None})

@@ -1,4 +1,4 @@
-"""Calls of the interface as the OpenAPI document shows them: a new operation is called without a line in any test."""
+"""Calls of the API from the OpenAPI document's examples: a new operation is called without a new test."""
 
 from __future__ import annotations
 

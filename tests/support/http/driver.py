@@ -1,4 +1,4 @@
-"""Drives the service as its users do, over HTTP: a browser with cookies and forms, and an app's back end."""
+"""Uses the service over HTTP as people and apps do: a browser with cookies and forms, and an app's back end."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ async def send(
     headers: dict[str, str] | None = None,
     described: bool = True,
 ) -> HTTPResponse:
-    """One request, no redirect followed, no error raised. `form` is sent urlencoded. The answer is one that the OpenAPI
-    document describes, unless another application gives it."""
+    """One request without redirects and without exceptions for errors. `form` is sent urlencoded. Checks the answer
+    against the OpenAPI document, unless another application gives it."""
     sent = dict(headers or {})
     if form is not None:
         body = urlencode(form)
@@ -57,8 +57,8 @@ async def send(
 
 
 async def send_raw(base_url: str, head: bytes, body: bytes = b"") -> tuple[int, bytes]:
-    """A request given as bytes, for what no client library would send: its line and headers without the last empty
-    line. Host, Content-Length and Connection are added. Returns the status and the whole answer."""
+    """A request as raw bytes, which no client library would send: its request line and headers without the final empty
+    line. Adds Host, Content-Length and Connection. Returns the status and the whole answer."""
     parts = urlsplit(base_url)
     reader, writer = await asyncio.open_connection("127.0.0.1", parts.port)
     added = f"Host: {parts.netloc}\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode()
@@ -75,13 +75,13 @@ def json_of(response: HTTPResponse) -> Any:
 
 
 def answer_of(response: HTTPResponse) -> dict[str, str]:
-    """The parameters with which a redirect goes back to an app."""
+    """The parameters of a redirect back to an app."""
     return dict(parse_qsl(urlsplit(response.headers["Location"]).query))
 
 
 @dataclass
 class Browser:
-    """A browser: keeps cookies, sends them, fills in forms."""
+    """A browser that keeps and sends cookies and fills in forms."""
 
     base_url: str
     cookies: dict[str, str] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Browser:
         headers: dict[str, str] | None = None,
         body: str | bytes | None = None,
     ) -> HTTPResponse:
-        """One request with the cookies."""
+        """One request with the browser's cookies."""
         sent = {"User-Agent": self.agent, "Accept": "text/html", **(headers or {})}
         if self.cookies:
             sent["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
@@ -112,19 +112,19 @@ class Browser:
         return await self.send(path, headers=headers)
 
     async def submit(self, page: HTTPResponse, action: str, **values: str | None) -> HTTPResponse:
-        """Sends the form of the page with this action: its hidden fields and checked boxes, and the values given
-        (a None value leaves a field out)."""
+        """Sends the page's form with this action: its hidden fields, checked boxes and the given values (None leaves a
+        field out)."""
         form = {**fields_of(page, action), **values}
         sent = {name: value for name, value in form.items() if value is not None}
         return await self.send(action, "POST", form=sent)
 
     async def sign_in(self, email: str = EMAIL, password: str = PASSWORD, next: str = "/") -> HTTPResponse:
-        """Through the sign-in page."""
+        """Signs in through the page."""
         page = await self.get(f"/signin?next={quote_plus(next)}")
         return await self.submit(page, "/signin", email=email, password=password)
 
     async def consent(self, url: str, decision: str = "allow", untick: tuple[str, ...] = ()) -> HTTPResponse:
-        """Opens an authorization URL, signed in, and decides on the page if there is one. The answer's redirect."""
+        """Opens an authorization URL while signed in, and decides on the page if there is one. Returns the redirect."""
         page = await self.get(url)
         if page.code == 303:
             return page
@@ -159,7 +159,7 @@ class App:
     redirect_uri: str = CALLBACK
 
     def authorize_url(self, **changes: str | None) -> str:
-        """An authorization request with PKCE; a change of None leaves a parameter out."""
+        """An authorization request with PKCE; a change to None leaves a parameter out."""
         params: dict[str, str | None] = {
             "client_id": self.client_id,
             "redirect_uri": self.redirect_uri,
@@ -175,13 +175,13 @@ class App:
         return "/oauth/authorize?" + urlencode({name: value for name, value in params.items() if value is not None})
 
     async def token(self, **fields: str | None) -> HTTPResponse:
-        """POST /api/oauth/token with the app's credentials in the body; a field of None is left out."""
+        """POST /api/oauth/token with the app's credentials in the body; None leaves a field out."""
         form: dict[str, str | None] = {"client_id": self.client_id, "client_secret": self.secret, **fields}
         kept = {name: value for name, value in form.items() if value is not None}
         return await send(f"{self.base_url}/api/oauth/token", "POST", form=kept)
 
     async def exchange(self, code: str, **changes: str | None) -> HTTPResponse:
-        """Exchanges a code; a change of None leaves a field out."""
+        """Exchanges a code; a change to None leaves a field out."""
         fields: dict[str, str | None] = {
             "grant_type": "authorization_code",
             "code": code,
@@ -200,12 +200,12 @@ class App:
         return await send(f"{self.base_url}/api/oauth/userinfo", headers={"Authorization": f"Bearer {access_token}"})
 
     async def revoke(self, token: str, **fields: str) -> HTTPResponse:
-        """POST /api/oauth/revoke, without credentials unless they are given."""
+        """POST /api/oauth/revoke, without credentials unless given."""
         return await send(f"{self.base_url}/api/oauth/revoke", "POST", form={"token": token, **fields})
 
 
 class Service:
-    """The running service: a person `Ada`, a confidential app and a public one, and shortcuts through the flow."""
+    """The running service: a person, Ada, a confidential app and a public one, and shortcuts through the flow."""
 
     def __init__(self, base_url: str, store: Store) -> None:
         self.base_url = base_url
@@ -215,7 +215,7 @@ class Service:
         self.native: App
 
     async def populate(self) -> None:
-        """Makes the person and the apps."""
+        """Creates the person and the apps."""
         self.ada = await self.add_person(EMAIL, NAME)
         self.web = await self.add_app("web-app")
         self.native = await self.add_app(
@@ -244,14 +244,14 @@ class Service:
         return Browser(self.base_url)
 
     async def signed_in(self, email: str = EMAIL, password: str = PASSWORD) -> Browser:
-        """A browser in which the person is signed in."""
+        """A browser where the person is signed in."""
         browser = self.browser()
         response = await browser.sign_in(email, password)
         assert response.code == 303, response.body
         return browser
 
     async def confirmed(self, email: str = EMAIL, password: str = PASSWORD) -> Browser:
-        """A browser in which the person is signed in, and has typed the password once more."""
+        """A browser where the person is signed in and has just re-authenticated."""
         browser = await self.signed_in(email, password)
         page = await browser.get("/account/security")
         response = await browser.submit(page, "/account/security/confirm", password=password)
@@ -268,7 +268,7 @@ class Service:
     async def tokens(
         self, app: App | None = None, browser: Browser | None = None, **changes: str | None
     ) -> dict[str, Any]:
-        """A token response, all the way from the authorization request."""
+        """A token response, after the whole flow from the authorization request."""
         app = app or self.web
         response = await app.exchange(await self.code(app, browser, **changes))
         assert response.code == 200, response.body

@@ -1,4 +1,4 @@
-"""Which HTTP server the tests run on, and a client of bytes: what no HTTP library would send."""
+"""The HTTP server that the tests run on, and a raw client for bytes that no HTTP library would send."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ HTTP_SERVERS: dict[str, type[HTTPServer]] = {"fast": HttpServer, "tornado": Plai
 CHOSEN = os.environ.get("LATCHKEY_TEST_HTTP") or "fast"
 assert CHOSEN in HTTP_SERVERS, f"LATCHKEY_TEST_HTTP is one of {', '.join(HTTP_SERVERS)}"
 SECONDS = 10.0
-"""What a test waits for at most. Nothing waits so long unless it fails."""
+"""Longest wait of a test in seconds. Only a failing test waits that long."""
 
 
 def chosen(app: HTTPServerConnectionDelegate, **options: Any) -> HTTPServer:
-    """The server that this run of the tests is about."""
+    """The HTTP server of this test run."""
     return HTTP_SERVERS[CHOSEN](app, **options)
 
 
@@ -43,7 +43,7 @@ class Running:
         return Client(*await asyncio.open_connection("127.0.0.1", self.port))
 
     async def ask(self, sent: bytes) -> bytes:
-        """What comes back until the server closes."""
+        """Everything received until the server closes."""
         async with await self.connect() as client:
             client.write(sent)
             return await client.rest()
@@ -63,7 +63,7 @@ async def running(app: Any, http: str = "fast", **options: Any) -> AsyncIterator
 
 
 class Client:
-    """One connection."""
+    """A client's connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -74,7 +74,7 @@ class Client:
         self.writer.write(data)
 
     async def rest(self) -> bytes:
-        """Everything until the server closes; a reset is an end too."""
+        """Everything until the server closes; a reset counts as closing."""
         received = bytearray()
         with suppress(ConnectionError):
             while piece := await within(self.reader.read(2**16)):
@@ -82,7 +82,7 @@ class Client:
         return bytes(received)
 
     async def answer(self, *, head: bool = False) -> Answer:
-        """The next answer, whose body has a Content-Length or is in chunks. `head`: it has none all the same."""
+        """The next answer, with a Content-Length or in chunks. With `head`, the answer has no body."""
         text = (await within(self.reader.readuntil(b"\r\n\r\n"))).decode("latin-1")
         line, *lines = text.split("\r\n")[:-2]
         fields = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
@@ -96,7 +96,7 @@ class Client:
         return Answer(status, fields, body)
 
     async def chunks(self) -> list[bytes]:
-        """The chunks up to the last."""
+        """The chunks up to the last one."""
         found = []
         while size := int(await within(self.reader.readuntil(b"\r\n")), 16):
             found.append((await within(self.reader.readexactly(size + 2)))[:-2])
@@ -104,7 +104,7 @@ class Client:
         return found
 
     def close(self) -> None:
-        """Hangs up."""
+        """Closes the connection."""
         self.writer.close()
 
     async def __aenter__(self) -> Self:
@@ -131,7 +131,7 @@ def statuses(received: bytes) -> tuple[int, ...]:
 
 
 def request(method: str = "GET", target: str = "/", *fields: str, body: bytes = b"", version: str = "1.1") -> bytes:
-    """A request. Host and Content-Length are added where a request needs them."""
+    """A request. Adds Host and Content-Length where needed."""
     lines = [f"{method} {target} HTTP/{version}", *(["Host: localhost"] if version == "1.1" else []), *fields]
     if body:
         lines.append(f"Content-Length: {len(body)}")
@@ -139,7 +139,7 @@ def request(method: str = "GET", target: str = "/", *fields: str, body: bytes = 
 
 
 async def within(awaitable: Awaitable[Any]) -> Any:
-    """The result, or a failure when it takes too long."""
+    """The result; fails if it takes too long."""
     return await asyncio.wait_for(awaitable, SECONDS)
 
 
@@ -151,5 +151,5 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def joined(pieces: Sequence[bytes]) -> bytes:
-    """Requests behind one another, as a pipelining client sends them."""
+    """Pipelined requests."""
     return b"".join(pieces)

@@ -1,4 +1,4 @@
-"""A server asked over plain HTTP, without an event loop, and a seed file with somebody to sign in as."""
+"""A server called over plain HTTP, without an event loop, and a seed file with a person who can sign in."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def seed_file(directory: Path) -> str:
 
 
 def all_serve(port: int) -> None:
-    """Has every worker answer something: each of many connections is one's by chance."""
+    """Makes every worker answer something: each connection goes to a random one."""
     assert {status_of(port, "/readyz") for _ in range(16)} == {200}
 
 
@@ -45,7 +45,7 @@ def status_of(port: int, path: str = "/healthz", host: str = "127.0.0.1") -> int
 
 
 def listens(port: int) -> bool:
-    """Whether a new connection is taken."""
+    """Whether a new connection is accepted."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=5).close()
     except (ConnectionRefusedError, ConnectionResetError):
@@ -54,7 +54,7 @@ def listens(port: int) -> bool:
 
 
 class SignIn:
-    """A sign-in that was sent and whose answer was not read yet."""
+    """A sign-in request whose answer has not been read yet."""
 
     def __init__(self, port: int) -> None:
         page = self._page(port)
@@ -62,7 +62,7 @@ class SignIn:
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Cookie": page.headers["Set-Cookie"] or ""}
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         self.connection.request("POST", "/signin", form, headers)
-        # Two rounds of the server's loop, with some to spare for several workers: it has begun with what it was sent.
+        # Two rounds of the server's loop, with some to spare for several workers: it has started on the request.
         assert {status_of(port) for _ in range(8)} == {200}
 
     def _page(self, port: int) -> http.client.HTTPResponse:
@@ -81,7 +81,7 @@ class SignIn:
         return not select.select([self.connection.sock], [], [], 0)[0]
 
     def cookie(self) -> str:
-        """The session cookie of the answer, which says that the person is signed in."""
+        """The session cookie in the answer, which shows that the person is signed in."""
         response = self.connection.getresponse()
         assert response.status == 303, response.read()
         cookies = response.headers.get_all("Set-Cookie") or []
@@ -90,7 +90,7 @@ class SignIn:
 
 
 def account(port: int, cookie: str) -> int:
-    """The status of the account page with this cookie: 200 for a session that lives."""
+    """The status of the account page with this cookie: 200 for a live session."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
         connection.request("GET", "/account", headers={"Cookie": cookie})

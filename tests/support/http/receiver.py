@@ -1,4 +1,4 @@
-"""A server that webhooks are posted to, as an app's developer runs it, which does what a test wants of it."""
+"""A webhook receiver of an app's developer, controlled by a test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from standardwebhooks.webhooks import Webhook
 
 @dataclass(frozen=True)
 class Posted:
-    """What came: the line of the request, headers in lower case, the body."""
+    """A received request: its request line, headers in lower case, the body."""
 
     line: str
     headers: dict[str, str]
@@ -24,7 +24,7 @@ class Posted:
         return self.headers["webhook-id"]
 
     def verified(self, secret: str) -> Any:
-        """The JSON, as the library of Standard Webhooks lets it in. Raises WebhookVerificationError."""
+        """The JSON, verified by the Standard Webhooks library. Raises WebhookVerificationError."""
         return Webhook(secret).verify(self.body, self.headers)
 
 
@@ -43,7 +43,7 @@ def answering(status: int, *headers: str, body: bytes = b"") -> Reply:
 
 @dataclass
 class Receiver:
-    """Listens on loopback. `reply` is what each request is answered with, or the ones of `script` first, in turn."""
+    """Listens on loopback. `script` has the first answers in turn, `reply` all others."""
 
     reply: Reply = field(default_factory=lambda: answering(204))
     script: list[Reply] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Receiver:
         await asyncio.gather(*self._connections, return_exceptions=True)
 
     async def count(self, number: int, seconds: float = 20.0) -> list[Posted]:
-        """Waits until `number` events have come."""
+        """Waits until `number` events have arrived."""
         async with asyncio.timeout(seconds), self._arrived:
             await self._arrived.wait_for(lambda: len(self.posted) >= number)
         return self.posted

@@ -1,4 +1,4 @@
-"""An application that notes what becomes of its clients, and what a client still has to send."""
+"""An application that records what happens to its clients, and a count of a client's unsent bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEGABYTE = b"x" * 2**20
 
 
 class Notes:
-    """What happened in the application."""
+    """A record of events in the application."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -28,7 +28,7 @@ class Notes:
 
 
 class Noting(RequestHandler):
-    """Tells of a client that is gone."""
+    """Records that a client has gone."""
 
     @property
     def notes(self) -> Notes:
@@ -40,7 +40,7 @@ class Noting(RequestHandler):
         self.notes.closed += 1
 
     async def said(self, piece: bytes | str) -> None:
-        """Writes, and notes it."""
+        """Writes, and records the result."""
         self.write(piece)
         try:
             await self.flush()
@@ -51,7 +51,7 @@ class Noting(RequestHandler):
 
 
 class Held(Noting):
-    """Answers when it may go on."""
+    """Answers when the test lets it."""
 
     async def get(self) -> None:
         self.notes.begun += 1
@@ -62,7 +62,7 @@ class Held(Noting):
 
 
 class Begun(Noting):
-    """Says something, waits, and says something more."""
+    """Writes, waits, and writes more."""
 
     async def get(self) -> None:
         await self.said("begun")
@@ -71,7 +71,7 @@ class Begun(Noting):
 
 
 class Endless(Noting):
-    """Sends 20 MB, which no buffer between the two takes."""
+    """Sends 20 MB, more than all buffers between the two hold."""
 
     async def get(self) -> None:
         for _ in range(20):
@@ -79,7 +79,7 @@ class Endless(Noting):
 
 
 class Large(Noting):
-    """Sends 20 MB, and waits for nobody."""
+    """Sends 20 MB without waiting for the client."""
 
     def get(self) -> None:
         self.finish(MEGABYTE * 20)
@@ -99,7 +99,7 @@ class Cutting(Noting):
 
 @stream_request_body
 class Taking(Noting):
-    """Takes a body, a piece at a time, when it may go on."""
+    """Reads a body piece by piece, when the test lets it."""
 
     async def data_received(self, chunk: bytes) -> None:
         self.notes.begun += 1
@@ -112,20 +112,20 @@ class Taking(Noting):
 
 @stream_request_body
 class Preparing(Noting):
-    """Takes its time before it takes a body."""
+    """Waits before it reads a body."""
 
     async def prepare(self) -> None:
         await self.notes.go_on.wait()
 
     def data_received(self, chunk: bytes) -> None:
-        """Passes it over."""
+        """Ignores the body."""
 
     def post(self) -> None:
         self.finish("taken")
 
 
 class Detaching(Noting):
-    """Asks for what there is not."""
+    """Uses parts of the connection that do not exist."""
 
     def get(self) -> None:
         with pytest.raises(NotImplementedError):
@@ -137,7 +137,7 @@ class Detaching(Noting):
 def notes(io_loop: Any) -> Iterator[Notes]:
     notes = Notes()
     yield notes
-    notes.go_on.set()  # what still waits ends with the test, and not when its loop is collected
+    notes.go_on.set()  # waiting handlers end with the test, not when its loop is collected
     io_loop.run_sync(lambda: asyncio.sleep(0.01))
 
 
@@ -152,7 +152,7 @@ def site(notes: Notes) -> Application:
 
 
 async def settled(client: Client) -> int:
-    """What the client still has to send when nothing moves any more, in bytes."""
+    """Bytes that the client still has to send when no more data moves."""
     sizes = [-1]
     while len(sizes) < 20 or len(set(sizes[-20:])) > 1:
         sizes.append(client.writer.transport.get_write_buffer_size())

@@ -1,4 +1,4 @@
-"""The metrics of a server as a test reads them: over HTTP, parsed by prometheus_client, and compared."""
+"""A server's metrics for tests: read over HTTP, parsed by prometheus_client, and compared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Samples = dict[str, float]
 
 
 def metrics_port(server: Server) -> int:
-    """The port that the log names."""
+    """The metrics port in the log."""
     found = re.search(r" INFO latchkey: metrics on http://localhost:(\d+)/metrics$", server.log, re.MULTILINE)
     assert found, server.log
     return int(found[1])
@@ -38,7 +38,7 @@ def asked(
 
 
 def parsed(text: str) -> Samples:
-    """Every sample by its name and its labels, `name{a=b,c=d}`, in the order of their names."""
+    """Every sample by name and labels, `name{a=b,c=d}`, sorted by name."""
     found: Samples = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -50,14 +50,15 @@ def parsed(text: str) -> Samples:
 
 
 def scraped(server: Server) -> Samples:
-    """All there is at present."""
+    """All current samples."""
     status, _, text = asked(metrics_port(server))
     assert status == 200
     return parsed(text)
 
 
 def gains(before: Mapping[str, float], after: Mapping[str, float], *names: str) -> Samples:
-    """By how much samples have risen; of some names all that have, or of the names given with their labels."""
+    """The increase of samples: for a bare name, of all its samples that rose; for a name with labels, of that
+    sample."""
     return {
         name: value - before.get(name, 0.0)
         for name, value in after.items()

@@ -1,6 +1,6 @@
-"""Clients that go on asking while servers come and go, and know what became of each request.
+"""Clients that keep sending while servers come and go, and know what happened to each request.
 
-They try again where a connection is refused, and nowhere else: a request that was sent and not answered whole is lost.
+They retry only refused connections: a request that was sent and not answered completely is lost.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from tests.support.http.http_servers import Client, request
 from tests.support.processes.processes import opened
 
 PAUSE = 0.005
-"""Seconds that a client thinks between two requests."""
+"""Seconds between two requests of a client."""
 
 
 Asked = tuple[str, str, dict[str, str]]
-"""Method, target, and the form that is sent, if any."""
+"""Method, target, and the form to send, if any."""
 NUMBER = "the-number"
-"""Stands in a form for another number each time."""
+"""A placeholder in a form for a number that differs each time."""
 
 
 HEALTH: Asked = ("GET", "/healthz", {})
 
 
 async def revocation(url: str, ring: str, here: str) -> Asked:
-    """A call of a new app, with its secret, of the server that is `here` and keeps everything at `url`. Nobody but the
-    app may send it again."""
+    """A call of a new app, with its secret, of the server that is `here` and stores everything at `url`. Only the app
+    may repeat it."""
     async with opened(url, Keys(KeyRing.parse(ring))) as store:
         app = await Service(here, store).add_app(f"steady-{new_id()}")
     named = {"client_id": app.client_id, "client_secret": str(app.secret)}
@@ -44,8 +44,8 @@ async def revocation(url: str, ring: str, here: str) -> Asked:
 
 @dataclass
 class Steady:
-    """Clients of one port. Half of them keep their connections, the others open one for each request; `asked` are made
-    in turn. `until_refused`: who is refused goes home. `trust`: by TLS."""
+    """Clients of one port. Half of them keep their connections; the others open one for each request. They send `asked`
+    in turn. With `until_refused` a refused client stops. `trust`: use TLS."""
 
     port: int
     asked: tuple[Asked, ...] = (HEALTH,)
@@ -55,7 +55,7 @@ class Steady:
     lost: list[str] = field(default_factory=list)
     refused: int = 0
     last: list[bool] = field(default_factory=list)
-    """Of the connections that were kept, whether their last answer said that it was the last."""
+    """For each kept connection, whether its last answer said that it was the last."""
     _over: bool = False
 
     def __post_init__(self) -> None:
@@ -65,12 +65,12 @@ class Steady:
 
     @property
     def answered(self) -> int:
-        """Requests."""
+        """The number of requests."""
         return sum(self.statuses.values())
 
     @contextlib.asynccontextmanager
     async def at_work(self, clients: int = 12) -> AsyncIterator[None]:
-        """They ask as long as the block goes on, and finish what they have begun."""
+        """Clients send during the block and finish what they have begun."""
         tasks = [asyncio.ensure_future(self._work(kept=number % 2 == 0)) for number in range(clients)]
         try:
             yield
@@ -79,7 +79,7 @@ class Steady:
             await asyncio.gather(*tasks)
 
     async def more(self, count: int) -> None:
-        """Waits until so many more were answered."""
+        """Waits for this many more answers."""
         goal = self.answered + count
         async with asyncio.timeout(20):
             while self.answered < goal:

@@ -1,4 +1,4 @@
-"""What Tornado's handlers and requests write to in tests that need no socket."""
+"""Fakes of Tornado's connection and transport, for tests that need no socket."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Context:
 
 
 class Connection(HTTPConnection):
-    """Notes what is written to it."""
+    """Records what is written."""
 
     def __init__(self) -> None:
         self.context = Context()

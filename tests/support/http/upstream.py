@@ -1,4 +1,4 @@
-"""A scripted server that speaks the Anthropic Messages API, and fails as a test tells it to."""
+"""A scripted server that speaks the Anthropic Messages API and fails on request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tornado.web import Application, RequestHandler
 
 KEY = "sk-of-the-operator-that-nobody-may-see"
 VENDOR_MODEL = "vendor-model-20260101"
-"""The name of the model there."""
+"""The model's name at the upstream."""
 TEXT = "It is a truth universally acknowledged, that a single man is in want of a wife."
 USAGE = {"input_tokens": 25, "output_tokens": 31}
 
@@ -30,7 +30,7 @@ Data = dict[str, Any]
 
 
 def message(*content: Data | str, usage: object = USAGE, **changes: Any) -> Data:
-    """A reply; a string stands for a block of text. Without `content` it has one."""
+    """A reply; a string is a block of text. Without `content` it has one block."""
     blocks = [{"type": "text", "text": block} if isinstance(block, str) else block for block in content or (TEXT,)]
     return {
         "id": "msg_scripted",
@@ -46,7 +46,7 @@ def message(*content: Data | str, usage: object = USAGE, **changes: Any) -> Data
 
 
 def events_of(reply: Data) -> list[Data]:
-    """The events in which a reply is streamed: text word by word, other blocks in one delta."""
+    """The events of a streamed reply: text word by word, other blocks in one delta."""
     usage = reply["usage"] if isinstance(reply["usage"], dict) else {}
     first = {name: value for name, value in usage.items() if name != "output_tokens"}
     events: list[Data] = [
@@ -80,16 +80,16 @@ def _in_deltas(block: Data) -> tuple[Data, list[Data]]:
 
 
 def error(kind: str, text: str = "said by the server") -> Data:
-    """An error in the envelope of the API; as an event it is the same."""
+    """An error in the API's envelope; an error event is the same."""
     return {"type": "error", "error": {"type": kind, "message": text}}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What happens to one request. `before`: cut, reset or hang before the first byte. `status`, `body`: another answer
-    than the reply. `events`: those of a stream, made of `reply` unless they are given; after `stops_after` of them (of
-    a whole reply: after that many bytes) comes `then`. `write` may split or change what is sent, `gate` lets one event
-    through at each release; nothing is sent, no status either, before `opens` is set."""
+    """The script for one request. `before`: cut, reset or hang before the first byte. `status`, `body`: an answer
+    instead of the reply. `events`: those of a stream, by default made from `reply`; after `stops_after` of them (in a
+    plain reply: bytes) comes `then`. `write` may split or change what is sent; `gate` lets one event pass at each
+    release; nothing is sent, not even a status, before `opens` is set."""
 
     reply: Data = field(default_factory=message)
     events: Sequence[Data] | None = None
@@ -104,19 +104,19 @@ class Plan:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def stream(self) -> list[bytes]:
-        """The events over the wire."""
+        """The events as bytes."""
         events = events_of(self.reply) if self.events is None else self.events
         return [b"event: %b\ndata: %b\n\n" % (one["type"].encode(), json.dumps(one).encode()) for one in events]
 
 
 def failing(status: int, kind: str, text: str = "said by the server") -> Plan:
-    """An answer that is an error."""
+    """A plan for an error answer."""
     return Plan(status=status, body=json.dumps(error(kind, text)).encode())
 
 
 class Incoming(RequestHandler):
-    """One request: `asked` is its body, `sent` how many events have been written to the kernel, `over` is set when the
-    other side hung up or everything was sent."""
+    """One request: `asked` is its body, `sent` the number of events written to the kernel. `over` is set when the other
+    side hung up or everything was sent."""
 
     scripted: ScriptedUpstream
 
@@ -175,7 +175,7 @@ class Incoming(RequestHandler):
         await self._first(gate.acquire())
 
     async def _first(self, comes: Coroutine[Any, Any, Any]) -> None:
-        """Raises StreamClosedError when the other side hung up first."""
+        """Raises StreamClosedError if the other side has hung up."""
         waits = [asyncio.ensure_future(comes), asyncio.ensure_future(self.over.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -186,7 +186,7 @@ class Incoming(RequestHandler):
             raise StreamClosedError
 
     async def spoil(self) -> None:
-        """Goes on with what is no HTTP."""
+        """Continues with bytes that are no HTTP."""
         await self.request.connection.stream.write(b"no chunk\r\n")  # type: ignore[union-attr]
 
     async def _end(self, ending: Ending) -> None:
@@ -211,13 +211,12 @@ class Incoming(RequestHandler):
         self.over.set()
 
     def log_exception(self, *args: Any) -> None:
-        """What a test makes it do is no news."""
+        """Keeps scripted failures out of the log."""
 
 
 class ScriptedUpstream:
-    """Listens on a free port of the loopback address, or on sockets that a test has bound, in the loop of the test;
-    other processes reach it as well.
-    `calls` are the requests it got, in order; `plan` is what it does where `script` says nothing."""
+    """Listens on a free loopback port, or on sockets that a test has bound, in the loop of the test; other processes
+    can reach it too. `calls` are its requests in order; `plan` applies where `script` has no entry."""
 
     def __init__(self, sockets: list[socket.socket] | None = None) -> None:
         self.calls: list[Incoming] = []
@@ -229,14 +228,14 @@ class ScriptedUpstream:
         self._server.add_sockets(self.sockets)
 
     def script(self, *plans: Plan) -> None:
-        """What it does next, one request after the other."""
+        """Sets the plans of the next requests, in order."""
         self._script.extend(plans)
 
     def next_plan(self) -> Plan:
-        """What it does now."""
+        """Sets the plan."""
         return self._script.popleft() if self._script else self.plan
 
     async def close(self) -> None:
-        """Ends whatever is under way."""
+        """Ends all requests in progress."""
         self._server.stop()
         await self._server.close_all_connections()

@@ -1,5 +1,5 @@
-"""Many cases of one check as one test, which lists those that fail. It takes what `pytest.mark.parametrize` takes; for
-cases that share the fixtures of the test, such as the files of a folder or the rows of a table."""
+"""Runs many cases of one check as one test that lists the failures. Takes the arguments of `pytest.mark.parametrize`;
+for cases that share the test's fixtures, such as the files of a folder or the rows of a table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Test = Callable[..., Any]
 def each(
     names: str | Sequence[str], cases: Iterable[Any], ids: Iterable[str] | Callable[[Any], str] | None = None
 ) -> Callable[[Test], Test]:
-    """Makes one test of a function that takes a case by these names. All cases run, whichever fail."""
+    """Makes one test of a function with these parameters. All cases run, even after a failure."""
     words = [word.strip() for word in names.split(",")] if isinstance(names, str) else list(names)
     rows = list(_rows(cases, len(words)))
     if ids is not None:
@@ -84,7 +84,7 @@ class Offenders:
         return
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        # What pytest.fail and pytest.raises raise is no Exception.
+        # pytest.fail and pytest.raises raise exceptions outside of Exception.
         if not isinstance(error, Exception | pytest.fail.Exception):
             return False
         self._failed.append((self._name, error))

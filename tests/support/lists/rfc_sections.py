@@ -1,4 +1,4 @@
-"""Sections of the RFCs that docs/security.md refers to, with their titles, and which of them it must account for."""
+"""RFC sections that docs/security.md refers to, with their titles, and those it must cover."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "WebAuthn": {"6.1.1": "Signature Counter Considerations", "7.2": "Verifying an Authentication Assertion"},
 }
-"""By RFC and number. Of a section whose parts are named, the part counts for the whole."""
+"""By RFC and number. If a section's parts are listed, each part counts instead of the whole."""
 
 ACCOUNTED: dict[str, tuple[str, ...]] = {
     "6749": ("10",),
@@ -210,4 +210,4 @@ ACCOUNTED: dict[str, tuple[str, ...]] = {
     "9207": ("2", "3", "4"),
     "9700": ("2", "4"),
 }
-"""Of these chapters every section above stands in one of the tables of docs/security.md."""
+"""Every section above of these chapters is in one of the tables of docs/security.md."""

@@ -1,4 +1,4 @@
-"""The clauses of the specification that say something, and the known traps: each has a test that names it.
+"""The testable clauses of the specification, and the known traps: each has a test that names it.
 
 A clause whose endpoints are not built yet says so in `later`; it must have no test, so that the list stays honest.
 An id such as `3.1.replayed` names one row of section 3.1.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Clause:
-    """What the service promises, in one line; `later` says why there is nothing to test yet."""
+    """A promise of the service, in one line; `later` says why there is no test yet."""
 
     summary: str
     later: str = ""

@@ -1,4 +1,4 @@
-"""Replicated sets of real servers on loopback, watched by sentinels; clusters are in `dev/lab/clusters.py`."""
+"""Replicated servers on loopback, watched by sentinels; clusters are in `dev/lab/clusters.py`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SERVICE = "latchkey"
 
 
 DOWN_MS = 2000
-"""A sentinel asks each server once in as long, once a second at most. With no more than that between two questions, one
-answer that is late on a busy machine makes it fail over again, to and fro."""
+"""A sentinel pings each server at this interval, or every second if that is shorter. If this were no longer than the
+ping interval, one late answer on a busy machine would cause failovers to and fro."""
 
 
 class Sentinel(Engine):
@@ -63,31 +63,31 @@ class Replicated:
 
     @property
     def url(self) -> str:
-        """The server's setting for this store."""
+        """The server's store URL."""
         return f"redis+sentinel://{','.join(f'{HOST}:{one.port}' for one in self.sentinels)}/{SERVICE}"
 
     def primary(self) -> Engine:
-        """The server that says it is the primary."""
+        """The server that claims to be the primary."""
         return next(one for one in self.servers if one.runs and self._role(one) == b"master")
 
     def replica(self) -> Engine:
-        """The other one, which has caught up."""
+        """The other server, once it has caught up."""
         found = next(one for one in self.servers if one is not self.primary())
         self.wait_for_replica(found)
         return found
 
     def confirm(self, primary: Engine) -> None:
-        """Waits until the replica has everything that was written so far; writes a key."""
+        """Waits until the replica has every write so far; writes a key."""
         with primary.client() as client:
             client.set("confirm", "x")
             assert client.wait(1, 5000) == 1
 
     def wait_for_primary(self, server: Engine) -> None:
-        """Waits until every sentinel names this one, and it says so itself."""
+        """Waits until every sentinel names this server as the primary, and the server agrees."""
         wait_until(lambda: all(self._named(by) is server for by in self.sentinels) and self._role(server) == b"master")
 
     def wait_for_departure(self, server: Engine) -> None:
-        """Waits until no client of ours is connected to this server."""
+        """Waits until none of our clients is connected to this server."""
 
         def left() -> bool:
             with server.client() as client:
@@ -96,11 +96,11 @@ class Replicated:
         wait_until(left)
 
     def wait_for_replica(self, server: Engine) -> None:
-        """Waits until this one follows the other."""
+        """Waits until this server replicates the other."""
         wait_until(lambda: self._linked(server))
 
     def restore(self, server: Engine) -> None:
-        """Makes a former primary a replica, which the sentinels would do some ten seconds later."""
+        """Makes a former primary a replica; the sentinels would take some ten seconds more."""
         port = self._ports[1 - self.servers.index(server)]
         with server.client() as client:
             client.execute_command("REPLICAOF", HOST, port)
@@ -112,7 +112,7 @@ class Replicated:
             return self.servers[self._ports.index(port)]
 
     def fail_over(self) -> None:
-        """Has the replica take over from a primary that is well."""
+        """Promotes the replica while the primary is healthy."""
         with self.sentinels[0].client() as client:
             client.execute_command("SENTINEL", "FAILOVER", SERVICE)
 

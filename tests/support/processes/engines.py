@@ -1,4 +1,4 @@
-"""Real servers, a proxy that loses replies and a clock for fakeredis: what tests of the store run against."""
+"""Real servers, a proxy that loses replies, and a clock for fakeredis: the stores that tests run on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["VALKEY", "DroppingProxy", "Engine", "FakeClock", "redis_server", "va
 
 
 def redis_server(*, append_only: bool = False, options: Sequence[str] = ()) -> Engine:
-    """A server from the `redis-server` on the PATH; skips the test where there is none."""
+    """The `redis-server` on the PATH; skips the test without one."""
     binary = shutil.which("redis-server")
     if binary is None:
         pytest.skip("there is no redis-server on the PATH")
@@ -31,10 +31,10 @@ def redis_server(*, append_only: bool = False, options: Sequence[str] = ()) -> E
 
 
 class DroppingProxy:
-    """A proxy before an engine that can lose the reply to a request the engine has carried out.
+    """A proxy in front of an engine that can lose the reply to a request that the engine has executed.
 
-    Listens on a unix socket, or on a port of loopback, in a thread of its own; `url` names it. `seen` counts the
-    commands passed on, by upper-case name, so that a test can show that one was sent once. Use as a context manager.
+    Listens on a unix socket, or on a loopback port, in its own thread; `url` names it. `seen` counts the commands
+    passed on, by upper-case name, so that a test can show that one was sent once. Use as a context manager.
     """
 
     def __init__(self, engine: Engine, port: int | None = None) -> None:
@@ -52,20 +52,20 @@ class DroppingProxy:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def drop_reply(self, command: str = "EVALSHA", times: int = 1) -> None:
-        """The next `times` requests named `command` are carried out, and their connection is cut before the reply."""
+        """Executes the next `times` requests named `command` and cuts their connections before the reply."""
         self._replies[command.upper()] += times
 
     def drop_request(self, command: str = "EVALSHA", times: int = 1) -> None:
-        """The next `times` requests named `command` are cut off before they reach the engine."""
+        """Cuts off the next `times` requests named `command` before they reach the engine."""
         self._requests[command.upper()] += times
 
     def pass_all(self) -> None:
-        """Lose nothing from now on."""
+        """Lose nothing more."""
         self._replies.clear()
         self._requests.clear()
 
     def cut(self) -> None:
-        """Close every connection that is open now."""
+        """Close every open connection."""
         asyncio.run_coroutine_threadsafe(self._cut(), self._loop).result(5)
 
     def __enter__(self) -> Self:
@@ -141,7 +141,7 @@ class DroppingProxy:
 
 
 async def _read_request(reader: asyncio.StreamReader) -> tuple[str, bytes]:
-    """One request as clients send it, an array of bulk strings: the command's upper-case name and the bytes."""
+    """A client's request, an array of bulk strings: the command's upper-case name and the bytes."""
     head = await reader.readuntil(b"\r\n")
     raw, words = bytearray(head), []
     for _ in range(int(head[1:])):
@@ -167,11 +167,11 @@ class FakeClock:
         self._offset += seconds
 
     def back(self, seconds: float) -> None:
-        """Put the clock back, as a failover to a host whose clock is behind would."""
+        """Put the clock back, as a failover to a host with a slow clock would."""
         self._offset -= seconds
 
     def stop(self) -> None:
-        """Let no time pass by itself from now on, so that figures do not depend on how fast a test runs."""
+        """Stop the clock, so that results do not depend on a test's speed."""
         self._stopped = time.time()
 
     def time(self) -> float:

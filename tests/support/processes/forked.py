@@ -1,5 +1,5 @@
-"""Processes of `server.py` and of `manage.py` without the second that loading them takes: they are forked from a
-process that has loaded both and done nothing. What is about loading, or command lines, starts Python instead."""
+"""Processes of `server.py` and `manage.py` without the second of loading: forks of a process that has loaded both.
+Tests of loading or command lines start Python instead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent.parent
 
 
 class Forked:
-    """One such process, in a session of its own. It has of `subprocess.Popen` what tests use."""
+    """One such process, in its own session. It has the parts of `subprocess.Popen` that tests use."""
 
     def __init__(
         self, program: str, arguments: Sequence[str], *, stdin: int, stdout: int, stderr: int, env: Mapping[str, str]
@@ -39,13 +39,13 @@ class Forked:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """The exit status of a process that has ended."""
+        """The exit status of an ended process."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.wait(0)
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """The exit status. A signal that ended the process is a negative number."""
+        """The exit status; a negative number is the signal that ended the process."""
         if self.returncode is None:
             self.returncode = int(self._line(timeout))
             os.close(self._told)
@@ -63,7 +63,7 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
     def _line(self, timeout: float | None) -> bytes:
-        """What the process that forks told: the number of the process, and later its exit status."""
+        """A number from the forking process: the process id, and later the exit status."""
         if not select.select([self._told], [], [], timeout)[0]:
             raise subprocess.TimeoutExpired(self._command, timeout or 0.0)
         line = b""
@@ -76,7 +76,7 @@ class Forked:
 
 @functools.cache
 def _loaded() -> socket.socket:
-    """Starts the process that forks, once in this one. It ends with the socket."""
+    """Starts the forking process, once per test process. It ends when its socket closes."""
     ours, theirs = socket.socketpair()
     with theirs:
         given = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
@@ -94,7 +94,7 @@ def _loaded() -> socket.socket:
 
 
 def main(control: socket.socket) -> int:
-    """Forks until nobody asks any more. Returns, in a forked process, its exit status."""
+    """Forks on request until nobody asks any more. Returns, in a forked process, its exit status."""
     import gc
 
     import cli.run  # noqa: F401  # what `manage.py` loads for a command
@@ -102,7 +102,7 @@ def main(control: socket.socket) -> int:
     import server
 
     gc.collect()
-    gc.freeze()  # what is loaded is not copied when its garbage is looked for
+    gc.freeze()  # garbage collection then copies no loaded memory
     living: dict[int, tuple[int, int]] = {}
     watched = select.poll()
     watched.register(control, select.POLLIN)
@@ -145,7 +145,7 @@ def _exactly(control: socket.socket, size: int) -> bytes:
 
 
 def _become(given: Sequence[int], env: Mapping[str, str], command: list[str]) -> None:
-    """Takes over what a new process has: its session, its streams, its environment and its command."""
+    """Sets up a new process: its session, its streams, its environment and its command."""
     os.setsid()
     *streams, told = given
     for number, one in enumerate(streams):
@@ -157,7 +157,7 @@ def _become(given: Sequence[int], env: Mapping[str, str], command: list[str]) ->
     os.environ.clear()
     os.environ.update(env)
     sys.argv[:] = command
-    # Those of the process that forks think of what it has itself: no terminal, and no pipe.
+    # The streams of the forking process describe its own: no terminal, and no pipe.
     sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # type: ignore[misc]  # noqa: SIM115  # as long as it lives
     sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)  # type: ignore[misc]  # noqa: SIM115
     sys.stderr = sys.__stderr__ = open(  # type: ignore[misc]  # noqa: SIM115

@@ -1,4 +1,4 @@
-"""What tests need of npm: the packages of a folder, as its lock file has them."""
+"""npm packages for tests, as a folder's lock file lists them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NODE = Path(__file__).resolve().parent.parent / "node"
 
 
 def packages(folder: Path = NODE) -> Path:
-    """Where those of a folder are installed; one process installs while the others wait."""
+    """The path of a folder's installed packages; one process installs while the others wait."""
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
         pytest.skip("no node and npm on this machine")

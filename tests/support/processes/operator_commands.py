@@ -1,4 +1,4 @@
-"""Operators' commands in tests: as processes of their own, and quicker ones in this process."""
+"""Operators' commands in tests: as separate processes, or faster in this process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @dataclass
 class CommandOutput:
-    """What a command left behind."""
+    """The result of a command."""
 
     status: int
     out: str
@@ -54,15 +54,15 @@ class CommandOutput:
 
     @property
     def error(self) -> tuple[int, str, str]:
-        """Exit status, code and description of a command that failed under --json."""
+        """Exit status, code and description of a command that failed with --json."""
         assert self.out == ""
         told = json.loads(self.err)
         return self.status, told.pop("error"), told.pop("error_description")
 
 
 def child(data_dir: Path, *words: str, stdin: str | int = "", fresh: bool = False, **environ: str) -> CommandOutput:
-    """A command as the operator gives it: a process of its own. It is forked from one that has loaded `manage.py`;
-    `fresh` starts Python instead."""
+    """A command as the operator runs it: a separate process, forked from one that has loaded `manage.py`; `fresh`
+    starts Python instead."""
     arguments = ["--data-dir", str(data_dir), *words]
     env = {**clean_environment(), **environ}
     with tempfile.TemporaryFile() as typed, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -96,7 +96,7 @@ def clean_environment() -> dict[str, str]:
 
 
 class Home:
-    """A data directory on which a server runs, as far as a command can tell, and quick commands in this process."""
+    """A data directory that looks to a command as if a server runs on it, and quick commands in this process."""
 
     def __init__(self, data_dir: Path, socket_path: str, capsys: pytest.CaptureFixture[str]) -> None:
         self.data_dir = data_dir
@@ -155,14 +155,14 @@ def everything(client: Any) -> bytes:
 
 @dataclass
 class Seen:
-    """What a person saw of a command at a terminal."""
+    """What a person saw of a command in a terminal."""
 
     status: int
     raw: str
 
     @property
     def text(self) -> str:
-        """Without colours."""
+        """The text without colours."""
         return re.sub(r"\x1b\[[0-9;]*m", "", self.raw)
 
     @property
@@ -171,8 +171,8 @@ class Seen:
 
 
 def at_terminal(*command: str | Path, columns: int = 80, typed: Sequence[tuple[str, str]] = (), **environ: str) -> Seen:
-    """A command at a terminal of so many columns: the path of `manage.py` with what follows, which is forked, or what
-    Python is started with. `typed`: what is typed once something was shown; ^C interrupts."""
+    """A command in a terminal with `columns` columns: the path of `manage.py` with arguments, which is forked, or
+    arguments for Python. `typed` has the input to type after some output was shown; ^C interrupts."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     plain = {name: value for name, value in clean_environment().items() if name not in ("NO_COLOR", "COLUMNS")}
@@ -189,7 +189,7 @@ def at_terminal(*command: str | Path, columns: int = 80, typed: Sequence[tuple[s
         while select.select([ours], [], [], 60)[0]:
             try:
                 piece = os.read(ours, 65536)
-            except OSError:  # how Linux says that nobody has the other end any more
+            except OSError:  # on Linux: the other end is closed
                 break
             if not piece:
                 break

@@ -1,4 +1,4 @@
-"""A primary with a replica, and what happens to the two: the replica stops answering, the primary goes away."""
+"""A primary with a replica, and their failures: the replica stops answering, the primary goes away."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Followed:
 
     @property
     def url(self) -> str:
-        """The server's setting for this store."""
+        """The server's store URL."""
         return self.primary.url
 
     def wait_for_replica(self) -> None:
-        """Waits until the replica has all that the primary has."""
+        """Waits until the replica is in sync."""
 
         def caught_up() -> bool:
             with contextlib.suppress(redis.RedisError, OSError), self.primary.client() as client:
@@ -50,13 +50,13 @@ class Followed:
         wait_until(caught_up)
 
     def cut(self) -> None:
-        """Nothing that is written from now on reaches the replica, which does not answer either."""
+        """Freezes the replica: no later write reaches it, and it does not answer."""
         self.replica.pause()
         with self.primary.client() as client:
             client.execute_command("CLIENT", "KILL", "TYPE", "replica")
 
     def lose_primary(self) -> None:
-        """Kills the primary, and has the replica take over."""
+        """Kills the primary and promotes the replica."""
         self.primary.kill()
         self.replica.resume()
         with self.replica.client() as client:
@@ -64,14 +64,14 @@ class Followed:
         self.primary, self.replica = self.replica, self.primary
 
     def restore(self) -> None:
-        """Starts what was the primary as the replica of the one that took over."""
+        """Restarts the former primary as a replica of the new one."""
         self.replica.start()
         with self.replica.client() as client:
             client.execute_command("REPLICAOF", HOST, self._ports[self.primary])
         self.wait_for_replica()
 
     def asked(self, command: str) -> int:
-        """How often the primary was sent a command since `forget`."""
+        """The number of times that the primary got a command since `forget`."""
         with self.primary.client() as client:
             row: Any = client.info("commandstats").get(f"cmdstat_{command}", {})
             return int(row.get("calls", 0))

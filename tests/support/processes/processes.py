@@ -1,4 +1,4 @@
-"""`server.py` as a process of its own, alone or as two on one store, for tests of what only real processes show."""
+"""`server.py` as a separate process, alone or as two on one store."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ T = TypeVar("T")
 
 
 class Server:
-    """A `server.py` in a process group of its own, on a free port, as a context manager.
+    """A `server.py` in its own process group, on a free port, as a context manager.
 
-    It starts at once; `ready` waits until it listens. `directory` has its files: the data directory `data` (the caller
-    may give another) and the output. The end of the block kills whatever is left of the group. The server is a fork
-    of a process that has loaded `server.py`; `fresh` starts Python instead.
+    It starts at once; `ready` waits until it listens. `directory` holds its files: the data directory `data` (the
+    caller may give another) and the output. The end of the block kills every process left in the group. The server is
+    forked from a process that has loaded `server.py`; `fresh` starts Python instead.
     """
 
     process: subprocess.Popen[bytes] | Forked
@@ -69,7 +69,7 @@ class Server:
                 self.process = Forked("server.py", arguments, env=env, **streams)
 
     def ready(self, seconds: float = 30.0) -> Self:
-        """Waits for the line that says it listens."""
+        """Waits for the line that says that the server listens."""
         wait_until(lambda: self._address() is not None or self.process.poll() is not None, seconds)
         assert self._address(), f"the server does not listen: {self.out}{self.log}"
         return self
@@ -87,17 +87,17 @@ class Server:
 
     @property
     def here(self) -> str:
-        """The URL by address: a hundred connections at once need not ask a resolver."""
+        """The URL with a numeric address: a hundred connections at once need no resolver."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def out(self) -> str:
-        """What it printed."""
+        """Its standard output."""
         return self._out.read_text()
 
     @property
     def log(self) -> str:
-        """What it wrote to standard error."""
+        """Its standard error."""
         return self._log.read_text()
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
@@ -110,7 +110,7 @@ class Server:
         return self.process.wait(seconds)
 
     def kill(self) -> None:
-        """kill -9 of this one process."""
+        """kill -9 of this process alone."""
         self.process.kill()
         self.process.wait()
 
@@ -138,7 +138,7 @@ def refused(*options: str, environment: Mapping[str, str] | None = None, **given
 
 
 class Pair:
-    """Two servers on one Valkey with the same keys, and the store opened in this process too."""
+    """Two servers on one Valkey with the same keys; the store is also open in this process."""
 
     def __init__(self, engine: Engine, ring: str, servers: tuple[Server, Server]) -> None:
         self.engine, self.servers = engine, servers
@@ -156,17 +156,17 @@ class Pair:
 
     @property
     def email(self) -> str:
-        """The address of the person that was made last."""
+        """The address of the newest person."""
         return f"ada-{self._made}@example.com"
 
     def forget_addresses(self) -> None:
-        """Empties the windows of addresses: all tests come from one."""
+        """Empties the windows of addresses: all tests share one address."""
         with self.engine.client() as client:
             for key in client.scan_iter(keys.window("*", "*") + "*"):
                 client.delete(key)
 
     def split(self, app: App) -> tuple[App, App]:
-        """The app as it calls the one and the other server."""
+        """The app, calling each of the two servers."""
         first, second = (dataclasses.replace(app, base_url=server.here) for server in self.servers)
         return first, second
 
@@ -206,7 +206,7 @@ async def opened(url: str, ring: Keys) -> AsyncIterator[Store]:
 
 @contextlib.contextmanager
 def driven(io_loop: IOLoop, two: Pair) -> Iterator[Service]:
-    """A service with a new person and a new app, and an HTTP client that opens 200 connections."""
+    """A service with a new person and a new app, and an HTTP client with up to 200 connections."""
 
     async def enter() -> Service:
         # The loop's one client.
@@ -219,12 +219,12 @@ def driven(io_loop: IOLoop, two: Pair) -> Iterator[Service]:
 
 
 async def at_once(calls: Iterable[Awaitable[T]]) -> list[T]:
-    """All of them at the same time."""
+    """Runs all at the same time."""
     return await asyncio.gather(*calls)
 
 
 def processes() -> dict[int, tuple[int, str]]:
-    """Every living process: its parent and its command line. A zombie does not live."""
+    """Every live process: its parent and its command line. Zombies do not count."""
     found = {}
     for one in Path("/proc").iterdir():
         if one.name.isdigit():
@@ -237,5 +237,5 @@ def processes() -> dict[int, tuple[int, str]]:
 
 
 def children(pid: int) -> list[int]:
-    """The living children of a process."""
+    """The live children of a process."""
     return [child for child, (parent, _) in processes().items() if parent == pid]

@@ -1,4 +1,4 @@
-"""A domain of an app's, as the server sees it: a TLS server on loopback, found by any name."""
+"""An app's domain: a TLS server on loopback that any name resolves to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXT = "Content-Type: text/plain; charset=utf-8"
 
 
 class Everywhere(AbstractResolver):
-    """Finds any name at a port of loopback."""
+    """Resolves any name to a loopback port."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -32,11 +32,11 @@ class Everywhere(AbstractResolver):
         return [ResolveResult(hostname=host, host="127.0.0.1", port=self.port, family=family, proto=0, flags=0)]
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Does nothing."""
 
 
 def certificate(folder: Path, domain: str = DOMAIN) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """What a server of the domain presents, and what a client trusts that knows the server."""
+    """TLS contexts: the domain's server, and a client that trusts the server."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, domain)])
     now = datetime.now(UTC)
@@ -53,14 +53,14 @@ def certificate(folder: Path, domain: str = DOMAIN) -> tuple[ssl.SSLContext, ssl
 
 
 class Domain:
-    """A domain whose file can be changed, and a fetcher that finds it. `policy` is what the fetcher may reach."""
+    """A domain with a changeable file, and a fetcher that finds it. `policy` limits the fetcher's addresses."""
 
     receiver: Receiver
     fetcher: Fetcher
 
     @classmethod
     async def make(cls, folder: Path, policy: AddressPolicy | None = None, whole: float = 5.0) -> Domain:
-        """Listens."""
+        """Starts listening."""
         self = cls()
         server, client = certificate(folder)
         self.receiver = Receiver(answering(404))
@@ -70,9 +70,9 @@ class Domain:
         return self
 
     def says(self, *lines: str) -> None:
-        """The file from now on."""
+        """Changes the file."""
         self.answers(answering(200, TEXT, body="\r\n".join(lines).encode()))
 
     def answers(self, reply: Reply) -> None:
-        """What each request is answered with from now on."""
+        """Changes the answer to every request."""
         self.receiver.reply = reply

@@ -1,4 +1,4 @@
-"""A service that takes up settings, and the keys that it begins with."""
+"""A service that reloads settings, and the settings that it starts with."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OLD_RING, NEW_RING = KeyRing.generate(1), KeyRing.generate(2)
 
 
 class Reloading:
-    """A service that takes up settings. `wanted` is what a reload reads."""
+    """A service that reloads settings. `wanted` are the settings of the next reload."""
 
     def __init__(self, site: Site, app: Any, http_server: HTTPServer, ring: Keys) -> None:
         self.wanted = PUBLIC
@@ -41,7 +41,7 @@ class Reloading:
 
     @property
     def site(self) -> Site:
-        """What handlers know now."""
+        """The settings that handlers use now."""
         found: Site = self.main.application.site
         return found
 
@@ -57,6 +57,6 @@ def http_limits(found: Reloading) -> Any:
 
 
 def sends_to(found: Reloading) -> str:
-    """Where mails go."""
+    """The mail server's settings."""
     transport = vars(found.site.mail)["_transport"]
     return "smtp://127.0.0.1:1" if isinstance(transport, SmtpServer) else "nowhere"

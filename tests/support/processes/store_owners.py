@@ -1,4 +1,4 @@
-"""Processes that own an embedded store, and a look at the store from outside, for the tests of it."""
+"""Processes that own an embedded store, and an outside view of the store."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ store.stop()
 
 @contextlib.contextmanager
 def owner(data_dir: Path, kind: str = "server", then: str = "") -> Iterator[subprocess.Popen[str]]:
-    """A child process, in a process group of its own, that owns the store; it has printed the store's pid."""
+    """A child process in its own process group that owns the store and has printed the store's pid."""
     process = subprocess.Popen(
         [sys.executable, "-c", OWNER.format(then=then), str(data_dir), kind],
         stdin=subprocess.PIPE,
@@ -73,7 +73,7 @@ def dies(pid: int, files: Files) -> bool:
 
 
 def end_stores(directory: Path) -> None:
-    """Kill the stores under `directory` that a test which failed half-way left behind."""
+    """Kill stores under `directory` that a failed test left running."""
     for pid_file in directory.rglob("store.pid"):
         with contextlib.suppress(OSError, ValueError):
             pid = int(pid_file.read_text())

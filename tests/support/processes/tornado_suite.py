@@ -1,8 +1,8 @@
 """Runs Tornado's own tests of its HTTP server, from the installed package, on the fast HTTP server.
 
-    python -m tests.tornado_suite [uvloop]
+    python -m tests.support.processes.tornado_suite [uvloop]
 
-Everything Tornado asks of its tests holds: nothing may be logged or written to standard error but what they expect.
+Tornado's strict rules apply: only expected output may be logged or written to standard error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tornado.test import httpserver_test, runtests
 
 MODULES = ("httpserver_test", "web_test", "security_corpus_test", "httpclient_test", "routing_test", "auth_test")
 
-# What is not asked of the fast server, and why. The tests in SENT_IN_CRLF are, but in other bytes.
+# Tests that the fast server need not pass, and why. The tests in SENT_IN_CRLF run with other bytes.
 LF = "sends LF for CRLF, which is refused: programs disagree about where such a line ends"
 HTTP10_CHUNKED = "sends chunks in HTTP/1.0, which has none; RFC 9112 6.1 calls that faulty framing"
 TIMES = "holds times against each other, which a busy machine does not keep; its case is covered by MOST_FIELDS"
@@ -32,7 +32,7 @@ EXCLUDED = {
 
 
 class InCRLF(httpserver_test.HTTPServerRawTest):
-    """The same tests, in lines that end in CRLF."""
+    """The same tests, with lines that end in CRLF."""
 
     def setUp(self) -> None:
         super().setUp()  # type: ignore[no-untyped-call]
@@ -52,7 +52,7 @@ def _tests(suite: unittest.TestSuite) -> Iterator[Any]:
 
 
 def all() -> unittest.TestSuite:
-    """What Tornado's runner takes from the main module."""
+    """The attributes of a main module that Tornado's runner needs."""
     loaded = unittest.defaultTestLoader.loadTestsFromNames([f"tornado.test.{name}" for name in MODULES])
     found = {test.id().removeprefix("tornado.test."): test for test in _tests(loaded)}
     assert EXCLUDED.keys() <= found.keys(), "Tornado has no such test any more"

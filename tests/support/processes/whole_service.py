@@ -1,4 +1,4 @@
-"""The server and the operator's commands on a store of any kind, as processes of their own."""
+"""The server and the operator's commands as separate processes on a store of any kind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SEED = {
 
 
 async def check_server_and_commands(url: str, tmp_path: Path) -> None:
-    """Two workers, a seed file, the operator's commands and an app's calls; nothing but the URL names the store."""
+    """Two workers, a seed file, the operator's commands and an app's calls; only the URL names the store."""
     ring = KeyRing.generate(1)
     seed = tmp_path / "seed.json"
     seed.write_text(json.dumps(SEED))
@@ -56,7 +56,7 @@ async def check_server_and_commands(url: str, tmp_path: Path) -> None:
         assert (checked["clean"], checked["findings"], checked["people"], checked["documents"]) == (True, [], 2, 1)
         assert (await send(f"{server.here}/readyz")).code == 200
         operate("app", "update", "web", "--disable")
-        # Both workers refuse it, by the announcement or five seconds later.
+        # Both workers refuse it: at once by the announcement, or five seconds later.
         async with asyncio.timeout(10):
             while {(await send(f"{server.here}/api/oauth/userinfo", headers=app)).code for _ in range(10)} != {401}:
                 await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""An app that makes AI calls a person pays for, over HTTP, and what those calls must cost."""
+"""An app that makes AI calls at a person's expense over HTTP, and the expected cost of those calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.store.world import VISITOR
 
 MODEL = "scripted"
 PRICE = Price("v3", 3_141_593, 15_926_535)
-"""Micro-dollars per million tokens, of which no small number makes a whole."""
+"""Micro-dollars per million tokens; few tokens never make a whole micro-dollar."""
 PATIENT = Timeouts(connect=10, first_byte=20, between_events=20, total=25)
 SHORT = Timeouts(connect=2, first_byte=0.4, between_events=0.4, total=0.9)
 PLENTY = 1_000_000
@@ -42,7 +42,7 @@ def models_on(url: str, limits: Timeouts = PATIENT, price: Price = PRICE, *, max
 
 
 def hurry(site: Site, limits: Timeouts = SHORT) -> None:
-    """Has little patience with the upstream from now on."""
+    """Shortens the upstream's timeouts."""
     for model in site.models.all():
         model.upstream.limits = limits
 
@@ -53,7 +53,7 @@ def cost(input_tokens: int, output_tokens: int, price: Price = PRICE) -> int:
 
 
 def question(text: str = "Tell me the first sentence.", **changes: Any) -> dict[str, Any]:
-    """A request; a change of None leaves a field out."""
+    """A request; a change to None leaves a field out."""
     asked = {"model": MODEL, "max_tokens": 100, "messages": [{"role": "user", "content": text}], **changes}
     return {name: value for name, value in asked.items() if value is not None}
 
@@ -70,8 +70,8 @@ class Spender:
 
     @classmethod
     async def make(cls, service: Service, *scopes: str, amount: int = PLENTY, app: App | None = None) -> Self:
-        """Ada's token for an app, with credits:spend and credits:read or the scopes given, and `amount` more credits
-        for her."""
+        """Ada's token for an app, with credits:spend and credits:read or the given scopes; gives her `amount` more
+        credits."""
         app = app or service.web
         token = await mint(service, app, *scopes)
         if amount:
@@ -81,7 +81,7 @@ class Spender:
     async def ask(
         self, body: dict[str, Any] | bytes | None = None, path: str = NATIVE, *, key: str = "", **headers: str
     ) -> HTTPResponse:
-        """One call; `key` is its Idempotency-Key. Underscores in the names of headers stand for hyphens."""
+        """One call; `key` is its Idempotency-Key. Underscores in header names become hyphens."""
         sent = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         sent |= {"Idempotency-Key": key} if key else {}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
@@ -98,20 +98,20 @@ class Spender:
         return await self.service.store.credits.show(self.user)
 
     async def charged(self) -> list[int]:
-        """What each charge of the ledger took, the oldest first, after asserting that nothing is held, and that what
-        is left is what was given less the charges."""
+        """The amount of each charge in the ledger, oldest first. Also asserts that nothing is held and that the balance
+        is the sum of grants less the charges."""
         account = await self.account()
         assert (account.held, account.holds) == (0, ())
         assert account.paid == account.opening + sum(entry.amount for entry in account.entries)
         return [-entry.amount for entry in reversed(account.entries) if entry.kind == "charge"]
 
     async def fresh_window(self) -> None:
-        """Lets the person make twenty calls more."""
+        """Lets the person make twenty more calls."""
         await self.service.store.client.delete(keys.limit(self.user, "ai"))
 
 
 async def mint(service: Service, app: App, *scopes: str) -> str:
-    """An access token of Ada's, by the operator's act."""
+    """An access token of Ada's, from the operator."""
     registration = await service.store.apps.find(app.client_id)
     assert registration is not None
     tokens = await service.store.tokens.mint(service.ada, registration, scopes or ("credits:spend", "credits:read"))
@@ -128,7 +128,7 @@ async def session_of(service: Service) -> Session:
 
 
 def events_in(body: bytes) -> list[dict[str, Any]]:
-    """The events of a stream; each is named as it says it is."""
+    """The events of a stream; asserts that each has its own type as name."""
     events = []
     for block in body.decode().removesuffix("\n\n").split("\n\n"):
         name, data = block.split("\n")
@@ -138,37 +138,37 @@ def events_in(body: bytes) -> list[dict[str, Any]]:
 
 
 def text_of(events: list[dict[str, Any]]) -> str:
-    """What a stream said."""
+    """The text of a stream."""
     return "".join(event["delta"]["text"] for event in events if event["type"] == "content_block_delta")
 
 
 def assert_error(response: HTTPResponse, status: int, code: str) -> str:
-    """The catalogue's error in the interface's form; returns what it tells people."""
+    """Checks the catalogue's error in the API's form; returns its text for people."""
     assert (response.code, json_of(response)["error"]) == (status, code), response.body
     description: str = json_of(response)["error_description"]
     return description
 
 
 async def at_rest(app: Latchkey) -> None:
-    """Waits until no request is at work."""
+    """Waits until no request is in progress."""
     while app.in_flight or app.site.tasks:
         await asyncio.sleep(0.001)
 
 
 async def noticed(app: Latchkey) -> None:
-    """Waits until the server knows that every app with a call under way has hung up."""
+    """Waits until the server knows that every app with a call in progress has hung up."""
     while not all(stop.__self__._gone for stop in app.site.endings):  # type: ignore[attr-defined]  # methods of calls
         await asyncio.sleep(0.001)
 
 
 async def reached(upstream: ScriptedUpstream, number: int = 1) -> None:
-    """Waits until so many calls have reached the upstream."""
+    """Waits until this many calls have reached the upstream."""
     while len(upstream.calls) < number:
         await asyncio.sleep(0.001)
 
 
 class OpenStream:
-    """A call whose answer is read as slowly as a test likes, over a socket of its own."""
+    """A call whose answer the test reads slowly, over its own socket."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -180,7 +180,7 @@ class OpenStream:
     async def open(
         cls, spender: Spender, body: dict[str, Any] | None = None, *, key: str = "", buffer: int = 0, path: str = NATIVE
     ) -> Self:
-        """Sends the call. `buffer` is the size of the socket's receive buffer in bytes, if it is to be small."""
+        """Sends the call. `buffer` is the size of the socket's receive buffer in bytes, if it should be small."""
         parts = urlsplit(spender.base_url)
         raw = socket.socket()
         raw.setblocking(False)
@@ -203,7 +203,7 @@ class OpenStream:
         return self
 
     async def event(self) -> dict[str, Any] | None:
-        """The next event; None at the end of the answer. Raises asyncio.IncompleteReadError where it is cut off."""
+        """The next event; None at the end. Raises asyncio.IncompleteReadError if the answer is cut off."""
         while b"\n\n" not in self._buffer:
             chunk = await self._chunk()
             if not chunk:
@@ -213,7 +213,7 @@ class OpenStream:
         return events_in(block + b"\n\n")[0]
 
     async def read(self, number: int) -> list[dict[str, Any]]:
-        """The next events, so many of them."""
+        """The next events, this many of them."""
         events = [await self.event() for _ in range(number)]
         return [event for event in events if event is not None]
 
@@ -230,7 +230,7 @@ class OpenStream:
         return chunk[:-2]
 
     def cut(self, *, reset: bool = False) -> None:
-        """Hangs up, with a reset where it is asked for."""
+        """Closes the connection, with a reset if requested."""
         if reset:
             raw = self._writer.get_extra_info("socket")
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -238,6 +238,6 @@ class OpenStream:
 
 
 def bound(asked: dict[str, Any]) -> int:
-    """The most input tokens a request may cost: its bytes, and what a server adds of its own."""
+    """The most input tokens that a request may cost: its bytes, and the server's own overhead."""
     kept = {name: value for name, value in asked.items() if name not in ("model", "max_tokens", "stream")}
     return len(json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode()) + 1024

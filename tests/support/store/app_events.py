@@ -1,4 +1,4 @@
-"""An app that keeps data for a person, what is done to it that it must be told of, and what it was told."""
+"""An app that stores data for a person, actions that send it events, and the events that it got."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Events = list[tuple[str, str]]
 
 
 async def told(world: World, client: str | None = None) -> Events:
-    """Types and reasons of what an app was told of this person, the oldest first, when all was moved."""
+    """Types and reasons of the app's events about this person, oldest first, after all were moved."""
     await world.store.outbox.relay_shards({world.user[:3]}, wanted)
     assert not await world.store.client.exists(keys.outbox(world.user)), "an outbox without events takes no room"
     rows = await world.store.deliveries.list(client or world.app.client_id, most=1000)
@@ -26,14 +26,14 @@ async def told(world: World, client: str | None = None) -> Events:
 
 
 async def ids_told(world: World) -> list[tuple[str, tuple[str, str]]]:
-    """The same, each with its id: of those that are not older than 30 days."""
+    """The app's events with their ids, if they are at most 30 days old."""
     events = await told(world)
     rows = await world.store.deliveries.list(world.app.client_id, most=1000)
     return list(zip([row.id for row in reversed(rows)], events, strict=True))
 
 
 async def due(world: World) -> dict[str, int]:
-    """Who is on the due list of the person's shard, by client id."""
+    """The clients on the due list of the person's shard."""
     listed: Any = await world.store.client.zrange(keys.outbox_keys(world.user[:3])["due"], 0, -1, withscores=True)
     theirs = (entry.decode().split(":") for entry, _ in listed)
     return {
@@ -44,7 +44,7 @@ async def due(world: World) -> dict[str, int]:
 
 
 async def keeping(store: Store) -> World:
-    """A person who has connected an app, which keeps a document."""
+    """A person who has connected an app that stores a document."""
     world = await World.make(store)
     await (await Keeper.make(world)).put("notes/n1")
     return world

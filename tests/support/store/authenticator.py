@@ -1,4 +1,4 @@
-"""A passkey in software: answers what browsers are asked, and lies on request."""
+"""A passkey in software, which answers as browsers do and lies on request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PRESENT, VERIFIED, ATTESTED, EXTENDED = 1, 4, 64, 128
 
 @dataclass
 class Authenticator:
-    """One passkey on one device. `count` goes up with each signature; None is of a device that counts not."""
+    """One passkey on one device. `count` rises with each signature; None is a device without a counter."""
 
     origin: str
     rp_id: str = "localhost"

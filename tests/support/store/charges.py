@@ -1,4 +1,4 @@
-"""Credits that are spent in tests: what an app holds and what it is charged."""
+"""Credits spent in tests: an app's holds and charges."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from store.wiring import Store
 
 SCOPES = ("credits:spend",)
 DOLLAR = 1_000_000
-# A dollar for a million tokens, so that a token costs a micro-dollar.
+# A dollar per million tokens, so a token costs a micro-dollar.
 PRICE = Price("v1", DOLLAR, DOLLAR)
 
 
 async def hold(store: Store, user: str, app: Registration, amount: int) -> Hold:
-    """A hold of that many micro-dollars, whatever the window says."""
+    """A hold of this many micro-dollars, whatever the window says."""
     tokens = await store.tokens.mint(user, app, SCOPES)
     token = store.tokens.open_access(tokens.access_token)
     assert token is not None
@@ -29,7 +29,7 @@ async def hold(store: Store, user: str, app: Registration, amount: int) -> Hold:
 
 
 async def charge(store: Store, user: str, app: Registration, amount: int) -> None:
-    """An entry of the ledger over that many micro-dollars: one token in, the others out."""
+    """A ledger entry over this many micro-dollars: one token in, the others out."""
     charged = await store.calls.settle(await hold(store, user, app, amount), 1, amount - 1)
     assert charged is not None
     assert charged.charged == amount

@@ -1,4 +1,4 @@
-"""A store with something of every kind in it, a check of it, and what can be done to it by hand."""
+"""A store with data of every kind, a check of the store, and damage done by hand."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ DOCUMENTS = ("notes/n1", "notes/n2", "notes/n3", "letters/l1")
 
 
 async def told(client: str) -> bool:
-    """Every app wants to hear of everything."""
+    """Lets every app receive every event."""
     return True
 
 
 @dataclass
 class Furnished:
-    """A person who does everything there is to do, and one who has disconnected the app."""
+    """A person with data of every kind, and one who has disconnected the app."""
 
     store: Store
     world: World
@@ -41,7 +41,7 @@ class Furnished:
 
     @classmethod
     async def make(cls, store: Store) -> Furnished:
-        """On a store that may be empty or not."""
+        """Fills a store, which need not be empty."""
         store.fsck.settle = 0
         await store.key_state.check(store.keys.ring)
         world = await World.make(store, scopes=EVERYTHING)
@@ -87,7 +87,7 @@ class Furnished:
 
     @property
     def client(self) -> Any:
-        """What breaks it by hand."""
+        """A client to damage the store with."""
         return self.store.client
 
     @property
@@ -112,7 +112,7 @@ class Furnished:
 
     @property
     def listed(self) -> str:
-        """The deliveries of the app that was disconnected."""
+        """The deliveries of the disconnected app."""
         return keys.deliveries(self.other.app.client_id)
 
     async def first(self, kind: str, user: str | None = None) -> str:
@@ -134,27 +134,27 @@ async def checked(store: Store, **options: Any) -> Report:
 
 
 def findings(report: Report) -> list[Finding]:
-    """What was found, mended or not."""
+    """All findings, mended or not."""
     return [finding for tally in report.tallies.values() for finding, _ in tally.first]
 
 
 def unmended(report: Report) -> set[str]:
-    """The invariants of which something is still broken."""
+    """The invariants that are still broken."""
     return {name for name, tally in report.tallies.items() if tally.found > tally.mended}
 
 
 def broken(report: Report) -> set[str]:
-    """The invariants of which something was found."""
+    """The invariants with findings."""
     return {name for name, tally in report.tallies.items() if tally.found}
 
 
 @pytest.fixture(autouse=True)
 def few_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever walks all shards, as the deletion of an app does, is soon done."""
+    """Makes a walk over all shards, as the deletion of an app does it, quick."""
     monkeypatch.setattr(keys, "SHARDS", keys.SHARDS[:16])
 
 
 @pytest.fixture
 def one_store(request: pytest.FixtureRequest, open_store: OpenStore) -> Store:
-    """A store on Valkey, which is quicker than one in memory."""
+    """A store on Valkey, which is faster than one in memory."""
     return open_store(emptied(request, "valkey"))

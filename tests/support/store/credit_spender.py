@@ -1,4 +1,4 @@
-"""An app that spends a person's credits, straight on a store, and a recount of what the store says of them."""
+"""An app that spends a person's credits, directly on a store, and a recount of the credits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPENDING = ("profile", "credits:read", "credits:spend", "apps:read")
 DOLLAR = 1_000_000
 PER = 1_000_000  # prices are for so many tokens
 PRICE = Price("2026-01", PER, PER)
-"""A micro-dollar a token, so that amounts are numbers of tokens."""
+"""A micro-dollar per token, so that amounts are numbers of tokens."""
 FREE = Price("free", 0, 0)
 TEN_MINUTES = 600_000
 REPLY = StoredReply("application/json", b'{"said":"hello","credits":', b"}")
@@ -32,8 +32,8 @@ def cost(price: Price, input_tokens: int, output_tokens: int) -> int:
 
 
 def affordable(room: int, price: Price, input_tokens: int, output_tokens: int) -> int | None:
-    """The most output tokens, of those asked for, that the room covers, found by halving; None where even without
-    output there is not enough."""
+    """The most output tokens, up to those requested, that the room covers, found by bisection; None if the room is too
+    small even without output."""
     if cost(price, input_tokens, 0) > room:
         return None
     enough, too_many = 0, output_tokens + 1
@@ -44,39 +44,39 @@ def affordable(room: int, price: Price, input_tokens: int, output_tokens: int) -
 
 
 async def a_world(store: Store) -> World:
-    """A person, signed in, and an app that may spend."""
+    """A signed-in person and an app that may spend."""
     return await World.make(store, scopes=SPENDING)
 
 
 @dataclass
 class Spender:
-    """An app with an access token. Before each hold it empties the person's window, so that a test may make as many as
-    it likes."""
+    """An app with an access token. Before each hold it empties the person's window, so that a test may place any number
+    of holds."""
 
     store: Store
     caller: Caller
 
     @classmethod
     async def make(cls, world: World, app: Registration | None = None, scopes: tuple[str, ...] = SPENDING) -> Spender:
-        """With a token by the operator's act."""
+        """An app with a token from the operator."""
         tokens = await world.store.tokens.mint(world.user, app or world.app, scopes)
         return cls(world.store, world.caller(tokens.access_token))
 
     def asked(self, input_tokens: int = 0, output_tokens: int = 0, **fields: Any) -> CallEstimate:
-        """A call that costs as many micro-dollars as it takes tokens."""
+        """A call whose cost in micro-dollars is its number of tokens."""
         least = min(output_tokens, 1)
         made = CallEstimate("echo", PRICE, input_tokens, output_tokens, least_output=least, lasts=TEN_MINUTES)
         return replace(made, **fields)
 
     async def ask(self, input_tokens: int = 0, output_tokens: int = 0, **fields: Any) -> Hold | ReplayedCall:
-        """Asks for a hold: of that many micro-dollars, unless `fields` say otherwise."""
+        """Requests a hold of this many micro-dollars, unless `fields` say otherwise."""
         await self.store.client.delete(keys.limit(self.caller.user, AI.name))
         return await self.store.calls.hold(
             self.caller, "credits:spend", self.asked(input_tokens, output_tokens, **fields)
         )
 
     async def hold(self, input_tokens: int = 0, output_tokens: int = 0, **fields: Any) -> Hold:
-        """Asks for a hold, and gets it."""
+        """Requests a hold and gets it."""
         held = await self.ask(input_tokens, output_tokens, **fields)
         assert isinstance(held, Hold)
         return held
@@ -84,13 +84,13 @@ class Spender:
     async def settle(
         self, hold: Hold, input_tokens: int, output_tokens: int = 0, reply: StoredReply | None = None
     ) -> Charge:
-        """Settles a hold that stands."""
+        """Settles an open hold."""
         charge = await self.store.calls.settle(hold, input_tokens, output_tokens, reply)
         assert charge is not None
         return charge
 
     async def spend(self, amount: int, **fields: Any) -> Charge:
-        """A whole call, at so many micro-dollars."""
+        """A complete call that costs this many micro-dollars."""
         return await self.settle(await self.hold(amount, **fields), amount)
 
     async def balance(self) -> Balance:
@@ -106,7 +106,7 @@ class Spender:
 
 
 def booked(store: Store, **books: int) -> Store:
-    """The same store, kept with other books."""
+    """The same store with other credit limits."""
     made = Store(
         store.client, store.keys, store.hasher, session_idle=86400, session_lifetime=86400, books=Bookkeeping(**books)
     )
@@ -116,8 +116,8 @@ def booked(store: Store, **books: int) -> Store:
 
 @dataclass(frozen=True)
 class Recount:
-    """The credits of a person, counted one by one. `charged` are the holds that the ledger has charges of, `holds`
-    those that stand, `marks` those that were settled, `replies` the names of those kept."""
+    """A person's credits, recounted. `charged` are the holds with charges in the ledger, `holds` the open ones, `marks`
+    the settled ones, `replies` the names of the kept replies."""
 
     paid: int
     opening: int
@@ -139,9 +139,9 @@ async def _now(client: Any) -> int:
 
 
 async def recount(store: Store, user: str) -> Recount:
-    """Reads the rows of a person's credits as they lie in the store and holds them against each other: opening and
-    ledger against the balance, the holds against it and against the end of their key, the sum of the replies against
-    the replies. Last against what the store tells the operator."""
+    """Recounts a person's credits from the raw rows and compares them: opening and ledger with the balance, the holds
+    with the balance and with the expiry of their key, the sum of the replies with the replies. At last compares with
+    the operator's view."""
     names, client = keys.credits(user), store.client
     raw: Any = await client.hgetall(names["balance"])
     row = {name.decode(): int(value) for name, value in raw.items()}
@@ -165,7 +165,7 @@ async def recount(store: Store, user: str) -> Recount:
         if int(end) > now:
             (marks if amount.startswith("s") else holds)[hold.decode()] = int(amount.removeprefix("s"))
     assert 0 <= sum(holds.values()) <= paid, "spendable is never negative"
-    # fakeredis may say a millisecond less than it was told.
+    # fakeredis may report a millisecond less than was set.
     last = max(ends.values(), default=0)
     assert not ends or await client.pexpiretime(names["holds"]) >= last - 1, "no hold ends before its time"
 
@@ -183,6 +183,6 @@ async def recount(store: Store, user: str) -> Recount:
     assert (told.paid, told.opening) == (paid, opening)
     then, shown = await _now(client), Counter(hold.amount for hold in told.holds)
     assert told.held == sum(hold.amount for hold in told.holds)
-    # A hold may end while all this is read.
+    # A hold may expire during these reads.
     assert Counter(amount for hold, amount in holds.items() if ends[hold] > then) <= shown <= Counter(holds.values())
     return Recount(paid, opening, tuple(amounts), tuple(charged), holds, marks, frozenset(kept))

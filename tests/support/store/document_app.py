@@ -1,4 +1,4 @@
-"""An app that keeps documents for a person, straight on a store, and a recount of what it keeps."""
+"""An app that stores documents for a person, directly on a store, and a recount of its documents."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ GROUPS = (DATA_READ, DATA_WRITE, DATA_LIST)
 
 @dataclass
 class Keeper:
-    """An app with an access token. Names are `collection/id`. Each call first empties the windows of the pair, so that
-    a test may make as many as it likes."""
+    """An app with an access token. Names are `collection/id`. Each call first empties the pair's windows, so that a
+    test may make any number of calls."""
 
     store: Store
     caller: Caller
 
     @classmethod
     async def make(cls, world: World, app: Registration | None = None, scopes: tuple[str, ...] = SCOPES) -> Keeper:
-        """With a token by the operator's act, which takes nothing from the person's window."""
+        """An app with a token from the operator, which leaves the person's window alone."""
         tokens = await world.store.tokens.mint(world.user, app or world.app, scopes)
         return cls(world.store, world.caller(tokens.access_token))
 
     async def empty_windows(self) -> None:
-        """Lets the pair start over."""
+        """Empties the pair's windows."""
         names = (keys.limit(self.caller.user, group.name, self.caller.client) for group in GROUPS)
         await self.store.client.delete(*names)
 
@@ -70,7 +70,7 @@ class Keeper:
         return page
 
     async def walk(self, collection: str, prefix: str = "", most: int = 50) -> list[str]:
-        """The ids of a collection, page after page."""
+        """The ids of a collection, collected page by page."""
         ids: list[str] = []
         more = True
         while more:
@@ -80,13 +80,14 @@ class Keeper:
         return ids
 
     async def usage(self) -> Usage:
-        """What the app keeps, by its own account."""
+        """The app's usage record."""
         await self.empty_windows()
         usage, _ = await self.store.documents.usage(self.caller, "data:read data:write")
         return usage
 
     async def fill(self, documents: int, collections: int = 1, content: bytes = b"1") -> None:
-        """Puts documents straight into the four keys, evenly over the collections, as as many writes would."""
+        """Writes documents directly into the four keys, evenly over the collections, as the same number of writes
+        would."""
         rows, cipher = self.keys(), self.store.cipher
         client: Any = self.store.client
         seconds, _ = await client.time()
@@ -111,12 +112,12 @@ class Keeper:
         return keys.hosted(self.caller.user, self.caller.client)
 
     async def dump(self) -> list[bytes | None]:
-        """All that is kept, for comparing before and after."""
+        """The content of all keys, for a comparison."""
         return [await self.store.client.dump(key) for key in self.keys().values()]
 
     async def recount(self) -> Usage:
-        """Counts what is kept one by one, having checked that the four keys tell of the same documents, that each
-        opens, and that the usage row says the same."""
+        """Recounts the documents one by one, after checking that the four keys list the same documents, that each
+        document opens, and that the usage row matches."""
         rows = self.keys()
         client: Any = self.store.client
         docs, meta = await client.hgetall(rows["docs"]), await client.hgetall(rows["meta"])

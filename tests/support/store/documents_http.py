@@ -1,4 +1,4 @@
-"""An app that keeps documents over HTTP, and what a refusal looks like."""
+"""An app that stores documents over HTTP, and the form of a refusal."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Client:
 
     @classmethod
     async def make(cls, service: Service, *scopes: str) -> Client:
-        """With the scopes data:read and data:write, or those given."""
+        """An app with the scopes data:read and data:write, or those given."""
         app = await service.store.apps.find(service.web.client_id)
         assert app is not None
         minted = await service.store.tokens.mint(service.ada, app, scopes or ("data:read", "data:write"))
         return cls(service, minted.access_token)
 
     async def send(self, method: str, path: str, body: str | bytes | None = None, **headers: str) -> HTTPResponse:
-        """One request below /api/v1/data/; underscores in the names of headers stand for hyphens."""
+        """One request below /api/v1/data/; underscores in header names become hyphens."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return await send(
             self.service.base_url + DATA + path,
@@ -40,17 +40,17 @@ class Client:
         return await self.send("PUT", path, body, **headers)
 
     async def get(self, path: str, **headers: str) -> HTTPResponse:
-        """Reads whatever the path names."""
+        """Reads the document or collection at a path."""
         return await self.send("GET", path, **headers)
 
     async def used(self) -> tuple[int, int]:
-        """Documents and bytes, as usage tells."""
+        """Documents and bytes from the usage record."""
         usage = json_of(await self.get("_meta/usage"))
         return usage["documents"]["used"], usage["bytes"]["used"]
 
 
 def assert_refused(response: HTTPResponse, status: int, code: str) -> None:
-    """The catalogue's error in the interface's form."""
+    """The catalogue's error in the API's form."""
     assert (response.code, json_of(response)["error"]) == (status, code), response.body
     assert json_of(response)["error_description"]
     assert response.headers["Content-Type"] == "application/json"

@@ -1,5 +1,5 @@
-"""Apps at work while something happens to the store: each rotates its refresh token and writes documents, again and
-again, and knows what was acknowledged to it."""
+"""Apps at work while something happens to the store: each rotates its refresh token and writes documents repeatedly,
+and knows which calls were acknowledged."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SCOPES = ("profile", "data:read", "data:write")
 SHARD = "abc"
 WORKERS = 8
 PACE = 0.2
-"""Seconds between two rounds of one app: each has its rate limits."""
+"""Seconds between two rounds of one app, which has rate limits."""
 
 
 @dataclass
 class Worker:
-    """One app of one person. `rotated` counts the rotations that were acknowledged, `written` has the numbers of the
-    documents that were, `tried` is the last that was sent; `etags` are those that were told; `strange` are the
-    rotations whose access token the store did not know at a write."""
+    """One app of one person. `rotated` counts the acknowledged rotations; `written` has the numbers of the acknowledged
+    documents, `tried` the last one sent, `etags` the returned ETags. `strange` are the rotations whose access token the
+    store did not know at a write."""
 
     app: App
     user: str
@@ -63,7 +63,7 @@ class Worker:
             self.etags[self.tried] = int(response.headers["ETag"].strip('"'))
 
     def _acknowledged(self, response: HTTPResponse) -> bool:
-        """Whether a call was; nothing but that and 503 with Retry-After may come."""
+        """Whether a call was acknowledged; the only other answer allowed is 503 with Retry-After."""
         self.statuses[response.code] += 1
         if response.code == 503:
             assert int(response.headers["Retry-After"]) > 0
@@ -73,24 +73,24 @@ class Worker:
 
     @property
     def token(self) -> Token:
-        """The refresh token that the app holds, opened."""
+        """The app's refresh token, opened."""
         token = self.service.store.sealer.open(TokenKind.REFRESH, self.tokens["refresh_token"])
         assert token is not None
         return token
 
     async def documents(self) -> set[int]:
-        """The numbers of the documents that are there."""
+        """The numbers of the documents in the store."""
         docs = keys.hosted(self.user, self.app.client_id)["docs"]
         found: Any = await self.service.store.client.hkeys(docs)
         return {int(name.decode().rpartition("/")[2]) for name in found}
 
     async def check_exactly_once(self) -> None:
-        """What was acknowledged happened once, and what was not did not happen."""
+        """Checks that each acknowledged call happened once, and every other one not at all."""
         row = keys.token(self.user, self.app.client_id, self.token.id, 0)["family"]
         generation = await self.service.store.client.hget(row, "generation")
         assert generation == str(self.rotated).encode() == str(self.token.generation).encode()
         assert await self.documents() == self.written
-        # A write that ran once more would have left a newer ETag than the one that was told.
+        # A write that ran twice would have left a newer ETag than the acknowledged one.
         meta: Any = await self.service.store.client.hgetall(keys.hosted(self.user, self.app.client_id)["meta"])
         kept = {int(name.rpartition(b"/")[2]): int(row.split()[0]) for name, row in meta.items()}
         assert kept == self.etags
@@ -98,7 +98,7 @@ class Worker:
 
 
 async def employ(service: Service, monkeypatch: pytest.MonkeyPatch, **fields: Any) -> list[Worker]:
-    """Some workers for people of one shard; `fields` are of their app's registration."""
+    """Some workers for people of one shard; `fields` are those of their app's registration."""
     monkeypatch.setattr(people, "new_user_id", lambda: SHARD + new_user_id()[3:])
     app = await service.add_app("worker", scopes=SCOPES, **fields)
     registration = await service.store.apps.find("worker")
@@ -114,7 +114,7 @@ async def employ(service: Service, monkeypatch: pytest.MonkeyPatch, **fields: An
 
 @contextlib.asynccontextmanager
 async def at_work(workers: Sequence[Worker]) -> AsyncIterator[None]:
-    """They work during the block; at its end each finishes its round. What one of them found wrong is raised."""
+    """The workers run during the block; at its end each finishes its round. Raises what a worker found wrong."""
     done = asyncio.Event()
 
     async def work(worker: Worker) -> None:
@@ -132,7 +132,7 @@ async def at_work(workers: Sequence[Worker]) -> AsyncIterator[None]:
 
 
 async def until_each(workers: Sequence[Worker], rounds: int) -> None:
-    """Waits until each has had so many more rotations and writes acknowledged; fails after 20 s."""
+    """Waits until each worker has this many more acknowledged rotations and writes; fails after 20 s."""
     goals = [(worker, worker.rotated + rounds, len(worker.written) + rounds) for worker in workers]
     async with asyncio.timeout(20):
         while any(worker.rotated < rotated or len(worker.written) < written for worker, rotated, written in goals):
@@ -140,15 +140,15 @@ async def until_each(workers: Sequence[Worker], rounds: int) -> None:
 
 
 def acknowledged(workers: Sequence[Worker]) -> list[tuple[set[int], int]]:
-    """What each has had acknowledged up to now: its documents, and how many rotations."""
+    """The acknowledged calls of each worker so far: its documents, and the number of rotations."""
     return [(set(worker.written), worker.rotated) for worker in workers]
 
 
 async def check_survival(
     workers: Sequence[Worker], safe: list[tuple[set[int], int]], open_to_loss: list[tuple[set[int], int]]
 ) -> None:
-    """What was `safe` is there; of the rest that may be missing which was acknowledged between the confirmation of the
-    replica and its taking over: documents, and rotations with the access tokens that they issued."""
+    """Checks that everything `safe` is there. Of the rest, only calls acknowledged between the replica's last
+    confirmation and its promotion may be missing: documents, and rotations with their access tokens."""
     for worker, (sure, sure_rotations), (unsure, unsure_rotations) in zip(workers, safe, open_to_loss, strict=True):
         there = await worker.documents()
         assert sure <= there <= set(range(1, worker.tried + 1))

@@ -1,4 +1,4 @@
-"""A connection that loses the answer to the script a test names, and a store on it."""
+"""A connection that loses the answer to a given script, and a store on it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCRIPTS = load_scripts()
 
 
 def store_on(client: Redis, keys: Keys, wait: Wait | None = None) -> Store:
-    """A store on an open client, with the cheapest hasher there is; it may wait for replicas."""
+    """A store on an open client, with the cheapest hasher; it may wait for replicas."""
     hasher = PasswordHasher(64, 1, workers=1, queue=50)
     store = Store(client, keys, hasher, session_idle=3600, session_lifetime=7200, wait=wait)
     store.apps.settle = 0
@@ -29,7 +29,7 @@ def store_on(client: Redis, keys: Keys, wait: Wait | None = None) -> Store:
 
 
 class Armed:
-    """A client that has the proxy drop what a test armed it for, at the moment one script is sent."""
+    """A client that arms the proxy to drop an answer when one script is sent."""
 
     def __init__(self, client: Redis, proxy: DroppingProxy) -> None:
         self._client = client
@@ -42,7 +42,7 @@ class Armed:
         return getattr(self._client, name)
 
     def arm(self, script: str, times: int = 1) -> None:
-        """The next `times` answers to the script are lost."""
+        """Drops the next `times` answers to the script."""
         self.sha, self.times = SCRIPTS[script].sha, times
 
     async def evalsha(self, sha: str, *words: Any) -> Any:
@@ -54,7 +54,7 @@ class Armed:
 
 @asynccontextmanager
 async def losing(engine: Engine, keys: Keys) -> AsyncIterator[tuple[World, Armed]]:
-    """A world whose connection can lose answers; the scripts are loaded, so each run is one EVALSHA."""
+    """A world whose connection can lose answers; the scripts are loaded, so each call is one EVALSHA."""
     with engine.client() as direct:
         direct.flushall()
         for script in SCRIPTS.values():

@@ -1,4 +1,4 @@
-"""Documents in a store for tests: written as an app does, put in by the thousand, recounted."""
+"""Documents in a store for tests: written as an app does, inserted by the thousand, recounted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WRITE = "data:write"
 
 
 def rotated(store: Store, *ids: int) -> Store:
-    """The same store for a process whose ring has new keys of these ids in front."""
+    """The same store for a process with new keys of these ids at the front of its ring."""
     new = (SecretKey.parse(KeyRing.generate(key_id)) for key_id in ids)
     ring = Keys(KeyRing((*new, *store.keys.ring.keys)))
     return Store(store.client, ring, store.hasher, session_idle=60, session_lifetime=60)
@@ -33,7 +33,7 @@ async def connect_app(store: Store, user: str, app: Registration) -> Caller:
 
 
 async def write(store: Store, caller: Caller, documents: Mapping[str, bytes]) -> None:
-    """Writes documents by `collection/id`, whatever the window says."""
+    """Writes documents by `collection/id`, ignoring the window."""
     for number, (name, content) in enumerate(documents.items()):
         if number % 50 == 0:
             await store.client.delete(keys.limit(caller.user, "data-write", caller.client))
@@ -44,7 +44,7 @@ async def write(store: Store, caller: Caller, documents: Mapping[str, bytes]) ->
 async def stock(
     store: Store, user: str, client: str, documents: Mapping[str, bytes], at: int = 1_700_000_000_000
 ) -> None:
-    """Puts documents in at once, as `write_document.lua` leaves them, each with the ETag of its place."""
+    """Inserts documents at once, as `write_document.lua` leaves them, each with an ETag equal to its position."""
     hosted = keys.hosted(user, client)
     counts: dict[Any, Any] = {"documents": 0, "bytes": 0, "sequence": len(documents)}
     async with store.client.pipeline(transaction=False) as batch:
@@ -62,7 +62,7 @@ async def stock(
 
 
 async def check_usage(store: Store, user: str, client: str) -> int:
-    """Holds the usage row and the four keys against each other; returns the number of documents."""
+    """Compares the usage row with the four keys; returns the number of documents."""
     hosted = keys.hosted(user, client)
     meta: dict[Any, Any] = await store.client.hgetall(hosted["meta"])
     assert sorted(meta) == await store.client.zrange(hosted["index"], 0, -1)
@@ -80,7 +80,7 @@ async def check_usage(store: Store, user: str, client: str) -> int:
 
 
 def numbered(number: int, size: int, collections: int = 3) -> dict[str, bytes]:
-    """That many JSON documents of about `size` bytes, spread over collections, in order of their names."""
+    """This many JSON documents of about `size` bytes, spread over collections, in order of their names."""
     filling = "x" * max(0, size - 20)
     made = {f"c{n % collections:03d}/doc{n:06d}": json.dumps({"n": n, "text": filling}).encode() for n in range(number)}
     return dict(sorted(made.items()))

@@ -1,10 +1,10 @@
-"""A process that relays events to apps, or claims deliveries, on a store of its own: to be killed by a test.
+"""A process that relays events to apps, or claims deliveries, on its own store: for a test to kill.
 
-    python -m tests.relaying URL KEYS WHAT
+    python -m tests.support.store.relay_process URL KEYS WHAT
 
-WHAT is `relay` (until it is killed), `die:SCRIPT` (relay, and be killed when that script is about to be sent), or
-`claim` (claim and settle until nothing is due, and print each delivery's id and the number of the attempt; behind the
-first claim it waits for a line).
+WHAT is `relay` (until killed), `die:SCRIPT` (relays, and is killed when that script is about to be sent), or `claim`
+(claims and settles until nothing is due, and prints each delivery's id and attempt number; after the first claim it
+waits for a line).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ READY = "ready"
 
 
 async def everybody(client: str) -> bool:
-    """Every app wants to hear of everything."""
+    """Lets every app receive every event."""
     return True
 
 

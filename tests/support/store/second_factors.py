@@ -1,4 +1,4 @@
-"""Authenticator apps, recovery codes and passkeys of a person in a store: shortcuts for tests."""
+"""A person's authenticator apps, recovery codes and passkeys in a store: shortcuts for tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.store.authenticator import Authenticator
 from tests.support.store.world import PASSWORD, VISITOR, World
 
 ORIGIN = "http://localhost:8080"
-MARGIN = 2_000  # ms, in which a test presents the code that it asked for
+MARGIN = 2_000  # ms for a test to present the code that it asked for
 RELYING_PARTY = RelyingParty("localhost", ORIGIN)
 
 
@@ -40,7 +40,7 @@ class App:
 
     @classmethod
     async def add(cls, world: World) -> App:
-        """Sets it up; the code that this takes is of the step before the present."""
+        """Sets the app up, with the code of the step before the present one."""
         await reauth_if_needed(world)
         app = cls(world, world.store.factors.new_secret(world.user))
         added = await world.store.factors.enable_totp(world.session, app.sealed, await app.code(-1), VISITOR)
@@ -49,7 +49,7 @@ class App:
         return app
 
     async def code(self, beside: int = 0) -> str:
-        """The code that it shows now, or so many steps beside it; of the next step when that is about to begin."""
+        """The code of the current step, or of one some steps away; of the next step if that is about to begin."""
         return code_at(self.secret, (await store_now(self.world) + MARGIN) // STEP + beside)
 
 
@@ -66,8 +66,8 @@ async def add_passkey(world: World, device: Authenticator | None = None) -> Auth
 
 
 async def reauth(world: World, code: str | None = None, password: str = PASSWORD) -> None:
-    """Shows again who it is: with the password and, where there is a second step, a code; unless one is named, the last
-    of the recovery codes that are left."""
+    """Re-authenticates: with the password and, if there is a second step, a code; by default the last unused recovery
+    code."""
     if code is None:
         code = world.codes.pop() if world.codes else ""
     cookie = await world.store.reauth.with_password(world.session, password, code, VISITOR)
@@ -77,19 +77,19 @@ async def reauth(world: World, code: str | None = None, password: str = PASSWORD
 
 
 async def reauth_if_needed(world: World) -> None:
-    """As before a change."""
+    """Re-authenticates as before a change."""
     if not (await world.store.factors.of(world.session)).proved:
         await reauth(world)
 
 
 async def shown(store: Store, session: Session) -> None:
-    """As if the person had confirmed just now, where a test is about something else."""
+    """Acts as if the person had just re-authenticated, for tests of something else."""
     now = await store.apps.now()
     await store.client.hset(session.keys()["session"], mapping={"proved_at": now, "shown_at": now})
 
 
 async def half_of(world: World, password: str = PASSWORD) -> Half:
-    """A sign-in that has come to its second step."""
+    """A sign-in that has reached its second step."""
     credentials = await world.store.people.verify(world.email, password)
     assert credentials is not None
     try:
@@ -109,7 +109,7 @@ async def use_passkey(world: World, device: Authenticator, half: Half | None = N
 
 
 async def outcome(call: Awaitable[object]) -> str:
-    """`in`, what was not shown, the code of a refusal, `over` or `unproved`."""
+    """`in`, the missing factor, the code of a refusal, `over` or `unproved`."""
     try:
         await call
     except ReauthFailed as wrong:

@@ -1,4 +1,4 @@
-"""An app with a webhook, its receiver, and what posts to it, on a store in this process."""
+"""An app with a webhook, its receiver, and the process that posts, on a store in this process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ USER = "0" * 32
 
 
 class Hooked:
-    """One app with a receiver of its own. `secret` is the newest that signs."""
+    """One app with its own receiver. `secret` is the newest signing secret."""
 
     store: Store
     receiver: Receiver
@@ -35,7 +35,7 @@ class Hooked:
         owner: str = "",
         host: str = "127.0.0.1",
     ) -> Hooked:
-        """Registers an app. A `receiver` that listens already is shared."""
+        """Registers an app. A listening `receiver` may be shared."""
         self = cls()
         self.store, self.client_id = store, client_id
         self.receiver = receiver or Receiver()
@@ -50,7 +50,7 @@ class Hooked:
         return self
 
     async def tell(self, number: int = 1, type: str = "grant.revoked") -> str:
-        """Has so many events to tell; the id of the last one."""
+        """Queues this many events; returns the id of the last one."""
         for _ in range(number):
             event = WebhookEvent(
                 new_event_id(), type, self.client_id, USER, await self.store.apps.now(), {"reason": "because"}
@@ -64,7 +64,7 @@ class Hooked:
         return found
 
     async def settled(self, delivery_id: str, attempts: int, engine: WebhookSender | None = None) -> Delivery:
-        """The delivery when so many attempts have ended."""
+        """The delivery after this many attempts."""
 
         async def done() -> Delivery | None:
             if engine:
@@ -77,7 +77,7 @@ class Hooked:
 
 
 async def until(asked: Callable[[], Awaitable[Any]], seconds: float = 15.0) -> Any:
-    """The first answer that is true."""
+    """The first true answer."""
     async with asyncio.timeout(seconds):
         while not (answer := await asked()):
             await asyncio.sleep(0.02)
@@ -85,6 +85,6 @@ async def until(asked: Callable[[], Awaitable[Any]], seconds: float = 15.0) -> A
 
 
 def engine_on(store: Store, target: Any = None, most: int = 16, **limits: float) -> WebhookSender:
-    """What posts, to loopback too."""
+    """The sender of webhooks, with loopback allowed."""
     poster = Poster(AddressPolicy(loopback=True), most, **{"connect": 2, "whole": 3, **limits})  # type: ignore[arg-type]
     return WebhookSender(store.deliveries, target or store.webhooks.target, poster, most)

@@ -1,6 +1,6 @@
-"""The sliding window twice: the Lua of `lua/include/window.lua` in a bare interpreter, and a model in Python.
+"""Two sliding windows: the Lua of `lua/include/window.lua` in a bare interpreter, and a model in Python.
 
-The interpreter is the one fakeredis runs scripts in; `redis.call` there knows the two commands that the window uses.
+fakeredis runs scripts in the same interpreter; here its `redis.call` has only the two commands that the window uses.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ STEPS = 20
 
 
 def full(limit: int) -> str:
-    """The row of a window that is full for whoever looks next, however long it took to get there: it says that the
-    clock was stepped back since, and then what was counted stands. From that look on the window empties as ever."""
+    """The row of a window that is full at its next use, whenever that is: its time is in the far future, so the clock
+    seems to have stepped back and the count stays. After that use the window empties as usual."""
     later = 4_000_000_000_000
     return f"{later} {limit} {later}"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What taking one request answered: `reset` in epoch ms, `retry` in whole seconds."""
+    """The answer to one request: `reset` in epoch ms, `retry` in whole seconds."""
 
     admitted: bool
     remaining: int
@@ -34,7 +34,7 @@ class Answer:
 
 
 class LuaWindow:
-    """One window, driven at any time."""
+    """A window whose time a test chooses."""
 
     def __init__(self, limit: int, period: int = 60_000) -> None:
         self.limit, self.period = limit, period
@@ -50,7 +50,7 @@ class LuaWindow:
         self._take: Any = runtime.execute(includes.encode() + b"return take_window")
 
     def take(self, now: int) -> Answer:
-        """Takes one request at `now` (epoch ms)."""
+        """Counts one request at `now` (epoch ms)."""
         self.now = now
         admitted, remaining, reset, retry = self._take(b"window", self.limit, self.period, now)
         assert remaining == int(remaining)
@@ -61,7 +61,7 @@ class LuaWindow:
     def _call(self, command: bytes, key: bytes, *words: Any) -> bytes | None:
         if command == b"GET":
             return self.row if self.now < self.expires else None
-        if command == b"PEXPIREAT":  # the first write of a script that runs in a full store, which changes nothing
+        if command == b"PEXPIREAT":  # the first write of a script that may run in a full store; changes nothing
             assert words == (b"1", b"GT")
             return None
         assert command == b"SET"
@@ -73,7 +73,7 @@ class LuaWindow:
 
 
 class Model:
-    """The window as its description has it: a count that floor(k * limit / 20) have left by step k of its anchor."""
+    """The window as described: of its count, floor(k * limit / 20) have expired by step k after its anchor."""
 
     def __init__(self, limit: int, period: int = 60_000) -> None:
         self.limit, self.step = limit, period // STEPS
@@ -83,8 +83,8 @@ class Model:
         return (at - self.anchor) // self.step * self.limit // STEPS
 
     def take(self, now: int) -> Answer:
-        """Takes one request at `now`."""
-        if now < self.last:  # the clock stepped back: what stood at the last look stands, from now on
+        """Counts one request at `now`."""
+        if now < self.last:  # the clock stepped back: the count at the last use stays, from now on
             self.count = max(0, self.count - self._left(self.last))
             self.anchor = self.last = now
         if self.count - self._left(now) <= 0:
@@ -100,7 +100,7 @@ class Model:
         return Answer(False, 0, reset, max(1, math.ceil((free - now) / 1000)))
 
 
-# Takes a request at each of the times, all in one script: on a real engine too, the schedule is the test's.
+# Counts a request at each of the times in one script: on a real engine too, the test sets the schedule.
 DRIVER = """--- Drives the window of the tests.
 --- KEYS[1] window
 --- ARGV[1] limit (number)

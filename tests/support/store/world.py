@@ -1,4 +1,4 @@
-"""A person, a session and an app in a store: what tests of the store start from, without HTTP."""
+"""A person, a session and an app in a store: the start of store tests, without HTTP."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _numbers = itertools.count(1)
 
 
 class World:
-    """One person, signed in, and one app, on an open store; one store can have several worlds."""
+    """One signed-in person and one app on an open store; a store can have several worlds."""
 
     store: Store
     email: str
@@ -41,7 +41,7 @@ class World:
 
     @classmethod
     async def make(cls, store: Store, **app: Any) -> World:
-        """A world of its own; `app` are fields of its registration."""
+        """A new world; `app` has fields of its registration."""
         self = cls()
         self.store = store
         self.codes = []
@@ -64,7 +64,7 @@ class World:
         return await self.store.apps.create(Registration(client_id, **facts))
 
     async def sign_in(self, email: str | None = None, password: str = PASSWORD) -> Session:
-        """A session, through the password."""
+        """A session from a password sign-in."""
         credentials = await self.store.people.verify(email or self.email, password)
         if credentials is None:
             raise SignedOut
@@ -79,7 +79,7 @@ class World:
         return AuthorizationRequest(app.client_id, CALLBACK, scopes, "a-state", s256(VERIFIER), app.terms, place)
 
     async def pending(self, scopes: tuple[str, ...] = SCOPES, app: Registration | None = None) -> str:
-        """The id of a request the person has to decide on."""
+        """The id of a request that waits for the person's decision."""
         begun = await self.store.authorizations.begin(self.session, self.request(scopes, app), always_ask=True)
         assert isinstance(begun, Pending)
         return begun.request_id
@@ -90,7 +90,7 @@ class World:
         app: Registration | None = None,
         ticked: tuple[str, ...] | None = None,
     ) -> str:
-        """A code, by the person's consent: to all of the scopes, or to those `ticked`."""
+        """A code from the person's consent: to all of the scopes, or to those `ticked`."""
         decision = await self.store.authorizations.decide(
             self.session, app or self.app, await self.pending(scopes, app), allow=True, scopes=ticked, visitor=VISITOR
         )
@@ -106,7 +106,7 @@ class World:
         return await self.store.tokens.refresh(self.app, refresh_token, scopes)
 
     async def tokens(self, scopes: tuple[str, ...] = SCOPES, app: Registration | None = None) -> TokenResponse:
-        """Tokens, all the way from the authorization request."""
+        """Tokens, after the whole flow from the authorization request."""
         return await self.exchange(await self.code(scopes, app), app)
 
     async def revoke_app(self) -> None:
@@ -114,19 +114,19 @@ class World:
         await self.store.grants.revoke(self.session, self.app.client_id, VISITOR)
 
     def caller(self, access_token: str) -> Caller:
-        """Whom an access token acts for."""
+        """The person that an access token belongs to."""
         token = self.store.tokens.open_access(access_token)
         assert token is not None
         return Caller.of(token, ALL_SCOPES)
 
     async def lives(self, access_token: str) -> bool:
-        """Whether an access token is good for anything."""
+        """Whether an access token works."""
         refusal = await refusal_of(self.store.identity.read(self.caller(access_token), " ".join(SCOPES)))
         assert refusal in (None, "invalid_token")
         return refusal is None
 
     async def fresh_window(self) -> None:
-        """Empties the person's window, so that a test may make more than its hundred requests."""
+        """Empties the person's window, so that a test may make more than a hundred requests."""
         await self.store.client.delete(keys.limit(self.user, "oauth"))
 
     async def events(self) -> list[str]:
@@ -135,7 +135,7 @@ class World:
         return [entry.event for entry in reversed(entries)]
 
     def opened(self, kind: TokenKind, text: str) -> Token:
-        """What a sealed string of ours says."""
+        """The content of one of our sealed strings."""
         token = self.store.sealer.open(kind, text)
         assert token is not None
         return token
@@ -147,7 +147,7 @@ class World:
 
 
 async def to_change(store: Store, session: Session, new: str) -> Link:
-    """The link to another address, for the password or whatever the session confirmed."""
+    """The link for a new address, proved by the password or by the session's re-authentication."""
     profile = await store.sessions.profile(session)
     credentials = await store.people.credentials(profile.email)
     assert credentials is not None
@@ -155,12 +155,12 @@ async def to_change(store: Store, session: Session, new: str) -> Link:
 
 
 async def every_key(client: Any, pattern: str = "*") -> list[bytes]:
-    """The names of the keys of a store, of a cluster those on every node."""
+    """The names of a store's keys; in a cluster, those on every node."""
     return [key async for key in client.scan_iter(match=pattern, count=1000)]
 
 
 async def refusal_of(call: Awaitable[object]) -> str | None:
-    """The code with which a call was refused; None when it was not."""
+    """The code of a refused call; None if it was not refused."""
     try:
         await call
     except Refused as refused:
