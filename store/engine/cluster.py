@@ -79,7 +79,7 @@ class Cluster(NodeCommands):
                 primaries, tries = self.get_primaries(), tries + 1
                 if tries >= len(primaries):
                     raise
-                self.nodes_manager.move_node_to_end_of_cached_nodes(primaries[0].name)
+                self.ask_last(primaries[0])
 
     @property
     def pipelined_connections(self) -> tuple[PipelinedConnection, ...]:
@@ -141,12 +141,10 @@ class Cluster(NodeCommands):
                 pipelined = self._pipelined_to(asked)
                 return (await asyncio.gather(pipelined.call("ASKING"), pipelined.call(*words)))[1]
             except MovedError as error:
-                self.nodes_manager.slots_cache.setdefault(error.slot_id, [])
-                await self.nodes_manager.move_slot(error)
-                node, asked = self.nodes_manager.get_node_from_slot(error.slot_id), None
+                node, asked = await self.learn_owner(error), None
                 self.refresh()
             except AskError as error:
-                asked = self._named(error.host, error.port) if follow_ask else None
+                asked = self.node_at(error.host, error.port) if follow_ask else None
             except TryAgainError:
                 asked = None
             except (RedisConnectionError, RedisTimeoutError, ClusterDownError):
@@ -156,11 +154,6 @@ class Cluster(NodeCommands):
                 break
             await asyncio.sleep(pause)
         raise TryAgainError("the slot is being moved")
-
-    def _named(self, host: str, port: int) -> ClusterNode:
-        """The node at an address; a node that owns no slot yet is not in the table."""
-        found = self.get_node(host=host, port=port)
-        return found or ClusterNode(host, port, **self.nodes_manager.connection_kwargs)
 
     def _pipelined_to(self, node: ClusterNode) -> PipelinedConnection:
         pipelined = self._pipelined.get(node.name)
@@ -202,17 +195,15 @@ class Cluster(NodeCommands):
             await asyncio.sleep(max(0.0, self._read_at + REFRESH_SECONDS - clock()))
             self._stale, self._read_at = False, clock()
             try:
-                await self.nodes_manager.initialize(last_failed_node_name=self._failed)
+                await self.read_slots(failed=self._failed)
             except Exception as error:  # the table does not change until a node answers
                 log.warning("the cluster's slots cannot be read: %s", type(error).__name__)
                 self._stale = True
                 # All known nodes may be gone, and the configured names may lead to new ones.
-                for host, port in self._hosts:
-                    node = ClusterNode(host, port, **self.nodes_manager.connection_kwargs)
-                    self.nodes_manager.startup_nodes.setdefault(node.name, node)
+                self.also_ask(self._hosts)
             kinds: tuple[dict[str, Any], ...] = (self._pipelined, self._waiting)
             for kind in kinds:
-                for name in kind.keys() - self.nodes_manager.nodes_cache.keys():
+                for name in kind.keys() - self.node_names:
                     if kind[name].is_idle:
                         await kind.pop(name).close()
 

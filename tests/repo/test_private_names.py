@@ -27,12 +27,15 @@ OWNERS = {
 """The modules that know the inside of a library, and the tests that say what they rely on."""
 DOCUMENTED = {"_asdict", "_replace", "_exit"}
 """Names that their libraries document: of namedtuples, and of `os`."""
+UNDERNEATH = {"nodes_manager"}
+"""Names without an underscore that their libraries don't document either: of redis-py's cluster."""
 BY_NAME = {"getattr", "setattr", "hasattr", "delattr", "pop", "__setattr__"}
 """Calls that take the name of an attribute."""
 
 
 def is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__") and name not in DOCUMENTED
+    hidden = name.startswith("_") and not name.startswith("__") and name not in DOCUMENTED
+    return hidden or name in UNDERNEATH
 
 
 def names_in(node: ast.AST) -> Iterator[tuple[ast.AST, str, str]]:
@@ -139,12 +142,12 @@ def test_a_private_name_is_found_however_it_is_used(tmp_path: Path, monkeypatch:
                     return self._finished, self.request._start_time, getattr(self, "_new_cookie"), super()._log()
 
                 def other(self, words):
-                    return words._replace(), hasattr(words, "_late"), vars(self).pop("_xsrf_token")
+                    return words._replace(), words.nodes_manager, hasattr(words, "_late"), vars(self).pop("_xsrf_token")
         """)
     )
     monkeypatch.syspath_prepend(tmp_path)
     found = {name for _, name in uses(tmp_path / "odd.py", tmp_path)}
     del sys.modules["odd"]
     assert found == {"_has_stream_request_body", "_binary", "_execute", "_finished", "_start_time"} | {
-        "_new_cookie", "_log", "_late", "_xsrf_token"
+        "_new_cookie", "_log", "_late", "_xsrf_token", "nodes_manager"
     }  # fmt: skip

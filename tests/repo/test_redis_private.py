@@ -13,7 +13,7 @@ from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.connection import AbstractConnection
 from redis.client import EMPTY_RESPONSE
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
+from redis.exceptions import MovedError, NoScriptError, ReadOnlyError, RedisClusterException, ResponseError
 
 from store.engine import redis_private as private
 from store.engine.redis_private import NodeCommands
@@ -138,3 +138,98 @@ async def test_every_command_goes_to_the_node_that_redis_py_has_chosen(any_clust
     finally:
         await client.aclose()
     assert client.slots_unread
+
+
+@asynccontextmanager
+async def client_of(cluster: Cluster) -> AsyncIterator[NodeCommands]:
+    """A client that knows the cluster's slots."""
+    client = NodeCommands(startup_nodes=[ClusterNode("127.0.0.1", cluster.primaries[0].port)], protocol=2)
+    try:
+        await client.initialize()
+        yield client
+    finally:
+        await client.aclose()
+
+
+async def forget_startup_nodes(client: NodeCommands) -> None:
+    """Closes the nodes that are asked for the slots, for a test that puts others in their place."""
+    for node in client.nodes_manager.startup_nodes.values():
+        await node.disconnect()
+    client.nodes_manager.startup_nodes = {}
+
+
+def settings_of(node: ClusterNode) -> dict[str, Any]:
+    """What its connections have, apart from the address."""
+    return {name: value for name, value in node.connection_kwargs.items() if name not in ("host", "port")}
+
+
+async def test_a_node_is_the_known_one_or_a_new_one_with_the_same_settings(any_cluster: Cluster) -> None:
+    async with client_of(any_cluster) as client:
+        ports = [node.port for node in any_cluster.running()]
+        assert client.node_names == {f"127.0.0.1:{port}" for port in ports}
+        known, new = client.node_at("127.0.0.1", ports[0]), client.node_at("127.0.0.1", 1)
+        assert known is client.get_node("127.0.0.1", ports[0])
+        assert new.name == "127.0.0.1:1"
+        assert new.name not in client.node_names
+        assert settings_of(new) == settings_of(known) != {}
+
+
+async def test_a_redirection_tells_the_owner_of_a_slot_that_had_another_or_none(any_cluster: Cluster) -> None:
+    right, other = any_cluster.primaries[:2]
+    async with client_of(any_cluster) as client:
+        key = next(key for key in (f"{{{n:03x}}}:n" for n in range(4096)) if any_cluster.owner(key) is right)
+        slot = client.keyslot(key)
+        learnt = await client.learn_owner(MovedError(f"{slot} 127.0.0.1:{other.port}"))
+        assert learnt is client.get_node("127.0.0.1", other.port) is client.get_node_from_key(key)
+        client.nodes_manager.slots_cache.pop(slot)
+        learnt = await client.learn_owner(MovedError(f"{slot} 127.0.0.1:{right.port}"))
+        assert learnt is client.get_node("127.0.0.1", right.port) is client.get_node_from_key(key)
+        learnt = await client.learn_owner(MovedError(f"{slot} 127.0.0.1:1"))
+        assert learnt.name == "127.0.0.1:1"
+        assert learnt.name in client.node_names
+
+
+class Noting(ClusterNode):
+    """Notes that it was asked."""
+
+    def __init__(self, port: int, asked: list[str]) -> None:
+        super().__init__("127.0.0.1", port, protocol=2)
+        self.asked = asked
+
+    async def execute_command(self, *words: Any, **options: Any) -> Any:
+        self.asked.append(self.name)
+        return await super().execute_command(*words, **options)
+
+
+async def test_slots_are_read_from_the_failed_node_last(any_cluster: Cluster) -> None:
+    asked: list[str] = []
+    failed, other = (Noting(node.port, asked) for node in any_cluster.primaries[:2])
+    async with client_of(any_cluster) as client:
+        await forget_startup_nodes(client)
+        for _ in range(10):  # the order of the others is random
+            client.nodes_manager.startup_nodes = {node.name: node for node in (failed, other)}
+            await client.read_slots(failed=failed.name)
+    assert asked == [other.name] * 10
+
+
+async def test_an_address_that_was_added_is_asked_once_the_known_ones_are_gone(any_cluster: Cluster) -> None:
+    async with client_of(any_cluster) as client:
+        await forget_startup_nodes(client)
+        gone = client.node_at("127.0.0.1", 1)
+        client.nodes_manager.startup_nodes = {gone.name: gone}
+        names, slots = set(client.node_names), client.nodes_manager.slots_cache
+        with pytest.raises(RedisClusterException):
+            await client.read_slots(failed=None)
+        assert client.node_names == names
+        assert client.nodes_manager.slots_cache is slots
+        client.also_ask([("127.0.0.1", 1), ("127.0.0.1", any_cluster.primaries[0].port)])
+        assert client.nodes_manager.startup_nodes[gone.name] is gone
+        await client.read_slots(failed=None)
+        assert client.nodes_manager.startup_nodes.keys() == names == client.node_names
+
+
+async def test_a_node_that_is_asked_last_is_the_last_of_the_primaries(any_cluster: Cluster) -> None:
+    async with client_of(any_cluster) as client:
+        first, *others = client.get_primaries()
+        client.ask_last(first)
+        assert client.get_primaries() == [*others, first]
