@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tornado.httputil import HTTPServerRequest
 
-from store.documents.json_text import check_nesting, values_in
+from store.json_text import Ambiguous, NotJSON, decode_strictly, values_in
 from store.refused import Refused
 
 JSON = "application/json"
@@ -164,34 +163,8 @@ def decode_json(body: bytes) -> Any:
     if len(body) > MOST_VALUES and values_in(body) > MOST_VALUES:
         raise Refused("invalid_request", _MANY)
     try:
-        # The parser's own limit on depth differs between releases of Python.
-        check_nesting(body)
-        text = body.decode("utf-8")
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
+        return decode_strictly(body)
+    except Ambiguous as error:
+        raise Refused("invalid_request", str(error)) from None
+    except NotJSON:
         raise Refused("invalid_request", "The body is not valid JSON.") from None
-    return value
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in values:
-            raise Refused("invalid_request", "A JSON key is repeated.")
-        values[_sound(name)] = _sound(value) if isinstance(value, str) else value
-    return values
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)
-
-
-def _sound(text: str) -> str:
-    """The text, if it has no NUL and no lone surrogate."""
-    if "\0" in text:
-        raise Refused("invalid_request", _NUL)
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise Refused("invalid_request", "The parameters are not UTF-8.") from None
-    return text

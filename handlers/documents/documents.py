@@ -13,7 +13,7 @@ from handlers.core.api import ApiHandler
 from handlers.core.base import http_date
 from handlers.core.params import once, parse_pairs
 from store.documents.documents import Conditions, DocumentPage, document_record
-from store.documents.json_text import NotJSON, check_json
+from store.json_text import NotJSON, check_json
 from store.refused import Refused
 from store.results import Caller
 

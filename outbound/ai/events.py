@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from store.documents.json_text import check_nesting
+from store.json_text import check_nesting
 
 MAX_EVENT_BYTES = 2**20
 _NAME = re.compile(r"[a-z_]{1,64}")

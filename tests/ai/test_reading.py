@@ -14,7 +14,7 @@ import pytest
 from handlers.core.params import MOST_VALUES
 from handlers.core.reading import EACH, LONG_BODY, MOST, Readers
 from handlers.core.site import Site
-from store.documents.json_text import values_in
+from store.json_text import values_in
 from store.lifetimes import AI, AI_MODELS
 from store.refused import Refused
 from store.results import Window

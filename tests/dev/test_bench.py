@@ -18,7 +18,7 @@ from dev.bench.parts.calling import Direct, Reply, stub
 from dev.bench.parts.filling import FilledStore, document, name_of
 from handlers.documents.documents import check_names
 from store import keys
-from store.documents.json_text import check_json
+from store.json_text import check_json
 from tests.support.http.driver import Service
 
 ROOT = Path(__file__).resolve().parent.parent.parent

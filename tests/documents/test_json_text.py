@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store.documents.json_text import MAX_NESTING, NotJSON, check_json
+from store.json_text import MAX_NESTING, NotJSON, check_json
 from tests.support.lists.offenders import each
 
 values = st.recursive(

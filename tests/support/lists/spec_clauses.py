@@ -121,5 +121,7 @@ TRAPS: dict[int, Clause] = {
     41: Clause("remembered consent holds for the redirect URI it was given to"),
     42: Clause("nobody who is signed out is redirected with an error to an app that anybody may have registered"),
     43: Clause("one more scope takes none away, and those of a revoked grant do not come back"),
+    44: Clause("no signed token chooses its own algorithm, key or extensions"),
+    45: Clause("a signed token of one type is none of another type"),
     67: Clause("a stream is charged once and within its hold, however it reports its usage"),
 }

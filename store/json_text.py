@@ -1,9 +1,10 @@
-"""Checks that a text is a valid JSON document. The store keeps the text as sent, not its parsed value."""
+"""JSON from strangers: checks documents, which the store keeps as sent, and decodes other texts strictly."""
 
 from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import orjson
 
@@ -25,6 +26,10 @@ _WHOLE = re.compile(rb"(?:[^\\]++|\\[^u]|\\u(?:(?![dD][89a-fA-F])....|[dD][89abA
 
 class NotJSON(ValueError):
     """The text is not a valid JSON document; the message says why, for people."""
+
+
+class Ambiguous(NotJSON):
+    """The JSON has a repeated key, a NUL or a lone surrogate, which programs read in different ways."""
 
 
 def check_json(body: bytes) -> None:
@@ -52,8 +57,47 @@ def _check_slowly(body: bytes) -> None:
         json.loads(text, parse_int=_skip, parse_float=_skip, parse_constant=_refuse)
     except (ValueError, RecursionError):
         raise NotJSON("The document is not sound JSON.") from None
-    if not _WHOLE.fullmatch(body):
+    check_surrogates(body)
+
+
+def check_surrogates(body: bytes) -> None:
+    """Checks that no escape in a sound JSON text is half of a character. Raises NotJSON."""
+    if b"\\u" in body and not _WHOLE.fullmatch(body):
         raise NotJSON("The document has a surrogate that stands alone.")
+
+
+def decode_strictly(body: bytes, deepest: int = MAX_NESTING) -> Any:
+    """The value of a JSON text in UTF-8, nested at most `deepest`, without NaN. Raises NotJSON; Ambiguous for a
+    repeated key, a NUL or a lone surrogate."""
+    # The parser's own limit on depth differs between releases of Python.
+    check_nesting(body, deepest)
+    try:
+        text = body.decode("utf-8")
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+    except NotJSON:
+        raise
+    except (ValueError, RecursionError):
+        raise NotJSON("The document is not sound JSON.") from None
+
+
+def check_text(text: str) -> str:
+    """The text, if it has no NUL and no lone surrogate. Raises Ambiguous."""
+    if "\0" in text:
+        raise Ambiguous("A parameter must not contain NUL.")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Ambiguous("The parameters are not UTF-8.") from None
+    return text
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise Ambiguous("A JSON key is repeated.")
+        values[check_text(name)] = check_text(value) if isinstance(value, str) else value
+    return values
 
 
 def values_in(body: bytes) -> int:
@@ -62,9 +106,9 @@ def values_in(body: bytes) -> int:
     return len(marks) - marks.count(b"]")
 
 
-def check_nesting(body: bytes) -> None:
+def check_nesting(body: bytes, deepest_allowed: int = MAX_NESTING) -> None:
     """Checks the nesting of brackets outside strings, before a parser descends into them. Raises NotJSON."""
-    if body.count(b"[") + body.count(b"{") <= MAX_NESTING:
+    if body.count(b"[") + body.count(b"{") <= deepest_allowed:
         return
     brackets = _outside(body, _NO_BRACKETS)
     # Peels off pairs of brackets from the inside: most documents have none left after a few rounds.
@@ -81,8 +125,8 @@ def check_nesting(body: bytes) -> None:
             deepest = max(deepest, depth)
         else:
             depth -= len(run)
-    if deepest + peeled > MAX_NESTING:
-        raise NotJSON(f"The document is nested more than {MAX_NESTING} deep.")
+    if deepest + peeled > deepest_allowed:
+        raise NotJSON(f"The document is nested more than {deepest_allowed} deep.")
 
 
 def _outside(body: bytes, dropped: bytes) -> bytes:
