@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
 from typing import Any, NoReturn
 
+from cli.apis_parser import ABSENT, Verbs, add_apis
 from cli.terminal.parser import NoCommand, Parser, UsageError
 from latchkey import __version__
 from settings.declared import SETTINGS
@@ -18,18 +18,16 @@ from settings.reading import add_arguments
 
 PROGRAM = "manage.py"
 SHELLS = ("bash", "zsh", "tcsh")
-ABSENT = argparse.SUPPRESS
 BRIEF = ("config", "data_dir", "redis_url")
 """The settings in the short help of a command."""
 
 SECTIONS = {
     "serve": ["serve"],
-    "apps and people": ["app", "user", "credits", "token"],
+    "apps and people": ["app", "api", "user", "credits", "token"],
     "the store and its keys": ["keys", "store", "fsck"],
     "what happened": ["audit"],
     "your shell": ["completion"],
 }
-Verbs = Callable[..., argparse.ArgumentParser]
 
 
 class CommandParser(Parser):
@@ -103,6 +101,7 @@ def build_parser(program: str = PROGRAM) -> Parser:
     serve = nouns.add_parser("serve", help="run the server; `serve --help` lists its settings", add_help=False)
     serve.set_defaults(run="", ask="", offline=True, password_stdin=False)
     _add_apps(noun("app", "registered apps"))
+    add_apis(noun("api", "APIs of yours that Latchkey protects"))
     _add_users(noun("user", "people's accounts"))
     _add_credits(noun("credits", "people's credits, in micro-dollars: 1000000 are a dollar"))
     _add_tokens(noun("token", "tokens for tests and operators"))

@@ -46,7 +46,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
     opened = open_store(runtime.settings, runtime.store_url, runtime.keys)
     async with (
         opened as store,
-        store.apps.following(),
+        store.announcements.following(),
         store.app_stats.flushing(),
         store.hosting.flushing(),
         store.security.flushing(),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 APPS = "{apps}:all"
 APPS_SWEPT = "{apps}:sweep"
+APIS = "{apis}:all"
 DELETIONS = "{leaving}:all"
 KEYRING = "{keyring}:state"
 APPS_CHANNEL = "latchkey:apps"
@@ -28,6 +29,11 @@ SHARDS = tuple(f"{number:03x}" for number in range(4096))
 def app(client: str) -> str:
     """A registration."""
     return f"{{app:{client}}}"
+
+
+def api(client: str) -> str:
+    """The registration of an API."""
+    return f"{{api:{client}}}"
 
 
 def app_stats(client: str) -> dict[str, str]:
@@ -298,6 +304,8 @@ _ALONE = tuple(
         ("days", rf"\{{app:{_CLIENT}\}}:days"),
         ("people", rf"\{{app:{_CLIENT}\}}:people"),
         ("all-apps", re.escape(APPS)),
+        ("api", rf"\{{api:{_CLIENT}\}}"),
+        ("all-apis", re.escape(APIS)),
         ("all-leaving", re.escape(DELETIONS)),
         ("keyring", re.escape(KEYRING)),
         ("invite", r"\{email:(?P<name>[^:]+)\}:invite"),
@@ -328,23 +336,3 @@ _ROWS = tuple(
         ("reply", f"reply:{_CLIENT}:{_ID}"),
     )
 )
-
-
-# Layout 1 had the client id in the keys of tokens, and the connected apps in a list of their own.
-_TOKEN_OF_LAYOUT_1 = re.compile(
-    r"(\{[0-9a-f]{3}\}:[0-9a-f]{32}:)(?:(code|family):[^:]+:([^:]+)|(access):[^:]+:([^:]+:\d+))"
-)
-
-
-def token_of_layout_1(key: str) -> tuple[str, str] | None:
-    """The present key for a token's key of layout 1, and its noun: code, family or access. None for any other key."""
-    found = _TOKEN_OF_LAYOUT_1.fullmatch(key)
-    if not found:
-        return None
-    prefix, noun, one_id, access, rest = found.groups()
-    return f"{prefix}{noun or access}:{one_id or rest}", noun or access
-
-
-def person_of_layout_1(user: str) -> dict[str, str]:
-    """The fixed keys of a person, and the list of connected apps."""
-    return {**person(user), "grants": f"{prefix(user)}grants"}

@@ -21,7 +21,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from store import keys
+from store import keys, old_keys
 from store.engine.restored import every_key
 from store.engine.scripts import Scripts
 from store.errors import wrapped
@@ -67,7 +67,7 @@ class Upgrade:
         return self._to_layout_2(key) if layout < 2 else []
 
     def _to_layout_2(self, key: str) -> list[Awaitable[Any]]:
-        if moved := keys.token_of_layout_1(key):
+        if moved := old_keys.token_of_layout_1(key):
             after, noun = moved
             return [self._scripts.run("upgrade_token", {"before": key, "after": after}, noun=noun)]
         match keys.read(key):
@@ -84,7 +84,7 @@ class Upgrade:
         await self._scripts.run("upgrade_grant", known, client=client, member=keys.member(user))
 
     async def _person(self, user: str) -> None:
-        await self._scripts.run("upgrade_person", keys.person_of_layout_1(user))
+        await self._scripts.run("upgrade_person", old_keys.person_of_layout_1(user))
 
     async def _people(self, shard: str) -> None:
         reply = await self._scripts.run(

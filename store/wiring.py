@@ -23,7 +23,9 @@ from store.accounts.signin.signin import SignIn
 from store.accounts.signin.totp import TotpSecrets
 from store.accounts.undoing import Undoing
 from store.app_stats import AppStats
+from store.apps.apis import Apis
 from store.apps.apps import Apps
+from store.apps.cache import Announcements
 from store.apps.owned import OwnedApps
 from store.apps.owner_deletion import AppEnding
 from store.apps.sweep import AppSweep
@@ -93,6 +95,8 @@ class Store:
         wakeup = RelayWakeup()
         self.headroom = headroom = Headroom()
         self.apps = Apps(client, scripts, wakeup=wakeup)
+        self.apis = Apis(client, scripts)
+        self.announcements = Announcements(client, self.apps.forget, self.apis.forget)
         self.app_sweep = AppSweep(client, self.apps)
         signing = WebhookSecrets(keys)
         self.webhooks = Webhooks(self.apps, signing)

@@ -15,6 +15,10 @@ ACTS: Final[Mapping[str, str]] = {
     "apps.update_app": "app_changed_by_operator",
     "apps.rotate_secret": "app_secret_made_by_operator",
     "apps.delete_app": "app_deleted_by_operator",
+    "apis.create_api": "api_created_by_operator",
+    "apis.update_api": "api_changed_by_operator",
+    "apis.rotate_secret": "api_secret_made_by_operator",
+    "apis.delete_api": "api_deleted_by_operator",
     "webhooks.rotate_secret": "webhook_secret_made_by_operator",
     "webhooks.replay": "delivery_replayed_by_operator",
     "people.create_user": "",
@@ -38,7 +42,15 @@ ACTS: Final[Mapping[str, str]] = {
 """The event of each command; "" if the store notes one with the change."""
 READS: Final = frozenset(
     {
-        *("apps.list_apps", "apps.show_app", "webhooks.list_deliveries", "people.list_users", "people.show_user"),
+        *(
+            "apis.list_apis",
+            "apis.show_api",
+            "apps.list_apps",
+            "apps.show_app",
+            "webhooks.list_deliveries",
+            "people.list_users",
+            "people.show_user",
+        ),
         *("credits.show_credits", "audit.show_events", "shell.completion", "keys.generate_key", "keys.list_keys"),
     }
 )

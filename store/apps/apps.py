@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
 import string
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from time import monotonic
 from typing import Any
@@ -16,24 +13,19 @@ from typing import Any
 from redis.asyncio import Redis
 
 from store import keys
+from store.apps.cache import CACHE_SECONDS, RegistrationCache
 from store.apps.deletion import OnProgress, Retiring
 from store.apps.registration import Registration, changed_by_owner, new_secret, rotated, secret_digest, without_secret
 from store.apps.tombstones import BY_OPERATOR, BY_OWNER, Remains, Tombstone
-from store.engine.background import background
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable, wrapped
 from store.lifetimes import APP_BEGUN
 from store.moments import epoch_ms
-from store.names import check_client_id
 from store.refused import Refused
 from store.results import unheard
 from store.webhooks.deliveries import Deliveries
 from store.webhooks.relay_wakeup import RelayWakeup
 
-log = logging.getLogger("latchkey.apps")
-
-CACHE_SECONDS = 5.0
-CACHE_SIZE = 10_000
 AT_ONCE = 100
 
 Known = Registration | Tombstone | None
@@ -48,59 +40,23 @@ class Apps:
         self._client = client
         self._scripts = scripts
         self.retiring = Retiring(client, scripts, Deliveries(scripts), wakeup or RelayWakeup())
-        self._clock = clock
         self.settle = CACHE_SECONDS
-        self._cached: OrderedDict[str, tuple[float, Known]] = OrderedDict()
-        self._loading: dict[str, asyncio.Task[Known]] = {}
+        self.cache: RegistrationCache[Known] = RegistrationCache(self.stored, clock)
 
     async def find(self, client_id: str) -> Registration | None:
         """The registration, at most 5 s old, or None. Unknown ids are remembered too. Raises StoreUnavailable."""
-        known = await self._known(client_id)
+        known = await self.cache.get(client_id)
         return known if isinstance(known, Registration) else None
 
     async def remembered(self, client_id: str) -> Registration | Remains | None:
         """As `find`; for a deleted app the remains in its tombstone, for its name and its webhook."""
-        known = await self._known(client_id)
+        known = await self.cache.get(client_id)
         return known.app if isinstance(known, Tombstone) else known
-
-    async def _known(self, client_id: str) -> Known:
-        entry = self._cached.get(client_id)
-        if entry and self._clock() - entry[0] < CACHE_SECONDS:
-            return entry[1]
-        try:
-            check_client_id(client_id)
-        except ValueError:
-            return None
-        # Requests that miss together share one read.
-        task = self._loading.get(client_id)
-        if task is None:
-            task = asyncio.ensure_future(self._load(client_id))
-            self._loading[client_id] = task
-            task.add_done_callback(lambda done: self._loaded(client_id, done))
-        return await asyncio.shield(task)
 
     async def active(self, client_id: str) -> Registration | None:
         """The registration if the app may act."""
         registration = await self.find(client_id)
         return registration if registration and registration.active else None
-
-    async def _load(self, client_id: str) -> Known:
-        started = self._clock()
-        _, registration, stone = await self._read(client_id)
-        known = registration or stone
-        # An invalidation during this read has dropped the task, because its answer may be old.
-        if self._loading.get(client_id) is asyncio.current_task():
-            self._cached[client_id] = (started, known)
-            self._cached.move_to_end(client_id)
-            while len(self._cached) > CACHE_SIZE:
-                self._cached.popitem(last=False)
-        return known
-
-    def _loaded(self, client_id: str, task: asyncio.Task[Known]) -> None:
-        if self._loading.get(client_id) is task:
-            del self._loading[client_id]
-        if not task.cancelled():
-            task.exception()  # marks it as retrieved; the callers handle it
 
     async def _read(self, client_id: str) -> tuple[bytes, Registration | None, Tombstone | None]:
         with wrapped():
@@ -119,31 +75,7 @@ class Apps:
 
     def forget(self, client_id: str | None = None) -> None:
         """Drops one cached registration, or all."""
-        if client_id is None:
-            self._cached.clear()
-            self._loading.clear()
-        else:
-            self._cached.pop(client_id, None)
-            self._loading.pop(client_id, None)
-
-    async def follow(self) -> None:
-        """Drops cached registrations when other processes announce a change; runs until cancelled. Without the
-        subscription, changes only show later: an entry lives 5 s."""
-        while True:
-            try:
-                async with self._client.pubsub() as channel:
-                    await channel.subscribe(keys.APPS_CHANNEL)
-                    self.forget()
-                    while True:
-                        message = await channel.get_message(ignore_subscribe_messages=True, timeout=60)
-                        if message:
-                            self.forget(message["data"].decode("utf-8", "replace"))
-            except asyncio.CancelledError:
-                raise
-            except Exception as error:  # the store is unavailable, for whatever reason: retry until it is back
-                log.debug("subscription to registrations lost: %s", type(error).__name__)
-            self.forget()
-            await asyncio.sleep(1)
+        self.cache.forget(client_id)
 
     async def create(self, registration: Registration, secret: str | None = None) -> tuple[Registration, str | None]:
         """Registers an app. Returns it with its secret, which is shown only now and never stored (None for a public
@@ -314,10 +246,6 @@ class Apps:
         found = [known async for _, known in self._stored(await self._listed())]
         apps = [known.app if isinstance(known, Tombstone) else known for known in found]
         return [app for app in apps if app]
-
-    def following(self) -> AbstractAsyncContextManager[None]:
-        """Runs `follow` in the background of the block."""
-        return background(self.follow())
 
 
 def _understood(packed: Any) -> tuple[bytes, Registration | None, Tombstone | None]:

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from store import keys
+from store.apps.api_record import ApiRegistration
 from store.apps.registration import Registration
 from store.apps.tombstones import LASTS, Remains, Tombstone
 from store.apps.webhooks import WebhookSecrets
@@ -83,6 +84,24 @@ async def judge_registration(
     if context.deep:
         wrong += signing_secrets(context, app, key)
     return wrong
+
+
+async def judge_api(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """Checks that the registration of an API is readable and in the list of all."""
+    packed: Any = await context.reader.command("GET", key)
+    if not packed:
+        return []
+    try:
+        api = ApiRegistration.unpack(packed)
+    except Exception:  # any error that msgpack or the registration's rules raise for other bytes
+        return [found("registration", key, "it cannot be read")]
+    if api.client_id != at.client:
+        return [found("registration", key, "it is of another API")]
+    listed = await context.reader.command("ZSCORE", keys.APIS, at.client)
+    if listed is not None or not context.is_sure(key):
+        return []
+    mend = context.reader.mend(keys.APIS, [], ("ZADD", keys.APIS, "NX", str(api.created_at // 1000), at.client))
+    return [found("registration", key, "the list of all does not have it", mend)]
 
 
 async def lasts(context: FsckContext, key: str) -> list[Finding]:

@@ -68,6 +68,8 @@ KINDS: dict[str, KeyKind] = {
     "days": KeyKind("hash", DAYS_KEPT * DAY, others=rf"[0-9]+:({'|'.join(NAMES)})|pruned"),
     "people": KeyKind("string", value=rb"-?[0-9]+"),
     "all-apps": KeyKind("zset"),
+    "api": KeyKind("string"),
+    "all-apis": KeyKind("zset"),
     "all-leaving": KeyKind("zset"),
     "keyring": KeyKind("hash"),
     "email": KeyKind("string", 0, value=rb"[0-9a-f]{32}"),

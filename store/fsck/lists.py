@@ -153,3 +153,15 @@ async def judge_apps(context: FsckContext, at: ParsedKey, key: str, look: Look, 
             mend = context.reader.mend(key, [("1", "EXISTS", key)], ("ZREM", key, client))
             wrong.append(found("registration-left", key, f"there is no app {client}", mend))
     return wrong
+
+
+async def judge_apis(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """Checks that the APIs in the list of all are registered."""
+    wrong = []
+    for one, since in await members_of(context, key):
+        client = in_words(one)
+        there = await context.reader.command("EXISTS", keys.api(client))
+        if not there and since * 1000 + APP_BEGUN <= look.now and context.is_sure(key):
+            mend = context.reader.mend(key, [("1", "EXISTS", key)], ("ZREM", key, client))
+            wrong.append(found("registration-left", key, f"there is no API {client}", mend))
+    return wrong

@@ -33,7 +33,7 @@ def check_webhook_url(url: str, *, loopback: bool = False) -> None:
     if "@" in re.split(r"[/?]", url.partition("://")[2])[0]:
         raise InvalidWebhookUrl("A webhook URL has no user name or password in it (@).")
     found = _URL.fullmatch(url)
-    if found is None or int(found[3] or 1) > 65535 or not _is_host(found[2]):
+    if found is None or int(found[3] or 1) > 65535 or not is_host(found[2]):
         raise InvalidWebhookUrl("A webhook URL looks like https://app.example.com/webhooks, the host in lower case.")
     here = is_loopback_url(url)
     if here and not loopback:
@@ -49,7 +49,8 @@ def is_loopback_url(url: str) -> bool:
     return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
 
 
-def _is_host(host: str) -> bool:
+def is_host(host: str) -> bool:
+    """Whether a text is a host name in lower-case ASCII, or an IP address in its usual form."""
     if host.startswith("["):
         return _address(host[1:-1]) is not None
     labels = host.split(".")

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from store import keys as spell
-from store.apps import apps as module
-from store.apps.apps import CACHE_SECONDS, Apps
+from store.apps import cache as module
+from store.apps.apps import Apps
+from store.apps.cache import CACHE_SECONDS
 from store.apps.registration import Registration
 from store.crypto.keyring import Keys
 from store.engine.connect import connect
@@ -98,8 +99,8 @@ async def test_the_cache_is_bounded(cached: Apps, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "CACHE_SIZE", 10)
     for number in range(25):
         await cached.find(f"unknown-{number}")
-    assert list(cached._cached) == [f"unknown-{number}" for number in range(15, 25)]
-    assert cached._loading == {}
+    assert list(cached.cache.kept) == [f"unknown-{number}" for number in range(15, 25)]
+    assert cached.cache.loading == {}
 
 
 @pytest.mark.gen_test
@@ -141,7 +142,7 @@ async def test_a_change_during_a_read_is_not_covered_by_what_was_read(cached: Ap
     await asyncio.sleep(0)
     cached.forget("an-app")
     await reading
-    assert "an-app" not in cached._cached
+    assert "an-app" not in cached.cache.kept
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -172,14 +173,14 @@ async def test_a_change_on_one_process_is_announced_to_the_others(
         await one.client.flushall()
         await one.apps.create(ANY)
         await one.apps.create(replace(ANY, client_id="bystander"))
-        async with other.apps.following():
+        async with other.announcements.following():
             await subscribed(one)
             assert await other.apps.active("an-app") is not None
             assert await other.apps.find("bystander") is not None
             await one.apps.update("an-app", status="disabled")
-            await until(lambda: "an-app" not in other.apps._cached)
+            await until(lambda: "an-app" not in other.apps.cache.kept)
             assert await other.apps.active("an-app") is None
-            assert "bystander" in other.apps._cached
+            assert "bystander" in other.apps.cache.kept
 
 
 @pytest.mark.trap(35)
@@ -188,12 +189,12 @@ async def test_when_the_subscription_drops_everything_is_read_anew(open_new: Ope
     with valkey(append_only=True) as engine:
         async with open_new(engine.url) as one, open_new(engine.url) as other:
             await one.apps.create(ANY)
-            async with other.apps.following():
+            async with other.announcements.following():
                 await subscribed(one)
                 assert await other.apps.active("an-app") is not None
-                assert "an-app" in other.apps._cached
+                assert "an-app" in other.apps.cache.kept
                 engine.stop()
-                await until(lambda: not other.apps._cached)
+                await until(lambda: not other.apps.cache.kept)
                 with pytest.raises(StoreUnavailable):
                     await other.apps.find("an-app")
                 engine.start()
@@ -201,5 +202,5 @@ async def test_when_the_subscription_drops_everything_is_read_anew(open_new: Ope
                 assert await other.apps.active("an-app") is None
                 await subscribed(one)
                 await one.apps.update("an-app", status="active")
-                await until(lambda: "an-app" not in other.apps._cached)
+                await until(lambda: "an-app" not in other.apps.cache.kept)
                 assert await other.apps.active("an-app") is not None, "it follows again by itself"

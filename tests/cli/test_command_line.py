@@ -144,7 +144,10 @@ def as_a_shell(lines: list[str]) -> list[str]:
         ("app creat", "invalid choice: 'creat': did you mean create? (manage.py app --help explains)"),
         ("usr list", "invalid choice: 'usr': did you mean user? (manage.py --help explains)"),
         ("mint", "invalid choice: 'mint': did you mean token mint? (manage.py --help explains)"),
-        ("create", "invalid choice: 'create': did you mean app create or user create? (manage.py --help explains)"),
+        (
+            "create",
+            "invalid choice: 'create': did you mean app create or api create or user create? (manage.py --help explai",
+        ),
         (
             "token xyzzy",
             "invalid choice: 'xyzzy': choose from mint (manage.py token --help explains)",

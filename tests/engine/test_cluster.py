@@ -289,7 +289,7 @@ async def test_name_and_password_are_those_of_every_node(cluster: Cluster, keys:
     hosts = cluster.url.partition("://")[2]
     await check(f"redis+cluster://app:pw@{hosts}")
     store = store_on(await connect(f"redis+cluster://app:pw@{hosts}"), keys)
-    async with store.apps.following():
+    async with store.announcements.following():
         world = await World.make(store)
         assert await world.lives((await world.tokens()).access_token)
         assert [person.email async for person in store.operator.people()] == [world.email]

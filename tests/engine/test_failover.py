@@ -93,7 +93,7 @@ async def test_when_a_primary_is_gone_its_replica_serves(
 async def test_changes_of_apps_are_announced_before_and_after_a_node_is_killed(doubled: Cluster, keys: Keys) -> None:
     doubled.empty()
     one, other = [store_on(await connect(doubled.url, socket_timeout=1.0), keys) for _ in range(2)]
-    async with other.apps.following():
+    async with other.announcements.following():
         listening = await asyncio.to_thread(doubled.subscribed_at)
         # The registration lies elsewhere, so that nothing but the subscription has to move.
         name = next(f"app-{n}" for n in range(1000) if doubled.owner(spell.app(f"app-{n}")) is not listening)
@@ -102,7 +102,7 @@ async def test_changes_of_apps_are_announced_before_and_after_a_node_is_killed(d
         async def is_announced() -> None:
             assert (await other.apps.find(name)) is not None
             await one.apps.update(name, homepage="https://app.example")
-            await until(lambda: name not in other.apps._cached)
+            await until(lambda: name not in other.apps.cache.kept)
 
         await is_announced()
         listening.engine.kill()

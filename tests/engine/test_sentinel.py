@@ -49,7 +49,7 @@ async def test_after_a_failover_the_server_goes_on_by_itself(
     workers = await employ(service, monkeypatch, refresh_retry_seconds=60)
     other = store_on(await connect(watched.url, socket_timeout=1.0), keys)
     old, new = watched.primary(), watched.replica()
-    async with other.apps.following(), at_work(workers):
+    async with other.announcements.following(), at_work(workers):
         await until_each(workers, 2)
         safe = acknowledged(workers)
         await asyncio.to_thread(watched.confirm, old)
@@ -68,7 +68,7 @@ async def test_after_a_failover_the_server_goes_on_by_itself(
         await until_each(workers, 1)
         assert await other.apps.find("worker") is not None
         await service.store.apps.update("worker", name="Renamed")
-        await until(lambda: "worker" not in other.apps._cached)
+        await until(lambda: "worker" not in other.apps.cache.kept)
     await other.close()
     await check_survival(workers, safe, open_to_loss)
 

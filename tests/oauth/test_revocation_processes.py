@@ -207,7 +207,7 @@ async def test_following_the_registrations_ends_whenever_it_is_left(two: Pair, t
 
 async def leave_after(store: Store, turns: int) -> None:
     """Follows the registrations for some turns of the event loop, which cut it off while it connects."""
-    async with store.apps.following():
+    async with store.announcements.following():
         for _ in range(turns):
             await asyncio.sleep(0)
 

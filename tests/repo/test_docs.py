@@ -261,6 +261,8 @@ def test_the_table_of_keys_is_that_of_the_code() -> None:
     user, client, one_id, shard = "<user>", "<client>", "<id>", "<shard>"
     spelt = {
         keys.APPS,
+        keys.APIS,
+        keys.api(client),
         keys.KEYRING,
         keys.DELETIONS,
         *keys.app_stats(client).values(),

@@ -31,6 +31,8 @@ SPELT = [
     ("deliveries-due", keys.delivery(ONE)["due"]),
     ("deliveries", keys.deliveries(CLIENT)),
     ("registration", keys.app(CLIENT)),
+    ("api", keys.api(CLIENT)),
+    ("all-apis", keys.APIS),
     ("days", keys.app_stats(CLIENT)["days"]),
     ("people", keys.app_stats(CLIENT)["people"]),
     ("email", keys.email("o'neil{}|@xn--bcher-kva.example")),

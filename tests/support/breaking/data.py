@@ -50,6 +50,12 @@ async def tombstone_without_end(f: Furnished) -> None:
     await f.client.persist(keys.app(f.own_app))
 
 
+async def api_of_another(f: Furnished) -> None:
+    await f.client.rename(keys.api(f.api), keys.api("api_other"))
+    await f.client.zadd(keys.APIS, {"api_other": OLD})
+    await f.client.zrem(keys.APIS, f.api)
+
+
 async def revoked_for_ever(f: Furnished) -> None:
     await f.client.persist(keys.grant(f.other.user, f.other.app.client_id))
 
@@ -202,6 +208,11 @@ DATA = [
     case(lambda f: f.client.set(keys.app(f.own_app), b"\x93nonsense"), "registration", "registration"),
     case(lambda f: f.client.zrem(keys.APPS, f.own_app), "registration"),
     case(lambda f: f.client.pexpire(keys.app(f.own_app), 10**6), "lasting"),
+    case(lambda f: f.client.set(keys.api(f.api), b"\x93nonsense"), "registration", "registration"),
+    case(api_of_another, "registration", "registration"),
+    case(lambda f: f.client.zrem(keys.APIS, f.api), "registration"),
+    case(lambda f: f.client.pexpire(keys.api(f.api), 10**6), "lasting"),
+    case(lambda f: f.client.zadd(keys.APIS, {"api_ghost": OLD}), "registration-left"),
     case(list_that_ends, "connected-lasts"),
     case(tombstone_without_end, "lifetime"),
     case(tombstone_that_does_not_count, "owned"),

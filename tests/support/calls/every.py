@@ -2,6 +2,7 @@
 
 from tests.support.calls import (  # noqa: F401  # each enters its calls
     accounts,
+    apis,
     apps,
     documents_and_credits,
     factors,

@@ -13,9 +13,10 @@ from tests.support.store.world import World
 Call = Callable[[], Awaitable[Any]]
 Prepare = Callable[[World], Awaitable[Call]]
 
-# These are not store calls. `follow` never returns: tests/apps/test_apps.py tests it. `judge` does not use the store.
+# These are not store calls. `follow` never returns: tests/apps/test_app_cache.py tests it. `judge` does not use the
+# store.
 _NOT_NOUNS = {"client", "keys", "hasher", "scripts", "sealer", "checks"}
-_APART = {"apps.follow", "people.judge"}
+_APART = {"announcements.follow", "people.judge"}
 
 CALLS: dict[str, Prepared] = {}
 

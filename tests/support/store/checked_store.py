@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from store import keys
+from store.apps.api_record import ApiRegistration, ApiScope
 from store.fsck.invariants import Finding
 from store.fsck.walk import Report
 from store.refused import Refused
@@ -38,6 +39,7 @@ class Furnished:
     keeper: Keeper
     other: World
     own_app: str
+    api: str
 
     @classmethod
     async def make(cls, store: Store) -> Furnished:
@@ -83,7 +85,9 @@ class Furnished:
         await store.grants.revoke(world.session, f"{world.app.client_id}-left", VISITOR)
         store.app_stats.called(world.app.client_id, limited=False)
         await store.app_stats.flush()
-        return cls(store, world, keeper, other, made.registration.client_id)
+        api = ApiRegistration(f"https://{world.app.client_id}.example", "Orders", (ApiScope("orders", "Orders"),))
+        registered, _ = await store.apis.create(api)
+        return cls(store, world, keeper, other, made.registration.client_id, registered.client_id)
 
     @property
     def client(self) -> Any:

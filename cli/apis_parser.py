@@ -1,0 +1,54 @@
+"""The commands of `api`, and what declarations of commands share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+ABSENT = argparse.SUPPRESS
+Verbs = Callable[..., argparse.ArgumentParser]
+
+
+def add_apis(verb: Verbs) -> None:
+    """Declares the verbs of `api`."""
+    create = verb(
+        "create",
+        "apis.create_api",
+        "register an API that apps call with tokens of this server",
+        '--identifier https://orders.example.com --name Orders --scope "orders:read=See your orders"',
+    )
+    about = "what apps name as `resource`; it never changes"
+    create.add_argument("--identifier", metavar="URI", required=True, help=about)
+    _api_options(create, required=True)
+    verb("list", "apis.list_apis", "every API", "", "--json")
+    about = "change what is given; --scope replaces all scopes"
+    update = verb("update", "apis.update_api", about, "https://orders.example.com --token-format jwt")
+    _api_options(update, required=False)
+    status = update.add_mutually_exclusive_group()
+    about = "refuse its calls and new tokens for it"
+    status.add_argument("--disable", action="store_const", dest="status", const="disabled", default=ABSENT, help=about)
+    about = "let it work again"
+    status.add_argument("--enable", action="store_const", dest="status", const="active", default=ABSENT, help=about)
+    rotate = verb("rotate-secret", "apis.rotate_secret", "make a new client_secret", "https://orders.example.com")
+    rotate.add_argument("--drop-old", action="store_true", help="the secret before it ends at once")
+    question = "Delete the API {api}, and every token for it?"
+    delete = verb("delete", "apis.delete_api", "delete an API", "https://orders.example.com", ask=question)
+    for named in (verb("show", "apis.show_api", "one API", "https://orders.example.com"), update, rotate, delete):
+        named.add_argument("api", metavar="CLIENT_ID|URI", help="as `api list` shows it")
+
+
+def _api_options(parser: argparse.ArgumentParser, required: bool) -> None:
+    def add(option: str, about: str, **options: Any) -> None:
+        parser.add_argument(option, help=about, default=ABSENT, **options)
+
+    many: dict[str, Any] = {"action": "append"}
+    add("--name", "what people see", metavar="N", required=required)
+    about = "a scope and its title for people; NAME alone is its own title; may be repeated"
+    add("--scope", about, metavar="NAME=TITLE", dest="scopes", required=required, **many)
+    add("--detail", "a second sentence for people about a scope; may be repeated", metavar="NAME=TEXT", **many)
+    add("--care", "a scope that the consent page warns of; may be repeated", metavar="NAME", **many)
+    about = "opaque: the API asks this server about each token (default); jwt: it checks signatures itself (RFC 9068)"
+    add("--token-format", about, choices=("opaque", "jwt"))
+    add("--signing-alg", "of JWTs; default: ES256", choices=("ES256", "RS256"))
+    add("--token-lifetime", "of its access tokens: 60 to 3600; default: 600", metavar="SECONDS", type=int)

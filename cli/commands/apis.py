@@ -1,0 +1,110 @@
+"""`api`: the operator's commands about APIs, one function for each."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from cli.commands.context import SHOWN_ONCE, Context
+from cli.terminal.outcome import CommandResult
+from store.apps.api_record import ApiRegistration, ApiScope, api_id, check_identifier, own_identifier
+from store.apps.lookalikes import check_honest_name
+from store.moments import at, timestamp
+from store.names import check_app_name
+from store.refused import Refused
+
+OPTIONS = ("name", "scopes", "token_format", "signing_alg", "token_lifetime", "status")
+COLUMNS = ("client_id", "identifier", "name", "status", "tokenFormat")
+SCOPE_COLUMNS = ("name", "title", "care", "detail")
+
+
+async def create_api(context: Context, args: Namespace) -> CommandResult:
+    """Registers an API. Raises Refused, ValueError."""
+    base_url = context.settings.base_url
+    check_identifier(args.identifier)
+    if base_url and own_identifier(args.identifier, base_url):
+        raise ValueError("This is an address of this server itself. Name an address of the API.")
+    made, secret = await context.store.apis.create(ApiRegistration(args.identifier, **_fields(args)))
+    return CommandResult({**_record(made), "client_secret": secret}, SCOPE_COLUMNS, f"The client_secret {SHOWN_ONCE}")
+
+
+async def list_apis(context: Context, args: Namespace) -> CommandResult:
+    """Lists all APIs, oldest first."""
+    return CommandResult({"apis": [_record(api) for api in await context.store.apis.list()]}, COLUMNS)
+
+
+async def show_api(context: Context, args: Namespace) -> CommandResult:
+    """Shows one API. Raises Refused("not_found")."""
+    return CommandResult(_record(await _found(context, args)), SCOPE_COLUMNS)
+
+
+async def update_api(context: Context, args: Namespace) -> CommandResult:
+    """Changes the given fields. Raises Refused, ValueError."""
+    present = await _found(context, args)
+    fields = _fields(args, present.scopes)
+    if not fields:
+        raise Refused("invalid_request", "Nothing to change is given.")
+    return CommandResult(_record(await context.store.apis.update(present.client_id, **fields)), SCOPE_COLUMNS)
+
+
+async def rotate_secret(context: Context, args: Namespace) -> CommandResult:
+    """Gives an API a new secret. Raises Refused("not_found")."""
+    changed, secret = await context.store.apis.rotate_secret(_client_id(args), drop_old=args.drop_old)
+    old = "No other secret is valid." if args.drop_old else "The one before it stays valid until the next rotation."
+    record = {"client_id": changed.client_id, "client_secret": secret}
+    return CommandResult(record, note=f"The client_secret {SHOWN_ONCE} {old}")
+
+
+async def delete_api(context: Context, args: Namespace) -> CommandResult:
+    """Deletes an API. Raises Refused("not_found")."""
+    client_id = _client_id(args)
+    await context.store.apis.delete(client_id)
+    return CommandResult({"client_id": client_id, "deleted": True})
+
+
+def _client_id(args: Namespace) -> str:
+    return api_id(args.api) if "://" in args.api else str(args.api)
+
+
+async def _found(context: Context, args: Namespace) -> ApiRegistration:
+    api = await context.store.apis.find(_client_id(args))
+    if api is None:
+        raise Refused("not_found", "No such API.")
+    return api
+
+
+def _fields(args: Namespace, present: Iterable[ApiScope] = ()) -> dict[str, Any]:
+    fields = {option: getattr(args, option) for option in OPTIONS if hasattr(args, option)}
+    if "name" in fields:
+        fields["name"] = check_app_name(fields["name"])
+        check_honest_name(fields["name"])
+    if "scopes" in fields:
+        pairs = (text.partition("=") for text in fields["scopes"])
+        # The detail and the warning of a scope stay with its name.
+        known = {scope.name: scope for scope in present}
+        titled = (ApiScope(name, title.strip() or name) for name, _, title in pairs)
+        present = [replace(known.get(scope.name, scope), title=scope.title) for scope in titled]
+        fields["scopes"] = tuple(present)
+    if hasattr(args, "detail") or hasattr(args, "care"):
+        fields["scopes"] = _described(args, present)
+    return fields
+
+
+def _described(args: Namespace, scopes: Iterable[ApiScope]) -> tuple[ApiScope, ...]:
+    """The scopes with their details and warnings. Raises ValueError for a name that no scope has."""
+    details = {name: text.strip() for name, _, text in (given.partition("=") for given in getattr(args, "detail", ()))}
+    care = frozenset(getattr(args, "care", ()))
+    scopes = tuple(scopes)
+    unknown = {*details, *care} - {scope.name for scope in scopes}
+    if unknown:
+        raise ValueError(f"This API has no scope {min(unknown)[:64]}.")
+    return tuple(
+        replace(scope, detail=details.get(scope.name, scope.detail), care=scope.care or scope.name in care)
+        for scope in scopes
+    )
+
+
+def _record(api: ApiRegistration) -> dict[str, Any]:
+    return {**api.record(), "createdAt": timestamp(at(api.created_at))}

@@ -1,0 +1,199 @@
+"""The registration record of an API (a resource server) and its rules. RFC 8707, RFC 9068."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgpack
+
+from store.apps.registration import LIVE_SECRETS, InvalidRegistration, secret_digest, secret_matches
+from store.names import SCOPES, check_app_name
+from store.webhooks.urls import is_host, is_loopback_url
+
+MAX_IDENTIFIER = 200
+MAX_API_SCOPES = 50
+MAX_SCOPE_NAME = 64
+MAX_TITLE = 100
+MAX_DETAIL = 300
+LEAST_LIFETIME, DEFAULT_LIFETIME, MOST_LIFETIME = 60, 600, 3600
+"""Lifetimes of an API's access tokens in seconds. A JWT can't be taken back, so it is short."""
+TOKEN_FORMATS = ("opaque", "jwt")
+SIGNING_ALGS = ("ES256", "RS256")
+RESERVED_SCOPES = frozenset((*SCOPES, "openid", "profile", "email", "groups", "offline_access", "address", "phone"))
+"""Scopes of Latchkey and of OpenID Connect, which no API may have."""
+
+_ID_PREFIX = "api_"
+_IDENTIFIER = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9.-]{1,253})(?::([1-9][0-9]{0,4}))?([/?].*)?")
+_ORIGIN = re.compile(r"https?://[^/?]+/?")
+_CHARACTERS = re.compile(r"[!$-;=?-\[\]_a-z~]+")
+# RFC 6749 3.3, without "=": `--scope NAME=Title` ends the name there.
+_SCOPE_NAME = re.compile(r"[!#-<>-\[\]-~]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ApiScope:
+    """A scope of an API. People see `title` and `detail` on the consent page; `care`: the page warns, and apps that
+    registered themselves may not ask for it."""
+
+    name: str
+    title: str
+    detail: str = ""
+    care: bool = False
+
+    def __post_init__(self) -> None:
+        if not _SCOPE_NAME.fullmatch(self.name) or len(self.name) > MAX_SCOPE_NAME:
+            said = f"1 to {MAX_SCOPE_NAME} printable ASCII characters, without spaces, quotes, backslashes and ="
+            raise InvalidRegistration(f"the name of a scope has {said}")
+        if self.name in RESERVED_SCOPES:
+            raise InvalidRegistration(f"the scope {self.name} is Latchkey's own or OpenID's")
+        _check_words("title", self.title, MAX_TITLE)
+        if self.detail:
+            _check_words("detail", self.detail, MAX_DETAIL)
+
+    def record(self) -> dict[str, Any]:
+        """The scope with the field names of the interface."""
+        return {"name": self.name, "title": self.title, "detail": self.detail, "care": self.care}
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRegistration:
+    """An API that Latchkey protects for its operator. `identifier` is the URI that apps name as `resource`;
+    `token_lifetime` is in seconds; `secrets` holds SHA-256 digests, newest first; `created_at` is in epoch
+    milliseconds; `status` is active or disabled."""
+
+    identifier: str
+    name: str
+    scopes: tuple[ApiScope, ...]
+    token_format: str = "opaque"  # noqa: S105  # a format
+    signing_alg: str = "ES256"
+    token_lifetime: int = DEFAULT_LIFETIME
+    secrets: tuple[bytes, ...] = ()
+    status: str = "active"
+    created_at: int = 0
+
+    def __post_init__(self) -> None:
+        check_identifier(self.identifier)
+        check_app_name(self.name)
+        if not 1 <= len(self.scopes) <= MAX_API_SCOPES:
+            raise InvalidRegistration(f"an API has 1 to {MAX_API_SCOPES} scopes")
+        if len({scope.name for scope in self.scopes}) < len(self.scopes):
+            raise InvalidRegistration("an API has each scope once")
+        if self.token_format not in TOKEN_FORMATS:
+            raise InvalidRegistration(f"the token format is {' or '.join(TOKEN_FORMATS)}")
+        if self.signing_alg not in SIGNING_ALGS:
+            raise InvalidRegistration(f"the signing algorithm is {' or '.join(SIGNING_ALGS)}")
+        if not LEAST_LIFETIME <= self.token_lifetime <= MOST_LIFETIME:
+            raise InvalidRegistration(f"the token lifetime is {LEAST_LIFETIME} to {MOST_LIFETIME} seconds")
+        if self.status not in ("active", "disabled"):
+            raise InvalidRegistration("status is active or disabled")
+
+    @property
+    def client_id(self) -> str:
+        """The id with which the API authenticates for introspection."""
+        return api_id(self.identifier)
+
+    @property
+    def active(self) -> bool:
+        """Whether the API may introspect, and apps may get tokens for it."""
+        return self.status == "active"
+
+    def scope_names(self) -> tuple[str, ...]:
+        """The names of the scopes, in the order of the registration."""
+        return tuple(scope.name for scope in self.scopes)
+
+    def secret_matches(self, secret: str) -> bool:
+        """Whether this is one of the API's secrets."""
+        return secret_matches(secret, self.secrets)
+
+    def with_secret(self, secret: str, drop_old: bool = False) -> ApiRegistration:
+        """The registration with a new secret in front. The older of two secrets ends, or both with `drop_old`."""
+        kept = () if drop_old else self.secrets[: LIVE_SECRETS - 1]
+        return replace(self, secrets=(secret_digest(secret), *kept))
+
+    def record(self) -> dict[str, Any]:
+        """The registration with the field names of the interface; without secrets."""
+        return {
+            "client_id": self.client_id,
+            "identifier": self.identifier,
+            "name": self.name,
+            "scopes": [scope.record() for scope in self.scopes],
+            "tokenFormat": self.token_format,
+            "signingAlg": self.signing_alg,
+            "tokenLifetime": self.token_lifetime,
+            "status": self.status,
+            "createdAt": self.created_at,
+        }
+
+    def pack(self) -> bytes:
+        """The stored bytes."""
+        packed: bytes = msgpack.packb({**self.record(), "secrets": list(self.secrets)})
+        return packed
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> ApiRegistration:
+        """The inverse of `pack`."""
+        row = msgpack.unpackb(packed)
+        return cls(
+            identifier=row["identifier"],
+            name=row["name"],
+            scopes=tuple(ApiScope(**scope) for scope in row["scopes"]),
+            token_format=row["tokenFormat"],
+            signing_alg=row["signingAlg"],
+            token_lifetime=row["tokenLifetime"],
+            secrets=tuple(row["secrets"]),
+            status=row["status"],
+            created_at=row["createdAt"],
+        )
+
+
+def check_identifier(uri: str) -> None:
+    """Raises InvalidRegistration unless an API may have this identifier. RFC 8707 2: an absolute URI without a
+    fragment. It has one spelling, because a token's audience is compared as text."""
+    if len(uri) > MAX_IDENTIFIER:
+        raise InvalidRegistration(f"an identifier has at most {MAX_IDENTIFIER} characters")
+    if "#" in uri:
+        raise InvalidRegistration("an identifier has no fragment (#)")
+    found = _IDENTIFIER.fullmatch(uri) if _CHARACTERS.fullmatch(uri) else None
+    if found is None or int(found[3] or 1) > 65535 or not is_host(found[2]):
+        raise InvalidRegistration("an identifier looks like https://api.example.com/v1, the host in lower case")
+    if found[1] == "http" and not is_loopback_url(uri):
+        raise InvalidRegistration("an identifier begins with https://; http is for loopback addresses only")
+
+
+def own_identifier(uri: str, base_url: str) -> bool:
+    """Whether an identifier is at the origin of this server, whose resources are its own."""
+    theirs, own = urlsplit(uri), urlsplit(base_url)
+    return (theirs.scheme, theirs.netloc) == (own.scheme, own.netloc)
+
+
+def api_id(identifier: str) -> str:
+    """The client id of the API with this identifier: a prefix and 128 bits of a digest. So an identifier leads to its
+    registration without an index, and is registered once. `https://host` and `https://host/` are one resource
+    (RFC 3986 6.2.3)."""
+    whole = identifier.removesuffix("/") if _ORIGIN.fullmatch(identifier) else identifier
+    return _ID_PREFIX + hashlib.sha256(f"api {whole}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def is_api_id(client_id: str) -> bool:
+    """Whether a client id has the form of an API's."""
+    return client_id.startswith(_ID_PREFIX)
+
+
+def named_twice(apis: Iterable[ApiRegistration]) -> frozenset[str]:
+    """The names of scopes that several of these APIs have."""
+    seen: set[str] = set()
+    twice: set[str] = set()
+    for api in apis:
+        twice |= seen.intersection(api.scope_names())
+        seen.update(api.scope_names())
+    return frozenset(twice)
+
+
+def _check_words(what: str, text: str, most: int) -> None:
+    if not 1 <= len(text) <= most or not text.isprintable() or text != text.strip():
+        raise InvalidRegistration(f"the {what} of a scope has 1 to {most} printable characters")

@@ -1,0 +1,137 @@
+"""API registrations: read from a short-lived cache, written by the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from time import monotonic
+from typing import Any
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.apps.api_record import ApiRegistration, api_id
+from store.apps.cache import RegistrationCache
+from store.apps.registration import new_secret
+from store.engine.scripts import Scripts
+from store.errors import StoreUnavailable, wrapped
+from store.lifetimes import APP_BEGUN
+from store.moments import epoch_ms
+from store.refused import Refused
+
+AT_ONCE = 100
+
+
+class Apis:
+    """The registrations. A change shows at once in its own process, and within 5 s in every other."""
+
+    def __init__(self, client: Redis, scripts: Scripts, clock: Callable[[], float] = monotonic) -> None:
+        self._client = client
+        self._scripts = scripts
+        self.cache: RegistrationCache[ApiRegistration | None] = RegistrationCache(self.fresh, clock)
+
+    async def find(self, client_id: str) -> ApiRegistration | None:
+        """The registration, at most 5 s old, or None. Raises StoreUnavailable."""
+        return await self.cache.get(client_id)
+
+    async def active(self, client_id: str) -> ApiRegistration | None:
+        """The registration if the API is active."""
+        api = await self.find(client_id)
+        return api if api and api.active else None
+
+    async def named(self, identifier: str) -> ApiRegistration | None:
+        """The active API with this identifier. Raises StoreUnavailable."""
+        return await self.active(api_id(identifier))
+
+    async def fresh(self, client_id: str) -> ApiRegistration | None:
+        """The registration in the store. Raises StoreUnavailable."""
+        return (await self._read(client_id))[1]
+
+    async def _read(self, client_id: str) -> tuple[bytes, ApiRegistration | None]:
+        with wrapped():
+            return _understood(await self._client.get(keys.api(client_id)))
+
+    def forget(self, client_id: str | None = None) -> None:
+        """Drops one cached registration, or all."""
+        self.cache.forget(client_id)
+
+    async def create(self, api: ApiRegistration) -> tuple[ApiRegistration, str]:
+        """Registers an API. Returns it with its secret, which is shown only now and never stored. Raises
+        Refused("invalid_request") if the identifier is registered."""
+        with wrapped():
+            now = epoch_ms(*await self._client.time())
+            # The list is first: an interruption leaves an entry without an API, which a later listing drops.
+            await self._client.zadd(keys.APIS, {api.client_id: now // 1000}, nx=True)
+        secret = new_secret()
+        made = replace(api.with_secret(secret), created_at=now)
+        if not await self._save(api.client_id, b"", made.pack()):
+            raise Refused("invalid_request", "An API with this identifier is registered already.")
+        return made, secret
+
+    async def update(self, client_id: str, /, **changes: Any) -> ApiRegistration:
+        """Changes fields of a registration; the identifier stays. Raises Refused("not_found"), InvalidRegistration."""
+        return await self._change(client_id, lambda api: replace(api, **changes))
+
+    async def rotate_secret(self, client_id: str, *, drop_old: bool = False) -> tuple[ApiRegistration, str]:
+        """Gives the API a new secret; the previous one stays valid unless `drop_old`. Raises Refused("not_found")."""
+        secret = new_secret()
+        return await self._change(client_id, lambda api: api.with_secret(secret, drop_old)), secret
+
+    async def delete(self, client_id: str) -> None:
+        """Deletes an API. Its tokens are dead, because nobody may ask about them. Raises Refused("not_found")."""
+        packed, api = await self._read(client_id)
+        if api is None:
+            raise Refused("not_found", "No such API.")
+        if not await self._save(client_id, packed, b""):
+            raise StoreUnavailable("the registration changed meanwhile")
+        with wrapped():
+            await self._client.zrem(keys.APIS, client_id)
+
+    async def list(self) -> list[ApiRegistration]:
+        """Every registration, oldest first. Drops listed names without a registration."""
+        with wrapped():
+            listed: Any = await self._client.zrange(keys.APIS, 0, -1, withscores=True)
+            now = epoch_ms(*await self._client.time())
+        found: list[ApiRegistration] = []
+        for start in range(0, len(listed), AT_ONCE):
+            some = listed[start : start + AT_ONCE]
+            with wrapped():
+                async with self._client.pipeline(transaction=False) as batch:
+                    for client_id, _ in some:
+                        batch.get(keys.api(client_id.decode()))
+                    rows: list[Any] = await batch.execute()
+            for (client_id, since), packed in zip(some, rows, strict=True):
+                api = _understood(packed)[1]
+                if api:
+                    found.append(api)
+                elif int(since) * 1000 + APP_BEGUN < now:
+                    with wrapped():
+                        await self._client.zrem(keys.APIS, client_id)
+        return found
+
+    async def _change(self, client_id: str, change: Callable[[ApiRegistration], ApiRegistration]) -> ApiRegistration:
+        """Replaces a registration with the result of `change`, which runs again if somebody else was quicker."""
+        for _ in range(10):
+            packed, present = await self._read(client_id)
+            if present is None:
+                raise Refused("not_found", "No such API.")
+            changed = change(present)
+            if await self._save(client_id, packed, changed.pack()):
+                return changed
+        raise StoreUnavailable("the registration keeps changing")
+
+    async def _save(self, client_id: str, expected: bytes, packed: bytes) -> bool:
+        reply = await self._scripts.run(
+            "save_app",
+            {"app": keys.api(client_id)},
+            expected=expected,
+            registration=packed,
+            channel=keys.APPS_CHANNEL,
+            client=client_id,
+        )
+        self.forget(client_id)
+        return reply.word == "ok"
+
+
+def _understood(packed: Any) -> tuple[bytes, ApiRegistration | None]:
+    return (packed, ApiRegistration.unpack(packed)) if isinstance(packed, bytes) else (b"", None)
