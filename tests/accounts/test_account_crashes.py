@@ -49,7 +49,7 @@ async def _after_confirming(world: World, armed: Armed) -> None:
         pytest.param(_after_confirming, True, id="after the address was confirmed"),
     ],
 )
-async def test_a_sign_up_that_broke_off_leaves_one_account_that_works_or_a_free_address(
+async def test_an_interrupted_sign_up_leaves_a_working_account_or_a_free_address(
     valkey_engine: Engine, keys: Keys, crash: Crash, confirmed: bool
 ) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
@@ -83,7 +83,7 @@ async def test_a_sign_up_that_broke_off_leaves_one_account_that_works_or_a_free_
         pytest.param("release_email", False, True, id="after the address was released"),
     ],
 )
-async def test_a_deletion_that_broke_off_frees_the_address_and_is_finished_by_the_next_start(
+async def test_an_interrupted_account_deletion_is_finished_at_the_next_start(
     valkey_engine: Engine, keys: Keys, script: str, lose_request: bool, begun: bool
 ) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
@@ -130,9 +130,7 @@ class Overtaken:
 
 
 @pytest.mark.gen_test
-async def test_who_loses_the_address_while_the_account_is_made_leaves_no_account(
-    valkey_engine: Engine, keys: Keys
-) -> None:
+async def test_losing_the_address_during_sign_up_leaves_no_account(valkey_engine: Engine, keys: Keys) -> None:
     """The reservation ran out while the row was being written."""
     direct = await connect(valkey_engine.url)
     await direct.flushall()

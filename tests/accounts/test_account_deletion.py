@@ -54,7 +54,7 @@ def lines_of(download: HTTPResponse) -> list[dict[str, Any]]:
     return [json.loads(line) for line in download.body.splitlines()]
 
 
-async def test_the_download_holds_everything(service: Service) -> None:
+async def test_the_download_contains_everything(service: Service) -> None:
     browser = await settled(service)
     page = await browser.get("/account")
     assert f'href="{DOWNLOAD}"' in page.body.decode()
@@ -77,7 +77,7 @@ async def test_the_download_holds_everything(service: Service) -> None:
     assert "Everything about the account downloaded" in security
 
 
-async def test_the_download_comes_as_lines_too(service: Service) -> None:
+async def test_the_download_is_also_available_as_json_lines(service: Service) -> None:
     browser = await settled(service)
     lines = lines_of(await browser.get(f"{DOWNLOAD}?format=jsonl"))
     kinds = [line["type"] for line in lines]
@@ -87,7 +87,7 @@ async def test_the_download_comes_as_lines_too(service: Service) -> None:
     assert (await browser.get(f"{DOWNLOAD}?format=exe")).code == 400
 
 
-async def test_only_who_is_signed_in_downloads_or_deletes(service: Service) -> None:
+async def test_download_and_deletion_need_a_session(service: Service) -> None:
     for path in (DOWNLOAD, DELETE):
         answer = await service.browser().get(path)
         assert (answer.code, answer.headers["Location"]) == (303, f"/signin?next={path.replace('/', '%2F')}")
@@ -107,7 +107,7 @@ async def test_the_download_is_sent_in_pieces_of_bounded_size(service: Service) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("site", ["valkey"], indirect=True)
-async def test_ten_thousand_documents_need_no_more_memory_than_a_hundred(service: Service) -> None:
+async def test_memory_does_not_grow_with_the_number_of_documents(service: Service) -> None:
     app = await service.store.apps.find("web-app")
     assert app is not None
     await connect_app(service.store, service.ada, app)
@@ -131,7 +131,7 @@ async def test_ten_thousand_documents_need_no_more_memory_than_a_hundred(service
         assert peaks[form, 10_000] < peaks[form, 100] + 1_000_000, peaks
 
 
-async def test_the_page_says_what_goes(service: Service) -> None:
+async def test_the_deletion_page_lists_what_is_deleted(service: Service) -> None:
     browser = await settled(service)
     page = (await browser.get(DELETE)).body.decode()
     for words in ("1 connected app", "3 documents", "$5.00", EMAIL, DOWNLOAD):
@@ -143,7 +143,7 @@ async def test_the_page_says_what_goes(service: Service) -> None:
         assert words in page
 
 
-async def test_a_deleted_account_is_gone_at_once_and_leaves_nothing_that_lasts(service: Service) -> None:
+async def test_a_deleted_account_is_gone_at_once_and_leaves_no_permanent_keys(service: Service) -> None:
     browser = await settled(service)
     other = await service.signed_in()
     tokens = await service.tokens(browser=browser)
@@ -175,9 +175,7 @@ async def test_a_deleted_account_is_gone_at_once_and_leaves_nothing_that_lasts(s
         pytest.param(EMAIL, "wrong horse battery", "password-error", id="a wrong password"),
     ],
 )
-async def test_it_is_deleted_only_with_address_and_password(
-    service: Service, email: str, password: str, field: str
-) -> None:
+async def test_deletion_needs_address_and_password(service: Service, email: str, password: str, field: str) -> None:
     browser = await service.signed_in()
     page = await browser.submit(await browser.get(DELETE), DELETE, email=email, password=password)
     assert page.code == 400
@@ -187,7 +185,7 @@ async def test_it_is_deleted_only_with_address_and_password(
 
 
 @pytest.mark.trap(22)
-async def test_no_other_site_deletes_an_account(service: Service) -> None:
+async def test_another_site_cannot_delete_an_account(service: Service) -> None:
     browser = await service.signed_in()
     await browser.get(DELETE)
     form = {"email": EMAIL, "password": PASSWORD}
@@ -198,7 +196,7 @@ async def test_no_other_site_deletes_an_account(service: Service) -> None:
     assert (await browser.get("/account")).code == 200
 
 
-async def test_passwords_are_not_guessed_here(service: Service) -> None:
+async def test_the_deletion_form_limits_password_guesses(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.get(DELETE)
     codes = []

@@ -34,7 +34,7 @@ async def stays(ada: Person) -> bool:
     return (await ada.browser.get("/account")).code == 200
 
 
-async def test_the_password_alone_is_asked_of_who_has_no_second_step(service: Service) -> None:
+async def test_without_a_second_step_deletion_needs_only_the_password(service: Service) -> None:
     ada = await Person.arrive(service)
     page = (await ada.browser.get(DELETE)).body.decode()
     assert 'name="code"' not in page
@@ -55,7 +55,7 @@ async def test_a_password_alone_deletes_no_account_with_an_authenticator_app(ser
     assert (await service.browser().sign_in()).code == 400
 
 
-async def test_a_code_that_signed_in_deletes_nothing(service: Service) -> None:
+async def test_a_code_used_for_sign_in_deletes_nothing(service: Service) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
     code = await ada.code()
@@ -65,13 +65,13 @@ async def test_a_code_that_signed_in_deletes_nothing(service: Service) -> None:
     assert await stays(ada)
 
 
-async def test_a_recovery_code_will_do(service: Service) -> None:
+async def test_a_recovery_code_confirms_the_deletion(service: Service) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
     assert left(await leave(ada, code=ada.codes[0]))
 
 
-async def test_codes_are_guessed_at_no_more_often_than_at_sign_in(service: Service) -> None:
+async def test_code_guesses_count_together_with_those_at_sign_in(service: Service) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
     del ada.browser.cookies["latchkey_device"]  # a known browser has a count of its own
@@ -107,7 +107,7 @@ async def test_a_passkey_takes_the_place_of_password_and_code(service: Service) 
         pytest.param({"challenge": "AAAA"}, id="another challenge"),
     ],
 )
-async def test_a_passkey_that_does_not_hold_deletes_nothing(service: Service, lies: dict[str, object]) -> None:
+async def test_an_invalid_passkey_deletes_nothing(service: Service, lies: dict[str, object]) -> None:
     ada = await Person.arrive(service)
     ada.device.count = 7
     await ada.add_passkey()
@@ -117,7 +117,7 @@ async def test_a_passkey_that_does_not_hold_deletes_nothing(service: Service, li
     assert await stays(ada)
 
 
-async def test_what_answered_a_sign_in_deletes_nothing(service: Service) -> None:
+async def test_a_passkey_answer_from_sign_in_deletes_nothing(service: Service) -> None:
     ada = await Person.arrive(service)
     await ada.add_passkey()
     half = await ada.half()
@@ -129,7 +129,7 @@ async def test_what_answered_a_sign_in_deletes_nothing(service: Service) -> None
     assert await stays(ada)
 
 
-async def test_somebody_elses_passkey_deletes_nothing(service: Service) -> None:
+async def test_another_persons_passkey_deletes_nothing(service: Service) -> None:
     ada = await Person.arrive(service)
     await ada.add_passkey()
     ada.device = Authenticator(service.base_url)
@@ -138,7 +138,7 @@ async def test_somebody_elses_passkey_deletes_nothing(service: Service) -> None:
     assert await stays(ada)
 
 
-async def test_challenges_are_for_who_is_signed_in(service: Service) -> None:
+async def test_challenges_need_a_session(service: Service) -> None:
     browser = service.browser()
     xsrf = fields_of(await browser.get("/signin"), "/signin")["_xsrf"]
     assert (await browser.send(OPTIONS, "POST", form={"_xsrf": xsrf})).code == 303

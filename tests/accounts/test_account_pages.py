@@ -58,7 +58,7 @@ async def test_an_app_is_shown_with_its_address_and_what_it_may_cost(
     assert "<li>See who you are</li>" in page
 
 
-async def test_every_address_of_an_app_is_shown_once(service: Service) -> None:
+async def test_each_address_of_an_app_is_shown_once(service: Service) -> None:
     addresses = ("https://b.example/cb", "https://a.example/cb", "https://a.example/other")
     app = await service.add_app("several", redirect_uris=addresses)
     browser = await service.signed_in()
@@ -66,7 +66,7 @@ async def test_every_address_of_an_app_is_shown_once(service: Service) -> None:
     assert '<p class="small muted">a.example, b.example</p>' in await text_of(browser, "/account/apps")
 
 
-async def test_spending_is_drawn_and_said(service: Service) -> None:
+async def test_spending_is_shown_as_plot_and_text(service: Service) -> None:
     browser, access = await connected(service)
     assert "Spent by day" not in await text_of(browser, "/account/credits")
     await service.store.credits.grant(service.ada, 1_000_000)
@@ -84,7 +84,7 @@ async def test_spending_is_drawn_and_said(service: Service) -> None:
     assert "Spent by day" not in older
 
 
-async def test_an_app_that_was_deleted_still_has_a_place_in_the_plot(service: Service) -> None:
+async def test_a_deleted_app_stays_in_the_plot(service: Service) -> None:
     browser, access = await connected(service)
     await service.store.credits.grant(service.ada, 1_000_000)
     headers = {"Authorization": f"Bearer {access}", "Content-Type": "application/json"}
@@ -113,7 +113,7 @@ def forms_of(page: str) -> list[str]:
     return re.findall(r'action="/account/apps/([^"/]+)/revoke"', page)
 
 
-async def test_many_apps_are_shown_on_pages_that_lead_through_all_of_them_once(service: Service) -> None:
+async def test_pages_of_apps_list_every_app_once(service: Service) -> None:
     browser = await service.signed_in()
     await connect_many(service, live=1970, ended=30)
     listed: list[Any] = []
@@ -130,7 +130,7 @@ async def test_many_apps_are_shown_on_pages_that_lead_through_all_of_them_once(s
     assert ended == 30
 
 
-async def test_a_page_of_apps_has_a_number_and_forms_come_back_to_it(service: Service) -> None:
+async def test_forms_return_to_their_numbered_page_of_apps(service: Service) -> None:
     browser = await service.signed_in()
     await connect_many(service, live=PAGE + 1, ended=0)
     second = await browser.get("/account/apps?page=2")
@@ -152,7 +152,7 @@ async def test_the_deletion_page_counts_the_apps_of_all_pages(service: Service) 
     assert "3 documents that apps keep for you here." in page
 
 
-async def test_another_app_is_shown_the_newest_two_hundred(service: Service) -> None:
+async def test_other_apps_see_the_newest_two_hundred(service: Service) -> None:
     _, access = await connected(service)
     await connect_many(service, live=MOST_CONNECTED + 1, ended=1)
     token = service.store.tokens.open_access(access)
@@ -161,7 +161,7 @@ async def test_another_app_is_shown_the_newest_two_hundred(service: Service) -> 
     assert [app.client for app in shown] == [f"many-{number}" for number in range(MOST_CONNECTED, 0, -1)]
 
 
-async def test_the_apps_of_a_person_are_read_together(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_persons_apps_are_read_in_one_batch(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     _, access = await connected(service)
     await connect_many(service, live=30, ended=0)
     apps, read = service.store.apps, service.store.apps._read

@@ -51,7 +51,7 @@ def allow(world: World, app: Registration, request_id: str) -> Awaitable[object]
     return world.store.authorizations.decide(world.session, app, request_id, allow=True, scopes=None, visitor=VISITOR)
 
 
-async def test_consent_to_one_app_too_many_is_refused_and_changes_nothing(store: Store) -> None:
+async def test_consent_beyond_the_app_limit_is_refused_and_changes_nothing(store: Store) -> None:
     store.bounds.grants = 10
     world = await World.make(store)
     apps = await apps_of(world, 11)
@@ -73,7 +73,7 @@ async def test_consent_to_one_app_too_many_is_refused_and_changes_nothing(store:
     assert not any([await store.client.exists(key) for key in gone]), "nothing of the app that made way is left"
 
 
-async def test_documents_in_their_grace_window_keep_their_place(store: Store) -> None:
+async def test_documents_in_their_grace_window_count_towards_the_app_limit(store: Store) -> None:
     store.bounds.grants = 10
     world = await World.make(store)
     apps = await apps_of(world, 11)
@@ -90,7 +90,7 @@ async def test_documents_in_their_grace_window_keep_their_place(store: Store) ->
     assert apps[9].client_id not in await connected(world)
 
 
-async def test_the_app_disconnected_first_makes_way_first_and_names_without_a_grant_before_it(store: Store) -> None:
+async def test_names_without_a_grant_and_then_the_earliest_disconnected_app_make_way(store: Store) -> None:
     store.bounds.grants = 10
     world = await World.make(store)
     apps = await apps_of(world, 12)
@@ -108,7 +108,7 @@ async def test_the_app_disconnected_first_makes_way_first_and_names_without_a_gr
     assert apps[5].client_id in await connected(world)
 
 
-async def test_a_person_with_more_apps_than_a_lowered_bound_keeps_all_of_them(store: Store) -> None:
+async def test_lowering_the_app_limit_disconnects_no_app(store: Store) -> None:
     world = await World.make(store)
     apps = await apps_of(world, 12)
     for app in apps[:11]:
@@ -128,7 +128,7 @@ async def seen(world: World, session: Session, ago: int) -> None:
     await world.store.client.hincrby(row, "seen_at", -ago)
 
 
-async def test_a_sign_in_too_many_ends_the_session_that_was_idle_the_longest(store: Store) -> None:
+async def test_a_sign_in_beyond_the_limit_ends_the_idlest_session(store: Store) -> None:
     store.bounds.sessions = 3
     world = await World.make(store)
     others = [await world.sign_in() for _ in range(2)]
@@ -159,7 +159,7 @@ async def test_a_sign_in_with_a_second_step_ends_the_idlest_session_too(store: S
     assert (await is_live(world, world.session), await is_live(world, finished)) == (False, True)
 
 
-async def test_after_a_lowered_bound_two_sessions_end_at_each_sign_in(store: Store) -> None:
+async def test_after_lowering_the_session_limit_each_sign_in_ends_two_sessions(store: Store) -> None:
     world = await World.make(store)
     for _ in range(4):
         await world.sign_in()
@@ -173,7 +173,7 @@ async def ends_in(world: World, tokens: TokenResponse, seconds: int) -> None:
     await world.store.client.expire(world.rows(tokens.refresh_token)["family"], seconds)
 
 
-async def test_a_sign_in_too_many_to_an_app_ends_the_family_unused_the_longest(store: Store) -> None:
+async def test_an_authorization_beyond_the_limit_ends_the_longest_unused_family(store: Store) -> None:
     store.bounds.families = 3
     world = await World.make(store)
     first, second, third = [await world.tokens() for _ in range(3)]
@@ -191,7 +191,7 @@ async def test_a_sign_in_too_many_to_an_app_ends_the_family_unused_the_longest(s
 
 
 @pytest.mark.trap(8)
-async def test_families_that_are_dead_make_way_first_and_stay_replays_for_an_hour(store: Store) -> None:
+async def test_dead_families_make_way_first_and_stay_replays_for_an_hour(store: Store) -> None:
     store.bounds.families = 3
     world = await World.make(store)
     first, second, third = [await world.tokens() for _ in range(3)]
@@ -205,7 +205,7 @@ async def test_families_that_are_dead_make_way_first_and_stay_replays_for_an_hou
     assert [await world.lives(one.access_token) for one in (first, second, fourth)] == [False] * 3
 
 
-async def test_families_that_ended_by_themselves_leave_no_names(store: Store) -> None:
+async def test_expired_families_leave_no_names(store: Store) -> None:
     world = await World.make(store)
     grant = keys.grant(world.user, world.app.client_id)
     for _ in range(7):
@@ -215,7 +215,7 @@ async def test_families_that_ended_by_themselves_leave_no_names(store: Store) ->
     assert len([field for field in await store.client.hkeys(grant) if field.startswith(b"f:")]) == 1  # type: ignore[arg-type]
 
 
-async def test_families_of_an_earlier_release_live_on(store: Store) -> None:
+async def test_families_of_an_earlier_release_keep_working(store: Store) -> None:
     store.bounds.families = 1
     world = await World.make(store)
     before = await world.tokens()
@@ -225,7 +225,7 @@ async def test_families_of_an_earlier_release_live_on(store: Store) -> None:
     assert await world.lives((await world.refresh(before.refresh_token)).access_token)
 
 
-async def test_a_person_with_too_many_apps_is_sent_to_them_and_back(service: Service) -> None:
+async def test_a_person_with_too_many_apps_is_sent_to_the_apps_page_and_back(service: Service) -> None:
     service.store.bounds.grants = 1
     browser = await service.signed_in()
     await browser.consent(service.web.authorize_url())
@@ -253,7 +253,7 @@ def two_stores(open_store: OpenStore, engine_url: str) -> tuple[Store, Store]:
 
 
 @pytest.mark.trap(1)
-async def test_bounds_hold_for_what_two_servers_do_at_once(two_stores: tuple[Store, Store]) -> None:
+async def test_limits_hold_across_two_servers(two_stores: tuple[Store, Store]) -> None:
     one, _ = two_stores
     for store in two_stores:
         store.bounds.grants, store.bounds.sessions, store.bounds.families = 12, 4, 5

@@ -34,7 +34,7 @@ async def signs_in(store: Store, user: str, *emails: str) -> list[str]:
     return [email for email, credentials in found if credentials and credentials.user == user]
 
 
-async def test_the_address_is_another_one_afterwards(store: Store) -> None:
+async def test_a_change_link_changes_the_address(store: Store) -> None:
     world = await World.make(store)
     text = await text_of(to_change(store, world.session, NEW))
     seen = await store.links.look(TokenKind.CHANGE, text)
@@ -58,7 +58,7 @@ async def test_the_address_is_another_one_afterwards(store: Store) -> None:
     assert await store.client.pttl(spell.email(world.email)) == -1
 
 
-async def test_an_address_that_got_an_account_meanwhile_is_refused(store: Store) -> None:
+async def test_an_address_taken_meanwhile_is_refused(store: Store) -> None:
     world = await World.make(store)
     text = await text_of(to_change(store, world.session, NEW))
     other = await world.person(NEW)
@@ -67,7 +67,7 @@ async def test_an_address_that_got_an_account_meanwhile_is_refused(store: Store)
     assert await store.people.find(NEW) == other
 
 
-async def test_two_who_want_one_address_do_not_both_get_it(store: Store) -> None:
+async def test_two_people_cannot_both_get_one_address(store: Store) -> None:
     first, second = await World.make(store), await World.make(store)
     one = await text_of(to_change(store, first.session, NEW))
     two = await text_of(to_change(store, second.session, NEW))
@@ -77,7 +77,7 @@ async def test_two_who_want_one_address_do_not_both_get_it(store: Store) -> None
     assert await signs_in(store, second.user, second.email, NEW) == [second.email]
 
 
-async def test_a_link_from_before_another_change_is_over(store: Store) -> None:
+async def test_another_change_invalidates_earlier_links(store: Store) -> None:
     world = await World.make(store)
     text = await text_of(to_change(store, world.session, NEW))
     await store.links.change(world.session, text, VISITOR)
@@ -91,7 +91,7 @@ async def test_a_link_from_before_another_change_is_over(store: Store) -> None:
     assert 0 < await store.client.pttl(spell.email(NEW)) <= UNDO_LINK
 
 
-async def test_of_many_clicks_at_once_one_changes_and_none_fails(store: Store) -> None:
+async def test_concurrent_clicks_change_the_address_once_without_errors(store: Store) -> None:
     world = await World.make(store)
     text = await text_of(to_change(store, world.session, NEW))
     done = await asyncio.gather(*(store.links.change(world.session, text, VISITOR) for _ in range(10)))
@@ -101,7 +101,7 @@ async def test_of_many_clicks_at_once_one_changes_and_none_fails(store: Store) -
     assert (await world.events()).count("email_changed") == 1
 
 
-async def test_a_sign_up_and_a_change_that_want_one_address_at_once_leave_it_to_one(store: Store) -> None:
+async def test_a_concurrent_sign_up_and_change_give_an_address_to_one(store: Store) -> None:
     for round in range(5):
         new, world = f"new{round}@example.com", await World.make(store)
         text = await text_of(to_change(store, world.session, new))
@@ -155,7 +155,7 @@ async def _after_keeping(armed: Armed) -> None:
         pytest.param(_after_keeping, True, id="after the old address got an end"),
     ],
 )
-async def test_a_change_that_broke_off_locks_nobody_out_and_can_be_finished(
+async def test_an_interrupted_change_locks_nobody_out_and_can_be_finished(
     valkey_engine: Engine, keys: Keys, crash: Callable[[Armed], Awaitable[None]], moved: bool
 ) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
@@ -216,7 +216,7 @@ async def index_of(store: Store) -> set[bytes]:
     return set(await every_key(store.client, "{email:*"))
 
 
-async def test_a_deletion_releases_the_address_of_its_moment(valkey_engine: Engine, keys: Keys) -> None:
+async def test_deletion_releases_the_current_address(valkey_engine: Engine, keys: Keys) -> None:
     async with between(valkey_engine, keys, "delete_user", "change") as (world, store):
         await store.people.delete(world.user)
         assert await index_of(store) == set()
@@ -225,7 +225,7 @@ async def test_a_deletion_releases_the_address_of_its_moment(valkey_engine: Engi
 
 
 @pytest.mark.parametrize("script", ["confirm_email", "change_address", "hold_email"])
-async def test_a_change_that_meets_a_deletion_leaves_no_address_behind(
+async def test_a_change_during_a_deletion_leaves_no_address_behind(
     valkey_engine: Engine, keys: Keys, script: str
 ) -> None:
     async with between(valkey_engine, keys, script, "delete") as (world, store):
@@ -248,7 +248,7 @@ async def test_a_change_that_meets_a_deletion_leaves_no_address_behind(
         pytest.param(_before_keeping, True, id="before the old address got an end"),
     ],
 )
-async def test_a_new_address_that_a_change_left_behind_is_free_and_an_old_one_that_can_come_back_is_not(
+async def test_a_leftover_new_address_is_free_and_a_restorable_old_one_is_not(
     valkey_engine: Engine, keys: Keys, crash: Callable[[Armed], Awaitable[None]], moved: bool
 ) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
@@ -270,7 +270,7 @@ async def test_a_new_address_that_a_change_left_behind_is_free_and_an_old_one_th
         assert await signs_in(store, world.user, world.email, NEW) == [world.email]
 
 
-async def test_whoever_changes_to_an_address_gets_one_that_was_left_behind(store: Store) -> None:
+async def test_a_change_can_take_a_leftover_address(store: Store) -> None:
     world = await World.make(store)
     await store.client.set(spell.email(NEW), "f" * 32)
     text = await text_of(to_change(store, world.session, NEW))

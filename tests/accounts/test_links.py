@@ -61,7 +61,7 @@ async def seen(store: Store, kind: TokenKind, text: str) -> LinkDetails | None:
         return None
 
 
-async def test_a_link_confirms_the_address_once_and_leads_on(store: Store) -> None:
+async def test_a_link_confirms_the_address_once_and_redirects(store: Store) -> None:
     person = await Unconfirmed.make(await World.make(store))
     text = await text_of(store.links.to_confirm(person.user, person.email, "/account/apps"))
     found = await store.links.look(TokenKind.CONFIRM, text)
@@ -80,7 +80,7 @@ async def test_a_link_confirms_the_address_once_and_leads_on(store: Store) -> No
     assert [entry.event for entry in entries].count("email_confirmed") == 1
 
 
-async def test_only_the_newest_link_of_a_purpose_works_and_purposes_do_not_disturb_each_other(store: Store) -> None:
+async def test_only_the_newest_link_of_each_purpose_works(store: Store) -> None:
     world = await World.make(store)
     person = await Unconfirmed.make(world)
     old = await text_of(store.links.to_confirm(person.user, person.email))
@@ -93,7 +93,7 @@ async def test_only_the_newest_link_of_a_purpose_works_and_purposes_do_not_distu
     assert await verified(store, person.user)
 
 
-async def test_while_a_link_works_no_second_one_is_mailed_unasked(store: Store) -> None:
+async def test_no_unrequested_link_is_mailed_while_one_is_valid(store: Store) -> None:
     person = await Unconfirmed.make(await World.make(store))
     text = await text_of(store.links.to_confirm(person.user, person.email, "/first"))
     assert await store.links.to_confirm(person.user, person.email, "/second", again=False) is None
@@ -124,9 +124,7 @@ async def test_a_link_sets_a_password_once_and_ends_every_session(store: Store) 
 
 
 @pytest.mark.parametrize("before", ["unconfirmed", "confirmed"])
-async def test_a_first_confirmation_by_a_new_password_leaves_nothing_of_who_signed_up(
-    store: Store, before: str
-) -> None:
+async def test_confirming_by_password_reset_removes_everything_of_the_sign_up(store: Store, before: str) -> None:
     """Somebody signs up with another's address, leaves a second step, a passkey and an app there, and waits."""
     world = await World.make(store)
     if before == "unconfirmed":
@@ -166,7 +164,7 @@ async def test_a_first_confirmation_by_a_new_password_leaves_nothing_of_who_sign
     assert await verified(store, world.user)
 
 
-async def test_of_many_resets_by_one_link_at_once_one_succeeds(store: Store) -> None:
+async def test_concurrent_resets_with_one_link_succeed_once(store: Store) -> None:
     world = await World.make(store)
     text = await text_of(store.links.to_reset(world.user, world.email))
     answers = await asyncio.gather(
@@ -175,7 +173,7 @@ async def test_of_many_resets_by_one_link_at_once_one_succeeds(store: Store) -> 
     assert sorted(answers, key=str) == [None, *["invalid_request"] * 9] or answers.count(None) == 1
 
 
-async def test_a_change_of_password_ends_a_link_that_would_set_one(store: Store) -> None:
+async def test_a_password_change_invalidates_reset_links(store: Store) -> None:
     world = await World.make(store)
     text = await text_of(store.links.to_reset(world.user, world.email))
     credentials = await store.people.credentials(world.email)
@@ -199,7 +197,7 @@ async def test_a_disabled_or_deleted_person_has_no_links(store: Store) -> None:
 
 @pytest.mark.trap(5)
 @pytest.mark.parametrize("kind", [TokenKind.CONFIRM, TokenKind.RESET, TokenKind.CHANGE])
-async def test_nothing_but_a_link_of_its_kind_is_one(memory_store: Store, kind: TokenKind) -> None:
+async def test_links_of_other_kinds_are_refused(memory_store: Store, kind: TokenKind) -> None:
     store, world = memory_store, await World.make(memory_store)
     sealed = {one: store.sealer.seal(Token(one, world.user, world.email, new_id(), 0)) for one in TokenKind}
     own = {
@@ -224,7 +222,7 @@ async def test_nothing_but_a_link_of_its_kind_is_one(memory_store: Store, kind: 
     [(TokenKind.CONFIRM, 24), (TokenKind.RESET, 1), (TokenKind.CHANGE, 1)],
     ids=["confirm", "reset", "change"],
 )
-async def test_a_link_ends_in_its_time(memory_store: Store, clock: FakeClock, kind: TokenKind, hours: int) -> None:
+async def test_links_expire(memory_store: Store, clock: FakeClock, kind: TokenKind, hours: int) -> None:
     store, world = memory_store, await World.make(memory_store)
     person = await Unconfirmed.make(world)
     issue: dict[TokenKind, Any] = {
@@ -241,7 +239,7 @@ async def test_a_link_ends_in_its_time(memory_store: Store, clock: FakeClock, ki
 
 
 @pytest.mark.trap(34)
-async def test_nobody_but_the_person_confirms_or_changes_by_a_link(store: Store) -> None:
+async def test_only_the_signed_in_person_can_use_a_link(store: Store) -> None:
     """Whoever made an account with somebody else's address gains nothing by that person's click."""
     world = await World.make(store)
     person = await Unconfirmed.make(world)
@@ -258,7 +256,7 @@ async def test_nobody_but_the_person_confirms_or_changes_by_a_link(store: Store)
 
 
 @pytest.mark.parametrize("purpose", ["confirm", "change"])
-async def test_five_links_an_hour(memory_store: Store, clock: FakeClock, purpose: str) -> None:
+async def test_links_are_limited_to_five_an_hour(memory_store: Store, clock: FakeClock, purpose: str) -> None:
     store, world = memory_store, await World.make(memory_store)
     person = await Unconfirmed.make(world)
     issue: dict[str, Any] = {
@@ -273,7 +271,7 @@ async def test_five_links_an_hour(memory_store: Store, clock: FakeClock, purpose
     assert await issue[purpose]()
 
 
-async def test_asking_again_mails_the_same_link_for_an_hour(memory_store: Store, clock: FakeClock) -> None:
+async def test_repeated_requests_mail_the_same_link_for_an_hour(memory_store: Store, clock: FakeClock) -> None:
     """A stranger who asks does not end the link that the owner is about to open, and keeps no old one alive."""
     store, world = memory_store, await World.make(memory_store)
     clock.stop()
@@ -293,7 +291,7 @@ async def test_asking_again_mails_the_same_link_for_an_hour(memory_store: Store,
     assert await text_of(store.links.to_reset(world.user, world.email)) != third, "nor one that ended with its epoch"
 
 
-async def test_the_store_holds_no_link(store: Store) -> None:
+async def test_the_store_contains_no_link(store: Store) -> None:
     world = await World.make(store)
     text = await text_of(store.links.to_reset(world.user, world.email))
     row: Any = await store.client.hgetall(keys.link(world.user, "reset"))

@@ -47,7 +47,7 @@ from tests.support.lists.offenders import each
         pytest.param("a@xn--53h.example", "a@xn--53h.example", id="an ASCII form that IDNA 2008 would not make"),
     ],
 )
-def test_an_address_has_one_form(text: str, expected: str) -> None:
+def test_addresses_have_one_normal_form(text: str, expected: str) -> None:
     assert normalise_email(text) == expected
     assert normalise_email(expected) == expected
 
@@ -100,13 +100,13 @@ def test_an_address_has_one_form(text: str, expected: str) -> None:
         pytest.param("a@" + "ü" * 1_000_000, id="an endless domain"),
     ],
 )
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_invalid_addresses_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"e-mail address"):
         normalise_email(text)
 
 
 @given(st.text(st.characters(), max_size=80), st.text(st.characters(), max_size=40))
-def test_a_normal_form_is_its_own_and_fits_in_254_bytes(local: str, domain: str) -> None:
+def test_normalisation_is_idempotent_and_fits_in_254_bytes(local: str, domain: str) -> None:
     try:
         once = normalise_email(f"{local}@{domain}")
     except ValueError:
@@ -176,20 +176,20 @@ def test_a_name_is_kept(check: object, text: str, expected: str) -> None:
         pytest.param("\u3164", id="a letter that shows nothing"),
     ],
 )
-def test_a_name_that_hides_something_is_refused(check: object, text: str) -> None:
+def test_a_name_with_hidden_characters_is_refused(check: object, text: str) -> None:
     assert callable(check)
     with pytest.raises(ValueError, match="name"):
         check(text)
 
 
 @pytest.mark.parametrize("text", ["a", "A-z_0", "x" * 64])
-def test_a_client_id_is_taken(text: str) -> None:
+def test_a_valid_client_id_is_accepted(text: str) -> None:
     assert check_client_id(text) == text
 
 
 @pytest.mark.trap(19)
 @each("text", ["", "x" * 65, "a b", "a:b", "a%b", "a+b", "a\n", "é", "a{b}", "a\0", "\ud800"])
-def test_a_client_id_of_other_characters_is_refused(text: str) -> None:
+def test_a_client_id_with_other_characters_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="client_id"):
         check_client_id(text)
 
@@ -209,7 +209,7 @@ def test_the_scopes_are_those_of_the_specification() -> None:
         pytest.param(" ".join(reversed(SCOPES)), SCOPES, id="all of them"),
     ],
 )
-def test_a_scope_parameter_is_read(text: str, scopes: tuple[str, ...]) -> None:
+def test_a_scope_parameter_is_parsed(text: str, scopes: tuple[str, ...]) -> None:
     assert parse_scope(text) == scopes
 
 
@@ -217,7 +217,7 @@ def test_a_scope_parameter_is_read(text: str, scopes: tuple[str, ...]) -> None:
     "text",
     ["", " ", " profile", "profile ", "profile  data:read", "profile\tdata:read", "profile\n", '"', "\\", "é", "\0"],
 )
-def test_a_scope_parameter_of_another_form_is_refused(text: str) -> None:
+def test_a_malformed_scope_parameter_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="list of names") as caught:
         parse_scope(text)
     assert not isinstance(caught.value, UnknownScope)
@@ -231,7 +231,7 @@ def test_an_unknown_scope_is_named(text: str) -> None:
     assert caught.value.scope in str(caught.value)
 
 
-def test_an_endless_unknown_scope_is_cut_in_the_message() -> None:
+def test_a_long_unknown_scope_is_truncated_in_the_message() -> None:
     with pytest.raises(UnknownScope) as caught:
         parse_scope("x" * 1_000_000)
     assert len(str(caught.value)) < 100
@@ -286,7 +286,7 @@ def test_text_is_normalised_where_its_length_is_known() -> None:
     }, "measure first, and add a case to READERS"
 
 
-def test_a_name_may_be_typed_with_its_marks_apart() -> None:
+def test_names_are_normalised_to_composed_form() -> None:
     assert check_person_name("\u03b1\u0313\u0300\u0345" * 100) == "ᾂ" * 100
     with pytest.raises(ValueError, match="1 to 100"):
         check_person_name("\u03b1\u0313\u0300\u0345" * 101)
@@ -302,5 +302,5 @@ def test_a_name_may_be_typed_with_its_marks_apart() -> None:
         (" " * 500 + "notes app", False),
     ],
 )
-def test_a_name_is_confirmed_however_it_is_typed(typed: str, same: bool) -> None:
+def test_confirming_a_name_ignores_its_unicode_form(typed: str, same: bool) -> None:
     assert same_name(typed, "Notes App") is same

@@ -39,7 +39,7 @@ async def test_an_address_has_one_account(store: Store) -> None:
     assert [person.user async for person in store.operator.people()] == [world.user]
 
 
-async def test_a_password_is_checked_and_an_unknown_address_is_like_a_wrong_one(store: Store) -> None:
+async def test_unknown_addresses_fail_like_wrong_passwords(store: Store) -> None:
     world = await World.make(store)
     assert await store.people.verify(world.email, PASSWORD) is not None
     assert await store.people.verify(world.email, "wrong horse battery") is None
@@ -47,7 +47,7 @@ async def test_a_password_is_checked_and_an_unknown_address_is_like_a_wrong_one(
 
 
 @pytest.mark.trap(34)
-async def test_an_index_entry_counts_only_if_the_persons_row_names_the_address(store: Store) -> None:
+async def test_an_index_entry_is_valid_only_if_the_person_has_the_address(store: Store) -> None:
     world = await World.make(store)
     await store.client.set(keys.email("other@example.com"), world.user)
     assert await store.people.verify("other@example.com", PASSWORD) is None
@@ -64,7 +64,7 @@ async def test_each_sign_in_is_a_session_of_its_own(store: Store) -> None:
     assert await is_live(world)
 
 
-async def test_a_session_that_was_set_beforehand_is_never_taken_up(store: Store) -> None:
+async def test_session_fixation_is_impossible(store: Store) -> None:
     """RFC 9700 4.7, session fixation: what signs in is the store's choice, not the cookie's."""
     world = await World.make(store)
     fixed = replace(world.session, session_id="A" * 22)
@@ -127,7 +127,7 @@ async def test_a_session_idles_out_after_14_days(clock: FakeClock, memory_store:
     assert not await is_live(world)
 
 
-async def test_a_session_ends_after_30_days_however_busy(clock: FakeClock, memory_store: Store) -> None:
+async def test_a_session_ends_after_30_days_even_if_active(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     for _ in range(29):
         clock.advance(DAY)
@@ -136,7 +136,7 @@ async def test_a_session_ends_after_30_days_however_busy(clock: FakeClock, memor
     assert not await is_live(world)
 
 
-async def test_the_list_of_sessions_forgets_those_that_are_over(clock: FakeClock, memory_store: Store) -> None:
+async def test_ended_sessions_leave_the_list(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     for _ in range(3):
         await world.sign_in()
@@ -145,7 +145,7 @@ async def test_the_list_of_sessions_forgets_those_that_are_over(clock: FakeClock
     assert await memory_store.client.zcard(keys.person(world.user)["sessions"]) == 1
 
 
-async def test_the_audit_trail_says_what_happened_and_from_where(store: Store) -> None:
+async def test_the_audit_trail_records_events_and_their_origin(store: Store) -> None:
     world = await World.make(store)
     await world.sign_in()
     tokens = await world.tokens()
@@ -171,7 +171,7 @@ async def test_the_audit_trail_says_what_happened_and_from_where(store: Store) -
     assert abs(datetime.now(UTC) - out.at) < timedelta(minutes=1)
 
 
-async def test_what_a_browser_says_of_itself_makes_no_entry_of_the_audit_trail(store: Store) -> None:
+async def test_user_agents_cannot_forge_audit_entries(store: Store) -> None:
     world = await World.make(store)
     other = await world.sign_in()
     await store.sessions.end(other, Visitor("192.0.2.7", "x\n1790000000000 signed_in  192.0.2.8 y\x00"))
@@ -207,7 +207,7 @@ async def unwanted(client: str) -> bool:
     return False
 
 
-async def test_a_deleted_person_leaves_nothing_that_lasts(store: Store) -> None:
+async def test_deletion_leaves_no_permanent_keys_of_a_person(store: Store) -> None:
     other = await World.make(store)
     await other.tokens()
     untouched = await everything(store)
@@ -241,7 +241,7 @@ async def test_a_deleted_person_leaves_nothing_that_lasts(store: Store) -> None:
     assert await world.person(world.email) != world.user, "the address is free again"
 
 
-async def test_a_deletion_that_was_cut_short_is_dead_at_once_and_goes_on(store: Store) -> None:
+async def test_an_interrupted_deletion_disables_at_once_and_continues(store: Store) -> None:
     world = await World.make(store)
     tokens = await world.tokens()
     for number in range(250):
@@ -265,7 +265,7 @@ async def test_a_deletion_that_was_cut_short_is_dead_at_once_and_goes_on(store: 
     assert await store.people.find(world.email) is None
 
 
-async def test_a_deletion_that_ended_with_its_first_write_goes_on(store: Store) -> None:
+async def test_a_deletion_interrupted_after_its_first_write_continues(store: Store) -> None:
     """In a slot that is being moved to another node it may."""
     world = await World.make(store)
     tokens = await world.tokens()
@@ -278,7 +278,7 @@ async def test_a_deletion_that_ended_with_its_first_write_goes_on(store: Store) 
 
 
 @pytest.mark.parametrize("by", ["address", "user id"])
-async def test_the_operator_finishes_a_deletion_that_was_cut_short(store: Store, by: str) -> None:
+async def test_the_operator_can_finish_an_interrupted_deletion(store: Store, by: str) -> None:
     world = await World.make(store)
     await cut_short(world)
     assert await refusal_of(store.operator.find(world.user)) == "not_found"
@@ -304,7 +304,7 @@ async def cut_short(world: World) -> None:
     ).word == "more"
 
 
-async def test_the_next_start_finishes_what_was_cut_short_and_nothing_that_had_not_begun(store: Store) -> None:
+async def test_the_next_start_finishes_only_interrupted_deletions(store: Store) -> None:
     world, other = await World.make(store), await World.make(store)
     await cut_short(world)
     await store.client.zadd(keys.DELETIONS, {other.user: 1})
@@ -315,7 +315,7 @@ async def test_the_next_start_finishes_what_was_cut_short_and_nothing_that_had_n
     assert await store.people.find(other.email) == other.user
 
 
-async def test_one_that_is_about_to_begin_stays_on_the_list(store: Store) -> None:
+async def test_a_deletion_about_to_begin_stays_on_the_list(store: Store) -> None:
     world = await World.make(store)
     seconds, _ = await store.client.time()
     await store.client.zadd(keys.DELETIONS, {world.user: seconds - 60})
@@ -323,7 +323,7 @@ async def test_one_that_is_about_to_begin_stays_on_the_list(store: Store) -> Non
     assert await store.client.zscore(keys.DELETIONS, world.user) is not None
 
 
-async def test_the_address_of_an_entry_that_nobody_bears_out_is_free(store: Store) -> None:
+async def test_the_address_of_an_orphaned_index_entry_is_free(store: Store) -> None:
     """What a deletion or a change of address left that was cut short."""
     world = await World.make(store)
     for stale in (world.user, "f" * 32):
@@ -336,14 +336,14 @@ async def test_the_address_of_an_entry_that_nobody_bears_out_is_free(store: Stor
         await store.people.delete(user)
 
 
-async def test_the_address_of_an_account_that_is_being_made_is_not_free(store: Store) -> None:
+async def test_an_address_is_reserved_during_sign_up(store: Store) -> None:
     world = await World.make(store)
     await store.client.set(keys.email("soon@example.com"), "f" * 32, px=5000)
     assert await refusal_of(world.person("soon@example.com")) == "invalid_request"
     assert await store.people.find("soon@example.com") == "f" * 32
 
 
-async def test_a_deletion_takes_no_address_that_is_someone_elses(store: Store) -> None:
+async def test_deletion_keeps_another_persons_address(store: Store) -> None:
     world = await World.make(store)
     await store.client.set(keys.email(world.email), "f" * 32)
     await store.people.delete(world.user)
@@ -372,7 +372,7 @@ async def test_an_invitation_is_for_one_address_until_it_is_used_or_replaced(
     assert await people.invited(third) is None
 
 
-async def test_attempts_to_sign_in_are_counted_for_the_account_and_the_address(store: Store) -> None:
+async def test_sign_in_attempts_count_for_the_account_and_the_address(store: Store) -> None:
     for number in range(20):
         await store.limits.sign_in(f"192.0.2.{number}", "victim@example.com")
     with pytest.raises(Refused, match="rate_limited"):
@@ -383,6 +383,6 @@ async def test_attempts_to_sign_in_are_counted_for_the_account_and_the_address(s
         await store.limits.sign_in("198.51.100.1", "one-more@example.com")
 
 
-async def test_no_window_holds_the_address_it_counts_for_an_account(store: Store) -> None:
+async def test_window_keys_do_not_contain_the_e_mail_address(store: Store) -> None:
     await store.limits.sign_in("192.0.2.1", "victim@example.com")
     assert not [key for key in await everything(store) if "victim" in key]

@@ -39,7 +39,7 @@ async def is_exact(*keepers: Keeper) -> bool:
     return said is not None and [int(part) for part in said.split()[:2]] == total
 
 
-async def test_bytes_of_all_apps_are_bounded_together(store: Store) -> None:
+async def test_total_bytes_across_apps_are_bounded(store: Store) -> None:
     _, one, other = await two_apps(store, person_bytes=100)
     await one.put("a/1", b"x" * 60)
     await other.put("a/1", b"x" * 40)
@@ -58,7 +58,7 @@ async def test_bytes_of_all_apps_are_bounded_together(store: Store) -> None:
     assert await is_exact(one, other)
 
 
-async def test_documents_of_all_apps_are_bounded_together(store: Store) -> None:
+async def test_total_documents_across_apps_are_bounded(store: Store) -> None:
     _, one, other = await two_apps(store, person_documents=2)
     await one.put("a/1")
     await other.put("a/1")
@@ -71,7 +71,7 @@ async def test_documents_of_all_apps_are_bounded_together(store: Store) -> None:
     assert await is_exact(one, other)
 
 
-async def test_one_person_takes_nothing_from_another(store: Store) -> None:
+async def test_people_do_not_share_totals(store: Store) -> None:
     _, one, _ = await two_apps(store, person_documents=1)
     _, other, _ = await two_apps(store, person_documents=1)
     await one.put("a/1")
@@ -93,7 +93,7 @@ async def with_its_app(world: World, keeper: Keeper) -> None:
 
 
 @pytest.mark.parametrize("frees", [by_the_person, one_by_the_person, with_its_app])
-async def test_whatever_deletes_documents_makes_room(
+async def test_every_deletion_of_documents_frees_room(
     store: Store, frees: Callable[[World, Keeper], Awaitable[None]]
 ) -> None:
     world, one, other = await two_apps(store, person_bytes=10)
@@ -122,7 +122,7 @@ async def test_documents_in_their_grace_window_count_until_they_end(memory_store
     assert await refusal_of(other.put("a/2", b"x" * 9)) is None
 
 
-async def test_what_the_release_before_has_stored_counts(store: Store) -> None:
+async def test_documents_from_the_previous_release_count(store: Store) -> None:
     world, one, other = await two_apps(store, person_bytes=10)
     await one.put("a/1", b"x" * 9)
     await store.client.hdel(keys.person(world.user)["user"], "stored")
@@ -131,7 +131,7 @@ async def test_what_the_release_before_has_stored_counts(store: Store) -> None:
     assert await is_exact(one, other)
 
 
-async def test_writes_at_once_never_pass_the_total(store: Store) -> None:
+async def test_concurrent_writes_never_exceed_the_total(store: Store) -> None:
     _, one, other = await two_apps(store, person_documents=10)
     answers = await asyncio.gather(
         *(refusal_of(keeper.put(f"a/{number}")) for number in range(12) for keeper in (one, other))
@@ -140,7 +140,7 @@ async def test_writes_at_once_never_pass_the_total(store: Store) -> None:
     assert await is_exact(one, other)
 
 
-def test_by_default_a_person_has_four_times_what_an_app_has() -> None:
+def test_a_persons_default_quota_is_four_times_an_apps() -> None:
     quotas = document_quotas(Settings(storage_limit=5000, document_limit=6, person_document_limit=7))
     assert (quotas.person_bytes, quotas.person_documents) == (20_000, 7)
     assert document_quotas(Settings()) == Quotas()

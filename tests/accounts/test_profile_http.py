@@ -73,7 +73,7 @@ async def test_a_new_name_reaches_apps_at_once(service: Service) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x" * 101, "\u202e", "a\u200bb", "\x07"])
-async def test_a_name_that_could_not_sign_up_is_refused_beside_its_field(service: Service, name: str) -> None:
+async def test_an_invalid_name_is_reported_next_to_its_field(service: Service, name: str) -> None:
     browser = await service.signed_in()
     page = await browser.submit(await browser.get("/account"), "/account", name=name)
     assert page.code == 400
@@ -82,7 +82,7 @@ async def test_a_name_that_could_not_sign_up_is_refused_beside_its_field(service
     assert NAME in (await browser.get("/account")).body.decode()
 
 
-async def test_a_picture_from_upload_to_app_and_away_again(service: Service) -> None:
+async def test_a_picture_is_uploaded_shown_to_an_app_and_removed(service: Service) -> None:
     browser = await service.signed_in()
     tokens = await service.tokens(browser=browser)
     generated = await picture_for(service, tokens["access_token"])
@@ -133,7 +133,7 @@ async def test_the_pages_of_the_profile_are_not_framed(service: Service) -> None
         assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
 
 
-async def test_without_a_picture_there_is_one_of_the_initials(service: Service) -> None:
+async def test_without_a_picture_the_initials_are_shown(service: Service) -> None:
     address = await picture_for(service, (await service.tokens())["access_token"])
     assert service.ada not in address
     shown = await send(address)
@@ -147,7 +147,7 @@ async def test_without_a_picture_there_is_one_of_the_initials(service: Service) 
 @pytest.mark.parametrize(
     "path", ["x.svg", "lk_pc_x.webp", "lk_pc_" + "A" * 99 + ".webp", "%00.svg", "%ff.webp", "..%2f.svg"]
 )
-async def test_an_address_that_was_made_up_is_not_found(service: Service, path: str) -> None:
+async def test_an_invented_picture_address_is_not_found(service: Service, path: str) -> None:
     assert (await send(f"{service.base_url}/picture/{path}")).code in (400, 404)
 
 
@@ -164,7 +164,7 @@ async def test_an_address_that_was_made_up_is_not_found(service: Service, path: 
         pytest.param(bytes(3 * MOST_UPLOAD), 413, id="far more than may be"),
     ],
 )
-async def test_what_is_no_picture_is_refused_beside_its_field(service: Service, file: bytes, status: int) -> None:
+async def test_an_invalid_picture_is_reported_next_to_its_field(service: Service, file: bytes, status: int) -> None:
     browser = await service.signed_in()
     page = await upload(browser, file)
     assert page.code == status, page.body
@@ -174,7 +174,7 @@ async def test_what_is_no_picture_is_refused_beside_its_field(service: Service, 
     assert ".svg" in re.findall(r'<img src="(/picture/[^"]+)"', text)[0]
 
 
-async def test_what_is_absurdly_large_is_cut_off(service: Service) -> None:
+async def test_an_oversized_upload_is_cut_off(service: Service) -> None:
     browser = await service.signed_in()
     cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
     length = PASSED_OVER * MOST_UPLOAD + 1
@@ -187,7 +187,7 @@ async def test_what_is_absurdly_large_is_cut_off(service: Service) -> None:
     await writer.wait_closed()
 
 
-async def test_a_picture_the_size_of_the_limit_is_taken(service: Service) -> None:
+async def test_a_picture_of_the_maximum_size_is_accepted(service: Service) -> None:
     file = drawn()
     browser = await service.signed_in()
     assert (await upload(browser, file + bytes(MOST_UPLOAD - len(file)))).code == 303
@@ -208,7 +208,7 @@ async def test_a_form_without_its_token_changes_nothing(service: Service, xsrf: 
     assert ada.picture == ""
 
 
-async def test_who_is_not_signed_in_uploads_nothing(service: Service, site: Site) -> None:
+async def test_uploads_need_a_session(service: Service, site: Site) -> None:
     browser = service.browser()
     answer = await post(browser, multipart(drawn(), None))
     assert (answer.code, answer.headers["Location"]) == (303, "/signin?next=%2Faccount")
@@ -250,7 +250,7 @@ async def test_the_field_must_have_its_name(service: Service) -> None:
     assert "Choose a picture first." in page.body.decode()
 
 
-async def test_more_than_a_process_has_room_for_is_put_off(service: Service, site: Site) -> None:
+async def test_uploads_beyond_a_processs_room_get_retry_after(service: Service, site: Site) -> None:
     browser = await service.signed_in()
     token = await token_of(browser)
     for number in range(ROOM):
@@ -271,7 +271,7 @@ async def begin(service: Service, browser: Browser) -> tuple[asyncio.StreamReade
     return reader, writer
 
 
-async def test_one_person_keeps_nobody_else_from_uploading(service: Service, site: Site) -> None:
+async def test_one_person_cannot_block_other_uploads(service: Service, site: Site) -> None:
     await service.add_person("grace@example.com")
     browser, grace = await service.signed_in(), await service.signed_in("grace@example.com")
     begun = [await begin(service, browser) for _ in range(2 * ROOM)]
@@ -286,7 +286,7 @@ async def test_one_person_keeps_nobody_else_from_uploading(service: Service, sit
     await asyncio.gather(*first)
 
 
-async def test_an_upload_that_is_begun_counts(service: Service, site: Site) -> None:
+async def test_an_upload_counts_from_its_start(service: Service, site: Site) -> None:
     browser = await service.signed_in()
     for _ in range(20):
         _, writer = await begin(service, browser)
@@ -300,7 +300,7 @@ async def test_an_upload_that_is_begun_counts(service: Service, site: Site) -> N
     writer.close()
 
 
-async def test_an_upload_that_is_cut_off_gives_its_place_back(service: Service, site: Site, app: Latchkey) -> None:
+async def test_an_interrupted_upload_frees_its_place(service: Service, site: Site, app: Latchkey) -> None:
     browser = await service.signed_in()
     for _ in range(2 * ROOM):
         _, writer = await begin(service, browser)
@@ -313,7 +313,7 @@ async def test_an_upload_that_is_cut_off_gives_its_place_back(service: Service, 
     assert (await upload(browser, drawn())).code == 303
 
 
-async def test_uploads_are_limited_for_each_person(service: Service) -> None:
+async def test_uploads_are_limited_per_person(service: Service) -> None:
     browser = await service.signed_in()
     for _ in range(20):
         await service.store.limits.picture(service.ada)
@@ -322,7 +322,7 @@ async def test_uploads_are_limited_for_each_person(service: Service) -> None:
     assert "Retry-After" in answer.headers
 
 
-async def test_only_this_form_may_be_so_large(service: Service) -> None:
+async def test_only_the_upload_form_may_be_large(service: Service) -> None:
     browser = await service.signed_in()
     form = fields_of(await browser.get("/account"), "/account")
     answer = await browser.send("/account", "POST", form={**form, "name": "x" * 100_000})

@@ -25,7 +25,7 @@ async def address(world: World) -> str:
     return world.store.profiles.address(await world.store.sessions.profile(world.session))
 
 
-async def test_a_new_name_is_told_at_once_and_noted_once(store: Store) -> None:
+async def test_a_new_name_is_visible_at_once_and_logged_once(store: Store) -> None:
     world = await World.make(store)
     tokens = await world.tokens()
     for _ in range(2):
@@ -35,7 +35,7 @@ async def test_a_new_name_is_told_at_once_and_noted_once(store: Store) -> None:
     assert (await world.events()).count("name_changed") == 1
 
 
-async def test_a_picture_has_an_address_of_its_own_until_it_is_replaced(store: Store) -> None:
+async def test_each_picture_has_its_own_address(store: Store) -> None:
     world = await World.make(store)
     generated = await address(world)
     first = await store.profiles.picture(generated)
@@ -60,7 +60,7 @@ async def test_a_picture_has_an_address_of_its_own_until_it_is_replaced(store: S
     assert (await world.events())[-3:] == ["picture_changed", "picture_changed", "picture_removed"]
 
 
-async def test_the_address_of_a_generated_picture_goes_with_its_letters(store: Store) -> None:
+async def test_a_generated_pictures_address_depends_on_its_letters(store: Store) -> None:
     world = await World.make(store)
     before = await address(world)
     await store.profiles.rename(world.session, "Grace Hopper", VISITOR)
@@ -68,7 +68,7 @@ async def test_the_address_of_a_generated_picture_goes_with_its_letters(store: S
     assert await store.profiles.picture(await address(world)) is not None
 
 
-async def test_names_are_changed_so_often_in_an_hour(store: Store) -> None:
+async def test_name_changes_are_limited_per_hour(store: Store) -> None:
     world = await World.make(store)
 
     async def rename(name: str) -> str | None:
@@ -81,7 +81,7 @@ async def test_names_are_changed_so_often_in_an_hour(store: Store) -> None:
     assert (await store.sessions.profile(world.session)).name == f"Name {RENAME.limit - 1}"
 
 
-async def test_an_address_tells_nobody_whose_it_is_and_cannot_be_made_up(store: Store) -> None:
+async def test_a_picture_address_is_unguessable_and_reveals_no_owner(store: Store) -> None:
     world = await World.make(store)
     good = await address(world)
     assert world.user not in good
@@ -100,7 +100,7 @@ async def test_an_address_tells_nobody_whose_it_is_and_cannot_be_made_up(store: 
         assert await store.profiles.picture(bad) is None
 
 
-async def test_who_is_gone_or_disabled_shows_no_picture(store: Store) -> None:
+async def test_pictures_of_deleted_or_disabled_people_are_gone(store: Store) -> None:
     world = await World.make(store)
     await store.profiles.save_picture(world.session, b"one", VISITOR)
     at = await address(world)
@@ -112,7 +112,7 @@ async def test_who_is_gone_or_disabled_shows_no_picture(store: Store) -> None:
     assert await store.profiles.picture(at) is None
 
 
-async def test_without_a_live_session_nothing_is_changed(store: Store) -> None:
+async def test_profile_changes_need_a_live_session(store: Store) -> None:
     world = await World.make(store)
     gone = replace(world.session, session_id="A" * 22)
     for call in (
@@ -127,7 +127,7 @@ async def test_without_a_live_session_nothing_is_changed(store: Store) -> None:
     assert await store.client.exists(keys.person(world.user)["picture"]) == 0
 
 
-async def test_a_picture_that_races_a_deletion_leaves_nothing(store: Store) -> None:
+async def test_an_upload_during_a_deletion_leaves_nothing(store: Store) -> None:
     for _ in range(10):
         world = await World.make(store)
         await asyncio.gather(
@@ -159,7 +159,7 @@ async def test_uploads_are_counted(store: Store) -> None:
         ("李 白", "李白"),
     ],
 )
-def test_the_letters_of(name: str, letters: str) -> None:
+def test_initials(name: str, letters: str) -> None:
     assert initials(name) == letters
 
 

@@ -33,7 +33,7 @@ async def test_sign_up_makes_an_account_and_signs_in(service: Service) -> None:
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("typed", ["GRACE@Example.COM", "  grace@example.com ", "grace@EXAMPLE.com"])
-async def test_one_address_is_one_account_however_it_is_typed(service: Service, typed: str) -> None:
+async def test_one_address_is_one_account_in_every_spelling(service: Service, typed: str) -> None:
     assert (await sign_up(service.browser(), "Grace@example.com")).code == 303
     taken = await sign_up(service.browser(), typed)
     assert taken.code == 400
@@ -64,9 +64,7 @@ async def test_one_address_is_one_account_however_it_is_typed(service: Service, 
         pytest.param({"password": "grace@example.com"}, "e-mail address", id="the address as password"),
     ],
 )
-async def test_what_cannot_be_an_account_is_said_on_the_form(
-    service: Service, changes: dict[str, str], words: str
-) -> None:
+async def test_the_sign_up_form_shows_its_errors(service: Service, changes: dict[str, str], words: str) -> None:
     browser = service.browser()
     page = await browser.get("/signup?next=%2Faccount")
     form = {"email": "grace@example.com", "name": "Grace <b>", "password": "secret horse battery", **changes}
@@ -87,9 +85,7 @@ async def test_what_cannot_be_an_account_is_said_on_the_form(
 @pytest.mark.parametrize(
     "facts", [{"signup": word} for word in ("open", "off", "invite")], ids=lambda facts: facts["signup"]
 )
-async def test_the_front_page_offers_an_account_to_whoever_may_make_one(
-    service: Service, facts: dict[str, Any]
-) -> None:
+async def test_the_front_page_offers_sign_up_if_it_is_open(service: Service, facts: dict[str, Any]) -> None:
     offered = b'href="/signup">Create an account' in (await service.browser().get("/")).body
     assert offered == (facts["signup"] == "open")
     assert b"/signup" not in (await (await service.signed_in()).get("/")).body
@@ -132,7 +128,7 @@ async def test_an_invitation_makes_one_account_with_a_confirmed_address(service:
 
 
 @pytest.mark.gen_test
-async def test_an_invitation_that_is_over_is_said_so_and_nothing_typed_is_lost(service: Service) -> None:
+async def test_an_expired_invitation_is_reported_and_keeps_the_input(service: Service) -> None:
     old = await service.store.people.invite("grace@example.com")
     browser = service.browser()
     form = await browser.get(f"/signup?invite={old}")
@@ -152,7 +148,7 @@ async def test_an_invitation_that_is_over_is_said_so_and_nothing_typed_is_lost(s
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("facts", [{"signup": "invite"}])
-async def test_where_one_is_needed_an_invitation_that_is_over_is_told_from_none(service: Service) -> None:
+async def test_an_expired_invitation_is_distinguished_from_a_missing_one(service: Service) -> None:
     browser = service.browser()
     assert "You need an invitation" in (await browser.get("/signup")).body.decode()
     assert "This invitation works no longer" in (await browser.get("/signup?invite=over")).body.decode()
@@ -164,7 +160,7 @@ async def userinfo_of(service: Service, browser: Browser) -> HTTPResponse:
 
 
 @pytest.mark.gen_test
-async def test_signing_up_ends_the_session_that_was_there(service: Service) -> None:
+async def test_signing_up_ends_the_earlier_session(service: Service) -> None:
     browser = await service.signed_in()
     planted = browser.cookies["latchkey_session"]
     await sign_up(browser, "grace@example.com")

@@ -37,7 +37,7 @@ async def undo_of(world: World, new: str) -> str:
     return undo.text
 
 
-async def test_the_thief_of_cookie_and_password_loses_what_was_taken(store: Store) -> None:
+async def test_the_undo_link_takes_the_account_back_from_a_thief(store: Store) -> None:
     """Address, password, another address, a passkey: one link ends all of it."""
     world = await World.make(store)
     undo = await undo_of(world, THIEF)
@@ -67,7 +67,7 @@ async def test_the_thief_of_cookie_and_password_loses_what_was_taken(store: Stor
     assert not (await store.factors.of(world.session)).second
 
 
-async def test_of_several_changes_each_address_takes_back_its_own_and_ends_the_later_ones(store: Store) -> None:
+async def test_each_undo_link_reverts_its_own_change_and_the_later_ones(store: Store) -> None:
     world = await World.make(store)
     first, second, third = [await undo_of(world, f"{n}@moved.example") for n in range(3)]
     assert (await store.undoing.undo(second, VISITOR)).old == "0@moved.example"
@@ -77,7 +77,7 @@ async def test_of_several_changes_each_address_takes_back_its_own_and_ends_the_l
     assert await store.people.find(world.email) == world.user
 
 
-async def test_an_address_that_an_earlier_link_brings_back_stays_kept(store: Store) -> None:
+async def test_an_address_restorable_by_an_earlier_link_stays_reserved(store: Store) -> None:
     world = await World.make(store)
     first = await undo_of(world, THIEF)
     second = await undo_of(world, OTHER)
@@ -87,9 +87,7 @@ async def test_an_address_that_an_earlier_link_brings_back_stays_kept(store: Sto
     assert (await store.undoing.undo(first, VISITOR)).old == world.email
 
 
-async def test_the_link_works_for_a_week_in_which_nobody_gets_the_address(
-    clock: FakeClock, memory_store: Store
-) -> None:
+async def test_the_link_works_and_reserves_the_address_for_a_week(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     undo = await undo_of(world, THIEF)
     clock.advance(A_WEEK - 60)
@@ -100,7 +98,7 @@ async def test_the_link_works_for_a_week_in_which_nobody_gets_the_address(
     assert await world.person(world.email), "then it is free"
 
 
-async def test_no_flood_of_changes_pushes_an_old_link_out(clock: FakeClock, memory_store: Store) -> None:
+async def test_many_changes_do_not_displace_an_old_link(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     first = await undo_of(world, "0@moved.example")
     for number in range(1, 10):
@@ -113,7 +111,7 @@ async def test_no_flood_of_changes_pushes_an_old_link_out(clock: FakeClock, memo
     assert (await memory_store.undoing.undo(first, VISITOR)).old == world.email
 
 
-async def test_what_was_added_in_the_week_before_the_change_goes_with_it(clock: FakeClock, memory_store: Store) -> None:
+async def test_factors_added_in_the_week_before_the_change_are_removed(clock: FakeClock, memory_store: Store) -> None:
     """A thief adds a passkey, waits, and then takes the address."""
     world = await World.make(memory_store)
     await add_passkey(world)
@@ -129,7 +127,7 @@ async def test_what_was_added_in_the_week_before_the_change_goes_with_it(clock: 
     assert (found.second, found.codes) == (False, 0)
 
 
-async def test_a_second_step_from_before_stays(clock: FakeClock, memory_store: Store) -> None:
+async def test_an_older_second_step_stays(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     await App.add(world)
     clock.advance(A_WEEK + 60)
@@ -142,7 +140,7 @@ async def test_a_second_step_from_before_stays(clock: FakeClock, memory_store: S
     assert isinstance(await half_of(world, NEW_PASSWORD), Half), "the mailbox alone signs nobody in"
 
 
-async def test_an_address_that_nobody_confirmed_gets_no_link(store: Store) -> None:
+async def test_an_unconfirmed_address_gets_no_undo_link(store: Store) -> None:
     """Whoever reads its mail may be a stranger."""
     world = await World.make(store)
     await store.client.hset(f"{{{world.user[:3]}}}:{world.user}:user", "verified", "0")
@@ -150,7 +148,7 @@ async def test_an_address_that_nobody_confirmed_gets_no_link(store: Store) -> No
     assert await world.person(world.email), "free at once"
 
 
-async def test_an_account_that_is_deleted_keeps_no_old_address(store: Store) -> None:
+async def test_deletion_frees_old_addresses(store: Store) -> None:
     world = await World.make(store)
     undo = await undo_of(world, THIEF)
     await store.people.delete(world.user)
@@ -180,13 +178,13 @@ async def test_with_a_second_step_neither_address_nor_password_change_without_it
         await store.sessions.profile(world.session)
 
 
-async def test_without_a_second_step_the_password_decides_in_the_script_too(store: Store) -> None:
+async def test_without_a_second_step_the_script_checks_the_password_too(store: Store) -> None:
     world = await World.make(store)
     call = store.links.to_change(world.session, world.email, THIEF, b"another hash", VISITOR)
     assert await refusal_of(call) == "access_denied"
 
 
-async def test_the_way_back_over_the_mailbox(post: Post) -> None:
+async def test_the_mailed_undo_link_works_end_to_end(post: Post) -> None:
     thief = await post.service.signed_in()
     page = await thief.get("/account/email")
     await thief.submit(page, "/account/email", email=THIEF, current_password=PASSWORD)
@@ -208,7 +206,7 @@ async def test_the_way_back_over_the_mailbox(post: Post) -> None:
     assert (await post.service.browser().sign_in(EMAIL, NEW_PASSWORD)).code == 303
 
 
-async def test_whoever_has_a_second_step_confirms_with_it_in_place_of_the_password(post: Post) -> None:
+async def test_with_a_second_step_reauthentication_uses_it_instead_of_the_password(post: Post) -> None:
     ada = await Person.arrive(post.service)
     await ada.add_app()
     page = await ada.browser.get("/account/email")

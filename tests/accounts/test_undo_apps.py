@@ -54,7 +54,7 @@ async def allow(world: World, client: str, limit: int | None) -> None:
     await world.store.credits.set_spend_limit(world.session, client, limit, VISITOR)
 
 
-async def test_what_apps_were_allowed_since_the_change_ends_and_the_rest_is_as_before(store: Store) -> None:
+async def test_consents_since_the_change_end_and_earlier_ones_stay(store: Store) -> None:
     world = await World.make(store, scopes=SPENDING)
     raised, _ = await world.register(f"raised-{world.user}", scopes=SPENDING)
     widened, _ = await world.register(f"widened-{world.user}", scopes=SPENDING)
@@ -102,7 +102,7 @@ async def test_what_apps_were_allowed_since_the_change_ends_and_the_rest_is_as_b
         pytest.param([4], 4, id="lowered"),
     ],
 )
-async def test_no_limit_is_higher_than_at_the_change(
+async def test_spend_limits_raised_since_the_change_are_reset(
     clock: FakeClock, memory_store: Store, steps: list[int | None], left: int
 ) -> None:
     world = await World.make(memory_store, scopes=SPENDING)
@@ -115,7 +115,7 @@ async def test_no_limit_is_higher_than_at_the_change(
     assert (await grants(world))[world.app.client_id][1] == left * DOLLAR
 
 
-async def test_what_was_raised_before_the_change_stays(clock: FakeClock, memory_store: Store) -> None:
+async def test_limits_raised_before_the_change_stay(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store, scopes=SPENDING)
     await connect(world, limit=DOLLAR)
     clock.advance(60)
@@ -126,7 +126,7 @@ async def test_what_was_raised_before_the_change_stays(clock: FakeClock, memory_
     assert (await grants(world))[world.app.client_id] == (SPENDING, 9 * DOLLAR)
 
 
-async def test_a_limit_of_long_ago_is_forgotten(clock: FakeClock, memory_store: Store) -> None:
+async def test_old_limits_are_forgotten(clock: FakeClock, memory_store: Store) -> None:
     """Else one that a person raised step by step over a year would fall to where it began."""
     world = await World.make(memory_store, scopes=SPENDING)
     await connect(world, limit=DOLLAR)
@@ -139,7 +139,7 @@ async def test_a_limit_of_long_ago_is_forgotten(clock: FakeClock, memory_store: 
     assert (await grants(world))[world.app.client_id][1] == 4 * DOLLAR
 
 
-async def test_the_owner_is_mailed_what_ended(post: Post) -> None:
+async def test_a_mail_lists_what_ended(post: Post) -> None:
     store, ada = post.service.store, post.service.ada
     session = store.sessions.open((await post.service.signed_in()).cookies["latchkey_session"])
     assert session

@@ -66,7 +66,7 @@ async def fresh(world: World, app: Registration) -> Registration:
         pytest.param(changes(name="My App"), 1, "active", None, id="nothing"),
     ],
 )
-async def test_what_was_done_to_an_app_since_the_change_lets_nobody_in(
+async def test_changes_to_own_apps_since_the_change_give_no_access(
     clock: FakeClock, memory_store: Store, act: Act, secrets: int, status: str, said: str | None
 ) -> None:
     world = await World.make(memory_store)
@@ -83,7 +83,7 @@ async def test_what_was_done_to_an_app_since_the_change_lets_nobody_in(
     assert done.own.get(app.client_id) == said
 
 
-async def test_what_the_owner_did_before_stays(clock: FakeClock, memory_store: Store) -> None:
+async def test_the_owners_earlier_changes_stay(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     app = (await register(world)).registration
     await reauth(world)
@@ -106,7 +106,9 @@ async def test_the_operators_new_secret_stays(clock: FakeClock, memory_store: St
     assert len((await fresh(world, app)).secrets) == 2
 
 
-async def test_an_app_that_was_registered_since_is_off_and_has_no_secret(clock: FakeClock, memory_store: Store) -> None:
+async def test_an_app_registered_since_the_change_is_disabled_without_a_secret(
+    clock: FakeClock, memory_store: Store
+) -> None:
     world = await World.make(memory_store)
     undo = await undo_of(world, THIEF)
     app = (await register(world)).registration
@@ -118,7 +120,7 @@ async def test_an_app_that_was_registered_since_is_off_and_has_no_secret(clock: 
     assert (await fresh(world, app)).secret_matches(secret), "the owner makes another"
 
 
-async def test_cut_short_after_the_apps_the_link_still_does_the_rest(
+async def test_an_undo_interrupted_after_the_apps_can_be_completed(
     clock: FakeClock, memory_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = await World.make(memory_store)
@@ -144,7 +146,7 @@ async def test_cut_short_after_the_apps_the_link_still_does_the_rest(
     assert len((await fresh(world, app)).secrets) == 1
 
 
-async def test_page_and_mail_name_the_app(post: Post) -> None:
+async def test_the_page_and_the_mail_name_the_app(post: Post) -> None:
     store, world = post.service.store, World()
     session = store.sessions.open((await post.service.signed_in()).cookies["latchkey_session"])
     assert session

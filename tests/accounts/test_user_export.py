@@ -117,7 +117,7 @@ def check_credits(lines: list[Record], grants: int) -> None:
 
 
 @pytest.mark.parametrize("grants", [0, 1, 100, 250])
-def test_the_ledger_is_a_file_of_the_zip_and_lines_among_the_lines(home: Home, tmp_path: Path, grants: int) -> None:
+def test_the_ledger_is_in_both_export_formats(home: Home, tmp_path: Path, grants: int) -> None:
     sub = home.user(EMAIL)["sub"]
 
     async def fill(store: Store) -> None:
@@ -135,7 +135,7 @@ def test_the_ledger_is_a_file_of_the_zip_and_lines_among_the_lines(home: Home, t
     check_credits([line for line in lines if line["type"] in KINDS], grants)
 
 
-def test_a_ledger_that_is_folded_while_it_is_read_still_adds_up(home: Home) -> None:
+def test_a_ledger_folded_during_the_export_still_adds_up(home: Home) -> None:
     sub = home.user(EMAIL)["sub"]
 
     async def export(store: Store) -> list[Record]:
@@ -157,7 +157,7 @@ def test_a_ledger_that_is_folded_while_it_is_read_still_adds_up(home: Home) -> N
     assert opening["opening"] + sum(entry["amount"] for entry in entries) == balance["paid"]
 
 
-def test_a_zip_holds_everything(home: Home, person: str, tmp_path: Path) -> None:
+def test_the_zip_contains_everything(home: Home, person: str, tmp_path: Path) -> None:
     path = tmp_path / "ada.zip"
     told = home.json("user", "export", EMAIL, "--output", str(path))
     assert told == {"email": EMAIL, "sub": person, "documents": 4, "output": str(path)}
@@ -177,7 +177,7 @@ def test_a_zip_holds_everything(home: Home, person: str, tmp_path: Path) -> None
     assert "exported_by_operator" in [entry["event"] for entry in home.json("user", "show", EMAIL)["activity"]]
 
 
-def test_lines_go_to_standard_output_and_nothing_else_does(home: Home, person: str) -> None:
+def test_standard_output_has_only_the_lines(home: Home, person: str) -> None:
     said = home.words("user", "export", EMAIL, "--output", "-", "--format", "jsonl")
     assert (said.status, said.err) == (0, "")
     records = [json.loads(line) for line in said.out.splitlines()]
@@ -211,7 +211,7 @@ def test_a_zip_goes_to_standard_output_as_bytes(home: Home, person: str) -> None
         pytest.param((EMAIL, "--output", "OUT/not/there"), 1, "No such file or directory", id="a folder there is not"),
     ],
 )
-def test_what_cannot_be_written_leaves_nothing(
+def test_a_failed_write_leaves_no_file(
     home: Home, person: str, tmp_path: Path, words: tuple[str, ...], status: int, message: str
 ) -> None:
     given = [word.replace("OUT", str(tmp_path / "out")) for word in words]
@@ -221,7 +221,7 @@ def test_what_cannot_be_written_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_export_that_fails_leaves_the_file_of_before(home: Home, person: str, tmp_path: Path) -> None:
+def test_a_failed_export_keeps_the_earlier_file(home: Home, person: str, tmp_path: Path) -> None:
     path = tmp_path / "ada.jsonl"
     path.write_text("the one before")
     with home.client() as client:

@@ -39,7 +39,7 @@ def site(ai_site: Site) -> Site:
 
 
 @both_ways
-async def test_an_answer_by_its_stop_sequence_is_paid_for(
+async def test_an_answer_ended_by_a_stop_sequence_is_charged(
     service: Service, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     spender = await Spender.make(service)
@@ -59,7 +59,7 @@ async def test_an_answer_by_its_stop_sequence_is_paid_for(
     assert await spender.charged() == [cost(25, 4)]
 
 
-async def test_a_stream_that_the_server_cuts_for_its_time_is_paid_as_far_as_it_went(
+async def test_a_stream_cut_by_a_timeout_is_charged_for_what_arrived(
     service: Service, site: Site, upstream: ScriptedUpstream
 ) -> None:
     hurry(site, replace(SHORT, first_byte=5, between_events=5, total=0.5))
@@ -91,9 +91,7 @@ class Swallowing:
         """Takes it."""
 
 
-async def test_others_have_their_turn_while_a_stream_goes_as_fast_as_it_can(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_fast_stream_does_not_block_the_event_loop(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     spender = await Spender.make(service)
     below = await on_the_store(spender)
     model = echo_model()
@@ -121,7 +119,7 @@ async def test_others_have_their_turn_while_a_stream_goes_as_fast_as_it_can(
 
 
 @pytest.mark.parametrize("path", [pytest.param(SDK, id="a call"), pytest.param(f"{SDK}/count_tokens", id="a count")])
-async def test_a_long_body_is_read_only_for_who_may_call(service: Service, path: str) -> None:
+async def test_a_long_body_is_read_only_after_authorization(service: Service, path: str) -> None:
     spender = await Spender.make(service)
     wrong = b'{"messages": [' + b"[]," * LONG + b"[]]}"
     assert (await spender.ask(wrong, path)).code == 400
@@ -130,7 +128,7 @@ async def test_a_long_body_is_read_only_for_who_may_call(service: Service, path:
     assert (dead.code, json_of(dead)["error"]["type"]) == (401, "authentication_error")
 
 
-async def test_long_bodies_take_from_a_window_whatever_is_in_them(service: Service) -> None:
+async def test_every_long_body_counts_in_the_window(service: Service) -> None:
     spender = await Spender.make(service)
     wrong = b" " * LONG
     for _ in range(AI.limit):
@@ -153,7 +151,7 @@ async def test_a_long_request_is_answered_like_any_other(service: Service, upstr
         pytest.param("This organization has been disabled.", id="its account"),
     ],
 )
-async def test_what_concerns_the_operators_account_is_no_news_for_apps(
+async def test_errors_of_the_operators_account_are_hidden_from_apps(
     service: Service, upstream: ScriptedUpstream, said: str
 ) -> None:
     spender = await Spender.make(service)
@@ -202,7 +200,7 @@ async def on_the_store(spender: Spender) -> OnTheStore:
     return OnTheStore(spender.service.store, Caller.of(token, registration.scopes))
 
 
-async def test_a_limit_for_three_lets_three_calls_through(service: Service) -> None:
+async def test_a_spend_limit_for_three_calls_allows_three(service: Service) -> None:
     below = await on_the_store(await Spender.make(service))
     session = await session_of(service)
     await shown(service.store, session)

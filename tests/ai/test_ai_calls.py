@@ -46,7 +46,7 @@ def site(ai_site: Site) -> Site:
 @pytest.mark.spec("2.4.credits-spend")
 @pytest.mark.spec("4.6.ai")
 @pytest.mark.spec("9.v1")
-async def test_a_whole_reply_with_what_it_cost(service: Service, upstream: ScriptedUpstream) -> None:
+async def test_a_plain_reply_reports_its_cost(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service, amount=10_000)
     response = await spender.ask()
     assert response.code == 200
@@ -69,7 +69,7 @@ async def test_a_whole_reply_with_what_it_cost(service: Service, upstream: Scrip
 
 @pytest.mark.spec("2.4.credits-spend")
 @pytest.mark.spec("4.6.ai")
-async def test_a_stream_with_what_it_cost_on_its_last_delta(service: Service, upstream: ScriptedUpstream) -> None:
+async def test_a_streams_last_delta_reports_its_cost(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service, amount=10_000)
     response = await spender.ask(question(stream=True))
     assert response.code == 200
@@ -142,7 +142,7 @@ async def test_the_charge_is_the_price_of_the_reported_usage(
     assert await spender.charged() == [charge]
 
 
-async def test_output_that_only_the_beginning_reports_is_counted(service: Service, upstream: ScriptedUpstream) -> None:
+async def test_output_tokens_reported_only_at_the_start_count(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
     events = events_of(message())
     events[0]["message"]["usage"] = {"input_tokens": 25, "output_tokens": 1}
@@ -166,7 +166,7 @@ HIDDEN = {"type": "thinking", "thinking": "", "signature": "c2lnbmF0dXJl" * 100}
         pytest.param(message(content=[], usage=None), (11, 0), id="nothing at all, and no report of it"),
     ],
 )
-async def test_a_complete_reply_is_charged_what_it_reports_whatever_is_in_it(
+async def test_a_complete_reply_is_charged_as_reported(
     service: Service, upstream: ScriptedUpstream, reply: dict[str, Any], used: Any, stream: bool
 ) -> None:
     spender = await Spender.make(service)
@@ -190,7 +190,7 @@ REPORTS = [
 
 @pytest.mark.trap(67)
 @pytest.mark.parametrize(("reports", "used"), REPORTS)
-async def test_a_stream_is_charged_once_however_often_it_reports(
+async def test_a_stream_with_several_reports_is_charged_once(
     service: Service,
     upstream: ScriptedUpstream,
     reports: list[int | None],
@@ -212,7 +212,7 @@ async def test_a_stream_is_charged_once_however_often_it_reports(
 
 
 @both_ways
-async def test_what_is_left_is_told_to_who_may_read_credits(
+async def test_the_balance_is_reported_only_with_credits_read(
     service: Service, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     narrow = await mint(service, service.web, "credits:spend")
@@ -245,7 +245,7 @@ async def test_what_is_left_is_told_to_who_may_read_credits(
         ),
     ],
 )
-async def test_what_comes_back_is_passed_on_as_it_is(
+async def test_replies_are_relayed_unchanged(
     service: Service, upstream: ScriptedUpstream, reply: dict[str, Any], stream: bool
 ) -> None:
     spender = await Spender.make(service)
@@ -281,7 +281,7 @@ async def test_what_comes_back_is_passed_on_as_it_is(
         pytest.param(lambda piece: [piece, PING], id="with pings"),
     ],
 )
-async def test_a_stream_may_be_written_in_any_way(
+async def test_streams_are_parsed_in_any_valid_spelling(
     service: Service, upstream: ScriptedUpstream, write: Callable[[bytes], Sequence[bytes]]
 ) -> None:
     spender = await Spender.make(service)
@@ -310,7 +310,7 @@ async def test_events_in_one_piece_and_several_deltas_of_the_message(
     assert await spender.charged() == [cost(25, 31)]
 
 
-async def test_a_client_of_an_older_http_gets_its_stream(service: Service, upstream: ScriptedUpstream) -> None:
+async def test_http_1_0_clients_get_streams(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
     head = f"POST {NATIVE} HTTP/1.0\r\nAuthorization: Bearer {spender.token}\r\nContent-Type: application/json\r\n"
     status, answer = await send_raw(service.base_url, head.encode(), json.dumps(question(stream=True)).encode())
@@ -319,7 +319,7 @@ async def test_a_client_of_an_older_http_gets_its_stream(service: Service, upstr
     assert await spender.charged() == [cost(25, 31)]
 
 
-async def test_calls_are_posted(service: Service) -> None:
+async def test_ai_calls_must_be_posts(service: Service) -> None:
     spender = await Spender.make(service)
     refused = await spender.get("/ai/messages")
     assert_error(refused, 405, "method_not_allowed")

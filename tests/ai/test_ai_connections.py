@@ -99,7 +99,7 @@ async def names_up_to_the_last(model: Model) -> list[str]:
 
 
 @pytest.mark.gen_test
-async def test_a_body_that_ends_behind_the_last_event_leaves_the_connection_for_the_next_call(
+async def test_a_connection_is_reused_after_a_complete_stream(
     upstream: Upstream,
 ) -> None:
     for _ in range(3):
@@ -111,7 +111,7 @@ async def test_a_body_that_ends_behind_the_last_event_leaves_the_connection_for_
 
 
 @pytest.mark.gen_test
-async def test_a_body_that_never_ends_keeps_nobody_waiting(upstream: Upstream) -> None:
+async def test_an_endless_body_delays_nobody(upstream: Upstream) -> None:
     await names_up_to_the_last(upstream.ended)
     await names_up_to_the_last(upstream.ended)
     assert len(upstream.made) == 2
@@ -122,7 +122,7 @@ async def test_a_body_that_never_ends_keeps_nobody_waiting(upstream: Upstream) -
 
 
 @pytest.mark.gen_test
-async def test_a_stream_that_is_left_half_way_ends_its_connection(upstream: Upstream) -> None:
+async def test_an_abandoned_stream_closes_its_connection(upstream: Upstream) -> None:
     for number in (1, 2):
         events = upstream.held.upstream.stream(upstream.held, ASKED)
         await anext(events)
@@ -132,9 +132,7 @@ async def test_a_stream_that_is_left_half_way_ends_its_connection(upstream: Upst
 
 
 @pytest.mark.gen_test
-async def test_an_event_leaves_before_the_one_before_it_is_acknowledged(
-    service: Service, http_server: HTTPServer
-) -> None:
+async def test_events_are_sent_without_waiting_for_acknowledgement(service: Service, http_server: HTTPServer) -> None:
     """Nagle's algorithm is off as long as a stream is under way."""
     await service.store.credits.grant(service.ada, 1_000_000)
     token = (await service.tokens(scope="credits:spend"))["access_token"]
@@ -152,7 +150,7 @@ async def test_an_event_leaves_before_the_one_before_it_is_acknowledged(
 
 
 @pytest.mark.gen_test
-async def test_a_stream_is_broken_off_after_a_silence_between_two_events(upstream: Upstream) -> None:
+async def test_a_stream_is_cut_after_too_long_a_silence(upstream: Upstream) -> None:
     upstream.client.limits = Timeouts(between_events=0.05)
     events = upstream.held.upstream.stream(upstream.held, ASKED)
     assert [(await anext(events)).name for _ in range(5)][2:] == ["ping", *["content_block_delta"] * 2]
@@ -163,7 +161,7 @@ async def test_a_stream_is_broken_off_after_a_silence_between_two_events(upstrea
 
 
 @pytest.mark.gen_test
-async def test_the_time_in_which_nobody_asks_for_the_next_event_is_no_silence(upstream: Upstream) -> None:
+async def test_time_without_a_reader_is_not_silence(upstream: Upstream) -> None:
     upstream.client.limits = Timeouts(between_events=0.01)
     names = []
     async for event in upstream.ended.upstream.stream(upstream.ended, ASKED):

@@ -46,7 +46,7 @@ def site(ai_site: Site) -> Site:
 @pytest.mark.trap(29)
 @pytest.mark.parametrize("reset", [pytest.param(False, id="closed"), pytest.param(True, id="reset")])
 @pytest.mark.parametrize("path", ["/api/v1/ai/messages", "/api/v1/ai/v1/messages"])
-async def test_cut_at_every_event_input_and_what_was_received_are_charged(
+async def test_a_stream_cut_at_any_event_is_charged_for_input_and_received_output(
     service: Service, app: Latchkey, upstream: ScriptedUpstream, reset: bool, path: str
 ) -> None:
     spender = await Spender.make(service)
@@ -79,7 +79,7 @@ async def test_cut_at_every_event_input_and_what_was_received_are_charged(
         pytest.param(0.0, cost(count_request(question()), 0), id="by our count where the report is late"),
     ],
 )
-async def test_a_stream_whose_app_left_before_the_answer_began_is_charged_its_input(
+async def test_a_stream_abandoned_before_the_answer_is_charged_for_input(
     service: Service,
     app: Latchkey,
     upstream: ScriptedUpstream,
@@ -104,7 +104,7 @@ async def test_a_stream_whose_app_left_before_the_answer_began_is_charged_its_in
 
 @both_ways
 @pytest.mark.trap(29)
-async def test_what_the_upstream_refuses_after_the_app_left_is_free_and_not_tried_again(
+async def test_a_refusal_after_the_app_left_is_free_and_not_retried(
     service: Service, app: Latchkey, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     spender = await Spender.make(service)
@@ -121,7 +121,7 @@ async def test_what_the_upstream_refuses_after_the_app_left_is_free_and_not_trie
 
 
 @pytest.mark.trap(29)
-async def test_an_accepted_stream_without_any_report_is_charged_our_count_of_its_input(
+async def test_a_stream_without_a_report_is_charged_for_our_input_count(
     service: Service, app: Latchkey, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(call, "REPORT", 0.05)
@@ -136,7 +136,7 @@ async def test_an_accepted_stream_without_any_report_is_charged_our_count_of_its
 
 
 @pytest.mark.trap(29)
-async def test_a_whole_call_whose_app_left_is_read_to_its_end_and_charged_what_it_reports(
+async def test_an_abandoned_plain_call_is_completed_and_charged_as_reported(
     service: Service, app: Latchkey, upstream: ScriptedUpstream
 ) -> None:
     spender = await Spender.make(service)
@@ -157,7 +157,7 @@ async def test_a_whole_call_whose_app_left_is_read_to_its_end_and_charged_what_i
 
 @both_ways
 @pytest.mark.trap(29)
-async def test_an_upstream_that_never_answers_costs_nothing_though_the_app_left(
+async def test_an_abandoned_call_without_an_answer_is_free(
     service: Service, app: Latchkey, site: Site, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     spender = await Spender.make(service)
@@ -191,7 +191,7 @@ RECEIVED = [
 @pytest.mark.trap(29)
 @pytest.mark.trap(67)
 @pytest.mark.parametrize(("events", "output"), RECEIVED)
-async def test_all_output_that_was_received_is_charged_though_it_was_not_passed_on(
+async def test_received_output_is_charged_even_if_not_relayed(
     service: Service, app: Latchkey, upstream: ScriptedUpstream, events: list[Data], output: int
 ) -> None:
     spender = await Spender.make(service)
@@ -208,7 +208,7 @@ async def test_all_output_that_was_received_is_charged_though_it_was_not_passed_
 
 @both_ways
 @pytest.mark.trap(29)
-async def test_cut_while_the_hold_is_placed(
+async def test_an_app_that_leaves_during_the_hold_is_not_charged(
     service: Service, app: Latchkey, site: Site, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     spender = await Spender.make(service)
@@ -224,7 +224,7 @@ async def test_cut_while_the_hold_is_placed(
 
 
 @pytest.mark.trap(29)
-async def test_a_person_who_is_deleted_in_the_middle_of_a_call(
+async def test_deleting_the_person_during_a_call_leaves_nothing(
     service: Service, app: Latchkey, upstream: ScriptedUpstream
 ) -> None:
     for cut in (False, True):
@@ -265,7 +265,7 @@ def narrow(http_server: HTTPServer, upstream: ScriptedUpstream) -> None:
 @pytest.mark.trap(29)
 @pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("key", [pytest.param("", id="without a key"), pytest.param("k1", id="with a key")])
-async def test_a_client_that_stops_reading_holds_the_upstream_back(
+async def test_a_slow_client_slows_the_upstream_down(
     service: Service, app: Latchkey, site: Site, upstream: ScriptedUpstream, key: str
 ) -> None:
     spender = await Spender.make(service, amount=10**9)
@@ -290,7 +290,7 @@ async def test_a_client_that_stops_reading_holds_the_upstream_back(
 
 
 @pytest.mark.trap(29)
-async def test_what_waits_for_a_client_that_does_not_read_is_charged_when_it_hangs_up(
+async def test_unread_output_is_charged_when_the_client_hangs_up(
     service: Service,
     app: Latchkey,
     http_server: HTTPServer,
@@ -312,7 +312,7 @@ async def test_what_waits_for_a_client_that_does_not_read_is_charged_when_it_han
 
 @pytest.mark.trap(29)
 @pytest.mark.usefixtures("narrow")
-async def test_a_client_that_does_not_read_the_end(
+async def test_a_client_that_ignores_the_end_is_charged(
     service: Service, app: Latchkey, site: Site, upstream: ScriptedUpstream
 ) -> None:
     spender = await Spender.make(service)
@@ -331,7 +331,7 @@ async def test_a_client_that_does_not_read_the_end(
 @pytest.mark.trap(29)
 @pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("returns", [pytest.param(True, id="and reads on"), pytest.param(False, id="and hangs up")])
-async def test_a_client_that_reads_nothing_for_longer_than_the_upstream_may_be_silent_pays(
+async def test_a_client_that_stops_reading_for_too_long_is_charged(
     service: Service, app: Latchkey, site: Site, upstream: ScriptedUpstream, returns: bool
 ) -> None:
     spender = await Spender.make(service, amount=10**8)

@@ -183,5 +183,5 @@ histories = st.builds(
 @example(History(True, False, True, [None, None], "complete", 1, 25))
 @example(History(False, False, True, [5], "complete", -1, 25))
 @example(History(True, True, True, [None], "broken", 0, None))
-def test_a_call_costs_what_the_rule_says_whatever_happens_to_it(history: History) -> None:
+def test_every_call_history_costs_what_the_rule_says(history: History) -> None:
     assert asyncio.run(charged(history)) == (history.cost(), False)

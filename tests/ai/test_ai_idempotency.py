@@ -48,7 +48,7 @@ def site(ai_site: Site) -> Site:
 
 @both_ways
 @pytest.mark.trap(30)
-async def test_asked_again_the_reply_is_the_same_and_costs_nothing(
+async def test_a_repeated_key_returns_the_same_reply_for_free(
     service: Service, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     spender = await Spender.make(service)
@@ -72,7 +72,7 @@ async def test_asked_again_the_reply_is_the_same_and_costs_nothing(
 @both_ways
 @pytest.mark.trap(29)
 @pytest.mark.trap(30)
-async def test_a_reply_that_was_dropped_is_there_for_the_retry(
+async def test_a_retry_gets_a_reply_that_was_lost(
     service: Service, app: Latchkey, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     spender = await Spender.make(service)
@@ -105,7 +105,7 @@ async def test_a_reply_that_was_dropped_is_there_for_the_retry(
 
 @both_ways
 @pytest.mark.trap(30)
-async def test_of_many_at_once_under_one_key_one_is_made(
+async def test_concurrent_calls_with_one_key_make_one_call(
     service: Service, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     spender = await Spender.make(service)
@@ -143,7 +143,7 @@ async def test_the_same_key_with_another_request_is_refused(
 
 @both_ways
 @pytest.mark.trap(30)
-async def test_a_reply_too_large_to_keep_is_gone_and_never_charged_again(
+async def test_a_reply_too_large_to_keep_is_not_charged_again(
     service: Service, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     spender = await Spender.make(service)
@@ -162,7 +162,7 @@ async def test_a_reply_too_large_to_keep_is_gone_and_never_charged_again(
 
 @both_ways
 @pytest.mark.trap(30)
-async def test_a_call_that_was_refused_releases_its_key(
+async def test_a_refused_ai_call_releases_its_key(
     service: Service, site: Site, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     spender = await Spender.make(service, amount=0)
@@ -187,7 +187,7 @@ async def test_a_call_that_was_refused_releases_its_key(
 
 @both_ways
 @pytest.mark.trap(30)
-async def test_a_call_that_broke_off_is_charged_once_under_its_key(
+async def test_an_interrupted_call_is_charged_once_under_its_key(
     service: Service, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     spender = await Spender.make(service)
@@ -207,7 +207,7 @@ async def test_a_call_that_broke_off_is_charged_once_under_its_key(
 @pytest.mark.trap(29)
 @pytest.mark.trap(30)
 @pytest.mark.parametrize("then", ["hang", "pings", "cut"])
-async def test_an_upstream_that_fails_after_the_app_hung_up_is_charged_as_far_as_it_came(
+async def test_an_upstream_failure_after_the_app_left_charges_what_arrived(
     service: Service, app: Latchkey, site: Site, upstream: ScriptedUpstream, then: str
 ) -> None:
     spender = await Spender.make(service)
@@ -225,7 +225,7 @@ async def test_an_upstream_that_fails_after_the_app_hung_up_is_charged_as_far_as
     assert len(upstream.calls) == 1
 
 
-async def test_a_key_is_of_one_app_and_one_person(service: Service, upstream: ScriptedUpstream) -> None:
+async def test_a_key_belongs_to_one_app_and_person(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
     other = await Spender.make(service, app=await service.add_app("other-app"), amount=0)
     assert (await spender.ask(key="k1")).code == 200
@@ -271,7 +271,7 @@ async def test_a_key_is_good_for_a_day(clock: FakeClock, service: Service, upstr
         pytest.param("Idempotency-Key: k1\r\nIdempotency-Key: k1", id="twice"),
     ],
 )
-async def test_a_key_that_is_none_is_refused(service: Service, upstream: ScriptedUpstream, header: str) -> None:
+async def test_an_invalid_key_is_refused(service: Service, upstream: ScriptedUpstream, header: str) -> None:
     spender = await Spender.make(service)
     body = b'{"model": "scripted", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}'
     head = f"POST {NATIVE} HTTP/1.1\r\nAuthorization: Bearer {spender.token}\r\nContent-Type: application/json\r\n"

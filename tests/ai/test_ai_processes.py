@@ -116,7 +116,7 @@ async def end_holds(spender: Spender) -> None:
 @within_a_minute
 @pytest.mark.trap(28)
 @pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
-async def test_a_hundred_calls_at_once_with_money_for_three(
+async def test_of_a_hundred_concurrent_calls_three_are_affordable(
     service: Service, two: Pair, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     gate = asyncio.Semaphore(0)
@@ -165,7 +165,7 @@ async def test_a_burst_beyond_the_window_reaches_the_upstream_twenty_times(
 @within_a_minute
 @pytest.mark.trap(29)
 @pytest.mark.parametrize("key", [pytest.param("", id="without a key"), pytest.param("k1", id="with a key")])
-async def test_killed_in_the_middle_of_a_call(
+async def test_a_killed_process_leaves_an_expiring_hold(
     service: Service, mortal: Server, upstream: ScriptedUpstream, key: str
 ) -> None:
     spender = await Spender.make(service)
@@ -195,7 +195,7 @@ async def test_killed_in_the_middle_of_a_call(
 
 @within_a_minute
 @pytest.mark.trap(29)
-async def test_a_stop_lets_a_call_finish(service: Service, mortal: Server, upstream: ScriptedUpstream) -> None:
+async def test_shutdown_lets_a_call_finish(service: Service, mortal: Server, upstream: ScriptedUpstream) -> None:
     spender = replace(await Spender.make(service), base_url=mortal.here)
     gate = asyncio.Semaphore(8)
     upstream.plan = Plan(gate=gate)
@@ -225,7 +225,7 @@ async def test_a_stop_lets_a_call_finish(service: Service, mortal: Server, upstr
 
 @within_a_minute
 @pytest.mark.trap(29)
-async def test_a_stop_that_does_not_wait_longer_leaves_nothing_behind(
+async def test_an_impatient_shutdown_leaves_nothing_behind(
     service: Service, two: Pair, options: tuple[str, ...], upstream: ScriptedUpstream
 ) -> None:
     impatient = ("--redis-url", two.engine.url, "--drain-timeout", "0.2", *QUICK, *options)

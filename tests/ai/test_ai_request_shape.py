@@ -134,7 +134,7 @@ async def test_bodies_that_are_refused(service: Service, upstream: ScriptedUpstr
 
 
 @pytest.mark.trap(21)
-async def test_odd_but_sound_requests_are_no_500(service: Service, upstream: ScriptedUpstream) -> None:
+async def test_odd_but_valid_requests_are_no_500(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
     for nesting in (150, 900, 950, 960, 970, 975, 980, 985, 990):
         body = b'{%b, "metadata": %b1%b}' % (GOOD, b"[" * nesting, b"]" * nesting)
@@ -154,7 +154,7 @@ async def test_odd_but_sound_requests_are_no_500(service: Service, upstream: Scr
     assert_error(await spender.ask(question(model=VENDOR_MODEL)), 404, "not_found")
 
 
-async def test_an_image_is_held_for_apart(service: Service, upstream: ScriptedUpstream) -> None:
+async def test_images_are_held_for_separately(service: Service, upstream: ScriptedUpstream) -> None:
     asked = says(IMAGE, IMAGE)
     spender = await Spender.make(service, amount=cost(bound(asked) + 2 * 5000, 1) - 1)
     assert_error(await spender.ask(asked), 402, "insufficient_credits")
@@ -163,7 +163,7 @@ async def test_an_image_is_held_for_apart(service: Service, upstream: ScriptedUp
 
 
 @pytest.mark.spec("1")
-async def test_a_form_carries_structure_as_json_text(service: Service, upstream: ScriptedUpstream) -> None:
+async def test_a_form_carries_nested_values_as_json(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
     asked = question(system="Be brief: {", tools=[{"name": "t"}], temperature=0.5, stop_sequences=["."])
     for stream in (False, True):
@@ -185,7 +185,7 @@ async def test_a_form_carries_structure_as_json_text(service: Service, upstream:
     assert_error(await spender.ask(b"x", Content_Type="text/plain"), 415, "invalid_request")
 
 
-async def test_a_body_that_is_too_large(service: Service, site: Site, upstream: ScriptedUpstream) -> None:
+async def test_a_body_that_is_too_large_is_413(service: Service, site: Site, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service, amount=10**9)
     frame = len(json.dumps(question("")))
     assert (await spender.ask(question("x" * (site.max_ai_request - frame)))).code == 200

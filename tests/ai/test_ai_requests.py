@@ -56,7 +56,7 @@ async def test_the_most_a_call_can_cost_is_held_while_it_runs(service: Service, 
     assert await spender.charged() == [cost(25, 31)]
 
 
-async def test_max_tokens_is_cut_to_what_is_affordable_and_sent_so(
+async def test_max_tokens_is_capped_by_the_balance_in_the_upstream_request(
     service: Service, upstream: ScriptedUpstream
 ) -> None:
     spender = await Spender.make(service, amount=0)
@@ -79,7 +79,7 @@ async def test_max_tokens_is_cut_to_what_is_affordable_and_sent_so(
     assert upstream.calls[-1].asked["max_tokens"] == 4096, "the most the model writes"
 
 
-async def test_thinking_that_is_not_affordable_is_refused(service: Service, upstream: ScriptedUpstream) -> None:
+async def test_an_unaffordable_thinking_budget_is_refused(service: Service, upstream: ScriptedUpstream) -> None:
     thinking = {"type": "enabled", "budget_tokens": 50}
     asked = question(thinking=thinking)
     spender = await Spender.make(service, amount=cost(bound(asked), 50))
@@ -169,7 +169,7 @@ async def test_what_is_forwarded_and_what_never_is(service: Service, upstream: S
 
 
 @pytest.mark.trap(24)
-async def test_no_key_token_or_word_stands_in_a_log_or_an_answer(
+async def test_logs_and_answers_contain_no_key_token_or_prompt(
     service: Service, upstream: ScriptedUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -205,7 +205,9 @@ async def test_no_key_token_or_word_stands_in_a_log_or_an_answer(
 
 @pytest.mark.spec("8.1.ai")
 @pytest.mark.spec("7.rate_limited")
-async def test_twenty_a_minute_for_a_person_across_all_apps(service: Service, upstream: ScriptedUpstream) -> None:
+async def test_ai_calls_are_limited_to_twenty_a_minute_across_apps(
+    service: Service, upstream: ScriptedUpstream
+) -> None:
     first = await Spender.make(service)
     second = await Spender.make(service, app=await service.add_app("other-app"), amount=0)
     for number in range(20):
@@ -257,9 +259,7 @@ async def test_a_call_needs_a_live_token_with_the_scope(service: Service, upstre
 
 
 @pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
-async def test_a_trace_stays_here_unless_the_operator_says_otherwise(
-    service: Service, upstream: ScriptedUpstream, stream: bool
-) -> None:
+async def test_traces_are_not_forwarded_by_default(service: Service, upstream: ScriptedUpstream, stream: bool) -> None:
     spender = await Spender.make(service)
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     answer = await spender.ask(question(stream=stream), traceparent=trace, tracestate="rojo=1")

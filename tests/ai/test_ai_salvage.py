@@ -43,11 +43,11 @@ def test_the_usage_of_any_object_is_found(reply: dict[str, Any], usage: dict[str
         pytest.param(b"", {}, id="nothing"),
     ],
 )
-def test_what_is_no_json_has_the_report_that_is_whole(raw: bytes, found: dict[str, Any]) -> None:
+def test_usage_is_found_in_truncated_json(raw: bytes, found: dict[str, Any]) -> None:
     assert reported_usage(raw) == found
 
 
-def test_bytes_are_counted_as_text_is_until_there_are_enough() -> None:
+def test_bytes_are_counted_like_text_up_to_a_limit() -> None:
     text = "five words, and naïve ones " * 100
     assert count_bytes(text.encode(), 10**9) == count(text)
     assert 50 < count_bytes(text.encode() * 1000, 50) <= PART

@@ -69,7 +69,7 @@ def site(ai_site: Site) -> Site:
 @pytest.mark.trap(29)
 @pytest.mark.trap(30)
 @pytest.mark.parametrize("lost", ["the answer", "the request"])
-async def test_a_hold_whose_answer_was_lost_is_ended(
+async def test_a_hold_with_a_lost_answer_is_released(
     service: Service, app: Latchkey, upstream: ScriptedUpstream, armed: Armed, stream: bool, lost: str
 ) -> None:
     spender = await Spender.make(service)
@@ -88,7 +88,7 @@ async def test_a_hold_whose_answer_was_lost_is_ended(
 
 @both_ways
 @pytest.mark.trap(30)
-async def test_a_settlement_whose_answer_was_lost_is_sent_again(
+async def test_a_settlement_with_a_lost_answer_is_resent(
     service: Service, upstream: ScriptedUpstream, armed: Armed, stream: bool
 ) -> None:
     spender = await Spender.make(service)
@@ -106,7 +106,7 @@ async def test_a_settlement_whose_answer_was_lost_is_sent_again(
 @pytest.mark.trap(29)
 @pytest.mark.trap(30)
 @pytest.mark.parametrize("lost", ["the answer", "the request"])
-async def test_a_settlement_that_is_lost_for_good_is_made_once_or_never(
+async def test_a_permanently_lost_settlement_happens_at_most_once(
     service: Service, upstream: ScriptedUpstream, armed: Armed, stream: bool, lost: str
 ) -> None:
     spender = await Spender.make(service)
@@ -127,9 +127,7 @@ async def test_a_settlement_that_is_lost_for_good_is_made_once_or_never(
 
 
 @pytest.mark.trap(29)
-async def test_a_hold_that_could_not_be_released_ends_by_itself(
-    service: Service, upstream: ScriptedUpstream, armed: Armed
-) -> None:
+async def test_an_unreleased_hold_expires(service: Service, upstream: ScriptedUpstream, armed: Armed) -> None:
     spender = await Spender.make(service)
     armed.lose_request = True
     armed.arm("release_hold", times=2)
@@ -143,7 +141,7 @@ async def test_a_hold_that_could_not_be_released_ends_by_itself(
 
 @pytest.mark.trap(29)
 @pytest.mark.parametrize("reset", [pytest.param(False, id="closed"), pytest.param(True, id="reset")])
-async def test_an_app_that_hangs_up_while_the_store_is_away(
+async def test_an_app_leaving_during_a_store_outage_is_settled_later(
     service: Service, app: Latchkey, upstream: ScriptedUpstream, armed: Armed, reset: bool
 ) -> None:
     spender = await Spender.make(service)
@@ -160,7 +158,7 @@ async def test_an_app_that_hangs_up_while_the_store_is_away(
 
 @both_ways
 @pytest.mark.trap(29)
-async def test_an_upstream_that_breaks_while_the_store_is_away(
+async def test_an_upstream_failure_during_a_store_outage_is_settled_later(
     service: Service, upstream: ScriptedUpstream, armed: Armed, stream: bool
 ) -> None:
     spender = await Spender.make(service)

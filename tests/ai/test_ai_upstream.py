@@ -72,7 +72,7 @@ FAILURES = [
 @pytest.mark.parametrize(
     ("plan", "status", "code", "whole", "streamed"), [pytest.param(*case[1:], id=case[0]) for case in FAILURES]
 )
-async def test_an_upstream_that_fails_before_it_says_anything(
+async def test_an_upstream_failure_before_any_output_is_an_error(
     service: Service,
     site: Site,
     upstream: ScriptedUpstream,
@@ -125,7 +125,7 @@ UNREADABLE = {
 
 @pytest.mark.trap(29)
 @pytest.mark.parametrize("body", [pytest.param(body, id=name) for name, body in UNREADABLE.items()])
-async def test_a_whole_reply_that_cannot_be_read_is_charged_what_it_reports(
+async def test_an_unreadable_reply_is_charged_as_reported(
     service: Service, upstream: ScriptedUpstream, body: bytes
 ) -> None:
     spender = await Spender.make(service)
@@ -134,7 +134,7 @@ async def test_a_whole_reply_that_cannot_be_read_is_charged_what_it_reports(
     assert await spender.charged() == [cost(25, 31)]
 
 
-async def test_one_failure_before_the_first_byte_is_tried_again_and_charged_once(
+async def test_a_failure_before_the_first_byte_is_retried_and_charged_once(
     service: Service, upstream: ScriptedUpstream
 ) -> None:
     spender = await Spender.make(service)
@@ -152,7 +152,7 @@ async def test_one_failure_before_the_first_byte_is_tried_again_and_charged_once
 
 
 @pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
-async def test_the_second_try_has_no_time_of_its_own_for_the_first_byte(
+async def test_a_retry_shares_the_first_byte_timeout(
     service: Service, site: Site, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch, stream: bool
 ) -> None:
     monkeypatch.setattr(messages, "PAUSE", 0.25)
@@ -171,7 +171,7 @@ async def test_the_second_try_has_no_time_of_its_own_for_the_first_byte(
         ("api_error", 502, "upstream_error"),
     ],
 )
-async def test_an_error_for_a_first_event_is_a_status(
+async def test_an_error_as_first_event_becomes_a_status(
     service: Service, upstream: ScriptedUpstream, kind: str, status: int, code: str
 ) -> None:
     spender = await Spender.make(service)
@@ -181,7 +181,7 @@ async def test_an_error_for_a_first_event_is_a_status(
     assert await spender.charged() == []
 
 
-async def test_what_was_said_before_an_error_is_charged_though_no_message_began(
+async def test_output_before_an_error_is_charged_without_a_message_start(
     service: Service, upstream: ScriptedUpstream
 ) -> None:
     spender = await Spender.make(service)
@@ -192,14 +192,14 @@ async def test_what_was_said_before_an_error_is_charged_though_no_message_began(
     assert await spender.charged() == [cost(INPUT, count(TEXT))]
 
 
-async def test_an_error_behind_pings_alone_is_free(service: Service, upstream: ScriptedUpstream) -> None:
+async def test_an_error_after_only_pings_is_free(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
     upstream.plan = Plan(events=[{"type": "ping"}, error("overloaded_error")])
     await spender.ask(question(stream=True))
     assert await spender.charged() == []
 
 
-async def test_a_second_try_that_is_refused_does_not_make_the_first_one_free(
+async def test_a_refused_retry_does_not_make_the_first_attempt_free(
     service: Service, upstream: ScriptedUpstream
 ) -> None:
     spender = await Spender.make(service)
@@ -210,7 +210,7 @@ async def test_a_second_try_that_is_refused_does_not_make_the_first_one_free(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_report_beyond_all_measure_costs_what_was_held_and_the_reply_arrives(
+async def test_an_excessive_report_costs_only_the_hold(
     service: Service, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     spender = await Spender.make(service)
@@ -223,7 +223,7 @@ async def test_a_report_beyond_all_measure_costs_what_was_held_and_the_reply_arr
     assert held == again > cost(25, 100)
 
 
-async def test_an_error_with_a_status_of_success_is_one(service: Service, upstream: ScriptedUpstream) -> None:
+async def test_an_error_body_with_a_success_status_is_an_error(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
     upstream.plan = Plan(error("overloaded_error"))
     assert_error(await spender.ask(), 529, "overloaded")
@@ -232,7 +232,7 @@ async def test_an_error_with_a_status_of_success_is_one(service: Service, upstre
 
 
 @pytest.mark.parametrize(("status", "kind"), [(400, "invalid_request_error"), (413, "request_too_large")])
-async def test_what_the_upstream_finds_wrong_with_a_request_is_told(
+async def test_the_upstreams_complaints_about_a_request_are_relayed(
     service: Service, upstream: ScriptedUpstream, status: int, kind: str
 ) -> None:
     spender = await Spender.make(service)

@@ -75,7 +75,7 @@ MIDWAY = [
 
 @pytest.mark.trap(29)
 @pytest.mark.parametrize(("plan", "kind"), [*MIDWAY, *BROKEN])
-async def test_an_upstream_that_fails_in_the_middle_of_a_stream(
+async def test_an_upstream_failure_mid_stream_is_charged_for_what_arrived(
     service: Service, site: Site, upstream: ScriptedUpstream, plan: Plan, kind: str
 ) -> None:
     spender = await Spender.make(service)
@@ -102,9 +102,7 @@ async def test_an_upstream_that_fails_in_the_middle_of_a_stream(
 
 
 @pytest.mark.trap(29)
-async def test_an_event_that_cannot_be_read_is_charged_by_its_bytes(
-    service: Service, upstream: ScriptedUpstream
-) -> None:
+async def test_an_unreadable_event_is_charged_by_its_bytes(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
     lost = b'data: {"type":"content_block_delta","delta":{"text":"' + b"word " * 20 + b"\n\n"
     upstream.plan = Plan(
@@ -117,7 +115,7 @@ async def test_an_event_that_cannot_be_read_is_charged_by_its_bytes(
 
 @pytest.mark.trap(29)
 @pytest.mark.parametrize("ending", ["cut", "reset", "hang", "end"])
-async def test_a_whole_reply_that_breaks_off(
+async def test_a_plain_reply_that_breaks_off_is_an_error(
     service: Service, site: Site, upstream: ScriptedUpstream, ending: Any
 ) -> None:
     spender = await Spender.make(service)
@@ -131,7 +129,7 @@ async def test_a_whole_reply_that_breaks_off(
 
 
 @pytest.mark.trap(29)
-async def test_an_upstream_that_speaks_no_http_any_more(
+async def test_an_upstream_that_stops_speaking_http_times_out(
     service: Service, site: Site, upstream: ScriptedUpstream
 ) -> None:
     spender = await Spender.make(service)
@@ -149,7 +147,7 @@ async def test_an_upstream_that_speaks_no_http_any_more(
 
 
 @pytest.mark.trap(29)
-async def test_what_failed_is_hung_up_on_before_the_second_try(service: Service, upstream: ScriptedUpstream) -> None:
+async def test_a_failed_connection_is_closed_before_the_retry(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
     gate = asyncio.Semaphore(0)
     upstream.script(Plan(events=[error("overloaded_error")], then="hang"), Plan(gate=gate))
@@ -163,7 +161,7 @@ async def test_what_failed_is_hung_up_on_before_the_second_try(service: Service,
     assert await spender.charged() == [cost(25, 31)]
 
 
-async def test_nothing_is_carried_over_from_one_call_to_the_next(
+async def test_calls_on_one_connection_do_not_leak_into_each_other(
     service: Service, site: Site, upstream: ScriptedUpstream
 ) -> None:
     spender = await Spender.make(service)
@@ -176,7 +174,7 @@ async def test_nothing_is_carried_over_from_one_call_to_the_next(
     assert [call.request.headers.get("Cookie") for call in upstream.calls] == [None, None]
 
 
-async def test_an_upstream_that_is_not_there(service: Service, site: Site, upstream: ScriptedUpstream) -> None:
+async def test_an_unreachable_upstream_is_an_error(service: Service, site: Site, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
     await upstream.close()
     for stream in (False, True):

@@ -23,7 +23,7 @@ def site(ai_site: Site) -> Site:
 
 
 @pytest.mark.parametrize("path", [NATIVE, SDK])
-async def test_a_call_too_many_is_sent_away_before_anything_is_held(
+async def test_an_excess_call_is_refused_before_the_hold(
     path: str, service: Service, site: Site, app: Latchkey, upstream: ScriptedUpstream
 ) -> None:
     spender = await Spender.make(service)
@@ -58,7 +58,7 @@ async def test_a_call_too_many_is_sent_away_before_anything_is_held(
     assert (await spender.ask(question())).code == 200
 
 
-async def test_counts_of_tokens_take_places_too(
+async def test_token_counts_take_places_too(
     service: Service, site: Site, app: Latchkey, upstream: ScriptedUpstream
 ) -> None:
     spender = await Spender.make(service)
@@ -76,7 +76,7 @@ async def test_counts_of_tokens_take_places_too(
 
 
 @pytest.mark.parametrize("path", [NATIVE, f"{SDK}/count_tokens"])
-async def test_calls_whose_app_hung_up_count_for_the_person_until_they_end(
+async def test_abandoned_calls_count_for_the_person_until_they_end(
     path: str, service: Service, site: Site, app: Latchkey, upstream: ScriptedUpstream
 ) -> None:
     spender = await Spender.make(service)
@@ -102,7 +102,7 @@ async def test_calls_whose_app_hung_up_count_for_the_person_until_they_end(
 
 
 @pytest.mark.parametrize("reset", [False, True])
-async def test_a_stream_that_is_cut_gives_its_place_back(
+async def test_a_cut_stream_frees_its_place(
     reset: bool, service: Service, site: Site, app: Latchkey, upstream: ScriptedUpstream
 ) -> None:
     spender = await Spender.make(service)
@@ -118,7 +118,7 @@ async def test_a_stream_that_is_cut_gives_its_place_back(
 
 
 @pytest.mark.parametrize("before", ["cut", "reset"])
-async def test_a_call_that_fails_gives_its_place_back(
+async def test_a_failed_call_frees_its_place(
     before: str, service: Service, site: Site, app: Latchkey, upstream: ScriptedUpstream
 ) -> None:
     spender = await Spender.make(service)

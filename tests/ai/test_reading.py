@@ -46,7 +46,7 @@ def waiting(readers: Readers, gate: threading.Event, read: list[str], *people: s
     return [asyncio.ensure_future(readers.run(person, WINDOW, work(person))) for person in people]
 
 
-async def test_one_body_of_a_person_is_in_the_queue_of_the_thread(gate: threading.Event) -> None:
+async def test_the_parser_queue_has_one_body_per_person(gate: threading.Event) -> None:
     read: list[Any] = []
     readers = Readers()
     tasks = waiting(readers, gate, read, *["bulk"] * 8, "ada", "bea")
@@ -59,7 +59,7 @@ async def test_one_body_of_a_person_is_in_the_queue_of_the_thread(gate: threadin
     assert (readers.queued, readers.limit.taken) == (0, 0)
 
 
-async def test_a_person_has_so_many_long_bodies_and_everybody_so_many(gate: threading.Event) -> None:
+async def test_long_bodies_are_bounded_per_person_and_in_total(gate: threading.Event) -> None:
     read: list[Any] = []
     readers = Readers(most=30, each=4)
     tasks = waiting(readers, gate, read, *["bulk"] * 4)
@@ -77,7 +77,7 @@ async def test_a_person_has_so_many_long_bodies_and_everybody_so_many(gate: thre
     assert await readers.run("bulk", WINDOW, int) == 0
 
 
-async def test_people_who_take_all_they_can_leave_room_for_many_more(gate: threading.Event) -> None:
+async def test_greedy_people_leave_room_for_many_others(gate: threading.Event) -> None:
     readers = Readers()
     tasks: list[asyncio.Task[None]] = []
     people = -(-MOST // EACH)
@@ -92,7 +92,7 @@ async def test_people_who_take_all_they_can_leave_room_for_many_more(gate: threa
     assert {type(ended) for ended in await asyncio.gather(*tasks, return_exceptions=True)} == {Refused, type(None)}
 
 
-async def test_nothing_is_read_for_somebody_who_has_gone(gate: threading.Event) -> None:
+async def test_bodies_of_gone_clients_are_not_read(gate: threading.Event) -> None:
     readers, read, gone = Readers(), list[str](), threading.Event()
     first = waiting(readers, gate, read, "bulk")
     second = asyncio.ensure_future(readers.run("ada", WINDOW, lambda: read.append("ada"), gone.is_set))
@@ -103,7 +103,7 @@ async def test_nothing_is_read_for_somebody_who_has_gone(gate: threading.Event) 
     assert (read, readers.queued, readers.limit.taken) == (["bulk"], 0, 0)
 
 
-async def test_whoever_waits_for_a_turn_can_leave(gate: threading.Event) -> None:
+async def test_waiting_for_a_turn_can_be_cancelled(gate: threading.Event) -> None:
     read: list[Any] = []
     readers = Readers()
     first, second, third = waiting(readers, gate, read, "ada", "ada", "ada")
@@ -120,7 +120,7 @@ def site(ai_site: Site) -> Site:
 
 
 @pytest.mark.parametrize(("path", "limit"), [(NATIVE, AI.limit), (f"{SDK}/count_tokens", AI_MODELS.limit)])
-async def test_long_bodies_of_all_apps_are_counted_for_the_person(service: Service, path: str, limit: int) -> None:
+async def test_long_bodies_count_for_the_person_across_apps(service: Service, path: str, limit: int) -> None:
     spender = await Spender.make(service)
     other = await Spender.make(service, app=await service.add_app("other-app"))
     wrong = b" " * (LONG_BODY + 1)
@@ -137,13 +137,13 @@ MANY = {
 
 
 @pytest.mark.parametrize("more", [pytest.param(more, id=what) for what, more in MANY.items()])
-async def test_a_body_of_too_many_values_is_refused(service: Service, more: dict[str, object]) -> None:
+async def test_a_body_with_too_many_values_is_refused(service: Service, more: dict[str, object]) -> None:
     spender = await Spender.make(service)
     refused = await spender.ask(question(**more))  # type: ignore[arg-type]
     assert (refused.code, json_of(refused)["error_description"]) == (400, "The body has more than 30,000 values.")
 
 
-async def test_the_values_of_all_fields_of_a_form_are_counted_together(service: Service) -> None:
+async def test_values_are_counted_across_all_form_fields(service: Service) -> None:
     spender = await Spender.make(service)
     many = json.dumps([1] * (MOST_VALUES * 2 // 3))
     form = {"model": "scripted", "max_tokens": "1", "metadata": many, "tools": many}

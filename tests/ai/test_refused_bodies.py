@@ -58,20 +58,22 @@ async def fill(spender: Spender, name: str) -> None:
         await spender.service.store.client.set(key, full(group.limit), px=60_000)
 
 
-def test_the_walk_finds_the_routes_that_take_a_body() -> None:
+def test_walk_finds_the_routes_that_take_a_body() -> None:
     assert {name for name, _ in TAKING} == {"document", "ai-messages", "ai-sdk-messages", "ai-sdk-count"}
 
 
 @sized
 @pytest.mark.parametrize("name", sorted(UNREAD))
-async def test_what_never_looks_at_a_body_refuses_none(service: Service, name: str, body: bytes) -> None:
+async def test_routes_that_ignore_the_body_refuse_none(service: Service, name: str, body: bytes) -> None:
     spender = await Spender.make(service, *ALL_SCOPES)
     assert (await refused(service, spender.token, name, "post", body)).code == 200
 
 
 @every
 @sized
-async def test_a_dead_token_learns_nothing_of_a_body(service: Service, name: str, method: str, body: bytes) -> None:
+async def test_a_dead_token_is_refused_before_the_body_is_checked(
+    service: Service, name: str, method: str, body: bytes
+) -> None:
     spender = await Spender.make(service, *ALL_SCOPES)
     await service.web.revoke(spender.token)
     assert (await refused(service, spender.token, name, method, body)).code == 401
@@ -79,7 +81,7 @@ async def test_a_dead_token_learns_nothing_of_a_body(service: Service, name: str
 
 @every
 @sized
-async def test_a_token_without_the_scope_learns_nothing_of_a_body(
+async def test_a_missing_scope_is_refused_before_the_body_is_checked(
     service: Service, name: str, method: str, body: bytes
 ) -> None:
     spender = await Spender.make(service, "profile")
@@ -88,7 +90,7 @@ async def test_a_token_without_the_scope_learns_nothing_of_a_body(
 
 @every
 @sized
-async def test_a_full_window_refuses_a_body_before_what_it_says(
+async def test_a_full_window_refuses_before_the_body_is_checked(
     service: Service, name: str, method: str, body: bytes
 ) -> None:
     spender = await Spender.make(service, *ALL_SCOPES)
@@ -98,7 +100,7 @@ async def test_a_full_window_refuses_a_body_before_what_it_says(
 
 @every
 @sized
-async def test_a_refused_body_takes_one_from_the_window(service: Service, name: str, method: str, body: bytes) -> None:
+async def test_a_refused_body_counts_in_the_window(service: Service, name: str, method: str, body: bytes) -> None:
     spender = await Spender.make(service, *ALL_SCOPES)
     limit = group_of(name).limit
     for left in (limit - 1, limit - 2):
@@ -107,7 +109,7 @@ async def test_a_refused_body_takes_one_from_the_window(service: Service, name: 
         assert (answer.headers["X-RateLimit-Limit"], answer.headers["X-RateLimit-Remaining"]) == (str(limit), str(left))
 
 
-async def test_a_long_body_takes_one_from_the_window_like_any_other(service: Service) -> None:
+async def test_a_long_body_counts_once_in_the_window(service: Service) -> None:
     spender = await Spender.make(service, *ALL_SCOPES)
     url = f"{service.base_url}/api/v1/data/notes/n1"
     headers = {"Authorization": f"Bearer {spender.token}", "Content-Type": "application/json"}
@@ -119,7 +121,7 @@ async def test_a_long_body_takes_one_from_the_window_like_any_other(service: Ser
         assert (answer.code, answer.headers["X-RateLimit-Remaining"]) == (200, str(left))
 
 
-async def test_a_long_body_that_was_let_in_is_taken_though_the_window_is_full_meanwhile(service: Service) -> None:
+async def test_an_admitted_long_body_is_processed_even_if_the_window_fills_meanwhile(service: Service) -> None:
     spender = await Spender.make(service, *ALL_SCOPES)
     headers = {"Authorization": f"Bearer {spender.token}", "Content-Type": "application/json"}
     url = f"{service.base_url}/api/v1/data/notes/n1"
@@ -129,7 +131,7 @@ async def test_a_long_body_that_was_let_in_is_taken_though_the_window_is_full_me
     assert [(await send(url, "PUT", body=long, headers=headers)).code for _ in range(2)] == [201, 429]
 
 
-async def test_a_short_body_that_is_in_order_is_one_round_trip(service: Service) -> None:
+async def test_a_valid_short_body_takes_one_round_trip(service: Service) -> None:
     spender = await Spender.make(service, *ALL_SCOPES)
     headers = {"Authorization": f"Bearer {spender.token}", "Content-Type": "application/json"}
     url = f"{service.base_url}/api/v1/data/notes/n1"

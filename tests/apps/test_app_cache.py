@@ -66,7 +66,7 @@ def cached(memory_store: Store, ticking: Ticking) -> Apps:
 @pytest.mark.trap(35)
 @pytest.mark.gen_test
 @pytest.mark.parametrize("change", ["disabled", "deleted", "secret rotated out"])
-async def test_without_a_word_from_the_others_a_change_shows_within_five_seconds(
+async def test_without_announcements_a_change_shows_within_five_seconds(
     memory_store: Store, cached: Apps, ticking: Ticking, change: str
 ) -> None:
     _, secret = await memory_store.apps.create(ANY)
@@ -86,7 +86,7 @@ async def test_without_a_word_from_the_others_a_change_shows_within_five_seconds
 
 
 @pytest.mark.gen_test
-async def test_the_cache_spares_the_store_unknown_ids_too(memory_store: Store, cached: Apps, ticking: Ticking) -> None:
+async def test_unknown_ids_are_cached_too(memory_store: Store, cached: Apps, ticking: Ticking) -> None:
     assert await cached.find("an-app") is None
     await memory_store.apps.create(ANY)
     assert await cached.find("an-app") is None, "remembered"
@@ -104,7 +104,7 @@ async def test_the_cache_is_bounded(cached: Apps, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.gen_test
-async def test_requests_that_miss_together_share_one_read(valkey_engine: Engine, open_new: OpenNew) -> None:
+async def test_concurrent_misses_share_one_read(valkey_engine: Engine, open_new: OpenNew) -> None:
     async with open_new(valkey_engine.url) as store:
         await store.client.flushall()
         await store.apps.create(ANY)
@@ -116,7 +116,7 @@ async def test_requests_that_miss_together_share_one_read(valkey_engine: Engine,
 
 
 @pytest.mark.gen_test
-async def test_apps_that_are_read_together_share_a_connection(valkey_engine: Engine, open_new: OpenNew) -> None:
+async def test_concurrent_reads_of_apps_share_a_connection(valkey_engine: Engine, open_new: OpenNew) -> None:
     async with open_new(valkey_engine.url) as store:
         assert await store.apps.find("unknown") is None
         before = await store.client.info("stats")
@@ -126,7 +126,7 @@ async def test_apps_that_are_read_together_share_a_connection(valkey_engine: Eng
 
 
 @pytest.mark.gen_test
-async def test_one_who_stops_waiting_does_not_stop_the_others(cached: Apps, memory_store: Store) -> None:
+async def test_a_cancelled_waiter_does_not_cancel_the_others(cached: Apps, memory_store: Store) -> None:
     await memory_store.apps.create(ANY)
     waiting = [asyncio.ensure_future(cached.find("an-app")) for _ in range(3)]
     await asyncio.sleep(0)
@@ -136,7 +136,7 @@ async def test_one_who_stops_waiting_does_not_stop_the_others(cached: Apps, memo
 
 
 @pytest.mark.gen_test
-async def test_a_change_during_a_read_is_not_covered_by_what_was_read(cached: Apps, memory_store: Store) -> None:
+async def test_a_change_during_a_read_is_not_masked_by_the_stale_result(cached: Apps, memory_store: Store) -> None:
     await memory_store.apps.create(ANY)
     reading = asyncio.ensure_future(cached.find("an-app"))
     await asyncio.sleep(0)
@@ -185,7 +185,7 @@ async def test_a_change_on_one_process_is_announced_to_the_others(
 
 @pytest.mark.trap(35)
 @pytest.mark.gen_test(timeout=60)
-async def test_when_the_subscription_drops_everything_is_read_anew(open_new: OpenNew) -> None:
+async def test_a_dropped_subscription_clears_the_cache(open_new: OpenNew) -> None:
     with valkey(append_only=True) as engine:
         async with open_new(engine.url) as one, open_new(engine.url) as other:
             await one.apps.create(ANY)

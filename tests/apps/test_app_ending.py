@@ -59,7 +59,7 @@ def deleted(answer: HTTPResponse) -> bool:
         pytest.param({"password": PASSWORD, "confirm": "a" + "\u0344" * 5000}, "confirm", id="an endless name"),
     ],
 )
-async def test_no_less_than_name_and_password_deletes_an_app(
+async def test_deleting_an_app_needs_its_name_and_the_password(
     service: Service, mails: Kept, fields: dict[str, str], part: str
 ) -> None:
     ada = await own(service)
@@ -70,7 +70,7 @@ async def test_no_less_than_name_and_password_deletes_an_app(
     assert "Your app was deleted" not in [mail["Subject"] for mail in mails.to(EMAIL)]
 
 
-async def test_with_a_second_step_the_password_alone_deletes_no_app(service: Service) -> None:
+async def test_with_a_second_step_the_password_alone_cannot_delete_an_app(service: Service) -> None:
     ada = await own(service)
     await ada.add_app()
     for code in ("", "000000"):
@@ -80,7 +80,7 @@ async def test_with_a_second_step_the_password_alone_deletes_no_app(service: Ser
     assert await service.store.apps.active("own-app") is None
 
 
-async def test_a_passkey_deletes_the_app_it_was_asked_for_and_no_other(service: Service) -> None:
+async def test_a_passkey_confirms_the_deletion_of_one_app_only(service: Service) -> None:
     ada = await own(service)
     other, _ = await service.store.apps.create(
         Registration("other-app", "My App", redirect_uris=(CALLBACK,), scopes=("profile",), owner=service.ada)
@@ -95,9 +95,7 @@ async def test_a_passkey_deletes_the_app_it_was_asked_for_and_no_other(service: 
     assert await service.store.apps.active(other.client_id)
 
 
-async def test_the_owner_is_mailed_and_the_cookie_of_before_is_worthless(
-    service: Service, site: Site, mails: Kept
-) -> None:
+async def test_the_owner_is_mailed_and_the_old_cookie_stops_working(service: Service, site: Site, mails: Kept) -> None:
     ada = await own(service)
     before = dict(ada.browser.cookies)
     assert deleted(await send(ada, password=PASSWORD))
@@ -112,7 +110,7 @@ async def test_the_owner_is_mailed_and_the_cookie_of_before_is_worthless(
     assert (await ada.browser.get("/developer/apps")).code == 303
 
 
-async def test_people_see_which_app_it_was_and_take_their_documents_along(service: Service, site: Site) -> None:
+async def test_people_see_the_deleted_app_and_can_export_their_documents(service: Service, site: Site) -> None:
     ada = await own(service)
     assert deleted(await send(ada, password=PASSWORD))
     await until(lambda: not site.tasks)

@@ -29,7 +29,7 @@ async def today(store: Store, client: str) -> tuple[int, ...]:
 
 
 @pytest.mark.gen_test
-async def test_what_was_counted_stands_there_after_a_flush_and_adds_up(store: Store) -> None:
+async def test_flushed_counts_are_stored_and_add_up(store: Store) -> None:
     world = await World.make(store)
     client = world.app.client_id
     other = app_stats.AppStats(store.scripts)  # as another process
@@ -47,7 +47,7 @@ async def test_what_was_counted_stands_there_after_a_flush_and_adds_up(store: St
 
 
 @pytest.mark.gen_test
-async def test_more_people_who_leave_than_came_are_none(store: Store) -> None:
+async def test_the_number_of_people_never_goes_below_zero(store: Store) -> None:
     world = await World.make(store)
     store.app_stats.disconnected(world.app.client_id)
     await store.app_stats.flush()
@@ -55,7 +55,7 @@ async def test_more_people_who_leave_than_came_are_none(store: Store) -> None:
 
 
 @pytest.mark.gen_test
-async def test_an_app_that_is_gone_gets_no_numbers_and_one_that_goes_leaves_none(store: Store) -> None:
+async def test_deleted_apps_have_no_statistics(store: Store) -> None:
     world = await World.make(store)
     client = world.app.client_id
     store.app_stats.connected(client)
@@ -72,9 +72,7 @@ async def test_an_app_that_is_gone_gets_no_numbers_and_one_that_goes_leaves_none
 
 
 @pytest.mark.gen_test
-async def test_old_days_go_and_so_do_the_numbers_of_an_app_that_nobody_uses(
-    memory_store: Store, clock: FakeClock
-) -> None:
+async def test_old_days_and_statistics_of_unused_apps_expire(memory_store: Store, clock: FakeClock) -> None:
     store = memory_store
     world = await World.make(store)
     client, days = world.app.client_id, spell.app_stats(world.app.client_id)["days"]
@@ -88,7 +86,7 @@ async def test_old_days_go_and_so_do_the_numbers_of_an_app_that_nobody_uses(
 
 
 @pytest.mark.gen_test
-async def test_what_is_counted_is_bounded(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_statistics_are_bounded(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app_stats, "MOST_APPS", 2)
     counting = memory_store.app_stats
     for number in range(5):
@@ -116,7 +114,7 @@ async def test_calls_refusals_people_and_spending_are_counted_where_they_happen(
 
 
 @pytest.mark.gen_test
-async def test_a_deleted_account_is_counted_off_from_what_it_had_connected(store: Store) -> None:
+async def test_deleting_an_account_lowers_the_counts_of_its_apps(store: Store) -> None:
     world = await World.make(store)
     other, _ = await world.register("another-app")
     for app in (world.app, other, other):
@@ -131,7 +129,7 @@ async def test_a_deleted_account_is_counted_off_from_what_it_had_connected(store
 
 
 @pytest.mark.gen_test
-async def test_what_a_call_charged_is_counted(service: Service) -> None:
+async def test_charges_are_counted(service: Service) -> None:
     store, client = service.store, service.web.client_id
     await store.credits.grant(service.ada, 1_000_000)
     tokens = await service.tokens(scope="credits:spend")
@@ -146,7 +144,7 @@ async def test_what_a_call_charged_is_counted(service: Service) -> None:
 
 
 @pytest.mark.gen_test
-async def test_counting_asks_the_store_nothing(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_counting_makes_no_store_call(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """A resource call is one script, as it was before anything was counted."""
     tokens = await service.tokens()
     await service.web.userinfo(tokens["access_token"])
@@ -171,7 +169,7 @@ async def test_counting_asks_the_store_nothing(service: Service, monkeypatch: py
 
 
 @pytest.mark.gen_test
-async def test_the_last_flush_comes_behind_the_block(store: Store) -> None:
+async def test_the_last_flush_follows_the_block(store: Store) -> None:
     world = await World.make(store)
     async with store.app_stats.flushing():
         store.app_stats.called(world.app.client_id, limited=False)
@@ -179,7 +177,7 @@ async def test_the_last_flush_comes_behind_the_block(store: Store) -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_flush_that_finds_the_store_away_loses_its_numbers_and_says_so(
+async def test_a_flush_during_a_store_outage_loses_its_counts_and_logs_that(
     memory_store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     world = await World.make(memory_store)
@@ -198,7 +196,7 @@ async def test_a_flush_that_finds_the_store_away_loses_its_numbers_and_says_so(
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_the_processes_of_a_server_that_stops_have_flushed() -> None:
+async def test_shutdown_flushes_every_process() -> None:
     with Server("--workers", "2", *QUICK) as server:
         server.ready()
         app = child(server.data_dir, "app", "create", *NEW_APP, "--scopes", "profile", "--json").json
@@ -221,7 +219,7 @@ async def test_the_processes_of_a_server_that_stops_have_flushed() -> None:
         pytest.param([1, 1_000_000], [2, 120], id="one call among a million is visible"),
     ],
 )
-def test_a_plot_shows_what_there_is(values: list[int], heights: list[float]) -> None:
+def test_a_plot_shows_the_available_days(values: list[int], heights: list[float]) -> None:
     drawn = bars(values)
     assert [bar.height for bar in drawn] == heights
     assert all(bar.y + bar.height == HEIGHT for bar in drawn)
@@ -229,7 +227,7 @@ def test_a_plot_shows_what_there_is(values: list[int], heights: list[float]) -> 
 
 
 @pytest.mark.gen_test
-async def test_a_flush_under_way_when_the_server_ends_does_not_hold_it_up(
+async def test_a_flush_in_progress_does_not_delay_shutdown(
     memory_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The driver swallows a cancellation now and then."""

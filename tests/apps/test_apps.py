@@ -46,13 +46,13 @@ ANY = Registration("an-app", "An App", (CALLBACK,), ("profile",))
         pytest.param({"refresh_retry_seconds": 61}, id="an endless retry window"),
     ],
 )
-def test_what_breaks_a_rule_does_not_register(fields: dict[str, Any]) -> None:
+def test_an_invalid_registration_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         replace(ANY, **fields).check_redirect_uris()
 
 
 @pytest.mark.gen_test
-async def test_redirect_uris_are_checked_when_they_are_written_and_never_when_they_are_read(
+async def test_redirect_uris_are_checked_on_write_and_not_on_read(
     memory_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A check of 20 long ones takes milliseconds, and pages read hundreds of apps."""
@@ -70,7 +70,7 @@ async def test_redirect_uris_are_checked_when_they_are_written_and_never_when_th
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("changes", [{"redirect_uris": ("http://app.example/cb",)}, {"public": False}])
-async def test_an_address_that_may_not_register_is_not_written(memory_store: Store, changes: dict[str, Any]) -> None:
+async def test_a_forbidden_redirect_uri_is_not_written(memory_store: Store, changes: dict[str, Any]) -> None:
     kept = replace(ANY, redirect_uris=("com.example.app:/cb",), public=True)
     with pytest.raises(InvalidRedirectURI):
         await memory_store.apps.create(replace(kept, public=False))
@@ -82,13 +82,13 @@ async def test_an_address_that_may_not_register_is_not_written(memory_store: Sto
 
 @pytest.mark.spec("2.4.rule")
 @pytest.mark.parametrize("scope", ["data:read", "data:write"])
-def test_an_app_with_hosted_storage_registers_one_of_the_data_scopes(scope: str) -> None:
+def test_an_app_with_hosted_storage_must_register_a_data_scope(scope: str) -> None:
     assert replace(ANY, scopes=("profile", scope), hosted_storage=True).hosted_storage
 
 
 @pytest.mark.spec("2.1")
 @pytest.mark.gen_test
-async def test_a_registration_comes_back_as_it_was_made(store: Store) -> None:
+async def test_a_registration_is_read_back_unchanged(store: Store) -> None:
     asked = replace(
         ANY,
         pkce_required=True,
@@ -130,7 +130,7 @@ async def test_a_client_id_registers_once(store: Store) -> None:
 
 
 @pytest.mark.gen_test
-async def test_what_is_not_there_is_not_changed(store: Store) -> None:
+async def test_unknown_apps_cannot_be_changed(store: Store) -> None:
     assert await refusal_of(store.apps.update("an-app", name="X")) == "not_found"
     assert await refusal_of(store.apps.rotate_secret("an-app")) == "not_found"
     assert await refusal_of(store.apps.delete("an-app")) == "not_found"
@@ -138,7 +138,7 @@ async def test_what_is_not_there_is_not_changed(store: Store) -> None:
     assert await store.apps.active("an-app") is None
 
 
-def test_ids_and_secrets_use_plain_characters_and_are_never_the_same() -> None:
+def test_ids_and_secrets_use_plain_characters_and_never_repeat() -> None:
     ids, secrets = {new_client_id() for _ in range(100)}, {new_secret() for _ in range(100)}
     assert len(ids) == len(secrets) == 100
     for made in ids:
@@ -148,7 +148,7 @@ def test_ids_and_secrets_use_plain_characters_and_are_never_the_same() -> None:
 
 @pytest.mark.trap(35)
 @pytest.mark.gen_test
-async def test_of_two_secrets_the_older_goes_with_the_next_rotation(store: Store) -> None:
+async def test_a_rotation_drops_the_older_of_two_secrets(store: Store) -> None:
     _, first = await store.apps.create(ANY)
     app, second = await store.apps.rotate_secret("an-app")
     assert first is not None
@@ -161,7 +161,7 @@ async def test_of_two_secrets_the_older_goes_with_the_next_rotation(store: Store
 
 
 @pytest.mark.gen_test
-async def test_changes_made_at_once_all_hold(store: Store) -> None:
+async def test_concurrent_changes_are_all_kept(store: Store) -> None:
     await store.apps.create(ANY)
     changes: list[dict[str, Any]] = [
         {"name": "New Name"},
@@ -176,7 +176,7 @@ async def test_changes_made_at_once_all_hold(store: Store) -> None:
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_a_deleted_app_leaves_nothing_that_lasts(store: Store) -> None:
+async def test_deletion_leaves_no_permanent_keys_of_an_app(store: Store) -> None:
     world = await World.make(store)
     tokens = await world.tokens()
     for key in spell.hosted(world.user, world.app.client_id).values():
@@ -191,7 +191,7 @@ async def test_a_deleted_app_leaves_nothing_that_lasts(store: Store) -> None:
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_a_deletion_that_was_cut_short_goes_on(memory_store: Store) -> None:
+async def test_an_interrupted_app_deletion_continues(memory_store: Store) -> None:
     world = await World.make(memory_store)
     await world.tokens()
     await memory_store.client.delete(spell.app(world.app.client_id))  # as after the first write
@@ -202,7 +202,7 @@ async def test_a_deletion_that_was_cut_short_goes_on(memory_store: Store) -> Non
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_a_deletion_clears_every_shard_there_is_and_runs_nothing_where_the_app_left_nothing(
+async def test_a_deletion_clears_every_shard_and_skips_shards_without_the_app(
     memory_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worlds = [await World.make(memory_store) for _ in range(4)]
@@ -226,7 +226,7 @@ async def test_a_deletion_clears_every_shard_there_is_and_runs_nothing_where_the
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(35)
-async def test_an_app_never_inherits_what_one_of_its_name_left_behind(store: Store) -> None:
+async def test_an_app_inherits_nothing_from_a_namesake(store: Store) -> None:
     world = await World.make(store)
     tokens = await world.tokens()
 
@@ -243,7 +243,7 @@ async def test_an_app_never_inherits_what_one_of_its_name_left_behind(store: Sto
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_deleting_waits_for_those_who_have_not_heard_of_it_before_it_clears(store: Store) -> None:
+async def test_deletion_waits_for_stale_caches_before_clearing(store: Store) -> None:
     world = await World.make(store)
     store.apps.settle = 0.3
     deletion = asyncio.ensure_future(store.apps.delete(world.app.client_id))

@@ -47,7 +47,7 @@ def text_of(page: HTTPResponse) -> str:
 
 
 @pytest.mark.parametrize("public", [False, True], ids=["confidential", "public"])
-async def test_the_owner_sees_each_step_and_no_token_whole(service: Service, public: bool) -> None:
+async def test_the_owner_sees_each_step_and_only_shortened_tokens(service: Service, public: bool) -> None:
     await own_app(service, public)
     browser = await service.signed_in()
     page = await walk(browser)
@@ -60,7 +60,7 @@ async def test_the_owner_sees_each_step_and_no_token_whole(service: Service, pub
     assert re.findall(r"lk_at_[\w-]+…", page.body.decode())
 
 
-async def test_what_was_issued_ends_with_the_page(service: Service) -> None:
+async def test_issued_tokens_are_revoked_after_the_page(service: Service) -> None:
     await own_app(service)
     await walk(await service.signed_in())
     store = service.store
@@ -69,7 +69,7 @@ async def test_what_was_issued_ends_with_the_page(service: Service) -> None:
     assert all([await store.client.hget(key, "revoked") for key in families])
 
 
-async def test_the_page_loaded_anew_presents_no_used_code(service: Service) -> None:
+async def test_reloading_the_page_presents_no_used_code(service: Service) -> None:
     await own_app(service)
     browser = await service.signed_in()
     back = (await browser.consent(await begin(browser))).headers["Location"]
@@ -87,14 +87,14 @@ async def store_activity(service: Service, browser: Browser) -> list[Activity]:
     return (await service.store.sessions.activity(session))[1]
 
 
-async def test_refused_it_says_what_the_app_is_told(service: Service) -> None:
+async def test_a_refusal_shows_the_apps_error(service: Service) -> None:
     await own_app(service)
     page = await walk(await service.signed_in(), "deny")
     assert page.code == 400
     assert "error=access_denied" in text_of(page)
 
 
-async def test_an_answer_without_a_code_says_why(service: Service) -> None:
+async def test_an_answer_without_a_code_shows_the_reason(service: Service) -> None:
     await own_app(service)
     browser = await service.signed_in()
     asked = await begin(browser)
@@ -105,7 +105,7 @@ async def test_an_answer_without_a_code_says_why(service: Service) -> None:
     assert "Access was not allowed" not in text_of(page)
 
 
-async def test_an_answer_that_this_browser_did_not_ask_for_is_not_taken(service: Service) -> None:
+async def test_an_unrequested_answer_is_refused(service: Service) -> None:
     await own_app(service)
     browser = await service.signed_in()
     await begin(browser)
@@ -126,7 +126,7 @@ async def test_an_answer_that_this_browser_did_not_ask_for_is_not_taken(service:
         assert (await browser.get(f"/developer/apps/my-app/try?code=x&state={'a' * 43}")).code == 400
 
 
-async def test_a_code_that_is_none_is_shown_as_the_app_would_be_told(service: Service) -> None:
+async def test_an_invalid_code_shows_the_apps_error(service: Service) -> None:
     await own_app(service)
     browser = await service.signed_in()
     state = dict(parse_qsl(urlsplit(await begin(browser)).query))["state"]
@@ -135,7 +135,7 @@ async def test_a_code_that_is_none_is_shown_as_the_app_would_be_told(service: Se
     assert '"error": "invalid_grant"' in text_of(page)
 
 
-async def test_a_switched_off_app_is_not_tried(service: Service) -> None:
+async def test_a_disabled_app_cannot_be_tried(service: Service) -> None:
     await own_app(service)
     browser = await service.signed_in()
     where = "/developer/apps/my-app/try"
@@ -153,7 +153,7 @@ def request_to(page: str, client: str = "my-app") -> str:
 
 @pytest.mark.trap(13)
 @pytest.mark.trap(14)
-async def test_the_address_of_the_page_is_a_redirect_uri_for_nobody_else(service: Service) -> None:
+async def test_the_pages_redirect_uri_is_reserved(service: Service) -> None:
     await own_app(service)
     await service.store.apps.create(Registration("free-app", "Free", (CALLBACK,), SCOPES))
     await service.add_person("eve@example.com")
@@ -192,7 +192,7 @@ async def test_the_address_of_the_page_is_a_redirect_uri_for_nobody_else(service
     assert answer.headers["Location"].startswith("/signin?")
 
 
-async def test_a_code_for_the_page_is_worth_nothing_without_the_secret_and_the_verifier(service: Service) -> None:
+async def test_the_pages_code_needs_the_secret_and_the_verifier(service: Service) -> None:
     """Ada is led to allow a request that a stranger made: the code comes back to her own page, and goes no further."""
     await own_app(service)
     browser = await service.signed_in()
@@ -207,7 +207,7 @@ async def test_a_code_for_the_page_is_worth_nothing_without_the_secret_and_the_v
 
 
 @pytest.mark.trap(24)
-async def test_no_log_holds_what_a_try_was_made_of(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_log_contains_a_tries_codes_or_tokens(service: Service, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     await own_app(service)
     browser = await service.signed_in()

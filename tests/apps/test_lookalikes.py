@@ -36,7 +36,7 @@ from tests.support.lists.offenders import each
         pytest.param("µm ruler", True, id="a micro sign, which is Greek"),
     ],
 )
-def test_scripts_that_no_language_mixes_are_found(name: str, mixed: bool) -> None:
+def test_mixed_scripts_are_detected(name: str, mixed: bool) -> None:
     assert mixes_scripts(name) == mixed
 
 
@@ -63,7 +63,7 @@ def test_scripts_that_no_language_mixes_are_found(name: str, mixed: bool) -> Non
         *("Latch\u115fkey", "Latch\u034fkey", "Latch\u2800key"),
     ],
 )
-def test_the_products_own_name_does_not_register_however_it_is_written(name: str) -> None:
+def test_no_spelling_of_the_products_name_can_register(name: str) -> None:
     with pytest.raises(ValueError, match="An app"):
         check_honest_name(name)
 
@@ -83,7 +83,7 @@ def test_the_products_own_name_does_not_register_however_it_is_written(name: str
         pytest.param("Dia\u034fry", "invisible", id="a grapheme joiner"),
     ],
 )
-def test_rare_scripts_and_letters_that_nobody_sees_do_not_register(name: str, why: str) -> None:
+def test_rare_scripts_and_invisible_letters_are_refused(name: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         check_honest_name(name)
 
@@ -100,12 +100,12 @@ def test_rare_scripts_and_letters_that_nobody_sees_do_not_register(name: str, wh
         *((name, "telephone") for name in ("Ring ٠٨٠٠٥٥٥٠١٠٠", "Dial ０８００５５５０１００", "①⑧⓪⓪ ⑤⑤⑤ ⓪①⓪⓪")),
     ],
 )
-def test_a_name_does_not_speak_for_this_server(name: str, why: str) -> None:
+def test_a_name_cannot_impersonate_the_server(name: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         check_honest_name(name)
 
 
-def test_every_word_with_which_the_page_vouches_is_refused_in_a_name() -> None:
+def test_the_consent_pages_trust_words_are_refused_in_names() -> None:
     said = re.findall(r">([A-Za-z][A-Z a-z]*?)\s*<", (ROOT / "templates/app_mark.html").read_text())
     assert len(said) >= 5
     for words in said:
@@ -134,7 +134,7 @@ ORDINARY = """
 
 
 @each("name", [name for line in ORDINARY.strip().splitlines() for name in line.strip().split(" · ")])
-def test_an_ordinary_name_registers_and_is_no_brands(name: str) -> None:
+def test_an_ordinary_name_registers_and_matches_no_brand(name: str) -> None:
     check_honest_name(name)
     assert looks_like_a_brand(name) is None
 
@@ -191,11 +191,11 @@ def test_other_names_register(name: str) -> None:
         pytest.param("PayPal" + "x" * 95, None, id="longer than a name may be"),
     ],
 )
-def test_a_look_alike_of_a_brand_is_named(name: str, brand: str | None) -> None:
+def test_a_brand_lookalike_is_reported(name: str, brand: str | None) -> None:
     assert looks_like_a_brand(name) == brand
 
 
-def test_the_tables_say_what_they_mean() -> None:
+def test_the_lookalike_tables_are_consistent() -> None:
     assert lookalikes.PRODUCT == PRODUCT
     assert len({skeleton(brand) for brand in BRANDS}) == len(BRANDS)
     assert all(looks_like_a_brand(brand) == brand for brand in BRANDS)
@@ -217,7 +217,7 @@ DENSE = {
 
 
 @each("name", DENSE.values(), ids=DENSE)
-def test_no_name_costs_many_steps(name: str) -> None:
+def test_checking_a_name_takes_few_steps(name: str) -> None:
     steps = 0
 
     def count(*_: object) -> None:
@@ -234,7 +234,7 @@ def test_no_name_costs_many_steps(name: str) -> None:
     assert steps < 80_000  # calls and returns, some 3 ms
 
 
-def test_a_longer_name_is_not_looked_at() -> None:
+def test_an_overlong_name_is_not_checked() -> None:
     with pytest.raises(ValueError, match="100"):
         check_honest_name("\u0344" * 30_000)
     assert looks_like_a_brand("PayPal " * 5000) is None

@@ -40,7 +40,7 @@ async def listed(world: World) -> list[str]:
     return [*(app.client_id for app in owned.apps), *owned.deleting]
 
 
-async def test_who_registers_an_app_owns_it_and_gets_its_secret_once(store: Store) -> None:
+async def test_registering_makes_the_owner_and_shows_the_secret_once(store: Store) -> None:
     world = await World.make(store)
     made = await register(world)
     assert made.secret is not None
@@ -53,7 +53,7 @@ async def test_who_registers_an_app_owns_it_and_gets_its_secret_once(store: Stor
     assert (await world.events()).count("app_registered") == 1
 
 
-async def test_a_form_sent_twice_at_once_registers_one_app_and_shows_one_secret(store: Store) -> None:
+async def test_a_form_sent_twice_concurrently_registers_one_app(store: Store) -> None:
     world = await World.make(store)
     made = await asyncio.gather(*(register(world) for _ in range(5)))
     assert len({one.registration for one in made}) == 1
@@ -66,7 +66,7 @@ async def test_two_people_who_send_the_same_form_get_two_apps(store: Store) -> N
     assert (await register(world)).registration.client_id != (await register(other)).registration.client_id
 
 
-async def test_apps_of_others_are_not_there(store: Store) -> None:
+async def test_other_peoples_apps_are_invisible(store: Store) -> None:
     world, other = await World.make(store), await World.make(store)
     client = (await register(world)).registration.client_id
     mark = secret_mark((await register(world)).registration.secrets[0])
@@ -84,7 +84,7 @@ async def test_apps_of_others_are_not_there(store: Store) -> None:
     assert (await store.owned.find(world.session, client))[1].name == "My App"
 
 
-async def test_who_is_signed_out_does_nothing(store: Store) -> None:
+async def test_managing_apps_needs_a_session(store: Store) -> None:
     world = await World.make(store)
     client = (await register(world)).registration.client_id
     await store.sessions.end(world.session, VISITOR)
@@ -101,7 +101,7 @@ async def test_who_is_signed_out_does_nothing(store: Store) -> None:
     assert (await store.apps.fresh(client))[0] is not None
 
 
-async def test_a_person_has_as_many_apps_as_they_may_and_no_more_however_fast_they_ask(store: Store) -> None:
+async def test_the_app_limit_holds_under_concurrency(store: Store) -> None:
     world = await World.make(store)
     await reauth(world)
     made = await asyncio.gather(*(refusal_of(register(world, f"nonce {n}", most=3)) for n in range(8)))
@@ -112,14 +112,14 @@ async def test_a_person_has_as_many_apps_as_they_may_and_no_more_however_fast_th
     assert await refusal_of(register(world, "one more", most=3)) is None
 
 
-async def test_registering_and_deleting_in_turn_is_limited(memory_store: Store) -> None:
+async def test_alternating_registration_and_deletion_is_limited(memory_store: Store) -> None:
     world = await World.make(memory_store)
     for number in range(REGISTER_APP.limit):
         await register(world, f"nonce {number}", most=100)
     assert await refusal_of(register(world, "one more", most=100)) == "rate_limited"
 
 
-async def test_of_two_rotations_at_once_one_is_made(store: Store) -> None:
+async def test_concurrent_rotations_make_one_secret(store: Store) -> None:
     world = await World.make(store)
     await reauth(world)
     made = await register(world)
@@ -135,7 +135,7 @@ async def test_of_two_rotations_at_once_one_is_made(store: Store) -> None:
     assert [app.secret_matches(secret) for secret in (made.secret, won[1])] == [True, True]
 
 
-async def test_either_of_two_secrets_can_be_ended_but_not_the_last(store: Store) -> None:
+async def test_either_secret_can_be_ended_but_not_the_last(store: Store) -> None:
     world = await World.make(store)
     await reauth(world)
     made = await register(world)
@@ -153,7 +153,7 @@ async def test_either_of_two_secrets_can_be_ended_but_not_the_last(store: Store)
     assert left.secret_matches(second) == (newer == secret_mark(left.secrets[0]))
 
 
-async def test_a_change_that_may_not_be_is_not_noted_either(store: Store) -> None:
+async def test_a_refused_change_is_not_logged(store: Store) -> None:
     world = await World.make(store)
     await reauth(world)
     client = (await register(world)).registration.client_id
@@ -166,7 +166,7 @@ async def test_a_change_that_may_not_be_is_not_noted_either(store: Store) -> Non
 
 
 @pytest.mark.trap(35)
-async def test_what_the_owner_changes_counts_at_once(store: Store) -> None:
+async def test_the_owners_changes_take_effect_at_once(store: Store) -> None:
     world = await World.make(store)
     await reauth(world)
     client = (await register(world)).registration.client_id
@@ -185,7 +185,7 @@ async def test_what_the_owner_changes_counts_at_once(store: Store) -> None:
     assert await store.client.zscore(spell.APPS, client) is None, "nobody had connected it"
 
 
-async def test_a_deleted_app_counts_as_long_as_documents_of_its_people_are_kept(
+async def test_a_deleted_app_counts_until_its_documents_are_gone(
     memory_store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = await World.make(memory_store)
@@ -206,7 +206,7 @@ async def test_a_deleted_app_counts_as_long_as_documents_of_its_people_are_kept(
     assert await listed(world) == [made.registration.client_id]
 
 
-async def test_the_apps_of_a_deleted_person_stay_and_nothing_else(store: Store) -> None:
+async def test_deleting_the_owner_keeps_only_the_apps(store: Store) -> None:
     untouched = await everything(store)
     world = await World.make(store)
     client = (await register(world)).registration.client_id
@@ -233,7 +233,7 @@ async def test_the_apps_of_a_deleted_person_stay_and_nothing_else(store: Store) 
         pytest.param("save_app", False, id="behind the registration"),
     ],
 )
-async def test_a_registration_that_broke_off_is_made_by_the_next_attempt(
+async def test_the_next_attempt_completes_an_interrupted_registration(
     valkey_engine: Engine, keys: Keys, script: str, lose_request: bool
 ) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
@@ -249,9 +249,7 @@ async def test_a_registration_that_broke_off_is_made_by_the_next_attempt(
         assert await listed(world) == []
 
 
-async def test_a_name_for_nothing_is_dropped_from_the_list_when_it_is_no_longer_being_made(
-    memory_store: Store, clock: FakeClock
-) -> None:
+async def test_a_stale_name_leaves_the_list_of_apps(memory_store: Store, clock: FakeClock) -> None:
     world = await World.make(memory_store)
     name = spell.person(world.user)["apps"]
     seconds, _ = await memory_store.client.time()
@@ -278,7 +276,7 @@ async def retired(apps: Apps, client: str) -> None:
         pytest.param("bury_app", False, id="behind that"),
     ],
 )
-async def test_a_deletion_that_broke_off_is_in_its_owners_sight_and_goes_on(
+async def test_an_interrupted_deletion_stays_visible_to_the_owner_and_continues(
     valkey_engine: Engine, keys: Keys, script: str, lose_request: bool
 ) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
@@ -301,7 +299,7 @@ async def test_a_deletion_that_broke_off_is_in_its_owners_sight_and_goes_on(
         assert await refusal_of(apps.delete(client)) in (None, "not_found")
 
 
-async def test_the_operator_deletes_an_app_that_is_in_no_list(store: Store) -> None:
+async def test_the_operator_can_delete_an_unlisted_app(store: Store) -> None:
     world = await World.make(store)
     client = (await register(world)).registration.client_id
     await store.client.zrem(spell.APPS, client)
@@ -311,7 +309,7 @@ async def test_the_operator_deletes_an_app_that_is_in_no_list(store: Store) -> N
     assert await refusal_of(store.apps.delete(client)) == "not_found"
 
 
-async def test_a_creation_that_was_cut_in_the_middle_does_not_bar_the_name(store: Store) -> None:
+async def test_an_interrupted_registration_does_not_block_the_name(store: Store) -> None:
     """It did: a name in the list without a registration was taken for an unfinished deletion."""
     world = await World.make(store)
     await store.client.zadd(spell.APPS, {"a-name": 1})
@@ -319,7 +317,7 @@ async def test_a_creation_that_was_cut_in_the_middle_does_not_bar_the_name(store
     assert made in await store.apps.list()
 
 
-async def test_the_operator_gives_an_app_to_a_person_and_to_another(store: Store) -> None:
+async def test_the_operator_can_transfer_an_app(store: Store) -> None:
     world, other = await World.make(store), await World.make(store)
     client = world.app.client_id
     for owner, former in ((world, other), (other, world)):
@@ -332,7 +330,7 @@ async def test_the_operator_gives_an_app_to_a_person_and_to_another(store: Store
     assert (await world.events())[-1] == "app_given_by_operator"
 
 
-async def test_what_the_operator_has_disabled_its_owner_does_not_switch_on(store: Store) -> None:
+async def test_the_owner_cannot_enable_an_app_that_the_operator_disabled(store: Store) -> None:
     world = await World.make(store)
     await reauth(world)
     client = (await register(world)).registration.client_id

@@ -34,7 +34,7 @@ async def an_owner(store: Store, **limits: int) -> tuple[str, Keeper, Keeper]:
     return owner, *keepers  # type: ignore[return-value]
 
 
-async def test_what_all_people_keep_in_the_apps_of_an_owner_is_bounded(store: Store) -> None:
+async def test_storage_in_an_owners_apps_is_bounded(store: Store) -> None:
     owner, one, other = await an_owner(store, bytes=100)
     await one.put("a/1", b"x" * 60)
     await other.put("a/1", b"x" * 50)
@@ -51,7 +51,7 @@ async def test_what_all_people_keep_in_the_apps_of_an_owner_is_bounded(store: St
     assert await refusal_of(other.put("a/1", b"x" * 30)) is None
 
 
-async def test_documents_of_an_owner_are_bounded_too(store: Store) -> None:
+async def test_documents_in_an_owners_apps_are_bounded(store: Store) -> None:
     owner, one, other = await an_owner(store, documents=2, bytes=0)
     await one.put("a/1")
     await other.put("a/1")
@@ -61,7 +61,7 @@ async def test_documents_of_an_owner_are_bounded_too(store: Store) -> None:
     assert store.hosting.is_full(owner)
 
 
-async def test_a_limit_holds_after_its_owner_is_gone(store: Store) -> None:
+async def test_a_limit_survives_the_deletion_of_its_owner(store: Store) -> None:
     owner, one, other = await an_owner(store, bytes=100)
     await one.put("a/1", b"x" * 60)
     await store.hosting.flush()
@@ -80,7 +80,7 @@ async def test_a_limit_holds_after_its_owner_is_gone(store: Store) -> None:
     assert await refusal_of(one.put("a/2")) is None, "there is no limit"
 
 
-async def test_apps_of_the_demo_have_no_person_as_their_owner_and_no_limit(memory_store: Store) -> None:
+async def test_demo_apps_have_no_owner_and_no_limit(memory_store: Store) -> None:
     _, one, _ = await an_owner(memory_store, bytes=1)
     demo = replace(one, caller=one.caller._replace(owner="demo"))
     await demo.put("a/1", b"x" * 60)
@@ -88,7 +88,7 @@ async def test_apps_of_the_demo_have_no_person_as_their_owner_and_no_limit(memor
     assert await refusal_of(demo.put("a/2")) is None
 
 
-async def test_apps_of_the_operator_have_no_such_limit(store: Store) -> None:
+async def test_the_operators_apps_have_no_owner_limit(store: Store) -> None:
     _, one, _ = await an_owner(store, bytes=1)
     free = replace(one, caller=one.caller._replace(owner=""))
     await free.put("a/1", b"x" * 60)
@@ -96,7 +96,7 @@ async def test_apps_of_the_operator_have_no_such_limit(store: Store) -> None:
     assert await refusal_of(free.put("a/2", b"x" * 60)) is None
 
 
-async def test_a_count_finds_what_no_process_has_told_of(store: Store) -> None:
+async def test_a_recount_finds_unreported_documents(store: Store) -> None:
     owner, one, other = await an_owner(store, bytes=1000)
     await one.fill(700, content=b"x")
     await other.fill(300, content=b"x")
@@ -111,7 +111,7 @@ async def test_a_count_finds_what_no_process_has_told_of(store: Store) -> None:
     assert not store.hosting.is_full(owner)
 
 
-async def test_a_count_keeps_what_is_written_behind_its_back(store: Store) -> None:
+async def test_a_recount_keeps_concurrent_writes(store: Store) -> None:
     owner, one, other = await an_owner(store, documents=3, bytes=0)
     await one.put("a/1")
     await store.hosting.flush()
@@ -131,7 +131,7 @@ async def test_a_count_keeps_what_is_written_behind_its_back(store: Store) -> No
     assert said.split()[0] == b"3"
 
 
-async def test_of_two_counts_at_once_the_first_holds(memory_store: Store, clock: FakeClock) -> None:
+async def test_of_two_concurrent_recounts_the_first_wins(memory_store: Store, clock: FakeClock) -> None:
     owner, one, other = await an_owner(memory_store, documents=3, bytes=0)
     await one.fill(2, content=b"x")
     await memory_store.hosting.flush()
@@ -148,7 +148,7 @@ async def test_of_two_counts_at_once_the_first_holds(memory_store: Store, clock:
     assert said.split()[0] == b"2"
 
 
-async def test_a_part_that_counts_is_told_of_at_once_and_a_count_follows(memory_store: Store) -> None:
+async def test_a_large_change_is_reported_at_once_and_triggers_a_recount(memory_store: Store) -> None:
     owner, one, other = await an_owner(memory_store, bytes=100)
     await other.fill(99, content=b"x")
     async with memory_store.hosting.flushing():
@@ -159,7 +159,7 @@ async def test_a_part_that_counts_is_told_of_at_once_and_a_count_follows(memory_
     assert await refusal_of(one.put("a/2")) == "quota_exceeded"
 
 
-async def test_one_process_counts_daily_and_hourly_over_the_limit(memory_store: Store, clock: FakeClock) -> None:
+async def test_one_process_recounts_daily_and_hourly_over_the_limit(memory_store: Store, clock: FakeClock) -> None:
     clock.stop()
     owner, _, _ = await an_owner(memory_store, bytes=100)
     known = {"user": keys.person(owner)["user"]}

@@ -53,7 +53,7 @@ async def app_told(world: World) -> list[tuple[str, str, str]]:
     return [(row.type, row.details.get("reason", ""), "person" if row.sub else "") for row in reversed(rows)]
 
 
-async def test_a_deleted_apps_documents_are_seen_and_exported_for_30_days_and_then_gone(
+async def test_a_deleted_apps_documents_can_be_exported_for_30_days(
     memory_store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = memory_store
@@ -74,7 +74,7 @@ async def test_a_deleted_apps_documents_are_seen_and_exported_for_30_days_and_th
     assert await refusal_of(store.person_documents.list(world.session, world.app.client_id)) == "not_found"
 
 
-async def test_each_persons_activity_and_the_webhook_say_how_it_ended(
+async def test_the_activity_and_the_webhook_report_the_end_of_an_app(
     memory_store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, _ = await keeping(memory_store, monkeypatch)
@@ -88,7 +88,7 @@ async def test_each_persons_activity_and_the_webhook_say_how_it_ended(
     assert (await memory_store.webhooks.target(world.app.client_id)) is not None, "so that it is posted"
 
 
-async def test_an_owners_deletion_says_who_it_was(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_deletion_by_the_owner_names_the_owner(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     world, _ = await keeping(memory_store, monkeypatch)
     await memory_store.apps.update(world.app.client_id, owner=world.user)
     await reauth(world)
@@ -98,7 +98,7 @@ async def test_an_owners_deletion_says_who_it_was(memory_store: Store, monkeypat
     assert (await app_told(world))[0] == ("app.deleted", "by_owner", "")
 
 
-async def test_who_disconnected_before_keeps_the_end_that_was_promised(
+async def test_an_earlier_disconnection_keeps_its_promised_end(
     memory_store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, _ = await keeping(memory_store, monkeypatch)
@@ -134,7 +134,7 @@ async def test_nobody_registers_the_client_id_until_the_last_document_has_ended(
     await world.register(client)
 
 
-async def test_what_a_server_connects_that_has_not_heard_of_the_deletion_stays_in_sight(
+async def test_a_connection_made_by_a_stale_server_stays_visible(
     memory_store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, _ = await keeping(memory_store, monkeypatch)
@@ -160,7 +160,7 @@ async def test_what_a_server_connects_that_has_not_heard_of_the_deletion_stays_i
         pytest.param("bury_app", False, id="behind the tombstone's end"),
     ],
 )
-async def test_a_deletion_that_broke_off_goes_on_with_the_next_start(
+async def test_the_next_start_continues_an_interrupted_app_deletion(
     valkey_engine: Engine, keys: Keys, script: str, lose_request: bool
 ) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
@@ -186,7 +186,7 @@ async def stone_of(world: World) -> Tombstone | None:
     return Tombstone.unpack(packed or b"")
 
 
-async def test_a_tombstone_of_the_release_before_counts_as_a_deletion_under_way(
+async def test_a_tombstone_of_the_previous_release_is_a_deletion_in_progress(
     memory_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, _ = await keeping(memory_store, monkeypatch)
@@ -200,7 +200,7 @@ async def test_a_tombstone_of_the_release_before_counts_as_a_deletion_under_way(
     assert await memory_store.apps.remembered(world.app.client_id) is None
 
 
-async def test_the_signing_secret_of_a_deleted_app_is_brought_under_the_front_key(
+async def test_a_deleted_apps_signing_secret_is_reencrypted(
     memory_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, _ = await keeping(memory_store, monkeypatch)
@@ -216,7 +216,7 @@ async def test_the_signing_secret_of_a_deleted_app_is_brought_under_the_front_ke
     assert await memory_store.client.pttl(keys.app(world.app.client_id)) > GRACE, "its end stays"
 
 
-async def test_a_tombstone_keeps_no_more_than_the_name_and_the_webhook(
+async def test_a_tombstone_keeps_only_the_name_and_the_webhook(
     memory_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, _ = await keeping(memory_store, monkeypatch)
@@ -227,7 +227,7 @@ async def test_a_tombstone_keeps_no_more_than_the_name_and_the_webhook(
     assert (await memory_store.webhooks.target(world.app.client_id)) is not None
 
 
-async def test_a_sweep_ends_deletions_that_broke_off_and_drops_the_names_of_apps_that_are_gone(
+async def test_a_sweep_finishes_interrupted_deletions_and_drops_names_of_deleted_apps(
     memory_store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, _ = await keeping(memory_store, monkeypatch)
@@ -247,7 +247,7 @@ async def test_a_sweep_ends_deletions_that_broke_off_and_drops_the_names_of_apps
     assert await memory_store.client.zscore(keys.APPS, client) is None
 
 
-async def test_a_server_that_serves_on_ends_what_another_one_left(
+async def test_a_running_server_finishes_anothers_interrupted_deletions(
     memory_store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, _ = await keeping(memory_store, monkeypatch)
@@ -265,7 +265,7 @@ def until_of(stone: Tombstone | None) -> int:
     return stone.until if stone else -1
 
 
-async def test_a_purge_frees_what_an_earlier_deletion_kept(
+async def test_a_purge_removes_documents_kept_by_an_earlier_deletion(
     memory_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, _ = await keeping(memory_store, monkeypatch)

@@ -69,7 +69,9 @@ async def test_a_snippet_works_as_it_is_pasted(service: Service, name: str, publ
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("name", COMMANDS)
-async def test_without_the_profile_it_ends_with_the_tokens(service: Service, name: str, tmp_path: Path) -> None:
+async def test_without_the_profile_scope_the_snippet_ends_with_the_tokens(
+    service: Service, name: str, tmp_path: Path
+) -> None:
     app = await service.add_app("the-app", scopes=("data:read",))
     registration = await service.store.apps.find("the-app")
     assert registration is not None
@@ -79,7 +81,7 @@ async def test_without_the_profile_it_ends_with_the_tokens(service: Service, nam
     assert NAME not in out
 
 
-def test_where_the_secret_is_not_known_a_placeholder_stands() -> None:
+def test_an_unknown_secret_is_a_placeholder() -> None:
     fields: dict[str, Any] = {"redirect_uris": (HOSTILE,), "scopes": SCOPES}
     app = Registration("an-app", "An App", **fields)
     assert all(PLACEHOLDER in snippet.code for snippet in snippets_of(app, "http://localhost:8080", None))

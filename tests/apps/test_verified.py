@@ -73,7 +73,7 @@ async def mark(app: App, browser: Browser, uri: str = AT) -> str:
     return " ".join(html.unescape(re.sub("<[^>]*>", " ", found[1])).split())
 
 
-async def test_a_proven_domain_counts_for_addresses_at_it_and_below_it_alone(service: Service, domain: Domain) -> None:
+async def test_a_proven_domain_covers_only_itself_and_its_subdomains(service: Service, domain: Domain) -> None:
     app, browser = await own(service)
     assert (await mark(app, browser)).startswith("Not verified")
     domain.says("another-app", "own")
@@ -116,7 +116,7 @@ async def test_a_file_that_does_not_name_the_app_proves_nothing(
         pytest.param({"redirect_uris": (AT,)}, id="one redirect URI fewer"),
     ],
 )
-async def test_an_owners_change_of_name_or_redirect_uris_ends_both_marks(
+async def test_changing_name_or_redirect_uris_ends_both_verifications(
     service: Service, domain: Domain, change: dict[str, Any]
 ) -> None:
     app, browser = await own(service, verified=True)
@@ -132,9 +132,7 @@ async def test_an_owners_change_of_name_or_redirect_uris_ends_both_marks(
     assert (await mark(app, browser)).startswith("Not verified")
 
 
-async def test_an_app_that_changes_while_its_domain_is_asked_has_proven_nothing(
-    service: Service, domain: Domain
-) -> None:
+async def test_a_change_during_the_domain_check_voids_the_proof(service: Service, domain: Domain) -> None:
     _, browser = await own(service)
     honest = answering(200, TEXT, body=b"own")
 
@@ -158,7 +156,7 @@ async def sweep(service: Service, domain: Domain, clock: FakeClock, days: float 
     return await proven(service)
 
 
-async def test_a_proof_ends_when_the_file_is_gone_twice_in_a_row(
+async def test_a_proof_ends_when_the_file_is_missing_twice_in_a_row(
     service: Service, domain: Domain, clock: FakeClock
 ) -> None:
     app, _ = await own(service)
@@ -180,7 +178,7 @@ async def test_a_proof_ends_when_the_file_is_gone_twice_in_a_row(
     assert (await mark(app, await service.signed_in())).startswith("Not verified")
 
 
-async def test_a_domain_in_trouble_keeps_its_proof_until_the_end_of_its_time(
+async def test_an_unreachable_domain_keeps_its_proof_until_it_expires(
     service: Service, domain: Domain, clock: FakeClock
 ) -> None:
     await own(service)
@@ -196,9 +194,7 @@ async def test_a_domain_in_trouble_keeps_its_proof_until_the_end_of_its_time(
     assert await sweep(service, domain, clock) == ""
 
 
-async def test_a_proof_that_is_renewed_while_the_sweep_reads_is_left_alone(
-    service: Service, domain: Domain, clock: FakeClock
-) -> None:
+async def test_a_sweep_keeps_a_proof_renewed_meanwhile(service: Service, domain: Domain, clock: FakeClock) -> None:
     await own(service)
     await service.store.apps.change("own", lambda app: replace(app, domain="app.example"))
     assert await sweep(service, domain, clock) == "app.example", "of a release that set no end: one miss"
@@ -215,7 +211,7 @@ async def test_a_proof_that_is_renewed_while_the_sweep_reads_is_left_alone(
     assert app.domain_misses == 0
 
 
-async def test_a_mark_that_is_gained_or_lost_shows_the_page_again(service: Service, domain: Domain) -> None:
+async def test_a_changed_verification_shows_the_consent_page_again(service: Service, domain: Domain) -> None:
     app, browser = await own(service)
     await browser.consent(app.authorize_url())
     assert (await browser.get(app.authorize_url())).code == 303
@@ -226,7 +222,7 @@ async def test_a_mark_that_is_gained_or_lost_shows_the_page_again(service: Servi
     assert (await browser.get(app.authorize_url())).code == 200
 
 
-async def test_domains_are_checked_for_the_owner_and_not_too_often(service: Service, domain: Domain) -> None:
+async def test_domain_checks_need_the_owner_and_are_limited(service: Service, domain: Domain) -> None:
     await own(service)
     await service.add_person("bob@example.com")
     bob = await service.signed_in("bob@example.com")
@@ -244,7 +240,7 @@ async def test_domains_are_checked_for_the_owner_and_not_too_often(service: Serv
     assert domain.receiver.posted == []
 
 
-async def test_a_domain_is_proven_in_a_session_that_confirmed_nothing_for_long(
+async def test_proving_a_domain_needs_no_recent_reauthentication(
     clock: FakeClock, service: Service, domain: Domain
 ) -> None:
     """The mark says what the file at the domain says, and a thief of the session cannot write that."""
@@ -256,7 +252,7 @@ async def test_a_domain_is_proven_in_a_session_that_confirmed_nothing_for_long(
     assert await proven(service) == "app.example"
 
 
-async def test_a_name_like_a_brand_is_called_so_until_the_operator_has_verified_it(
+async def test_a_brand_like_name_is_flagged_until_the_operator_verifies_the_app(
     service: Service, domain: Domain
 ) -> None:
     app, browser = await own(service, name="PayPa1 Login")
@@ -272,7 +268,7 @@ async def test_a_name_like_a_brand_is_called_so_until_the_operator_has_verified_
     assert await mark(app, browser) == "Verified by the operator of this server"
 
 
-async def test_what_an_operator_verified_gets_errors_at_once(service: Service) -> None:
+async def test_an_operator_verified_app_gets_errors_at_once(service: Service) -> None:
     app, _ = await own(service)
     url = app.authorize_url(scope="everything")
     assert (await service.browser().get(url)).headers["Location"].startswith("/signin?")
@@ -322,7 +318,7 @@ def test_a_line_of_the_file_is_the_client_id() -> None:
     assert not names_app(b"owner\nown other", "own")
 
 
-def test_a_registration_of_the_release_before_is_not_verified() -> None:
+def test_a_registration_of_the_previous_release_is_unverified() -> None:
     app = replace(APP, verified=True).with_domain("b.example", 5)
     row = msgpack.unpackb(app.pack())
     assert Registration.unpack(msgpack.packb(row)) == app
@@ -331,7 +327,7 @@ def test_a_registration_of_the_release_before_is_not_verified() -> None:
     assert (old.verified, old.domain) == (False, "")
 
 
-def test_the_operator_marks_apps_and_takes_the_mark_away(home: Home) -> None:
+def test_the_operator_can_verify_apps_and_revoke_that(home: Home) -> None:
     assert home.app("web", "--verified")["verified"] is True
     assert home.json("app", "update", "web", "--name", "Renamed")["verified"] is True
     taken = home.json("app", "update", "web", "--not-verified")

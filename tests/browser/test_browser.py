@@ -65,7 +65,7 @@ def allow(browser: Chromium, server: Server) -> None:
 @pytest.mark.trap(33)
 @pytest.mark.spec("4.1")
 @pytest.mark.spec("4.2")
-def test_from_sign_in_over_consent_to_the_app_and_away_again(server: Server, app: str, browser: Chromium) -> None:
+def test_sign_in_consent_use_of_the_app_and_disconnection(server: Server, app: str, browser: Chromium) -> None:
     browser.open(app)
     browser.click(INVITATION)
     sign_in(browser, server)
@@ -98,7 +98,7 @@ def test_from_sign_in_over_consent_to_the_app_and_away_again(server: Server, app
 
 
 @pytest.mark.trap(33)
-def test_remembered_consent_leads_from_the_sign_in_form_straight_to_the_app(
+def test_remembered_consent_redirects_from_sign_in_straight_to_the_app(
     server: Server, app: str, browser: Chromium
 ) -> None:
     browser.open(app)
@@ -140,7 +140,7 @@ def sign_up(browser: Chromium, server: Server, email: str, name: str) -> None:
 
 
 @pytest.mark.trap(33)
-def test_a_new_person_signs_up_on_the_way_to_the_app(server: Server, app: str, browser: Chromium) -> None:
+def test_a_new_person_signs_up_during_authorization(server: Server, app: str, browser: Chromium) -> None:
     browser.open(f"{app}/login")
     browser.click("Create an account")
     sign_up(browser, server, "joan@example.com", "Joan Clarke")
@@ -148,7 +148,7 @@ def test_a_new_person_signs_up_on_the_way_to_the_app(server: Server, app: str, b
     browser.wait_for("Joan Clarke", at=f"{app}/")
 
 
-def test_a_wrong_password_is_said_on_the_page(server: Server, browser: Chromium) -> None:
+def test_a_wrong_password_shows_an_error_on_the_page(server: Server, browser: Chromium) -> None:
     browser.open(f"{server.url}/signin")
     browser.type("email", demo.EMAIL)
     browser.type("password", "not the password")

@@ -58,7 +58,7 @@ def asks(server: Server, back: str) -> str:
     return f"{server.url}/oauth/authorize?{urlencode({**asked, 'state': 'a-state', 'prompt': 'consent'})}"
 
 
-def test_the_amount_on_the_consent_page(server: Server, browser: Chromium, back: str) -> None:
+def test_the_consent_page_sets_a_spend_limit(server: Server, browser: Chromium, back: str) -> None:
     consent = f"{server.url}/oauth/authorize?"
     browser.open(asks(server, back))
     browser.wait_for("dollars a month", at=consent)

@@ -54,7 +54,7 @@ def disconnect(server: Server) -> None:
     asyncio.run(go())
 
 
-def test_the_story(server: Server, app: str, browser: Chromium) -> None:
+def test_the_demo_from_start_to_end(server: Server, app: str, browser: Chromium) -> None:
     browser.wait_for("None yet.")
     browser.type("text", "Read: <b>Notes</b> by A. A. L.")
     browser.click("Keep it")
@@ -93,7 +93,7 @@ def test_the_story(server: Server, app: str, browser: Chromium) -> None:
     assert "connected" not in browser.text
 
 
-def test_a_note_that_was_changed_elsewhere_is_not_overwritten(server: Server, app: str, browser: Chromium) -> None:
+def test_a_note_changed_elsewhere_is_not_overwritten(server: Server, app: str, browser: Chromium) -> None:
     browser.type("text", "First.")
     browser.click("Keep it")
     browser.wait_for("First.", at=f"{app}/")

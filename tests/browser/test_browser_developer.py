@@ -32,7 +32,7 @@ def browser(server: Server) -> Iterator[Chromium]:
         assert made.console() == []
 
 
-def test_from_the_first_page_to_an_app_that_works_and_is_deleted(server: Server, browser: Chromium) -> None:
+def test_a_developer_registers_tries_and_deletes_an_app(server: Server, browser: Chromium) -> None:
     browser.click("Register an app")
     browser.wait_for("What kind of app is it?")
     browser.type("redirect_uris", "https://weather.example/callback")

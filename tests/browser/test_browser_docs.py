@@ -78,7 +78,7 @@ def unfold(browser: Chromium) -> None:
         time.sleep(0.05)  # for the viewer to draw what has come
 
 
-def test_axe_finds_nothing_with_everything_unfolded_and_nothing_bursts(browser: Chromium) -> None:
+def test_the_unfolded_page_has_no_axe_violation_and_no_overflow(browser: Chromium) -> None:
     axe = (packages() / "axe-core" / "axe.min.js").read_text()
     unfold(browser)
     wait(browser, "document.querySelectorAll('.json-schema-2020-12').length > 20")
@@ -99,7 +99,7 @@ def test_axe_finds_nothing_with_everything_unfolded_and_nothing_bursts(browser: 
     assert browser.console() == []
 
 
-def test_an_address_leads_to_an_operation_and_the_keyboard_unfolds_one(browser: Chromium, stand: Stand) -> None:
+def test_links_and_the_keyboard_reach_an_operation(browser: Chromium, stand: Stand) -> None:
     browser.open("about:blank")
     browser.open(stand.site.base_url + "/docs#/OAuth/revoke")
     browser.wait_for("A refresh token ends with its whole family")
@@ -123,7 +123,7 @@ def test_nothing_can_be_sent_or_typed(browser: Chromium) -> None:
     assert "Authorize" not in browser.text.replace("An app asks", "")
 
 
-def test_without_scripts_the_page_says_where_the_document_is(browser: Chromium, stand: Stand) -> None:
+def test_without_scripts_the_page_links_to_the_document(browser: Chromium, stand: Stand) -> None:
     browser.allow_scripts(False)
     try:
         browser.open(stand.site.base_url + "/docs")
@@ -132,7 +132,7 @@ def test_without_scripts_the_page_says_where_the_document_is(browser: Chromium, 
         browser.allow_scripts(True)
 
 
-def test_a_document_that_does_not_come_is_said_so(browser: Chromium, stand: Stand) -> None:
+def test_a_document_that_fails_to_load_is_reported(browser: Chromium, stand: Stand) -> None:
     browser.devtools("Network.enable")
     browser.devtools("Network.setBlockedURLs", urls=["*/openapi.json"])
     try:

@@ -56,7 +56,7 @@ def sign_out(browser: Chromium, server: Server) -> None:
     browser.wait_for("Sign in", at=server.url)
 
 
-def test_a_passkey_is_added_signs_in_and_is_a_second_step(server: Server, browser: Chromium) -> None:
+def test_a_passkey_is_added_signs_in_and_serves_as_second_step(server: Server, browser: Chromium) -> None:
     browser.add_authenticator()
     sign_in(browser, server, ADA)
     browser.wait_for("Where you are signed in", at=f"{server.url}/account/security")

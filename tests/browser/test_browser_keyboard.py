@@ -75,7 +75,7 @@ class Keyboard:
 
 
 @pytest.mark.parametrize("scripts", [pytest.param(True, id="with JavaScript"), pytest.param(False, id="without")])
-def test_somebody_connects_an_app_looks_at_what_it_keeps_and_disconnects_it(
+def test_a_person_connects_inspects_and_disconnects_an_app_by_keyboard(
     server: Server, chromium: Chromium, scripts: bool
 ) -> None:
     browser, keyboard, app = chromium, Keyboard(chromium), app_of(server)
@@ -149,7 +149,7 @@ def test_somebody_connects_an_app_looks_at_what_it_keeps_and_disconnects_it(
     browser.wait_for("you decide what each app may do", at=f"{server.url}/")
 
 
-def test_a_developer_registers_an_app_and_sees_it_work(server: Server, chromium: Chromium) -> None:
+def test_a_developer_registers_and_tries_an_app_by_keyboard(server: Server, chromium: Chromium) -> None:
     browser, keyboard = chromium, Keyboard(chromium)
     browser.allow_scripts(True)
     browser.open(server.url)

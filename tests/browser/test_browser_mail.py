@@ -81,7 +81,7 @@ async def sign_up(server: Server) -> None:
 
 @pytest.mark.trap(33)
 @pytest.mark.trap(34)
-def test_with_a_mail_server_the_way_to_an_app_leads_over_the_mailbox(data_dir: Path) -> None:
+def test_with_mail_authorization_goes_through_the_mailbox(data_dir: Path) -> None:
     with Server(*QUICK, data_dir=data_dir) as before:
         asyncio.run(sign_up(before.ready()))
         before.stop()
@@ -131,7 +131,7 @@ def test_with_a_mail_server_the_way_to_an_app_leads_over_the_mailbox(data_dir: P
             server.stop()
 
 
-def test_an_address_is_confirmed_and_changed_and_a_forgotten_password_set(server: Server) -> None:
+def test_an_address_is_confirmed_and_changed_and_a_password_reset(server: Server) -> None:
     with Chromium() as browser:
         browser.open(f"{server.url}/signup?next=/account")
         for field, text in (("name", "Grace"), ("email", "grace@example.com"), ("password", PASSWORD)):

@@ -48,7 +48,7 @@ def test_axe_finds_no_violation_on_any_page(tour: Tour) -> None:
     assert not found, "\n".join(found)
 
 
-def test_nobody_has_to_scroll_sideways_and_nothing_spills_over_what_follows(tour: Tour) -> None:
+def test_no_page_scrolls_sideways_or_overflows(tour: Tour) -> None:
     burst = [one for seen in tour.seen for one in seen.burst]
     assert not burst, "\n".join(burst)
 
@@ -72,7 +72,7 @@ def test_no_route_is_left_out(tour: Tour) -> None:
     assert shown - {""} == routes - NO_PAGE
 
 
-def test_after_it_all_nothing_is_wrong_in_the_store(tour: Tour) -> None:
+def test_the_store_is_sound_after_the_tour(tour: Tour) -> None:
     async def check() -> None:
         tour.stand.store.fsck.settle = 0
         report = await checked(tour.stand.store, deep=True)

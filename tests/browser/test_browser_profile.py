@@ -26,7 +26,7 @@ def browser(server: Server) -> Iterator[Chromium]:
         yield made
 
 
-def test_from_a_profile_of_ones_own_to_no_account(server: Server, browser: Chromium, tmp_path: Path) -> None:
+def test_a_person_edits_the_profile_and_deletes_the_account(server: Server, browser: Chromium, tmp_path: Path) -> None:
     browser.open(f"{server.url}/signup?next=/account")
     for field, text in (("name", NAME), ("email", EMAIL), ("password", PASSWORD)):
         browser.type(field, text)

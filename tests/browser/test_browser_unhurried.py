@@ -59,7 +59,7 @@ def still_asks_then_takes_a_click(server: Server, browser: Chromium) -> None:
     browser.wait_for("", at=server.out.split("Open ")[1].split(" ")[0])
 
 
-def test_clicks_in_quick_succession_decide_nothing_however_long_they_go_on(server: Server, browser: Chromium) -> None:
+def test_rapid_clicks_decide_nothing(server: Server, browser: Chromium) -> None:
     browser.open(consent_page(server))
     pressing = f"const timer = setInterval(() => {PRESS}, 100); setTimeout(() => clearInterval(timer), 2000)"
     browser.run(f"dispatchEvent(new Event('focus')); {pressing}; setTimeout(() => {{ window.pressed = true }}, 1900)")
@@ -67,14 +67,14 @@ def test_clicks_in_quick_succession_decide_nothing_however_long_they_go_on(serve
 
 
 @pytest.mark.parametrize("moment", ["DOMContentLoaded", "pageshow"])
-def test_a_click_on_a_page_that_has_just_loaded_decides_nothing(server: Server, browser: Chromium, moment: str) -> None:
+def test_a_click_right_after_page_load_decides_nothing(server: Server, browser: Chromium, moment: str) -> None:
     pressing = f"addEventListener('{moment}', () => setTimeout(() => {{ {PRESS}; window.pressed = true }}))"
     browser.devtools("Page.addScriptToEvaluateOnNewDocument", source=pressing)
     browser.open(consent_page(server))
     still_asks_then_takes_a_click(server, browser)
 
 
-def test_a_click_on_a_page_that_was_behind_another_decides_nothing(server: Server, browser: Chromium) -> None:
+def test_a_click_right_after_a_page_becomes_visible_decides_nothing(server: Server, browser: Chromium) -> None:
     browser.open(consent_page(server))
     browser.wait_until_ready()
     browser.run("window.cover = open('about:blank')")

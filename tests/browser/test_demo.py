@@ -85,7 +85,7 @@ def app_process(server: Server) -> int:
     return found
 
 
-def test_the_demo_works_on_a_store_in_memory() -> None:
+def test_the_demo_works_in_memory() -> None:
     secret = {"LATCHKEY_OPERATOR_KEYS": "operator-key_0123456789-abcdefgh"}
     with Server("--demo", "--redis-url", "memory", *QUICK, environment=secret) as server:
         consent, home = visit(server.ready())
@@ -100,7 +100,7 @@ def test_the_demo_works_on_a_store_in_memory() -> None:
         assert "Traceback" not in server.log
 
 
-def test_the_demo_works_at_every_start_on_one_data_directory() -> None:
+def test_the_demo_works_again_after_a_restart() -> None:
     with Server("--demo", *QUICK) as server:
         assert visit(server.ready())[0] == "consent"
         assert server.stop() == 0
@@ -153,7 +153,7 @@ def test_a_question_costs_the_demo_person_what_the_ledger_says() -> None:
             assert again.stop() == 0
 
 
-def test_a_port_that_is_taken_at_the_last_moment_is_no_reason_not_to_start() -> None:
+def test_a_port_taken_at_the_last_moment_does_not_prevent_the_start() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -169,7 +169,7 @@ def test_a_port_that_is_taken_at_the_last_moment_is_no_reason_not_to_start() -> 
         process.stdout.close()
 
 
-def test_a_disconnected_person_asks_nothing_more() -> None:
+def test_a_disconnected_person_can_ask_nothing_more() -> None:
     with Server("--demo", "--redis-url", "memory", *QUICK) as server:
         app, pages = visited(server.ready())
         token = re.search(r'name="form_token" value="([^"]+)"', pages[-1])
@@ -190,7 +190,7 @@ def test_a_disconnected_person_asks_nothing_more() -> None:
         assert "Sign in with Latchkey" in app.ask("/")[2]
 
 
-def test_the_demo_runs_beside_several_workers_and_ends_with_them() -> None:
+def test_the_demo_runs_next_to_several_workers_and_ends_with_them() -> None:
     with Server("--demo", "--workers", "2", *QUICK) as server:
         assert f"Hello, {demo.NAME}" in visit(server.ready())[-1]
         app = app_process(server)
@@ -215,7 +215,7 @@ def test_the_demo_app_ends_with_a_server_that_is_killed() -> None:
         ),
     ],
 )
-def test_the_demo_is_refused_on(options: tuple[str, ...], status: int, said: str) -> None:
+def test_the_demo_is_refused(options: tuple[str, ...], status: int, said: str) -> None:
     ended, log = refused("--demo", "--redis-url", "memory", *options)
     assert ended == status
     assert said in log
@@ -224,7 +224,7 @@ def test_the_demo_is_refused_on(options: tuple[str, ...], status: int, said: str
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize(("password", "status"), [(demo.PASSWORD, "disabled"), ("a password of their own", "active")])
-async def test_only_the_demo_person_is_put_away_whatever_became_of_the_app(
+async def test_only_the_demo_person_is_removed_whatever_happened_to_the_app(
     memory_store: Store, password: str, status: str
 ) -> None:
     await memory_store.people.create(

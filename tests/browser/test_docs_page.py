@@ -33,7 +33,7 @@ async def test_the_page_has_the_policy_of_every_page_with_a_script(service: Serv
 
 
 @pytest.mark.gen_test
-async def test_what_it_loads_is_sent_packed_with_its_type_and_cached_by_its_version(service: Service) -> None:
+async def test_its_files_are_compressed_typed_and_cached_by_version(service: Service) -> None:
     page = (await service.browser().get("/docs")).body.decode()
     loaded = re.findall(r'(?:src|href)="(/static/vendor/swagger-ui/([\w.-]+)\?v=\w+)"', page)
     kinds = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
@@ -52,7 +52,7 @@ async def test_what_it_loads_is_sent_packed_with_its_type_and_cached_by_its_vers
 
 
 @pytest.mark.gen_test
-async def test_what_lies_there_unpacked_is_sent_so(service: Service) -> None:
+async def test_uncompressed_files_are_sent_uncompressed(service: Service) -> None:
     for path, kind in (("latchkey.css", "text/css"), ("vendor/swagger-ui/LICENSE", "application/octet-stream")):
         response = await send(f"{service.base_url}/static/{path}")
         assert response.code == 200
@@ -77,7 +77,7 @@ async def test_a_file_has_one_name(service: Service, spelling: str) -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_page_looks_for_its_files_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_looks_its_files_up_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     first = (await service.browser().get("/docs")).body.decode()
     looked: list[str] = []
     look = StaticHandler.get_absolute_path
@@ -104,12 +104,12 @@ class TestWithoutAStore:
         return store  # which is gone by now
 
     @pytest.mark.gen_test
-    async def test_it_can_be_read_while_the_store_is_away(self, http_server: object, base_url: str) -> None:
+    async def test_the_docs_work_without_the_store(self, http_server: object, base_url: str) -> None:
         assert (await send(f"{base_url}/docs", headers={"Accept": "text/html"})).code == 200
         assert (await send(f"{base_url}/openapi.json")).code == 200
 
 
-def test_without_scripts_it_says_where_the_document_is() -> None:
+def test_without_scripts_the_docs_page_links_to_the_document() -> None:
     page = render("docs.html")
     (words,) = page.all("noscript")
     assert "openapi.json" in words.text
@@ -119,5 +119,5 @@ def test_without_scripts_it_says_where_the_document_is() -> None:
 @pytest.mark.parametrize(
     "name", ["home.html", "developer_apps.html", "developer_apps.html empty", "developer_app.html"]
 )
-def test_pages_for_developers_lead_to_it(name: str) -> None:
+def test_developer_pages_link_to_the_docs(name: str) -> None:
     assert "/docs" in [link.get("href") for link in render(name).all("a")]

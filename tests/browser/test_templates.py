@@ -28,7 +28,7 @@ def test_every_template_is_rendered_here() -> None:
 
 
 @every_page
-def test_hostile_words_stay_words(name: str) -> None:
+def test_hostile_text_is_escaped(name: str) -> None:
     page = render(name, HOSTILE)
     assert HOSTILE in page.all("title")[0].text
     assert not page.all("style", "iframe", "object", "base")
@@ -52,7 +52,7 @@ def test_it_loads_only_what_the_content_security_policy_allows(name: str) -> Non
 
 
 @every_page
-def test_it_can_be_read_aloud(name: str) -> None:
+def test_pages_are_accessible_to_screen_readers(name: str) -> None:
     page = render(name)
     assert page.all("html")[0].get("lang") == "en"
     assert [len(page.all(tag)) for tag in ("title", "main", "h1", "header")] == [1, 1, 1, 1]
@@ -83,7 +83,7 @@ def test_every_form_posts_with_its_xsrf_token_and_repeats_no_field(name: str) ->
 
 
 @each("name", [pytest.param(name, id=name) for name, values in pages("").items() if values["signed_in"]])
-def test_who_is_signed_in_can_sign_out_in_one_click(name: str) -> None:
+def test_signing_out_takes_one_click(name: str) -> None:
     page = render(name)
     bar = page.all("header")[0]
     assert "Ada & Co" in bar.text
@@ -92,7 +92,7 @@ def test_who_is_signed_in_can_sign_out_in_one_click(name: str) -> None:
 
 
 @pytest.mark.spec("2.4")
-def test_consent_says_what_each_scope_means_and_lets_it_be_unticked() -> None:
+def test_consent_explains_each_scope_and_allows_unticking() -> None:
     page = render("consent.html", app_domain="evil.example")
     form = next(form for form in page.all("form") if form.get("action") == "/api/oauth/authorize")
     boxes = [field for field in page.inside(form, "input") if field.get("type") == "checkbox"]
@@ -108,7 +108,7 @@ def test_consent_says_what_each_scope_means_and_lets_it_be_unticked() -> None:
     assert "evil.example" in [strong.text for strong in page.all("strong")]
 
 
-def test_enter_on_the_consent_page_decides_nothing() -> None:
+def test_enter_on_the_consent_page_does_not_submit() -> None:
     page = render("consent.html")
     form = next(form for form in page.all("form") if form.get("action") == "/api/oauth/authorize")
     first, *buttons = page.inside(form, "button")
@@ -134,7 +134,7 @@ ONE_CLICK = {
 """The forms that one click sends and a session allows, and why a stolen click gives nothing away by them."""
 
 
-def test_no_stolen_click_gives_anything_away() -> None:
+def test_clickjacked_clicks_grant_nothing() -> None:
     paths = {route.name: re.sub(r"\([^)]*\)", "[^/]+", route.pattern) for route in ROUTES if route.post}
     seen, unhurried = set(), set()
     for name in pages(""):
@@ -154,13 +154,13 @@ def test_no_stolen_click_gives_anything_away() -> None:
     assert set(ONE_CLICK) <= seen, set(ONE_CLICK) - seen
 
 
-def test_no_amount_stands_in_the_way_of_denying() -> None:
+def test_an_invalid_amount_does_not_prevent_denying() -> None:
     deny = next(button for button in render("consent.html").all("button") if button.get("value") == "deny")
     assert "formnovalidate" in deny.attributes
 
 
 @pytest.mark.parametrize(("micro", "shown"), [(5_000_000, "5.00"), (None, ""), (0, "0.00")])
-def test_the_limit_stands_beside_the_scope_that_spends(micro: int | None, shown: str) -> None:
+def test_the_limit_is_next_to_the_spending_scope(micro: int | None, shown: str) -> None:
     page = render("consent.html", spend_limit=micro)
     field = next(field for field in page.all("input") if field.get("name") == "spend_dollars")
     assert field.get("value") == shown
@@ -172,7 +172,7 @@ def test_the_limit_stands_beside_the_scope_that_spends(micro: int | None, shown:
     assert [box.get("type") for box in page.inside(label, "input")] == ["text"]
 
 
-def test_an_error_is_tied_to_the_fields_it_concerns() -> None:
+def test_errors_are_associated_with_their_fields() -> None:
     page = render("signin.html", error="Not that password.")
     alert = next(element for element in page.elements if element.get("role") == "alert")
     fields = [field for field in page.all("input") if field.get("id") in ("email", "password")]
@@ -191,13 +191,13 @@ def test_an_invitation_fixes_the_address() -> None:
 @pytest.mark.parametrize(
     ("mode", "words"), [("signin.html", "/signup?next=%2F"), ("signup.html", "/signin?next=%2Fa%3Fb")]
 )
-def test_where_a_person_was_going_is_kept_between_sign_in_and_sign_up(mode: str, words: str) -> None:
+def test_the_target_is_kept_between_sign_in_and_sign_up(mode: str, words: str) -> None:
     page = render(mode, next="/a?b")
     assert words in [link.get("href") for link in page.all("a")]
     assert "/a?b" in [field.get("value") for field in page.all("input") if field.get("name") == "next"]
 
 
-def test_disconnecting_takes_a_second_step_that_says_what_happens() -> None:
+def test_disconnecting_asks_for_confirmation_and_explains_it() -> None:
     page = render("account_apps.html", "a/b?c")
     form = next(form for form in page.all("form") if form.get("action").endswith("/revoke"))
     assert form.get("action") == "/account/apps/a%2Fb%3Fc/revoke"
@@ -208,7 +208,7 @@ def test_disconnecting_takes_a_second_step_that_says_what_happens() -> None:
 
 
 @every_page
-def test_every_class_has_a_rule(name: str) -> None:
+def test_every_css_class_has_a_rule(name: str) -> None:
     sheets = "".join(path.read_text() for path in (ROOT / "static").glob("*.css"))
     rules = set(re.findall(r"\.([a-z][a-z-]*)", sheets))
     assert {word for element in render(name).elements for word in element.get("class").split()} <= rules
@@ -259,7 +259,7 @@ def test_contrast_meets_wcag_aa(scheme: str, front: str, back: str, least: float
         (-timedelta(days=40), "14 April 2026"),
     ],
 )
-def test_ago(passed: timedelta, words: str) -> None:
+def test_relative_times(passed: timedelta, words: str) -> None:
     assert ago(NOW - passed, NOW) == words
 
 

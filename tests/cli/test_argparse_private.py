@@ -46,17 +46,17 @@ def test_each_choice_and_each_command_is_checked(parser: Parser) -> None:
         parser.parse_args(["wrong"])
 
 
-def test_all_actions_are_known_in_their_order(parser: Parser) -> None:
+def test_argparse_lists_all_actions_in_order(parser: Parser) -> None:
     assert [one.dest for one in private.actions_of(parser)] == ["help", "in_group", "number", "==SUPPRESS=="]
 
 
-def test_all_flags_are_known(parser: Parser) -> None:
+def test_argparse_knows_all_flags(parser: Parser) -> None:
     flags = private.flags_of(parser)
     assert list(flags) == ["-h", "--help", "--in-group", "-g", "--number"]
     assert flags["-g"] is flags["--in-group"] is private.actions_of(parser)[1]
 
 
-def test_actions_are_known_by_their_groups(parser: Parser) -> None:
+def test_argparse_groups_have_their_actions(parser: Parser) -> None:
     groups = [
         (title, words, [one.dest for one in some], rest) for title, words, some, rest in private.groups_of(parser)
     ]
@@ -67,7 +67,7 @@ def test_actions_are_known_by_their_groups(parser: Parser) -> None:
     ]
 
 
-def test_commands_are_known_and_those_that_help_lists(parser: Parser) -> None:
+def test_argparse_lists_commands_and_their_help(parser: Parser) -> None:
     assert list(private.commands_of(parser)) == ["go", "stay", "hidden"]
     assert private.commands_of(parser)["go"].prog == "x go"
     [action] = filter(private.is_commands, private.actions_of(parser))
@@ -76,7 +76,7 @@ def test_commands_are_known_and_those_that_help_lists(parser: Parser) -> None:
 
 
 @pytest.mark.parametrize(("columns", "width"), [(200, 60), (42, 40)])
-def test_help_is_as_narrow_as_it_is_asked_to_be(columns: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_fits_the_requested_width(columns: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     formatter = argparse.HelpFormatter("x")
     assert private.narrow(formatter, 60, 30) == width

@@ -87,7 +87,7 @@ def test_no_color_is_respected() -> None:
 
 
 @each("leaf", [pytest.param(one, id=one.prog) for one in LEAVES])
-def test_every_command_has_examples_that_it_takes_and_a_function(leaf: Parser) -> None:
+def test_every_command_has_valid_examples_and_a_function(leaf: Parser) -> None:
     assert leaf.examples
     for example in leaf.examples:
         words = shlex.split(example)
@@ -116,14 +116,14 @@ def test_help_of_a_command_shows_its_own_flags_and_settings_when_asked(capsys: p
     assert "--homepage URL" in whole
 
 
-def test_every_command_stands_in_a_section() -> None:
+def test_every_command_is_in_a_section() -> None:
     assert sorted(name for names in SECTIONS.values() for name in names) == sorted(build_parser().commands)
     said = build_parser().format_help()
     for name in build_parser().commands:
         assert re.search(rf"^  {name} ", said, re.MULTILINE), name
 
 
-def test_an_example_is_broken_where_a_shell_goes_on() -> None:
+def test_examples_wrap_at_shell_continuations() -> None:
     words = ["latchkey", "app", "create", "--name", "My app", "--scopes", "profile data:read", "--public"]
     lines = folded(words, 42)
     assert lines == ['latchkey app create --name "My app" \\', '    --scopes "profile data:read" \\', "    --public"]
@@ -167,7 +167,7 @@ def as_a_shell(lines: list[str]) -> list[str]:
         ("--data-dir=x serve", "`serve` comes first: manage.py serve [settings]"),
     ],
 )
-def test_a_mistake_is_answered_with_what_was_meant(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_gets_a_suggestion(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert manage.main(shlex.split(words), {}) == 2
     said = capsys.readouterr()
     assert said.out == ""
@@ -189,14 +189,14 @@ def test_the_server_answers_a_mistake_in_one_line() -> None:
         assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
 
 
-def test_what_is_typed_is_what_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_name_the_program_as_typed(capsys: pytest.CaptureFixture[str]) -> None:
     assert manage.main(["app", "list", "--redis-url", "redis://x"], {}, program="latchkey") == 2
     said = capsys.readouterr().err
     assert said.startswith("latchkey: ")
     assert "`latchkey keys generate`" in said
 
 
-def test_without_a_command_a_person_is_shown_help_and_a_script_is_told() -> None:
+def test_without_a_command_people_get_help_and_scripts_an_error() -> None:
     for words, usage in (([], "Usage: manage.py COMMAND [ACTION] [options]"), (["app"], "Usage: manage.py app ACTION")):
         seen = at_terminal(MANAGE, *words)
         assert seen.status == 2
@@ -210,7 +210,7 @@ def test_the_version() -> None:
     assert re.fullmatch(r"latchkey \d+\.\d+\.\d+\n", done.stdout)
 
 
-def test_help_and_mistakes_wait_for_nothing_that_commands_work_with() -> None:
+def test_help_and_errors_load_no_command_modules() -> None:
     program = (
         "import sys, manage\n"
         "assert manage.main(['app', 'creat'], {}) == 2\n"
@@ -252,7 +252,7 @@ def test_the_shell_completes_commands_and_flags(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", ["keys list", "completion bash"])
-def test_whoever_reads_no_further_hears_nothing(tmp_path: Path, words: str) -> None:
+def test_a_closed_pipe_is_silent(tmp_path: Path, words: str) -> None:
     ours, theirs = os.pipe()
     os.close(ours)
     command = [sys.executable, MANAGE, "--data-dir", str(tmp_path / "data"), *words.split()]
@@ -261,7 +261,7 @@ def test_whoever_reads_no_further_hears_nothing(tmp_path: Path, words: str) -> N
     assert (done.returncode, done.stderr) == (1, b"")
 
 
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     with open("/dev/full", "wb") as full:
         command = [sys.executable, MANAGE, "--data-dir", tmp_path / "data", "keys", "list"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=clean_environment(), check=False)  # type: ignore[arg-type]
@@ -308,7 +308,7 @@ def test_a_password_is_asked_for_twice_and_not_shown(home: Home, again: str, sta
     assert "correct horse" not in seen.raw
 
 
-def test_long_work_shows_how_far_it_is_to_people_alone(home: Home, tmp_path: Path) -> None:
+def test_progress_is_shown_only_in_a_terminal(home: Home, tmp_path: Path) -> None:
     user = home.user("ada@example.com")["sub"]
     words = ("--data-dir", str(home.data_dir), "user")
     seen = at_terminal(MANAGE, *words, "export", user, "--output", tmp_path / "ada.zip")
@@ -350,7 +350,7 @@ def test_the_widest_help_can_be_read() -> None:
         pytest.param("app list", "<&- >&- 2>&-", 0, "", id="nothing"),
     ],
 )
-def test_streams_may_be_closed(home: Home, words: str, closed: str, status: int, said: str) -> None:
+def test_standard_streams_may_be_closed(home: Home, words: str, closed: str, status: int, said: str) -> None:
     """A traceback ends with status 1, and says so where it can."""
     home.app("web")
     command = f"exec {sys.executable} {MANAGE} --data-dir {home.data_dir} {words} {closed}"
@@ -371,7 +371,7 @@ def test_with_json_every_line_of_standard_error_is_json() -> None:
     assert (done.returncode, done.stdout) == (1, "")
 
 
-def test_with_json_a_warning_and_a_defect_are_json_too(tmp_path: Path) -> None:
+def test_with_json_warnings_and_defects_are_json(tmp_path: Path) -> None:
     program = """
 import sys, warnings
 import manage

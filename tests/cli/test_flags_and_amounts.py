@@ -20,7 +20,7 @@ from cli.commands_parser import build_parser
     ],
 )
 @pytest.mark.parametrize("flag", ["--data-dir {home}", "--data-dir={home}"])
-def test_a_setting_is_taken_anywhere(
+def test_settings_are_accepted_anywhere_on_the_command_line(
     words: str, flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "there"
@@ -34,18 +34,20 @@ def test_a_setting_is_taken_anywhere(
 @pytest.mark.parametrize(
     "words", ["--json keys list", "keys --json list", "keys list --json", "--json keys --json list"]
 )
-def test_json_is_asked_for_anywhere(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_accepted_anywhere_on_the_command_line(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert manage.main(["--data-dir", str(tmp_path), *words.split()], {}) == 0
     assert capsys.readouterr().out == '{"keys": []}\n'
 
 
 @pytest.mark.parametrize("words", ["--json app sho", "app --json sho", "app sho --json", "app list --xyzzy --json"])
-def test_a_mistake_is_told_in_json_wherever_it_is_asked_for(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_with_json_anywhere_errors_are_json(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert manage.main(words.split(), {}) == 2
     assert capsys.readouterr().err.startswith('{"error": "invalid_request", ')
 
 
-def test_of_a_flag_given_twice_the_last_counts() -> None:
+def test_the_last_of_repeated_flags_wins() -> None:
     parsed = build_parser().parse_args(["--data-dir", "a", "keys", "--data-dir", "b", "list", "--data-dir", "c"])
     assert parsed.data_dir == "c"
     assert build_parser().parse_args(["--data-dir", "a", "keys", "--data-dir", "b", "list"]).data_dir == "b"
@@ -78,7 +80,7 @@ def test_an_amount_below_zero_is_no_flag(words: str, before: str) -> None:
         ("-" + "9" * 19, "argument MICRODOLLARS: a whole number of micro-dollars"),
     ],
 )
-def test_what_is_no_whole_amount_is_told_so(amount: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_amount_is_refused_with_a_hint(amount: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert manage.main(["credits", "grant", "ada@example.com", amount], {}) == 2
     said = capsys.readouterr().err
     assert any(said.startswith(f"manage.py: {one}") for one in told.split("|"))

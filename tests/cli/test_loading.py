@@ -45,13 +45,13 @@ def test_user_show_loads_nothing_heavy(home: Home) -> None:
     assert heavy("import manage; assert manage.main(sys.argv[1:]) == 0", *words) == set()
 
 
-def test_no_command_loads_anything_heavy_before_it_needs_it() -> None:
+def test_commands_load_heavy_modules_only_when_needed() -> None:
     program = "for path in Path('cli/commands').glob('*.py'): import_module(f'cli.commands.{path.stem}')"
     assert heavy(f"{program}\nimport cli.run") == set()
     assert heavy(f"{program}\nimport webauthn, PIL") == {"webauthn", "PIL", "OpenSSL", "pyasn1"}
 
 
-def test_the_server_loads_what_checks_passkeys_before_it_serves() -> None:
+def test_the_server_loads_the_passkey_modules_before_it_serves() -> None:
     """No request waits for it, and workers share its memory."""
     command = [sys.executable, "-X", "importtime", "server.py", "--port", "0", "--redis-url", "memory"]
     server = subprocess.Popen(

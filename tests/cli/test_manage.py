@@ -29,7 +29,7 @@ from tests.support.processes.processes import Server
 from tests.support.processes.store_owners import ROOT
 
 
-def test_alone_it_starts_the_store_stops_it_and_the_data_is_kept(data_dir: Path) -> None:
+def test_without_a_server_a_command_starts_and_stops_the_store(data_dir: Path) -> None:
     scopes = ("--scopes", "data:read profile")
     made = child(data_dir, "app", "create", *NEW_APP, *scopes, "--json", fresh=True).json
     assert running_socket(data_dir) is None
@@ -61,7 +61,7 @@ def userinfo(url: str, access_token: str) -> tuple[int, Any]:
 
 @pytest.mark.trap(35)
 @pytest.mark.spec("2.2")
-def test_beside_a_server_what_it_does_shows_at_once(data_dir: Path, tmp_path: Path) -> None:
+def test_next_to_a_server_changes_take_effect_at_once(data_dir: Path, tmp_path: Path) -> None:
     seeded = tmp_path / "seed.json"
     web = {"client_id": "web", "client_secret": "s" * 32, "name": "Web", "redirect_uris": [URI], "scopes": "profile"}
     ada = {"email": "ada@example.com", "name": "Ada", "password": PASSWORD}
@@ -96,7 +96,7 @@ def test_beside_a_server_what_it_does_shows_at_once(data_dir: Path, tmp_path: Pa
         assert (status, body["error"]) == (401, "invalid_token")
 
 
-def test_the_record_of_an_app_has_the_fields_of_the_interface(home: Home) -> None:
+def test_an_app_record_has_the_apis_fields(home: Home) -> None:
     made = home.app("web", "--homepage", "https://web.example", "--pkce-required", "--hosted-storage", "--no-iss")
     secret = made.pop("client_secret")
     assert re.fullmatch(r"lk_cs_[A-Za-z0-9_-]{43}", secret)
@@ -139,12 +139,12 @@ def test_a_public_app_has_no_secret_and_several_redirect_uris(home: Home) -> Non
     assert made["redirect_uris"] == [URI, "com.example.app:/cb"]
 
 
-def test_a_client_id_that_is_not_given_can_stand_on_a_command_line(home: Home) -> None:
+def test_a_generated_client_id_is_safe_on_a_command_line(home: Home) -> None:
     made = home.json("app", "create", *NEW_APP, "--scopes", "profile")
     assert re.fullmatch(r"[0-9A-Za-z]{15}", made["client_id"])
 
 
-def test_an_update_changes_what_is_given_and_nothing_else(home: Home) -> None:
+def test_an_update_changes_only_the_given_fields(home: Home) -> None:
     made = home.app("web", "--pkce-required")
     del made["client_secret"]
     changed = home.json("app", "update", "web", "--name", "Other", "--no-pkce-required", "--disable")
@@ -188,7 +188,7 @@ def test_an_app_that_becomes_public_loses_its_secrets_for_good(home: Home) -> No
     assert live_secrets(home, first) == [False]
 
 
-def test_words_show_a_secret_once_with_a_note_and_lists_as_tables(home: Home) -> None:
+def test_text_output_shows_a_secret_once_and_lists_as_tables(home: Home) -> None:
     assert home.words("app", "list").out == "no apps\n"
     said = home.words("app", "create", "--client-id", "web", *NEW_APP, "--scopes", "profile data:read")
     assert "redirect_uris        https://web.example/cb\nscopes               profile data:read\n" in said.out
@@ -206,7 +206,7 @@ def test_words_show_a_secret_once_with_a_note_and_lists_as_tables(home: Home) ->
     )
 
 
-def test_what_a_browser_calls_itself_cannot_steer_the_terminal(home: Home) -> None:
+def test_user_agents_cannot_send_terminal_escapes(home: Home) -> None:
     sub = home.user("ada@example.com")["sub"]
     entry = "1790000000000 signed_in  192.0.2.1 \x1b]0;owned\x07"
     with home.client() as client:
@@ -216,7 +216,7 @@ def test_what_a_browser_calls_itself_cannot_steer_the_terminal(home: Home) -> No
     assert not re.search(r"[\x00-\x09\x0b-\x1f]", said)
 
 
-def test_a_person_from_creation_to_deletion(home: Home) -> None:
+def test_the_life_of_a_person_by_commands(home: Home) -> None:
     made = home.user("Ada@Example.com")
     password = made.pop("password")
     assert made == {
@@ -289,7 +289,7 @@ def test_the_operator_sets_a_forgotten_password(home: Home) -> None:
     assert home.json("user", "show", "ada@example.com")["activity"][0]["event"] == "password_set_by_operator"
 
 
-def test_an_app_is_given_to_a_person_who_manages_it(home: Home) -> None:
+def test_an_app_can_be_given_to_a_person(home: Home) -> None:
     sub = home.json("user", "create", "--email", "dev@example.com", "--name", "Dev")["sub"]
     made = home.app("theirs", "--owner", "dev@example.com")
     assert made["owner"] == sub
@@ -300,7 +300,7 @@ def test_an_app_is_given_to_a_person_who_manages_it(home: Home) -> None:
     assert wrong == (1, "not_found", "No such person.")
 
 
-def test_show_tells_the_numbers_of_an_app(home: Home) -> None:
+def test_show_has_the_statistics_of_an_app(home: Home) -> None:
     home.app("web")
 
     async def count(store: Store) -> None:
@@ -318,7 +318,7 @@ def test_show_tells_the_numbers_of_an_app(home: Home) -> None:
     assert day["day"] in home.words("app", "show", "web").out
 
 
-def test_the_operator_takes_away_what_a_person_lost(home: Home) -> None:
+def test_the_operator_removes_lost_factors(home: Home) -> None:
     password = home.user("ada@example.com")["password"]
 
     async def add_app(store: Store) -> str:
@@ -358,7 +358,7 @@ def test_the_operator_takes_away_what_a_person_lost(home: Home) -> None:
     assert home.error("user", "reset-factors", "nobody@example.com")[1] == "not_found"
 
 
-def test_who_the_operator_connects_and_deletes_is_counted(home: Home) -> None:
+def test_connections_and_deletions_by_the_operator_are_counted(home: Home) -> None:
     app, person = home.app("web"), home.user("ada@example.com")
     assert person
     for _ in range(2):

@@ -54,7 +54,7 @@ def test_a_grant_answers_with_the_balance(home: Home, ada: str) -> None:
     assert events[:3] == ["credit_added"] * 3
 
 
-def test_an_amount_below_zero_takes_as_much_as_is_spendable(home: Home, ada: str) -> None:
+def test_a_negative_amount_takes_at_most_the_available_credits(home: Home, ada: str) -> None:
     grant(home, "500")
     taken = grant(home, "-499")
     assert (taken["amount"], taken["paid"]) == (-499, 1)
@@ -64,7 +64,7 @@ def test_an_amount_below_zero_takes_as_much_as_is_spendable(home: Home, ada: str
     assert home.error("credits", "grant", EMAIL, "-1") == refused
 
 
-def test_a_key_counts_once_whoever_gives_it_again(home: Home, ada: str) -> None:
+def test_a_repeated_key_counts_once(home: Home, ada: str) -> None:
     first = grant(home, "700", "--key", "payment-1", "--reason", "Top-up")
     again = grant(home, "700", "--key", "payment-1", "--reason", "Top-up")
     assert (first["replayed"], again) == (False, {**first, "replayed": True})
@@ -99,7 +99,7 @@ def test_a_key_counts_once_whoever_gives_it_again(home: Home, ada: str) -> None:
         pytest.param((EMAIL,), 2, "invalid_request", "MICRODOLLARS", id="no amount"),
     ],
 )
-def test_what_is_refused_changes_nothing(
+def test_a_refused_command_changes_nothing(
     home: Home, ada: str, words: tuple[str, ...], status: int, code: str, message: str
 ) -> None:
     failed, told, description = home.error("credits", "grant", *words)
@@ -171,7 +171,7 @@ def test_the_ledger_is_shown_newest_first(home: Home, ada: str) -> None:
     assert re.search(r"\n20\S+Z +grant +5\.000000 +5\.000000 .* Payment 17\n", words)
 
 
-def test_somebody_who_never_had_credits_is_shown_so(home: Home, ada: str) -> None:
+def test_a_person_without_credits_is_shown_as_such(home: Home, ada: str) -> None:
     shown = home.json("credits", "show", EMAIL)
     assert (shown["spendable"], shown["holds"], shown["entries"]) == (0, [], [])
     assert home.words("credits", "show", EMAIL).out.endswith("\nno holds\n\nno entries\n")
@@ -192,7 +192,7 @@ def test_pages_are_joined_without_a_gap(home: Home, ada: str, limit: int | None,
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_a_grant_whose_outcome_is_not_known_says_how_to_give_it_again(valkey_engine: Engine, keys: Keys) -> None:
+async def test_a_grant_with_an_unknown_outcome_says_how_to_retry(valkey_engine: Engine, keys: Keys) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
         context = Context(Settings(), world.store, keys.ring, False)
         asked = {"email": world.email, "amount": 500, "reason": ""}
@@ -225,6 +225,6 @@ async def test_entries_older_than_the_setting_says_are_folded(home: Home, ada: s
     assert (shown["openingAt"] is None) is (left == 2)
 
 
-def test_dollars_are_exact_to_the_last_place() -> None:
+def test_dollars_are_exact() -> None:
     amounts = {0: "0.000000", 1: "0.000001", -1: "-0.000001", 10**15 - 1: "999999999.999999", -5 * DOLLAR: "-5.000000"}
     assert {amount: dollars(amount) for amount in amounts} == amounts

@@ -92,7 +92,7 @@ def test_a_fault_is_named_mended_and_gone(home: Home) -> None:
     assert home.json("fsck")["clean"] is True
 
 
-def test_what_was_mended_is_no_fault_any_more(home: Home) -> None:
+def test_mended_findings_do_not_fail_the_command(home: Home) -> None:
     user = put(home)
     with home.client() as client:
         client.hdel(keys.hosted(user, "an-app")["usage"], "documents")
@@ -103,7 +103,7 @@ def test_what_was_mended_is_no_fault_any_more(home: Home) -> None:
     )
 
 
-def test_notes_alone_are_no_fault(home: Home) -> None:
+def test_notes_alone_do_not_fail_the_command(home: Home) -> None:
     user = put(home)
     with home.client() as client:
         client.zadd(keys.person(user)["sessions"], {"A" * 22: 1})
@@ -111,7 +111,7 @@ def test_notes_alone_are_no_fault(home: Home) -> None:
     assert (record["clean"], record["notes"]) == (True, 1)
 
 
-def test_addresses_are_shown_only_when_they_are_asked_for(home: Home) -> None:
+def test_addresses_are_shown_only_on_request(home: Home) -> None:
     put(home)
     with home.client() as client:
         client.hset(keys.email("secret@example.com"), "x", "y")
@@ -125,7 +125,7 @@ def test_addresses_are_shown_only_when_they_are_asked_for(home: Home) -> None:
     assert "typed@example.com" in openly
 
 
-def test_the_limit_is_of_examples_and_not_of_what_is_counted(home: Home) -> None:
+def test_the_limit_applies_to_examples_not_to_counts(home: Home) -> None:
     with home.client() as client:
         for number in range(7):
             client.set(f"nonsense:{number}", "1")
@@ -134,13 +134,13 @@ def test_the_limit_is_of_examples_and_not_of_what_is_counted(home: Home) -> None
     assert home.error("fsck", "--limit", "0")[:2] == (2, "invalid_request")
 
 
-def test_it_refuses_a_store_that_lives_in_a_server(tmp_path: Path) -> None:
+def test_fsck_refuses_an_in_memory_store(tmp_path: Path) -> None:
     said = child(tmp_path, "--json", "fsck", "--redis-url", "memory")
     assert said.error[:2] == (2, "invalid_request")
 
 
 @pytest.mark.parametrize("options", [pytest.param((), id="one"), pytest.param(("--workers", "2"), id="workers")])
-def test_it_runs_beside_a_server_and_without_one(options: tuple[str, ...]) -> None:
+def test_fsck_runs_with_and_without_a_server(options: tuple[str, ...]) -> None:
     with Server("--demo", *options, *QUICK) as server:
         server.ready()
         socket = running_socket(server.data_dir)

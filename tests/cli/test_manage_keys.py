@@ -58,7 +58,7 @@ def test_configured_keys_are_rotated_and_retired_by_the_operator(home: Home) -> 
     assert "Now remove key 1 from LATCHKEY_SECRET_KEYS" in said.out
 
 
-def test_a_key_is_retired_when_nothing_it_sealed_can_live(home: Home) -> None:
+def test_a_key_can_be_retired_when_nothing_it_sealed_can_be_live(home: Home) -> None:
     path = home.data_dir / "keys"
     original = KeyFile(path).ring
     old = SecretKey.parse(KeyRing.generate(4))
@@ -84,7 +84,7 @@ def test_a_key_is_retired_when_nothing_it_sealed_can_live(home: Home) -> None:
         KeyFile(path).write(original)
 
 
-def test_a_document_that_came_late_under_an_old_key_outlives_it(home: Home) -> None:
+def test_a_late_document_under_an_old_key_prevents_its_retirement(home: Home) -> None:
     path = home.data_dir / "keys"
     original = KeyFile(path).ring
     old = SecretKey.parse(KeyRing.generate(5))
@@ -117,7 +117,7 @@ def test_a_document_that_came_late_under_an_old_key_outlives_it(home: Home) -> N
         KeyFile(path).write(original)
 
 
-def test_one_command_at_a_time_changes_the_key_file(home: Home) -> None:
+def test_only_one_command_at_a_time_changes_the_key_file(home: Home) -> None:
     with (home.data_dir / "keys.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         before = (home.data_dir / "keys").read_text()

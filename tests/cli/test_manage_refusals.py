@@ -28,7 +28,7 @@ def test_the_password_is_read_from_standard_input(home: Home) -> None:
     ("answer", "status", "left"),
     [pytest.param("yes\n", 0, 0, id="yes"), pytest.param("\n", 1, 1, id="anything else leaves it")],
 )
-def test_on_a_terminal_deleting_is_asked_for(home: Home, answer: str, status: int, left: int) -> None:
+def test_deleting_in_a_terminal_asks_for_confirmation(home: Home, answer: str, status: int, left: int) -> None:
     home.app("web")
     ours, theirs = pty.openpty()
     try:
@@ -60,7 +60,7 @@ def test_without_a_terminal_deleting_needs_yes(home: Home) -> None:
     assert home.app("web")
 
 
-def test_a_name_that_misleads_takes_a_flag(home: Home) -> None:
+def test_a_misleading_name_needs_a_flag(home: Home) -> None:
     misleading = ("app", "create", "--client-id", "own", *NEW_APP, "--scopes", "profile", "--name", "Latchkey Support")
     code, _, said = child(home.data_dir, *misleading, "--json").error
     assert (code, "this server's name" in said) == (1, True)
@@ -169,7 +169,7 @@ MINT = ("token", "mint", "--user", "ada@example.com", "--client-id")
         ),
     ],
 )
-def test_what_is_refused_says_why_on_one_line(home: Home, words: tuple[str, ...], code: str, description: str) -> None:
+def test_a_refusal_is_one_line_with_the_reason(home: Home, words: tuple[str, ...], code: str, description: str) -> None:
     if "web" in words:
         home.app("web")
     if "stores" in words:
@@ -201,7 +201,7 @@ def test_what_is_refused_says_why_on_one_line(home: Home, words: tuple[str, ...]
         pytest.param(("app", "list", "--secret-keys", "1:x"), "LATCHKEY_SECRET_KEYS", id="keys on the command line"),
     ],
 )
-def test_a_bad_command_line_is_told_on_one_line(
+def test_a_bad_command_line_is_reported_in_one_line(
     data_dir: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], told: str
 ) -> None:
     for extra in ((), ("--json",)):
@@ -213,7 +213,7 @@ def test_a_bad_command_line_is_told_on_one_line(
     assert not data_dir.exists()
 
 
-def test_a_store_that_is_away_is_told_without_a_traceback(tmp_path: Path) -> None:
+def test_an_unreachable_store_is_reported_without_a_traceback(tmp_path: Path) -> None:
     away = f"unix://{tmp_path}/none.sock"
     said = child(tmp_path, "app", "list", LATCHKEY_REDIS_URL=away, LATCHKEY_SECRET_KEYS=KeyRing.generate(1))
     assert (said.status, said.out, said.err.count("\n")) == (1, "", 1)
@@ -222,7 +222,7 @@ def test_a_store_that_is_away_is_told_without_a_traceback(tmp_path: Path) -> Non
 
 @pytest.mark.trap(38)
 @pytest.mark.parametrize("key_id", [1, 9], ids=["under the same id", "under another id"])
-def test_foreign_keys_are_refused_and_change_nothing(home: Home, key_id: int) -> None:
+def test_keys_of_another_store_are_refused_and_change_nothing(home: Home, key_id: int) -> None:
     home.app("web")
     with home.client() as client:
         before = everything(client)

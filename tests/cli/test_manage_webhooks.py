@@ -20,7 +20,7 @@ from tests.support.processes.operator_commands import Home, everything
 URL = "https://web.example/hook"
 
 
-def test_the_first_url_comes_with_a_secret_and_others_with_none(home: Home) -> None:
+def test_only_the_first_url_comes_with_a_secret(home: Home) -> None:
     made = home.app("web", "--webhook-url", URL)
     assert made["webhookUrl"] == URL
     secret = made["webhook_secret"]
@@ -44,7 +44,7 @@ async def secrets_of(store: Store, client_id: str) -> tuple[str, ...]:
     return target.secrets if target else ()
 
 
-def test_a_new_secret_signs_beside_the_one_before(home: Home) -> None:
+def test_a_new_secret_signs_together_with_the_old_one(home: Home) -> None:
     first = home.app("web", "--webhook-url", URL)["webhook_secret"]
     rotated = home.json("app", "rotate-webhook-secret", "web")
     assert rotated["client_id"] == "web"
@@ -59,7 +59,7 @@ def test_a_new_secret_signs_beside_the_one_before(home: Home) -> None:
 
 
 @pytest.mark.parametrize("action", ["create", "update"])
-def test_a_url_that_may_not_be_changes_nothing(home: Home, action: str) -> None:
+def test_a_forbidden_url_changes_nothing(home: Home, action: str) -> None:
     if action == "update":
         home.app("web")
     words = ("app", "update", "web") if action == "update" else ("app", "create", "--client-id", "web")
@@ -113,7 +113,7 @@ async def planted(store: Store, folder: Path, *apps: dict[str, Any]) -> None:
 
 
 @pytest.mark.gen_test
-async def test_the_seed_file_brings_a_webhook_and_its_secret_along(memory_store: Store, tmp_path: Path) -> None:
+async def test_the_seed_file_can_set_a_webhook_and_its_secret(memory_store: Store, tmp_path: Path) -> None:
     secret = new_webhook_secret()
     given: dict[str, Any] = {"client_id": "given", "webhookUrl": URL, "webhook_secret": secret}
     made: dict[str, Any] = {"client_id": "made", "webhookUrl": URL}
@@ -132,7 +132,7 @@ async def test_the_seed_file_brings_a_webhook_and_its_secret_along(memory_store:
         ("webhook_secret", "whsec_short", "24 to 64 bytes"),
     ],
 )
-async def test_what_the_seed_file_gets_wrong_is_named(
+async def test_mistakes_in_the_seed_file_are_named(
     memory_store: Store, tmp_path: Path, field: str, value: object, words: str
 ) -> None:
     with pytest.raises(StartupError, match=words) as refused:

@@ -60,7 +60,7 @@ def test_config_file_from_the_environment_yields_to_the_flag(config: Path, tmp_p
     assert load([f"--config={other}"], {"LATCHKEY_CONFIG": str(config)}).port == 4
 
 
-def test_empty_environment_variable_counts_as_not_set(config: Path) -> None:
+def test_an_empty_environment_variable_is_unset(config: Path) -> None:
     config.write_text("port = 3")
     assert load(["--config", str(config)], {"LATCHKEY_PORT": "", "LATCHKEY_DEMO": ""}).port == 3
 
@@ -158,7 +158,7 @@ def test_errors_never_show_a_secret(config: Path, name: str, text: str) -> None:
         pytest.param("smtp_url", f"smtps://ada:{SECRET}@mail.test", "server", id="a mail server"),
     ],
 )
-def test_a_password_in_a_flag_is_refused_and_not_repeated(name: str, text: str, command: Command) -> None:
+def test_a_password_in_a_flag_is_refused_without_showing_it(name: str, text: str, command: Command) -> None:
     parser = argparse.ArgumentParser()
     add_arguments(parser, command)
     flag = f"--{name.replace('_', '-')}"
@@ -182,7 +182,7 @@ def test_repr_never_shows_a_secret() -> None:
 @pytest.mark.trap(24)
 @pytest.mark.parametrize("option", ["--secret-keys", "--operator-keys"])
 @pytest.mark.parametrize("rest", [[f"1:{SECRET}"], [f"=1:{SECRET}"], []], ids=["a word", "joined", "nothing"])
-def test_keys_are_refused_as_a_flag(option: str, rest: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_secret_keys_are_refused_as_a_flag(option: str, rest: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     argv = [option + rest[0]] if rest and rest[0].startswith("=") else [option, *rest]
     with pytest.raises(SystemExit) as caught:
         load(argv, {})
@@ -250,7 +250,7 @@ def test_settings_that_exclude_each_other(argv: list[str], environ: dict[str, st
         load(argv, environ)
 
 
-def test_a_call_that_waits_for_replicas_may_take_twice_its_time() -> None:
+def test_waiting_for_replicas_doubles_the_call_timeout() -> None:
     shared = ["--redis-url=redis://h", "--redis-timeout=3"]
     assert load(shared, {}).call_seconds == 3
     assert load([*shared, "--wait-replicas=1"], {}).call_seconds == 6
@@ -258,7 +258,7 @@ def test_a_call_that_waits_for_replicas_may_take_twice_its_time() -> None:
     assert (found.wait_replicas, found.wait_timeout) == (2, 0.25)
 
 
-def test_session_may_idle_for_as_long_as_it_lives() -> None:
+def test_the_idle_limit_may_equal_the_lifetime() -> None:
     assert load(["--session-lifetime=3600", "--session-idle=3600"], {}).session_idle == 3600
 
 
@@ -285,7 +285,7 @@ def test_manage_refuses_memory() -> None:
         load_for_manage([], {"LATCHKEY_REDIS_URL": "memory"})
 
 
-def test_manage_passes_over_what_only_the_server_reads(config: Path) -> None:
+def test_manage_ignores_server_only_settings(config: Path) -> None:
     config.write_text('data_dir = "elsewhere"\nport = 9')
     found = load_for_manage(["--config", str(config)], {"LATCHKEY_WORKERS": "nonsense"})
     assert (found.data_dir, found.port, found.workers) == (Path("elsewhere"), 8080, 1)

@@ -29,7 +29,7 @@ def test_boolean_words(text: str, value: bool) -> None:
         pytest.param("", "http://localhost:8080", id="none is localhost with the port"),
     ],
 )
-def test_base_url_is_the_origin_that_a_browser_names(given: str, origin: str) -> None:
+def test_the_base_url_is_normalised_to_the_browsers_origin(given: str, origin: str) -> None:
     assert load(["--base-url", given], {}).origin(8080) == origin
 
 
@@ -129,11 +129,11 @@ def test_bad_value_names_the_setting_and_its_source_in_one_line(name: str, text:
         *("redis+cluster://a", "rediss+cluster://u:p@a:7000,[::1]:7001,c"),
     ],
 )
-def test_store_urls_are_kept_as_they_are(url: str) -> None:
+def test_store_urls_are_kept_unchanged(url: str) -> None:
     assert load([], {"LATCHKEY_REDIS_URL": url}).redis_url == url
 
 
-def test_operator_keys_by_commas() -> None:
+def test_operator_keys_are_separated_by_commas() -> None:
     one, other = "a" * 32, "B_-9" * 8
     assert load([], {"LATCHKEY_OPERATOR_KEYS": f" {one} , {other}"}).operator_keys == (one, other)
     assert load(["--ops-port="], {"LATCHKEY_OPS_PORT": "9"}).ops_port is None

@@ -41,14 +41,14 @@ def shown(outcome: CommandResult, columns: int, monkeypatch: pytest.MonkeyPatch,
     return terminal.getvalue()
 
 
-def test_a_pipe_gets_one_plain_line_a_row_however_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_gets_one_plain_line_per_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
     pipe = io.StringIO()
     show(PEOPLE, pipe)
     assert pipe.getvalue() == PLAIN == in_words(PEOPLE) + "\n"
 
 
-def test_a_wide_terminal_gets_the_same_with_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wide_terminal_gets_one_coloured_line_per_row(monkeypatch: pytest.MonkeyPatch) -> None:
     said = shown(PEOPLE, 120, monkeypatch)
     assert [line.rstrip() for line in COLOUR.sub("", said).splitlines()] == PLAIN.splitlines()
     assert "\x1b[32mactive" in said
@@ -57,7 +57,7 @@ def test_a_wide_terminal_gets_the_same_with_colours(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("columns", [80, 79, 78])
-def test_words_go_on_in_the_next_line_and_ids_do_not(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_wraps_and_ids_do_not(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = COLOUR.sub("", shown(PEOPLE, columns, monkeypatch)).splitlines()
     assert max(map(len, lines)) <= columns
     assert lines[1].split()[:4] == ["ada@example.com", SUB, "active", "Ada"]
@@ -65,7 +65,7 @@ def test_words_go_on_in_the_next_line_and_ids_do_not(columns: int, monkeypatch: 
     assert lines[-1].rstrip() == PLAIN.splitlines()[2]
 
 
-def test_a_narrow_terminal_gets_rows_one_below_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_narrow_terminal_gets_rows_as_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = COLOUR.sub("", shown(PEOPLE, 60, monkeypatch)).splitlines()
     assert lines == [
         *("email   ada@example.com", f"sub     {SUB}", "status  active", "name    Ada King, Countess of Lovelace"),
@@ -73,7 +73,7 @@ def test_a_narrow_terminal_gets_rows_one_below_the_other(monkeypatch: pytest.Mon
     ]
 
 
-def test_no_color_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_color_turns_colours_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(COLOUR.findall(shown(PEOPLE, 120, monkeypatch, NO_COLOR="1"))) <= {"\x1b[1m", "\x1b[0m"}
 
 
@@ -85,7 +85,7 @@ def test_fields_rows_and_note(monkeypatch: pytest.MonkeyPatch) -> None:
     assert in_words(whole) + "\n" == said
 
 
-def test_numbers_stand_at_the_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_are_right_aligned(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"day": "2026-11-22", "calls": 7}, {"day": "2026-11-21", "calls": 12345}]
     said = COLOUR.sub("", shown(CommandResult({"days": rows}, ("day", "calls")), 80, monkeypatch))
     assert [line.rstrip() for line in said.splitlines()] == [
@@ -95,7 +95,7 @@ def test_numbers_stand_at_the_right(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_a_column_with_nothing_in_it_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_columns_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"at": "now", "client_id": "", "reason": "a gift"}]
     gift = CommandResult({"entries": rows}, ("at", "client_id", "reason"))
     said = COLOUR.sub("", shown(gift, 80, monkeypatch))
@@ -103,7 +103,7 @@ def test_a_column_with_nothing_in_it_takes_no_room(monkeypatch: pytest.MonkeyPat
     assert in_words(gift).split("\n")[0] == "at   client_id  reason"
 
 
-def test_markup_of_somebody_else_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_markup_in_data_is_shown_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"name": "[bold]x[/] :smile: `y`"}]
     assert "[bold]x[/] :smile: `y`" in shown(CommandResult({"apps": rows}, ("name",), note="[red]"), 80, monkeypatch)
 

@@ -85,7 +85,7 @@ def field_of(page: HTTPResponse, name: str) -> str:
 
 
 @pytest.mark.gen_test
-async def test_who_has_no_credits_is_told_so(service: Service) -> None:
+async def test_a_person_without_credits_sees_a_notice(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.get(CREDITS)
     assert page.code == 200
@@ -121,7 +121,7 @@ async def test_balance_holds_and_ledger(service: Service) -> None:
 
 
 @pytest.mark.gen_test
-async def test_what_each_app_spent_is_summed_up(service: Service) -> None:
+async def test_spending_is_summed_by_app(service: Service) -> None:
     browser, caller = await connected(service)
     _, other = await connected(service, await service.add_app("quill"), browser)
     await service.store.credits.grant(service.ada, 5_000_000)
@@ -132,7 +132,7 @@ async def test_what_each_app_spent_is_summed_up(service: Service) -> None:
 
 
 @pytest.mark.gen_test
-async def test_an_app_that_was_deleted_keeps_its_place(service: Service) -> None:
+async def test_a_deleted_app_keeps_its_spending(service: Service) -> None:
     browser, caller = await connected(service)
     await service.store.credits.grant(service.ada, 5_000_000)
     await charge(service.store, caller)
@@ -143,7 +143,7 @@ async def test_an_app_that_was_deleted_keeps_its_place(service: Service) -> None
 
 
 @pytest.mark.gen_test
-async def test_fifty_entries_are_a_page_and_each_is_on_exactly_one(service: Service) -> None:
+async def test_pages_have_fifty_entries_without_gaps_or_repeats(service: Service) -> None:
     browser = await service.signed_in()
     for number in range(101):
         await service.store.credits.grant(service.ada, 1_000_000, reason=f"Payment {number:03}.")
@@ -173,7 +173,7 @@ async def test_exactly_fifty_entries_have_no_second_page(service: Service) -> No
 
 
 @pytest.mark.gen_test
-async def test_folded_entries_stand_as_a_dated_opening_balance_at_the_end(service: Service, clock: FakeClock) -> None:
+async def test_folded_entries_become_a_dated_opening_balance(service: Service, clock: FakeClock) -> None:
     for amount in (5_000_000, -2_000_000):
         await service.store.credits.grant(service.ada, amount, reason="Long ago")
     clock.advance(401 * DAY)
@@ -193,7 +193,7 @@ async def test_folded_entries_stand_as_a_dated_opening_balance_at_the_end(servic
 
 
 @pytest.mark.gen_test
-async def test_when_all_entries_are_folded_the_opening_balance_is_all(service: Service, clock: FakeClock) -> None:
+async def test_with_all_entries_folded_only_the_opening_balance_is_shown(service: Service, clock: FakeClock) -> None:
     await service.store.credits.grant(service.ada, 5_000_000)
     clock.advance(401 * DAY)
     await service.store.client.xtrim(keys.credits(service.ada)["ledger"], maxlen=0)
@@ -224,7 +224,7 @@ async def test_when_all_entries_are_folded_the_opening_balance_is_all(service: S
         pytest.param("before=%00", 400, id="a NUL"),
     ],
 )
-async def test_a_page_is_asked_for_by_the_id_of_an_entry(service: Service, query: str, status: int) -> None:
+async def test_a_page_is_selected_by_an_entry_id(service: Service, query: str, status: int) -> None:
     await service.store.credits.grant(service.ada, 5_000_000)
     page = await (await service.signed_in()).get(f"{CREDITS}?{query}")
     assert page.code == status
@@ -232,7 +232,7 @@ async def test_a_page_is_asked_for_by_the_id_of_an_entry(service: Service, query
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_the_ids_that_are_let_in_are_ids_on_every_engine(store: Store) -> None:
+async def test_accepted_entry_ids_are_valid_on_every_engine(store: Store) -> None:
     world = await World.make(store)
     await store.credits.grant(world.user, 5_000_000)
     for before, found in (("1-0", 0), ("1767225600000-0", 0), ("999999999999999999-999999999999999999", 1)):
@@ -241,7 +241,7 @@ async def test_the_ids_that_are_let_in_are_ids_on_every_engine(store: Store) -> 
 
 
 @pytest.mark.gen_test
-async def test_nobody_sees_the_credits_of_another(service: Service) -> None:
+async def test_people_see_only_their_own_credits(service: Service) -> None:
     await service.store.credits.grant(service.ada, 5_000_000, reason="For Ada")
     await service.add_person("eve@example.com", "Eve")
     assert "For Ada" not in words_of(await (await service.signed_in("eve@example.com")).get(CREDITS))
@@ -284,7 +284,7 @@ async def test_an_app_that_may_not_spend_has_no_limit_to_set(service: Service) -
 
 
 @pytest.mark.gen_test
-async def test_a_disconnected_app_has_none_either(service: Service) -> None:
+async def test_a_disconnected_app_has_no_limit_to_set(service: Service) -> None:
     browser, _ = await connected(service)
     await browser.submit(await browser.get(APPS), f"{APPS}/web-app/revoke")
     page = await browser.get(APPS)
@@ -302,7 +302,7 @@ def browser_token(page: HTTPResponse) -> str:
 
 
 @pytest.mark.gen_test
-async def test_the_limit_is_set_changed_taken_off_and_kept_to(service: Service) -> None:
+async def test_a_limit_can_be_set_changed_and_removed_and_is_enforced(service: Service) -> None:
     browser, caller = await connected(service)
     await service.store.credits.grant(service.ada, 5_000_000)
     for typed, limit, shown in (
@@ -325,7 +325,7 @@ async def test_the_limit_is_set_changed_taken_off_and_kept_to(service: Service) 
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("typed", ["1,50", "-1", "five", "0.0000001", "1000001", "1e3"])
-async def test_a_wrong_amount_is_said_beside_its_field_and_changes_nothing(service: Service, typed: str) -> None:
+async def test_an_invalid_amount_is_reported_at_its_field_and_changes_nothing(service: Service, typed: str) -> None:
     browser, _ = await connected(service)
     await connected(service, await service.add_app("reader"), browser)
     await browser.submit(await browser.get(APPS), LIMIT, dollars="7")
@@ -347,7 +347,7 @@ async def test_a_wrong_amount_is_said_beside_its_field_and_changes_nothing(servi
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("fields", [{}, {"dollars": "1,5"}, {"dollars": 5}, {"dollars": ["5"]}])
-async def test_a_program_gets_its_error_as_json(service: Service, fields: dict[str, Any]) -> None:
+async def test_programs_get_errors_as_json(service: Service, fields: dict[str, Any]) -> None:
     browser, _ = await connected(service)
     await browser.submit(await browser.get(APPS), LIMIT, dollars="7")
     token = browser_token(await browser.get(APPS))

@@ -37,19 +37,19 @@ from tests.support.lists.offenders import each
         (-1_250_000_000, f"{MINUS}$1,250.00"),
     ],
 )
-def test_money(micro: int, words: str) -> None:
+def test_amounts_are_formatted_in_dollars(micro: int, words: str) -> None:
     assert money(micro) == words
 
 
 @given(st.integers(0, MAX_AMOUNT))
-def test_what_a_field_shows_means_the_same_when_it_is_sent_back(micro: int) -> None:
+def test_a_shown_amount_parses_to_the_same_value(micro: int) -> None:
     shown = money_field(micro)
     assert dollars(shown) == micro
     assert re.fullmatch(DOLLARS_PATTERN, shown)
     assert money(micro).replace(",", "") == f"${shown}"
 
 
-def test_a_field_without_a_limit_is_empty() -> None:
+def test_no_limit_is_an_empty_field() -> None:
     assert money_field(None) == ""
 
 
@@ -71,7 +71,7 @@ def test_a_field_without_a_limit_is_empty() -> None:
         ("0005", 5_000_000),
     ],
 )
-def test_typed_dollars(text: str, micro: int) -> None:
+def test_typed_dollars_are_parsed(text: str, micro: int) -> None:
     assert dollars(text) == micro
     assert re.fullmatch(DOLLARS_PATTERN, text)
 
@@ -100,13 +100,13 @@ def test_typed_dollars(text: str, micro: int) -> None:
         pytest.param("5€", id="another currency"),
     ],
 )
-def test_other_text_is_no_amount(text: str) -> None:
+def test_other_text_is_refused_as_an_amount(text: str) -> None:
     with pytest.raises(Refused, match="invalid_request") as refused:
         dollars(text)
     assert "such as 5 or 5.00" in refused.value.description
 
 
-def test_an_empty_field_is_no_limit_and_a_missing_one_a_mistake() -> None:
+def test_an_empty_field_means_no_limit_and_a_missing_one_is_an_error() -> None:
     assert typed_limit(Params({"dollars": ""}), "dollars") is None
     assert typed_limit(Params({"dollars": " "}), "dollars") is None
     assert typed_limit(Params({"dollars": "0"}), "dollars") == 0
@@ -150,17 +150,17 @@ NO_LIMITS = [
 
 
 @each(("sent", "meant"), LIMITS)
-def test_spend_limit_of_a_program(sent: Any, meant: Any) -> None:
+def test_a_program_sets_a_spend_limit(sent: Any, meant: Any) -> None:
     found = spend_limit(Params({"spend_limit": sent}))
     assert (found, type(found)) == (meant, type(meant))
 
 
-def test_a_spend_limit_that_is_not_sent_changes_nothing() -> None:
+def test_a_missing_spend_limit_changes_nothing() -> None:
     assert spend_limit(Params({})) == ""
 
 
 @each("sent", NO_LIMITS)
-def test_anything_else_is_no_spend_limit(sent: Any) -> None:
+def test_other_values_are_refused_as_a_spend_limit(sent: Any) -> None:
     with pytest.raises(Refused, match="invalid_request"):
         spend_limit(Params({"spend_limit": sent}))
 

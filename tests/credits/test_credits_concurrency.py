@@ -62,7 +62,7 @@ def outcomes(answers: list[Any]) -> Counter[str]:
 @within_a_minute
 @pytest.mark.usefixtures("wide")
 @pytest.mark.trap(28)
-async def test_of_100_calls_at_once_with_money_for_three_three_are_held(stores: list[Store]) -> None:
+async def test_100_concurrent_calls_with_credits_for_three_get_three_holds(stores: list[Store]) -> None:
     world = await a_world(stores[0])
     apps = everywhere(await Spender.make(world), stores)
     await stores[0].credits.grant(world.user, 3 * 70 + 69)
@@ -77,7 +77,7 @@ async def test_of_100_calls_at_once_with_money_for_three_three_are_held(stores: 
 
 @within_a_minute
 @pytest.mark.trap(28)
-async def test_the_same_behind_the_window_of_twenty(stores: list[Store]) -> None:
+async def test_100_concurrent_calls_within_the_window_of_twenty_get_three_holds(stores: list[Store]) -> None:
     world, other = await a_world(stores[0]), await a_world(stores[0])
     both = [await Spender.make(world), await Spender.make(world, other.app)]
     apps = [*everywhere(both[0], stores), *everywhere(both[1], stores)]
@@ -92,7 +92,7 @@ async def test_the_same_behind_the_window_of_twenty(stores: list[Store]) -> None
 @within_a_minute
 @pytest.mark.usefixtures("wide")
 @pytest.mark.trap(28)
-async def test_100_calls_at_once_never_pass_the_limit_of_the_app(stores: list[Store]) -> None:
+async def test_100_concurrent_calls_never_exceed_the_apps_limit(stores: list[Store]) -> None:
     world, other = await a_world(stores[0]), await a_world(stores[0])
     limited, free = await Spender.make(world), await Spender.make(world, other.app)
     await stores[0].credits.grant(world.user, 100)
@@ -107,7 +107,7 @@ async def test_100_calls_at_once_never_pass_the_limit_of_the_app(stores: list[St
 @within_a_minute
 @pytest.mark.usefixtures("wide")
 @pytest.mark.trap(30)
-async def test_100_calls_with_one_key_are_one_call(stores: list[Store]) -> None:
+async def test_100_concurrent_calls_with_one_key_make_one_call(stores: list[Store]) -> None:
     world = await a_world(stores[0])
     apps = everywhere(await Spender.make(world), stores)
     await stores[0].credits.grant(world.user, 1000)
@@ -125,7 +125,7 @@ async def test_100_calls_with_one_key_are_one_call(stores: list[Store]) -> None:
 @within_a_minute
 @pytest.mark.usefixtures("wide")
 @pytest.mark.trap(31)
-async def test_settlements_and_releases_at_once_end_each_hold_once(stores: list[Store]) -> None:
+async def test_concurrent_settlements_and_releases_end_each_hold_once(stores: list[Store]) -> None:
     world = await a_world(stores[0])
     apps = everywhere(await Spender.make(world), stores)
     await stores[0].credits.grant(world.user, 1000)
@@ -151,7 +151,7 @@ async def test_settlements_and_releases_at_once_end_each_hold_once(stores: list[
 
 @within_a_minute
 @pytest.mark.trap(31)
-async def test_100_top_ups_with_one_key_are_one(stores: list[Store]) -> None:
+async def test_100_concurrent_top_ups_with_one_key_are_booked_once(stores: list[Store]) -> None:
     world = await a_world(stores[0])
     granted = await at_once(stores[n % 4].credits.grant(world.user, 7, key="k") for n in range(CROWD))
     assert Counter(one.replayed for one in granted) == {False: 1, True: CROWD - 1}
@@ -167,7 +167,7 @@ async def test_100_top_ups_with_one_key_are_one(stores: list[Store]) -> None:
 @within_a_minute
 @pytest.mark.usefixtures("wide")
 @pytest.mark.trap(28)
-async def test_holds_and_an_operator_who_takes_credits_share_what_there_is(stores: list[Store]) -> None:
+async def test_concurrent_holds_and_deductions_never_exceed_the_balance(stores: list[Store]) -> None:
     world = await a_world(stores[0])
     apps = everywhere(await Spender.make(world), stores)
     await stores[0].credits.grant(world.user, 100)
@@ -220,7 +220,7 @@ async def a_history(world: World, apps: list[Spender], seed: int, steps: int) ->
 @pytest.mark.usefixtures("wide")
 @pytest.mark.trap(31)
 @pytest.mark.parametrize("entries", [pytest.param(10_000, id="the whole ledger"), pytest.param(7, id="folded")])
-async def test_histories_at_once_leave_books_that_add_up(stores: list[Store], entries: int) -> None:
+async def test_concurrent_histories_leave_a_consistent_ledger(stores: list[Store], entries: int) -> None:
     stores = [booked(store, entries=entries) for store in stores]
     world, other = await a_world(stores[0]), await a_world(stores[0])
     both = [await Spender.make(world), await Spender.make(world, other.app)]
@@ -247,7 +247,7 @@ async def test_histories_at_once_leave_books_that_add_up(stores: list[Store], en
 
 @within_a_minute
 @pytest.mark.usefixtures("wide")
-async def test_a_deletion_among_100_calls_leaves_nothing_behind(stores: list[Store]) -> None:
+async def test_a_deletion_during_100_calls_leaves_nothing_behind(stores: list[Store]) -> None:
     world = await a_world(stores[0])
     apps = everywhere(await Spender.make(world), stores)
     await stores[0].credits.grant(world.user, 1000)
@@ -267,7 +267,7 @@ async def test_a_deletion_among_100_calls_leaves_nothing_behind(stores: list[Sto
 
 @within_a_minute
 @pytest.mark.usefixtures("wide")
-async def test_no_call_gets_in_after_the_revocation_answered(stores: list[Store]) -> None:
+async def test_no_call_succeeds_after_an_acknowledged_revocation(stores: list[Store]) -> None:
     world = await a_world(stores[0])
     apps = everywhere(await Spender.make(world), stores)
     await stores[0].credits.grant(world.user, 10_000)

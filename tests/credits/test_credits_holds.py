@@ -67,7 +67,7 @@ def spender(io_loop: IOLoop, store: Store) -> Spender:
     return io_loop.run_sync(make)  # type: ignore[no-any-return]
 
 
-def test_a_hold_is_cut_to_exactly_what_is_affordable(io_loop: IOLoop, spender: Spender) -> None:
+def test_a_hold_is_capped_to_exactly_the_available_credits(io_loop: IOLoop, spender: Spender) -> None:
     @brisk
     @given(prices, prices, inputs, outputs, st.integers(0, 3), st.data())
     @example(10**9, 10**9, 4 * 10**6, 10**6, 1, None)
@@ -89,7 +89,7 @@ def test_a_hold_is_cut_to_exactly_what_is_affordable(io_loop: IOLoop, spender: S
 
 
 @within_a_minute
-async def test_a_hold_never_exceeds_what_there_is_even_where_no_output_is_needed(store: Store) -> None:
+async def test_a_hold_never_exceeds_the_balance_even_without_output(store: Store) -> None:
     world = await a_world(store)
     app = await Spender.make(world)
     await store.credits.grant(world.user, 9)
@@ -100,7 +100,7 @@ async def test_a_hold_never_exceeds_what_there_is_even_where_no_output_is_needed
 
 
 @within_a_minute
-async def test_output_below_the_least_is_refused(store: Store) -> None:
+async def test_output_below_the_minimum_is_refused(store: Store) -> None:
     world = await a_world(store)
     app = await Spender.make(world)
     await store.credits.grant(world.user, 19)
@@ -128,7 +128,7 @@ async def test_a_model_without_a_price_is_free(store: Store) -> None:
 
 
 @within_a_minute
-async def test_the_charge_is_never_more_than_was_held(store: Store) -> None:
+async def test_a_charge_never_exceeds_its_hold(store: Store) -> None:
     world = await a_world(store)
     app = await Spender.make(world)
     await store.credits.grant(world.user, 100)
@@ -143,7 +143,7 @@ async def test_the_charge_is_never_more_than_was_held(store: Store) -> None:
 
 @within_a_minute
 @pytest.mark.parametrize("used", [(-1, 0), (0, -1), (-(10**40), 10), (-5, -5)])
-async def test_a_report_below_zero_counts_as_zero(store: Store, used: tuple[int, int]) -> None:
+async def test_a_negative_report_counts_as_zero(store: Store, used: tuple[int, int]) -> None:
     world = await a_world(store)
     app = await Spender.make(world)
     await store.credits.grant(world.user, 100)
@@ -171,7 +171,7 @@ async def test_a_hold_is_settled_once(store: Store) -> None:
 
 @within_a_minute
 @pytest.mark.trap(31)
-async def test_a_hold_that_was_released_is_not_settled(store: Store) -> None:
+async def test_a_released_hold_cannot_be_settled(store: Store) -> None:
     world = await a_world(store)
     app = await Spender.make(world)
     await store.credits.grant(world.user, 100)
@@ -196,7 +196,7 @@ async def test_a_call_that_used_nothing_is_free_and_leaves_no_entry(store: Store
 
 @within_a_minute
 @pytest.mark.trap(29)
-async def test_a_hold_ends_by_itself(memory_store: Store, clock: FakeClock) -> None:
+async def test_a_hold_expires(memory_store: Store, clock: FakeClock) -> None:
     store, world = memory_store, await a_world(memory_store)
     app, holds = await Spender.make(world), keys.credits(world.user)["holds"]
     await store.credits.grant(world.user, 100)
@@ -216,7 +216,7 @@ async def test_a_hold_ends_by_itself(memory_store: Store, clock: FakeClock) -> N
 
 @within_a_minute
 @pytest.mark.trap(29)
-async def test_a_hold_that_nobody_dropped_is_not_settled_after_its_end(memory_store: Store, clock: FakeClock) -> None:
+async def test_an_expired_hold_cannot_be_settled(memory_store: Store, clock: FakeClock) -> None:
     store, world = memory_store, await a_world(memory_store)
     app = await Spender.make(world)
     await store.credits.grant(world.user, 100)
@@ -234,7 +234,7 @@ async def test_a_hold_that_nobody_dropped_is_not_settled_after_its_end(memory_st
 
 @within_a_minute
 @pytest.mark.trap(29)
-async def test_holds_end_with_nobody_looking(store: Store) -> None:
+async def test_holds_expire_without_any_access(store: Store) -> None:
     world = await a_world(store)
     app, holds = await Spender.make(world), keys.credits(world.user)["holds"]
     await store.credits.grant(world.user, 100)
@@ -246,7 +246,7 @@ async def test_holds_end_with_nobody_looking(store: Store) -> None:
 
 
 @within_a_minute
-async def test_the_key_of_the_holds_lives_as_long_as_the_last_of_them(store: Store) -> None:
+async def test_the_holds_key_expires_with_the_last_hold(store: Store) -> None:
     world = await a_world(store)
     app, holds = await Spender.make(world), keys.credits(world.user)["holds"]
     await store.credits.grant(world.user, 100)
@@ -258,7 +258,7 @@ async def test_the_key_of_the_holds_lives_as_long_as_the_last_of_them(store: Sto
 
 
 @within_a_minute
-async def test_when_the_clock_steps_back_a_hold_that_ended_stays_ended(memory_store: Store, clock: FakeClock) -> None:
+async def test_stepping_the_clock_back_revives_no_hold(memory_store: Store, clock: FakeClock) -> None:
     store, world = memory_store, await a_world(memory_store)
     app = await Spender.make(world)
     await store.credits.grant(world.user, 100)
@@ -274,7 +274,7 @@ async def test_when_the_clock_steps_back_a_hold_that_ended_stays_ended(memory_st
 
 @within_a_minute
 @pytest.mark.spec("8.1.ai")
-async def test_calls_are_counted_over_all_apps_and_lists_of_models_beside_them(store: Store) -> None:
+async def test_calls_are_counted_across_apps_and_model_lists_separately(store: Store) -> None:
     world, other = await a_world(store), await a_world(store)
     await store.credits.grant(world.user, DOLLAR)
     apps = [await Spender.make(world), await Spender.make(world, other.app)]
@@ -292,7 +292,7 @@ async def test_calls_are_counted_over_all_apps_and_lists_of_models_beside_them(s
 
 
 @within_a_minute
-async def test_a_person_has_a_number_of_calls_under_way_over_all_apps(store: Store) -> None:
+async def test_concurrent_calls_are_limited_per_person_across_apps(store: Store) -> None:
     world, other = await a_world(store), await a_world(store)
     await store.credits.grant(world.user, DOLLAR)
     apps = [await Spender.make(world), await Spender.make(world, other.app)]
@@ -313,9 +313,7 @@ async def test_a_person_has_a_number_of_calls_under_way_over_all_apps(store: Sto
 
 
 @within_a_minute
-async def test_a_call_whose_process_was_killed_counts_until_its_hold_ends(
-    memory_store: Store, clock: FakeClock
-) -> None:
+async def test_a_killed_processs_call_counts_until_its_hold_expires(memory_store: Store, clock: FakeClock) -> None:
     world = await a_world(memory_store)
     await memory_store.credits.grant(world.user, 100)
     app = await Spender.make(world)
@@ -327,7 +325,7 @@ async def test_a_call_whose_process_was_killed_counts_until_its_hold_ends(
 
 
 @within_a_minute
-async def test_a_refused_call_takes_one_from_the_window(store: Store) -> None:
+async def test_a_refused_call_counts_in_the_window(store: Store) -> None:
     world = await a_world(store)
     app = await Spender.make(world)
     with pytest.raises(Refused, match="insufficient_credits") as refused:

@@ -31,7 +31,7 @@ def site(ai_site: Site) -> Site:
 
 @pytest.mark.spec("2.4.credits-read")
 @pytest.mark.spec("8.2")
-async def test_the_balance(service: Service) -> None:
+async def test_the_balance_endpoint(service: Service) -> None:
     spender = await Spender.make(service, "credits:read", amount=0)
     answer = await spender.get("/credits/balance")
     empty = {"spendable": 0, "held": 0, "paid": 0, "currency": "USD", "scale": 6, "appLimit": None}
@@ -45,7 +45,7 @@ async def test_the_balance(service: Service) -> None:
 
 
 @pytest.mark.spec("2.4.credits-read")
-async def test_the_limit_of_the_app_in_the_balance(clock: FakeClock, service: Service) -> None:
+async def test_the_balance_reports_the_apps_limit(clock: FakeClock, service: Service) -> None:
     spender = await Spender.make(service)
     session = await session_of(service)
     await shown(service.store, session)
@@ -61,7 +61,7 @@ async def test_the_limit_of_the_app_in_the_balance(clock: FakeClock, service: Se
 
 
 @pytest.mark.spec("2.4.apps-read")
-async def test_the_other_apps(clock: FakeClock, service: Service) -> None:
+async def test_the_other_apps_are_listed(clock: FakeClock, service: Service) -> None:
     clock.stop()
     reader = await Spender.make(service, "apps:read", amount=0)
     answer = await reader.get("/apps")
@@ -99,7 +99,7 @@ async def test_the_other_apps(clock: FakeClock, service: Service) -> None:
 
 
 @pytest.mark.spec("5.4")
-async def test_each_needs_its_scope_and_a_live_token(service: Service, upstream: ScriptedUpstream) -> None:
+async def test_each_endpoint_needs_its_scope_and_a_live_token(service: Service, upstream: ScriptedUpstream) -> None:
     for path, scope in (("/credits/balance", "credits:read"), ("/apps", "apps:read"), ("/ai/models", "credits:spend")):
         others = tuple({"profile", "credits:read", "credits:spend", "apps:read", "data:read"} - {scope})
         spender = await Spender.make(service, *others, amount=0)
@@ -120,7 +120,7 @@ async def test_each_needs_its_scope_and_a_live_token(service: Service, upstream:
         assert_error(await spender.get(path), 401, "invalid_token")
 
 
-async def test_the_models_and_their_prices(service: Service) -> None:
+async def test_the_models_are_listed_with_prices(service: Service) -> None:
     spender = await Spender.make(service)
     answer = await spender.get("/ai/models")
     assert json_of(answer) == {
@@ -144,7 +144,7 @@ async def test_the_models_and_their_prices(service: Service) -> None:
     assert VENDOR_MODEL not in answer.body.decode()
 
 
-async def test_the_models_as_the_sdks_list_them(service: Service) -> None:
+async def test_the_sdks_can_list_the_models(service: Service) -> None:
     spender = await Spender.make(service)
     model = {"type": "model", "id": MODEL, "display_name": "Scripted", "created_at": "2026-01-01T00:00:00.000Z"}
     page = {"data": [model], "first_id": MODEL, "last_id": MODEL, "has_more": False}
@@ -160,7 +160,7 @@ async def test_the_models_as_the_sdks_list_them(service: Service) -> None:
     assert json_of(broken)["error"]["type"] == "invalid_request_error"
 
 
-async def test_counting_tokens(service: Service, site: Site, upstream: ScriptedUpstream) -> None:
+async def test_tokens_are_counted(service: Service, site: Site, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
     path = "/api/v1/ai/v1/messages/count_tokens"
     asked = question(max_tokens=None, system="Be brief.", tools=[{"name": "t"}])
@@ -184,7 +184,7 @@ async def test_counting_tokens(service: Service, site: Site, upstream: ScriptedU
     assert (await spender.account()).paid == PLENTY
 
 
-async def test_a_browser_may_call_from_anywhere_without_credentials(service: Service) -> None:
+async def test_browsers_of_any_origin_may_call_without_credentials(service: Service) -> None:
     for path in ("/ai/messages", "/ai/v1/messages", "/ai/v1/messages/count_tokens", "/ai/models", "/apps"):
         answer = await send(f"{service.base_url}/api/v1{path}", "OPTIONS", headers={"Origin": "https://app.example"})
         assert answer.code == 204

@@ -38,7 +38,9 @@ async def limited(store: Store, limit: int | None, paid: int = DOLLAR) -> tuple[
 
 
 @pytest.mark.gen_test
-async def test_the_script_changes_no_limit_without_a_recent_confirmation(memory_store: Store, clock: FakeClock) -> None:
+async def test_changing_a_limit_needs_a_recent_reauthentication_in_the_script(
+    memory_store: Store, clock: FakeClock
+) -> None:
     world, app = await limited(memory_store, 100)
     client = app.caller.client
     clock.advance(PROOF / 1000 + 1)
@@ -75,7 +77,7 @@ async def test_an_app_spends_no_more_than_its_limit(store: Store) -> None:
 
 
 @within_a_minute
-async def test_an_app_is_told_its_limit_and_when_the_month_ends(store: Store) -> None:
+async def test_an_app_sees_its_limit_and_the_end_of_the_month(store: Store) -> None:
     _, app = await limited(store, 100)
     now = datetime.now(UTC)
     month = datetime(now.year + now.month // 12, now.month % 12 + 1, 1, tzinfo=UTC)
@@ -96,7 +98,7 @@ async def test_an_app_is_told_its_limit_and_when_the_month_ends(store: Store) ->
         pytest.param(0, 10, "insufficient_credits", id="there is nothing"),
     ],
 )
-async def test_the_bound_that_binds_is_named(store: Store, paid: int, limit: int | None, refusal: str) -> None:
+async def test_a_refusal_names_the_limit_that_applies(store: Store, paid: int, limit: int | None, refusal: str) -> None:
     world, app = await limited(store, limit, paid + 1)
     await store.credits.grant(world.user, -1)
     assert await refusal_of(app.ask(60, 1)) == refusal
@@ -104,7 +106,7 @@ async def test_the_bound_that_binds_is_named(store: Store, paid: int, limit: int
 
 
 @within_a_minute
-async def test_another_apps_spending_counts_against_the_balance_alone(store: Store) -> None:
+async def test_other_apps_spending_reduces_only_the_balance(store: Store) -> None:
     world, app = await limited(store, 40, paid=100)
     other = await Spender.make(world, (await a_world(store)).app)
     assert (await other.balance()).app_limit is None
@@ -117,7 +119,7 @@ async def test_another_apps_spending_counts_against_the_balance_alone(store: Sto
 
 
 @within_a_minute
-async def test_a_limit_below_what_is_spent_lets_only_free_calls_through(store: Store) -> None:
+async def test_a_limit_below_the_spending_allows_only_free_calls(store: Store) -> None:
     world, app = await limited(store, 100)
     await app.spend(80)
     hold = await app.hold(20)
@@ -137,7 +139,7 @@ async def test_a_limit_below_what_is_spent_lets_only_free_calls_through(store: S
 
 
 @within_a_minute
-async def test_a_limit_is_set_for_a_connected_app_that_may_spend(store: Store) -> None:
+async def test_only_a_connected_app_that_may_spend_can_have_a_limit(store: Store) -> None:
     world, app = await limited(store, None)
     stranger = await a_world(store)
     reader = await Spender.make(world, stranger.app, ("profile", "credits:read"))
@@ -152,7 +154,7 @@ async def test_a_limit_is_set_for_a_connected_app_that_may_spend(store: Store) -
 
 
 @within_a_minute
-async def test_limit_and_spending_outlive_disconnecting_and_connecting_again(store: Store) -> None:
+async def test_limit_and_spending_survive_a_reconnection(store: Store) -> None:
     world, app = await limited(store, 100)
     await app.spend(60)
     hold = await app.hold(30)
@@ -166,7 +168,7 @@ async def test_limit_and_spending_outlive_disconnecting_and_connecting_again(sto
 
 
 @within_a_minute
-async def test_a_consent_sets_the_limit_takes_it_off_or_leaves_it(store: Store) -> None:
+async def test_a_consent_can_set_remove_or_keep_the_limit(store: Store) -> None:
     world = await a_world(store)
 
     async def consent(scopes: tuple[str, ...], **limit: object) -> int | None:
@@ -201,7 +203,7 @@ def at_month(clock: FakeClock, year: int, month: int, *, less_ms: int = 0) -> No
 
 
 @within_a_minute
-async def test_spending_begins_anew_with_the_month(memory_store: Store, clock: FakeClock) -> None:
+async def test_spending_starts_at_zero_each_month(memory_store: Store, clock: FakeClock) -> None:
     at_month(clock, 2032, 2, less_ms=86_400_000)
     world, app = await limited(memory_store, 100)
     await app.spend(100)
@@ -222,7 +224,7 @@ async def test_spending_begins_anew_with_the_month(memory_store: Store, clock: F
 
 
 @within_a_minute
-async def test_a_call_counts_for_the_month_in_which_it_is_settled(memory_store: Store, clock: FakeClock) -> None:
+async def test_a_call_counts_for_the_month_of_its_settlement(memory_store: Store, clock: FakeClock) -> None:
     at_month(clock, 2030, 1, less_ms=60_000)
     world, app = await limited(memory_store, 100)
     await app.spend(50)
@@ -237,7 +239,7 @@ async def test_a_call_counts_for_the_month_in_which_it_is_settled(memory_store: 
 
 
 @within_a_minute
-async def test_when_the_clock_steps_back_over_the_months_end_nothing_begins_anew(
+async def test_stepping_the_clock_back_over_month_end_starts_no_new_month(
     memory_store: Store, clock: FakeClock
 ) -> None:
     at_month(clock, 2030, 5)
@@ -252,9 +254,7 @@ async def test_when_the_clock_steps_back_over_the_months_end_nothing_begins_anew
 
 
 @within_a_minute
-async def test_the_limit_of_an_app_that_stayed_away_is_gone_with_its_grant(
-    memory_store: Store, clock: FakeClock
-) -> None:
+async def test_a_limit_expires_with_the_grant(memory_store: Store, clock: FakeClock) -> None:
     world, app = await limited(memory_store, 100)
     hold = await app.hold(10, lasts=GRACE + 60_000)
     await world.revoke_app()
@@ -299,7 +299,7 @@ def begins(year: int, month: int) -> int:
 
 
 @within_a_minute
-async def test_a_month_is_that_of_the_calendar_from_1970_to_2400(months: Scripts) -> None:
+async def test_months_match_the_calendar_from_1970_to_2400(months: Scripts) -> None:
     starts = [begins(year, month) for year in range(1970, 2401) for month in range(1, 13)]
     for first in range(0, len(starts) - 1, 600):
         some = list(pairwise(starts[first : first + 601]))
@@ -314,7 +314,7 @@ async def test_a_month_is_that_of_the_calendar_from_1970_to_2400(months: Scripts
         assert numbers == list(range(numbers[0], numbers[0] + len(some))), "each month has a number, one after another"
 
 
-def test_any_moment_lies_in_its_month(io_loop: IOLoop, months: Scripts) -> None:
+def test_every_moment_is_within_its_month(io_loop: IOLoop, months: Scripts) -> None:
     @settings(max_examples=30, deadline=None)
     @given(st.lists(st.datetimes(datetime(1970, 1, 1), datetime(2400, 11, 30)), min_size=1, max_size=40))
     def check(moments: list[datetime]) -> None:

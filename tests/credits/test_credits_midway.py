@@ -37,7 +37,7 @@ async def test_spending_needs_its_scope(store: Store) -> None:
 
 
 @within_a_minute
-async def test_a_disabled_person_spends_nothing_more_and_pays_for_the_call_under_way(store: Store) -> None:
+async def test_a_disabled_person_pays_for_the_call_in_progress_and_can_start_no_other(store: Store) -> None:
     world = await a_world(store)
     app = await Spender.make(world)
     await store.credits.grant(world.user, 100)
@@ -50,7 +50,7 @@ async def test_a_disabled_person_spends_nothing_more_and_pays_for_the_call_under
 
 
 @within_a_minute
-async def test_a_token_that_ended_meanwhile_does_not_stop_the_settlement(memory_store: Store, clock: FakeClock) -> None:
+async def test_a_call_is_settled_even_if_its_token_ended(memory_store: Store, clock: FakeClock) -> None:
     store, world = memory_store, await a_world(memory_store)
     app = await Spender.make(world)
     await store.credits.grant(world.user, 100)
@@ -61,7 +61,7 @@ async def test_a_token_that_ended_meanwhile_does_not_stop_the_settlement(memory_
 
 
 @within_a_minute
-async def test_a_disconnected_app_settles_the_call_under_way(store: Store) -> None:
+async def test_a_call_is_settled_after_the_app_is_disconnected(store: Store) -> None:
     world = await a_world(store)
     app = await Spender.make(world)
     await store.credits.grant(world.user, 100)
@@ -77,7 +77,7 @@ async def test_a_disconnected_app_settles_the_call_under_way(store: Store) -> No
 
 
 @within_a_minute
-async def test_an_app_that_is_deleted_mid_call_is_charged_for_and_does_not_come_back(store: Store) -> None:
+async def test_a_call_of_an_app_deleted_mid_call_is_charged_without_reviving_the_app(store: Store) -> None:
     world = await a_world(store)
     app = await Spender.make(world)
     await store.credits.grant(world.user, 100)
@@ -95,7 +95,7 @@ async def test_an_app_that_is_deleted_mid_call_is_charged_for_and_does_not_come_
 
 
 @within_a_minute
-async def test_a_person_who_is_deleted_mid_call_does_not_come_back(store: Store) -> None:
+async def test_settling_does_not_revive_a_deleted_person(store: Store) -> None:
     world = await a_world(store)
     app = await Spender.make(world)
     await store.credits.grant(world.user, 100)
@@ -115,7 +115,7 @@ async def test_a_person_who_is_deleted_mid_call_does_not_come_back(store: Store)
 
 
 @within_a_minute
-async def test_a_person_who_is_being_deleted_gets_no_rows_back(store: Store) -> None:
+async def test_settling_does_not_revive_rows_during_a_deletion(store: Store) -> None:
     """Between two steps of the deletion: what is not freed yet is not written to either."""
     world = await a_world(store)
     app = await Spender.make(world)
@@ -144,7 +144,7 @@ async def test_a_person_who_is_being_deleted_gets_no_rows_back(store: Store) -> 
 
 @within_a_minute
 @pytest.mark.trap(32)
-async def test_a_settlement_whose_answer_is_lost_charges_once(valkey_engine: Engine, keys: Keys) -> None:
+async def test_a_settlement_with_a_lost_answer_charges_once(valkey_engine: Engine, keys: Keys) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
         app = await spender_on(world)
         hold = await app.hold(40, key="k")
@@ -161,7 +161,7 @@ async def test_a_settlement_whose_answer_is_lost_charges_once(valkey_engine: Eng
 @within_a_minute
 @pytest.mark.trap(32)
 @pytest.mark.trap(29)
-async def test_a_hold_whose_answer_is_lost_was_placed_once_and_ends(valkey_engine: Engine, keys: Keys) -> None:
+async def test_a_hold_with_a_lost_answer_is_placed_once_and_expires(valkey_engine: Engine, keys: Keys) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
         app = await spender_on(world)
         armed.arm("place_hold")
@@ -184,7 +184,7 @@ def valkey_store(valkey_engine: Engine, open_store: OpenStore) -> Store:
 
 
 @within_a_minute
-async def test_a_full_store_books_nothing_by_half(valkey_engine: Engine, valkey_store: Store) -> None:
+async def test_a_full_store_books_nothing_partially(valkey_engine: Engine, valkey_store: Store) -> None:
     store, world = valkey_store, await a_world(valkey_store)
     app = await Spender.make(world)
     await store.credits.grant(world.user, 100)

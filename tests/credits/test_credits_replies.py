@@ -48,7 +48,7 @@ def sized(length: int) -> StoredReply:
 
 
 @pytest.mark.trap(30)
-async def test_the_same_key_answers_with_the_same_reply_and_charge(store: Store) -> None:
+async def test_a_repeated_key_returns_the_same_reply_and_charge(store: Store) -> None:
     world, app = await a_spender(store)
     hold = await app.hold(40, key="k")
     assert await app.settle(hold, 25, 0, REPLY) == Charge(25, 975)
@@ -63,7 +63,7 @@ async def test_the_same_key_answers_with_the_same_reply_and_charge(store: Store)
 
 
 @pytest.mark.trap(30)
-async def test_a_key_whose_call_is_under_way_is_refused(store: Store) -> None:
+async def test_a_key_with_a_call_in_progress_is_refused(store: Store) -> None:
     world, app = await a_spender(store)
     hold = await app.hold(40, key="k")
     assert await refusal_of(app.ask(40, key="k")) == "idempotency_in_progress"
@@ -71,7 +71,7 @@ async def test_a_key_whose_call_is_under_way_is_refused(store: Store) -> None:
     assert (await recount(store, world.user)).holds == {hold.hold_id: 40}
 
 
-async def test_a_key_stands_for_one_request(store: Store) -> None:
+async def test_a_key_is_bound_to_one_request(store: Store) -> None:
     world, app = await a_spender(store)
     await app.settle(await app.hold(1, key="k", body=b'{"n":1}'), 1, 0, REPLY)
     assert await refusal_of(app.ask(1, key="k", body=b'{"n":2}')) == "idempotency_mismatch"
@@ -79,7 +79,7 @@ async def test_a_key_stands_for_one_request(store: Store) -> None:
     assert (await recount(store, world.user)).amounts == (1000, -1)
 
 
-async def test_a_key_of_a_call_that_was_released_may_be_used_again(store: Store) -> None:
+async def test_a_released_calls_key_may_be_reused(store: Store) -> None:
     world, app = await a_spender(store)
     first = await app.hold(40, key="k", body=b"1")
     await store.calls.release(first)
@@ -116,14 +116,14 @@ async def test_without_a_key_nothing_is_kept(store: Store) -> None:
     assert not await store.client.exists(*keys.idempotency(world.user, world.app.client_id, fingerprint("")).values())
 
 
-async def test_any_text_is_a_key(store: Store) -> None:
+async def test_any_text_may_be_a_key(store: Store) -> None:
     _, app = await a_spender(store)
     for key in ("", " ", "ü", "a:b", "\ud800", "x" * 5000):
         await keep(app, key)
         assert (await replay(app, key)).stored == REPLY
 
 
-async def test_a_key_is_the_apps_and_the_persons_own(store: Store) -> None:
+async def test_keys_are_separate_per_app_and_person(store: Store) -> None:
     world, app = await a_spender(store)
     stranger, elsewhere = await a_spender(store)
     neighbour = await Spender.make(world, stranger.app)
@@ -140,7 +140,7 @@ async def test_a_key_is_the_apps_and_the_persons_own(store: Store) -> None:
 
 
 @pytest.mark.trap(29)
-async def test_the_record_of_a_call_under_way_ends_with_its_hold(memory_store: Store, clock: FakeClock) -> None:
+async def test_the_record_of_a_call_in_progress_expires_with_its_hold(memory_store: Store, clock: FakeClock) -> None:
     store = memory_store
     world, app = await a_spender(store)
     await app.hold(40, key="k", lasts=60_000)
@@ -154,9 +154,7 @@ async def test_the_record_of_a_call_under_way_ends_with_its_hold(memory_store: S
 
 
 @pytest.mark.parametrize("settled", [True, False], ids=["settled", "released"])
-async def test_a_call_that_lost_its_key_to_another_leaves_it_alone(
-    memory_store: Store, clock: FakeClock, settled: bool
-) -> None:
+async def test_a_call_leaves_a_key_taken_by_another_alone(memory_store: Store, clock: FakeClock, settled: bool) -> None:
     """The clock steps back before anybody saw that the hold had ended, and after its key was found free."""
     store = memory_store
     world, app = await a_spender(store)
@@ -177,7 +175,7 @@ async def test_a_call_that_lost_its_key_to_another_leaves_it_alone(
 
 
 @pytest.mark.trap(30)
-async def test_a_reply_is_kept_for_24_hours_and_gone_with_its_record(memory_store: Store, clock: FakeClock) -> None:
+async def test_a_reply_and_its_record_expire_after_24_hours(memory_store: Store, clock: FakeClock) -> None:
     store = memory_store
     world, app = await a_spender(store)
     await keep(app, "k")
@@ -192,7 +190,7 @@ async def test_a_reply_is_kept_for_24_hours_and_gone_with_its_record(memory_stor
     assert AI_REPLY == DAY
 
 
-async def test_the_list_of_replies_ends_with_the_last_of_them(memory_store: Store, clock: FakeClock) -> None:
+async def test_the_list_of_replies_expires_with_the_last_reply(memory_store: Store, clock: FakeClock) -> None:
     store = memory_store
     world, app = await a_spender(store)
     await keep(app, "a")
@@ -216,7 +214,7 @@ async def reply_bytes(store: Store, world: World) -> int:
 
 
 @pytest.mark.parametrize("length", [pytest.param(300, id="as long"), pytest.param(100, id="shorter")])
-async def test_a_key_that_is_used_again_a_day_later_counts_once(
+async def test_a_key_reused_a_day_later_counts_once(
     memory_store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, length: int
 ) -> None:
     """More replies ended meanwhile than one settlement sweeps out."""
@@ -250,7 +248,7 @@ async def test_a_reply_that_is_too_large_is_not_kept_and_never_charged_again(sto
     assert (counted.amounts, len(counted.replies)) == ((1000, -1, -1), 1)
 
 
-async def test_a_call_without_a_reply_is_not_made_again(store: Store) -> None:
+async def test_a_call_without_a_kept_reply_is_not_repeated(store: Store) -> None:
     world, app = await a_spender(store)
     await app.settle(await app.hold(5, key="k"), 5)
     await app.settle(await app.hold(5, key="l"), 0)
@@ -319,7 +317,7 @@ async def all_values(store: Store) -> list[bytes]:
     return found
 
 
-async def test_a_reply_that_was_moved_opens_nowhere(store: Store) -> None:
+async def test_a_moved_reply_cannot_be_opened(store: Store) -> None:
     world, app = await a_spender(store)
     neighbour = await Spender.make(world, (await a_world(store)).app)
     for owner, key in ((app, "a"), (app, "b"), (neighbour, "a")):

@@ -48,7 +48,7 @@ async def test_the_balance_needs_its_scope_and_a_live_token(store: Store) -> Non
     assert await app.balance() == Balance(0, 0)
 
 
-async def test_a_top_up_is_booked_with_its_reason_and_stands_in_the_activity(store: Store) -> None:
+async def test_a_top_up_is_booked_with_its_reason_and_in_the_activity(store: Store) -> None:
     world = await a_world(store)
     granted = await store.credits.grant(world.user, 5 * DOLLAR, reason="Invoice 17")
     assert (granted.balance, granted.replayed) == (Balance(5 * DOLLAR, 0), False)
@@ -79,7 +79,7 @@ async def test_a_top_up_with_a_key_is_booked_once(store: Store) -> None:
 @pytest.mark.parametrize(
     ("amount", "reason"), [pytest.param(2, "Card", id="another amount"), pytest.param(1, "Cash", id="another reason")]
 )
-async def test_a_key_stands_for_one_top_up(store: Store, amount: int, reason: str) -> None:
+async def test_a_key_is_bound_to_one_top_up(store: Store, amount: int, reason: str) -> None:
     world = await a_world(store)
     await store.credits.grant(world.user, 1, reason="Card", key="payment-1")
     refused = await refusal_of(store.credits.grant(world.user, amount, reason=reason, key="payment-1"))
@@ -87,7 +87,7 @@ async def test_a_key_stands_for_one_top_up(store: Store, amount: int, reason: st
     assert (await recount(store, world.user)).amounts == (1,)
 
 
-async def test_a_top_up_that_was_refused_may_be_tried_again_under_its_key(store: Store) -> None:
+async def test_a_refused_top_up_may_be_retried_with_its_key(store: Store) -> None:
     world = await a_world(store)
     assert await refusal_of(store.credits.grant(world.user, -1, key="k")) == "insufficient_credits"
     await store.credits.grant(world.user, 1)
@@ -119,13 +119,13 @@ async def test_a_key_of_a_top_up_counts_for_90_days(memory_store: Store, clock: 
         pytest.param(1, "", "a\0b", id="a key with a NUL"),
     ],
 )
-async def test_a_top_up_that_makes_no_sense_is_refused(store: Store, amount: int, reason: str, key: str) -> None:
+async def test_an_invalid_top_up_is_refused(store: Store, amount: int, reason: str, key: str) -> None:
     world = await a_world(store)
     assert await refusal_of(store.credits.grant(world.user, amount, reason=reason, key=key)) == "invalid_request"
     assert (await recount(store, world.user)).amounts == ()
 
 
-async def test_nobody_has_more_than_a_balance_may_be(store: Store) -> None:
+async def test_the_balance_has_a_maximum(store: Store) -> None:
     world = await a_world(store)
     for _ in range(MAX_PAID // MAX_AMOUNT):
         await store.credits.grant(world.user, MAX_AMOUNT)
@@ -148,7 +148,7 @@ async def test_what_is_held_cannot_be_taken(store: Store) -> None:
     assert (await recount(store, world.user)).amounts == (100, -40, -60)
 
 
-async def test_who_never_had_credits_is_given_some_once(store: Store) -> None:
+async def test_initial_credits_are_given_once(store: Store) -> None:
     world, other = await a_world(store), await a_world(store)
     assert not (await store.credits.begin(world.user, 70, reason="Welcome")).replayed
     again = await store.credits.begin(world.user, 70, reason="Welcome")
@@ -162,7 +162,7 @@ async def test_who_never_had_credits_is_given_some_once(store: Store) -> None:
     assert (await recount(store, other.user)).amounts == (5,)
 
 
-async def test_there_is_nothing_to_give_or_show_for_who_does_not_exist(store: Store) -> None:
+async def test_credits_of_an_unknown_person_are_an_error(store: Store) -> None:
     world = await a_world(store)
     await store.operator.delete(world.email)
     before = await every_key(store.client)
@@ -180,7 +180,7 @@ async def test_a_disabled_person_can_be_given_credits(store: Store) -> None:
 
 
 @pytest.mark.trap(32)
-async def test_a_top_up_whose_answer_is_lost_is_booked_once(valkey_engine: Engine, keys: Keys) -> None:
+async def test_a_top_up_with_a_lost_answer_is_booked_once(valkey_engine: Engine, keys: Keys) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
         armed.arm("grant_credit")
         assert (await world.store.credits.grant(world.user, 7)).balance == Balance(7, 0)
@@ -194,7 +194,7 @@ async def test_a_top_up_whose_answer_is_lost_is_booked_once(valkey_engine: Engin
 
 
 @pytest.mark.spec("2.4.credits-spend")
-async def test_a_charge_says_what_it_was_for(store: Store) -> None:
+async def test_a_charge_has_its_details(store: Store) -> None:
     world = await a_world(store)
     app = await Spender.make(world)
     await store.credits.grant(world.user, 1000)
@@ -232,7 +232,7 @@ async def pages(store: Store, user: str, most: int) -> list[Account]:
     return found
 
 
-async def test_the_ledger_comes_in_pages_that_neither_skip_nor_repeat(store: Store) -> None:
+async def test_ledger_pages_neither_skip_nor_repeat(store: Store) -> None:
     world = await a_world(store)
     for amount in range(1, 8):
         await store.credits.grant(world.user, amount)
@@ -248,7 +248,7 @@ async def test_the_ledger_comes_in_pages_that_neither_skip_nor_repeat(store: Sto
 @pytest.mark.parametrize(
     "before", ["x", "-", "+", "(1-1", "1-1 COUNT", "1--1", "9" * 40, "1-" + "9" * 40, "1-1\n", "½-1"]
 )
-async def test_a_place_in_the_ledger_that_is_none_is_refused(store: Store, before: str) -> None:
+async def test_an_invalid_ledger_cursor_is_refused(store: Store, before: str) -> None:
     world = await a_world(store)
     await store.credits.grant(world.user, 1)
     assert await refusal_of(store.credits.show(world.user, before=before)) == "invalid_request"
@@ -256,7 +256,7 @@ async def test_a_place_in_the_ledger_that_is_none_is_refused(store: Store, befor
 
 
 @pytest.mark.trap(31)
-async def test_what_stands_behind_the_newest_entries_is_folded(store: Store) -> None:
+async def test_entries_beyond_the_newest_are_folded(store: Store) -> None:
     world = await a_world(store)
     short = booked(store, entries=5)
     app = await Spender.make(world)
@@ -276,7 +276,7 @@ async def test_what_stands_behind_the_newest_entries_is_folded(store: Store) -> 
 
 
 @pytest.mark.trap(31)
-async def test_a_ledger_that_was_kept_longer_is_folded_a_hundred_entries_at_a_time(store: Store) -> None:
+async def test_a_long_ledger_is_folded_a_hundred_entries_at_a_time(store: Store) -> None:
     world = await a_world(store)
     for amount in range(1, 251):
         await store.credits.grant(world.user, amount)
@@ -315,7 +315,7 @@ async def test_entries_older_than_the_retention_are_folded(memory_store: Store, 
 
 
 @pytest.mark.trap(31)
-async def test_books_that_keep_nothing_still_add_up(store: Store) -> None:
+async def test_a_ledger_without_entries_still_adds_up(store: Store) -> None:
     world = await a_world(store)
     bare = booked(store, entries=0)
     await bare.credits.grant(world.user, 9)

@@ -114,7 +114,7 @@ async def test_a_payment_is_credited_once_however_often_it_is_sent(ops: Ops) -> 
     assert json_of(await ops.ask(payment, key="payment-2"))["paid"] == 10_000_000
 
 
-async def test_what_was_paid_back_is_taken_as_far_as_it_is_there(ops: Ops) -> None:
+async def test_a_refund_takes_at_most_the_available_credits(ops: Ops) -> None:
     await ops.ask({"user": EMAIL, "amount": 500})
     assert json_of(await ops.form(user=EMAIL, amount="-499", key="refund-1"))["spendable"] == 1
     answer(await ops.ask({"user": EMAIL, "amount": -2}, key="refund-2"), 402, "insufficient_credits")
@@ -138,7 +138,7 @@ async def test_a_disabled_person_is_credited_too(ops: Ops) -> None:
         pytest.param(17, 400, "invalid_request", "user must be a string", id="a number"),
     ],
 )
-async def test_a_person_who_cannot_be_meant(ops: Ops, user: Any, status: int, code: str, told: str) -> None:
+async def test_an_invalid_person_is_refused(ops: Ops, user: Any, status: int, code: str, told: str) -> None:
     assert told in answer(await ops.ask({"user": user, "amount": 5}), status, code)
     assert await ops.paid() == [0]
 
@@ -172,7 +172,7 @@ async def test_any_other_amount_is_refused(ops: Ops, text: str) -> None:
     assert await ops.paid() == [0]
 
 
-async def test_the_idempotency_key_stands_in_the_header_or_in_the_body(ops: Ops) -> None:
+async def test_the_idempotency_key_is_in_the_header_or_the_body(ops: Ops) -> None:
     payment = {"user": EMAIL, "amount": 5}
     assert json_of(await ops.ask({**payment, "key": "a"}, key=None))["replayed"] is False
     assert json_of(await ops.ask({**payment, "key": "a"}, key="a"))["replayed"] is True
@@ -208,7 +208,7 @@ async def test_the_idempotency_key_stands_in_the_header_or_in_the_body(ops: Ops)
         ),
     ],
 )
-async def test_a_body_that_is_none(ops: Ops, body: str, kind: str, status: int) -> None:
+async def test_an_invalid_body_is_refused(ops: Ops, body: str, kind: str, status: int) -> None:
     answer(await ops.ask(body, Content_Type=kind), status, "invalid_request")
     assert await ops.paid() == [0]
 
@@ -227,7 +227,7 @@ async def test_a_body_that_is_none(ops: Ops, body: str, kind: str, status: int) 
         pytest.param(KEY, False, id="no scheme"),
     ],
 )
-async def test_without_a_key_nothing_is_looked_at(ops: Ops, header: str | None, named: bool) -> None:
+async def test_without_a_key_nothing_is_checked(ops: Ops, header: str | None, named: bool) -> None:
     given = {"Authorization": header} if header is not None else {}
     for body, kind in (('{"user": 5', "application/json"), ("x" * 70_000, "text/plain")):
         response = await send(ops.url, "POST", body=body, headers={"Content-Type": kind, **given})
@@ -237,7 +237,7 @@ async def test_without_a_key_nothing_is_looked_at(ops: Ops, header: str | None, 
     assert (await send(ops.url, headers=given)).code == 401
 
 
-async def test_guesses_at_a_key_are_in_the_security_log(service: Service, app: Latchkey, ops: Ops) -> None:
+async def test_wrong_operator_keys_are_in_the_security_log(service: Service, app: Latchkey, ops: Ops) -> None:
     told: list[str] = []
     tell_security(app)  # which the application of the main port has done before, in a server
     service.store.security.tell = lambda event: told.append(f"{event.event} {event.address} {event.count}")
@@ -247,7 +247,7 @@ async def test_guesses_at_a_key_are_in_the_security_log(service: Service, app: L
     assert told == ["operator_key_refused 127.0.0.1 1", "operator_key_refused 127.0.0.1 2"]
 
 
-async def test_each_of_the_keys_counts_and_no_token_does(service: Service, ops: Ops) -> None:
+async def test_every_operator_key_works_and_no_token_does(service: Service, ops: Ops) -> None:
     for number, key in enumerate((KEY, OTHER)):
         body = {"user": EMAIL, "amount": 5}
         assert (await ops.ask(body, key=str(number), Authorization=f"bearer {key}")).code == 200
@@ -268,7 +268,7 @@ async def test_without_keys_nobody_gets_in(memory_store: Store) -> None:
             assert (await send(f"{url}/ops/credits", "POST", headers=headers)).code == 401
 
 
-async def test_browsers_are_not_let_in_and_other_methods_are_none(ops: Ops) -> None:
+async def test_browsers_and_other_methods_are_refused(ops: Ops) -> None:
     preflight = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
     key = {"Authorization": f"Bearer {KEY}"}
     for method, headers, status in (("OPTIONS", preflight, 401), ("OPTIONS", key, 405), ("GET", key, 405)):
@@ -301,7 +301,7 @@ async def test_the_two_ports_share_nothing_but_their_health(ops: Ops, site: Site
 
 
 @pytest.mark.trap(24)
-async def test_no_key_stands_in_any_log(ops: Ops, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_log_contains_an_operator_key(ops: Ops, caplog: pytest.LogCaptureFixture) -> None:
     for name in LOGGERS:
         caplog.set_level(logging.DEBUG, logger=name)
     await ops.ask({"user": EMAIL, "amount": 5}, key="an-idempotency-key")
@@ -314,7 +314,7 @@ async def test_no_key_stands_in_any_log(ops: Ops, caplog: pytest.LogCaptureFixtu
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_a_payment_whose_answer_was_lost_is_503_and_counts_once(valkey_engine: Engine, keys: Keys) -> None:
+async def test_a_payment_with_a_lost_answer_is_503_and_booked_once(valkey_engine: Engine, keys: Keys) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
         app = make_ops_application(Site(world.store, "http://localhost"), (KEY,))
         async with served(app) as url:

@@ -57,7 +57,7 @@ def seed(tmp_path: Path) -> str:
 
 
 @pytest.mark.trap(24)
-def test_the_port_is_named_in_the_log_and_its_keys_nowhere(seed: str) -> None:
+def test_the_log_names_the_port_and_no_key(seed: str) -> None:
     with Server("--seed", seed, *OPS, *QUICK, "--log-level", "debug", environment=ENVIRONMENT, fresh=True) as server:
         port = ops_port(server.ready())
         assert server.out == f"Latchkey listening on {server.url}\n"
@@ -76,7 +76,7 @@ def test_the_port_is_named_in_the_log_and_its_keys_nowhere(seed: str) -> None:
         assert "Traceback" not in server.log
 
 
-def test_without_the_setting_there_is_no_such_port() -> None:
+def test_without_the_setting_the_operations_port_is_closed() -> None:
     with Server("--redis-url", "memory", *QUICK, environment=ENVIRONMENT) as server:
         assert "operations on" not in server.ready().log
 
@@ -96,7 +96,7 @@ def test_a_port_in_use_is_refused() -> None:
     assert (status, log) == (1, f"latchkey: cannot listen on localhost:{taken}: Address already in use\n")
 
 
-def test_all_workers_answer_and_what_is_in_flight_is_answered_before_they_end(seed: str) -> None:
+def test_all_workers_answer_and_finish_requests_in_flight(seed: str) -> None:
     with Server("--seed", seed, *OPS, "--workers", "2", *QUICK, environment=ENVIRONMENT) as server:
         port = ops_port(server.ready())
         store = store_pid(server.data_dir)
@@ -128,7 +128,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         yield running
 
 
-def test_the_same_payment_at_two_processes_at_once_counts_once(two: Pair, io_loop: IOLoop) -> None:
+def test_a_payment_sent_to_two_processes_concurrently_is_booked_once(two: Pair, io_loop: IOLoop) -> None:
     with driven(io_loop, two) as service:
         urls = [f"http://127.0.0.1:{ops_port(server)}/ops/credits" for server in two.servers]
 

@@ -48,7 +48,7 @@ async def decides(browser: Browser, post: Post, limit: str, scope: str = SPENDS,
     assert (await browser.submit(page, DECIDE, decision="allow", **fields)).code == 303
 
 
-async def test_a_thief_of_the_cookie_lets_no_app_spend_unseen(post: Post) -> None:
+async def test_a_cookie_thief_cannot_enable_spending_unnoticed(post: Post) -> None:
     thief = thief_of(await post.service.signed_in())
     await decides(thief, post, "", "profile data:read")
     assert await told(post) == [], "an app that may not spend is not mailed about"
@@ -70,7 +70,7 @@ async def test_a_thief_of_the_cookie_lets_no_app_spend_unseen(post: Post) -> Non
     assert "Monthly spending limit of an app changed" in activity
 
 
-async def test_the_mail_names_the_app_in_no_word_of_its_owner(post: Post) -> None:
+async def test_the_mail_does_not_quote_the_owners_text(post: Post) -> None:
     ada = await post.service.signed_in()
     evil = "Your account is blocked, call 555 0100"
     await post.service.store.apps.update("web-app", None, name=evil, homepage="https://call-now.example/")
@@ -87,7 +87,7 @@ async def test_the_mail_names_the_app_in_no_word_of_its_owner(post: Post) -> Non
     assert "web-app" in page, "the page says which app the id is"
 
 
-async def test_a_limit_on_the_account_page_takes_a_confirmation_and_keeps_what_was_typed(post: Post) -> None:
+async def test_changing_a_limit_asks_to_reauthenticate_and_keeps_the_input(post: Post) -> None:
     ada = await post.service.signed_in()
     await decides(ada, post, "5")
     thief = thief_of(ada)
@@ -106,7 +106,7 @@ async def test_a_limit_on_the_account_page_takes_a_confirmation_and_keeps_what_w
     assert await told(post) == [CONNECTED, RAISED, REMOVED]
 
 
-async def test_no_loop_of_connections_floods_the_mailbox(clock: FakeClock, post: Post) -> None:
+async def test_repeated_connections_do_not_flood_the_mailbox(clock: FakeClock, post: Post) -> None:
     ada = Person(post.service, await post.service.signed_in())
     for _ in range(SPENDING_MAIL.limit + 3):
         await post.service.store.client.delete(keys.limit(post.service.ada, "oauth"))
@@ -120,7 +120,7 @@ async def test_no_loop_of_connections_floods_the_mailbox(clock: FakeClock, post:
     assert len(await told(post)) == SPENDING_MAIL.limit + 1
 
 
-async def test_what_was_refused_is_not_mailed(post: Post) -> None:
+async def test_refused_changes_are_not_mailed(post: Post) -> None:
     ada = await post.service.signed_in()
     page = await ada.get(post.service.web.authorize_url(scope=SPENDS, prompt="consent"))
     assert (await ada.submit(page, DECIDE, decision="allow", spend_dollars="much")).code == 400

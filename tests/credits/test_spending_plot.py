@@ -13,12 +13,12 @@ TODAY = date(2026, 3, 1)
 NAMES = defaultdict(lambda: "An app", {f"app-{number}": f"App {number}" for number in range(9)})
 
 
-def test_where_nothing_was_spent_there_is_no_plot() -> None:
+def test_without_spending_there_is_no_plot() -> None:
     assert plot_of(Spending(TODAY, True, ()), NAMES) is None
     assert plot_of(Spending(TODAY, True, ((TODAY, "app-1", 0),)), NAMES) is None
 
 
-def test_who_spent_most_comes_first_and_the_rest_share_a_colour() -> None:
+def test_the_top_spenders_come_first_and_the_rest_share_a_colour() -> None:
     charged = tuple((TODAY - timedelta(days=number), f"app-{number}", 1000 * (number + 1)) for number in range(7))
     plot = plot_of(Spending(TODAY, True, charged), NAMES)
     assert plot is not None
@@ -30,7 +30,7 @@ def test_who_spent_most_comes_first_and_the_rest_share_a_colour() -> None:
     assert plot.first == "31 January 2026"
 
 
-def test_bars_stand_on_each_other_inside_the_plot() -> None:
+def test_bars_are_stacked_inside_the_plot() -> None:
     first = TODAY - timedelta(days=DAYS - 1)
     charged = tuple((on, f"app-{number}", 10 ** (2 * number)) for on in (first, TODAY) for number in range(7))
     plot = plot_of(Spending(TODAY, False, charged), NAMES)

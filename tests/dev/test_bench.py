@@ -93,7 +93,7 @@ def test_calls_that_cannot_be_measured_are_refused(
 
 
 @pytest.mark.gen_test
-async def test_the_stub_answers_in_the_way_its_model_is_named(tmp_path: Path) -> None:
+async def test_the_stubs_model_name_sets_its_reply(tmp_path: Path) -> None:
     with stub(tmp_path) as served:
         direct, client = Direct(served), await Client.connect(served.port, 1)
         for reply in (Reply(3, 0, False, 10), Reply(3, 0, True, 10), Reply(3, 1, True, 10)):
@@ -113,7 +113,7 @@ async def test_the_stub_answers_in_the_way_its_model_is_named(tmp_path: Path) ->
         pytest.param(("--connections", "0"), id="no connection"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_measurements_are_refused(options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse(options)
     assert f"argument {options[0]}" in capsys.readouterr().err
@@ -183,7 +183,7 @@ def test_a_request_and_a_table_are_written_as_they_are_read() -> None:
     ]
 
 
-def test_a_start_is_timed_and_every_worker_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_start_is_timed_and_every_workers_memory_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert starting.main(["--times", "1", "--json", str(tmp_path / "starting.json")]) == 0
     measured = results.read(tmp_path / "starting.json")
     starts = measured["starts"]

@@ -75,7 +75,7 @@ def found(rates: dict[tuple[str, str], float], connections: int = 32) -> Found:
     return Found(samples, {"userinfo": 1}, {})
 
 
-def test_every_endpoint_answers_what_it_is_asked(rows: dict[str, Row]) -> None:
+def test_every_benchmark_request_is_answered(rows: dict[str, Row]) -> None:
     assert len(rows) == 11
     for row in rows.values():
         assert row.look() > 0
@@ -84,13 +84,13 @@ def test_every_endpoint_answers_what_it_is_asked(rows: dict[str, Row]) -> None:
         rows["userinfo"].look(http("GET", "/api/oauth/userinfo", {"Authorization": "Bearer forged"}))
 
 
-def test_a_request_is_one_command_at_the_store_and_an_ai_call_two(latchkey: Latchkey, rows: dict[str, Row]) -> None:
+def test_a_request_takes_one_store_command_and_an_ai_call_two(latchkey: Latchkey, rows: dict[str, Row]) -> None:
     calls = {name: latchkey.calls(row) for name, row in rows.items() if row.system == SYSTEM}
     assert calls.pop("AI call") == 2
     assert set(calls.values()) == {1}
 
 
-def test_what_a_server_does_besides_belongs_to_no_request(
+def test_background_commands_count_for_no_request(
     latchkey: Latchkey, rows: dict[str, Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks, look = count(), Row.look
@@ -105,7 +105,7 @@ def test_what_a_server_does_besides_belongs_to_no_request(
     assert next(looks) >= 1 + LOOKS
 
 
-def test_what_a_server_does_for_long_belongs_to_no_request(latchkey: Latchkey, rows: dict[str, Row]) -> None:
+def test_long_background_work_counts_for_no_request(latchkey: Latchkey, rows: dict[str, Row]) -> None:
     """A sweep is thousands of commands in a row: every look would fall into it."""
     begun, ends = Event(), time.monotonic() + 1
 
@@ -123,7 +123,7 @@ def test_what_a_server_does_for_long_belongs_to_no_request(latchkey: Latchkey, r
         sweeping.join()
 
 
-def test_a_store_is_filled_beside_the_people_who_are_measured(latchkey: Latchkey) -> None:
+def test_a_store_is_filled_around_the_measured_people(latchkey: Latchkey) -> None:
     names = [key.decode().rpartition(":") for key in latchkey.filled.client.scan_iter(count=10_000)]
     assert sum(last == "user" for _, _, last in names) == PEOPLE + 100
     assert sum(first.endswith(":family") for first, _, _ in names) >= PEOPLE + 200
@@ -146,7 +146,7 @@ def test_a_burst_of_each_kind_is_counted_and_its_answers_are_checked(rows: dict[
     assert "server's core" in measured.disturbance()
 
 
-def test_a_row_that_fails_ends_the_run_unless_it_is_a_peers(rows: dict[str, Row]) -> None:
+def test_a_failed_row_ends_the_run_unless_it_is_a_peers(rows: dict[str, Row]) -> None:
     broken = Row("a peer", "userinfo", rows["userinfo"].process, rows["revoke"].source, b"what is never answered")
     with pytest.raises(Unexpected, match="a peer, userinfo: answered 200"):
         Rounds([broken], [1], 1, Cores.choose()).run(1)
@@ -230,7 +230,7 @@ def test_what_a_plot_shows_is_escaped_and_on_the_scale_of_its_group() -> None:
     assert widths[1:4] == pytest.approx([440.0, 220.0, 440.0])
 
 
-def test_the_pages_are_those_of_the_results() -> None:
+def test_the_pages_match_the_results() -> None:
     """As `make bench-docs` would write them; where nothing was measured, there are none."""
     if not RESULTS.exists():
         assert not (ROOT / "docs" / "benchmarks.md").exists()

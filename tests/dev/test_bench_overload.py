@@ -26,13 +26,13 @@ def after(slow: int) -> list[Seen]:
     return odd + [Seen(10 + at / 100, 0.002, 200) for at in range(slow, 200)]
 
 
-def test_it_is_over_when_a_row_of_requests_is_answered_as_before() -> None:
+def test_recovery_ends_with_a_run_of_normal_answers() -> None:
     assert recovery(BEFORE, after(0), 10.0) == 0
     assert recovery(BEFORE, after(50), 10.0) == pytest.approx(0.5)
     assert recovery(BEFORE, after(195), 10.0) is None
 
 
-def test_what_was_taken_on_is_told_apart_from_the_rest() -> None:
+def test_accepted_and_refused_requests_are_distinguished() -> None:
     during = [Seen(5.0, 0.08, 200), Seen(5.1, 0.001, 503), Seen(5.2, 0.12, 200), Seen(5.3, 0.1, 0)]
     found = figures([*BEFORE, *during, *after(10)], 4.0, 10.0, unsent=2)
     assert (found["offered"], found["accepted"], found["refused"]) == (1, 2 / 6, 1 / 6)
@@ -82,6 +82,6 @@ def test_both_servers_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
         assert one["other"] == 0
 
 
-def test_the_page_is_that_of_the_last_measurement() -> None:
+def test_the_page_matches_the_last_measurement() -> None:
     found = results.read(overload.RESULTS / "overload.json")  # type: ignore[attr-defined]
     assert overload.PAGE.read_text("utf-8") == overload.page(found)

@@ -18,7 +18,7 @@ from dev.bench.versions import BEFORE, NOW, interval, slower, versions_table
         pytest.param(3, 1, 3, id="too few: the whole range"),
     ],
 )
-def test_the_interval_of_a_median_is_of_order_statistics(number: int, low: int, high: int) -> None:
+def test_the_medians_interval_is_made_of_order_statistics(number: int, low: int, high: int) -> None:
     assert interval([float(value) for value in range(number, 0, -1)]) == (low, high)
 
 

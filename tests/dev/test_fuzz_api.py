@@ -76,7 +76,7 @@ def test_an_operation_answers_everybody_as_it_is_described(
         pytest.param(("credits", "get"), lambda said: said["responses"]["200"].update(said["lie"]), id="a field"),
     ],
 )
-def test_a_document_that_says_otherwise_is_seen(
+def test_a_wrong_description_is_detected(
     api: Api, route: tuple[str, str], change: Callable[[dict[str, Any]], object]
 ) -> None:
     """The fuzzer's own alarm."""

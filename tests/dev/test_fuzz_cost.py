@@ -33,7 +33,7 @@ def stage() -> Iterator[Stage]:
 
 @pytest.mark.trap(39)
 @pytest.mark.trap(40)
-def test_what_was_made_to_be_dear_is_not(stage: Stage) -> None:
+def test_hostile_requests_are_cheap(stage: Stage) -> None:
     rest = chain(stage.forms(), stage.documents(), stage.queries(), stage.heads(), stage.paths())
     # Each picture is sent to two forms in turn, of which the first decodes it.
     few = chain(islice(stage.passkeys(), 3), islice(stage.pictures(), 0, None, 2), islice(rest, 0, None, STEP))
@@ -96,7 +96,7 @@ async def in_a_thread(self: RevokeHandler) -> None:
         pytest.param(in_a_thread, "threads", id="in a thread"),
     ],
 )
-def test_a_dear_request_is_seen(
+def test_an_expensive_request_is_detected(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, handler: Callable[[RevokeHandler], object], words: str
 ) -> None:
     """The fuzzer's own alarm."""
@@ -108,7 +108,7 @@ def test_a_dear_request_is_seen(
         scales.check(stage.target.port, revocation.encoded())
 
 
-def test_of_requests_at_once_the_dear_one_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_expensive_one_of_concurrent_requests_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "TRIES", 1)
     monkeypatch.setattr(RevokeHandler, "post", on_the_loop)
     wire = Wire(stage.target, stage.cast)

@@ -38,7 +38,7 @@ def stage() -> Iterator[Stage]:
         yield Stage(target)
 
 
-def test_every_kind_is_tried(stage: Stage) -> None:
+def test_every_kind_of_token_is_tried(stage: Stage) -> None:
     assert set(stage.tokens) == set(stage.openers) == set(TokenKind)
     assert tuple(stage.ways) == WAYS
     # A challenge comes with the answer of a passkey: what is wrong with it is seen behind a window of the address.
@@ -48,7 +48,7 @@ def test_every_kind_is_tried(stage: Stage) -> None:
 
 @pytest.mark.trap(5)
 @pytest.mark.parametrize("kind", TokenKind)
-def test_what_was_tampered_with_opens_nowhere_and_costs_no_call(stage: Stage, kind: TokenKind) -> None:
+def test_a_tampered_token_opens_nowhere_and_costs_no_call(stage: Stage, kind: TokenKind) -> None:
     text, opens = stage.tokens[kind], stage.openers[kind]
     variants = tampered(text)
     assert len(list(flipped(text))) >= 8 * (1 + 16 + 36)
@@ -67,7 +67,7 @@ def test_what_was_tampered_with_opens_nowhere_and_costs_no_call(stage: Stage, ki
 @pytest.mark.trap(5)
 @pytest.mark.trap(36)
 @pytest.mark.parametrize("name", WAYS)
-def test_what_was_tampered_with_is_refused_over_http_without_a_store_call(stage: Stage, name: str) -> None:
+def test_a_tampered_token_is_refused_over_http_without_a_store_call(stage: Stage, name: str) -> None:
     kind, way = stage.ways[name]
     content = stage.target.content()
     try_way(stage.target, way, stage.tokens[kind])
@@ -76,7 +76,7 @@ def test_what_was_tampered_with_is_refused_over_http_without_a_store_call(stage:
 
 
 @pytest.mark.parametrize("name", [name for name in WAYS if name not in REVOCATIONS])
-def test_the_whole_token_is_taken(stage: Stage, name: str) -> None:
+def test_the_untampered_token_is_accepted(stage: Stage, name: str) -> None:
     """Else a refusal would prove nothing. Behind the others, since this uses some of them up."""
     kind, way = stage.ways[name]
     before = sum(stage.target.commands().values())
@@ -85,7 +85,7 @@ def test_the_whole_token_is_taken(stage: Stage, name: str) -> None:
     assert sum(stage.target.commands().values()) > before
 
 
-def test_a_token_that_is_taken_is_seen(stage: Stage) -> None:
+def test_an_accepted_tampered_token_is_detected(stage: Stage) -> None:
     """The fuzzer's own alarm."""
     _, way = stage.ways["as bearer"]
     other = stage.ways["session"][1]

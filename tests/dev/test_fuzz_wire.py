@@ -29,7 +29,7 @@ def wire(request: pytest.FixtureRequest) -> Iterator[Wire]:
         yield Wire(target, target.run(Cast.make(target)))
 
 
-def test_every_request_is_right_before_it_is_made_wrong(wire: Wire) -> None:
+def test_every_request_is_valid_before_mutation(wire: Wire) -> None:
     wire.valid()
     assert wire.answered == wire.sent == len(wire.messages)
     # Deep enough: the scripts themselves refuse what may not be done.
@@ -46,7 +46,7 @@ def test_mutants_are_refused_and_change_nothing(wire: Wire) -> None:
     assert wire.sent == before + MUTANTS
 
 
-def test_a_request_that_ends_at_any_byte_changes_nothing(wire: Wire) -> None:
+def test_a_request_cut_at_any_byte_changes_nothing(wire: Wire) -> None:
     """One of each kind of body, and one without."""
     first: dict[bytes, Message] = {}
     for message in wire.messages:
@@ -85,12 +85,12 @@ def test_a_mutant_is_the_same_each_time(wire: Wire) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_seen(received: bytes, reason: str) -> None:
+def test_wrong_answers_are_detected(received: bytes, reason: str) -> None:
     with pytest.raises(Wrong, match=reason):
         check(Heard(received, False))
 
 
-def test_a_request_that_is_never_done_is_seen(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_never_finishes_is_detected(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fuzzer's own alarm: nobody waits for the answer any more."""
     released = asyncio.Event()
 
@@ -107,7 +107,7 @@ def test_a_request_that_is_never_done_is_seen(wire: Wire, monkeypatch: pytest.Mo
     wire.compare()
 
 
-def test_a_change_of_the_store_is_seen(wire: Wire) -> None:
+def test_a_change_of_the_store_is_detected(wire: Wire) -> None:
     """The fuzzer's own alarm: what nobody may change is changed behind its back."""
     key = b"{email:ada@example.com}"
     kept = wire.target.client.get(key)

@@ -47,7 +47,7 @@ def test_every_mistake_of_the_list_fits_the_tree() -> None:
         pytest.param(mutant("a + b", "a - b", "gone.py::test_sum"), "no test gone.py::test_sum", id="a file of tests"),
     ],
 )
-def test_what_does_not_fit_is_named(tree: Path, wrong: Mutant, said: str) -> None:
+def test_mistakes_that_do_not_fit_are_named(tree: Path, wrong: Mutant, said: str) -> None:
     (complaint,) = complaints([wrong], tree)
     assert said in complaint
     assert complaints([mutant()], tree) == []

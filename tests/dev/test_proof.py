@@ -29,7 +29,7 @@ FAULTS = ("connections", "server", "store", "hang-up", "memory")
 
 
 @pytest.mark.slow
-def test_promises_are_kept_while_servers_store_and_connections_break(tmp_path: Path) -> None:
+def test_promises_hold_while_servers_store_and_connections_fail(tmp_path: Path) -> None:
     options = Options(
         "embedded",
         seconds=0,
@@ -54,7 +54,7 @@ def test_promises_are_kept_while_servers_store_and_connections_break(tmp_path: P
     assert History.load(tmp_path / "run" / "history.jsonl").ops == history.ops
 
 
-def test_without_options_every_store_is_put_to_the_proof() -> None:
+def test_without_options_every_store_is_tested() -> None:
     runs = parse([])
     assert [options.store for options in runs] == list(STORES)
     assert [options.wait_replicas for options in runs] == [0, 0, 0, 1]
@@ -77,7 +77,7 @@ def test_the_proof_waits_for_holds_as_long_as_servers_let_them_last(replicas: in
         pytest.param(["--seconds", "0"], id="no time"),
     ],
 )
-def test_what_cannot_be_run_is_refused(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_impossible_run_is_refused(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse(argv)
     assert f"argument {argv[0]}" in capsys.readouterr().err

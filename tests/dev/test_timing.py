@@ -25,7 +25,7 @@ def samples(number: int, apart: float, noise: float = 20.0) -> list[tuple[float,
     ]
 
 
-def test_two_kinds_alike_are_found_alike() -> None:
+def test_equal_kinds_are_found_equal() -> None:
     found = judge(samples(2000, 0))
     assert found.within(10)
     assert not found.differs
@@ -76,7 +76,7 @@ def test_every_pair_is_answered_alike(tmp_path: Path) -> None:
             other.measure(stage, 1)
 
 
-def test_a_row_passes_by_its_bound() -> None:
+def test_a_row_passes_within_its_bound() -> None:
     alike, apart = Judged(100, 5, 5, 1, -2, 3, 0.5), Judged(100, 9, 5, 4, 3, 5, 1e-9)
     rows = [
         {"what": "a pair", "bound": bound, **{name: getattr(one, name) for name in Judged.__slots__}}
@@ -88,7 +88,7 @@ def test_a_row_passes_by_its_bound() -> None:
     assert [line.rstrip(" |").endswith("**no**") for line in shown[2:]] == [False, True, True, False]
 
 
-def test_the_page_is_that_of_the_last_measurement() -> None:
+def test_the_page_matches_the_last_measurement() -> None:
     found = results.read(timing.RESULTS)
     assert timing.PAGE.read_text("utf-8") == timing.page(found)
     assert all(map(timing.passed, found["rows"]))

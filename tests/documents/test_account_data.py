@@ -61,7 +61,7 @@ def unzipped(download: HTTPResponse) -> dict[str, bytes]:
 
 
 @pytest.mark.gen_test
-async def test_from_the_apps_to_the_documents_to_one(service: Service) -> None:
+async def test_pages_lead_from_the_apps_to_a_document(service: Service) -> None:
     browser = await with_documents(service)
     apps = await browser.get("/account/apps")
     assert b"3 documents" in apps.body
@@ -98,7 +98,7 @@ async def test_long_listings_have_pages_and_collections(service: Service) -> Non
 
 
 @pytest.mark.gen_test
-async def test_a_document_that_would_grow_too_long_is_shown_as_it_was_sent(service: Service) -> None:
+async def test_a_document_too_long_to_format_is_shown_as_sent(service: Service) -> None:
     deep = b"[" * 199 + b",".join([b"[]"] * 20_000) + b"]" * 199
     browser = await with_documents(service, {"notes/deep": deep})
     assert deep in (await browser.get(f"{DATA}/notes/deep")).body
@@ -117,7 +117,7 @@ async def test_a_zip_holds_every_document_byte_for_byte(service: Service) -> Non
 
 
 @pytest.mark.gen_test
-async def test_json_lines_hold_a_document_a_line(service: Service) -> None:
+async def test_json_lines_have_one_document_per_line(service: Service) -> None:
     browser = await with_documents(service)
     download = await browser.get(EXPORT + "?format=jsonl")
     assert download.headers["Content-Type"] == "application/x-ndjson"
@@ -139,7 +139,7 @@ async def test_head_of_a_download_has_no_body(service: Service) -> None:
 
 
 @pytest.mark.gen_test
-async def test_one_is_deleted_with_its_form(service: Service) -> None:
+async def test_a_form_deletes_one_document(service: Service) -> None:
     browser = await with_documents(service)
     page = await browser.get(f"{DATA}/notes/b")
     answer = await browser.submit(page, f"{DATA}/notes/b/delete")
@@ -150,7 +150,7 @@ async def test_one_is_deleted_with_its_form(service: Service) -> None:
 
 
 @pytest.mark.gen_test
-async def test_all_are_deleted_with_one_form_behind_a_second_step(service: Service) -> None:
+async def test_deleting_all_documents_asks_for_confirmation(service: Service) -> None:
     browser = await with_documents(service)
     page = await browser.get(DATA)
     assert re.search(r"<details>\s*<summary>Delete all", page.body.decode())
@@ -179,7 +179,7 @@ async def test_a_deletion_needs_its_token_and_its_origin(service: Service, path:
 
 @pytest.mark.gen_test
 @pytest.mark.spec("3.1")
-async def test_after_a_disconnection_the_data_is_still_the_persons(service: Service) -> None:
+async def test_after_a_disconnection_the_person_still_has_the_data(service: Service) -> None:
     browser = await with_documents(service)
     await browser.submit(await browser.get("/account/apps"), "/account/apps/web-app/revoke")
     apps = await browser.get("/account/apps")
@@ -193,7 +193,7 @@ async def test_after_a_disconnection_the_data_is_still_the_persons(service: Serv
 
 
 @pytest.mark.gen_test
-async def test_the_data_of_an_app_that_was_disabled_stays_within_reach(service: Service) -> None:
+async def test_a_disabled_apps_data_stays_accessible(service: Service) -> None:
     browser = await with_documents(service)
     await service.store.apps.update("web-app", status="disabled")
     assert len(unzipped(await browser.get(EXPORT))) == 3
@@ -201,7 +201,7 @@ async def test_the_data_of_an_app_that_was_disabled_stays_within_reach(service: 
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("path", [DATA, EXPORT, f"{DATA}/notes/a"])
-async def test_who_is_not_signed_in_signs_in_first(service: Service, path: str) -> None:
+async def test_data_pages_need_a_session(service: Service, path: str) -> None:
     await with_documents(service)
     away = await service.browser().get(path)
     assert away.code == 303
@@ -225,7 +225,7 @@ async def test_who_is_not_signed_in_signs_in_first(service: Service, path: str) 
         pytest.param(f"{DATA}?after=notes/zzz", 200, id="a cursor behind the last"),
     ],
 )
-async def test_odd_addresses_are_answered_in_words(service: Service, path: str, status: int) -> None:
+async def test_odd_addresses_get_an_explanation(service: Service, path: str, status: int) -> None:
     browser = await with_documents(service)
     page = await browser.get(path)
     assert page.code == status
@@ -247,7 +247,7 @@ async def until_idle(app: Latchkey) -> None:
 
 
 @pytest.mark.gen_test(timeout=20)
-async def test_a_download_that_fails_half_way_does_not_look_whole(
+async def test_an_interrupted_download_does_not_look_complete(
     service: Service, app: Latchkey, caplog: pytest.LogCaptureFixture
 ) -> None:
     browser = await with_documents(service, {})
@@ -265,7 +265,7 @@ async def test_a_download_that_fails_half_way_does_not_look_whole(
 
 
 @pytest.mark.gen_test(timeout=20)
-async def test_who_leaves_half_way_leaves_nothing_behind(
+async def test_an_abandoned_download_leaves_nothing_behind(
     service: Service, app: Latchkey, caplog: pytest.LogCaptureFixture
 ) -> None:
     browser = await with_documents(service, {})
@@ -280,7 +280,7 @@ async def test_who_leaves_half_way_leaves_nothing_behind(
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("site", ["valkey"], indirect=True)
-async def test_ten_thousand_documents_need_no_more_memory_than_a_hundred(service: Service) -> None:
+async def test_memory_does_not_grow_with_the_number_of_documents(service: Service) -> None:
     browser = await with_documents(service, {})
     peaks: dict[tuple[str, int], int] = {}
     for number in (100, 10_000):

@@ -25,7 +25,7 @@ def document(collection: str = "notes", document_id: str = "n1", size: int = 2) 
     return Metadata(collection, document_id, "17", size, NOW_MS, NOW_MS)
 
 
-def test_a_zip_holds_what_was_put_in() -> None:
+def test_a_zip_returns_its_content() -> None:
     files = {f"notes/{n}.json": b'{"n":%d}' % n * n for n in range(50)}
     with closing(ZipWriter()) as writer:
         written = b"".join([*(writer.add(path, content, NOW) for path, content in files.items()), *writer.end()])
@@ -36,7 +36,7 @@ def test_a_zip_holds_what_was_put_in() -> None:
         assert {info.external_attr >> 16 for info in archive.infolist()} == {0o100600}
 
 
-def test_an_empty_zip_is_one() -> None:
+def test_an_empty_zip_is_valid() -> None:
     with closing(ZipWriter()) as writer:
         assert zipfile.ZipFile(io.BytesIO(b"".join(writer.end()))).namelist() == []
 
@@ -62,7 +62,7 @@ def test_a_zip_grows_beyond_4_gib(tmp_path: Path) -> None:
         assert [archive.read(name) for name in ("near.json", "far.json")] == [b"1", b"2"]
 
 
-def test_a_path_is_a_file_name_everywhere() -> None:
+def test_paths_are_valid_file_names_on_every_system() -> None:
     assert document_path(document("notes", "a.b@c~d-e_f")) == "notes/a.b@c~d-e_f.json"
     assert document_path(document("notes", "user:1")) == "notes/user%3A1.json"
 
@@ -101,16 +101,16 @@ def test_a_number_is_written_as_it_was_sent() -> None:
         pytest.param('["\\"]\\\\"]', '[\n  "\\"]\\\\"\n]', id="escaped quotes"),
     ],
 )
-def test_json_is_laid_out_without_a_change(text: str, laid_out: str) -> None:
+def test_json_is_formatted_without_a_change(text: str, laid_out: str) -> None:
     assert indented(text) == laid_out
 
 
-def test_what_would_grow_beyond_bounds_is_not_laid_out() -> None:
+def test_json_that_would_grow_too_long_is_not_formatted() -> None:
     deep = "[" * 199 + ",".join(["[]"] * 20_000) + "]" * 199
     assert len(deep) < MAX_CHARACTERS / 4
     assert indented(deep) is None
 
 
-def test_a_document_of_very_many_values_is_shown_as_it_was_sent() -> None:
+def test_a_document_with_very_many_values_is_shown_as_sent() -> None:
     assert indented("[" + "1," * 9_998 + "1]") is not None
     assert indented("[" + "1," * 9_999 + "1]") is None

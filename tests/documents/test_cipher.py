@@ -26,13 +26,13 @@ def cipher(*ring: object) -> Cipher:
 
 @settings(max_examples=50, deadline=None)
 @given(st.binary(min_size=1, max_size=300))
-def test_what_was_sealed_opens_to_the_same_bytes(document: bytes) -> None:
+def test_opening_returns_the_sealed_bytes(document: bytes) -> None:
     sealed = cipher().seal(USER, CLIENT, NAME, document)
     assert cipher().open(USER, CLIENT, NAME, sealed) == document
     assert len(sealed) == len(document) + OVERHEAD_BYTES
 
 
-def test_nothing_shows_of_the_document_and_no_two_are_alike() -> None:
+def test_ciphertexts_reveal_nothing_and_never_repeat() -> None:
     document = b'{"diary":"a secret of forty bytes or more"}'
     sealed = {cipher().seal(USER, CLIENT, NAME, document) for _ in range(100)}
     assert len(sealed) == 100
@@ -50,7 +50,7 @@ def test_nothing_shows_of_the_document_and_no_two_are_alike() -> None:
         pytest.param((USER, CLIENT + ":notes", "n1"), id="the same letters cut elsewhere"),
     ],
 )
-def test_a_ciphertext_that_was_moved_opens_nowhere(address: tuple[str, str, str]) -> None:
+def test_a_moved_ciphertext_cannot_be_opened(address: tuple[str, str, str]) -> None:
     sealed = cipher().seal(USER, CLIENT, NAME, b"1")
     with pytest.raises(StoreError, match="damaged or moved"):
         cipher().open(*address, sealed)
@@ -78,7 +78,7 @@ def test_a_rotated_ring_opens_what_the_old_key_sealed_and_seals_with_the_new() -
         cipher(FIRST).open(USER, CLIENT, NAME, new)
 
 
-def test_two_keys_of_one_id_do_not_open_each_others() -> None:
+def test_two_keys_with_one_id_do_not_open_each_others_documents() -> None:
     other = KeyRing.parse(KeyRing.generate(1)).front
     with pytest.raises(StoreError, match="damaged or moved"):
         cipher(other).open(USER, CLIENT, NAME, cipher(FIRST).seal(USER, CLIENT, NAME, b"1"))
@@ -96,7 +96,7 @@ def test_a_key_file_that_is_rotated_is_followed(tmp_path: object) -> None:
 
 
 @pytest.mark.gen_test(timeout=20)
-async def test_the_store_holds_nothing_of_a_document_in_the_clear(store: Store) -> None:
+async def test_the_store_contains_no_document_in_the_clear(store: Store) -> None:
     keeper = await Keeper.make(await World.make(store))
     secret = b'{"diary": "' + b"a secret that nobody else may read " * 20 + b'"}'
     await keeper.put("notes/n1", secret)

@@ -100,7 +100,7 @@ async def test_no_conditional_get_in_v1(service: Service, method: str, condition
 
 @pytest.mark.spec("9")
 @pytest.mark.spec("9.v1")
-async def test_the_version_stands_in_the_path(service: Service) -> None:
+async def test_the_api_version_is_in_the_path(service: Service) -> None:
     client = await Client.make(service)
     for path in ("/api/data/notes/n1", "/api/v2/data/notes/n1", "/v1/data/notes/n1"):
         response = await send(service.base_url + path, headers={"Authorization": f"Bearer {client.token}"})
@@ -123,7 +123,7 @@ async def test_the_version_stands_in_the_path(service: Service) -> None:
         pytest.param({"If_Match": "ETAG", "If_None_Match": "*"}, 412, id="both"),
     ],
 )
-async def test_conditions_of_a_write(service: Service, headers: dict[str, str], status: int) -> None:
+async def test_conditional_writes(service: Service, headers: dict[str, str], status: int) -> None:
     client = await Client.make(service)
     etag = (await client.put("notes/n1", '"old"')).headers["ETag"]
     sent = {name: value.replace("ETAG", etag) for name, value in headers.items()}
@@ -137,7 +137,7 @@ async def test_conditions_of_a_write(service: Service, headers: dict[str, str], 
     assert (got.headers["ETag"] == etag) == (status != 200)
 
 
-async def test_conditions_of_a_first_write_and_of_a_deletion(service: Service) -> None:
+async def test_conditional_creations_and_deletions(service: Service) -> None:
     client = await Client.make(service)
     assert_refused(await client.put("notes/n1", "1", If_Match="*"), 412, "precondition_failed")
     created = await client.put("notes/n1", "1", If_None_Match="*")
@@ -184,7 +184,7 @@ async def test_a_wrong_scope_is_403_and_a_wrong_token_401(service: Service, meth
 
 @pytest.mark.spec("1")
 @pytest.mark.spec("5.4")
-async def test_a_token_of_the_whole_flow_and_its_end(service: Service) -> None:
+async def test_a_token_from_the_whole_flow_works_until_revoked(service: Service) -> None:
     browser = await service.signed_in()
     client = Client(service, (await service.tokens(browser=browser))["access_token"])
     assert (await client.put("notes/n1", "1")).code == 201
@@ -197,7 +197,7 @@ async def test_a_token_of_the_whole_flow_and_its_end(service: Service) -> None:
 
 
 @pytest.mark.trap(23)
-async def test_a_page_of_another_origin_may_call(service: Service) -> None:
+async def test_pages_of_other_origins_may_call(service: Service) -> None:
     origin = {"Origin": "https://evil.example", "Access-Control-Request-Method": "PUT"}
     for path in ("notes/n1", "notes", "_meta/usage"):
         preflight = await send(service.base_url + DATA + path, "OPTIONS", headers=origin)
@@ -217,7 +217,7 @@ async def test_a_page_of_another_origin_may_call(service: Service) -> None:
 
 @pytest.mark.spec("4.6.write")
 @pytest.mark.spec("4.6.delete")
-async def test_a_condition_that_names_nothing_is_met_by_nothing(service: Service) -> None:
+async def test_an_empty_condition_never_matches(service: Service) -> None:
     client = await Client.make(service)
     await client.put("notes/n1", "1")
     cases = (("PUT", "If-Match", 412), ("DELETE", "If-Match", 412), ("PUT", "If-None-Match", 400))

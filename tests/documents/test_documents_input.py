@@ -18,7 +18,7 @@ GOOD_IDS = ("a", "0", "A_.:@~-z", "x" * 128, "a..-")
 
 
 @pytest.mark.parametrize("document_id", GOOD_IDS)
-async def test_good_names(service: Service, document_id: str) -> None:
+async def test_valid_document_names(service: Service, document_id: str) -> None:
     client = await Client.make(service)
     for path in (f"A0_.-z/{document_id}", f"{'c' * 64}/{quote(document_id, safe='')}"):
         assert (await client.put(path)).code == 201
@@ -49,7 +49,7 @@ async def test_good_names(service: Service, document_id: str) -> None:
         pytest.param("notes/a*", id="a star"),
     ],
 )
-async def test_bad_names(service: Service, path: str) -> None:
+async def test_invalid_document_names(service: Service, path: str) -> None:
     client = await Client.make(service)
     for method, body in (("GET", None), ("PUT", "1"), ("DELETE", None)):
         assert_refused(await client.send(method, path, body), 400, "invalid_request")

@@ -105,7 +105,7 @@ async def test_a_burst_counts_down_and_one_more_is_429(
 @pytest.mark.spec("8.1.data-read")
 @pytest.mark.spec("8.1.data-write")
 @pytest.mark.spec("8.1.data-list")
-async def test_three_groups_each_with_what_belongs_to_it(service: Service, clock: FakeClock) -> None:
+async def test_each_operation_counts_in_its_own_group(service: Service, clock: FakeClock) -> None:
     caller = await Caller.make(service)
     clock.stop()
     for calls, limit in (((GET, HEAD, USAGE), 300), ((PUT, DELETE), 60), ((LIST,), 60)):
@@ -119,7 +119,7 @@ async def test_three_groups_each_with_what_belongs_to_it(service: Service, clock
 
 @pytest.mark.gen_test(timeout=30)
 @pytest.mark.spec("8.1")
-async def test_one_window_for_each_app_and_person(service: Service, clock: FakeClock) -> None:
+async def test_windows_are_per_app_and_person(service: Service, clock: FakeClock) -> None:
     bob = await service.add_person("bob@example.com")
     app = await service.add_app("another-app")
     mine = await Caller.make(service)
@@ -177,7 +177,7 @@ async def test_what_counts_and_what_does_not(service: Service, clock: FakeClock)
 @pytest.mark.gen_test(timeout=30)
 @pytest.mark.spec("8.1")
 @pytest.mark.parametrize("call", [PUT, LIST])
-async def test_a_sustained_rate_is_let_in_and_a_second_burst_is_cut_part_way(
+async def test_documents_allow_a_sustained_rate_and_cut_a_second_burst(
     service: Service, clock: FakeClock, call: Call
 ) -> None:
     caller = await Caller.make(service)
@@ -215,7 +215,7 @@ def real(io_loop: IOLoop) -> Iterator[Service]:
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.spec("8.1")
 @pytest.mark.spec("8.2")
-async def test_in_real_time_on_a_real_store(real: Service) -> None:
+async def test_limits_in_real_time_on_a_real_store(real: Service) -> None:
     caller = await Caller.make(real)
     began = time.time()
     responses = [await caller(PUT) for _ in range(60)]

@@ -47,7 +47,7 @@ async def test_a_listing_goes_page_by_page(service: Service) -> None:
     assert json_of(await client.get("unknown")) == {"items": [], "nextCursor": None}
 
 
-async def test_an_item_tells_what_a_read_tells(service: Service) -> None:
+async def test_a_list_item_matches_a_read(service: Service) -> None:
     client = await Client.make(service)
     put = json_of(await client.put("notes/n1", '{"a": [1.10]}'))
     del put["collection"]
@@ -77,7 +77,7 @@ async def test_bad_names_of_a_collection(service: Service, path: str) -> None:
 
 
 @pytest.mark.spec("4.6.usage")
-async def test_usage_tells_use_and_limits(service: Service) -> None:
+async def test_usage_reports_use_and_limits(service: Service) -> None:
     client = await Client.make(service)
     quotas = Quotas()
     empty = {
@@ -111,7 +111,7 @@ async def test_usage_tells_use_and_limits(service: Service) -> None:
         pytest.param(Quotas(), (10_000, 4 * 2**20), id="on a small server"),
     ],
 )
-async def test_usage_promises_no_more_than_all_apps_of_the_person_may_keep(
+async def test_usage_respects_the_persons_total_limit(
     service: Service, person: Quotas, limits: tuple[int, int]
 ) -> None:
     client = await Client.make(service)

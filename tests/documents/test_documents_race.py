@@ -59,7 +59,7 @@ async def write(keeper: Keeper, name: str, content: bytes = b"1", conditions: Co
 
 
 @within_a_minute
-async def test_100_writes_at_once_never_pass_the_number_of_documents(stores: tuple[Store, Store]) -> None:
+async def test_100_concurrent_writes_never_exceed_the_number_of_documents(stores: tuple[Store, Store]) -> None:
     apps = await both(stores, documents=30)
     ended = await at_once(write(apps[n % 2], f"c{n % 7}/n{n}") for n in range(CROWD))
     assert Counter(ended) == {"created": 30, "quota_exceeded": CROWD - 30}
@@ -67,7 +67,7 @@ async def test_100_writes_at_once_never_pass_the_number_of_documents(stores: tup
 
 
 @within_a_minute
-async def test_100_writes_at_once_never_pass_the_number_of_collections(stores: tuple[Store, Store]) -> None:
+async def test_100_concurrent_writes_never_exceed_the_number_of_collections(stores: tuple[Store, Store]) -> None:
     apps = await both(stores, collections=9)
     ended = await at_once(write(apps[n % 2], f"c{n % 50}/n{n}") for n in range(CROWD))
     usage = await apps[0].recount()
@@ -76,7 +76,7 @@ async def test_100_writes_at_once_never_pass_the_number_of_collections(stores: t
 
 
 @within_a_minute
-async def test_100_writes_at_once_never_pass_the_bytes(stores: tuple[Store, Store]) -> None:
+async def test_100_concurrent_writes_never_exceed_the_bytes(stores: tuple[Store, Store]) -> None:
     apps = await both(stores, bytes=3_000)
     order = random.Random(4)
     sizes = [order.randint(1, 200) for _ in range(CROWD)]
@@ -91,7 +91,7 @@ async def test_100_writes_at_once_never_pass_the_bytes(stores: tuple[Store, Stor
 
 
 @within_a_minute
-async def test_writes_and_deletions_at_once_leave_a_usage_that_is_a_recount(stores: tuple[Store, Store]) -> None:
+async def test_after_concurrent_writes_and_deletions_usage_matches_a_recount(stores: tuple[Store, Store]) -> None:
     apps = await both(stores, documents=40, collections=5, bytes=3_000)
     order = random.Random(7)
 
@@ -116,7 +116,7 @@ async def test_writes_and_deletions_at_once_leave_a_usage_that_is_a_recount(stor
 
 
 @within_a_minute
-async def test_of_100_first_writes_one_wins(stores: tuple[Store, Store]) -> None:
+async def test_one_of_100_concurrent_creations_wins(stores: tuple[Store, Store]) -> None:
     apps = await both(stores)
     none = Conditions(if_none_match=True)
     ended = await at_once(write(apps[n % 2], "notes/n1", b"%d" % n, none) for n in range(CROWD))
@@ -126,7 +126,7 @@ async def test_of_100_first_writes_one_wins(stores: tuple[Store, Store]) -> None
 
 
 @within_a_minute
-async def test_of_100_writes_to_one_etag_one_wins_turn_after_turn(stores: tuple[Store, Store]) -> None:
+async def test_one_of_100_concurrent_writes_to_an_etag_wins_each_round(stores: tuple[Store, Store]) -> None:
     apps = await both(stores)
     found, _, _ = await apps[0].put("notes/n1", b"0")
     for _ in range(3):
@@ -138,7 +138,7 @@ async def test_of_100_writes_to_one_etag_one_wins_turn_after_turn(stores: tuple[
 
 
 @within_a_minute
-async def test_a_hundred_counted_up_by_etag_lose_no_update(stores: tuple[Store, Store]) -> None:
+async def test_a_hundred_etag_guarded_increments_lose_no_update(stores: tuple[Store, Store]) -> None:
     apps = await both(stores)
     await apps[0].put("notes/n1", b"0")
 
@@ -188,7 +188,7 @@ async def test_a_listing_neither_skips_nor_repeats_what_persists(stores: tuple[S
 
 @within_a_minute
 @pytest.mark.spec("3.1")
-async def test_no_write_gets_in_after_the_revocation_answered(stores: tuple[Store, Store]) -> None:
+async def test_no_write_succeeds_after_an_acknowledged_revocation(stores: tuple[Store, Store]) -> None:
     world = await World.make(stores[0])
     keeper = await Keeper.make(world)
     apps = (keeper, Keeper(stores[1], keeper.caller))
@@ -244,7 +244,7 @@ async def crowd(service: Service, two: Pair, method: str, paths: list[str], **he
 
 
 @within_a_minute
-async def test_quotas_hold_over_two_servers(service: Service, two: Pair) -> None:
+async def test_quotas_hold_across_two_servers(service: Service, two: Pair) -> None:
     responses = await crowd(service, two, "PUT", [f"c{n % 6}/n{n}" for n in range(60)])
     codes = Counter(one.code for one in responses)
     assert codes == {201: 20, 507: 40}
@@ -258,7 +258,7 @@ async def test_quotas_hold_over_two_servers(service: Service, two: Pair) -> None
 
 @within_a_minute
 @pytest.mark.spec("8.1")
-async def test_conditions_and_windows_hold_over_two_servers(service: Service, two: Pair) -> None:
+async def test_conditions_and_windows_hold_across_two_servers(service: Service, two: Pair) -> None:
     responses = await crowd(service, two, "PUT", ["notes/n1"] * CROWD, If_None_Match="*")
     codes = Counter(one.code for one in responses)
     assert codes[201] == 1

@@ -64,7 +64,7 @@ async def test_pages_follow_each_other_and_stay_in_a_collection_that_is_named(st
 
 
 @pytest.mark.gen_test
-async def test_one_is_read_byte_for_byte(store: Store) -> None:
+async def test_a_document_is_read_byte_for_byte(store: Store) -> None:
     world = await prepared(store)
     for name, content in DOCUMENTS.items():
         profile, found, read = await store.person_documents.read(world.session, world.app.client_id, *name.split("/"))
@@ -74,7 +74,7 @@ async def test_one_is_read_byte_for_byte(store: Store) -> None:
 
 
 @pytest.mark.gen_test
-async def test_the_script_deletes_nothing_without_a_recent_confirmation(memory_store: Store, clock: FakeClock) -> None:
+async def test_deleting_needs_a_recent_reauthentication_in_the_script(memory_store: Store, clock: FakeClock) -> None:
     world = await prepared(memory_store)
     client = world.app.client_id
     for confirmed in (False, True):
@@ -89,7 +89,7 @@ async def test_the_script_deletes_nothing_without_a_recent_confirmation(memory_s
 
 
 @pytest.mark.gen_test
-async def test_one_is_deleted_and_usage_says_so(store: Store) -> None:
+async def test_deleting_one_document_updates_usage(store: Store) -> None:
     world = await prepared(store)
     await reauth_if_needed(world)
     await store.person_documents.delete(world.session, world.app.client_id, "notes", "b", VISITOR)
@@ -100,7 +100,7 @@ async def test_one_is_deleted_and_usage_says_so(store: Store) -> None:
 
 
 @pytest.mark.gen_test(timeout=30)
-async def test_all_are_deleted_in_steps_and_usage_is_right_after_each(store: Store) -> None:
+async def test_deleting_all_in_steps_updates_usage_at_each_step(store: Store) -> None:
     world = await World.make(store)
     client = world.app.client_id
     caller = await connect_app(store, world.user, world.app)
@@ -164,7 +164,7 @@ async def test_in_the_grace_window_everything_works_and_no_key_lives_longer(stor
 
 
 @pytest.mark.gen_test
-async def test_what_is_not_there_is_not_found(store: Store) -> None:
+async def test_unknown_documents_are_not_found(store: Store) -> None:
     world = await prepared(store)
     await reauth(world)
     calls = store.person_documents
@@ -181,7 +181,7 @@ async def test_what_is_not_there_is_not_found(store: Store) -> None:
 
 @pytest.mark.gen_test
 @pytest.mark.trap(10)
-async def test_a_session_that_ended_sees_nothing_and_deletes_nothing(store: Store) -> None:
+async def test_an_ended_session_can_neither_read_nor_delete(store: Store) -> None:
     world = await prepared(store)
     client = world.app.client_id
     await store.operator.set_status(world.email, "disabled")
@@ -199,7 +199,7 @@ async def test_a_session_that_ended_sees_nothing_and_deletes_nothing(store: Stor
 
 
 @pytest.mark.gen_test
-async def test_people_and_apps_see_their_own_only(store: Store) -> None:
+async def test_documents_are_separate_by_person_and_app(store: Store) -> None:
     world, other = await prepared(store), await prepared(store, {"notes/a": b'"hers"'})
     with pytest.raises(Refused, match="not_found"):
         await store.person_documents.list(world.session, other.app.client_id)
@@ -211,7 +211,7 @@ async def test_people_and_apps_see_their_own_only(store: Store) -> None:
 
 
 @pytest.mark.gen_test(timeout=30)
-async def test_an_export_comes_in_pages_of_bounded_bytes_and_leaves_none_out(store: Store) -> None:
+async def test_export_pages_are_bounded_and_complete(store: Store) -> None:
     world = await World.make(store)
     client = world.app.client_id
     await connect_app(store, world.user, world.app)
@@ -226,13 +226,13 @@ async def test_an_export_comes_in_pages_of_bounded_bytes_and_leaves_none_out(sto
 
 
 @pytest.mark.gen_test
-async def test_an_app_that_keeps_nothing_exports_one_empty_page(store: Store) -> None:
+async def test_an_app_without_documents_exports_one_empty_page(store: Store) -> None:
     world = await prepared(store, {})
     assert [page async for page in store.person_documents.export(world.session, world.app.client_id, VISITOR)] == [()]
 
 
 @pytest.mark.gen_test
-async def test_the_list_of_apps_says_what_each_keeps(store: Store) -> None:
+async def test_the_list_of_apps_has_each_apps_usage(store: Store) -> None:
     world = await prepared(store)
     grants = (await store.grants.list(world.session)).grants
     assert [(grant.documents, grant.bytes) for grant in grants] == [(5, sum(map(len, DOCUMENTS.values())))]

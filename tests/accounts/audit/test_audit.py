@@ -40,7 +40,7 @@ def names(answer: Any) -> list[tuple[str, str]]:
     return [(one["event"], one["detail"]) for one in answer["events"]]
 
 
-def test_it_has_what_people_strangers_and_the_operator_did(home: Home, lived: str) -> None:
+def test_log_shows_acts_of_people_strangers_and_the_operator(home: Home, lived: str) -> None:
     answer = home.json("audit")
     assert names(answer) == [
         ("created_by_operator", ""),
@@ -59,9 +59,7 @@ def test_it_has_what_people_strangers_and_the_operator_did(home: Home, lived: st
     assert "nowhere" not in json.dumps(answer)
 
 
-def test_events_of_one_person_are_found_by_address_and_id_also_where_nobody_has_the_address(
-    home: Home, lived: str
-) -> None:
+def test_events_are_found_by_address_and_id_even_for_an_unused_address(home: Home, lived: str) -> None:
     of_ada = [("created_by_operator", ""), ("sign_in_refused", "password")]
     assert names(home.json("audit", "--person", "Ada@example.com")) == of_ada
     assert names(home.json("audit", "--person", lived)) == of_ada
@@ -69,7 +67,7 @@ def test_events_of_one_person_are_found_by_address_and_id_also_where_nobody_has_
     assert names(home.json("audit", "--limit", "1")) == [("sign_in_refused", "unknown")]
 
 
-def test_since_bounds_it(home: Home, lived: str) -> None:
+def test_since_limits_the_events(home: Home, lived: str) -> None:
     assert len(home.json("audit", "--since", "1h")["events"]) == 5
     assert home.json("audit", "--since", "2100-01-01")["events"] == []
     status, _, error = home.error("audit", "--since", "soon")
@@ -91,7 +89,7 @@ def follow(home: Home) -> subprocess.Popen[str]:
     )
 
 
-def test_what_comes_is_printed_a_line_each_until_ctrl_c_or_until_the_pipe_is_closed(home: Home, lived: str) -> None:
+def test_following_prints_a_line_per_event_until_ctrl_c_or_a_closed_pipe(home: Home, lived: str) -> None:
     with follow(home) as one, follow(home) as other:
         assert one.stdout is not None
         assert one.stderr is not None
@@ -112,7 +110,7 @@ def test_what_comes_is_printed_a_line_each_until_ctrl_c_or_until_the_pipe_is_clo
             other.kill()
 
 
-def test_a_second_sigterm_while_it_closes_changes_nothing(home: Home, lived: str) -> None:
+def test_a_second_sigterm_during_shutdown_changes_nothing(home: Home, lived: str) -> None:
     with follow(home) as one:
         assert one.stdout is not None
         assert one.stderr is not None
@@ -128,5 +126,5 @@ def test_a_second_sigterm_while_it_closes_changes_nothing(home: Home, lived: str
             one.kill()
 
 
-def test_the_embedded_store_is_followed_beside_a_server_only(data_dir: Path) -> None:
+def test_following_the_embedded_store_needs_a_running_server(data_dir: Path) -> None:
     assert "No server runs" in child(data_dir, "audit", "--follow").err

@@ -153,7 +153,7 @@ async def sends(browser: Browser, victim: Victim, route: str, more: Fields) -> H
     return await browser.send(action, "POST", form={**fields(victim), **more, "_xsrf": xsrf})
 
 
-def test_the_walk_passes_every_form_that_takes_more_than_the_session() -> None:
+def test_walk_covers_every_form_that_needs_more_than_a_session() -> None:
     assert set(FORMS) == {name for name, post in POSTS.items() if post.reauth is not ReauthRule.NONE}
 
 
@@ -170,7 +170,7 @@ def test_the_walk_passes_every_form_that_takes_more_than_the_session() -> None:
     ],
 )
 @pytest.mark.parametrize("seconds", [pytest.param(0, id="just signed in"), pytest.param(601, id="ten minutes later")])
-async def test_a_thief_does_nothing_that_takes_more(
+async def test_a_stolen_cookie_submits_no_form_that_needs_more(
     clock: FakeClock, service: Service, seconds: int, second: bool, known: list[Fields]
 ) -> None:
     victim = await Victim.make(service, second=second)
@@ -188,7 +188,7 @@ async def test_a_thief_does_nothing_that_takes_more(
     assert without_trail(await victim.contents()) == without_trail(before)
 
 
-async def test_every_form_that_takes_a_wrong_code_tells_the_person(post: Post) -> None:
+async def test_a_wrong_code_on_any_form_is_reported_to_the_person(post: Post) -> None:
     victim = await Victim.make(post.service, second=True)
     thief, client, guesses = victim.thief(), post.service.store.client, keys.person(post.service.ada)["guesses"]
     del thief.cookies["latchkey_device"]
@@ -212,7 +212,7 @@ async def test_every_form_that_takes_a_wrong_code_tells_the_person(post: Post) -
     }
 
 
-async def test_every_form_that_takes_a_wrong_password_shows_it_in_the_activity(service: Service) -> None:
+async def test_a_wrong_password_on_any_form_appears_in_the_activity(service: Service) -> None:
     victim = await Victim.make(service, second=False)
     thief, person = victim.thief(), keys.person(service.ada)
     window = keys.limit(service.ada, OWN_PASSWORDS.name)
@@ -236,7 +236,7 @@ def without_trail(found: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("route", [*HONEST, "account-delete", "developer-delete"])
-async def test_the_person_does_it_and_is_told_as_the_table_says(post: Post, route: str) -> None:
+async def test_each_form_works_for_the_person_and_notifies_as_the_table_says(post: Post, route: str) -> None:
     """Else a form that is wrong in itself would prove nothing to a thief."""
     ada = await Victim.make(post.service, second=False)
     await post.settled()
@@ -274,7 +274,7 @@ async def test_the_person_does_it_and_is_told_as_the_table_says(post: Post, rout
         ),
     ],
 )
-def test_a_form_that_nobody_thought_of_keeps_the_server_from_starting(
+def test_an_unlisted_form_prevents_the_start(
     handler: type[PageHandler], policy: Policy, post: PersonPost | None, why: str
 ) -> None:
     class Form(handler):  # type: ignore[valid-type, misc]
@@ -286,13 +286,13 @@ def test_a_form_that_nobody_thought_of_keeps_the_server_from_starting(
         check_posts([*ROUTES, Route("/x", chosen, "account-new", policy, post)])
 
 
-def test_every_field_of_the_form_of_an_app_is_kept_while_its_owner_confirms() -> None:
+def test_reauthentication_keeps_every_field_of_an_app_form() -> None:
     names = re.findall(r' name="([^"{]*)', (ROOT / "templates" / "developer_form.html").read_text())
     assert len(names) > 5
     assert [name for name in names if name != "kind" and not POSTS["developer-app"].kept(name)] == []
 
 
-def test_no_secret_is_kept_while_a_person_confirms() -> None:
+def test_reauthentication_keeps_no_secret() -> None:
     for post in POSTS.values():
         for name in ("password", "current_password", "new_password", "confirm_password", "code", "credential", "_xsrf"):
             assert not post.kept(name)

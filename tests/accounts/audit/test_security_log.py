@@ -61,7 +61,7 @@ def test_every_event_that_python_names_is_declared() -> None:
     assert named <= EVENTS.keys()
 
 
-def test_every_event_is_caused_by_something() -> None:
+def test_every_event_has_a_cause() -> None:
     paths = (*CODE, *(ROOT / "lua").glob("**/*.lua"))
     words = set(WORDS.values()) | {name for name, _ in OUTCOMES.values()}
     for path in paths:
@@ -70,7 +70,7 @@ def test_every_event_is_caused_by_something() -> None:
     assert EVENTS.keys() - words == set()
 
 
-def test_every_command_is_an_act_or_reads() -> None:
+def test_every_command_is_either_audited_or_read_only() -> None:
     runs = {str(run) for run in commands_of(build_parser()) if run}
     assert runs == ACTS.keys() | READS
     assert not ACTS.keys() & READS
@@ -100,7 +100,7 @@ def test_the_page_has_every_event() -> None:
 
 
 @pytest.mark.gen_test
-async def test_what_happens_is_in_the_log_with_person_address_and_result(service: Service) -> None:
+async def test_log_records_person_address_and_result(service: Service) -> None:
     told: list[AuditEvent] = []
     service.store.security.tell = told.append
     browser = service.browser()
@@ -140,7 +140,7 @@ async def test_what_happens_is_in_the_log_with_person_address_and_result(service
 
 
 @pytest.mark.gen_test
-async def test_what_is_refused_is_in_the_log(service: Service) -> None:
+async def test_log_records_refusals(service: Service) -> None:
     browser = await service.signed_in()
     tokens = await service.tokens(browser=browser, scope="profile")
     told: list[AuditEvent] = []
@@ -160,7 +160,7 @@ async def test_what_is_refused_is_in_the_log(service: Service) -> None:
 
 
 @pytest.mark.gen_test
-async def test_factors_confirmations_and_the_operators_acts_are_in_the_log(memory_store: Store) -> None:
+async def test_log_records_factors_reauthentications_and_operator_acts(memory_store: Store) -> None:
     world, store = await World.make(memory_store), memory_store
     told: list[AuditEvent] = []
     store.security.tell = told.append
@@ -213,9 +213,7 @@ async def test_the_whole_flow_leaves_no_secret_in_the_stored_log(service: Servic
 
 @pytest.mark.gen_test
 @pytest.mark.trap(24)
-async def test_what_was_typed_as_an_address_is_nowhere_in_clear(
-    service: Service, log: pytest.LogCaptureFixture
-) -> None:
+async def test_typed_addresses_are_never_logged_in_clear(service: Service, log: pytest.LogCaptureFixture) -> None:
     await service.browser().sign_in(TYPED, PASSWORD)
     await service.browser().sign_in("hunter2 hunter2", PASSWORD)
     await service.browser().sign_in(EMAIL, "a wrong password")
@@ -232,7 +230,7 @@ async def test_what_was_typed_as_an_address_is_nowhere_in_clear(
 
 
 @pytest.mark.gen_test
-async def test_a_line_steers_no_terminal_and_has_its_fields(memory_store: Store) -> None:
+async def test_log_lines_escape_control_characters_and_have_their_fields(memory_store: Store) -> None:
     told: list[AuditEvent] = []
     memory_store.security.tell = told.append
     memory_store.security.note("sign_in_refused", address="192.0.2.1\n", agent='A "browser" \x1b[2J', detail="unknown")
@@ -256,7 +254,7 @@ async def test_a_line_steers_no_terminal_and_has_its_fields(memory_store: Store)
 
 
 @pytest.mark.gen_test
-async def test_206_renames_wash_no_sign_in_away(store: Store) -> None:
+async def test_206_renames_push_no_sign_in_out_of_the_trail(store: Store) -> None:
     world = await World.make(store)
     for number in range(206):
         await store.profiles.rename(world.session, f"Ada {number}", VISITOR)
@@ -269,7 +267,7 @@ async def test_206_renames_wash_no_sign_in_away(store: Store) -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_thief_who_connects_and_disconnects_hides_no_sign_in(store: Store) -> None:
+async def test_connecting_and_disconnecting_repeatedly_hides_no_sign_in(store: Store) -> None:
     world = await World.make(store)
     trail = keys.audit(world.user)
     lines = [f"{1000 + n} {('consent_given', 'app_disconnected')[n % 2]} web  " for n in range(199)]
@@ -286,7 +284,7 @@ async def test_a_thief_who_connects_and_disconnects_hides_no_sign_in(store: Stor
 
 
 @pytest.mark.gen_test
-async def test_a_trail_of_the_release_before_is_shown_and_kept_apart(store: Store) -> None:
+async def test_the_previous_releases_trail_is_shown_and_kept_separately(store: Store) -> None:
     world = await World.make(store)
     trail = keys.audit(world.user)
     before = (await store.client.get(trail)).decode()  # type: ignore[union-attr]
@@ -316,7 +314,7 @@ async def test_a_flood_of_refusals_is_two_events(memory_store: Store) -> None:
 
 
 @pytest.mark.gen_test
-async def test_what_a_person_repeats_is_four_events_and_hides_nothing(memory_store: Store) -> None:
+async def test_repeated_acts_become_four_events_and_hide_nothing(memory_store: Store) -> None:
     told: list[AuditEvent] = []
     memory_store.security.tell = told.append
     apart = ("signed_up", "sign_in_refused", "code_replayed", "factors_reset_by_operator")
@@ -333,7 +331,7 @@ async def test_what_a_person_repeats_is_four_events_and_hides_nothing(memory_sto
 
 
 @pytest.mark.gen_test
-async def test_a_full_window_of_networks_and_a_pause_of_codes_are_named(memory_store: Store) -> None:
+async def test_full_network_windows_and_code_pauses_are_logged(memory_store: Store) -> None:
     told: list[AuditEvent] = []
     memory_store.security.tell = told.append
     with contextlib.suppress(Refused):
@@ -357,7 +355,7 @@ async def test_no_request_waits_for_the_log(service: Service) -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_batch_whose_answer_was_lost_is_sent_again_and_read_once(valkey_engine: Engine, keys: object) -> None:
+async def test_a_batch_with_a_lost_answer_is_resent_and_read_once(valkey_engine: Engine, keys: object) -> None:
     async with losing(valkey_engine, keys) as (world, armed):  # type: ignore[arg-type]
         security = world.store.security
         await security.flush()
@@ -374,7 +372,9 @@ async def test_a_batch_whose_answer_was_lost_is_sent_again_and_read_once(valkey_
 
 
 @pytest.mark.gen_test
-async def test_what_a_process_cannot_hold_is_counted(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_events_dropped_by_a_full_buffer_are_counted(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(security_log.QUEUED, "people", 3)
     for _ in range(10):
         memory_store.security.note("signed_out")
@@ -385,7 +385,7 @@ async def test_what_a_process_cannot_hold_is_counted(memory_store: Store, monkey
 
 
 @pytest.mark.gen_test
-async def test_the_store_keeps_so_many_events_for_so_long(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_store_bounds_the_number_and_age_of_events(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(security_log.KEPT, "people", 200)
     for _ in range(1000):
         store.security.note("signed_in", agent="x" * 1000, detail="y" * 1000)

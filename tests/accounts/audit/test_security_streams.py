@@ -37,7 +37,7 @@ async def names(store: Store) -> list[str]:
     return [one.event for one in await store.security_events.newest(None)]
 
 
-def test_the_streams_are_the_same_everywhere() -> None:
+def test_lua_and_python_use_the_same_streams() -> None:
     streams = set(keys.SECURITY_EVENTS)
     assert {one.stream for one in EVENTS.values()} == streams == set(security_log.KEPT) == set(security_log.QUEUED)
     for script in ("append_events", "read_events"):
@@ -49,7 +49,7 @@ def test_the_streams_are_the_same_everywhere() -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_flood_of_cheap_events_pushes_out_no_dearer_ones(
+async def test_a_flood_of_minor_events_displaces_no_major_ones(
     memory_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = memory_store.security
@@ -65,7 +65,7 @@ async def test_a_flood_of_cheap_events_pushes_out_no_dearer_ones(
 
 
 @pytest.mark.gen_test
-async def test_a_flood_while_the_store_is_away_leaves_room_for_dearer_events(memory_store: Store) -> None:
+async def test_a_flood_during_a_store_outage_leaves_room_for_major_events(memory_store: Store) -> None:
     log = memory_store.security
     for number in range(6000):
         log.note("sign_in_refused", person=f"{number:032x}")
@@ -78,7 +78,7 @@ async def test_a_flood_while_the_store_is_away_leaves_room_for_dearer_events(mem
 
 
 @pytest.mark.gen_test
-async def test_whatever_a_command_causes_is_kept_with_the_operators_acts(memory_store: Store) -> None:
+async def test_events_caused_by_commands_go_to_the_operators_stream(memory_store: Store) -> None:
     memory_store.security.origin = lambda: Origin(actor="operator")
     memory_store.security.note("account_deleted", person=PERSON)
     memory_store.security.note("credit_added", person=PERSON)
@@ -94,7 +94,7 @@ async def test_whatever_a_command_causes_is_kept_with_the_operators_acts(memory_
 
 
 @pytest.mark.gen_test
-async def test_a_flood_of_refusals_from_everywhere_is_a_bounded_number_of_events(memory_store: Store) -> None:
+async def test_refusals_from_many_addresses_make_a_bounded_number_of_events(memory_store: Store) -> None:
     told: list[AuditEvent] = []
     memory_store.security.tell = told.append
     for number in range(5000):
@@ -107,7 +107,7 @@ async def test_a_flood_of_refusals_from_everywhere_is_a_bounded_number_of_events
 
 
 @pytest.mark.gen_test
-async def test_addresses_of_one_network_are_one_cause(memory_store: Store) -> None:
+async def test_addresses_of_one_network_count_as_one_cause(memory_store: Store) -> None:
     told: list[AuditEvent] = []
     memory_store.security.tell = told.append
     for number in range(50):
@@ -119,7 +119,7 @@ async def test_addresses_of_one_network_are_one_cause(memory_store: Store) -> No
 
 
 @pytest.mark.gen_test
-async def test_a_person_cannot_repeat_sensitive_events_without_end(memory_store: Store) -> None:
+async def test_sensitive_events_of_one_person_are_bounded(memory_store: Store) -> None:
     told: list[AuditEvent] = []
     memory_store.security.tell = told.append
     for number in range(40):
@@ -173,7 +173,7 @@ async def test_a_person_with_20_apps_fills_no_stream_in_an_hour(
 
 
 @pytest.mark.gen_test
-async def test_a_sign_in_from_another_place_and_a_replay_of_another_app_are_told_at_once(memory_store: Store) -> None:
+async def test_a_sign_in_from_a_new_place_or_a_replay_of_another_app_is_logged_at_once(memory_store: Store) -> None:
     log = memory_store.security
     for name in ("signed_in", "signed_in_by_passkey", "second_step_asked", "confirmed", "refresh_replayed"):
         for _ in range(100):
@@ -191,7 +191,7 @@ async def test_a_sign_in_from_another_place_and_a_replay_of_another_app_are_told
 
 
 @pytest.mark.gen_test
-async def test_whoever_fills_the_table_of_acts_ends_the_oldest_counts_and_loses_none(memory_store: Store) -> None:
+async def test_a_full_table_of_acts_flushes_the_oldest_counts(memory_store: Store) -> None:
     told: list[AuditEvent] = []
     log = memory_store.security
     for _ in range(10):
@@ -220,7 +220,7 @@ async def test_the_metrics_count_repetitions_at_once(memory_store: Store) -> Non
 
 
 @pytest.mark.gen_test
-async def test_refusals_beyond_ten_causes_of_a_person_name_the_person_alone(memory_store: Store) -> None:
+async def test_after_ten_causes_refusals_name_only_the_person(memory_store: Store) -> None:
     told: list[AuditEvent] = []
     memory_store.security.tell = told.append
     for number in range(3 * 20):
@@ -240,7 +240,7 @@ async def test_refusals_beyond_ten_causes_of_a_person_name_the_person_alone(memo
 
 
 @pytest.mark.gen_test
-async def test_refused_calls_of_any_number_of_people_are_a_bounded_number_of_events(memory_store: Store) -> None:
+async def test_refused_calls_of_many_people_make_a_bounded_number_of_events(memory_store: Store) -> None:
     told: list[AuditEvent] = []
     memory_store.security.tell = told.append
     for number in range(security_log.MOST_ACTS + 500):
@@ -251,7 +251,7 @@ async def test_refused_calls_of_any_number_of_people_are_a_bounded_number_of_eve
 
 
 @pytest.mark.gen_test
-async def test_a_count_is_sent_when_its_window_ends_although_nothing_else_happens(
+async def test_a_count_is_sent_at_the_end_of_its_window_without_further_events(
     memory_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(security_log, "FLUSH_SECONDS", 0.0)
@@ -298,7 +298,7 @@ def three_stores(request: pytest.FixtureRequest, open_store: OpenStore) -> list[
 
 
 @pytest.mark.gen_test
-async def test_followers_have_each_event_of_two_writers_once_and_in_order(
+async def test_followers_get_each_event_of_two_writers_once_and_in_order(
     three_stores: list[Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(security_reading, "PAGE", 10)
@@ -333,9 +333,7 @@ async def test_followers_have_each_event_of_two_writers_once_and_in_order(
 
 
 @pytest.mark.gen_test
-async def test_follow_shows_an_event_that_a_slow_process_sends_late(
-    memory_store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_follow_shows_events_that_arrive_late(memory_store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     memory_store.security.note("signed_out", person=PERSON)
     late = memory_store.security._queue.popleft()
     late.since -= 2
@@ -359,7 +357,7 @@ async def test_follow_shows_an_event_that_a_slow_process_sends_late(
 
 
 @pytest.mark.gen_test
-async def test_a_clock_that_steps_back_changes_no_order(clock: FakeClock, memory_store: Store) -> None:
+async def test_stepping_the_clock_back_keeps_the_order_of_events(clock: FakeClock, memory_store: Store) -> None:
     for name in ONE_OF_EACH:
         memory_store.security.note(name, person=PERSON)
         await memory_store.security.flush()
@@ -368,7 +366,7 @@ async def test_a_clock_that_steps_back_changes_no_order(clock: FakeClock, memory
 
 
 @pytest.mark.gen_test
-async def test_a_log_of_the_release_before_is_read_with_the_rest(store: Store) -> None:
+async def test_the_previous_releases_log_is_merged_in(store: Store) -> None:
     packed = '{"event":"refresh_replayed","result":"refused","severity":"warning","actor":"app","id":"1"}'
     await store.client.xadd("{audit}:events", {"at": "1000", "event": packed})
     await store.client.xadd("{audit}:events", {"later": "in another form"})

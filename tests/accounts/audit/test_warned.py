@@ -35,7 +35,7 @@ async def moves(post: Post, browser: Browser, new: str = THIEF) -> None:
     await post.settled()
 
 
-def test_every_mail_is_either_a_link_for_one_address_or_a_warning_for_all() -> None:
+def test_every_mail_is_a_link_to_one_address_or_a_warning_to_all() -> None:
     words = {path.stem: path.read_text() for path in (ROOT / "templates" / "mail").glob("*.txt")}
     assert {what for what, text in words.items() if "{% if earlier %}" not in text} == LINKS
     source = (ROOT / "handlers" / "core" / "mails.py").read_text()
@@ -46,7 +46,7 @@ def test_every_mail_is_either_a_link_for_one_address_or_a_warning_for_all() -> N
     "route",
     [route for route in (*HONEST, "developer-delete") if {PERSON, OWNER} & set(POSTS[route].tells)],
 )
-async def test_what_is_done_after_a_change_of_address_is_told_to_the_old_one(post: Post, route: str) -> None:
+async def test_changes_after_an_address_change_are_mailed_to_the_old_address(post: Post, route: str) -> None:
     ada = await Victim.make(post.service, second=False)
     await moves(post, ada.browser)
     told = {address: len(post.mails.to(address)) for address in (EMAIL, THIEF)}
@@ -59,7 +59,7 @@ async def test_what_is_done_after_a_change_of_address_is_told_to_the_old_one(pos
         assert ("takes the account back" in new[0].get_content()) == (address == EMAIL)
 
 
-async def test_the_end_of_the_account_is_told_to_every_address(post: Post) -> None:
+async def test_account_deletion_is_mailed_to_every_address(post: Post) -> None:
     ada = await Victim.make(post.service, second=False)
     await moves(post, ada.browser)
     xsrf = fields_of(await ada.browser.get(SECURITY), "/signout")["_xsrf"]
@@ -70,7 +70,7 @@ async def test_the_end_of_the_account_is_told_to_every_address(post: Post) -> No
         assert ("works no longer" in mail.get_content()) == (address == EMAIL)
 
 
-async def test_so_is_each_sign_in_factor_and_wrong_code(post: Post, clock: FakeClock) -> None:
+async def test_sign_ins_factors_and_wrong_codes_are_mailed_to_every_address(post: Post, clock: FakeClock) -> None:
     thief = await Person.arrive(post.service)
     await moves(post, thief.browser)
     await thief.add_app()
@@ -89,7 +89,7 @@ async def test_so_is_each_sign_in_factor_and_wrong_code(post: Post, clock: FakeC
     assert [mail["Subject"] for mail in powerful] == [CHANGED], "no link of the new address goes to the old one"
 
 
-async def test_of_several_changes_every_address_before_hears(post: Post) -> None:
+async def test_after_several_changes_every_earlier_address_is_warned(post: Post) -> None:
     browser = await post.service.signed_in()
     await moves(post, browser)
     await moves(post, browser, OTHER)
@@ -99,7 +99,7 @@ async def test_of_several_changes_every_address_before_hears(post: Post) -> None
     assert "link=" not in second, "the link that takes the second one back is for the address of then"
 
 
-async def test_a_new_password_by_mail_is_told_to_the_old_address(post: Post) -> None:
+async def test_a_password_reset_is_mailed_to_the_old_address(post: Post) -> None:
     await moves(post, await post.service.signed_in())
     await post.forgot(THIEF)
     browser = post.service.browser()
@@ -108,7 +108,7 @@ async def test_a_new_password_by_mail_is_told_to_the_old_address(post: Post) -> 
     await post.mails.newest(EMAIL, "Your password was changed")
 
 
-async def test_after_a_week_and_after_the_link_was_used_nobody_else_is_told(
+async def test_old_addresses_get_no_mail_after_a_week_or_after_the_undo_link(
     clock: FakeClock, memory_store: Store
 ) -> None:
     world = await World.make(memory_store)

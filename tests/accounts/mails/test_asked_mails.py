@@ -44,7 +44,7 @@ async def test_the_order_of_mails_tells_nobody_who_has_an_account(memory_store: 
     assert relay.tries.index("own") == len(relay.tries) - 1 == AT_ONCE + 3
 
 
-async def test_full_notices_keep_out_no_mail_that_somebody_asked_for(memory_store: Store) -> None:
+async def test_full_notice_queues_do_not_block_requested_mails(memory_store: Store) -> None:
     """A request reserves no place among notices, and counts for the address: it must not end without the mail."""
     world, sender = await World.make(memory_store), mailer(Relay(refuse), retries=(A_DAY,))
     site = Site(memory_store, BASE_URL, mail=sender)

@@ -21,7 +21,7 @@ confirms, mails, site, post = email_links.confirms, email_links.mails, email_lin
 
 
 @pytest.mark.trap(34)
-async def test_with_a_mail_server_whoever_reads_the_mail_makes_the_account(post: Post) -> None:
+async def test_with_mail_the_mailbox_owner_creates_the_account(post: Post) -> None:
     browser = post.service.browser()
     asked = await sign_up(browser, GRACE, "?next=%2Faccount%2Fapps%3Fx")
     assert (asked.code, heading(asked)) == (200, "Look into your mailbox")
@@ -41,7 +41,7 @@ async def test_with_a_mail_server_whoever_reads_the_mail_makes_the_account(post:
 
 
 @pytest.mark.parametrize("state", ["s" * 2000, "\u00e9" * 1000, "+/=&" * 500], ids=["plain", "beyond ascii", "signs"])
-async def test_the_longest_state_of_an_app_survives_the_way_over_the_mailbox(post: Post, state: str) -> None:
+async def test_the_longest_state_survives_a_sign_up_by_mail(post: Post, state: str) -> None:
     target = post.service.web.authorize_url(state=state)
     mailbox = await Mailbox.open()
     browser = post.service.browser()
@@ -55,7 +55,7 @@ async def test_the_longest_state_of_an_app_survives_the_way_over_the_mailbox(pos
     await mailbox.close()
 
 
-async def test_an_invitation_that_is_over_mails_no_other_one_unasked(post: Post) -> None:
+async def test_an_expired_invitation_does_not_send_a_new_one(post: Post) -> None:
     await sign_up(post.service.browser())
     browser = post.service.browser()
     page = await browser.get(await post.link(GRACE, "Finish creating your account"))
@@ -81,7 +81,7 @@ async def test_sign_up_says_the_same_whether_there_is_an_account_or_not(post: Po
 
 
 @pytest.mark.parametrize("confirms", [False], ids=["no mail server"])
-async def test_without_a_mail_server_an_account_is_there_at_once_and_can_be_confirmed(post: Post) -> None:
+async def test_without_mail_an_account_works_at_once_and_can_be_confirmed(post: Post) -> None:
     browser = post.service.browser()
     page = await browser.get("/signup?next=%2Faccount%2Fapps")
     await browser.submit(page, "/signup", email=GRACE, name="Grace", password=PASSWORD)
@@ -98,7 +98,7 @@ async def test_without_a_mail_server_an_account_is_there_at_once_and_can_be_conf
 
 
 @pytest.mark.trap(34)
-async def test_an_app_sees_no_address_that_nobody_confirmed(post: Post) -> None:
+async def test_apps_do_not_see_an_unconfirmed_address(post: Post) -> None:
     _, browser = await post.unconfirmed()
     url = post.service.web.authorize_url()
     page = await browser.get(url)
@@ -121,7 +121,7 @@ async def test_an_app_sees_no_address_that_nobody_confirmed(post: Post) -> None:
 
 
 @pytest.mark.parametrize("confirms", [False])
-async def test_who_signed_up_just_before_there_was_a_mail_server_gets_the_link_all_the_same(post: Post) -> None:
+async def test_an_account_from_just_before_mail_was_set_up_gets_its_link(post: Post) -> None:
     """The link of the sign-up went into a folder, and works; no mail came of it."""
     service, browser = post.service, post.service.browser()
     page = await browser.get("/signup")
@@ -145,7 +145,7 @@ async def test_who_signed_up_just_before_there_was_a_mail_server_gets_the_link_a
     assert "code=" in (await browser.consent(answer.headers["Location"])).headers["Location"]
 
 
-async def test_an_app_that_must_not_show_a_page_is_told_so(post: Post) -> None:
+async def test_prompt_none_returns_an_error_for_an_unconfirmed_address(post: Post) -> None:
     _, browser = await post.unconfirmed()
     quiet = await browser.get(post.service.web.authorize_url(prompt="none"))
     assert "error=consent_required" in quiet.headers["Location"]
@@ -153,7 +153,7 @@ async def test_an_app_that_must_not_show_a_page_is_told_so(post: Post) -> None:
     assert post.mails.mails == []
 
 
-async def test_what_was_allowed_before_stays_allowed(post: Post) -> None:
+async def test_earlier_consent_still_holds(post: Post) -> None:
     _, browser = await post.unconfirmed()
     post.site.mail.confirms = False
     await post.service.tokens(browser=browser)
@@ -163,7 +163,7 @@ async def test_what_was_allowed_before_stays_allowed(post: Post) -> None:
     assert heading(wider) == "First, confirm your e-mail address"
 
 
-async def test_opening_a_link_changes_nothing_however_often(post: Post) -> None:
+async def test_opening_a_link_repeatedly_changes_nothing(post: Post) -> None:
     user, browser = await post.unconfirmed()
     await browser.submit(await browser.get("/account"), "/account/email/confirm")
     await post.forgot(GRACE)
@@ -181,7 +181,7 @@ async def test_opening_a_link_changes_nothing_however_often(post: Post) -> None:
     assert (await browser.submit(await browser.get(confirm), "/confirm")).code == 200
 
 
-async def test_who_is_signed_out_signs_in_and_comes_back_to_the_link(post: Post) -> None:
+async def test_a_signed_out_person_returns_to_the_link_after_sign_in(post: Post) -> None:
     _, browser = await post.unconfirmed()
     await browser.submit(await browser.get("/account"), "/account/email/confirm")
     link = await post.link(GRACE, CONFIRM)
@@ -197,7 +197,7 @@ async def test_who_is_signed_out_signs_in_and_comes_back_to_the_link(post: Post)
 
 
 @pytest.mark.trap(34)
-async def test_somebody_elses_click_confirms_nothing(post: Post) -> None:
+async def test_another_persons_click_confirms_nothing(post: Post) -> None:
     _, browser = await post.unconfirmed()
     await browser.submit(await browser.get("/account"), "/account/email/confirm")
     link = await post.link(GRACE, CONFIRM)

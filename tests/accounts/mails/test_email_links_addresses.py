@@ -27,7 +27,7 @@ async def ask_for(browser: Browser, email: str, password: str = PASSWORD) -> HTT
     return await browser.submit(page, "/account/email", email=email, current_password=password)
 
 
-async def test_the_address_is_changed_from_the_new_one_and_the_old_one_is_told(post: Post) -> None:
+async def test_the_new_address_confirms_a_change_and_the_old_one_is_notified(post: Post) -> None:
     browser = await post.service.signed_in()
     assert heading(await ask_for(browser, NEW)) == "Look into your mailbox"
     link = await post.link(NEW, CHANGE)
@@ -56,7 +56,7 @@ async def test_the_address_is_changed_from_the_new_one_and_the_old_one_is_told(p
         (EMAIL.upper(), PASSWORD, "already your address"),
     ],
 )
-async def test_what_stands_against_a_change_is_said_on_the_form(
+async def test_the_form_says_why_an_address_change_is_refused(
     post: Post, email: str, password: str, words: str
 ) -> None:
     browser = await post.service.signed_in()
@@ -77,7 +77,7 @@ async def test_a_change_tells_nobody_who_has_an_account(post: Post) -> None:
     assert "link=" not in post.mails.to(GRACE)[0].get_content()
 
 
-async def test_an_address_that_was_taken_meanwhile_is_said_kindly(post: Post) -> None:
+async def test_a_meanwhile_taken_address_gets_a_friendly_error(post: Post) -> None:
     browser = await post.service.signed_in()
     await ask_for(browser, NEW)
     link = await post.link(NEW, CHANGE)
@@ -88,7 +88,7 @@ async def test_an_address_that_was_taken_meanwhile_is_said_kindly(post: Post) ->
     assert (await post.service.browser().sign_in(EMAIL)).code == 303
 
 
-async def test_a_new_address_gets_so_many_mails_whoever_asks(post: Post) -> None:
+async def test_mails_to_a_new_address_are_limited_across_askers(post: Post) -> None:
     emails = [f"person{number}@example.com" for number in range(6)]
     for email in emails:
         await post.service.add_person(email)
@@ -99,14 +99,14 @@ async def test_a_new_address_gets_so_many_mails_whoever_asks(post: Post) -> None
     assert len(post.mails.to(NEW)) == 5
 
 
-async def test_a_wrong_password_uses_up_no_mail_of_the_new_address(post: Post) -> None:
+async def test_a_wrong_password_does_not_count_against_the_new_addresss_mail_limit(post: Post) -> None:
     browser = await post.service.signed_in()
     for _ in range(6):
         assert (await ask_for(browser, NEW, "wrong password")).code == 400
     assert (await ask_for(browser, NEW)).code == 200
 
 
-async def test_who_asked_for_too_many_changes_uses_up_no_mail_of_another_address(post: Post) -> None:
+async def test_excess_changes_do_not_count_against_another_addresss_mail_limit(post: Post) -> None:
     other = "other@example.com"
     await post.service.add_person(other)
     owner, stranger = await post.service.signed_in(other), await post.service.signed_in()
@@ -118,7 +118,7 @@ async def test_who_asked_for_too_many_changes_uses_up_no_mail_of_another_address
     assert len(post.mails.to(NEW)) == 1
 
 
-async def test_passwords_are_not_guessed_through_the_change_of_an_address(post: Post) -> None:
+async def test_the_address_form_limits_password_guesses(post: Post) -> None:
     browser = await post.service.signed_in()
     codes = [(await ask_for(browser, NEW, f"wrong password {number}")).code for number in range(21)]
     assert codes == [400] * 20 + [429]
@@ -140,7 +140,7 @@ async def signs_in(post: Post, agent: str) -> int:
     return len(notices(post))
 
 
-async def test_a_sign_in_with_another_browser_or_from_elsewhere_is_told(post: Post) -> None:
+async def test_a_sign_in_from_a_new_browser_or_place_is_mailed(post: Post) -> None:
     assert await signs_in(post, "Mozilla/5.0 Firefox/140.0") == 1
     assert await signs_in(post, "Mozilla/5.0 Firefox/140.0") == 1
     assert await signs_in(post, "Mozilla/5.0 Firefox/141.0.2") == 1, "a newer version is the same browser"
@@ -151,7 +151,7 @@ async def test_a_sign_in_with_another_browser_or_from_elsewhere_is_told(post: Po
     assert "/account/security" in text
 
 
-async def test_the_browser_of_the_sign_up_is_known(post: Post) -> None:
+async def test_the_sign_up_browser_counts_as_known(post: Post) -> None:
     post.site.mail.confirms = False
     browser = post.service.browser()
     page = await browser.get("/signup")
@@ -162,7 +162,7 @@ async def test_the_browser_of_the_sign_up_is_known(post: Post) -> None:
     assert notices(post, GRACE) == []
 
 
-async def test_a_change_of_password_is_told(post: Post) -> None:
+async def test_a_password_change_is_mailed(post: Post) -> None:
     browser = await post.service.signed_in()
     page = await browser.get("/account/security")
     await browser.submit(page, "/account/security", current_password="wrong", new_password=NEW_PASSWORD)
@@ -172,7 +172,7 @@ async def test_a_change_of_password_is_told(post: Post) -> None:
     await post.mails.newest(EMAIL, "Your password was changed")
 
 
-async def test_nothing_a_stranger_types_is_mailed_to_somebody_else(post: Post) -> None:
+async def test_text_from_strangers_is_never_mailed_to_others(post: Post) -> None:
     """Else the server would carry advertisements, in its own name."""
     browser = post.service.browser()
     browser.agent = "Visit https://evil.example"

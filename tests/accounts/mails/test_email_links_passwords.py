@@ -34,7 +34,7 @@ confirms, mails, site, post = email_links.confirms, email_links.mails, email_lin
 # Forgotten passwords
 
 
-async def test_a_forgotten_password_is_set_anew(post: Post) -> None:
+async def test_a_forgotten_password_can_be_reset(post: Post) -> None:
     elsewhere = await post.service.signed_in()
     asked = await post.forgot()
     assert heading(asked) == "Look into your mailbox"
@@ -61,7 +61,7 @@ async def test_a_forgotten_password_is_set_anew(post: Post) -> None:
 
 
 @pytest.mark.parametrize("confirmed", [True, False])
-async def test_who_sets_a_password_is_told_what_went_with_it(post: Post, confirmed: bool) -> None:
+async def test_the_reset_page_says_what_else_ended(post: Post, confirmed: bool) -> None:
     if not confirmed:
         await post.service.store.client.hdel(keys.person(post.service.ada)["user"], "verified")
     await post.forgot()
@@ -75,7 +75,7 @@ async def test_who_sets_a_password_is_told_what_went_with_it(post: Post, confirm
     assert ("all apps were disconnected" in notice) is not confirmed
 
 
-async def test_a_forgotten_password_leads_back_to_where_the_person_was_going(post: Post) -> None:
+async def test_a_reset_returns_to_the_original_target(post: Post) -> None:
     target = post.service.web.authorize_url(state="s" * 1000)
     browser = post.service.browser()
     page = await browser.get(f"/signin?next={quote(target, safe='')}")
@@ -90,7 +90,7 @@ async def test_a_forgotten_password_leads_back_to_where_the_person_was_going(pos
     assert signed_in.headers["Location"] == target
 
 
-async def test_nothing_of_where_a_person_was_going_stands_in_the_mail_or_leads_elsewhere(post: Post) -> None:
+async def test_the_mail_does_not_contain_the_target_and_the_target_stays_on_site(post: Post) -> None:
     browser = post.service.browser()
     page = await browser.get("/forgot?next=%2FCONGRATULATIONS")
     await browser.submit(page, "/forgot", email=EMAIL)
@@ -109,7 +109,7 @@ def link_on(page: HTTPResponse, words: str) -> str:
     return link.get("href")
 
 
-async def test_forgot_says_the_same_of_everybody(post: Post) -> None:
+async def test_forgot_gives_everybody_the_same_answer(post: Post) -> None:
     await post.service.add_person("gone@example.com")
     await post.service.store.operator.set_status("gone@example.com", "disabled")
     answers = []
@@ -121,7 +121,7 @@ async def test_forgot_says_the_same_of_everybody(post: Post) -> None:
     assert [mail["To"] for mail in post.mails.mails] == [EMAIL]
 
 
-async def test_the_answer_comes_before_anything_is_looked_up(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_answer_precedes_the_account_lookup(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """So the time it takes tells nothing either."""
     people, answered = post.service.store.people, asyncio.Event()
     find = people.find
@@ -161,7 +161,7 @@ async def strangers_ask(post: Post, networks: int) -> int:
     return admitted
 
 
-async def test_strangers_keep_nobody_from_a_new_password(post: Post) -> None:
+async def test_strangers_cannot_block_a_password_reset(post: Post) -> None:
     known = await post.service.signed_in()
     assert await strangers_ask(post, 3) == 15
     assert (await post.forgot()).code == 200, "the owner's network has a window of its own"
@@ -173,9 +173,7 @@ async def test_strangers_keep_nobody_from_a_new_password(post: Post) -> None:
 
 
 @pytest.mark.parametrize("path", ["/forgot", "/signup", "/account/email"])
-async def test_who_asks_while_there_is_no_place_for_the_mail_uses_up_no_window_of_its_owner(
-    post: Post, path: str
-) -> None:
+async def test_a_request_refused_for_a_full_mail_queue_does_not_count_for_the_account(post: Post, path: str) -> None:
     """Nor does it end the link that lies in the mailbox."""
     owner = GRACE if path == "/signup" else EMAIL
     browser = await post.service.signed_in() if path == "/account/email" else post.service.browser()
@@ -197,9 +195,7 @@ async def test_who_asks_while_there_is_no_place_for_the_mail_uses_up_no_window_o
     assert post.site.mail.room.empty, "no request keeps its place"
 
 
-async def test_the_room_that_is_left_tells_nobody_who_has_an_account(
-    post: Post, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_free_queue_places_do_not_reveal_accounts(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     stuck = asyncio.Event()
     monkeypatch.setattr(post.mails, "send", lambda message: stuck.wait())
     browser = post.service.browser()
@@ -227,7 +223,7 @@ def room_for_resets(post: Post) -> int:
     return room
 
 
-async def test_a_known_browser_has_five_mails_an_hour_and_none_for_others(post: Post) -> None:
+async def test_a_known_browser_gets_five_mails_an_hour_for_its_own_account_only(post: Post) -> None:
     known = await post.service.signed_in()
     await strangers_ask(post, 10)
     assert [(await post.forgot(browser=known)).code for _ in range(6)] == [200] * 5 + [429]
@@ -242,9 +238,7 @@ async def test_one_mailbox_gets_twenty_mails_an_hour_from_strangers(post: Post) 
     assert await strangers_ask(post, 30) == 20
 
 
-async def test_forgot_is_limited_for_the_account_existing_or_not_and_for_the_address(
-    post: Post, clock: FakeClock
-) -> None:
+async def test_forgot_is_limited_per_account_existing_or_not_and_per_address(post: Post, clock: FakeClock) -> None:
     clock.stop()
     for email in (EMAIL, "nobody@example.com"):
         assert [(await post.forgot(email)).code for _ in range(6)] == [200] * 5 + [429]
@@ -257,7 +251,7 @@ async def test_forgot_is_limited_for_the_account_existing_or_not_and_for_the_add
 
 @pytest.mark.trap(21)
 @pytest.mark.parametrize("typed", ["", "no address", "a@" + "b" * 5000, "a@b@c", "a\r\nBcc: eve@example.com"])
-async def test_what_is_no_address_is_said_on_the_form(post: Post, typed: str) -> None:
+async def test_the_form_rejects_an_invalid_address(post: Post, typed: str) -> None:
     answer = await post.forgot(typed)
     assert answer.code == 400
     assert b'role="alert"' in answer.body
@@ -266,7 +260,7 @@ async def test_what_is_no_address_is_said_on_the_form(post: Post, typed: str) ->
 
 @pytest.mark.trap(22)
 @pytest.mark.parametrize("path", ["/confirm", "/forgot", "/reset", "/account/email", "/account/email/change"])
-async def test_the_forms_need_their_token_and_their_own_origin(post: Post, path: str) -> None:
+async def test_forms_need_an_xsrf_token_and_the_same_origin(post: Post, path: str) -> None:
     browser = await post.service.signed_in()
     assert (await browser.send(path, "POST", form={"email": EMAIL, "link": "x"})).code == 403
     form = fields_of(await browser.get("/account/security"), "/account/security")
@@ -277,7 +271,7 @@ async def test_the_forms_need_their_token_and_their_own_origin(post: Post, path:
 @pytest.mark.trap(21)
 @each("path", ["/confirm", "/reset", "/account/email/change"])
 @each("link", ["", "x", "%00", "%ff", "lk_cf_" + "A" * 5000, "a&link=b"])
-async def test_what_is_no_link_is_a_page_that_says_so(post: Post, path: str, link: str) -> None:
+async def test_an_invalid_link_gets_an_explaining_page(post: Post, path: str, link: str) -> None:
     browser = await post.service.signed_in()
     assert (await browser.get(f"{path}?link={link}")).code == 400
     form = fields_of(await browser.get("/account/security"), "/account/security")
@@ -286,7 +280,7 @@ async def test_what_is_no_link_is_a_page_that_says_so(post: Post, path: str, lin
 
 
 @pytest.mark.trap(24)
-async def test_no_link_and_no_address_stands_in_any_log(post: Post, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_log_contains_a_link_or_an_address(post: Post, caplog: pytest.LogCaptureFixture) -> None:
     for name in ("", "tornado", "asyncio", "latchkey"):
         caplog.set_level(logging.DEBUG, logger=name)
     _, browser = await post.unconfirmed()

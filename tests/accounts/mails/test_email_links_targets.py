@@ -40,7 +40,7 @@ async def signs_up(post: Post, browser: Browser) -> str:
         pytest.param("/signup", GRACE, signs_up, "/", id="an invitation"),
     ],
 )
-async def test_a_link_that_a_stranger_asked_for_leads_nowhere(
+async def test_a_link_requested_by_a_stranger_has_no_target(
     post: Post, asks: str, email: str, ends: Callable[[Post, Browser], Awaitable[str]], home: str
 ) -> None:
     planted = "/oauth/authorize?client_id=evil&scope=bogus"
@@ -52,7 +52,7 @@ async def test_a_link_that_a_stranger_asked_for_leads_nowhere(
     assert await ends(post, person) == home
 
 
-def test_every_page_that_follows_a_kept_target_asks_who_chose_it() -> None:
+def test_every_page_with_a_kept_target_checks_who_chose_it() -> None:
     """Those that do not: the link that confirms an address, which only the person's own session has sent."""
     uses = {
         (path.name, line.strip())

@@ -58,7 +58,7 @@ async def test_a_mail_about_many_changes_of_an_app_is_short_and_names_every_new_
     assert len(posted.letters) == 2
 
 
-async def test_mails_to_addresses_of_before_count_for_the_account(memory_store: Store) -> None:
+async def test_mails_to_earlier_addresses_count_for_the_account(memory_store: Store) -> None:
     posted = Posted()
     site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
     warned = tuple(f"{number}@example.com" for number in range(4))
@@ -69,7 +69,7 @@ async def test_mails_to_addresses_of_before_count_for_the_account(memory_store: 
     assert {letter.payer for letter in posted.letters} == {"u1"}
 
 
-async def test_mails_that_are_asked_for_count_for_the_network_and_the_account(
+async def test_requested_mails_count_for_the_network_and_the_account(
     memory_store: Store,
 ) -> None:
     world, posted = await World.make(memory_store), Posted()

@@ -59,7 +59,7 @@ async def test_a_mail_arrives_as_it_was_written(mailbox: Mailbox) -> None:
 @pytest.mark.gen_test
 @pytest.mark.parametrize("mail", ["x", "\u00fc"], ids=["ascii", "beyond"])
 @pytest.mark.parametrize("length", [990, 998, 999, 5000])
-async def test_a_line_longer_than_mail_servers_take_arrives_whole(mailbox: Mailbox, mail: str, length: int) -> None:
+async def test_a_line_beyond_the_smtp_limit_arrives_whole(mailbox: Mailbox, mail: str, length: int) -> None:
     """RFC 5321 4.5.3.1.6: 1,000 octets with its end."""
     line = mail * length
     sender = mailer(SmtpServer(mailbox.url))
@@ -78,7 +78,7 @@ async def test_a_line_longer_than_mail_servers_take_arrives_whole(mailbox: Mailb
         pytest.param(["451 try later", "421 too busy"], 3, id="twice"),
     ],
 )
-async def test_a_temporary_failure_is_tried_again(mailbox: Mailbox, answers: list[str], tries: int) -> None:
+async def test_a_temporary_failure_is_retried(mailbox: Mailbox, answers: list[str], tries: int) -> None:
     mailbox.answers = answers
     sender = mailer(SmtpServer(mailbox.url))
     sender.post(MAIL)
@@ -90,7 +90,7 @@ async def test_a_temporary_failure_is_tried_again(mailbox: Mailbox, answers: lis
 @pytest.mark.gen_test
 @pytest.mark.parametrize("blank", [True, False], ids=["no account", "an account"])
 @pytest.mark.parametrize("refusals", [0, 1, 3])
-async def test_a_blank_mail_is_tried_like_one_with_a_text(
+async def test_a_blank_mail_is_retried_like_a_real_one(
     mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, refusals: int, blank: bool
 ) -> None:
     """Otherwise the time and the tries that a reset takes would tell who has an account."""
@@ -120,7 +120,7 @@ async def test_a_blank_mail_is_tried_like_one_with_a_text(
         pytest.param(["451 x", "451 x", "451 ada@example.com"], 3, "SMTPDataError 451", id="too often"),
     ],
 )
-async def test_what_is_not_sent_is_one_line_that_names_nobody(
+async def test_an_unsent_mail_logs_one_line_without_a_name(
     mailbox: Mailbox, caplog: pytest.LogCaptureFixture, answers: list[str], tries: int, reason: str
 ) -> None:
     mailbox.answers = answers
@@ -134,7 +134,7 @@ async def test_what_is_not_sent_is_one_line_that_names_nobody(
 
 
 @pytest.mark.gen_test
-async def test_a_server_that_breaks_off_is_tried_again(mailbox: Mailbox) -> None:
+async def test_a_broken_connection_is_retried(mailbox: Mailbox) -> None:
     mailbox.break_off = 2
     sender = mailer(SmtpServer(mailbox.url))
     sender.post(MAIL)
@@ -144,7 +144,7 @@ async def test_a_server_that_breaks_off_is_tried_again(mailbox: Mailbox) -> None
 
 
 @pytest.mark.gen_test
-async def test_a_mail_that_was_taken_is_not_sent_again_whatever_follows(mailbox: Mailbox) -> None:
+async def test_an_accepted_mail_is_never_resent(mailbox: Mailbox) -> None:
     mailbox.clings = True
     sender = mailer(SmtpServer(mailbox.url))
     sender.post(MAIL)
@@ -154,7 +154,7 @@ async def test_a_mail_that_was_taken_is_not_sent_again_whatever_follows(mailbox:
 
 
 @pytest.mark.gen_test
-async def test_a_server_that_is_away_is_tried_again_and_then_given_up(
+async def test_an_unreachable_server_is_retried_and_then_given_up(
     mailbox: Mailbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     sender = mailer(SmtpServer(mailbox.url))
@@ -167,7 +167,7 @@ async def test_a_server_that_is_away_is_tried_again_and_then_given_up(
 
 
 @pytest.mark.gen_test
-async def test_a_server_that_hangs_is_given_up_and_holds_nothing_up(
+async def test_a_hanging_server_is_given_up_and_delays_nothing(
     mailbox: Mailbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     mailbox.hang = asyncio.Event()
@@ -179,7 +179,7 @@ async def test_a_server_that_hangs_is_given_up_and_holds_nothing_up(
 
 
 @pytest.mark.gen_test
-async def test_the_end_waits_for_what_is_on_its_way_but_not_for_ever(
+async def test_shutdown_waits_for_mails_in_flight_for_a_limited_time(
     mailbox: Mailbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     sender = mailer(SmtpServer(mailbox.url), retries=(3600.0,))
@@ -197,7 +197,7 @@ async def test_the_end_waits_for_what_is_on_its_way_but_not_for_ever(
 
 
 @pytest.mark.gen_test
-async def test_a_try_that_was_under_way_at_the_end_was_not_the_last() -> None:
+async def test_a_try_in_progress_at_shutdown_may_be_followed_by_another() -> None:
     tries: list[EmailMessage] = []
     ending = asyncio.Event()
 
@@ -219,7 +219,7 @@ async def test_a_try_that_was_under_way_at_the_end_was_not_the_last() -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_mail_that_takes_a_change_back_is_tried_longer(caplog: pytest.LogCaptureFixture) -> None:
+async def test_undo_mails_are_retried_longer(caplog: pytest.LogCaptureFixture) -> None:
     kept = Kept()
     for link in (False, True):
         kept.failures = [Undelivered("454 too many", temporary=True) for _ in range(3)]
@@ -255,7 +255,7 @@ async def test_starttls_and_a_password(certified: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_wrong_password_and_a_server_without_starttls_are_no_delivery(
+async def test_a_wrong_password_or_missing_starttls_prevents_delivery(
     certified: tuple[Path, Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     box = await Mailbox.open(
@@ -279,7 +279,7 @@ async def test_a_wrong_password_and_a_server_without_starttls_are_no_delivery(
 
 
 @pytest.mark.gen_test
-async def test_a_server_whose_certificate_nobody_vouches_for_gets_no_mail(
+async def test_a_server_with_an_untrusted_certificate_gets_no_mail(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     box = await Mailbox.open(tls_context=tls(*certificate(tmp_path, "127.0.0.1")), require_starttls=True)
@@ -302,9 +302,7 @@ async def test_a_server_whose_certificate_nobody_vouches_for_gets_no_mail(
         replace(MAIL, to="no address"),
     ],
 )
-async def test_nothing_breaks_out_of_a_header(
-    mailbox: Mailbox, caplog: pytest.LogCaptureFixture, hostile: Mail
-) -> None:
+async def test_headers_cannot_be_injected(mailbox: Mailbox, caplog: pytest.LogCaptureFixture, hostile: Mail) -> None:
     sender = mailer(SmtpServer(mailbox.url))
     sender.post(hostile)
     await until(lambda: caplog.messages)
@@ -321,9 +319,7 @@ def test_lines_that_look_like_headers_or_the_end_stay_in_the_text() -> None:
 
 
 @pytest.mark.gen_test
-async def test_an_address_beyond_ascii_needs_a_server_that_knows_it(
-    mailbox: Mailbox, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_non_ascii_address_needs_smtputf8(mailbox: Mailbox, caplog: pytest.LogCaptureFixture) -> None:
     sender = mailer(SmtpServer(mailbox.url))
     sender.post(replace(MAIL, to="jürgen@example.com"))
     await until(lambda: caplog.messages)

@@ -25,7 +25,7 @@ async def forget(server: Server) -> float:
     return time.monotonic() - begun
 
 
-async def test_a_mail_that_waits_for_its_next_try_is_sent_at_the_end() -> None:
+async def test_a_mail_waiting_for_a_retry_is_sent_at_shutdown() -> None:
     box = await Mailbox.open()
     box.answers = ["451 try later"]
     environment = {"LATCHKEY_SMTP_URL": box.url}
@@ -41,7 +41,7 @@ async def test_a_mail_that_waits_for_its_next_try_is_sent_at_the_end() -> None:
     await box.close()
 
 
-async def test_a_mail_server_that_hangs_keeps_neither_people_nor_the_end_waiting() -> None:
+async def test_a_hanging_mail_server_delays_neither_people_nor_shutdown() -> None:
     box = await Mailbox.open()
     box.hang = asyncio.Event()
     environment = {"LATCHKEY_SMTP_URL": box.url}

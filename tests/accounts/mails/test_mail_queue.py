@@ -81,7 +81,7 @@ async def end(sender: Mailer) -> None:
     await sender.close(0.01)
 
 
-async def test_mails_that_one_network_asks_for_fill_few_places_whatever_their_kind() -> None:
+async def test_one_networks_mails_of_all_kinds_fill_few_places() -> None:
     sender = mailer(Relay(refuse), retries=(A_DAY,))
     kinds = ("signup", "signup_again", "change", "confirm", "address_taken")
     for number in range(MOST_ASKED):
@@ -97,7 +97,7 @@ async def test_mails_that_one_network_asks_for_fill_few_places_whatever_their_ki
     assert sender.room.empty, "a network without mails takes no memory"
 
 
-async def test_a_place_is_kept_from_the_request_to_the_mail() -> None:
+async def test_a_queue_place_is_reserved_from_request_to_mail() -> None:
     sender = mailer(Relay(refuse), retries=(A_DAY,))
     with ExitStack() as held:
         for _ in range(MOST_ASKED):
@@ -111,7 +111,7 @@ async def test_a_place_is_kept_from_the_request_to_the_mail() -> None:
     await end(sender)
 
 
-async def test_requests_for_a_new_password_have_places_of_their_own() -> None:
+async def test_password_resets_have_their_own_places() -> None:
     """Only they may send no mail, which must be nothing to learn from."""
     sender = mailer(Relay(refuse), retries=(A_DAY,))
     with ExitStack() as held:
@@ -146,7 +146,7 @@ async def test_undo_mails_of_five_accounts_take_no_places_of_other_links() -> No
 
 
 @pytest.mark.parametrize("blank", [True, False], ids=["no account", "an account"])
-async def test_a_reset_without_a_mail_waits_for_its_turn_like_one_with_a_mail(blank: bool) -> None:
+async def test_a_reset_without_a_mail_waits_like_one_with_a_mail(blank: bool) -> None:
     """Otherwise the order of a stranger's own mails would tell who has an account."""
     stuck = asyncio.Event()
     relay = Relay(lambda message: stuck.wait())
@@ -169,7 +169,7 @@ async def test_a_reset_without_a_mail_waits_for_its_turn_like_one_with_a_mail(bl
 
 @pytest.mark.parametrize("letter", [NOTICE, LINK, UNDO], ids=lambda letter: letter.subject)
 @pytest.mark.parametrize("tried", [False, True], ids=["first tries", "later tries"])
-async def test_the_mails_of_a_payer_wait_for_one_another_and_not_those_of_others(letter: Mail, tried: bool) -> None:
+async def test_one_payers_mails_are_serial_and_do_not_delay_others(letter: Mail, tried: bool) -> None:
     slow, seen = asyncio.Event(), set[str]()
 
     def answer(message: EmailMessage) -> Any:
@@ -215,7 +215,7 @@ async def test_ranks_take_turns() -> None:
     await end(sender)
 
 
-async def test_networks_that_ask_for_many_mails_keep_out_no_stranger(memory_store: Store) -> None:
+async def test_busy_networks_do_not_crowd_out_others(memory_store: Store) -> None:
     world = await World.make(memory_store)
 
     def answer(message: EmailMessage) -> None:
@@ -240,7 +240,7 @@ async def test_networks_that_ask_for_many_mails_keep_out_no_stranger(memory_stor
 
 
 @pytest.mark.parametrize("letter", [NOTICE, LINK, UNDO], ids=lambda letter: letter.subject)
-async def test_a_relay_that_refuses_slowly_holds_few_places_with_later_tries(letter: Mail) -> None:
+async def test_retries_to_a_slow_relay_hold_few_places(letter: Mail) -> None:
     seen: set[str] = set()
     slow = asyncio.Event()
 
@@ -265,11 +265,11 @@ async def test_a_relay_that_refuses_slowly_holds_few_places_with_later_tries(let
     await until(lambda: not sender.queue)
 
 
-def test_later_tries_of_all_ranks_leave_a_place() -> None:
+def test_retries_of_all_ranks_leave_a_place_free() -> None:
     assert LATER_AT_ONCE * len(Rank) < AT_ONCE
 
 
-async def test_at_the_end_links_that_take_a_change_back_go_first_then_links_then_notices() -> None:
+async def test_shutdown_sends_undo_links_then_links_then_notices() -> None:
     relay = Relay(refuse)
     sender = mailer(relay, retries=(A_DAY,))
     for letter in (NOTICE, LINK, UNDO):
@@ -281,7 +281,7 @@ async def test_at_the_end_links_that_take_a_change_back_go_first_then_links_then
     assert relay.tries == ["undo"] * 6 + ["link"] * 6 + ["notice"] * 6
 
 
-async def test_so_do_mails_that_still_wait_for_their_first_try() -> None:
+async def test_shutdown_orders_untried_mails_the_same_way() -> None:
     slow = asyncio.Event()
     relay = Relay(lambda message: slow.wait())
     sender = mailer(relay)
@@ -296,7 +296,7 @@ async def test_so_do_mails_that_still_wait_for_their_first_try() -> None:
     assert relay.tries == [subject for subject in ("before", "undo", "link", "notice") for _ in range(AT_ONCE)]
 
 
-async def test_what_the_end_cuts_off_while_it_waits_leaves_nothing_behind() -> None:
+async def test_waiters_cut_off_at_shutdown_leave_nothing_behind() -> None:
     relay = Relay(lambda message: asyncio.Event().wait())
     sender = mailer(relay)
     for one in many(NOTICE, 20):
@@ -320,7 +320,7 @@ async def test_what_the_end_cuts_off_while_it_waits_leaves_nothing_behind() -> N
         pytest.param([False] * 5, 5, id="never"),
     ],
 )
-async def test_a_mail_that_the_relay_may_have_has_no_late_tries(doubts: list[bool], tries: int) -> None:
+async def test_a_possibly_accepted_mail_gets_no_late_retries(doubts: list[bool], tries: int) -> None:
     left = list(doubts)
 
     def answer(message: EmailMessage) -> None:
@@ -343,7 +343,7 @@ async def test_a_mail_that_the_relay_may_have_has_no_late_tries(doubts: list[boo
         pytest.param({"away": True}, False, id="away"),
     ],
 )
-async def test_a_server_that_does_not_answer_to_a_mail_may_have_it(how: dict[str, Any], doubt: bool) -> None:
+async def test_a_mail_without_an_answer_counts_as_possibly_accepted(how: dict[str, Any], doubt: bool) -> None:
     box = await Mailbox.open()
     if how.pop("hang", None):
         box.hang = asyncio.Event()

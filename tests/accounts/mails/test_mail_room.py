@@ -14,7 +14,7 @@ from tests.support.browser.mailbox import MAIL, Kept, mailer, until
 
 
 @pytest.mark.gen_test
-async def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_mail_queue_is_bounded(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(room, "MOST_WAITING", 3)
     kept = Kept()
     sender = mailer(kept)
@@ -26,7 +26,7 @@ async def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch, caplog: py
 
 
 @pytest.mark.gen_test
-async def test_mails_of_one_kind_by_one_account_fill_few_places_and_keep_out_no_others(
+async def test_one_accounts_mails_of_one_kind_fill_few_places(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     kept = Kept()

@@ -24,7 +24,7 @@ SECRET_LINK = "lk_pr_x"
 
 
 @pytest.mark.gen_test
-async def test_without_a_mail_server_mails_are_files_that_nobody_else_reads(
+async def test_without_a_mail_server_mails_go_to_private_files(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -43,7 +43,7 @@ async def test_without_a_mail_server_mails_are_files_that_nobody_else_reads(
 
 
 @pytest.mark.gen_test
-async def test_on_a_developers_machine_mails_stand_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_on_a_developers_machine_mails_go_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     sender = mailer(Spool(None, show=True))
     sender.post(MAIL)
@@ -69,9 +69,7 @@ async def test_only_the_newest_mails_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_folder_that_cannot_be_written_is_a_line_in_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_unwritable_mail_folder_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").touch()
     sender = mailer(Spool(tmp_path / "file"))
     sender.post(MAIL)
@@ -88,7 +86,7 @@ async def test_a_folder_that_cannot_be_written_is_a_line_in_the_log(
         ("http://[::1]:8080", "noreply@[IPv6:::1]"),
     ],
 )
-def test_mails_come_from_the_host_of_the_server_unless_told_otherwise(base_url: str, sender: str) -> None:
+def test_mails_come_from_the_servers_host_by_default(base_url: str, sender: str) -> None:
     assert Settings().sender(base_url) == sender
     assert compose(MAIL, sender)["From"].addresses[0].addr_spec == sender
     assert load(["--mail-from", "us@example.org"], {}).sender(base_url) == "us@example.org"
@@ -105,9 +103,7 @@ def test_mails_come_from_the_host_of_the_server_unless_told_otherwise(base_url: 
         (["--trusted-proxies", "127.0.0.1"], False),
     ],
 )
-def test_only_where_nobody_else_is_served_links_stand_in_the_log(
-    tmp_path: Path, arguments: list[str], shown: bool
-) -> None:
+def test_links_go_to_the_log_only_on_a_private_server(tmp_path: Path, arguments: list[str], shown: bool) -> None:
     settings = load(["--data-dir", str(tmp_path), *arguments], {})
     made: Any = open_mailer(settings, settings.origin(8080))
     assert (made._transport._show, made._transport._folder, made.confirms) == (shown, tmp_path / "mail", False)
@@ -143,7 +139,7 @@ def test_addresses_of_mail_servers(url: str) -> None:
         pytest.param("s3cret", id="no URL"),
     ],
 )
-def test_what_is_no_mail_server_is_refused_without_being_shown(url: str) -> None:
+def test_an_invalid_mail_server_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(SettingsError, match=r"^smtp_url must be ") as refused:
         load([], {"LATCHKEY_SMTP_URL": url})
     assert "s3cret" not in str(refused.value)
@@ -151,6 +147,6 @@ def test_what_is_no_mail_server_is_refused_without_being_shown(url: str) -> None
 
 
 @each("text", ["nobody", "a@b c", "a b@c", "A <a@b.example>", "a@b\n.example", "ü@b.example", "a@"])
-def test_what_is_no_sender_is_refused(text: str) -> None:
+def test_an_invalid_sender_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match=r"^mail_from must be an e-mail address"):
         load([], {"LATCHKEY_MAIL_FROM": text})

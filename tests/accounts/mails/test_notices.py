@@ -70,7 +70,7 @@ async def test_each_change_of_the_second_step_is_mailed(service: Service, site: 
         assert "evil.example" not in text
 
 
-async def test_what_was_refused_is_not_mailed(service: Service, site: Site, box: Kept) -> None:
+async def test_refused_changes_are_not_mailed(service: Service, site: Site, box: Kept) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
     await settled(site)
@@ -83,22 +83,20 @@ async def test_what_was_refused_is_not_mailed(service: Service, site: Site, box:
     assert box.mails == []
 
 
-async def test_after_a_change_of_password_the_page_asks_whose_the_passkeys_are(service: Service) -> None:
+async def test_after_a_password_change_the_page_asks_to_review_passkeys(service: Service) -> None:
     ada = await Person.arrive(service)
     ada.codes = recovery_codes(await ada.add_passkey())
     assert LOOK_AT_FACTORS in await change_password(ada)
     assert not says(await ada.browser.get(SECURITY), LOOK_AT_FACTORS)
 
 
-async def test_who_has_no_second_step_is_not_asked(service: Service) -> None:
+async def test_without_a_second_step_there_is_no_review(service: Service) -> None:
     page = await change_password(await Person.arrive(service))
     assert "Your password was changed." in page
     assert LOOK_AT_FACTORS not in page
 
 
-async def test_what_to_do_about_a_stranger_names_what_a_new_password_does_not_end(
-    service: Service, site: Site, box: Kept
-) -> None:
+async def test_the_advice_names_what_a_new_password_does_not_end(service: Service, site: Site, box: Kept) -> None:
     ada = await Person.arrive(service)
     advice = text_of(await ada.browser.get(SECURITY)).partition("Recent activity")[2]
     await change_password(ada)
@@ -130,7 +128,7 @@ async def sign_in(service: Service, agent: str) -> Browser:
     return browser
 
 
-async def test_sign_ins_at_the_same_moment_are_told_once(service: Service, site: Site, box: Kept) -> None:
+async def test_simultaneous_sign_ins_are_mailed_once(service: Service, site: Site, box: Kept) -> None:
     await asyncio.gather(*(sign_in(service, "Thief/1.0") for _ in range(8)))
     await settled(site)
     assert seen_elsewhere(box) == 1
@@ -139,7 +137,7 @@ async def test_sign_ins_at_the_same_moment_are_told_once(service: Service, site:
     assert seen_elsewhere(box) == 1
 
 
-async def test_a_sign_in_is_told_though_its_session_is_over_at_once(service: Service, site: Site, box: Kept) -> None:
+async def test_a_sign_in_is_mailed_even_if_its_session_ends_at_once(service: Service, site: Site, box: Kept) -> None:
     """As that of a thief, who has what was wanted, and signs out before anything else is looked at."""
     credentials = await service.store.people.credentials(EMAIL)
     assert credentials is not None
@@ -151,7 +149,7 @@ async def test_a_sign_in_is_told_though_its_session_is_over_at_once(service: Ser
     assert seen_elsewhere(box) == 1
 
 
-async def test_the_scripts_say_what_came_before(store: Store) -> None:
+async def test_scripts_report_earlier_sign_ins(store: Store) -> None:
     world = await World.make(store)
     credentials = await store.people.credentials(world.email)
     assert credentials is not None

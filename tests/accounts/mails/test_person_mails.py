@@ -302,16 +302,14 @@ async def leave_few(post: Post, windows: Iterable[Group]) -> int:
     return most
 
 
-def test_every_form_that_is_mailed_about_is_repeated() -> None:
+def test_every_form_with_mails_is_submitted_repeatedly() -> None:
     repeated = [route for routes in ACTS for route in routes]
     assert sorted(repeated) == sorted(name for name, row in POSTS.items() if row.mailed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("routes", ACTS, ids="+".join)
-async def test_the_windows_of_its_row_bound_the_mails_of_a_form(
-    clock: FakeClock, post: Post, routes: tuple[str, ...]
-) -> None:
+async def test_each_forms_windows_bound_its_mails(clock: FakeClock, post: Post, routes: tuple[str, ...]) -> None:
     act = await ACTS[routes](post)
     to = GRACE if routes == ("account-email-confirm",) else EMAIL
     most = await leave_few(post, dict.fromkeys(group for route in routes for group in POSTS[route].windows))
@@ -327,7 +325,7 @@ async def test_the_windows_of_its_row_bound_the_mails_of_a_form(
 
 
 @pytest.mark.parametrize("routes", ACTS, ids="+".join)
-async def test_mails_of_a_form_count_for_an_account_whatever_its_address(
+async def test_a_forms_mails_count_for_the_account_at_any_address(
     post: Post, routes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     act = await ACTS[routes](post)
@@ -341,7 +339,7 @@ async def test_mails_of_a_form_count_for_an_account_whatever_its_address(
     assert {letter.payer for letter in posted} == {account}
 
 
-def test_a_form_that_is_mailed_about_without_a_window_keeps_the_server_from_starting() -> None:
+def test_a_form_with_mails_but_no_window_prevents_the_start() -> None:
     endless = [
         replace(route, post=route.post and replace(route.post, windows=()))
         if route.name == "developer-rotate"

@@ -74,7 +74,7 @@ async def test_five_hex_digits_are_sent_and_nothing_else_of_the_password() -> No
         pytest.param(lambda there: setattr(there, "answer", f"{SUFFIX}:0\r\n".encode()), id="a line of padding"),
     ],
 )
-async def test_a_password_that_is_not_listed_is_taken_in_silence(
+async def test_an_unlisted_password_is_accepted_without_a_log_line(
     change: Callable[[Ranges], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     async with ranges() as there:
@@ -95,7 +95,7 @@ async def test_a_password_that_is_not_listed_is_taken_in_silence(
         pytest.param(lambda there: setattr(there, "url", "http://127.0.0.1:1/?key=hidden/"), id="nobody listens"),
     ],
 )
-async def test_a_look_up_that_fails_lets_the_password_pass_with_a_line_in_the_log(
+async def test_a_failed_lookup_accepts_the_password_and_is_logged(
     change: Callable[[Ranges], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     async with ranges() as there:
@@ -106,7 +106,7 @@ async def test_a_look_up_that_fails_lets_the_password_pass_with_a_line_in_the_lo
     assert "hidden" not in line
 
 
-async def test_look_ups_that_hang_hold_up_no_others(caplog: pytest.LogCaptureFixture) -> None:
+async def test_hanging_lookups_delay_no_others(caplog: pytest.LogCaptureFixture) -> None:
     async with ranges() as there:
         there.silent = True
         breaches = Breaches(there.url, 0.3)
@@ -137,7 +137,7 @@ async def test_a_breached_password_is_refused_wherever_one_is_set(service: Servi
 
 
 @pytest.mark.parametrize("url", ["ftp://x/", "https://", "https://x/y", "https://x/#/", "https://x /", "range/"])
-async def test_a_url_that_cannot_be_one_of_ranges_is_refused_unseen(url: str) -> None:
+async def test_an_invalid_range_url_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(SettingsError) as refused:
         load([], {"LATCHKEY_PASSWORD_RANGES": url})
     assert f"not '{url}" not in str(refused.value)

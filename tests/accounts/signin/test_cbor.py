@@ -14,7 +14,7 @@ from tests.support.lists.offenders import each
 FITS = {"fmt": "packed", "attStmt": {"alg": -7, "sig": b"s" * 70, "x5c": [b"c" * 600]}, "authData": b"d" * 200}
 
 
-def test_what_authenticators_send_is_read() -> None:
+def test_real_authenticator_cbor_is_decoded() -> None:
     raw = cbor2.dumps(FITS)
     assert read_item(b"before" + raw + b"behind", 6) == (FITS, 6 + len(raw))
     assert read_item(cbor2.dumps({1: 2, 3: -7, -1: True, -2: None, "ä": 2**64 - 1})).value["ä"] == 2**64 - 1
@@ -51,7 +51,7 @@ REFUSED = {
 @pytest.mark.trap(40)
 @each("raw", [pytest.param(raw, id=name) for name, raw in REFUSED.items()])
 @each("shortest", [True, False])
-def test_what_no_authenticator_sends_is_refused(raw: bytes, shortest: bool) -> None:
+def test_unusual_cbor_is_refused(raw: bytes, shortest: bool) -> None:
     with pytest.raises(NotCanonical):
         read_item(raw, shortest=shortest)
 
@@ -60,13 +60,13 @@ LONGER = {"a number": b"\x18\x17", "a length": b"\x58\x01a", "two bytes": b"\x19
 
 
 @pytest.mark.parametrize("raw", [pytest.param(raw, id=name) for name, raw in LONGER.items()])
-def test_a_longer_form_than_needed_is_read_only_where_nobody_encodes_it_again(raw: bytes) -> None:
+def test_non_minimal_encoding_is_accepted_only_where_nothing_reencodes_it(raw: bytes) -> None:
     assert read_item(raw, shortest=False).end == len(raw)
     with pytest.raises(NotCanonical, match="shorter"):
         read_item(raw)
 
 
-def test_a_library_finds_the_same_values_and_the_same_end() -> None:
+def test_decoding_matches_a_library() -> None:
     # The `webauthn` library learns where a value ended by encoding it again: one byte of difference, and it would go on
     # in the middle of bytes that nobody has looked at.
     rng, read = random.Random(1), 0

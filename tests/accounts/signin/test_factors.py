@@ -42,13 +42,13 @@ async def test_codes_are_those_of_the_rfc(at: int, code: str) -> None:
     assert step_of(RFC_SECRET, code, at * 1000) == at * 1000 // STEP
 
 
-async def test_a_code_counts_in_its_step_and_in_those_beside_it() -> None:
+async def test_a_code_is_valid_in_its_step_and_the_adjacent_ones() -> None:
     now = 1_000 * STEP
     found = [step_of(RFC_SECRET, code_at(RFC_SECRET, 1_000 + beside), now) for beside in (-2, -1, 0, 1, 2)]
     assert found == [None, 999, 1_000, 1_001, None]
 
 
-async def test_what_is_typed_is_read_with_its_spaces() -> None:
+async def test_spaces_in_a_typed_code_are_ignored() -> None:
     assert read_typed(" 287 082 ", RFC_SECRET, 59_000).step == "1"
     assert read_typed("ABCD-efgh ijkl mnop", RFC_SECRET, 59_000).digest
     for text in ("", "28708", "2870821", "\N{FULLWIDTH DIGIT TWO}" * 6, "abcd", "0" * 5_000, "\0"):
@@ -63,7 +63,7 @@ async def test_the_address_for_apps_names_server_and_person() -> None:
     )
 
 
-async def test_with_an_app_a_password_is_not_enough(store: Store) -> None:
+async def test_with_an_authenticator_app_the_password_is_not_enough(store: Store) -> None:
     world = await World.make(store)
     app = await App.add(world)
     assert len(set(app.codes)) == 10
@@ -76,7 +76,7 @@ async def test_with_an_app_a_password_is_not_enough(store: Store) -> None:
     assert await world.events() == ["signed_up", "signed_in", "totp_enabled", "signed_in"]
 
 
-async def test_the_secret_is_stored_encrypted_and_opens_for_its_person_alone(store: Store) -> None:
+async def test_the_secret_is_encrypted_and_opens_only_for_its_person(store: Store) -> None:
     world = await World.make(store)
     app = await App.add(world)
     sealed = await store.client.hget(keys.person(world.user)["factors"], "secret")
@@ -90,7 +90,7 @@ async def test_the_secret_is_stored_encrypted_and_opens_for_its_person_alone(sto
             secrets.open(user, text)
 
 
-async def test_a_code_works_once_and_none_before_it(store: Store) -> None:
+async def test_a_code_works_once_and_invalidates_earlier_ones(store: Store) -> None:
     world = await World.make(store)
     app = await App.add(world)
     half, code = await half_of(world), await app.code()
@@ -109,7 +109,7 @@ async def test_the_next_code_works(clock: FakeClock, memory_store: Store) -> Non
 
 
 @pytest.mark.parametrize("kind", ["app", "recovery"])
-async def test_a_code_that_is_presented_many_times_at_once_works_once(store: Store, kind: str) -> None:
+async def test_a_code_presented_concurrently_works_once(store: Store, kind: str) -> None:
     world = await World.make(store)
     app = await App.add(world)
     half = await half_of(world)
@@ -131,7 +131,7 @@ async def test_a_recovery_code_works_once_and_is_stored_as_its_digest(store: Sto
     assert (await world.events())[-1] == "signed_in_by_recovery"
 
 
-async def test_new_recovery_codes_end_those_of_before(store: Store) -> None:
+async def test_new_recovery_codes_replace_the_old_ones(store: Store) -> None:
     world = await World.make(store)
     app = await App.add(world)
     await reauth(world)
@@ -142,13 +142,13 @@ async def test_new_recovery_codes_end_those_of_before(store: Store) -> None:
     assert (await world.events())[-2:] == ["recovery_renewed", "signed_in_by_recovery"]
 
 
-async def test_codes_are_for_those_who_have_something_to_recover_from(store: Store) -> None:
+async def test_recovery_codes_need_a_second_factor(store: Store) -> None:
     world = await World.make(store)
     await reauth(world)
     assert await outcome(store.factors.renew_recovery(world.session, VISITOR)) == "invalid_request"
 
 
-async def test_wrong_codes_are_limited_for_the_person_and_noted(store: Store) -> None:
+async def test_wrong_codes_are_limited_per_person_and_logged(store: Store) -> None:
     world = await World.make(store)
     app = await App.add(world)
     half = await half_of(world)
@@ -166,7 +166,7 @@ async def after_app(world: World) -> Half:
     return await half_of(world)
 
 
-async def test_the_right_code_forgives_those_before_it(store: Store) -> None:
+async def test_a_correct_code_resets_the_count_of_wrong_ones(store: Store) -> None:
     world = await World.make(store)
     app = await App.add(world)
     half = await half_of(world)
@@ -195,7 +195,7 @@ async def test_the_second_step_ends_by_time_password_status_and_epoch(clock: Fak
 
 
 @pytest.mark.trap(5)
-async def test_half_a_sign_in_is_no_session_and_a_session_no_half(store: Store) -> None:
+async def test_an_unfinished_sign_in_and_a_session_are_not_interchangeable(store: Store) -> None:
     world = await World.make(store)
     cookie = store.sessions.seal(world.session)
     assert store.second_step.open(cookie) is None
@@ -205,7 +205,7 @@ async def test_half_a_sign_in_is_no_session_and_a_session_no_half(store: Store) 
     assert store.second_step.open("lk_hs_" + challenge[6:]) is None
 
 
-async def test_an_app_is_removed_with_a_code_and_the_recovery_codes_go_with_it(store: Store) -> None:
+async def test_removing_the_app_takes_a_code_and_ends_the_recovery_codes(store: Store) -> None:
     world = await World.make(store)
     app = await App.add(world)
     await reauth(world, await app.code())
@@ -216,13 +216,13 @@ async def test_an_app_is_removed_with_a_code_and_the_recovery_codes_go_with_it(s
     assert (await world.events())[-2:] == ["totp_disabled", "signed_in"]
 
 
-async def test_a_second_app_takes_the_removal_of_the_first(store: Store) -> None:
+async def test_a_second_app_is_refused_until_the_first_is_removed(store: Store) -> None:
     world = await World.make(store)
     await App.add(world)
     assert await outcome(App.add(world)) == "invalid_request"
 
 
-async def test_a_code_of_a_removed_app_is_none_of_the_next_one(store: Store) -> None:
+async def test_codes_of_a_removed_app_do_not_work_for_the_next(store: Store) -> None:
     world = await World.make(store)
     first = await App.add(world)
     half = await half_of(world)
@@ -235,7 +235,7 @@ async def test_a_code_of_a_removed_app_is_none_of_the_next_one(store: Store) -> 
     assert await outcome(store.second_step.with_code(half, await second.code(), VISITOR)) == "in"
 
 
-async def test_a_sign_in_that_is_under_way_when_the_first_factor_comes_needs_it(store: Store) -> None:
+async def test_a_sign_in_in_progress_needs_a_factor_added_meanwhile(store: Store) -> None:
     world = await World.make(store)
     credentials = await store.people.verify(world.email, PASSWORD)
     assert credentials is not None
@@ -244,7 +244,7 @@ async def test_a_sign_in_that_is_under_way_when_the_first_factor_comes_needs_it(
         await store.sessions.start(credentials, VISITOR)
 
 
-async def test_every_event_has_its_words() -> None:
+async def test_every_event_has_a_text() -> None:
     recorded = set()
     for path in (ROOT / "lua").glob("**/*.lua"):
         for arguments in re.findall(r"record\(\w+, ([^\n]*?), '', ", path.read_text()):
@@ -277,7 +277,7 @@ async def test_the_secrets_of_apps_follow_the_front_key(store: Store) -> None:
 # Sessions
 
 
-async def test_sessions_are_listed_newest_first_with_where_they_come_from(store: Store) -> None:
+async def test_sessions_are_listed_newest_first_with_their_origin(store: Store) -> None:
     world = await World.make(store)
     second = await world.sign_in()
     listed = await store.sessions.live(world.session)
@@ -321,7 +321,7 @@ async def test_sessions_that_idled_out_leave_the_list(clock: FakeClock, memory_s
     assert await memory_store.client.zcard(keys.person(world.user)["sessions"]) == 1
 
 
-async def test_a_secret_in_a_form_is_one_that_was_sealed(store: Store) -> None:
+async def test_a_forms_secret_must_be_sealed(store: Store) -> None:
     world = await World.make(store)
     sealed = store.factors.new_secret(world.user)
     assert store.factors.open_secret(world.user, sealed) not in decode(sealed)

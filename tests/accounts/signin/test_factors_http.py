@@ -24,7 +24,7 @@ pytestmark = pytest.mark.gen_test(timeout=60)
         *(f"{CONFIRM}", f"{CONFIRM}/options", f"{SECURITY}/sessions/end", f"{SECURITY}/sessions/end-others"),
     ],
 )
-async def test_another_site_can_send_none_of_the_forms(service: Service, path: str) -> None:
+async def test_another_site_cannot_submit_the_forms(service: Service, path: str) -> None:
     ada = await Person.arrive(service)
     answer = await ada.browser.send(path, "POST", form={"code": "1"}, headers={"Sec-Fetch-Mode": "navigate"})
     assert answer.code == 403
@@ -49,9 +49,7 @@ async def test_each_change_takes_the_password_and_a_code(service: Service) -> No
     assert (await service.browser().sign_in()).headers["Location"] == "/"
 
 
-async def test_whoever_has_the_session_and_the_password_takes_no_second_step_away(
-    clock: FakeClock, service: Service
-) -> None:
+async def test_session_and_password_alone_cannot_remove_the_second_step(clock: FakeClock, service: Service) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
     for seconds in (0, 601):  # in a session that has just begun, too
@@ -65,7 +63,7 @@ async def test_whoever_has_the_session_and_the_password_takes_no_second_step_awa
     assert (await service.browser().sign_in()).headers["Location"].startswith("/signin/second")
 
 
-async def test_whoever_signed_in_with_the_last_recovery_code_needs_the_password_alone(service: Service) -> None:
+async def test_after_the_last_recovery_code_the_password_is_enough(service: Service) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
     digests = keys.person(service.ada)["recovery"]
@@ -82,7 +80,7 @@ async def test_whoever_signed_in_with_the_last_recovery_code_needs_the_password_
     assert answer.headers["Location"] == "/account/security?app-removed"
 
 
-async def test_the_first_factor_takes_the_password_of_the_last_ten_minutes(clock: FakeClock, service: Service) -> None:
+async def test_the_first_factor_needs_a_password_from_the_last_ten_minutes(clock: FakeClock, service: Service) -> None:
     ada = await Person.arrive(service)
     assert (await ada.browser.get(APP)).code == 403, "the sign-in of a moment ago is not enough"
     await ada.reauth()
@@ -144,7 +142,7 @@ async def test_devices_are_listed_in_words_and_signed_out(service: Service) -> N
         assert (await ada.browser.submit(page, f"{SECURITY}/sessions/end", session=session)).code == 404
 
 
-async def test_everywhere_else_is_signed_out_in_one_click(service: Service) -> None:
+async def test_one_click_signs_out_everywhere_else(service: Service) -> None:
     ada = await Person.arrive(service)
     others = [await service.signed_in() for _ in range(3)]
     page = await ada.browser.get(SECURITY)

@@ -47,7 +47,7 @@ async def stop(world: World, device: Device | None = None) -> None:
     await world.store.client.hset(guesses, f"count{behind}", FACTOR_MOST)
 
 
-async def test_pauses_grow_until_no_code_counts_any_more(memory_store: Store, clock: FakeClock) -> None:
+async def test_pauses_grow_until_no_code_is_accepted(memory_store: Store, clock: FakeClock) -> None:
     clock.stop()
     world = await World.make(memory_store)
     app = await App.add(world)
@@ -74,7 +74,7 @@ async def test_pauses_grow_until_no_code_counts_any_more(memory_store: Store, cl
 
 
 @pytest.mark.parametrize("how", ["a link", "the operator", "the factors"])
-async def test_another_password_lets_codes_count_again(memory_store: Store, how: str) -> None:
+async def test_a_new_password_allows_codes_again(memory_store: Store, how: str) -> None:
     world = await World.make(memory_store)
     app = await App.add(world)
     await stop(world)
@@ -94,7 +94,7 @@ async def test_another_password_lets_codes_count_again(memory_store: Store, how:
     assert await outcome(memory_store.second_step.with_code(half, app.codes[1], VISITOR)) == "in"
 
 
-async def test_resets_in_a_row_give_ten_more_guesses_a_day(memory_store: Store, clock: FakeClock) -> None:
+async def test_repeated_resets_allow_ten_more_guesses_a_day(memory_store: Store, clock: FakeClock) -> None:
     clock.stop()
     world = await World.make(memory_store)
     app = await App.add(world)
@@ -118,7 +118,7 @@ async def test_resets_in_a_row_give_ten_more_guesses_a_day(memory_store: Store, 
 
 
 @pytest.mark.trap(36)
-async def test_whoever_has_the_password_keeps_nobody_from_signing_in_where_they_did_before(store: Store) -> None:
+async def test_wrong_codes_elsewhere_do_not_block_known_devices(store: Store) -> None:
     world = await World.make(store)
     app = await App.add(world)
     mine = await known(world)
@@ -136,7 +136,7 @@ async def test_whoever_has_the_password_keeps_nobody_from_signing_in_where_they_
     assert await outcome(confirmed) == "in"
 
 
-async def test_a_stolen_device_has_a_count_of_its_own_that_ends(memory_store: Store) -> None:
+async def test_a_stolen_device_has_its_own_limited_count(memory_store: Store) -> None:
     world = await World.make(memory_store)
     app = await App.add(world)
     thief = await known(world)
@@ -149,7 +149,7 @@ async def test_a_stolen_device_has_a_count_of_its_own_that_ends(memory_store: St
     assert await guess(world, app.codes[0], thief) == "access_denied", "it is a stranger's by now"
 
 
-async def test_all_known_devices_together_have_a_hundred_wrong_codes(store: Store) -> None:
+async def test_all_known_devices_share_a_limit_of_a_hundred_wrong_codes(store: Store) -> None:
     """Whoever signed in again and again before there was a second step has as many devices as they like."""
     world = await World.make(store)
     app = await App.add(world)
@@ -167,7 +167,7 @@ async def test_all_known_devices_together_have_a_hundred_wrong_codes(store: Stor
     assert await guess(world, app.codes[0], await known(world)) == "access_denied"
 
 
-async def test_the_right_code_forgives_what_that_device_mistyped_and_no_more(memory_store: Store) -> None:
+async def test_a_correct_code_resets_only_its_own_devices_count(memory_store: Store) -> None:
     world = await World.make(memory_store)
     app = await App.add(world)
     mine, theirs = await known(world), await known(world)
@@ -181,7 +181,7 @@ async def test_the_right_code_forgives_what_that_device_mistyped_and_no_more(mem
 
 
 @pytest.mark.parametrize("foreign", ["another person's", "of an epoch that is over"])
-async def test_a_device_that_is_not_the_persons_is_a_strangers(memory_store: Store, foreign: str) -> None:
+async def test_another_persons_device_counts_as_unknown(memory_store: Store, foreign: str) -> None:
     world = await World.make(memory_store)
     app = await App.add(world)
     device = await known(await World.make(memory_store) if foreign == "another person's" else world)
@@ -191,7 +191,7 @@ async def test_a_device_that_is_not_the_persons_is_a_strangers(memory_store: Sto
     assert await guess(world, app.codes[0], device) == "access_denied"
 
 
-async def test_a_deleted_person_leaves_no_count(memory_store: Store) -> None:
+async def test_deletion_removes_the_counts(memory_store: Store) -> None:
     world = await World.make(memory_store)
     await App.add(world)
     await guess(world)
@@ -211,7 +211,7 @@ def site(memory_store: Store, base_url: str, mails: Kept) -> Site:
 
 
 @pytest.mark.parametrize("where", ["/signin/second", f"{SECURITY}/confirm"])
-async def test_the_first_burst_is_mailed_once_and_the_end_of_it(
+async def test_the_first_burst_and_its_end_are_mailed_once_each(
     service: Service, site: Site, mails: Kept, where: str
 ) -> None:
     ada = await Person.arrive(service)

@@ -70,7 +70,7 @@ class Thief:
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_a_thief_has_a_hundred_wrong_codes_whatever_they_send(post: Post, clock: FakeClock, seed: int) -> None:
+async def test_a_thief_gets_at_most_a_hundred_wrong_codes(post: Post, clock: FakeClock, seed: int) -> None:
     clock.stop()
     ada = await Person.arrive(post.service)
     await ada.add_app()

@@ -51,7 +51,7 @@ async def end_others(browser: Browser) -> HTTPResponse:
 
 
 @pytest.mark.trap(36)
-async def test_strangers_keep_nobody_from_signing_in_where_they_did_before(service: Service) -> None:
+async def test_strangers_do_not_block_sign_in_from_known_browsers(service: Service) -> None:
     ada = await back_later(service)
     await attack(service.store)
     assert (await service.browser().sign_in()).code == 429
@@ -59,7 +59,7 @@ async def test_strangers_keep_nobody_from_signing_in_where_they_did_before(servi
     assert (await ada.sign_in()).code == 303
 
 
-async def test_the_cookie_lasts_a_year_and_lets_nobody_in(service: Service) -> None:
+async def test_the_device_cookie_lasts_a_year_and_is_no_credential(service: Service) -> None:
     page = await service.browser().sign_in()
     cookie = cookies_of(page)[COOKIE]
     assert cookie["max-age"] == str(DEVICE // 1000)
@@ -69,7 +69,7 @@ async def test_the_cookie_lasts_a_year_and_lets_nobody_in(service: Service) -> N
     assert (await thief.get("/account")).code == 303
 
 
-async def test_a_stolen_cookie_is_worth_some_guesses_a_day_and_then_nothing(service: Service, clock: FakeClock) -> None:
+async def test_a_stolen_device_cookie_allows_a_few_guesses_a_day(service: Service, clock: FakeClock) -> None:
     clock.stop()
     thief = await back_later(service)
     await attack(service.store)
@@ -81,7 +81,7 @@ async def test_a_stolen_cookie_is_worth_some_guesses_a_day_and_then_nothing(serv
     assert (await thief.sign_in()).code == 303
 
 
-async def test_many_devices_of_one_account_share_a_bound(memory_store: Store) -> None:
+async def test_an_accounts_devices_share_a_limit(memory_store: Store) -> None:
     """Whoever signs in to an account of their own again and again has as many devices as they like."""
     world = await World.make(memory_store)
     tried = 0
@@ -94,7 +94,7 @@ async def test_many_devices_of_one_account_share_a_bound(memory_store: Store) ->
 
 
 @pytest.mark.parametrize("how", ["password", "password after others", "disabled", "reset", "a year"])
-async def test_another_password_ends_known_devices_but_the_one_it_was_changed_with(
+async def test_a_new_password_forgets_all_devices_but_the_current_one(
     service: Service, clock: FakeClock, how: str
 ) -> None:
     store, ada, other = service.store, await service.signed_in(), await back_later(service)
@@ -121,7 +121,7 @@ async def test_another_password_ends_known_devices_but_the_one_it_was_changed_wi
     assert (await ada.sign_in(EMAIL, password)).code == (303 if stays else 429)
 
 
-async def test_a_thief_who_signs_the_others_out_takes_no_known_device_away_and_gets_none(service: Service) -> None:
+async def test_signing_others_out_neither_adds_nor_removes_known_devices(service: Service) -> None:
     victim, person = await back_later(service), await Person.arrive(service)
     await person.add_app()
     thief = Browser(service.base_url, {"latchkey_session": person.browser.cookies["latchkey_session"]})
@@ -139,7 +139,7 @@ async def test_a_thief_who_signs_the_others_out_takes_no_known_device_away_and_g
     assert (await victim.submit(page, "/signin/second", code=await person.code())).code == 303
 
 
-async def test_a_device_of_one_person_is_a_strangers_to_another(service: Service) -> None:
+async def test_a_known_device_is_unknown_to_other_accounts(service: Service) -> None:
     await service.add_person("grace@example.com")
     ada = await back_later(service)
     await attack(service.store, "grace@example.com")
@@ -164,7 +164,7 @@ GIVEN = {
 """Which handler makes a browser a known one, and for what proof. A session is none."""
 
 
-def test_a_browser_becomes_known_for_nothing_less_than_a_sign_in() -> None:
+def test_only_a_sign_in_makes_a_browser_known() -> None:
     gives = {"keep_device", "replace_session", "signed_in"}
     found = set()
     for path in (ROOT / "handlers").rglob("*.py"):
@@ -187,7 +187,7 @@ def given_by(call: ast.Call) -> set[str]:
 
 
 @pytest.mark.parametrize("forged", ["", "lk_dv_", "lk_dv_" + "A" * 90, "session"])
-async def test_a_forged_cookie_makes_nobody_known(service: Service, forged: str) -> None:
+async def test_a_forged_device_cookie_is_ignored(service: Service, forged: str) -> None:
     browser = service.browser()
     seal = service.store.sealer.seal
     text = seal(Token(TokenKind.SESSION, service.ada, "1 1", new_id(), 0)) if forged == "session" else forged
@@ -212,7 +212,7 @@ async def test_a_full_password_pool_gives_every_attempt_back(service: Service) -
     assert known
 
 
-async def test_a_window_gets_back_what_was_taken_and_no_more(store: Store) -> None:
+async def test_a_refund_never_exceeds_what_was_taken(store: Store) -> None:
     taken = await store.limits.sign_in("192.0.2.1", "somebody@example.com")
     for _ in range(SIGN_IN_ACCOUNT.limit - 1):
         await store.limits.sign_in("192.0.2.1", "somebody@example.com")
@@ -260,20 +260,20 @@ LIMIT = SIGN_UP_ADDRESS.limit
         pytest.param(["unknown"] * 30, LIMIT, id="no address at all"),
     ],
 )
-async def test_wider_networks_have_larger_limits_of_their_own(
+async def test_wider_networks_have_larger_limits(
     memory_store: Store, clock: FakeClock, addresses: list[str], admitted: int
 ) -> None:
     clock.stop()
     assert await takes(memory_store, addresses) == admitted
 
 
-async def test_what_one_address_is_refused_takes_nothing_from_its_neighbours(memory_store: Store) -> None:
+async def test_refusals_of_one_address_do_not_count_for_its_network(memory_store: Store) -> None:
     assert await takes(memory_store, ["2001:db8:1:2::/64"] * 200) == LIMIT
     neighbours = [f"2001:db8:1:{n:x}::/64" for n in range(0x10, 0x10 + 3 * LIMIT)]
     assert await takes(memory_store, neighbours) == 3 * LIMIT
 
 
-async def test_a_right_password_beyond_the_window_of_the_account_is_refused_unchecked(memory_store: Store) -> None:
+async def test_beyond_the_accounts_window_no_password_is_checked(memory_store: Store) -> None:
     world = await World.make(memory_store)
     await attack(memory_store, world.email)
     with pytest.raises(Refused, match="rate_limited"):

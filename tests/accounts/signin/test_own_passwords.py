@@ -45,7 +45,7 @@ async def type_password(browser: Browser, form: str, password: str) -> HTTPRespo
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_a_strangers_wrong_sign_ins_keep_nobody_from_it(service: Service, form: str) -> None:
+async def test_failed_sign_ins_of_strangers_do_not_block_the_form(service: Service, form: str) -> None:
     ada = await service.signed_in()
     for _ in range(25):
         await service.browser().sign_in(EMAIL, "wrong horse battery")
@@ -54,7 +54,7 @@ async def test_a_strangers_wrong_sign_ins_keep_nobody_from_it(service: Service, 
     assert (await type_password(ada, form, PASSWORD)).code in (200, 303)
 
 
-async def test_guesses_with_a_stolen_cookie_close_no_form_of_another_session(service: Service) -> None:
+async def test_guesses_in_one_session_do_not_block_another(service: Service) -> None:
     ada, thief = await service.signed_in(), await service.signed_in()
     for _ in range(OWN_PASSWORD.limit):
         assert (await type_password(thief, "to confirm", "wrong horse battery")).code == 400
@@ -62,9 +62,7 @@ async def test_guesses_with_a_stolen_cookie_close_no_form_of_another_session(ser
     assert (await type_password(ada, "to confirm", PASSWORD)).code == 303
 
 
-async def test_the_owner_sees_guesses_with_a_stolen_cookie_in_a_line_an_hour(
-    service: Service, clock: FakeClock
-) -> None:
+async def test_guesses_with_a_stolen_cookie_appear_hourly_in_the_activity(service: Service, clock: FakeClock) -> None:
     ada, thief = await service.signed_in(), await service.signed_in()
     audit = keys.person(service.ada)["audit"]
 
@@ -83,7 +81,7 @@ async def test_the_owner_sees_guesses_with_a_stolen_cookie_in_a_line_an_hour(
     assert await lines() == 3
 
 
-async def test_a_session_that_ended_meanwhile_leaves_no_line(memory_store: Store) -> None:
+async def test_an_ended_session_leaves_no_activity_line(memory_store: Store) -> None:
     world = await World.make(memory_store)
     await memory_store.people.delete(world.user)
     with pytest.raises(SignedOut):
@@ -91,7 +89,7 @@ async def test_a_session_that_ended_meanwhile_leaves_no_line(memory_store: Store
     assert not [key for key in await every_key(memory_store.client) if world.user.encode() in key]
 
 
-async def test_all_sessions_of_a_person_share_a_bound(memory_store: Store) -> None:
+async def test_a_persons_sessions_share_a_limit(memory_store: Store) -> None:
     world, admitted = await World.make(memory_store), 0
     for number in range(OWN_PASSWORDS.limit + 10):
         with suppress(Refused):
@@ -100,7 +98,7 @@ async def test_all_sessions_of_a_person_share_a_bound(memory_store: Store) -> No
     assert admitted == OWN_PASSWORDS.limit
 
 
-async def test_all_forms_count_together(service: Service) -> None:
+async def test_all_password_forms_share_a_count(service: Service) -> None:
     ada = await service.signed_in()
     for _ in range(OWN_PASSWORD.limit // len(FORMS)):
         for form in FORMS:
@@ -111,7 +109,7 @@ async def test_all_forms_count_together(service: Service) -> None:
     assert (await service.browser().sign_in()).code == 303, "signing in counts apart"
 
 
-async def test_the_password_pool_has_one_form_of_a_person_at_a_time(
+async def test_the_password_pool_checks_one_form_per_person_at_a_time(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hasher, running, most = service.store.hasher, 0, 0
@@ -133,7 +131,7 @@ async def test_the_password_pool_has_one_form_of_a_person_at_a_time(
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_a_session_that_is_over_takes_nothing(service: Service, form: str) -> None:
+async def test_an_ended_session_does_not_count(service: Service, form: str) -> None:
     ada, thief = await service.signed_in(), await service.signed_in()
     xsrf = fields_of(await thief.get(SECURITY), "/signout")["_xsrf"]
     session = service.store.sessions.open(ada.cookies["latchkey_session"])
@@ -173,7 +171,7 @@ WRONG: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("place", ["to confirm", "the end of the account", "the end of an app"])
 @pytest.mark.parametrize("wrong", WRONG)
-async def test_wrong_passkeys_count_as_wrong_passwords_do(memory_store: Store, place: str, wrong: str) -> None:
+async def test_wrong_passkeys_count_like_wrong_passwords(memory_store: Store, place: str, wrong: str) -> None:
     world = await World.make(memory_store)
     device, app = await add_passkey(world), await own_app(world)
     for _ in range(OWN_PASSWORD.limit):
@@ -186,7 +184,7 @@ async def test_wrong_passkeys_count_as_wrong_passwords_do(memory_store: Store, p
     assert await outcome(answer_in(world, device, place, app)) == "in"
 
 
-async def test_a_right_passkey_takes_nothing(store: Store) -> None:
+async def test_a_correct_passkey_does_not_count(store: Store) -> None:
     world = await World.make(store)
     device = await add_passkey(world)
     window = set(own_windows(world.user, world.session.session_id).values())
@@ -196,7 +194,7 @@ async def test_a_right_passkey_takes_nothing(store: Store) -> None:
     assert not [key for key in await every_key(store.client) if key.decode() in window]
 
 
-async def test_a_passkey_that_nobody_looked_at_takes_nothing(memory_store: Store) -> None:
+async def test_an_unchecked_passkey_does_not_count(memory_store: Store) -> None:
     world = await World.make(memory_store)
     device = await add_passkey(world)
     memory_store.checks.close()
@@ -204,7 +202,7 @@ async def test_a_passkey_that_nobody_looked_at_takes_nothing(memory_store: Store
         assert await outcome(answer_in(world, device, "to confirm")) == "temporarily_unavailable"
 
 
-async def test_passwords_that_come_at_once_are_counted_each(store: Store) -> None:
+async def test_concurrent_passwords_each_count(store: Store) -> None:
     world = await World.make(store)
     tries = [store.limits.own_password(world.user, "a session") for _ in range(OWN_PASSWORD.limit + 10)]
     found = await asyncio.gather(*tries, return_exceptions=True)

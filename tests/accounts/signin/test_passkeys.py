@@ -44,7 +44,7 @@ pytestmark = pytest.mark.gen_test(timeout=60)
         ("https://[::1]:8080", None),
     ],
 )
-async def test_passkeys_belong_to_a_name(base_url: str, rp_id: str | None) -> None:
+async def test_the_relying_party_is_the_base_urls_host_name(base_url: str, rp_id: str | None) -> None:
     relying_party = relying_party_of(base_url)
     assert (relying_party and relying_party.rp_id) == rp_id
 
@@ -73,13 +73,13 @@ async def test_a_passkey_is_a_second_step(store: Store) -> None:
     assert await outcome(use_passkey(world, device, half, user=None)) == "in"
 
 
-async def test_a_passkey_that_counts_not_works_again_and_again(store: Store) -> None:
+async def test_a_passkey_without_a_counter_keeps_working(store: Store) -> None:
     world = await World.make(store)
     device = await add_passkey(world, Authenticator(ORIGIN, count=None))
     assert [await outcome(use_passkey(world, device)) for _ in range(2)] == ["in", "in"]
 
 
-async def test_a_counter_that_does_not_rise_is_refused_and_noted(store: Store) -> None:
+async def test_a_counter_that_does_not_rise_is_refused_and_logged(store: Store) -> None:
     world = await World.make(store)
     device = await add_passkey(world)
     assert await outcome(use_passkey(world, device, count=7)) == "in"
@@ -108,7 +108,7 @@ LIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-async def test_an_answer_that_does_not_hold_is_refused(memory_store: Store, lie: str) -> None:
+async def test_an_invalid_assertion_is_refused(memory_store: Store, lie: str) -> None:
     world = await World.make(memory_store)
     device = await add_passkey(world)
     half = await half_of(world)
@@ -118,7 +118,7 @@ async def test_an_answer_that_does_not_hold_is_refused(memory_store: Store, lie:
 
 
 @pytest.mark.parametrize("lie", ["another origin", "another domain", "not verified", "another challenge"])
-async def test_a_new_passkey_that_does_not_hold_is_refused(memory_store: Store, lie: str) -> None:
+async def test_an_invalid_registration_is_refused(memory_store: Store, lie: str) -> None:
     world = await World.make(memory_store)
     await reauth(world)
     challenge = await memory_store.factors.challenge(world.session)
@@ -136,7 +136,7 @@ async def test_a_new_passkey_that_does_not_hold_is_refused(memory_store: Store, 
         *("[" * 9999, '{"id": "AAAA", "response": {"clientDataJSON": "W10"}}', '{"id": "\\ud800", "response": {}}'),
     ],
 )
-async def test_what_no_browser_sends_is_refused(text: str) -> None:
+async def test_malformed_responses_are_refused(text: str) -> None:
     with pytest.raises(Refused):
         read_answer(text)
 
@@ -173,7 +173,7 @@ async def test_broken_attestations_are_refused(memory_store: Store, broken: str)
     assert await outcome(add()) == "access_denied"
 
 
-async def test_another_persons_passkey_is_nobodys_second_step(store: Store) -> None:
+async def test_another_persons_passkey_is_no_second_step(store: Store) -> None:
     world, other = await World.make(store), await World.make(store)
     mine, theirs = await add_passkey(world), await add_passkey(other)
     half = await half_of(world)
@@ -243,7 +243,7 @@ async def test_a_challenge_is_for_its_person_and_purpose(store: Store) -> None:
     )
 
 
-async def test_passkeys_are_several_and_each_goes_by_itself(store: Store) -> None:
+async def test_several_passkeys_can_be_removed_one_by_one(store: Store) -> None:
     world = await World.make(store)
     first, second = await add_passkey(world), await add_passkey(world)
     await reauth(world)
@@ -257,7 +257,7 @@ async def test_passkeys_are_several_and_each_goes_by_itself(store: Store) -> Non
     assert await world.sign_in()
 
 
-async def test_a_person_has_so_many_passkeys_and_none_twice(clock: FakeClock, memory_store: Store) -> None:
+async def test_passkeys_are_limited_and_unique_per_person(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     device = await add_passkey(world)
     assert await outcome(add_passkey(world, device)) == "invalid_request"
@@ -268,7 +268,7 @@ async def test_a_person_has_so_many_passkeys_and_none_twice(clock: FakeClock, me
     assert len((await memory_store.factors.of(world.session)).passkeys) == MOST
 
 
-async def test_passkeys_of_the_disabled_and_the_deleted_open_nothing(store: Store) -> None:
+async def test_passkeys_of_disabled_or_deleted_people_do_not_work(store: Store) -> None:
     world = await World.make(store)
     device = await add_passkey(world)
     await store.operator.set_status(world.user, "disabled")
@@ -277,7 +277,7 @@ async def test_passkeys_of_the_disabled_and_the_deleted_open_nothing(store: Stor
     assert await outcome(use_passkey(world, device)) == "access_denied"
 
 
-async def test_deletion_leaves_nothing_of_them(store: Store) -> None:
+async def test_deletion_removes_all_passkeys(store: Store) -> None:
     world = await World.make(store)
     app = await App.add(world)
     device = await add_passkey(world)
@@ -290,7 +290,7 @@ async def test_deletion_leaves_nothing_of_them(store: Store) -> None:
     assert [key for key in left if not key.startswith(short)] == []
 
 
-async def test_the_operator_takes_them_away(store: Store) -> None:
+async def test_the_operator_can_remove_passkeys(store: Store) -> None:
     world = await World.make(store)
     await App.add(world)
     device = await add_passkey(world)

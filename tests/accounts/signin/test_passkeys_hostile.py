@@ -134,7 +134,7 @@ async def test_a_passkey_has_a_key_that_is_cheap_to_check(memory_store: Store, k
     ("bits", "exponent", "expected"),
     [(2048, 65_537, "in"), (2048, 3, "access_denied"), (1024, 65_537, "access_denied")],
 )
-async def test_a_stored_key_that_none_may_add_is_refused(
+async def test_a_stored_key_of_a_disallowed_kind_is_refused(
     memory_store: Store, bits: int, exponent: int, expected: str
 ) -> None:
     world = await World.make(memory_store)
@@ -157,7 +157,7 @@ REAL: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", REAL)
-async def test_what_real_devices_send_is_taken(memory_store: Store, kind: str) -> None:
+async def test_responses_of_real_devices_are_accepted(memory_store: Store, kind: str) -> None:
     world = await World.make(memory_store)
     device = Authenticator(ORIGIN)
     assert await create(world, device, **REAL[kind]) == "in"
@@ -166,7 +166,7 @@ async def test_what_real_devices_send_is_taken(memory_store: Store, kind: str) -
         assert await outcome(use_passkey(world, device, extensions=extensions)) == "in"
 
 
-async def test_an_envelope_in_a_longer_form_is_taken(memory_store: Store) -> None:
+async def test_a_non_minimal_envelope_is_accepted(memory_store: Store) -> None:
     world = await World.make(memory_store)
     await reauth(world)
     challenge = await memory_store.factors.challenge(world.session)
@@ -181,14 +181,14 @@ async def test_an_envelope_in_a_longer_form_is_taken(memory_store: Store) -> Non
 
 
 @pytest.mark.trap(39)
-async def test_an_answer_is_measured_before_it_is_parsed() -> None:
+async def test_an_answers_size_is_checked_before_parsing() -> None:
     whole = '{"id": "AAAA", "response": {"clientDataJSON": "e30"}}'
     assert read_answer(whole + " " * (MOST_ANSWER - len(whole))).credential == "AAAA"
     with pytest.raises(Refused):
         read_answer(whole + " " * (MOST_ANSWER + 1 - len(whole)))
 
 
-async def test_answers_are_checked_beside_the_loop_in_a_bounded_number(memory_store: Store) -> None:
+async def test_answers_are_checked_in_a_bounded_thread_pool(memory_store: Store) -> None:
     world, other = await World.make(memory_store), await World.make(memory_store)
     device, theirs = await add_passkey(world), await add_passkey(other)
     let_go = threading.Event()
@@ -203,7 +203,7 @@ async def test_answers_are_checked_beside_the_loop_in_a_bounded_number(memory_st
     await asyncio.gather(*held)
 
 
-async def test_one_person_has_one_answer_in_the_thread_and_few_that_wait(memory_store: Store) -> None:
+async def test_one_person_has_one_answer_in_the_thread_and_few_waiting(memory_store: Store) -> None:
     eve, ada = await World.make(memory_store), await World.make(memory_store)
     theirs, hers = await add_passkey(eve), await add_passkey(ada)
     let_go = threading.Event()

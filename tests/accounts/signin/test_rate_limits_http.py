@@ -84,7 +84,7 @@ async def test_burst_counts_down_and_the_101st_is_429(service: Service, clock: F
 
 @pytest.mark.gen_test(timeout=30)
 @pytest.mark.spec("8.1")
-async def test_sustained_rate_is_let_in_and_a_second_burst_is_cut_part_way(service: Service, clock: FakeClock) -> None:
+async def test_a_sustained_rate_passes_and_a_second_burst_is_cut(service: Service, clock: FakeClock) -> None:
     access = (await service.tokens())["access_token"]
     clock.advance(2 * WINDOW)
     for _ in range(LIMIT + 40):
@@ -101,7 +101,7 @@ async def test_sustained_rate_is_let_in_and_a_second_burst_is_cut_part_way(servi
 
 @pytest.mark.gen_test(timeout=20)
 @pytest.mark.spec("8.1")
-async def test_the_window_is_the_users_shared_by_all_apps_and_endpoints(service: Service, clock: FakeClock) -> None:
+async def test_a_persons_window_is_shared_by_all_apps_and_endpoints(service: Service, clock: FakeClock) -> None:
     browser = await service.signed_in()
     web = await service.tokens(browser=browser)
     native = await service.tokens(service.native, browser)
@@ -237,9 +237,7 @@ async def test_the_window_of_an_address_answers_429_with_its_figures(service: Se
 @pytest.mark.gen_test(timeout=20)
 @pytest.mark.spec("4.5")
 @pytest.mark.spec("8.2")
-async def test_revocation_answers_alike_for_live_dead_and_invented_tokens_call_after_call(
-    service: Service, clock: FakeClock
-) -> None:
+async def test_revocation_answers_alike_for_live_dead_and_invented_tokens(service: Service, clock: FakeClock) -> None:
     browser = await service.signed_in()
     live = await service.tokens(browser=browser)
     dead = await service.tokens(service.native, browser)
@@ -275,7 +273,7 @@ async def test_revocation_answers_alike_for_live_dead_and_invented_tokens_call_a
 
 @pytest.mark.gen_test
 @pytest.mark.spec("8.2")
-async def test_figures_stand_on_every_successful_response_of_a_limited_endpoint_and_on_no_page(
+async def test_limit_headers_are_on_every_limited_success_and_on_no_page(
     service: Service,
 ) -> None:
     browser = await service.signed_in()
@@ -301,7 +299,7 @@ async def test_figures_stand_on_every_successful_response_of_a_limited_endpoint_
 
 
 @pytest.mark.gen_test(timeout=20)
-async def test_sign_in_is_throttled_for_an_address(service: Service, clock: FakeClock) -> None:
+async def test_sign_in_is_limited_per_address(service: Service, clock: FakeClock) -> None:
     browser = service.browser()
     for number in range(20):
         assert (await browser.sign_in(f"nobody{number}@example.com", "wrong password")).code == 400
@@ -316,9 +314,7 @@ async def test_sign_in_is_throttled_for_an_address(service: Service, clock: Fake
 
 @pytest.mark.gen_test(timeout=20)
 @pytest.mark.parametrize("email", [EMAIL, "nobody@example.com"])
-async def test_sign_in_is_throttled_for_an_account_whether_it_exists_or_not(
-    service: Service, clock: FakeClock, email: str
-) -> None:
+async def test_sign_in_is_limited_per_account_existing_or_not(service: Service, clock: FakeClock, email: str) -> None:
     browser = service.browser()
     for number in range(20):
         typed = email.upper() if number % 2 else f" {email} "  # written in another way it is the same account
@@ -333,7 +329,7 @@ async def test_sign_in_is_throttled_for_an_account_whether_it_exists_or_not(
 
 
 @pytest.mark.gen_test(timeout=20)
-async def test_guessing_the_current_password_on_the_account_page_counts_too(service: Service, clock: FakeClock) -> None:
+async def test_wrong_current_passwords_on_the_account_page_count(service: Service, clock: FakeClock) -> None:
     browser = await service.signed_in()
     page = await browser.get("/account/security")
     passwords = {"current_password": "wrong password", "new_password": "another horse battery"}
@@ -342,7 +338,7 @@ async def test_guessing_the_current_password_on_the_account_page_counts_too(serv
 
 
 @pytest.mark.gen_test(timeout=20)
-async def test_sign_up_is_throttled_for_an_address(service: Service, clock: FakeClock) -> None:
+async def test_sign_up_is_limited_per_address(service: Service, clock: FakeClock) -> None:
     browser = service.browser()
     page = await browser.get("/signup")
     form = {"email": "no address", "name": "A", "password": "correct horse battery"}

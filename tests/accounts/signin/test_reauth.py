@@ -73,7 +73,7 @@ async def as_it_is(world: World) -> list[object]:
 
 
 @each_change
-async def test_a_session_and_the_password_change_nothing(store: Store, change: str) -> None:
+async def test_a_session_and_a_password_alone_change_nothing(store: Store, change: str) -> None:
     world, _, device = await guarded(store, change)
     world.session = await second_session(world)  # just begun, with all that signing in takes
     before = await as_it_is(world)
@@ -92,7 +92,7 @@ async def second_session(world: World) -> Session:
 
 
 @each_change
-async def test_what_was_shown_is_good_for_one_change(store: Store, change: str) -> None:
+async def test_a_proof_is_good_for_one_change(store: Store, change: str) -> None:
     world, _, device = await guarded(store, change)
     await reauth(world)
     assert await outcome(CHANGES[change](world, device.credential)) == "in"
@@ -100,7 +100,7 @@ async def test_what_was_shown_is_good_for_one_change(store: Store, change: str) 
         assert await outcome(other(world, device.credential)) == "unproved"
 
 
-async def test_changes_that_come_at_once_share_no_proof(store: Store) -> None:
+async def test_concurrent_changes_cannot_share_a_proof(store: Store) -> None:
     world = await World.make(store)
     devices = [await add_passkey(world) for _ in range(4)]
     await reauth(world)
@@ -111,14 +111,14 @@ async def test_changes_that_come_at_once_share_no_proof(store: Store) -> None:
 
 
 @each_change
-async def test_what_was_shown_is_good_for_ten_minutes(clock: FakeClock, memory_store: Store, change: str) -> None:
+async def test_a_proof_is_good_for_ten_minutes(clock: FakeClock, memory_store: Store, change: str) -> None:
     world, _, device = await guarded(memory_store, change)
     await reauth(world)
     clock.advance(601)
     assert await outcome(CHANGES[change](world, device.credential)) == "unproved"
 
 
-async def test_a_passkey_alone_shows_who_it_is(store: Store) -> None:
+async def test_a_passkey_alone_reauthenticates(store: Store) -> None:
     world = await World.make(store)
     device = await add_passkey(world)
     challenge, allowed = await store.reauth.challenge(world.session)
@@ -131,7 +131,7 @@ async def test_a_passkey_alone_shows_who_it_is(store: Store) -> None:
     assert await outcome(store.factors.remove_passkey(world.session, device.credential, VISITOR)) == "in"
 
 
-async def test_only_right_answers_of_a_passkey_take_places_in_its_window(store: Store) -> None:
+async def test_only_correct_passkey_answers_count_in_its_window(store: Store) -> None:
     """So nobody without a passkey keeps its owner from confirming."""
     world = await World.make(store)
     device = await add_passkey(world)
@@ -143,7 +143,7 @@ async def test_only_right_answers_of_a_passkey_take_places_in_its_window(store: 
         assert await store.client.exists(window) == taken
 
 
-async def test_what_a_passkey_answered_elsewhere_shows_nothing_here(store: Store) -> None:
+async def test_a_passkey_answer_for_another_purpose_is_refused(store: Store) -> None:
     world, other = await World.make(store), await World.make(store)
     device, theirs = await add_passkey(world), await add_passkey(other)
     reauth = store.reauth
@@ -161,7 +161,7 @@ async def test_what_a_passkey_answered_elsewhere_shows_nothing_here(store: Store
     assert await outcome(reauth.with_passkey(world.session, RELYING_PARTY, challenge, answer, VISITOR)) == "passkey"
 
 
-async def test_the_cookie_of_before_is_worthless_once_it_was_shown_who_it_is(store: Store) -> None:
+async def test_reauthentication_replaces_the_session_cookie(store: Store) -> None:
     world = await World.make(store)
     await App.add(world)
     before = world.session
@@ -176,7 +176,7 @@ async def test_the_cookie_of_before_is_worthless_once_it_was_shown_who_it_is(sto
     assert await outcome(store.sessions.profile(world.session)) == "over"
 
 
-async def test_a_session_that_showed_the_password_before_there_was_a_second_step_shows_it_too(store: Store) -> None:
+async def test_a_password_proof_from_before_the_second_step_is_not_enough(store: Store) -> None:
     world = await World.make(store)
     thief = await World.make(store)
     thief.user, thief.email, thief.session = world.user, world.email, await world.sign_in()
@@ -187,7 +187,7 @@ async def test_a_session_that_showed_the_password_before_there_was_a_second_step
 
 
 @pytest.mark.parametrize("first", [new_app, new_passkey])
-async def test_without_a_second_step_the_password_typed_again_is_enough_and_a_sign_in_is_not(
+async def test_without_a_second_step_a_retyped_password_is_enough_and_a_sign_in_is_not(
     clock: FakeClock, memory_store: Store, first: Callable[[World], Awaitable[None]]
 ) -> None:
     world = await World.make(memory_store)
@@ -201,7 +201,7 @@ async def test_without_a_second_step_the_password_typed_again_is_enough_and_a_si
     assert await outcome(first(world)) == "in"
 
 
-async def test_after_the_last_factor_went_the_next_needs_no_more(clock: FakeClock, memory_store: Store) -> None:
+async def test_after_the_last_factor_is_removed_adding_one_needs_no_more(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     await App.add(world)
     clock.advance(601)
@@ -210,7 +210,7 @@ async def test_after_the_last_factor_went_the_next_needs_no_more(clock: FakeCloc
     assert await outcome(new_app(world)) == "in"
 
 
-async def test_codes_are_guessed_at_as_at_sign_in(store: Store) -> None:
+async def test_code_guesses_are_limited_as_at_sign_in(store: Store) -> None:
     world = await World.make(store)
     app = await App.add(world)
     tries = [outcome(reauth(world, "000000")) for _ in range(FACTOR.limit + 3)]
@@ -219,7 +219,7 @@ async def test_codes_are_guessed_at_as_at_sign_in(store: Store) -> None:
     assert await outcome(store.second_step.with_code(await half_of(world), app.codes[0], VISITOR)) == "rate_limited"
 
 
-async def test_a_code_shows_who_it_is_once(store: Store) -> None:
+async def test_a_code_reauthenticates_once(store: Store) -> None:
     world = await World.make(store)
     app = await App.add(world)
     sessions = [world.session] + [await second_session(world) for _ in range(4)]
@@ -239,7 +239,7 @@ async def test_a_code_shows_who_it_is_once(store: Store) -> None:
 
 
 @pytest.mark.parametrize("left", [10, 2, 1])
-async def test_whoever_lost_the_phone_has_recovery_codes(store: Store, left: int) -> None:
+async def test_recovery_codes_reauthenticate_after_a_lost_phone(store: Store, left: int) -> None:
     world = await World.make(store)
     await App.add(world)
     lost = await add_passkey(world)
@@ -278,7 +278,7 @@ async def keep_codes(world: World, left: int) -> None:
     del world.codes[left:]
 
 
-async def test_the_last_recovery_code_opens_for_ten_minutes_with_the_password(
+async def test_a_last_recovery_code_sign_in_needs_only_the_password_for_ten_minutes(
     clock: FakeClock, memory_store: Store
 ) -> None:
     store = memory_store
@@ -299,7 +299,7 @@ async def test_the_last_recovery_code_opens_for_ten_minutes_with_the_password(
     assert await outcome(store.factors.disable_totp(world.session, VISITOR)) == "unproved"
 
 
-async def test_a_new_password_first_does_not_take_that_away(store: Store) -> None:
+async def test_a_password_change_keeps_that_allowance(store: Store) -> None:
     world = await World.make(store)
     await App.add(world)
     await keep_codes(world, 1)
@@ -313,7 +313,7 @@ async def test_a_new_password_first_does_not_take_that_away(store: Store) -> Non
     assert await outcome(store.factors.disable_totp(world.session, VISITOR)) == "in"
 
 
-async def test_a_session_of_a_recovery_code_with_others_left_takes_another(store: Store) -> None:
+async def test_while_recovery_codes_are_left_another_is_needed(store: Store) -> None:
     world = await World.make(store)
     await App.add(world)
     world.session = await second_session(world)

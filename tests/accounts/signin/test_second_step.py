@@ -49,7 +49,7 @@ async def test_a_recovery_code_takes_the_place_of_the_app(service: Service) -> N
     assert (await again.submit(await again.get("/signin/second"), "/signin/second", code=ada.codes[0])).code == 400
 
 
-async def test_whoever_is_somebody_else_goes_on_to_the_same_place(service: Service) -> None:
+async def test_another_person_can_sign_in_to_the_same_target(service: Service) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
     browser = service.browser()
@@ -58,7 +58,7 @@ async def test_whoever_is_somebody_else_goes_on_to_the_same_place(service: Servi
     assert 'href="/signin?next=%2Faccount%2Fapps%3Fx%3D1">Sign in as somebody else' in page.body.decode()
 
 
-async def test_nothing_tells_of_a_second_step_before_the_password_was_right(service: Service) -> None:
+async def test_the_second_step_is_not_revealed_before_a_correct_password(service: Service) -> None:
     await service.add_person("grace@example.com")
     ada = await Person.arrive(service)
     await ada.add_app()
@@ -69,7 +69,7 @@ async def test_nothing_tells_of_a_second_step_before_the_password_was_right(serv
     assert not any("half" in line for page in pages for line in page.headers.get_list("Set-Cookie"))
 
 
-async def test_the_second_step_without_a_first_leads_to_the_password(service: Service) -> None:
+async def test_the_second_step_alone_redirects_to_the_password(service: Service) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
     for half in (None, "made up", ada.browser.cookies["latchkey_session"]):
@@ -85,7 +85,7 @@ async def test_the_second_step_without_a_first_leads_to_the_password(service: Se
         assert answer.code == 303
 
 
-async def test_half_a_sign_in_and_challenges_stay_with_the_browser_for_five_minutes(service: Service) -> None:
+async def test_an_unfinished_sign_in_is_bound_to_the_browser_for_five_minutes(service: Service) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
     browser = service.browser()
@@ -98,7 +98,7 @@ async def test_half_a_sign_in_and_challenges_stay_with_the_browser_for_five_minu
         assert flags == {"HttpOnly", "Max-Age=300", "Path=/", "SameSite=Lax"}
 
 
-async def test_a_sign_in_over_another_persons_session_ends_that(service: Service) -> None:
+async def test_a_sign_in_ends_another_persons_session(service: Service) -> None:
     await service.add_person("grace@example.com")
     ada = await Person.arrive(service)
     await ada.add_app()
@@ -113,7 +113,7 @@ async def test_a_sign_in_over_another_persons_session_ends_that(service: Service
     assert (await other.get("/account")).code == 303
 
 
-async def test_one_persons_code_is_not_anothers(service: Service) -> None:
+async def test_another_persons_code_is_refused(service: Service) -> None:
     await service.add_person("grace@example.com")
     ada = await Person.arrive(service)
     await ada.add_app()
@@ -126,7 +126,7 @@ async def test_one_persons_code_is_not_anothers(service: Service) -> None:
     assert (await browser.submit(page, "/signin/second", code=await ada.code(-3))).code == 400
 
 
-async def test_too_late_for_the_second_step(clock: FakeClock, service: Service) -> None:
+async def test_a_late_second_step_is_refused(clock: FakeClock, service: Service) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
     browser = await ada.half()
@@ -139,7 +139,7 @@ async def test_too_late_for_the_second_step(clock: FakeClock, service: Service) 
 
 @pytest.mark.trap(17)
 @pytest.mark.parametrize("target", ["//evil.example", "https://evil.example", "/\\evil.example"])
-async def test_the_second_step_leads_nowhere_else(service: Service, target: str) -> None:
+async def test_the_second_step_redirects_only_within_the_site(service: Service, target: str) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
     browser = await ada.half(next=target)
@@ -148,7 +148,7 @@ async def test_the_second_step_leads_nowhere_else(service: Service, target: str)
     assert answer.headers["Location"] == "/"
 
 
-async def test_the_app_goes_through_sign_in_and_second_step_to_its_consent(service: Service) -> None:
+async def test_authorization_goes_through_sign_in_and_second_step_to_consent(service: Service) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
     browser = service.browser()
@@ -163,7 +163,7 @@ async def test_the_app_goes_through_sign_in_and_second_step_to_its_consent(servi
     assert (await browser.get(target)).code == 200
 
 
-async def test_a_session_is_a_new_one_after_the_second_step(service: Service) -> None:
+async def test_the_second_step_starts_a_new_session(service: Service) -> None:
     """RFC 9700 4.7: what the browser had before ends."""
     ada = await Person.arrive(service)
     await ada.add_app()
@@ -230,7 +230,7 @@ def json_of_signature(answer: str) -> str:
     return found
 
 
-async def test_wrong_codes_end_in_a_refusal_for_a_while(service: Service) -> None:
+async def test_wrong_codes_block_the_second_step_for_a_while(service: Service) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
     browser = await ada.half()

@@ -15,7 +15,7 @@ DAY = 86400
 
 
 @pytest.mark.gen_test
-async def test_signing_in_replaces_the_session_that_was_there(service: Service) -> None:
+async def test_signing_in_replaces_the_earlier_session(service: Service) -> None:
     await service.add_person("bob@example.com")
     browser = await service.signed_in()
     planted = browser.cookies["latchkey_session"]
@@ -111,7 +111,7 @@ async def test_a_password_change_that_fails_changes_nothing(
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("path", ["/account", "/account/apps", "/account/security"])
-async def test_account_pages_are_for_who_is_signed_in(service: Service, path: str) -> None:
+async def test_account_pages_need_a_session(service: Service, path: str) -> None:
     response = await service.browser().get(path)
     assert response.code == 303
     assert response.headers["Location"] == f"/signin?next={quote(path, safe='')}"
@@ -125,7 +125,7 @@ async def test_account_pages_are_for_who_is_signed_in(service: Service, path: st
 
 
 @pytest.mark.gen_test
-async def test_the_audit_trail_shows_what_happened_and_from_where(service: Service) -> None:
+async def test_the_audit_trail_shows_events_and_their_origin(service: Service) -> None:
     browser = service.browser()
     browser.agent = "Evil/1.0 <script>alert(1)</script> " + "x" * 5000
     await browser.sign_in()

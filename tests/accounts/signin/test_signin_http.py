@@ -29,7 +29,7 @@ def service(io_loop: IOLoop, http_server: Any, site: Site, base_url: str) -> Ser
 
 
 @pytest.mark.gen_test
-async def test_an_address_with_more_behind_it_is_nobodys(service: Service) -> None:
+async def test_an_address_with_extra_text_matches_no_account(service: Service) -> None:
     longest = f"{'a' * 64}@{'b' * 63}.{'b' * 63}.{'b' * 61}"
     await service.add_person(longest)
     page = await service.browser().sign_in(longest + ".example")
@@ -38,7 +38,7 @@ async def test_an_address_with_more_behind_it_is_nobodys(service: Service) -> No
 
 
 @pytest.mark.gen_test
-async def test_sign_in_says_the_same_of_a_wrong_password_and_of_nobody(service: Service) -> None:
+async def test_sign_in_gives_the_same_error_for_wrong_passwords_and_unknown_accounts(service: Service) -> None:
     await service.add_person("gone@example.com")
     await service.store.operator.set_status("gone@example.com", "disabled")
     await service.add_person("deleted@example.com")
@@ -77,7 +77,7 @@ async def test_sign_in_says_the_same_of_a_wrong_password_and_of_nobody(service: 
     ],
 )
 @pytest.mark.trap(21)
-async def test_hostile_user_names_sign_nobody_in_and_break_nothing(service: Service, email: str) -> None:
+async def test_hostile_user_names_are_refused_without_an_error(service: Service, email: str) -> None:
     response = await service.browser().sign_in(email)
     assert response.code == 400
     assert b"<script>" not in response.body
@@ -165,7 +165,7 @@ def assert_leads_to(response: HTTPResponse, expected: str) -> None:
 
 
 @pytest.mark.gen_test
-async def test_next_that_was_sent_twice_is_refused(service: Service) -> None:
+async def test_a_repeated_next_is_refused(service: Service) -> None:
     assert (await service.browser().get("/signin?next=%2Faccount&next=%2F%2Fevil.test")).code == 400
 
 
@@ -205,7 +205,7 @@ async def test_cookies_are_out_of_reach_of_scripts_and_other_sites(service: Serv
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("facts", [SECURE])
-async def test_over_tls_a_cookie_without_the_prefix_counts_for_nothing(service: Service) -> None:
+async def test_over_tls_a_cookie_without_the_prefix_is_ignored(service: Service) -> None:
     browser = await service.signed_in()
     value = browser.cookies["__Host-latchkey_session"]
     browser.cookies = {"latchkey_session": value}
@@ -220,9 +220,7 @@ async def test_over_tls_a_cookie_without_the_prefix_counts_for_nothing(service: 
     ("origin", "status"),
     [("https://id.example", 303), ("http://id.example", 403), ("https://id.example.evil.test", 403), ("null", 403)],
 )
-async def test_forms_are_taken_from_the_origin_the_server_is_known_by(
-    service: Service, origin: str, status: int
-) -> None:
+async def test_forms_are_accepted_only_from_the_servers_origin(service: Service, origin: str, status: int) -> None:
     browser = service.browser()
     page = await browser.get("/signin")
     form = {**fields_of(page, "/signin"), "email": EMAIL, "password": PASSWORD}
@@ -288,7 +286,7 @@ async def test_an_ipv6_network_of_one_person_counts_as_one_address(service: Serv
 
 
 @pytest.mark.gen_test
-async def test_forms_work_as_json_too(service: Service) -> None:
+async def test_forms_accept_json_too(service: Service) -> None:
     browser = service.browser()
     xsrf = fields_of(await browser.get("/signin"), "/signin")["_xsrf"]
     headers = {"Content-Type": "application/json", "X-Xsrftoken": xsrf}

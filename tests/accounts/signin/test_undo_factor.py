@@ -39,7 +39,7 @@ async def starts_over(world: World) -> None:
     world.session = await world.sign_in(password=NEW_PASSWORD)
 
 
-async def test_the_thief_of_cookie_and_password_keeps_no_way_in(store: Store) -> None:
+async def test_the_undo_link_locks_out_a_thief_with_cookie_and_password(store: Store) -> None:
     """A passkey, another one, an authenticator app, another password: one link ends all of it."""
     world = await World.make(store)
     await add_passkey(world)
@@ -70,7 +70,7 @@ async def test_the_thief_of_cookie_and_password_keeps_no_way_in(store: Store) ->
     assert "email_change_undone" not in events
 
 
-async def test_a_thief_who_takes_the_address_too_loses_both(clock: FakeClock, memory_store: Store) -> None:
+async def test_the_undo_link_also_restores_a_changed_address(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     await App.add(world)
     undo = await undo_of(world)
@@ -98,7 +98,7 @@ async def test_the_link_works_for_a_week(clock: FakeClock, memory_store: Store) 
     assert (await memory_store.factors.of(world.session)).second
 
 
-async def test_a_second_step_from_before_is_weakened_by_no_mail(clock: FakeClock, memory_store: Store) -> None:
+async def test_no_mail_weakens_an_earlier_second_step(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     await App.add(world)
     undo = await undo_of(world)
@@ -109,7 +109,7 @@ async def test_a_second_step_from_before_is_weakened_by_no_mail(clock: FakeClock
     assert len((await memory_store.factors.of(world.session)).passkeys) == 1
 
 
-async def test_an_address_that_nobody_confirmed_gets_no_link(store: Store) -> None:
+async def test_an_unconfirmed_address_gets_no_undo_link(store: Store) -> None:
     """Whoever reads its mail may be a stranger."""
     world = await World.make(store)
     await store.client.hset(keys.person(world.user)["user"], "verified", "0")
@@ -117,9 +117,7 @@ async def test_an_address_that_nobody_confirmed_gets_no_link(store: Store) -> No
     assert world.undo is None
 
 
-async def test_adding_and_removing_over_and_over_ends_neither_the_first_link_nor_the_newest(
-    clock: FakeClock, memory_store: Store
-) -> None:
+async def test_repeated_changes_keep_the_first_and_the_newest_undo_link(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     links = []
     for _ in range(MOST_UNDOS + 2):
@@ -138,7 +136,7 @@ async def test_adding_and_removing_over_and_over_ends_neither_the_first_link_nor
     assert await memory_store.people.find(world.email) == world.user
 
 
-async def test_an_account_that_is_deleted_frees_the_address_of_its_link(store: Store) -> None:
+async def test_deletion_frees_the_address_of_an_undo_link(store: Store) -> None:
     world = await World.make(store)
     await App.add(world)
     await store.people.delete(world.user)
@@ -146,7 +144,7 @@ async def test_an_account_that_is_deleted_frees_the_address_of_its_link(store: S
     assert await world.person(world.email)
 
 
-async def test_the_way_back_over_the_mailbox(post: Post) -> None:
+async def test_the_mailed_undo_link_works_end_to_end(post: Post) -> None:
     thief = Person(post.service, await post.service.signed_in())
     thief.codes = recovery_codes(await thief.add_passkey())
     await thief.reauth(thief.codes.pop())
@@ -172,7 +170,7 @@ async def test_the_way_back_over_the_mailbox(post: Post) -> None:
     assert "First second step undone" in text_of(await owner.get(SECURITY))
 
 
-async def test_the_page_of_a_link_says_whether_the_address_comes_back_too(post: Post) -> None:
+async def test_the_undo_page_says_whether_the_address_is_restored(post: Post) -> None:
     thief = Person(post.service, await post.service.signed_in())
     thief.codes = recovery_codes(await thief.add_passkey())
     page = await thief.browser.get("/account/email")

@@ -47,7 +47,7 @@ def test_a_sustained_rate_at_the_limit_is_never_refused(limit: int, offset: int)
 
 @brisk
 @given(even, phase, st.randoms(use_true_random=False))
-def test_neither_is_one_with_a_step_of_jitter(limit: int, offset: int, random: generator.Random) -> None:
+def test_a_sustained_rate_with_jitter_is_never_refused(limit: int, offset: int, random: generator.Random) -> None:
     window = LuaWindow(limit)
     jittered = [now + random.randint(-STEP, STEP) for now in spread(limit, 150, START + offset)]
     assert all(window.take(now).admitted for now in sorted(jittered))
@@ -83,9 +83,7 @@ def test_a_second_full_burst_within_the_minute_is_refused_part_way_through(
 
 @brisk
 @given(even, phase, st.lists(st.integers(0, 4_000), min_size=1, max_size=40), st.integers(0, 30_000))
-def test_a_request_sent_when_retry_after_says_so_is_admitted(
-    limit: int, offset: int, gaps: list[int], later: int
-) -> None:
+def test_a_request_after_retry_after_is_admitted(limit: int, offset: int, gaps: list[int], later: int) -> None:
     window, now = LuaWindow(limit), START + offset
     for _ in range(limit):
         window.take(now)
@@ -101,7 +99,7 @@ def test_a_request_sent_when_retry_after_says_so_is_admitted(
 
 @brisk
 @given(any_limit, phase, st.integers(0, MINUTE))
-def test_retry_after_is_the_whole_seconds_rounded_up_to_the_next_place(limit: int, offset: int, later: int) -> None:
+def test_retry_after_is_whole_seconds_until_the_next_place_rounded_up(limit: int, offset: int, later: int) -> None:
     window, anchor = LuaWindow(limit), START + offset
     for _ in range(limit):
         window.take(anchor)
@@ -119,7 +117,7 @@ def test_retry_after_is_the_whole_seconds_rounded_up_to_the_next_place(limit: in
 
 @brisk
 @given(even, phase, st.integers(1, 10**9), st.integers(0, 59_999), st.integers(1, 400))
-def test_a_clock_that_steps_back_never_refills_and_never_asks_for_more_than_a_step(
+def test_stepping_the_clock_back_never_refills_the_window(
     limit: int, offset: int, back: int, after: int, burst: int
 ) -> None:
     window, start = LuaWindow(limit), START + offset
@@ -139,7 +137,7 @@ def test_a_clock_that_steps_back_never_refills_and_never_asks_for_more_than_a_st
 
 @brisk
 @given(any_limit, phase, st.lists(st.integers(-MINUTE, MINUTE), max_size=30))
-def test_the_clock_cannot_be_used_to_pass_the_limit(limit: int, offset: int, moves: list[int]) -> None:
+def test_no_clock_steps_exceed_the_limit(limit: int, offset: int, moves: list[int]) -> None:
     """However the clock jumps back, a full window stays full at that instant."""
     window, now = LuaWindow(limit), START + offset
     for _ in range(limit):
@@ -153,7 +151,7 @@ def test_the_clock_cannot_be_used_to_pass_the_limit(limit: int, offset: int, mov
 
 @brisk
 @given(any_limit, phase, st.integers(0, MINUTE), st.integers(1, 50))
-def test_a_refused_request_takes_nothing(limit: int, offset: int, later: int, tries: int) -> None:
+def test_a_refused_request_does_not_count(limit: int, offset: int, later: int, tries: int) -> None:
     window, start = LuaWindow(limit), START + offset
     for _ in range(limit):
         window.take(start)
@@ -168,7 +166,7 @@ def test_a_refused_request_takes_nothing(limit: int, offset: int, later: int, tr
 @pytest.mark.spec("8.2")
 @brisk
 @given(any_limit, phase, st.lists(st.integers(0, 5_000), min_size=1, max_size=60))
-def test_reset_is_when_the_window_is_empty_and_when_its_key_ends(limit: int, offset: int, gaps: list[int]) -> None:
+def test_reset_is_when_the_window_is_empty_and_its_key_expires(limit: int, offset: int, gaps: list[int]) -> None:
     window, now = LuaWindow(limit), START + offset
     for gap in gaps:
         now += gap
@@ -185,7 +183,7 @@ def test_reset_is_when_the_window_is_empty_and_when_its_key_ends(limit: int, off
 
 @brisk
 @given(any_limit, phase, st.lists(st.integers(0, 5_000), min_size=1, max_size=60), st.integers(0, MINUTE))
-def test_a_row_that_is_computed_as_empty_equals_no_row(limit: int, offset: int, gaps: list[int], later: int) -> None:
+def test_an_empty_row_equals_a_missing_row(limit: int, offset: int, gaps: list[int], later: int) -> None:
     """A key that outlived its expiry, as on a replica that lags, changes nothing."""
     window, now = LuaWindow(limit), START + offset
     for gap in gaps:
@@ -211,7 +209,7 @@ def test_the_lua_and_the_model_agree_step_by_step(limit: int, offset: int, moves
 
 
 @pytest.mark.gen_test
-async def test_all_engines_give_the_same_figures(store: Store, tmp_path: Path) -> None:
+async def test_all_engines_give_the_same_results(store: Store, tmp_path: Path) -> None:
     """The times are the test's, so that what a real engine answers can be told beforehand."""
     shutil.copytree(INCLUDES, tmp_path / "include")
     (tmp_path / "drive.lua").write_text(DRIVER)
