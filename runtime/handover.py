@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mmap
 
+from settings.types import SettingsError
+
 LARGEST = 2**20
 """Bytes. The system allocates memory only when it is written."""
 _HEAD = 24
@@ -24,9 +26,9 @@ class Handover:
         self._slots = (whole[_HEAD : _HEAD + LARGEST], whole[_HEAD + LARGEST :])
 
     def give(self, content: bytes) -> None:
-        """Raises ValueError if the content is too large."""
+        """Raises SettingsError if the content is too large."""
         if len(content) > LARGEST:
-            raise ValueError(f"there is room for {LARGEST} bytes")
+            raise SettingsError(f"the settings and the file of models are too large: there is room for {LARGEST} bytes")
         given = self._figures[_GIVEN] + 1
         self._slots[given % 2][: len(content)] = content
         self._figures[_LENGTHS[given % 2]] = len(content)

@@ -40,6 +40,9 @@ HANDSHAKE_SECONDS = 0.25
 # Seconds for a client that was just answered to send its next request.
 NEXT_SECONDS = 0.5
 POLL_SECONDS = 0.02
+# A body larger than `max_body` gets an answer that says so. A body larger than this many times `max_body` is cut off,
+# because parsing a form blocks the event loop.
+ABSURD_BODIES = 4
 
 
 def raise_open_files() -> None:
@@ -229,6 +232,12 @@ async def drain(servers: Sequence[Listening], seconds: float) -> None:
     began = loop.time()
     while (passed := loop.time() - began) < seconds and any(one.at_work() or one.expects(passed) for one in servers):
         await asyncio.sleep(POLL_SECONDS)
+
+
+def body_bounds(settings: Settings) -> tuple[int, int]:
+    """The bytes at which a body is cut off: for the service, and for the operations port."""
+    bodies = ABSURD_BODIES * settings.max_body
+    return max(bodies, 2 * settings.document_size, 2 * settings.ai_request_size), bodies
 
 
 def make_server(application: Latchkey, settings: Settings, max_body: int) -> HTTPServer:

@@ -9,19 +9,17 @@ import signal
 from contextlib import AsyncExitStack, suppress
 
 from handlers.core.application import Latchkey
-from handlers.core.concurrency import ConcurrencyLimit
-from handlers.core.site import Site
 from handlers.ops.credits import make_ops_application
 from handlers.routes import make_application
-from observability.metrics.measures import Measures
 from outbound.webhooks.poster import WebhookSender
 from runtime import garbage, notify
-from runtime.listening import Listening, drain
+from runtime.listening import Listening, body_bounds, drain
 from runtime.measuring import measured
 from runtime.memory_watch import RoomWatch
-from runtime.outbound_wiring import open_fetcher, open_mailer, open_webhooks
+from runtime.outbound_wiring import open_webhooks
 from runtime.process_state import Runtime
-from runtime.reload import Reloads, body_bounds, site_facts
+from runtime.reload import Reloads
+from runtime.site_wiring import open_site
 from runtime.starting import announce, prepare
 from runtime.wiring import open_store
 from settings.declared import Settings
@@ -33,8 +31,6 @@ log = logging.getLogger("latchkey")
 
 KEY_CHECK_SECONDS = 3600.0
 KEY_FILE_SECONDS = 1.0
-HOLD_MARGIN_SECONDS = 5.0
-SCATTER_SECONDS = 2.0
 LEAST_MAIL_SECONDS = 1.0
 
 
@@ -53,24 +49,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
     ):
         demo = await prepare(runtime, store) if alone else None
         webhooks = open_webhooks(settings, store)
-        site = Site(
-            store,
-            runtime.base_url,
-            session_lifetime=settings.session_lifetime,
-            models=runtime.models,
-            # A settlement may take two calls of the store, if the answer to the first is lost.
-            hold_margin=2 * settings.call_seconds + HOLD_MARGIN_SECONDS,
-            scatter=SCATTER_SECONDS,
-            mail=open_mailer(settings, runtime.base_url),
-            fetcher=open_fetcher(settings),
-            ai_calls=ConcurrencyLimit(settings.ai_calls, settings.ai_calls_per_person),
-            downloads=ConcurrencyLimit(settings.downloads, settings.downloads_per_person),
-            measures=Measures(runtime.memory.place(runtime.number)),
-            here_alone=settings.here_alone,
-            posts_events=settings.webhooks,
-            wake_webhooks=webhooks.wake,
-            **site_facts(settings),
-        )
+        site = open_site(runtime, store, webhooks)
         largest, bodies = body_bounds(settings)
         application = make_application(site)
         if settings.testable:

@@ -11,21 +11,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 from handlers.ops.credits import Operations
 from observability import logs
 from outbound.ai.config import ConfigError, parse_models, read_models
-from outbound.ai.models import Models
-from outbound.breaches import Breaches
+from outbound.ai.models import Models, OldModels
 from runtime.handover import Handover
-from runtime.listening import Listening
+from runtime.listening import Listening, body_bounds
 from runtime.notify import notify_ready, notify_reloading
 from runtime.outbound_wiring import open_mailer
 from runtime.process_state import Runtime
-from runtime.wiring import document_quotas, owner_limits, person_bounds
+from runtime.site_wiring import renewed
+from runtime.wiring import limit_store
 from settings.declared import SETTINGS, Settings
 from settings.reading import check
 from settings.types import SettingsError
@@ -35,11 +35,9 @@ from store.wiring import Store
 
 log = logging.getLogger("latchkey.reload")
 
-# A body larger than `max_body` gets an answer that says so. A body larger than this many times `max_body` is cut off,
-# because parsing a form blocks the event loop.
-ABSURD_BODIES = 4
 MARGIN_SECONDS = 5.0
-
+OF_MAIL = {"smtp_url", "mail_from", "smtp_timeout"}
+"""The settings that a mailer is made of."""
 WRONG = (SettingsError, ConfigError, KeyRingError, StartupError, StoreError, OSError)
 """Errors that mean: the new configuration is unusable."""
 
@@ -59,23 +57,15 @@ class Fresh:
     @classmethod
     def of(cls, before: Settings, settings: Settings, source: str, kept: tuple[str, ...] = ()) -> Fresh:
         """Compares `settings` with those in use, `before`. Raises ConfigError, KeyRingError."""
-        changed = tuple(item.name for item in SETTINGS if getattr(before, item.name) != getattr(settings, item.name))
-        return cls(
-            settings,
-            source,
-            KeyRing.parse(settings.secret_keys) if "secret_keys" in changed else None,
-            # Also if the file's name is unchanged: its content may differ.
-            parse_models(settings.ai_config, source) if settings.ai_config or "ai_config" in changed else None,
-            changed,
-            kept,
-        )
+        changed = _differing(before, settings)
+        ring = KeyRing.parse(settings.secret_keys) if "secret_keys" in changed else None
+        # Also if the file's name is unchanged: its content may differ.
+        models = parse_models(settings.ai_config, source) if settings.ai_config or "ai_config" in changed else None
+        return cls(settings, source, ring, models, changed, kept)
 
     def give(self, handover: Handover) -> None:
         """Hands the configuration to workers. Raises SettingsError if it is too large."""
-        try:
-            handover.give(pickle.dumps((self.settings, self.source)))
-        except ValueError as error:
-            raise SettingsError(f"the settings and the file of models are too large: {error}") from None
+        handover.give(pickle.dumps((self.settings, self.source)))
 
     @classmethod
     def take(cls, before: Settings, handover: Handover) -> Fresh | None:
@@ -84,154 +74,104 @@ class Fresh:
         # The bytes come from the supervisor, which forked this process.
         return None if content is None else cls.of(before, *pickle.loads(content))  # noqa: S301
 
+    def keep(self, runtime: Runtime) -> None:
+        """Keeps the configuration for processes that start later, and applies the log settings."""
+        runtime.settings = self.settings
+        if self.ring is not None:
+            runtime.keys.replace(self.ring)
+        runtime.models = self.models or runtime.models
+        logs.configure(self.settings.log_level, self.settings.log_format)
+
+    def tell(self) -> None:
+        """Logs the settings that changed and those that need a restart. No value is logged: it may be secret."""
+        log.info("settings were read anew; others now: %s", ", ".join(self.changed) or "none")
+        if self.kept:
+            log.warning("these settings need a new start: %s", ", ".join(self.kept))
+
+
+def _differing(before: Settings, after: Settings) -> tuple[str, ...]:
+    return tuple(item.name for item in SETTINGS if getattr(before, item.name) != getattr(after, item.name))
+
 
 def read_anew(before: Settings, reread: Callable[[], Settings]) -> Fresh:
     """Reads and checks everything, and changes nothing. Raises SettingsError, ConfigError, KeyRingError, OSError."""
     wanted = reread()
     wanted.require_keys()
-    differ = [item for item in SETTINGS if getattr(before, item.name) != getattr(wanted, item.name)]
+    stay = {item.name for item in SETTINGS if not item.live}
     # The source of keys changes only with a restart: a key file or configured keys.
-    moved = bool(before.secret_keys) != bool(wanted.secret_keys)
-    stay = {"secret_keys"} if moved else set()
+    if bool(before.secret_keys) != bool(wanted.secret_keys):
+        stay.add("secret_keys")
+    # The server started for its own machine only: it posts events there, and tests of apps may control it.
     if before.here_alone and wanted.trusted_proxies:
-        # The server started for its own machine only: it posts events there, and tests of apps may control it.
         stay.add("trusted_proxies")
-    kept = tuple(item.name for item in differ if not item.live or item.name in stay)
+    kept = tuple(name for name in _differing(before, wanted) if name in stay)
     settings = replace(wanted, **{name: getattr(before, name) for name in kept})
     check(settings)
     return Fresh.of(before, settings, read_models(settings.ai_config), kept)
 
 
-def keep(fresh: Fresh, runtime: Runtime) -> None:
-    """Keeps the configuration for processes that start later, and applies the log settings."""
-    runtime.settings = fresh.settings
-    if fresh.ring is not None:
-        runtime.keys.replace(fresh.ring)
-    if fresh.models is not None:
-        runtime.models = fresh.models
-    logs.configure(fresh.settings.log_level, fresh.settings.log_format)
-
-
-def tell(fresh: Fresh) -> None:
-    """Logs the settings that changed and those that need a restart. No value is logged: it may be secret."""
-    log.info("settings were read anew; others now: %s", ", ".join(fresh.changed) or "none")
-    if fresh.kept:
-        log.warning("these settings need a new start: %s", ", ".join(fresh.kept))
-
-
-def refuse(error: Exception) -> None:
-    """Logs why nothing was reloaded, with a traceback if the cause is a defect."""
-    reason = str(error) if isinstance(error, WRONG) else type(error).__name__
-    defect = None if isinstance(error, WRONG) else error
-    log.error("nothing was reloaded, everything stays as it was: %s", reason, exc_info=defect)
-
-
-def site_facts(settings: Settings) -> dict[str, Any]:
-    """The settings that handlers use, as far as a reload may change them."""
-    return {
-        "signup": settings.signup,
-        "app_registration": settings.app_registration,
-        "apps_per_person": settings.apps_per_person,
-        "require_pkce": settings.require_pkce,
-        "trusted_proxies": settings.trusted_proxies,
-        "hsts_subdomains": settings.hsts_include_subdomains,
-        "max_body": settings.max_body,
-        "max_ai_request": settings.ai_request_size,
-        "breaches": Breaches(settings.password_ranges),
-    }
-
-
-def body_bounds(settings: Settings) -> tuple[int, int]:
-    """The bytes at which a body is cut off: for the service, and for the operations port."""
-    bodies = ABSURD_BODIES * settings.max_body
-    return max(bodies, 2 * settings.document_size, 2 * settings.ai_request_size), bodies
+@contextmanager
+def attempt() -> Iterator[None]:
+    """Tells systemd of a reload, and logs why it failed, with a traceback if the cause is a defect. Whatever it is, the
+    server continues, and the next reload may succeed."""
+    notify_reloading()
+    try:
+        yield
+    except Exception as error:
+        expected = isinstance(error, WRONG)
+        reason = str(error) if expected else type(error).__name__
+        log.error("nothing was reloaded, everything stays as it was: %s", reason, exc_info=not expected)
+    notify_ready()
 
 
 class Reloads:
     """Reloads a serving process. `listening` has the service first, then the operations and metrics ports that are on.
-    `alone`: there is no supervisor that logs the result."""
+    `alone`: there is no supervisor that reads the configuration."""
 
     def __init__(self, runtime: Runtime, store: Store, listening: Sequence[Listening], *, alone: bool) -> None:
         self._runtime, self._store, self._listening, self._alone = runtime, store, listening, alone
-        # Tasks that close old models once no call uses them.
-        self._retired: set[asyncio.Task[None]] = set()
+        self._old_models = OldModels()
 
     async def follow(self, asked: asyncio.Event) -> None:
         """Reloads whenever the event is set."""
         while True:
             await asked.wait()
             asked.clear()
-            if self._alone:
-                notify_reloading()
-            try:
+            with attempt():
                 await self.reload()
-            except Exception as error:  # whatever it is, the server continues, and the next reload may succeed
-                refuse(error)
-            if self._alone:
-                notify_ready()
 
     async def reload(self) -> None:
         """Reloads once. If it raises one of WRONG, nothing has changed."""
         runtime = self._runtime
-        fresh: Fresh | None
-        if self._alone:
-            fresh = read_anew(runtime.settings, runtime.reread)
-            if fresh.ring is not None:
-                await self._store.key_state.check(fresh.ring)
-        else:
-            fresh = Fresh.take(runtime.settings, runtime.handover)
-        if fresh is not None:
-            self._take_up(fresh)
+        if not self._alone:
+            if fresh := Fresh.take(runtime.settings, runtime.handover):
+                self._take_up(fresh)
+            return
+        fresh = read_anew(runtime.settings, runtime.reread)
+        if fresh.ring is not None:
+            await self._store.key_state.check(fresh.ring)
+        self._take_up(fresh)
+        fresh.tell()
 
     def _take_up(self, fresh: Fresh) -> None:
-        runtime = self._runtime
-        mailer = None
-        if {"smtp_url", "mail_from", "smtp_timeout"} & set(fresh.changed):
-            mailer = open_mailer(fresh.settings, runtime.base_url)
+        runtime, settings = self._runtime, fresh.settings
+        mailer = open_mailer(settings, runtime.base_url) if OF_MAIL.intersection(fresh.changed) else None
         # Nothing below can fail.
-        keep(fresh, runtime)
-        settings = fresh.settings
-        self._store.documents.quotas = document_quotas(settings)
-        self._store.hosting.limits = owner_limits(settings)
-        self._store.bounds.take(person_bounds(settings))
+        fresh.keep(runtime)
+        limit_store(self._store, settings)
         site = self._listening[0].application.site
-        self._store.calls.most_each = settings.ai_calls_per_person
-        site.ai_calls.resize(settings.ai_calls, settings.ai_calls_per_person)
-        site.downloads.resize(settings.downloads, settings.downloads_per_person)
-        changed = {**site_facts(settings), "peers": {}}
-        if fresh.models is not None:
-            changed["models"] = fresh.models
-            self._retire(site.models)
         if mailer is not None:
             site.mail.turn_into(mailer)
-        site = replace(site, **changed)
+        if fresh.models is not None:
+            self._old_models.add(site.models, settings.call_seconds + MARGIN_SECONDS)
+        site = renewed(site, settings, fresh.models)
         largest, bodies = body_bounds(settings)
         for one in self._listening:
             one.application.site = site
             one.adjust(settings, largest if one is self._listening[0] else bodies)
             if isinstance(one.application, Operations):
                 one.application.take_keys(settings.operator_keys)
-        if self._alone:
-            tell(fresh)
-
-    def _retire(self, models: Models) -> None:
-        """Closes the connections of old models after the longest call that may use them."""
-        longest = max((model.upstream.limits.total for model in models.all()), default=0.0)
-        wait = longest + self._runtime.settings.call_seconds + MARGIN_SECONDS
-
-        async def close() -> None:
-            try:
-                await asyncio.sleep(wait)
-            finally:
-                await models.close()
-
-        task = asyncio.ensure_future(close())
-        self._retired.add(task)
-        task.add_done_callback(self._retired.discard)
 
     async def close(self) -> None:
         """Closes all old models at shutdown."""
-        retired = tuple(self._retired)
-        for task in retired:
-            task.cancel()
-        await asyncio.gather(*retired, return_exceptions=True)
+        await self._old_models.close()

@@ -39,14 +39,12 @@ def document_quotas(settings: Settings) -> Quotas:
     )
 
 
-def person_bounds(settings: Settings) -> Bounds:
-    """How many apps, sessions and token families a person may have."""
-    return Bounds(settings.person_grant_limit, settings.person_session_limit, settings.person_family_limit)
-
-
-def owner_limits(settings: Settings) -> OwnerLimits:
-    """How much all apps of one owner may keep."""
-    return OwnerLimits(settings.owner_document_limit, settings.owner_storage_limit)
+def limit_store(store: Store, settings: Settings) -> None:
+    """Sets the store's limits, those that a reload may change."""
+    store.documents.quotas = document_quotas(settings)
+    store.hosting.limits = OwnerLimits(settings.owner_document_limit, settings.owner_storage_limit)
+    store.bounds.take(Bounds(settings.person_grant_limit, settings.person_session_limit, settings.person_family_limit))
+    store.calls.most_each = settings.ai_calls_per_person
 
 
 @asynccontextmanager
@@ -64,13 +62,10 @@ async def open_store(settings: Settings, url: str, keys: Keys) -> AsyncIterator[
         session_idle=settings.session_idle,
         session_lifetime=settings.session_lifetime,
         refresh_lifetime=settings.refresh_lifetime,
-        quotas=document_quotas(settings),
         books=Bookkeeping(retention=settings.ledger_days * DAY * 1000),
         wait=Wait(settings.wait_replicas, settings.wait_timeout) if settings.wait_replicas else None,
     )
-    store.calls.most_each = settings.ai_calls_per_person
-    store.hosting.limits = owner_limits(settings)
-    store.bounds.take(person_bounds(settings))
+    limit_store(store, settings)
     try:
         yield store
     finally:

@@ -24,7 +24,7 @@ from runtime import event_loop, notify
 from runtime.demo import Demo
 from runtime.listening import for_each_worker, take_connections
 from runtime.process_state import Runtime
-from runtime.reload import keep, read_anew, refuse, tell
+from runtime.reload import attempt, read_anew
 from runtime.starting import announce, prepare
 from runtime.wiring import open_store
 from store.crypto.keyring import KeyRing, Keys
@@ -129,19 +129,14 @@ class _Supervisor:
         """Reloads the settings, keeps them for later workers, and hands them to the present ones."""
         self._reload_asked = False
         runtime = self._runtime
-        notify.notify_reloading()
-        try:
+        with attempt():
             fresh = read_anew(runtime.settings, runtime.reread)
             if fresh.ring is not None:
                 asyncio.run(_check_keys(runtime, fresh.ring))
             fresh.give(runtime.handover)
-        except Exception as error:  # whatever it is, the workers continue
-            refuse(error)
-        else:
-            keep(fresh, runtime)
-            tell(fresh)
+            fresh.keep(runtime)
+            fresh.tell()
             self._tell_all(signal.SIGHUP)
-        notify.notify_ready()
 
     def _tell_all(self, number: signal.Signals) -> None:
         for pid in self._workers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -105,3 +106,31 @@ class Models:
         """Closes the connections of every upstream."""
         for upstream in {id(model.upstream): model.upstream for model in self._models.values()}.values():
             await upstream.close()
+
+
+class OldModels:
+    """Models that others have replaced. Each closes once no call uses it."""
+
+    def __init__(self) -> None:
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def add(self, models: Models, margin: float) -> None:
+        """Closes the models `margin` seconds after the longest call that may use them."""
+        longest = max((model.upstream.limits.total for model in models.all()), default=0.0)
+
+        async def close() -> None:
+            try:
+                await asyncio.sleep(longest + margin)
+            finally:
+                await models.close()
+
+        task = asyncio.ensure_future(close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def close(self) -> None:
+        """Closes all of them at once."""
+        closing = tuple(self._closing)
+        for task in closing:
+            task.cancel()
+        await asyncio.gather(*closing, return_exceptions=True)

@@ -21,7 +21,7 @@ from dev.proof.nemesis import Nemesis
 from dev.proof.options import STORES, Options, parse
 from dev.proof.run import run
 from dev.proof.wire import Wire
-from runtime.processes import HOLD_MARGIN_SECONDS
+from runtime.site_wiring import HOLD_MARGIN_SECONDS
 from settings.declared import Settings
 
 FAULTS = ("connections", "server", "store", "hang-up", "memory")

@@ -27,7 +27,7 @@ FOLDERS = ("handlers", "observability", "outbound", "runtime", "store")
 
 BOUNDS = {
     "handlers/core/site.py ConcurrencyLimit": "for one person, by the settings: test_overload_ai.py, test_overload.py",
-    "runtime/processes.py ConcurrencyLimit": "the same",
+    "runtime/site_wiring.py ConcurrencyLimit": "the same",
     "runtime/demo.py to_thread": "nobody's: the demo app starts once",
     "handlers/core/reading.py ConcurrencyLimit": "for one person: test_reading.py",
     "handlers/core/reading.py Threads": "one body of a person: test_reading.py",

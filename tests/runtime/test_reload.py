@@ -15,6 +15,8 @@ from tornado.httpserver import HTTPServer
 from handlers.core.site import Site
 from observability import logs
 from outbound.ai.config import ConfigError
+from outbound.ai.echo import EchoUpstream, echo_model
+from outbound.ai.models import Models, OldModels, Timeouts
 from outbound.mail.mailer import SmtpServer
 from runtime.reload import read_anew
 from settings.declared import SETTINGS, Settings
@@ -278,6 +280,29 @@ class TestModels:
         with pytest.raises(ConfigError):
             await reloading.take()
         assert [model.model_id for model in reloading.site.models.all()] == ["third-model"]
+
+
+class Closing(EchoUpstream):
+    """Notes that it was closed."""
+
+    def __init__(self, total: float) -> None:
+        super().__init__()
+        self.limits, self.closed = Timeouts(total=total), asyncio.Event()
+
+    async def close(self) -> None:
+        self.closed.set()
+
+
+@pytest.mark.gen_test
+async def test_old_models_close_after_their_longest_call_or_at_the_end() -> None:
+    short, long = Closing(0.0), Closing(3600.0)
+    old = OldModels()
+    for upstream in (short, long):
+        old.add(Models((replace(echo_model(), upstream=upstream),)), 0.0)
+    await short.closed.wait()
+    assert not long.closed.is_set()
+    await old.close()
+    assert long.closed.is_set()
 
 
 @pytest.mark.gen_test

@@ -1,0 +1,66 @@
+"""Makes the site that handlers use, at the start and again after a reload."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from handlers.core.concurrency import ConcurrencyLimit
+from handlers.core.site import Site
+from observability.metrics.measures import Measures
+from outbound.ai.models import Models
+from outbound.breaches import Breaches
+from outbound.webhooks.poster import WebhookSender
+from runtime.outbound_wiring import open_fetcher, open_mailer
+from runtime.process_state import Runtime
+from settings.declared import Settings
+from store.wiring import Store
+
+HOLD_MARGIN_SECONDS = 5.0
+SCATTER_SECONDS = 2.0
+
+
+def open_site(runtime: Runtime, store: Store, webhooks: WebhookSender) -> Site:
+    """The site of a process that starts."""
+    settings = runtime.settings
+    return Site(
+        store,
+        runtime.base_url,
+        session_lifetime=settings.session_lifetime,
+        models=runtime.models,
+        # A settlement may take two calls of the store, if the answer to the first is lost.
+        hold_margin=2 * settings.call_seconds + HOLD_MARGIN_SECONDS,
+        scatter=SCATTER_SECONDS,
+        mail=open_mailer(settings, runtime.base_url),
+        fetcher=open_fetcher(settings),
+        ai_calls=ConcurrencyLimit(settings.ai_calls, settings.ai_calls_per_person),
+        downloads=ConcurrencyLimit(settings.downloads, settings.downloads_per_person),
+        measures=Measures(runtime.memory.place(runtime.number)),
+        here_alone=settings.here_alone,
+        posts_events=settings.webhooks,
+        wake_webhooks=webhooks.wake,
+        **_live(settings),
+    )
+
+
+def renewed(site: Site, settings: Settings, models: Models | None) -> Site:
+    """The site with reloaded settings, and other models unless None. Requests in progress keep their places, and what
+    is mailed keeps its mailer."""
+    site.ai_calls.resize(settings.ai_calls, settings.ai_calls_per_person)
+    site.downloads.resize(settings.downloads, settings.downloads_per_person)
+    return replace(site, models=models or site.models, peers={}, **_live(settings))
+
+
+def _live(settings: Settings) -> dict[str, Any]:
+    """The parts of a site that a reload replaces."""
+    return {
+        "signup": settings.signup,
+        "app_registration": settings.app_registration,
+        "apps_per_person": settings.apps_per_person,
+        "require_pkce": settings.require_pkce,
+        "trusted_proxies": settings.trusted_proxies,
+        "hsts_subdomains": settings.hsts_include_subdomains,
+        "max_body": settings.max_body,
+        "max_ai_request": settings.ai_request_size,
+        "breaches": Breaches(settings.password_ranges),
+    }
