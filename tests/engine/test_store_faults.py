@@ -22,9 +22,9 @@ from tests.support.store.world import VISITOR, World, refusal_of
 RUNNING: dict[str, Prepared] = {name: prepared for prepared in [*CALLS.values()][::-1] for name in prepared.scripts}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def mortal() -> Iterator[Engine]:
-    """A Valkey that keeps its data, for tests that stop it."""
+    """A Valkey that keeps its data, for one test, which may leave it stopped when it fails."""
     with valkey(append_only=True) as engine:
         yield engine
 

@@ -18,11 +18,12 @@ NEW = ("--redirect-uri", "https://web.example/cb", "--scopes", "profile data:rea
 
 
 class Operator:
-    """Runs commands with these settings, and notes the shape of what each answers in `seen`."""
+    """Runs commands with these settings, and notes the shapes of answers in `seen`. `people`: ids of those it made."""
 
     def __init__(self, **environ: str) -> None:
         self.environ: Mapping[str, str] = {"LATCHKEY_PASSWORD_MEMORY": "8192", **environ}
         self.seen: set[str] = set()
+        self.people: list[str] = []
 
     def ask(self, *words: str) -> Any:
         """The JSON of a command that works, or the error of one that does not."""
@@ -40,7 +41,7 @@ class Operator:
 def begin(url: str, ring: str) -> tuple[Operator, str]:
     """The commands that make apps and people on a store of its own, and the password of Ada, who owns the app `web`."""
     one = Operator(LATCHKEY_REDIS_URL=url, LATCHKEY_SECRET_KEYS=ring, LATCHKEY_BASE_URL="http://localhost:8080")
-    password = str(one.ask("user", "create", "--email", EMAIL, "--name", "Ada")["password"])
+    ada = one.ask("user", "create", "--email", EMAIL, "--name", "Ada")
     one.ask("app", "create", "--name", "Web", "--client-id", "web", "--webhook-url", "http://localhost:9/", *NEW)
     one.ask("app", "create", "--name", "Other", "--client-id", "other", *NEW)
     one.ask("app", "update", "web", "--owner", EMAIL)
@@ -49,8 +50,9 @@ def begin(url: str, ring: str) -> tuple[Operator, str]:
     one.ask("app", "rotate-webhook-secret", "web")
     one.ask("credits", "grant", EMAIL, "5000", "--reason", "Payment 17", "--key", "payment-17")
     one.ask("user", "invite", "--email", "new@example.com")
-    one.ask("user", "create", "--email", BOB, "--name", "Bob")
-    return one, password
+    bob = one.ask("user", "create", "--email", BOB, "--name", "Bob")
+    one.people = [ada["sub"], bob["sub"]]
+    return one, str(ada["password"])
 
 
 def go_on(one: Operator, folder: Path) -> None:

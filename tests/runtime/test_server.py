@@ -123,7 +123,8 @@ def test_a_drain_has_an_end(seed: str) -> None:
 
 def test_a_start_that_is_ended_leaves_no_store_behind() -> None:
     with Server(*QUICK) as server:
-        wait_until(Files(server.data_dir).pid.exists)
+        pid = Files(server.data_dir).pid
+        wait_until(lambda: pid.exists() and pid.read_text() != "")
         store = store_pid(server.data_dir)
         status = server.stop()
         assert status in (0, 130), server.log

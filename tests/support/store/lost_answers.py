@@ -62,5 +62,7 @@ async def losing(engine: Engine, keys: Keys) -> AsyncIterator[tuple[World, Armed
     with DroppingProxy(engine) as proxy:
         armed: Any = Armed(await connect(proxy.url), proxy)
         store = store_on(armed, keys)
-        yield await World.make(store), armed
-        await store.close()
+        try:
+            yield await World.make(store), armed
+        finally:
+            await store.close()
