@@ -12,7 +12,8 @@ from handlers.core.format import ago, day, exact, initial, iso, web_link
 from handlers.core.person_posts import ReauthRule
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.routes import POSTS, ROUTES
-from tests.support.browser.pages import NOW, ROOT, pages, render
+from tests.support.browser.pages import ROOT, pages, render
+from tests.support.browser.portal_samples import NOW
 from tests.support.lists.offenders import each
 
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>"

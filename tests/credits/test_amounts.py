@@ -15,7 +15,7 @@ from handlers.core.format import MINUS, money, money_field, until
 from handlers.core.params import Params
 from store.credits.credits import MAX_AMOUNT
 from store.refused import Refused
-from tests.support.browser.pages import NOW
+from tests.support.browser.portal_samples import NOW
 from tests.support.lists.offenders import each
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -14,13 +13,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from store.credits.calls import Charge, Hold, Price, ReplayedCall, StoredReply
-from store.credits.credits import AppLimit, Balance, Bookkeeping
+from store.credits.credits import AppLimit, Balance
 from store.crypto.keyring import KeyRing, Keys
 from store.crypto.passwords import PasswordHasher
 from store.engine.connect import connect
 from store.lifetimes import ACCESS_TOKEN, AI_REPLY, CREDIT_KEY, DAY, GRACE
 from store.wiring import Store
 from tests.support.processes.engines import Engine, FakeClock
+from tests.support.store.credit_books import BOOKS, Pair, Purse, Record, Side, Standing
 from tests.support.store.credit_spender import FREE, PRICE, Spender, a_world, affordable, cost, recount
 from tests.support.store.world import VISITOR, refusal_of
 
@@ -28,7 +28,6 @@ pytestmark = pytest.mark.slow
 
 T = TypeVar("T")
 RING = Keys(KeyRing.parse(KeyRing.generate(1)))
-BOOKS = Bookkeeping(retention=40 * DAY, entries=6)
 MOST_EACH = 4
 
 pairs = st.sampled_from([(person, app) for person in range(2) for app in range(2)])
@@ -45,65 +44,6 @@ asked: dict[str, Any] = {
     "body": st.sampled_from([b"1", b"1", b"1", b"2"]),
 }
 reported = st.tuples(st.integers(0, 70), st.integers(0, 100))
-Pair = tuple[int, int]
-
-
-@dataclass
-class Standing:
-    """A hold of the model; `state` is `held`, `settled` or `released`, and whatever it is, it is over at `ends`."""
-
-    hold: Hold
-    pair: Pair
-    price: Price
-    amount: int
-    ends: int
-    state: str = "held"
-    charged: int = 0
-
-
-@dataclass
-class Record:
-    """An idempotency key of the model, until `ends`. `charge` is None while the call is under way."""
-
-    body: bytes
-    hold: str
-    ends: int
-    charge: Charge | None = None
-    reply: StoredReply | None = None
-
-
-@dataclass
-class Purse:
-    """What the model knows of a person. `entries` are the unfolded ones, time in ms and amount."""
-
-    paid: int = 0
-    opening: int = 0
-    entries: list[tuple[int, int]] = field(default_factory=list)
-    top_ups: dict[str, tuple[int, int]] = field(default_factory=dict)
-    begun: bool = False
-
-    def book(self, amount: int, now: int) -> None:
-        """An entry, and what is folded for it."""
-        self.begun = True
-        self.paid += amount
-        self.entries.append((now, amount))
-        for place, (at, old) in enumerate(list(self.entries)):
-            if len(self.entries) <= BOOKS.entries and at > now - BOOKS.retention:
-                break
-            assert place < 100
-            self.opening += old
-            self.entries.pop(0)
-
-
-@dataclass
-class Side:
-    """What the model knows of a pair. `spent` is by month."""
-
-    limit: int | None = None
-    spent: dict[tuple[int, int], int] = field(default_factory=dict)
-    token_ends: int = 0
-    revoked_at: int | None = None
-    app: Spender | None = None
 
 
 class Credits(RuleBasedStateMachine):

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import redis
-from redis.asyncio import Redis
 
 from store import keys as spell
 from store import old_keys
@@ -27,61 +26,16 @@ from tests.support.http.driver import send
 from tests.support.processes.engines import Engine, FakeClock
 from tests.support.processes.operator_commands import everything
 from tests.support.processes.processes import QUICK, Server, opened
+from tests.support.store.layout_one import ADA, BOB, CAROL, DATA, DORA, EVE, FRANK, OLD, fill, world_of
 from tests.support.store.lost_answers import SCRIPTS, losing, store_on
 from tests.support.store.second_factors import half_of
 from tests.support.store.world import CALLBACK, PASSWORD, VERIFIER, VISITOR, World, every_key, refusal_of
-
-DATA = Path(__file__).resolve().parent.parent.parent / "support" / "data"
-OLD: dict[str, Any] = json.loads((DATA / "layout1.json").read_text("utf-8"))
-ADA, BOB, CAROL, DORA, EVE, FRANK = (OLD[name] for name in ("ada", "bob", "carol", "dora", "eve", "frank"))
 
 
 @pytest.fixture
 def keys() -> Keys:
     """The keys that the old release sealed with."""
     return Keys(KeyRing.parse(OLD["keys"]))
-
-
-async def fill(client: Redis, old: dict[str, Any] = OLD) -> None:
-    """Puts the rows of an old release into an empty store. What expires has as long to live as it had then."""
-    for name, kind, value, lives in old["rows"]:
-        key = name.encode("latin-1")
-        await put(client, key, kind, value)
-        if lives >= 0:
-            await client.pexpire(key, lives)
-
-
-async def put(client: Any, key: bytes, kind: str, value: Any) -> None:
-    """One row."""
-
-    def raw(text: str) -> bytes:
-        return text.encode("latin-1")
-
-    if kind == "string":
-        await client.set(key, raw(value))
-    elif kind == "hash":
-        await client.hset(key, mapping={raw(field): raw(text) for field, text in value.items()})
-    elif kind == "set":
-        await client.sadd(key, *map(raw, value))
-    elif kind == "list":
-        await client.rpush(key, *map(raw, value))
-    elif kind == "zset":
-        await client.zadd(key, {raw(member): int(score) for member, score in value.items()})
-    else:
-        for entry, fields in value:
-            await client.xadd(key, {raw(field): raw(text) for field, text in fields.items()}, id=entry)
-
-
-async def world_of(store: Store, person: dict[str, Any], cookie: str = "") -> World:
-    """A person of the old release, and the app with which they are known."""
-    world = World()
-    world.store, world.user, world.email, world.codes = store, person["user"], person["email"], []
-    world.app = await store.apps.active(person["client"])  # type: ignore[assignment]
-    world.secret = person.get("client_secret")
-    session = store.sessions.open(cookie) if cookie else await world.sign_in()
-    assert session is not None
-    world.session = session
-    return world
 
 
 @pytest.fixture

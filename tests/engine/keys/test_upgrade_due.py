@@ -12,10 +12,10 @@ from store import keys as spell
 from store.crypto.keyring import KeyRing, Keys
 from store.keystate import LAYOUT
 from store.wiring import Store
-from tests.engine.keys.test_upgrade import DATA, fill
 from tests.support.calls.webhooks import wanted
 from tests.support.processes.engines import FakeClock
 from tests.support.store.checked_store import checked, findings
+from tests.support.store.layout_one import DATA, fill
 from tests.support.store.world import every_key
 
 OLD: dict[str, Any] = json.loads((DATA / "layout2.json").read_text("utf-8"))

@@ -1,0 +1,140 @@
+"""Sample data for the templates of the developer portal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import SimpleNamespace as Sample
+from typing import Any
+
+from handlers.core.scopes import SCOPE_WORDS
+from handlers.developer.app_form import AppForm
+from handlers.developer.plot import bars
+from handlers.developer.snippets import Snippet
+from handlers.developer.webhooks import WHAT_IS_TOLD
+from store.app_stats import AppFigures, Day
+from store.apps.owned import Deleted, Owned
+from store.webhooks.deliveries import Delivery
+
+NOW = datetime(2026, 3, 5, 14, 7, 9, 250_000, tzinfo=UTC)
+
+
+def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The same for the pages of developers."""
+    own = Sample(client_id=text, name=text, active=True, status="active", public=False, created_at=1_700_000_000_000)
+    own.webhook_url, own.verified, own.domain = text, True, text
+    own.domain_misses, own.domain_until = 0, 1_700_000_000_000
+    own.refresh_days = lambda most: most
+    off = Sample(
+        **{**vars(own), "active": False, "status": "off", "public": True, "webhook_url": "", "verified": False}
+    )
+    off.domain = ""
+    disabled = Sample(**{**vars(off), "status": "disabled"})
+    errors = {
+        name: [text, text]
+        for name in (
+            "name",
+            "homepage",
+            "redirect_uris",
+            "scopes",
+            "hosted_storage",
+            "refresh_retry_seconds",
+            "refresh_lifetime_days",
+        )
+    }
+    wrong = AppForm(text, text, text, ("profile",), False, True, text, True, True, text, text, errors)
+    day = Day(NOW.date(), 5, 1, 2000, 1, 0)
+    page: dict[str, Any] = {
+        **known,
+        "words": SCOPE_WORDS,
+        "kind_open": False,
+        "must_pkce": True,
+        "domains": (text,),
+        "domain": text,
+        "wrong_domain": text,
+        "proof_path": text,
+        "brand": "",
+        "app": own,
+        "form": AppForm(text, "", text),
+        "secret": None,
+        "fresh": False,
+        "wrong": None,
+        "notice": text,
+        "marks": ["0a1b2c3d"],
+        "snippets": [Snippet("curl", "curl", text, text), Snippet("python", "Python", text, text)],
+        "figures": AppFigures(1, (day, day)),
+        "plots": [(text, bars([0, 5]))],
+        "sums": Sample(calls=1, limited=0, spent=2000),
+    }
+    steps = [Sample(title=text, words=text, sent=text, answer=text), Sample(title="x", words="x", sent="", answer="x")]
+    somebody: Any = None
+    listed: dict[str, Any] = {**known, "open": True, "full": False, "most": 20, "most_days": 0, "notice": None}
+    return {
+        "developer_apps.html": {
+            **listed,
+            "owned": Owned(somebody, (own, off), (text,), (Deleted(text, text, NOW),)),  # type: ignore[arg-type]
+            "notice": text,
+            "most_days": 7,
+        },
+        "developer_apps.html empty": {**listed, "owned": Owned(somebody, (), (), ()), "open": False},
+        "developer_apps.html full": {**listed, "owned": Owned(somebody, (own,), (), ()), "full": True},  # type: ignore[arg-type]
+        "developer_register.html": {**page, "kind_open": True},
+        "developer_register.html wrong": {**page, "kind_open": True, "form": wrong},
+        "developer_app.html": page,
+        "developer_app.html new": {**page, "secret": text, "fresh": True, "notice": None},
+        "developer_app.html wrong form": {**page, "marks": ["a", "b"], "wrong": text, "form": wrong},
+        "developer_app.html off": {**page, "app": off, "marks": [], "domains": (), "wrong_domain": None},
+        "developer_app.html disabled": {**page, "app": disabled, "marks": [], "domain": "", "wrong_domain": None},
+        "developer_delete.html": {
+            **known,
+            "app": own,
+            "typed": text,
+            **dict.fromkeys(("has_app", "has_passkey", "asks_code", "passkeys_work"), True),
+            "errors": dict.fromkeys(("confirm", "password", "code", "passkey"), text),
+        },
+        **webhook_pages(text, known),
+        "developer_try.html": {**known, "app": own, "steps": [], "wrong": None},
+        "developer_try.html done": {**known, "app": own, "steps": steps, "wrong": None},
+        "developer_try.html wrong": {**known, "app": off, "steps": [], "wrong": text},
+    }
+
+
+def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The same for those of webhooks."""
+    app = Sample(client_id=text, name=text, webhook_url=text)
+    then = 1_700_000_000_000
+    waiting = Delivery(text, text, text, text, then, {text: text}, then, 2, 2, "pending", then + 9**14, then, 500, text)
+    running = replace(waiting, next_attempt_at=None)
+    failed = replace(waiting, state="failed", next_attempt_at=None, last_status=None)
+    done = replace(waiting, state="delivered", next_attempt_at=None, last_status=204)
+    new = replace(waiting, attempts=0, tries=0, last_attempt_at=None, last_status=None, last_error="")
+    page: dict[str, Any] = {
+        **known,
+        "app": app,
+        "url": text,
+        "wrong_url": None,
+        "wrong": None,
+        "secret": None,
+        "mark": text,
+        "two_sign": False,
+        "notice": text,
+        "deliveries": [new, waiting, running, failed, done],
+        "onward": text,
+        "before": "",
+        "told": WHAT_IS_TOLD,
+        "posting": True,
+    }
+    one: dict[str, Any] = {**known, "app": app, "body": text, "most": 12, "notice": None}
+    bare = Sample(client_id=text, name=text, webhook_url="")
+    return {
+        "developer_webhooks.html": page,
+        "developer_webhooks.html first": {**page, "app": bare, "deliveries": [], "onward": None, "notice": None},
+        "developer_webhooks.html new": {**page, "secret": text, "two_sign": True, "notice": None},
+        "developer_webhooks.html wrong": {**page, "wrong_url": text},
+        "developer_webhooks.html refused": {**page, "wrong": text, "posting": False},
+        "developer_webhooks.html older": {**page, "before": text},
+        "developer_delivery.html": {**one, "one": waiting, "notice": text},
+        "developer_delivery.html running": {**one, "one": running},
+        "developer_delivery.html failed": {**one, "one": failed},
+        "developer_delivery.html done": {**one, "one": done},
+    }

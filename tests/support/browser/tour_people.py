@@ -1,0 +1,160 @@
+"""Legs of the tour: passkeys, the second step, and what mailed links open."""
+
+from __future__ import annotations
+
+import base64
+import re
+
+from store.accounts.signin.totp import STEP, code_at
+from tests.support.browser.tour_kit import Tour
+from tests.support.http.driver import App, challenge
+
+PASSWORD = "correct horse battery"
+
+
+GRACE, HEDY, LINUS, NOBODY = "grace@example.com", "hedy@example.com", "linus@example.com", "nobody@example.com"
+
+
+ALL = ("profile", "credits:read", "credits:spend", "apps:read", "data:read", "data:write")
+
+
+def asks(client_id: str, scopes: tuple[str, ...] = ALL, back: str = "") -> str:
+    """The address at which an app asks; `back` is where the person comes back to."""
+    app = App("", client_id, None, back or f"https://{client_id}.example/callback")
+    return app.authorize_url(scope=" ".join(scopes), prompt="consent", code_challenge=challenge())
+
+
+def factors(tour: Tour) -> None:
+    """Passkeys and the second step."""
+    stand, browser = tour.stand, tour.browser
+    stand.clock.back(3600)
+    stand.run(stand.service.add_person(HEDY, "Hedy Lamarr", PASSWORD))
+    device = browser.add_authenticator()
+    tour.sign_in(HEDY, PASSWORD, "/account/security")
+    tour.stop("account_security.html first", "Confirm it’s you")
+    tour.submit("/account/security/confirm", password=PASSWORD)
+    tour.stop("account_security.html confirmed", "Set up an app")
+    stand.change(base_url=f"http://127.0.0.1:{stand.site.base_url.rpartition(':')[2]}")
+    tour.open("/account/security")
+    tour.submit("/account/security", current_password=PASSWORD, new_password=PASSWORD)
+    tour.stop("account_security.html changed", "Your password was changed")
+    stand.change()
+    tour.submit("/account/security", current_password="wrong", new_password="short")
+    tour.stop("account_security.html wrong", "at least")
+    tour.submit("/account/security/confirm", password=PASSWORD)
+    tour.open("/account/security/authenticator")
+    tour.stop("account_authenticator.html first", "scan this picture")
+    tour.submit("/account/security/authenticator", code="1")
+    tour.stop("account_authenticator.html", "code")
+    tour.open("/account/security")
+    stand.mailing()
+    browser.click("Add a passkey")
+    tour.stop("account_recovery.html", "they are shown only now")
+    codes = re.findall(r"\b[a-z2-7]{4}(?:-[a-z2-7]{4}){3}\b", browser.text)
+    stand.change()
+    tour.open(stand.link(HEDY, "A passkey was added to your account"))
+    tour.stop("link_undo.html second step", "Remove the second step")
+    tour.open("/account/security")
+    browser.wait_for("not used yet")
+    tour.submit("/account/security/confirm", password=PASSWORD, code=codes[0])
+    tour.stop("account_security.html proved", "You can now change how you sign in")
+    tour.submit("/account/security/passkeys/rename", name="")
+    tour.stop("account_security.html wrong name", "Type a name for the passkey")
+    tour.submit("/account/security/recovery")
+    tour.stop("account_recovery.html new", "no longer work")
+    tour.submit("/signout")
+    tour.sign_in(HEDY, PASSWORD)
+    tour.stop("signin_second.html passkey", "Use your passkey")
+    stand.change(base_url=f"http://127.0.0.1:{stand.site.base_url.rpartition(':')[2]}")
+    tour.open("/signin/second")
+    tour.stop("signin_second.html recovery", "Recovery code")
+    stand.change()
+    tour.open("/signin/second?next=/account/security")
+    browser.click("Use your passkey")
+    browser.wait_for("Where you are signed in")
+    browser.click("Confirm with a passkey")
+    browser.wait_for("You can now change how you sign in")
+    browser.click("Set up an app")
+    browser.wait_for("scan this picture")
+    key = browser.run("return document.querySelector('.key').innerText").replace(" ", "")
+    code = code_at(base64.b32decode(key), int(stand.clock.time() * 1000) // STEP)
+    tour.submit("/account/security/authenticator", code=code)
+    browser.wait_for("Your authenticator app is set up")
+    tour.submit("/signout")
+    tour.sign_in(HEDY, PASSWORD, "/account/security")
+    tour.submit("/signin/second", code="123456")
+    tour.stop("signin_second.html", "code")
+    browser.click("Use your passkey")
+    browser.wait_for("Where you are signed in")
+    browser.click("Confirm with a passkey")
+    browser.wait_for("You can now change how you sign in")
+    stand.clock.advance(1200)
+    tour.submit("/account/security/passkeys/remove")
+    tour.stop("account_security.html unproved", "Confirm it's you first")
+    tour.submit("/account/security/confirm", password="wrong")
+    tour.stop("account_security.html", "password")
+    stand.clock.advance(2400)
+    tour.submit("/signout")
+    browser.remove_authenticator(device)
+    tour.open("/signin")
+    tour.submit("/signin/passkey", credential="nonsense")
+    tour.stop("signin.html wrong passkey", "passkey")
+
+
+def mailed(tour: Tour) -> None:
+    """What mailed links open, on a server that sends mail."""
+    stand = tour.stand
+    stand.mailing()
+    tour.open("/signup?next=/account")
+    tour.stop("signup_address.html first", "we send you a link")
+    tour.submit("/signup", email="nobody")
+    tour.stop("signup_address.html", "e-mail address")
+    tour.submit("/signup", email=LINUS)
+    tour.stop("mail_sent.html reaching", "on its way")
+    tour.open(stand.link(LINUS, "Finish creating your account"))
+    tour.stop("signup.html invited", "made for this address")
+    tour.submit("/signup", name="Linus", password="short")
+    tour.stop("signup.html invited wrong", "at least")
+    tour.submit("/signup", name="Linus", password=PASSWORD)
+    tour.sign_in(GRACE, PASSWORD, "/account/email")
+    tour.submit("/account/email", email="nobody", current_password=PASSWORD)
+    tour.stop("account_email.html", "e-mail address")
+    tour.submit("/account/email", email="admiral@example.com", current_password="wrong")
+    tour.stop("account_email.html wrong password", "not right")
+    tour.open(asks("curious"))
+    tour.stop("confirm_first.html", "First, confirm your e-mail address")
+    tour.submit("/account/email/confirm")
+    link = stand.link(GRACE, "Confirm your e-mail address")
+    tour.sign_in(LINUS, PASSWORD)
+    tour.open(link)
+    tour.stop("message.html other", "This link is for another account")
+    tour.sign_in(GRACE, PASSWORD)
+    tour.open(link)
+    tour.stop("link_confirm.html", "Yes, confirm it")
+    tour.submit("/confirm")
+    tour.browser.wait_for("Allow Curious")
+    tour.open(link)
+    tour.stop("done.html confirmed", "Your address is confirmed")
+    tour.open("/account/email")
+    tour.stop("account_email.html confirmed", "Confirmed")
+    tour.submit("/account/email", email="admiral@example.com", current_password=PASSWORD)
+    tour.stop("mail_sent.html signed in", "admiral@example.com")
+    tour.open(stand.link("admiral@example.com", "Confirm your new e-mail address"))
+    tour.stop("link_change.html", "Change my address")
+    tour.submit("/account/email/change")
+    tour.stop("done.html", "Your address was changed")
+    tour.open(stand.link(GRACE, "Your e-mail address was changed"))
+    tour.stop("link_undo.html", "Take it back")
+    tour.open("/account")
+    tour.submit("/signout")
+    tour.open("/forgot")
+    tour.submit("/forgot", email="admiral@example.com")
+    link = stand.link("admiral@example.com", "Set a new password")
+    tour.open(link)
+    tour.stop("link_reset.html first", "Choose a new password")
+    tour.submit("/reset", new_password="short")
+    tour.stop("link_reset.html", "at least")
+    tour.submit("/reset", new_password="another horse battery")
+    tour.stop("done.html password", "Your password was changed")
+    tour.open(link)
+    tour.stop("message.html dead link", "Error 400")
