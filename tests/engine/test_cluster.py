@@ -63,7 +63,7 @@ def key_at(cluster: Cluster, node: Node) -> str:
     return next(key for key in (f"{{{n:03x}}}:n" for n in range(4096)) if cluster.owner(key) is node)
 
 
-async def test_a_call_goes_to_the_node_that_owns_its_slot(cluster: Cluster) -> None:
+async def test_a_call_goes_to_the_owner_of_its_slot(cluster: Cluster) -> None:
     async with client_of(cluster) as client:
         for node in cluster.primaries:
             key = key_at(cluster, node)
@@ -73,7 +73,7 @@ async def test_a_call_goes_to_the_node_that_owns_its_slot(cluster: Cluster) -> N
         assert {*client._pipelined} == {f"{HOST}:{node.port}" for node in cluster.primaries}
 
 
-async def test_what_was_sent_to_the_wrong_node_runs_once_at_the_right_one(cluster: Cluster) -> None:
+async def test_a_misdirected_call_runs_once_on_the_right_node(cluster: Cluster) -> None:
     async with client_of(cluster) as client:
         right, wrong = cluster.primaries[:2]
         key = key_at(cluster, right)
@@ -86,7 +86,7 @@ async def test_what_was_sent_to_the_wrong_node_runs_once_at_the_right_one(cluste
         assert await client.get(key) == b"1"
 
 
-async def test_nodes_that_refer_to_each_other_without_end_are_unavailable(
+async def test_endless_redirections_between_nodes_count_as_unavailable(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PAUSES", (0.0, 0.0, 0.01))
@@ -106,7 +106,7 @@ async def test_nodes_that_refer_to_each_other_without_end_are_unavailable(
         assert len(sent) == 4
 
 
-async def test_while_a_slot_moves_commands_follow_and_scripts_wait(cluster: Cluster) -> None:
+async def test_during_a_slot_move_commands_follow_and_scripts_wait(cluster: Cluster) -> None:
     source, target = cluster.primaries[:2]
     first = key_at(cluster, source)
     second = first + "2"
@@ -132,7 +132,7 @@ async def test_while_a_slot_moves_commands_follow_and_scripts_wait(cluster: Clus
             pass
 
 
-async def test_a_command_follows_to_a_node_that_owns_nothing_yet_and_its_connection_ends_when_it_leaves(
+async def test_a_command_follows_to_a_node_without_slots_and_closes_its_connection(
     lone: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "REFRESH_SECONDS", 0.01)
@@ -155,9 +155,7 @@ async def test_a_command_follows_to_a_node_that_owns_nothing_yet_and_its_connect
         await until(lambda: name not in client._pipelined)
 
 
-async def test_a_slot_without_an_owner_is_unavailable_and_no_other(
-    lone: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_only_the_slot_without_an_owner_is_unavailable(lone: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "REFRESH_SECONDS", 0.01)
     node, other = lone.primaries[:2]
     key, served = key_at(lone, node), key_at(lone, other)
@@ -193,7 +191,7 @@ async def check_only_lost(client: Client, lost_key: str, served: list[str], *, a
         await lost
 
 
-async def test_a_node_that_hangs_fails_the_calls_to_its_own_slots_alone(lone: Cluster) -> None:
+async def test_a_hanging_node_fails_only_calls_to_its_slots(lone: Cluster) -> None:
     node = lone.primaries[0]
     lost_key, *served = [key_at(lone, each) for each in lone.primaries]
     async with client_of(lone, timeout=1.0) as client:
@@ -208,7 +206,7 @@ async def test_a_node_that_hangs_fails_the_calls_to_its_own_slots_alone(lone: Cl
         assert await client.eval(COUNT, 1, lost_key) > 0
 
 
-async def test_a_node_that_is_gone_fails_the_calls_to_its_own_slots_alone(
+async def test_a_dead_node_fails_only_calls_to_its_slots(
     lone: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "REFRESH_SECONDS", 60.0)
@@ -235,7 +233,7 @@ async def test_a_node_that_is_gone_fails_the_calls_to_its_own_slots_alone(
         assert await client.eval(COUNT, 1, lost_key) == 1
 
 
-async def test_when_every_node_it_knew_is_gone_the_configured_ones_are_asked(
+async def test_if_all_known_nodes_are_gone_the_configured_ones_are_asked(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "REFRESH_SECONDS", 0.01)
@@ -268,7 +266,7 @@ async def test_a_node_that_may_evict_is_refused_by_name(cluster: Cluster) -> Non
         node.run("CONFIG", "SET", "maxmemory-policy", "noeviction")
 
 
-async def test_a_cluster_none_of_whose_nodes_answers_is_refused() -> None:
+async def test_an_unreachable_cluster_is_refused() -> None:
     with pytest.raises(StartupError, match="cannot be reached") as refused:
         await check(f"redis+cluster://u:hunter2@{HOST}:{free_port()}")
     assert "hunter2" not in str(refused.value)
@@ -281,7 +279,7 @@ async def test_a_server_that_is_no_cluster_is_refused() -> None:
 
 
 @pytest.mark.trap(24)
-async def test_name_and_password_are_those_of_every_node(cluster: Cluster, keys: Keys) -> None:
+async def test_name_and_password_are_used_for_every_node(cluster: Cluster, keys: Keys) -> None:
     rights = RIGHTS.search((ROOT / "docs" / "security.md").read_text())
     assert rights is not None
     for node in cluster.primaries:
@@ -315,5 +313,5 @@ async def test_tls_is_verified_at_every_node(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_the_server_and_its_commands_take_a_cluster_for_any_store(cluster: Cluster, tmp_path: Path) -> None:
+async def test_the_server_and_its_commands_work_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
     await check_server_and_commands(cluster.url, tmp_path)

@@ -79,7 +79,7 @@ async def world_behind(behind: Behind, keys: Keys) -> AsyncIterator[tuple[World,
 
 
 @pytest.mark.parametrize("name", [name for name in RUNNING if not SCRIPTS[name].idempotent])
-async def test_a_writing_script_whose_answer_is_lost_ran_once_and_is_not_sent_again(
+async def test_a_writing_script_with_a_lost_answer_is_not_resent(
     behind: Behind, keys: Keys, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with world_behind(behind, keys) as (world, armed):
@@ -94,7 +94,7 @@ async def test_a_writing_script_whose_answer_is_lost_ran_once_and_is_not_sent_ag
         assert behind.scripts_run() == prepared.scripts.index(name) + 1
 
 
-async def test_nor_when_it_was_referred_to_another_node_before(behind: Behind, keys: Keys) -> None:
+async def test_a_redirected_writing_script_with_a_lost_answer_is_not_resent(behind: Behind, keys: Keys) -> None:
     async with world_behind(behind, keys) as (world, armed):
         tokens = await world.tokens()
         family = world.rows(tokens.refresh_token)["family"]
@@ -111,14 +111,14 @@ async def test_nor_when_it_was_referred_to_another_node_before(behind: Behind, k
         assert await world.lives(tokens.access_token)
 
 
-async def test_an_idempotent_script_is_sent_once_more(behind: Behind, keys: Keys) -> None:
+async def test_an_idempotent_script_is_resent_once(behind: Behind, keys: Keys) -> None:
     async with world_behind(behind, keys) as (world, armed):
         armed.arm("read_credentials")
         assert await world.store.people.credentials(world.email) is not None
         assert armed.sent == 2
 
 
-async def test_what_is_no_script_is_not_sent_again_either(behind: Behind, keys: Keys) -> None:
+async def test_a_plain_command_with_a_lost_answer_is_not_resent(behind: Behind, keys: Keys) -> None:
     async with world_behind(behind, keys) as (world, _):
         for proxy in behind.proxies.values():
             proxy.seen.clear()

@@ -66,7 +66,7 @@ async def wait_for_an_item(client: Redis) -> None:
         pytest.param("EVAL", run_pipeline, id="in a pipeline"),
     ],
 )
-def test_a_script_whose_reply_is_lost_runs_once(engine: Engine, command: str, send: Callable[..., Any]) -> None:
+def test_a_script_with_a_lost_reply_runs_once(engine: Engine, command: str, send: Callable[..., Any]) -> None:
     async def scenario() -> None:
         client = await connect(proxy.url)
         await client.ping()
@@ -92,7 +92,7 @@ def test_the_drivers_own_default_would_run_it_again(engine: Engine) -> None:
         asyncio.run(scenario())
 
 
-def test_a_request_lost_on_the_way_did_not_run(engine: Engine) -> None:
+def test_a_lost_request_did_not_run(engine: Engine) -> None:
     async def scenario() -> None:
         client = await connect(proxy.url)
         proxy.drop_request("EVAL")
@@ -132,7 +132,7 @@ def test_idle_connections_that_the_store_closed_are_replaced(tcp: bool) -> None:
     asyncio.run(run())
 
 
-def test_a_frozen_store_is_unavailable_after_the_timeout_and_its_late_reply_reaches_nobody() -> None:
+def test_a_frozen_store_times_out_and_its_late_reply_is_dropped() -> None:
     async def scenario(engine: Engine) -> None:
         client = await connect(engine.url, socket_timeout=0.1)
         await client.set("a", "1")
@@ -164,7 +164,7 @@ def test_a_cancelled_call_leaves_no_reply_for_the_next(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_an_exhausted_pool_makes_calls_wait_and_then_counts_as_unavailable(engine: Engine) -> None:
+def test_calls_wait_for_an_exhausted_pool_until_the_timeout(engine: Engine) -> None:
     async def scenario() -> None:
         client = await connect(engine.url, max_connections=2)
         assert sorted(await asyncio.gather(*(client.incr("k") for _ in range(50)))) == list(range(1, 51))
@@ -260,7 +260,7 @@ def test_an_unusable_url_is_refused_without_showing_its_password(url: str) -> No
     assert "URL" in str(refused.value)
 
 
-def test_a_socket_path_with_odd_characters_survives_the_url() -> None:
+def test_a_socket_path_with_odd_characters_works_in_the_url() -> None:
     client = asyncio.run(connect(unix_url("/tmp/a b?#%41@é.sock")))
     assert client.connection_pool.connection_kwargs["path"] == "/tmp/a b?#%41@é.sock"
 
@@ -285,5 +285,5 @@ def test_a_socket_path_with_odd_characters_survives_the_url() -> None:
         ),
     ],
 )
-def test_a_url_of_several_hosts_says(url: str, expected: tuple[list[tuple[str, int]], dict[str, Any], str]) -> None:
+def test_a_url_may_list_several_hosts(url: str, expected: tuple[list[tuple[str, int]], dict[str, Any], str]) -> None:
     assert hosts_of(url, 7) == expected

@@ -99,7 +99,7 @@ def calls_any(body: str, names: set[str]) -> bool:
     return any(re.search(rf"\b{name}\(", body) for name in names)
 
 
-def test_every_script_that_writes_is_durable_or_says_why_not() -> None:
+def test_every_writing_script_is_durable_or_says_why_not() -> None:
     functions = writing_functions()
     assert {"record", "end_grant", "issue_tokens", "book_entry", "write_session"} <= functions
     writing = {
@@ -144,9 +144,7 @@ class Counting:
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_a_durable_script_that_says_it_is_done_wrote_something_also_the_second_time(
-    valkey_engine: Engine, keys: Keys
-) -> None:
+async def test_a_durable_script_writes_something_each_time(valkey_engine: Engine, keys: Keys) -> None:
     """What one connection wrote and no replica confirmed, another one must not confirm without having asked."""
     valkey_engine.empty()
     with valkey_engine.client() as direct:

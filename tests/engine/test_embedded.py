@@ -97,7 +97,7 @@ def test_the_store_inherits_neither_descriptors_nor_secrets(data_dir: Path, monk
     os.close(writer)
 
 
-def test_a_long_data_directory_gets_a_private_socket_directory_that_goes_with_the_store(data_dir: Path) -> None:
+def test_a_long_data_directory_gets_a_temporary_private_socket_directory(data_dir: Path) -> None:
     store = EmbeddedStore.start(data_dir / LONG, "server")
     directory = Path(store.socket_path).parent
     assert directory.parent == Path("/tmp")
@@ -125,7 +125,7 @@ def test_a_second_server_on_the_directory_is_refused_at_once(data_dir: Path) -> 
         assert get(path, "k") is None
 
 
-def test_of_servers_started_together_exactly_one_wins(data_dir: Path) -> None:
+def test_one_of_concurrently_started_servers_wins(data_dir: Path) -> None:
     stores: list[EmbeddedStore] = []
     refusals: list[str] = []
     barrier = threading.Barrier(4)
@@ -172,7 +172,7 @@ def test_a_server_waits_for_an_operators_command(data_dir: Path) -> None:
     server.stop()
 
 
-def test_an_operators_command_beside_a_server_uses_its_socket(data_dir: Path) -> None:
+def test_an_operators_command_next_to_a_server_uses_its_socket(data_dir: Path) -> None:
     assert running_socket(data_dir) is None
     assert not data_dir.exists()
     server = EmbeddedStore.start(data_dir, "server")
@@ -182,7 +182,7 @@ def test_an_operators_command_beside_a_server_uses_its_socket(data_dir: Path) ->
 
 
 @pytest.mark.parametrize("state", ["starting", "stopping"])
-def test_an_operators_command_waits_for_a_server_that_is(data_dir: Path, state: str) -> None:
+def test_an_operators_command_waits_for_a_starting_or_stopping_server(data_dir: Path, state: str) -> None:
     lock = Lock.take(Files.prepare(data_dir).lock)
     assert lock is not None
     lock.say("server", "starting" if state == "starting" else "stopping")
@@ -203,7 +203,7 @@ def test_a_directory_with_odd_characters_in_its_name_works(data_dir: Path) -> No
     store.stop()
 
 
-def test_a_platform_without_a_binary_is_told_what_to_do(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_platform_without_a_binary_gets_instructions(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "system", lambda: "Windows")
     with pytest.raises(StartupError, match=r"glibc Linux .* and macOS.*--redis-url"):
         EmbeddedStore.start(data_dir, "server")

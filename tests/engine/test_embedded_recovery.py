@@ -72,7 +72,7 @@ def test_a_store_whose_owner_was_killed_is_adopted_with_its_data(data_dir: Path,
     again.stop()
 
 
-def test_a_recorded_socket_in_a_directory_others_can_write_is_not_trusted(data_dir: Path, tmp_path: Path) -> None:
+def test_a_recorded_socket_in_a_shared_directory_is_not_trusted(data_dir: Path, tmp_path: Path) -> None:
     files = Files.prepare(data_dir)
     shared = tmp_path / "shared"
     shared.mkdir(mode=0o700)
@@ -86,7 +86,7 @@ def test_a_recorded_socket_in_a_directory_others_can_write_is_not_trusted(data_d
     assert recorded_socket(files) is None
 
 
-def test_a_forked_worker_keeps_neither_lock_nor_power_over_the_store(data_dir: Path) -> None:
+def test_a_forked_worker_holds_no_lock_and_cannot_stop_the_store(data_dir: Path) -> None:
     with owner(data_dir, then=FORKING) as process:
         pid = int(told(process))
         assert told(process) == "True"  # after the worker's stop(), which is none of its business
@@ -98,7 +98,7 @@ def test_a_forked_worker_keeps_neither_lock_nor_power_over_the_store(data_dir: P
         store.stop()
 
 
-def test_the_data_survive_kill_9_of_the_store(data_dir: Path) -> None:
+def test_data_survives_kill_9_of_the_store(data_dir: Path) -> None:
     store = EmbeddedStore.start(data_dir, "server")
     put(store.socket_path, "k", "kept")
     assert store.alive()
@@ -112,7 +112,7 @@ def test_the_data_survive_kill_9_of_the_store(data_dir: Path) -> None:
     again.stop()
 
 
-def test_both_killed_leave_files_that_the_next_start_sees_through(data_dir: Path) -> None:
+def test_a_start_recovers_after_both_processes_were_killed(data_dir: Path) -> None:
     with owner(data_dir) as process:
         pid = int(told(process))
         put(str(data_dir / "store.sock"), "k", "kept")
@@ -132,7 +132,7 @@ def append_only_file(data_dir: Path) -> Path:
     return next((data_dir / "store" / "appendonlydir").glob("*.incr.aof"))
 
 
-def test_an_append_only_file_cut_short_by_a_crash_loads(data_dir: Path) -> None:
+def test_a_truncated_append_only_file_loads(data_dir: Path) -> None:
     store = EmbeddedStore.start(data_dir, "server")
     put(store.socket_path, "k", "kept")
     store.stop()
@@ -181,7 +181,7 @@ def orphan(data_dir: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def test_an_orphan_that_is_still_loading_is_waited_for_as_long_as_it_gets_on(data_dir: Path) -> None:
+def test_a_start_waits_for_an_orphan_that_is_still_loading(data_dir: Path) -> None:
     store = EmbeddedStore.start(data_dir, "server")
     with redis.Redis(unix_socket_path=store.socket_path) as client:
         for number in range(400):
@@ -207,7 +207,7 @@ def test_an_orphan_that_is_still_loading_is_waited_for_as_long_as_it_gets_on(dat
         process.wait(5)
 
 
-def test_an_orphan_that_does_not_answer_is_neither_adopted_nor_doubled(data_dir: Path) -> None:
+def test_an_unresponsive_orphan_is_neither_adopted_nor_duplicated(data_dir: Path) -> None:
     with orphan(data_dir) as process:
         process.send_signal(signal.SIGSTOP)
         with pytest.raises(StartupError, match="did not answer"):
@@ -218,7 +218,7 @@ def test_an_orphan_that_does_not_answer_is_neither_adopted_nor_doubled(data_dir:
         store.stop()
 
 
-def test_an_orphan_without_its_socket_is_ended_before_another_store_starts(data_dir: Path) -> None:
+def test_an_orphan_without_a_socket_is_ended_before_a_new_store_starts(data_dir: Path) -> None:
     with orphan(data_dir) as process:
         put(str(data_dir / "store.sock"), "k", "kept")
         (data_dir / "store.sock").unlink()
@@ -247,7 +247,7 @@ def test_a_copied_directory_does_not_adopt_the_originals_store(data_dir: Path, t
     original.stop()
 
 
-def test_a_frozen_store_is_killed_when_its_time_to_stop_is_up(data_dir: Path) -> None:
+def test_a_frozen_store_is_killed_after_the_stop_timeout(data_dir: Path) -> None:
     store = EmbeddedStore.start(data_dir, "server")
     put(store.socket_path, "k", "kept")
     os.kill(store.pid, signal.SIGSTOP)
@@ -258,7 +258,7 @@ def test_a_frozen_store_is_killed_when_its_time_to_stop_is_up(data_dir: Path) ->
     again.stop()
 
 
-def test_an_orphan_that_ends_while_it_is_looked_at_is_replaced(data_dir: Path) -> None:
+def test_an_orphan_that_ends_during_the_check_is_replaced(data_dir: Path) -> None:
     with orphan(data_dir) as process:
         put(str(data_dir / "store.sock"), "k", "kept")
         process.send_signal(signal.SIGSTOP)

@@ -41,7 +41,7 @@ def test_time_follows_the_clock_in_commands_and_scripts(clock: FakeClock, client
     assert seconds(client) == pytest.approx([time.time() - 3600] * 2, abs=2)
 
 
-def test_lifetimes_follow_the_clock(clock: FakeClock, client: fakeredis.FakeRedis) -> None:
+def test_expiries_follow_the_clock(clock: FakeClock, client: fakeredis.FakeRedis) -> None:
     client.set("k", "v", px=30_000)
     client.hset("h", "f", "v")
     assert client.eval(EXPIRE_AT, 1, "h", 30_000) == 1
@@ -61,7 +61,7 @@ def test_streams_follow_the_clock(clock: FakeClock, client: fakeredis.FakeRedis)
     assert int(entry.partition(b"-")[0]) / 1000 == pytest.approx(time.time() + 3600, abs=2)
 
 
-def test_the_clock_is_put_right_again() -> None:
+def test_the_clock_is_restored() -> None:
     server = fakeredis.FakeServer(version=(7,))
     with FakeClock() as clock:
         clock.advance(3600)

@@ -64,7 +64,7 @@ async def test_a_planned_failover_loses_nothing_and_does_nothing_twice(
 
 
 @pytest.mark.parametrize("how", ["killed", "frozen"])
-async def test_when_a_primary_is_gone_its_replica_serves(
+async def test_a_replica_serves_after_its_primary_is_gone(
     service: Service, doubled: Cluster, ends: tuple[Node, Node], monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     # Whoever lost the answer to a rotation may ask for it again.
@@ -90,7 +90,7 @@ async def test_when_a_primary_is_gone_its_replica_serves(
 
 
 @pytest.mark.trap(35)
-async def test_changes_of_apps_are_announced_before_and_after_a_node_is_killed(doubled: Cluster, keys: Keys) -> None:
+async def test_app_changes_are_announced_even_after_a_node_is_killed(doubled: Cluster, keys: Keys) -> None:
     doubled.empty()
     one, other = [store_on(await connect(doubled.url, socket_timeout=1.0), keys) for _ in range(2)]
     async with other.announcements.following():

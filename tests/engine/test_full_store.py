@@ -67,7 +67,7 @@ def full(engine: Engine) -> Iterator[None]:
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("engine", ["valkey_engine", "redis_engine"])
-async def test_a_full_store_refuses_what_adds_to_it_and_nothing_else(
+async def test_a_full_store_refuses_only_what_adds_data(
     engine: str, keys: Keys, request: pytest.FixtureRequest
 ) -> None:
     server: Engine = request.getfixturevalue(engine)
@@ -108,7 +108,7 @@ async def test_a_replay_ends_tokens_in_a_full_store_too(
     await world.store.close()
 
 
-def test_a_full_store_is_503_with_a_cause_of_its_own() -> None:
+def test_a_full_store_is_503_with_its_own_cause() -> None:
     refusal = refusal_of(500, StoreFull("store: OOM"))
     assert (refusal.code, refusal.retry_after) == ("temporarily_unavailable", 30)
     assert cause_of(StoreFull("store: OOM")) == "full"
@@ -124,7 +124,9 @@ def test_a_full_store_is_503_with_a_cause_of_its_own() -> None:
         pytest.param({"memory/x/memory.limit_in_bytes": "400"}, "3:cpu:/x\n4:memory:/x", 300, id="version 1"),
     ],
 )
-def test_the_default_fits_the_control_group(tmp_path: Path, files: dict[str, str], own: str, most: int) -> None:
+def test_the_default_memory_limit_fits_the_control_group(
+    tmp_path: Path, files: dict[str, str], own: str, most: int
+) -> None:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text + "\n")
@@ -133,12 +135,12 @@ def test_the_default_fits_the_control_group(tmp_path: Path, files: dict[str, str
     assert default_memory(tmp_path, tmp_path / "none") > 2**20, "of the machine"
 
 
-def test_a_reserve_is_kept_of_every_store() -> None:
+def test_every_store_keeps_a_reserve() -> None:
     assert limit_of(2**30) == 2**30 - 2**26
     assert limit_of(2**26) == 2**26 - LEAST_RESERVE
 
 
-def test_the_log_says_once_that_a_store_fills_up(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_filling_store_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     watch = RoomWatch()
     with caplog.at_level(logging.INFO, "latchkey.store"):
         for used in (10, 71, 69, 80, 76, 100, 120, 99, 82, 79, 74, 66, 64, 10):
@@ -154,7 +156,7 @@ def test_the_log_says_once_that_a_store_fills_up(caplog: pytest.LogCaptureFixtur
     assert watch.seen == Room(10 << 20, 100 << 20)
 
 
-def test_documents_end_before_the_store_does() -> None:
+def test_documents_are_refused_before_the_store_is_full() -> None:
     headroom = Headroom()
     assert not headroom.low, "nothing is known"
     headroom.note(Room(500 << 20, 0))
@@ -176,7 +178,7 @@ def test_documents_end_before_the_store_does() -> None:
 
 
 @pytest.mark.gen_test
-async def test_above_the_line_only_what_grows_is_refused(memory_store: Store) -> None:
+async def test_above_the_threshold_only_growth_is_refused(memory_store: Store) -> None:
     world = await World.make(memory_store)
     keeper = await Keeper.make(world)
     await keeper.put("a/1", b"12345")
@@ -202,7 +204,7 @@ async def test_above_the_line_only_what_grows_is_refused(memory_store: Store) ->
 
 
 @pytest.mark.gen_test
-async def test_a_watch_looks_again_when_much_was_written(redis_engine: Engine, keys: Keys) -> None:
+async def test_the_watch_checks_again_after_many_writes(redis_engine: Engine, keys: Keys) -> None:
     store = store_on(await connect(redis_engine.url), keys)
     with redis_engine.client() as direct:
         direct.config_set("maxmemory", "100000000")
@@ -223,7 +225,7 @@ async def test_a_watch_looks_again_when_much_was_written(redis_engine: Engine, k
         await store.close()
 
 
-def test_one_person_gets_a_part_of_a_small_store(memory_store: Store) -> None:
+def test_one_person_gets_only_a_share_of_a_small_store(memory_store: Store) -> None:
     documents, headroom = memory_store.documents, memory_store.headroom
     documents.quotas = document_quotas(Settings())
     assert documents.person_bytes == 256 << 20, "nothing is known of the store"

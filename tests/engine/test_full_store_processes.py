@@ -61,7 +61,7 @@ async def fill(service: Service, two: Pair) -> list[tuple[str, str]]:
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_whoever_fills_the_store_with_documents_keeps_nobody_out_of_apps(service: Service, two: Pair) -> None:
+async def test_filling_the_store_with_documents_blocks_no_sign_in_to_apps(service: Service, two: Pair) -> None:
     said = await fill(service, two)
     assert len(said) == PEOPLE
     assert said[0][1] == "All apps together keep as many bytes for this person as they may."

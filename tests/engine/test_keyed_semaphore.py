@@ -54,7 +54,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_many_who_want_everything_leave_places_for_others() -> None:
+async def test_greedy_keys_leave_places_for_others() -> None:
     crowd = Crowd(FairSemaphore(64))
     for greedy in range(20):
         await crowd.ask(f"greedy-{greedy}", 100)
@@ -71,7 +71,7 @@ async def test_many_who_want_everything_leave_places_for_others() -> None:
     await crowd.end()
 
 
-async def test_the_next_place_goes_to_whoever_holds_the_fewest_and_then_waits_longest() -> None:
+async def test_the_next_place_goes_to_the_key_with_the_fewest_then_the_longest_wait() -> None:
     crowd = Crowd(FairSemaphore(4, 1))
     await crowd.ask("greedy", 10)
     await crowd.ask("second", 2)
@@ -83,7 +83,7 @@ async def test_the_next_place_goes_to_whoever_holds_the_fewest_and_then_waits_lo
 
 
 @pytest.mark.parametrize("order", ["cancelled, then its turn", "its turn, then cancelled", "long before"])
-async def test_one_who_no_longer_waits_takes_no_place(order: str) -> None:
+async def test_a_cancelled_waiter_takes_no_place(order: str) -> None:
     places = FairSemaphore(1)
     await places.acquire("first")
     gone, last = (asyncio.ensure_future(places.acquire(key)) for key in ("gone", "last"))
@@ -103,7 +103,7 @@ async def test_one_who_no_longer_waits_takes_no_place(order: str) -> None:
     assert (places._taken, dict(places._waiting), dict(places._taken_by)) == (0, {}, {})
 
 
-async def test_each_key_has_places_of_its_own_and_an_idle_one_takes_no_memory() -> None:
+async def test_each_key_has_its_own_places_and_an_idle_key_takes_no_memory() -> None:
     turns = KeyedSemaphore(2)
     async with turns.place("a"), turns.place("a"), turns.place("b"):
         third = asyncio.ensure_future(turns.place("a").__aenter__())

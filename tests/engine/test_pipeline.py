@@ -72,7 +72,7 @@ class Noted:
 
 
 @pytest.mark.gen_test
-async def test_the_calls_of_one_turn_are_one_write(valkey_engine: Engine) -> None:
+async def test_calls_of_one_loop_turn_are_one_write(valkey_engine: Engine) -> None:
     async with connection_to(valkey_engine.url) as connection:
         await connection.call(b"PING")
         noted: Any = Noted(connection._transport)
@@ -82,7 +82,7 @@ async def test_the_calls_of_one_turn_are_one_write(valkey_engine: Engine) -> Non
 
 
 @pytest.mark.gen_test
-async def test_an_answer_larger_than_one_read_is_put_together(valkey_engine: Engine) -> None:
+async def test_an_answer_larger_than_one_read_is_reassembled(valkey_engine: Engine) -> None:
     async with connection_to(valkey_engine.url) as connection:
         large = b"\x00\xff" * 2**20
         assert await asyncio.gather(connection.call(b"EVAL", ECHO, 0, large), connection.call(b"PING")) == [  # type: ignore[comparison-overlap]
@@ -92,7 +92,7 @@ async def test_an_answer_larger_than_one_read_is_put_together(valkey_engine: Eng
 
 
 @pytest.mark.gen_test
-async def test_what_the_server_refuses_is_told_to_the_call_alone(valkey_engine: Engine) -> None:
+async def test_a_server_error_reaches_only_its_call(valkey_engine: Engine) -> None:
     async with connection_to(valkey_engine.url) as connection:
         found = await asyncio.gather(
             connection.call(b"EVALSHA", "0" * 40, 0),
@@ -104,7 +104,7 @@ async def test_what_the_server_refuses_is_told_to_the_call_alone(valkey_engine: 
 
 
 @pytest.mark.gen_test
-async def test_a_call_that_went_away_takes_no_other_answer(valkey_engine: Engine) -> None:
+async def test_a_cancelled_call_does_not_shift_answers(valkey_engine: Engine) -> None:
     async with connection_to(valkey_engine.url) as connection:
         waiting = [asyncio.ensure_future(connection.call(b"EVAL", ECHO, 0, f"{n}")) for n in range(10)]
         for gone in waiting[::2]:
@@ -114,7 +114,7 @@ async def test_a_call_that_went_away_takes_no_other_answer(valkey_engine: Engine
 
 
 @pytest.mark.gen_test
-async def test_what_was_sent_on_a_connection_that_broke_fails_and_is_not_sent_again(valkey_engine: Engine) -> None:
+async def test_calls_on_a_broken_connection_fail_and_are_not_resent(valkey_engine: Engine) -> None:
     with valkey_engine.client() as direct, DroppingProxy(valkey_engine) as proxy:
         direct.flushall()
         async with connection_to(proxy.url) as connection:
@@ -127,7 +127,7 @@ async def test_what_was_sent_on_a_connection_that_broke_fails_and_is_not_sent_ag
 
 
 @pytest.mark.gen_test
-async def test_a_call_made_while_the_connection_breaks_goes_over_the_next(valkey_engine: Engine) -> None:
+async def test_a_call_made_during_a_break_uses_the_next_connection(valkey_engine: Engine) -> None:
     with DroppingProxy(valkey_engine) as proxy:
         async with connection_to(proxy.url) as connection:
             await connection.call(b"PING")
@@ -143,7 +143,7 @@ async def test_a_call_made_while_the_connection_breaks_goes_over_the_next(valkey
 
 
 @pytest.mark.gen_test
-async def test_a_call_that_was_not_sent_yet_goes_over_the_next_connection(valkey_engine: Engine) -> None:
+async def test_an_unsent_call_uses_the_next_connection(valkey_engine: Engine) -> None:
     async with connection_to(valkey_engine.url) as connection:
         await connection.call(b"PING")
         sent = connection.call(b"EVAL", ECHO, 0, "sent")
@@ -156,7 +156,7 @@ async def test_a_call_that_was_not_sent_yet_goes_over_the_next_connection(valkey
 
 
 @pytest.mark.gen_test
-async def test_calls_lost_with_a_connection_leave_nothing_overdue_on_the_next(valkey_engine: Engine) -> None:
+async def test_lost_calls_do_not_time_out_the_next_connection(valkey_engine: Engine) -> None:
     with DroppingProxy(valkey_engine) as proxy:
         async with connection_to(proxy.url) as connection:
             await connection.call(b"PING")
@@ -182,7 +182,7 @@ async def test_a_restart_of_an_idle_store_costs_no_call(mortal: Engine) -> None:
 
 
 @pytest.mark.gen_test
-async def test_while_the_store_is_away_calls_fail_at_once_and_work_when_it_is_back(mortal: Engine) -> None:
+async def test_calls_fail_at_once_during_an_outage_and_work_afterwards(mortal: Engine) -> None:
     async with connection_to(mortal.url) as connection:
         mortal.stop()
         for _ in range(3):
@@ -193,7 +193,7 @@ async def test_while_the_store_is_away_calls_fail_at_once_and_work_when_it_is_ba
 
 
 @pytest.mark.gen_test
-async def test_a_store_that_does_not_answer_fails_every_call_in_time(mortal: Engine) -> None:
+async def test_an_unresponsive_store_fails_every_call_in_time(mortal: Engine) -> None:
     async with connection_to(mortal.url, timeout=0.2) as connection:
         await connection.call(b"PING")
         mortal.pause()
@@ -217,7 +217,7 @@ async def test_a_steady_stream_of_answers_is_never_cut_off(valkey_engine: Engine
 
 
 @pytest.mark.gen_test
-async def test_a_connection_takes_so_many_calls_and_no_more(mortal: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_calls_on_a_connection_are_bounded(mortal: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "MOST_CALLS", 3)
     async with connection_to(mortal.url) as connection:
         found = await asyncio.gather(*(connection.call(b"PING") for _ in range(5)), return_exceptions=True)
@@ -226,7 +226,7 @@ async def test_a_connection_takes_so_many_calls_and_no_more(mortal: Engine, monk
 
 
 @pytest.mark.gen_test
-async def test_what_is_no_answer_ends_the_connection() -> None:
+async def test_a_malformed_answer_ends_the_connection() -> None:
     ended = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -268,7 +268,7 @@ async def test_a_server_that_hangs_up_after_the_greeting_fails_the_call() -> Non
 
 
 @pytest.mark.gen_test
-async def test_closing_fails_what_still_waits(mortal: Engine) -> None:
+async def test_closing_fails_waiting_calls(mortal: Engine) -> None:
     client: Redis = await connect(mortal.url)
     connection = PipelinedConnection(client.connection_pool.make_connection, 5.0)
     await connection.call(b"PING")

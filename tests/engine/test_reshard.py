@@ -70,7 +70,7 @@ async def test_resharding_under_load_loses_nothing_and_does_nothing_twice(
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("any_cluster", ["cluster"], indirect=True)  # Redis has no such command
-async def test_so_does_a_slot_that_moves_in_one_piece(
+async def test_an_atomic_slot_move_under_load_loses_nothing(
     service: Service, any_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workers = await employ(service, monkeypatch)
@@ -86,7 +86,7 @@ async def test_so_does_a_slot_that_moves_in_one_piece(
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("steps", [pytest.param(1, id="open"), pytest.param(3, id="under way")])
-async def test_a_call_that_a_moving_slot_refuses_works_when_it_has_moved(
+async def test_a_call_refused_by_a_moving_slot_works_afterwards(
     any_cluster: Cluster, keys: Keys, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
     """So nothing was done by half: a script that meets a key which is there no more ends in the middle."""
@@ -139,7 +139,7 @@ def moving(cluster: Cluster, key: str) -> tuple[Node, Node, Iterator[int]]:
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_a_grant_that_has_not_moved_yet_is_not_taken_for_one_that_is_gone(
+async def test_a_grant_that_has_not_moved_yet_does_not_count_as_gone(
     any_cluster: Cluster, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The list drops what has no grant. Where the slot goes to, the script would find none, and no error either."""

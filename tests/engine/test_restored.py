@@ -14,7 +14,7 @@ from tests.support.store.world import PASSWORD, VISITOR, World, every_key, refus
 pytestmark = pytest.mark.gen_test(timeout=60)
 
 
-async def test_what_gives_access_ends_and_the_rest_stays(store: Store) -> None:
+async def test_a_restore_ends_access_and_keeps_the_rest(store: Store) -> None:
     world = await World.make(store)
     keeper = await Keeper.make(world)
     await keeper.put("notes/n1", b"1")

@@ -56,7 +56,7 @@ def own_body(script: Script) -> str:
 
 
 @each_script
-def test_the_locals_of_a_script_are_those_of_its_header(script: Script) -> None:
+def test_a_scripts_locals_match_its_header(script: Script) -> None:
     """Each is taken once, by its number, in front of the body."""
     taken = re.findall(r"^local (\w+) = (?:tonumber\(|cjson\.decode\()?(KEYS|ARGV)\[(\d+)\]\)?$", script.source, re.M)
     expected = [(name, "KEYS", str(number)) for number, name in enumerate(script.keys, 1)]
@@ -72,7 +72,7 @@ def test_each_key_and_argument_is_used(script: Script) -> None:
 
 
 @each_script
-def test_the_replies_of_the_body_are_those_of_the_header(script: Script) -> None:
+def test_a_scripts_replies_match_its_header(script: Script) -> None:
     body = own_body(script)
     returned: dict[str, list[int]] = {}
     for table in re.findall(r"return (\{(?:'|redis\.call).*?\})(?: end)?$", body, re.M | re.S):
@@ -99,7 +99,7 @@ def fields_in(table: str) -> int:
 
 
 @each_script
-def test_keys_are_built_only_from_what_the_header_says_derives_them(script: Script) -> None:
+def test_keys_are_built_only_as_the_header_declares(script: Script) -> None:
     body = own_body(script)
     assert set(script.derives) <= set(script.args)
     roots = {*script.keys, *script.derives}
@@ -115,7 +115,7 @@ def test_keys_are_built_only_from_what_the_header_says_derives_them(script: Scri
     assert all(part in roots for part in re.findall(r"(\w+) \.\. (?:'|\w+ \.\. ')?\w+", body) if part in script.args)
 
 
-def test_the_shared_functions_touch_only_the_keys_they_are_given() -> None:
+def test_includes_touch_only_the_keys_they_get() -> None:
     for path in include_files().values():
         text = code_of(path.read_text())
         assert not re.search(r"\b(KEYS|ARGV)\b", text)
@@ -127,20 +127,20 @@ def test_the_shared_functions_touch_only_the_keys_they_are_given() -> None:
 
 
 @each_file
-def test_a_script_stays_in_what_all_engines_share(path: Path) -> None:
+def test_scripts_use_only_what_all_engines_support(path: Path) -> None:
     body = code_of(path.read_text())
     assert [word for word in BARRED if word in body] == []
     assert not path.read_text().startswith("#!")
 
 
 @each_file
-def test_time_is_the_stores(path: Path) -> None:
+def test_scripts_use_the_stores_time(path: Path) -> None:
     assert "os." not in code_of(path.read_text())
     assert not {"now", "time"} & set(SCRIPTS[path.stem].args if path.stem in SCRIPTS else ())
 
 
 @each_script
-def test_a_header_says_what_the_script_does(script: Script) -> None:
+def test_every_header_describes_its_script(script: Script) -> None:
     first = script_files()[script.name].read_text().splitlines()[0]
     assert re.fullmatch(r"--- [A-Z].*[.)]", first)
 
@@ -179,7 +179,7 @@ def test_the_loader_refuses(tmp_path: Path, text: str, message: str) -> None:
         load_scripts(tmp_path)
 
 
-def test_the_loader_takes_what_is_declared(tmp_path: Path) -> None:
+def test_the_loader_accepts_valid_declarations(tmp_path: Path) -> None:
     (tmp_path / "include").mkdir()
     (tmp_path / "include" / "a.lua").write_text("-- Of b.\nlocal most, least = 9, 1\nlocal function held(b) end\n")
     header = "--- KEYS[1] user: who\n--- ARGV[1] limit (number): how many\n--- ARGV[2] rows (json)\n--- @reply ok\n"
@@ -197,7 +197,7 @@ return {'ok', found, most, 1e5}
     assert script.source == "-- Of b.\nlocal most, least = 9, 1\nlocal function held(b) end\n" + taken + body
 
 
-def test_scripts_lie_in_folders_and_two_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_scripts_are_in_folders_and_duplicate_names_are_refused(tmp_path: Path) -> None:
     for folder in ("include/deep", "one", "two"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "include" / "deep" / "shared.lua").write_text("local function shared() end\n")
@@ -209,7 +209,7 @@ def test_scripts_lie_in_folders_and_two_of_one_name_are_refused(tmp_path: Path) 
         load_scripts(tmp_path)
 
 
-def test_an_include_stands_once_and_before_its_use() -> None:
+def test_an_include_is_inserted_once_and_before_its_use() -> None:
     source = SCRIPTS["decide_authorization"].source
     for function in ("now_ms", "int", "take_window", "open_grant", "record", "covers"):
         assert source.count(f"local function {function}(") == 1
@@ -217,7 +217,7 @@ def test_an_include_stands_once_and_before_its_use() -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_script_the_store_forgot_is_sent_again(store: Store) -> None:
+async def test_a_script_unknown_to_the_store_is_loaded_again(store: Store) -> None:
     world = await World.make(store)
     tokens = await world.tokens()
     await store.client.script_flush()
@@ -251,7 +251,7 @@ class Answering:
         pytest.param(None, id="nil"),
     ],
 )
-async def test_an_answer_that_does_not_fit_the_header_is_a_defect(answer: Any) -> None:
+async def test_an_undeclared_answer_is_a_defect(answer: Any) -> None:
     with pytest.raises(StoreError, match="take_window: the answer"):
         await Scripts(Answering(answer)).run("take_window", {"window": "w"}, limit=1, period=1)
 
@@ -360,5 +360,5 @@ class Monitor:
                     yield script, declared, key
 
 
-def test_the_table_of_calls_leaves_no_method_of_a_noun_out(open_store: OpenStore) -> None:
+def test_the_table_of_calls_covers_every_public_method(open_store: OpenStore) -> None:
     assert set(CALLS) == methods_of(open_store("memory"))

@@ -43,7 +43,7 @@ def write(tmp_path: Path) -> Write:
 
 
 @pytest.mark.gen_test
-async def test_apps_and_people_are_created_with_everything_the_file_says(memory_store: Store, write: Write) -> None:
+async def test_seeding_creates_apps_and_people_as_the_file_says(memory_store: Store, write: Write) -> None:
     native = {
         "client_id": "native",
         "name": "Native",
@@ -79,7 +79,7 @@ async def test_apps_and_people_are_created_with_everything_the_file_says(memory_
 
 
 @pytest.mark.gen_test
-async def test_what_exists_is_left_alone_and_what_is_missing_is_added(memory_store: Store, write: Write) -> None:
+async def test_seeding_adds_only_what_is_missing(memory_store: Store, write: Write) -> None:
     await seed(memory_store, write({"apps": [WEB], "users": [ADA]}))
     await memory_store.apps.update("web", name="Renamed", status="disabled")
     changed = {**WEB, "name": "Again", "client_secret": SECRET[::-1], "scopes": "apps:read"}
@@ -97,7 +97,7 @@ async def test_what_exists_is_left_alone_and_what_is_missing_is_added(memory_sto
 
 
 @pytest.mark.gen_test
-async def test_a_common_password_is_refused_for_a_missing_account_alone(memory_store: Store, write: Write) -> None:
+async def test_a_common_password_is_refused_only_for_a_new_account(memory_store: Store, write: Write) -> None:
     weak = {**ADA, "password": "football2024"}
     with pytest.raises(StartupError, match=r"users\[1\].password: That password is among the first"):
         await seed(memory_store, write({"apps": [WEB], "users": [{**ADA, "email": "bob@example.com"}, weak]}))
@@ -114,7 +114,7 @@ async def paid(store: Store, email: str) -> tuple[int, list[str]]:
 
 
 @pytest.mark.gen_test
-async def test_credits_are_given_once_and_not_again_when_they_are_spent(memory_store: Store, write: Write) -> None:
+async def test_seeded_credits_are_given_once(memory_store: Store, write: Write) -> None:
     path = write({"users": [{**ADA, "credits": 5_000_000}, {**ADA, "email": "bob@example.com"}]})
     assert (await seed(memory_store, path)).credited == ("ada@example.com",)
     assert await paid(memory_store, "ada@example.com") == (5_000_000, ["First credits"])
@@ -125,7 +125,7 @@ async def test_credits_are_given_once_and_not_again_when_they_are_spent(memory_s
 
 
 @pytest.mark.gen_test
-async def test_credits_follow_for_people_whose_seeding_was_cut_short(memory_store: Store, write: Write) -> None:
+async def test_interrupted_seeding_is_completed_with_credits(memory_store: Store, write: Write) -> None:
     assert await seed(memory_store, write({"users": [ADA]})) == SeedReport((), ("ada@example.com",))
     path = write({"users": [{**ADA, "credits": 10**12}]})
     reports = await asyncio.gather(*(seed(memory_store, path) for _ in range(3)))
@@ -142,26 +142,26 @@ async def test_two_servers_may_seed_at_once(memory_store: Store, write: Write) -
 
 
 @pytest.mark.gen_test
-async def test_an_account_that_was_never_finished_is_waited_out(memory_store: Store, write: Write) -> None:
+async def test_seeding_waits_for_an_unfinished_account_to_expire(memory_store: Store, write: Write) -> None:
     await memory_store.client.set(keys.email("ada@example.com"), "0" * 32, px=300)
     assert (await seed(memory_store, write({"users": [ADA]}))).users == ("ada@example.com",)
 
 
 @pytest.mark.gen_test
-async def test_an_address_held_for_good_by_nobody_gives_way(memory_store: Store, write: Write) -> None:
+async def test_an_orphaned_address_is_taken_over(memory_store: Store, write: Write) -> None:
     await memory_store.client.set(keys.email("ada@example.com"), "0" * 32)
     assert (await seed(memory_store, write({"users": [ADA]}), patience=0)).users == ("ada@example.com",)
 
 
 @pytest.mark.gen_test
-async def test_an_address_that_stays_reserved_is_named(memory_store: Store, write: Write) -> None:
+async def test_a_reserved_address_is_reported(memory_store: Store, write: Write) -> None:
     await memory_store.client.set(keys.email("ada@example.com"), "0" * 32, px=60_000)
     with pytest.raises(StartupError, match=r"users\[0\]\.email: .*start again in a minute"):
         await seed(memory_store, write({"users": [ADA]}), patience=0.2)
 
 
 @pytest.mark.gen_test
-async def test_a_confidential_app_without_a_secret_has_one_that_nobody_knows(memory_store: Store, write: Write) -> None:
+async def test_a_confidential_app_without_a_secret_gets_an_unknown_one(memory_store: Store, write: Write) -> None:
     await seed(memory_store, write({"apps": [{name: WEB[name] for name in WEB if name != "client_secret"}]}))
     web = await memory_store.apps.find("web")
     assert web is not None
@@ -261,7 +261,7 @@ async def test_a_confidential_app_without_a_secret_has_one_that_nobody_knows(mem
         ),
     ],
 )
-async def test_a_bad_file_is_refused_by_place_before_anything_is_written(
+async def test_a_bad_seed_file_is_refused_with_its_place_before_any_write(
     memory_store: Store, write: Write, content: Any, message: str
 ) -> None:
     if isinstance(content, dict) and isinstance(apps := content.get("apps", []), list):
@@ -286,7 +286,7 @@ async def test_a_bad_file_is_refused_by_place_before_anything_is_written(
         pytest.param(b"1" * 10_000, "a number too long", id="a number without end"),
     ],
 )
-async def test_a_file_that_cannot_be_read(
+async def test_an_unreadable_seed_file_is_refused(
     memory_store: Store, tmp_path: Path, content: bytes | None, message: str
 ) -> None:
     path = tmp_path / "seed.json"
@@ -297,5 +297,5 @@ async def test_a_file_that_cannot_be_read(
 
 
 @pytest.mark.gen_test
-async def test_an_empty_file_asks_for_nothing(memory_store: Store, write: Write) -> None:
+async def test_an_empty_seed_file_changes_nothing(memory_store: Store, write: Write) -> None:
     assert await seed(memory_store, write({})) == SeedReport((), ())

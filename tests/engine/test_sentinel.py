@@ -41,7 +41,7 @@ def site(watched: Replicated, open_store: OpenStore, base_url: str) -> Site:
 
 
 @pytest.mark.parametrize("how", ["by command", "killed", "frozen"])
-async def test_after_a_failover_the_server_goes_on_by_itself(
+async def test_the_server_recovers_from_a_failover_by_itself(
     service: Service, watched: Replicated, keys: Keys, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """What may be missing is what was acknowledged between the confirmation of the replica and the moment from which
@@ -73,7 +73,7 @@ async def test_after_a_failover_the_server_goes_on_by_itself(
     await check_survival(workers, safe, open_to_loss)
 
 
-async def test_a_sentinel_that_hangs_costs_time_and_no_more(watched: Replicated) -> None:
+async def test_a_hanging_sentinel_only_costs_time(watched: Replicated) -> None:
     watched.sentinels[0].pause()
     try:
         client = await connect(watched.url, socket_timeout=2.0)
@@ -100,7 +100,7 @@ class Asked:
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
-async def test_no_sentinel_is_forgotten_however_many_ask_at_once(at_once: int) -> None:
+async def test_concurrent_lookups_forget_no_sentinel(at_once: int) -> None:
     manager: Any = Sentinels([])  # type: ignore[no-untyped-call]  # what it inherits has no types
     asked = [Asked(knows=False), Asked(knows=True), Asked(knows=True)]
     manager.sentinels = list(asked)
@@ -152,7 +152,7 @@ class Telling:
 
 
 @pytest.mark.parametrize("told", [pytest.param(True, id="announced"), pytest.param(False, id="asked for")])
-async def test_a_primary_that_was_replaced_is_left_though_it_goes_on_taking_writes(
+async def test_a_replaced_primary_is_left_even_if_it_accepts_writes(
     valkey_engine: Engine, monkeypatch: pytest.MonkeyPatch, told: bool
 ) -> None:
     monkeypatch.setattr(sentinel, "LOOK_SECONDS", 30.0 if told else 0.02)
@@ -175,7 +175,7 @@ async def test_a_primary_that_was_replaced_is_left_though_it_goes_on_taking_writ
         await client.aclose()
 
 
-async def test_a_replica_refuses_a_write_and_its_connection_is_left(watched: Replicated) -> None:
+async def test_a_read_only_error_closes_the_connection(watched: Replicated) -> None:
     client = await connect(watched.replica().url)
     with pytest.raises(StoreUnavailable), wrapped():
         await client.eval(INCR, 1, "n")
@@ -194,7 +194,7 @@ async def test_a_replica_refuses_a_write_and_its_connection_is_left(watched: Rep
         pytest.param("app:pw", "", "another", "No master found for 'another'", id="a set that they do not know"),
     ],
 )
-async def test_names_and_passwords(
+async def test_sentinel_names_and_passwords(
     watched: Replicated, user: str, options: str, service: str, reason: str | None
 ) -> None:
     for servers, name, password in ((watched.servers, "app", "pw"), (watched.sentinels, "guard", "gw")):
@@ -216,8 +216,6 @@ async def test_names_and_passwords(
         await client.aclose()
 
 
-async def test_the_server_and_its_commands_take_a_replicated_set_for_any_store(
-    watched: Replicated, tmp_path: Path
-) -> None:
+async def test_the_server_and_its_commands_work_with_sentinels(watched: Replicated, tmp_path: Path) -> None:
     watched.primary().empty()
     await check_server_and_commands(watched.url, tmp_path)

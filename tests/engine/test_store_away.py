@@ -131,7 +131,7 @@ def rotating() -> Iterator[Server]:
 
 
 @within_a_minute
-async def test_a_new_secret_key_is_taken_up_while_the_server_runs(rotating: Server) -> None:
+async def test_a_running_server_loads_a_new_secret_key(rotating: Server) -> None:
     file = KeyFile(rotating.data_dir / "keys")
     old = file.ring
     socket_path = running_socket(rotating.data_dir)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.gen_test(timeout=60)
 
 
 @pytest.mark.spec("2.2")
-async def test_an_exchange_gives_tokens_of_their_lifetimes(store: Store) -> None:
+async def test_an_exchange_returns_tokens_with_their_lifetimes(store: Store) -> None:
     world = await World.make(store)
     code = await world.code()
     tokens = await world.exchange(code)
@@ -35,7 +35,7 @@ async def test_an_exchange_gives_tokens_of_their_lifetimes(store: Store) -> None
     assert (profile.user, profile.email) == (world.user, world.email)
 
 
-async def test_the_store_never_holds_what_gives_access(store: Store) -> None:
+async def test_the_store_contains_no_credential(store: Store) -> None:
     world = await World.make(store)
     code = await world.code()
     first = await world.exchange(code)
@@ -82,7 +82,7 @@ async def test_a_code_lives_a_minute(store: Store) -> None:
 
 
 @pytest.mark.spec("3.2")
-async def test_a_used_code_ends_the_tokens_born_from_it_and_no_others(store: Store) -> None:
+async def test_a_replayed_code_ends_only_its_own_tokens(store: Store) -> None:
     world = await World.make(store)
     other = await world.tokens()
     code = await world.code()
@@ -108,7 +108,7 @@ async def test_rotation_replaces_the_refresh_token(store: Store) -> None:
 
 
 @pytest.mark.spec("3.1.replayed")
-async def test_a_used_refresh_token_kills_every_token_of_the_pair(store: Store) -> None:
+async def test_a_replayed_refresh_token_ends_every_token_of_the_pair(store: Store) -> None:
     world = await World.make(store)
     other = await world.tokens()
     first = await world.tokens()
@@ -132,7 +132,7 @@ async def test_the_pair_works_again_after_a_new_consent(store: Store) -> None:
 
 
 @pytest.mark.spec("3.1.replayed")
-async def test_a_revoked_refresh_token_presented_again_kills_the_pair(store: Store) -> None:
+async def test_a_revoked_refresh_token_presented_again_ends_the_pair(store: Store) -> None:
     world = await World.make(store)
     other, revoked = await world.tokens(), await world.tokens()
     await store.tokens.revoke(None, revoked.refresh_token)
@@ -142,7 +142,7 @@ async def test_a_revoked_refresh_token_presented_again_kills_the_pair(store: Sto
 
 
 @pytest.mark.spec("3.1.replayed")
-async def test_a_token_of_an_earlier_epoch_is_a_revoked_one(store: Store) -> None:
+async def test_a_token_of_an_earlier_epoch_is_revoked(store: Store) -> None:
     world = await World.make(store)
     old = await world.tokens()
     await world.revoke_app()
@@ -172,7 +172,7 @@ async def test_a_narrowed_scope_holds_for_one_access_token(store: Store) -> None
     assert (await world.refresh(narrowed.refresh_token)).scope == " ".join(SCOPES)
 
 
-async def test_a_refresh_cannot_widen_the_scope_and_burns_nothing_by_trying(store: Store) -> None:
+async def test_a_refresh_cannot_widen_the_scope_and_uses_nothing_up(store: Store) -> None:
     world = await World.make(store)
     tokens = await world.tokens(("profile",))
     assert await refusal_of(world.refresh(tokens.refresh_token, "profile", "data:read")) == "invalid_scope"
@@ -187,7 +187,7 @@ async def test_a_scope_withdrawn_at_a_later_consent_is_gone_at_once(store: Store
     assert (await world.refresh(wide.refresh_token)).scope == "data:read"
 
 
-async def test_tokens_without_any_scope_left_are_refused_and_kept(store: Store) -> None:
+async def test_tokens_without_scopes_are_refused_but_not_used_up(store: Store) -> None:
     world = await World.make(store)
     tokens, code = await world.tokens(("profile",)), await world.code(("profile",))
     await world.code(("profile", "data:read"), ticked=("data:read",))
@@ -206,7 +206,7 @@ async def test_a_scope_the_app_no_longer_registers_is_not_issued(store: Store) -
 
 @pytest.mark.spec("3.1.token-revoked")
 @pytest.mark.spec("4.5")
-async def test_revoking_an_access_token_ends_that_token_alone(store: Store) -> None:
+async def test_revoking_an_access_token_ends_only_that_token(store: Store) -> None:
     world = await World.make(store)
     first = await world.tokens()
     second = await world.refresh(first.refresh_token)
@@ -218,7 +218,7 @@ async def test_revoking_an_access_token_ends_that_token_alone(store: Store) -> N
 
 @pytest.mark.spec("3.1.token-revoked")
 @pytest.mark.spec("4.5")
-async def test_revoking_a_refresh_token_ends_its_family_alone(store: Store) -> None:
+async def test_revoking_a_refresh_token_ends_only_its_family(store: Store) -> None:
     world = await World.make(store)
     other, first = await world.tokens(), await world.tokens()
     second = await world.refresh(first.refresh_token)
@@ -241,7 +241,7 @@ async def test_another_app_cannot_revoke_a_token(store: Store) -> None:
 
 
 @pytest.mark.spec("4.5")
-async def test_revocation_tells_nothing_of_what_became_of_the_token(store: Store) -> None:
+async def test_revocation_does_not_reveal_the_tokens_state(store: Store) -> None:
     world = await World.make(store)
     live, gone = await world.tokens(), await world.tokens()
     await store.tokens.revoke(None, gone.refresh_token)

@@ -117,7 +117,7 @@ def test_a_server_that_cannot_write_is_unavailable(
         pytest.param("this is not Lua", "ResponseError", id="no script at all"),
     ],
 )
-def test_a_mistake_of_ours_is_a_store_error_that_names_its_place(
+def test_a_bug_is_a_store_error_that_names_its_place(
     shared: Engine, admin: redis.Redis, script: str, shown: str
 ) -> None:
     error = fails(shared.url, script)
@@ -196,7 +196,7 @@ def test_each_kind_of_error(error: Exception, unavailable: bool) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), asyncio.CancelledError(), KeyboardInterrupt()])
-def test_errors_that_are_not_the_drivers_pass(error: BaseException) -> None:
+def test_foreign_errors_pass_unchanged(error: BaseException) -> None:
     assert translate(error) is None
     with pytest.raises(type(error)) as raised, wrapped():
         raise error

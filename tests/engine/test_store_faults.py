@@ -39,9 +39,7 @@ async def outcome_of(call: Call) -> str:
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(12)
-async def test_every_method_fails_cleanly_while_the_store_is_away_and_works_when_it_is_back(
-    mortal: Engine, keys: Keys
-) -> None:
+async def test_every_method_fails_cleanly_during_an_outage_and_works_afterwards(mortal: Engine, keys: Keys) -> None:
     store = store_on(await connect(mortal.url), keys)
     assert set(CALLS) == methods_of(store)
     # Each in a world of its own, so that the calls do not disturb each other.
@@ -58,7 +56,7 @@ async def test_every_method_fails_cleanly_while_the_store_is_away_and_works_when
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(12)
-async def test_a_store_that_stops_answering_is_unavailable(mortal: Engine, keys: Keys) -> None:
+async def test_an_unresponsive_store_is_unavailable(mortal: Engine, keys: Keys) -> None:
     store = store_on(await connect(mortal.url, socket_timeout=0.2), keys)
     world = await World.make(store)
     tokens = await world.tokens()
@@ -103,9 +101,7 @@ async def until_lost(ready: Call, name: str, engine: Engine, armed: Armed, times
 @writing
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(32)
-async def test_a_writing_script_whose_answer_is_lost_ran_once_and_is_not_sent_again(
-    valkey_engine: Engine, keys: Keys, name: str
-) -> None:
+async def test_a_writing_script_with_a_lost_answer_is_not_resent(valkey_engine: Engine, keys: Keys, name: str) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
         prepared = RUNNING[name]
         ready = await prepared.prepare(world)
@@ -119,7 +115,7 @@ async def test_a_writing_script_whose_answer_is_lost_ran_once_and_is_not_sent_ag
 @idempotent
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(32)
-async def test_an_idempotent_script_is_sent_once_more_and_no_more(
+async def test_an_idempotent_script_with_a_lost_answer_is_resent_once(
     valkey_engine: Engine, keys: Keys, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
@@ -141,7 +137,7 @@ async def test_an_idempotent_script_is_sent_once_more_and_no_more(
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(32)
-async def test_a_rotation_whose_answer_was_lost_went_one_generation_on(valkey_engine: Engine, keys: Keys) -> None:
+async def test_a_rotation_with_a_lost_answer_happened_once(valkey_engine: Engine, keys: Keys) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
         tokens = await world.tokens()
         armed.arm("rotate_refresh")
@@ -154,7 +150,7 @@ async def test_a_rotation_whose_answer_was_lost_went_one_generation_on(valkey_en
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(32)
-async def test_with_a_retry_window_the_lost_answer_can_be_had_after_all(valkey_engine: Engine, keys: Keys) -> None:
+async def test_with_a_retry_window_a_lost_rotation_can_be_repeated(valkey_engine: Engine, keys: Keys) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
         world.app = await world.store.apps.update(world.app.client_id, refresh_retry_seconds=30)
         tokens = await world.tokens()
@@ -166,7 +162,7 @@ async def test_with_a_retry_window_the_lost_answer_can_be_had_after_all(valkey_e
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(32)
-async def test_a_script_that_was_loaded_on_the_way_is_not_sent_again_either(valkey_engine: Engine, keys: Keys) -> None:
+async def test_a_freshly_loaded_script_with_a_lost_answer_is_not_resent(valkey_engine: Engine, keys: Keys) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
         tokens = await world.tokens()
         await world.store.client.script_flush()
@@ -180,9 +176,7 @@ async def test_a_script_that_was_loaded_on_the_way_is_not_sent_again_either(valk
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(12)
 @pytest.mark.parametrize("lost", ["request", "reply"])
-async def test_a_revocation_is_never_acknowledged_that_may_not_have_happened(
-    valkey_engine: Engine, keys: Keys, lost: str
-) -> None:
+async def test_an_uncertain_revocation_is_not_acknowledged(valkey_engine: Engine, keys: Keys, lost: str) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
         tokens = await world.tokens()
         armed.lose_request = lost == "request"
@@ -195,7 +189,7 @@ async def test_a_revocation_is_never_acknowledged_that_may_not_have_happened(
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_a_full_store_refuses_changes_and_stays_as_it_was(valkey_engine: Engine, keys: Keys) -> None:
+async def test_a_full_store_refuses_changes_and_stays_unchanged(valkey_engine: Engine, keys: Keys) -> None:
     with valkey_engine.client() as direct:
         direct.flushall()
         store = store_on(await connect(valkey_engine.url), keys)
@@ -226,5 +220,5 @@ def contents(direct: redis.Redis) -> dict[bytes, Any]:
     return {key: (direct.dump(key), direct.pexpiretime(key)) for key in found}
 
 
-def test_every_script_is_run_by_a_call_of_the_table() -> None:
+def test_the_table_of_calls_runs_every_script() -> None:
     assert set(RUNNING) == set(SCRIPTS)

@@ -72,7 +72,7 @@ async def waiting_on(url: str, wait: Wait = PATIENT, timeout: float = 5.0) -> As
         await client.aclose()
 
 
-async def test_the_calls_of_one_turn_and_one_wait_behind_them_are_one_write(followed: Followed) -> None:
+async def test_calls_of_one_loop_turn_share_one_wait_and_one_write(followed: Followed) -> None:
     async with waiting_on(followed.url) as waiting:
         await waiting.call(b"PING")
         noted: Any = Noted(waiting.connections[0]._transport)
@@ -85,7 +85,7 @@ async def test_the_calls_of_one_turn_and_one_wait_behind_them_are_one_write(foll
         assert (followed.asked("eval"), followed.asked("wait")) == (50, 1)
 
 
-async def test_what_was_answered_is_on_the_replica(followed: Followed) -> None:
+async def test_acknowledged_writes_are_on_the_replica(followed: Followed) -> None:
     async with waiting_on(followed.url) as waiting:
         with followed.replica.client() as replica:
             for number in range(1, 101):
@@ -93,7 +93,7 @@ async def test_what_was_answered_is_on_the_replica(followed: Followed) -> None:
                 assert replica.get("n") == b"%d" % number
 
 
-async def test_a_silent_replica_is_told_in_time_and_holds_up_nothing_else(followed: Followed) -> None:
+async def test_a_silent_replica_times_out_and_delays_nothing_else(followed: Followed) -> None:
     clock = asyncio.get_running_loop().time
     client: Any = await connect(followed.url)
     async with waiting_on(followed.url, SHORT) as waiting:
@@ -127,7 +127,7 @@ async def test_one_replica_is_not_enough_where_two_must_confirm(followed: Follow
             await waiting.call(b"EVAL", COUNT, 1, "n")
 
 
-async def test_what_the_server_refused_or_was_not_heard_of_is_told_as_ever(followed: Followed) -> None:
+async def test_refusals_and_lost_answers_are_reported_as_without_waiting(followed: Followed) -> None:
     with DroppingProxy(followed.primary) as proxy:
         async with waiting_on(proxy.url) as waiting:
             found = await asyncio.gather(
@@ -143,7 +143,7 @@ async def test_what_the_server_refused_or_was_not_heard_of_is_told_as_ever(follo
             assert await waiting.call(b"EVAL", COUNT, 1, "n") == 2
 
 
-async def test_a_server_that_is_made_a_replica_confirms_nothing(mortal: Followed) -> None:
+async def test_a_demoted_primary_confirms_nothing(mortal: Followed) -> None:
     async with waiting_on(mortal.url) as waiting:
         await waiting.call(b"PING")
         mortal.replica.pause()
@@ -156,9 +156,7 @@ async def test_a_server_that_is_made_a_replica_confirms_nothing(mortal: Followed
             await call
 
 
-async def test_a_caller_that_went_away_and_one_too_many_harm_nobody(
-    followed: Followed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_cancelled_and_excess_calls_harm_no_others(followed: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "MOST_CALLS", 5)
     async with waiting_on(followed.url) as waiting:
         calls = [waiting.call(b"EVAL", COUNT, 1, "n") for _ in range(6)]
@@ -170,7 +168,7 @@ async def test_a_caller_that_went_away_and_one_too_many_harm_nobody(
         assert await waiting.call(b"EVAL", COUNT, 1, "n") == 5
 
 
-async def test_closing_fails_what_still_waits(followed: Followed) -> None:
+async def test_closing_fails_waiting_calls(followed: Followed) -> None:
     async with waiting_on(followed.url) as waiting:
         await waiting.call(b"PING")
         followed.replica.pause()
@@ -191,7 +189,7 @@ async def outcome_of(call: Awaitable[Any]) -> str:
         return "unconfirmed"
 
 
-async def test_a_rotation_that_was_not_confirmed_has_happened(followed: Followed, keys: Keys) -> None:
+async def test_an_unconfirmed_rotation_has_happened(followed: Followed, keys: Keys) -> None:
     store = store_on(await connect(followed.url), keys, SHORT)
     strict, lenient = await World.make(store), await World.make(store, refresh_retry_seconds=60)
     first, second = await strict.tokens(), await lenient.tokens()
@@ -212,9 +210,7 @@ async def test_a_rotation_that_was_not_confirmed_has_happened(followed: Followed
 
 
 @pytest.mark.trap(32)
-async def test_where_the_word_of_the_replicas_is_lost_only_what_is_idempotent_is_sent_again(
-    followed: Followed, keys: Keys
-) -> None:
+async def test_after_a_lost_confirmation_only_idempotent_scripts_are_resent(followed: Followed, keys: Keys) -> None:
     with DroppingProxy(followed.primary) as proxy:
         store = store_on(await connect(proxy.url), keys, PATIENT)
         world = await World.make(store)
@@ -293,7 +289,7 @@ async def disconnect(world: World) -> Callable[[], Awaitable[Any]]:
         (disconnect, "not_found"),
     ],
 )
-async def test_doing_again_what_was_not_confirmed_is_not_confirmed_either(
+async def test_repeating_an_unconfirmed_call_is_not_confirmed_either(
     followed: Followed, keys: Keys, prepare: Callable[[World], Awaitable[Callable[[], Awaitable[Any]]]], last: str
 ) -> None:
     """Nothing is left to do, and WAIT waits for nothing that another connection wrote."""
@@ -319,7 +315,7 @@ class TestOverHttp:
 
     @pytest.mark.trap(12)
     @pytest.mark.trap(24)
-    async def test_what_the_replica_does_not_confirm_is_503_and_reads_go_on(
+    async def test_unconfirmed_writes_are_503_and_reads_keep_working(
         self, service: Service, followed: Followed, caplog: pytest.LogCaptureFixture
     ) -> None:
         web, clock = service.web, asyncio.get_running_loop().time
@@ -348,7 +344,7 @@ class TestOverHttp:
         assert not any(secret in line for line in said for secret in secrets)
 
 
-async def test_a_store_with_too_few_replicas_is_told_of_and_one_that_bars_waiting_refused(
+async def test_too_few_replicas_are_logged_and_a_store_without_wait_is_refused(
     followed: Followed, valkey_engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def check(url: str, replicas: int) -> None:
@@ -371,7 +367,7 @@ async def test_a_store_with_too_few_replicas_is_told_of_and_one_that_bars_waitin
         await check(followed.url + "?username=barred&password=pw", 1)
 
 
-async def test_a_store_in_memory_has_none() -> None:
+async def test_an_in_memory_store_has_no_replicas() -> None:
     client: Redis = await connect("memory")
     with pytest.raises(StartupError, match="has no replicas"):
         acknowledged(client, PATIENT)

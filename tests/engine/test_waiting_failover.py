@@ -108,7 +108,7 @@ async def work_until_killed(followed: Followed, clients: list[Client]) -> None:
 
 
 @pytest.mark.trap(12)
-async def test_no_rotation_payment_or_revocation_that_was_answered_is_lost_with_the_primary(
+async def test_acknowledged_rotations_payments_and_revocations_survive_the_primary(
     followed: Followed, keys: Keys
 ) -> None:
     for _ in range(ROUNDS):
@@ -123,7 +123,7 @@ async def test_no_rotation_payment_or_revocation_that_was_answered_is_lost_with_
         followed.restore()
 
 
-async def test_without_waiting_it_is_lost_when_the_replica_was_behind(followed: Followed, keys: Keys) -> None:
+async def test_without_waiting_a_lagging_replica_loses_acknowledged_writes(followed: Followed, keys: Keys) -> None:
     store = store_on(await connect(followed.url), keys)
     clients = [await Client.make(store) for _ in range(2)]
     followed.wait_for_replica()
@@ -136,7 +136,7 @@ async def test_without_waiting_it_is_lost_when_the_replica_was_behind(followed: 
     await after.close()
 
 
-async def test_with_waiting_nothing_is_answered_while_the_replica_is_behind(followed: Followed, keys: Keys) -> None:
+async def test_with_waiting_a_lagging_replica_prevents_acknowledgement(followed: Followed, keys: Keys) -> None:
     store = store_on(await connect(followed.url), keys, Wait(1, 0.1))
     clients = [await Client.make(store) for _ in range(2)]
     followed.cut()
@@ -153,7 +153,7 @@ class TestBehindSentinels:
         return Site(open_store(watched.url, timeout=1.0, wait=Wait(1, 0.5)), base_url)
 
     @pytest.mark.parametrize("how", ["by command", "killed"])
-    async def test_after_a_failover_rotations_go_on_where_they_were(
+    async def test_rotations_continue_after_a_failover(
         self, service: Service, watched: Replicated, monkeypatch: pytest.MonkeyPatch, how: str
     ) -> None:
         workers = await employ(service, monkeypatch, refresh_retry_seconds=60)
@@ -200,7 +200,7 @@ class TestInACluster:
         replica.engine.resume()
         await client.aclose()
 
-    async def test_a_call_that_was_referred_to_another_node_waits_for_that_ones(self, doubled: Cluster) -> None:
+    async def test_a_redirected_call_waits_for_the_new_nodes_replica(self, doubled: Cluster) -> None:
         client = await connect(doubled.url)
         waiting = client.acknowledged(Wait(1, 0.3))  # type: ignore[attr-defined]  # a cluster
         await client.ping()

@@ -83,7 +83,7 @@ def world() -> Iterator[World]:
         yield made
 
 
-def test_servers_are_used_as_ever(world: World) -> None:
+def test_programs_can_use_the_server_as_before(world: World) -> None:
     assert world.trouble == [], "\n".join(["A step failed that programs rely on:", *world.trouble])
 
 

@@ -11,7 +11,7 @@ from tests.support.http.driver import ALL_SCOPES, CALLBACK, Service, answer_of, 
 
 @pytest.mark.gen_test
 @pytest.mark.spec("4.1")
-async def test_browser_comes_back_with_code_and_state_and_nothing_else_but_the_issuer(service: Service) -> None:
+async def test_the_redirect_has_only_code_state_and_issuer(service: Service) -> None:
     redirect = await (await service.signed_in()).consent(service.web.authorize_url(state="s /?&=%é"))
     assert redirect.code == 303
     location = redirect.headers["Location"]
@@ -24,7 +24,7 @@ async def test_browser_comes_back_with_code_and_state_and_nothing_else_but_the_i
 
 
 @pytest.mark.gen_test
-async def test_issuer_is_left_out_where_the_registration_says_so(service: Service) -> None:
+async def test_the_issuer_is_left_out_if_the_registration_says_so(service: Service) -> None:
     app = await service.add_app("no-iss", iss_in_response=False)
     redirect = await (await service.signed_in()).consent(app.authorize_url())
     assert set(answer_of(redirect)) == {"code", "state"}
@@ -67,9 +67,7 @@ GOOD = challenge()
         pytest.param({"prompt": "none login"}, "invalid_request", id="none beside another prompt"),
     ],
 )
-async def test_what_else_is_wrong_goes_back_to_the_app(
-    service: Service, changes: dict[str, str | None], error: str
-) -> None:
+async def test_other_errors_redirect_to_the_app(service: Service, changes: dict[str, str | None], error: str) -> None:
     for browser in (await service.signed_in(), service.browser()):
         response = await browser.get(service.web.authorize_url(**changes))
         assert response.code == 303
@@ -86,7 +84,7 @@ async def test_what_else_is_wrong_goes_back_to_the_app(
 @pytest.mark.gen_test
 @pytest.mark.spec("2.4")
 @pytest.mark.spec("7")
-async def test_scope_the_app_did_not_register_is_refused_and_each_registered_one_can_be_had(service: Service) -> None:
+async def test_only_registered_scopes_can_be_requested(service: Service) -> None:
     app = await service.add_app("few", scopes=("profile", "data:read"))
     browser = await service.signed_in()
     refused = await browser.get(app.authorize_url(scope="profile data:write"))
@@ -106,7 +104,7 @@ async def test_scope_the_app_did_not_register_is_refused_and_each_registered_one
         pytest.param("data:write", None, id="to write"),
     ],
 )
-async def test_app_with_hosted_storage_must_ask_for_a_data_scope(
+async def test_an_app_with_hosted_storage_must_request_a_data_scope(
     service: Service, scope: str, error: str | None
 ) -> None:
     app = await service.add_app("storing", hosted_storage=True)
@@ -125,7 +123,7 @@ async def test_app_with_hosted_storage_must_ask_for_a_data_scope(
         pytest.param({"public": True}, "invalid_request", id="not where there is no secret"),
     ],
 )
-async def test_pkce_is_mandatory_where_the_registration_says_so(
+async def test_pkce_is_mandatory_if_the_registration_says_so(
     service: Service, facts: dict[str, bool], wanted: str | None
 ) -> None:
     app = await service.add_app("maybe-pkce", **facts)
@@ -139,7 +137,7 @@ async def test_pkce_is_mandatory_where_the_registration_says_so(
 @pytest.mark.gen_test
 @pytest.mark.trap(20)
 @pytest.mark.parametrize("name", ["state", "scope", "response_type", "code_challenge", "prompt", "unknown"])
-async def test_repeated_parameter_goes_back_to_the_app_as_invalid_request(service: Service, name: str) -> None:
+async def test_a_repeated_parameter_redirects_with_invalid_request(service: Service, name: str) -> None:
     response = await (await service.signed_in()).get(service.web.authorize_url() + f"&{name}=a&{name}=b")
     answer = answer_of(response)
     assert answer["error"] == "invalid_request"
@@ -147,7 +145,7 @@ async def test_repeated_parameter_goes_back_to_the_app_as_invalid_request(servic
 
 
 @pytest.mark.gen_test
-async def test_not_signed_in_goes_to_sign_in_and_back_with_the_same_request(service: Service) -> None:
+async def test_a_signed_out_person_signs_in_and_returns_to_the_request(service: Service) -> None:
     browser = service.browser()
     url = service.web.authorize_url(state="päss & more")
     away = await browser.get(url)
@@ -162,7 +160,7 @@ async def test_not_signed_in_goes_to_sign_in_and_back_with_the_same_request(serv
 
 
 @pytest.mark.gen_test
-async def test_consent_is_remembered_for_at_most_the_scopes_that_were_granted(service: Service) -> None:
+async def test_consent_is_remembered_only_for_granted_scopes(service: Service) -> None:
     browser = await service.signed_in()
     await browser.consent(service.web.authorize_url(scope="profile data:read"))
     for scope in ("profile data:read", "profile", "data:read"):
@@ -198,7 +196,7 @@ async def test_remembered_consent_ends_with_the_grant(service: Service) -> None:
         pytest.param("http://localhost:3000/cb", False, False, id="a confidential app under development"),
     ],
 )
-async def test_who_can_be_impersonated_is_asked_about_every_time(
+async def test_apps_that_can_be_impersonated_always_need_consent(
     service: Service, uri: str, public: bool, asks: bool
 ) -> None:
     app = await service.add_app("asks", public=public, redirect_uris=(uri,))
@@ -238,7 +236,7 @@ async def test_prompt_none_never_shows_a_page(service: Service) -> None:
         pytest.param("", False, False, id="empty"),
     ],
 )
-async def test_prompt_forces_what_it_names(service: Service, prompt: str, signs_in: bool, asks: bool) -> None:
+async def test_prompt_forces_the_named_step(service: Service, prompt: str, signs_in: bool, asks: bool) -> None:
     browser = await service.signed_in()
     await browser.consent(service.web.authorize_url())
     response = await browser.get(service.web.authorize_url(prompt=prompt))
@@ -265,5 +263,5 @@ async def test_prompt_forces_what_it_names(service: Service, prompt: str, signs_
     ],
 )
 @pytest.mark.spec("9")
-async def test_the_paths_of_oauth_carry_no_version_and_have_one_spelling(service: Service, path: str) -> None:
+async def test_oauth_paths_have_no_version_and_one_spelling(service: Service, path: str) -> None:
     assert (await send(service.base_url + path)).code == 404

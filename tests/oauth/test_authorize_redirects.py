@@ -32,7 +32,7 @@ EVIL = "https://evil.test/steal"
         pytest.param({"client_id": "disabled-app"}, id="disabled app"),
     ],
 )
-async def test_an_evil_redirect_uri_gets_a_page_whatever_else_is_wrong(
+async def test_an_unregistered_redirect_uri_gets_a_page_despite_other_errors(
     service: Service, changes: dict[str, str | None]
 ) -> None:
     await service.add_app("disabled-app", redirect_uris=(EVIL,), status="disabled")
@@ -107,7 +107,7 @@ VARIANTS = {
 @pytest.mark.trap(14)
 @pytest.mark.spec("4.1")
 @pytest.mark.spec("2.1")
-async def test_no_variant_of_the_registered_redirect_uri_is_taken_for_it(service: Service) -> None:
+async def test_no_variant_of_a_registered_redirect_uri_matches(service: Service) -> None:
     browser = await service.signed_in()
     await browser.consent(service.web.authorize_url())  # consent is remembered: a match would redirect at once
     assert (await browser.get(service.web.authorize_url())).code == 303
@@ -133,7 +133,7 @@ async def test_no_variant_of_the_registered_redirect_uri_is_taken_for_it(service
         pytest.param([("redirect_uri", "")], id="an empty one"),
     ],
 )
-async def test_which_address_is_meant_must_be_said_once(service: Service, pairs: list[tuple[str, str]]) -> None:
+async def test_redirect_uri_must_be_given_exactly_once(service: Service, pairs: list[tuple[str, str]]) -> None:
     base = service.web.authorize_url(redirect_uri=None)
     response = await (await service.signed_in()).get(f"{base}&{urlencode(pairs)}")
     assert response.code == 400
@@ -204,9 +204,7 @@ async def test_loopback_matches_any_port_and_nothing_else(service: Service, pres
         " https://app.example/cb",
     ],
 )
-async def test_schemes_that_run_and_control_characters_never_register_and_never_match(
-    service: Service, uri: str
-) -> None:
+async def test_script_schemes_and_control_characters_never_register_or_match(service: Service, uri: str) -> None:
     for public in (False, True):
         with pytest.raises(InvalidRedirectURI):
             await service.add_app(f"evil-{public}", public=public, redirect_uris=(uri,))
@@ -218,14 +216,14 @@ async def test_schemes_that_run_and_control_characters_never_register_and_never_
 
 
 @pytest.mark.gen_test
-async def test_registered_query_stays_and_the_answer_is_added(service: Service) -> None:
+async def test_the_registered_query_is_kept_and_the_answer_appended(service: Service) -> None:
     app = await service.add_app("query", redirect_uris=(CALLBACK + "?tenant=7&x=%20",))
     redirect = await (await service.signed_in()).consent(app.authorize_url())
     assert redirect.headers["Location"].startswith(CALLBACK + "?tenant=7&x=%20&code=lk_ac_")
 
 
 @pytest.mark.gen_test(timeout=20)
-async def test_an_app_that_was_disabled_or_deleted_gets_a_page(service: Service) -> None:
+async def test_a_disabled_or_deleted_app_gets_a_page(service: Service) -> None:
     browser = await service.signed_in()
     await browser.consent(service.web.authorize_url())
     await service.store.apps.update("web-app", status="disabled")
@@ -239,7 +237,7 @@ async def test_an_app_that_was_disabled_or_deleted_gets_a_page(service: Service)
 
 
 @pytest.mark.gen_test
-async def test_parameters_in_a_post_count_for_nothing(service: Service) -> None:
+async def test_parameters_in_a_post_body_are_ignored(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.get(service.web.authorize_url())
     response = await browser.submit(page, "/api/oauth/authorize", redirect_uri=EVIL, client_id="other", decision="deny")

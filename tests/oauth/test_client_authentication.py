@@ -51,7 +51,7 @@ def code_fields(code: str, **changes: str) -> dict[str, str]:
         pytest.param({"client_id": "WEB-APP"}, id="the id in another case"),
     ],
 )
-async def test_failed_client_authentication_is_401_and_burns_neither_code_nor_refresh_token(
+async def test_failed_client_authentication_is_401_and_uses_up_nothing(
     service: Service, changes: dict[str, str | None]
 ) -> None:
     browser = await service.signed_in()
@@ -132,7 +132,9 @@ async def test_issued_ids_and_secrets_need_no_encoding(service: Service) -> None
         pytest.param({"client_id": "web-app"}, None, id="the id in both places, the secret in one"),
     ],
 )
-async def test_credentials_in_header_and_body(service: Service, extra: dict[str, str], error: str | None) -> None:
+async def test_credentials_in_header_and_body_must_agree(
+    service: Service, extra: dict[str, str], error: str | None
+) -> None:
     code = await service.code()
     secret = service.web.secret or ""
     extra = {name: secret if value == "RIGHT" else value for name, value in extra.items()}
@@ -165,7 +167,9 @@ async def test_credentials_in_header_and_body(service: Service, extra: dict[str,
         pytest.param("Digest a=b", (400, "invalid_request"), id="another scheme"),
     ],
 )
-async def test_malformed_authorization_headers(service: Service, header: str, error: tuple[int, str]) -> None:
+async def test_malformed_authorization_headers_are_refused(
+    service: Service, header: str, error: tuple[int, str]
+) -> None:
     code = await service.code()
     url = service.base_url + "/api/oauth/token"
     for path in (url, service.base_url + "/api/oauth/revoke"):

@@ -97,7 +97,7 @@ def test_from_discovery_to_revocation(library: Library, method: str, clients: Cl
 
 @by_every_library("pkce")
 @pytest.mark.spec("5.2")
-def test_it_sends_a_challenge_and_a_fresh_state(library: Library, clients: Clients, person: Person) -> None:
+def test_a_client_sends_a_challenge_and_a_fresh_state(library: Library, clients: Clients, person: Person) -> None:
     with clients.of(library, NONE) as client:
         first, second = (parse_qs(urlsplit(client.begin()).query) for _ in range(2))
         assert first["code_challenge_method"] == ["S256"]
@@ -111,7 +111,7 @@ def test_it_sends_a_challenge_and_a_fresh_state(library: Library, clients: Clien
 @pytest.mark.spec("5.3")
 @pytest.mark.parametrize("decision", ["allow", "deny"])
 @pytest.mark.parametrize("name", ["iss", "state"])
-def test_it_takes_no_answer_of_another(
+def test_a_client_refuses_an_answer_with_another_state_or_issuer(
     library: Library, name: str, decision: str, clients: Clients, server: Server, person: Person
 ) -> None:
     with clients.of(library, library.methods[0]) as client:
@@ -127,7 +127,7 @@ def test_it_takes_no_answer_of_another(
 
 @by_every_library("iss")
 @pytest.mark.spec("5.3")
-def test_it_takes_an_answer_once(library: Library, clients: Clients, server: Server, person: Person) -> None:
+def test_a_client_accepts_an_answer_once(library: Library, clients: Clients, server: Server, person: Person) -> None:
     with clients.of(library, library.methods[0]) as client:
         callback = person.decides(client.begin())
         client.finish(callback)
@@ -138,7 +138,7 @@ def test_it_takes_an_answer_once(library: Library, clients: Clients, server: Ser
 
 
 @by_every_library("iss", "discovery")
-def test_it_takes_no_document_of_another_issuer(library: Library, server: Server, person: Person) -> None:
+def test_a_client_refuses_another_issuers_metadata(library: Library, server: Server, person: Person) -> None:
     """The document that 127.0.0.1 gives is that of localhost (RFC 8414 3.3)."""
     assert server.here != server.url
     before = exchanges(server)
@@ -156,7 +156,7 @@ def changed(callback: str, name: str, value: str) -> str:
 
 @by_every_library("errors")
 @pytest.mark.spec("7")
-def test_it_says_that_the_code_is_wrong(library: Library, clients: Clients, server: Server, person: Person) -> None:
+def test_a_client_reports_a_wrong_code(library: Library, clients: Clients, server: Server, person: Person) -> None:
     with clients.of(library, library.methods[0]) as client:
         callback = person.decides(client.begin())
         with pytest.raises(Failed) as refused:
@@ -165,7 +165,7 @@ def test_it_says_that_the_code_is_wrong(library: Library, clients: Clients, serv
 
 
 @by_every_library("errors")
-def test_it_says_that_the_person_declined(library: Library, clients: Clients, person: Person) -> None:
+def test_a_client_reports_a_denial(library: Library, clients: Clients, person: Person) -> None:
     with clients.of(library, NONE) as client:
         with pytest.raises(Failed) as refused:
             client.finish(person.decides(client.begin(), "deny"))
@@ -174,7 +174,7 @@ def test_it_says_that_the_person_declined(library: Library, clients: Clients, pe
 
 @pytest.mark.spec("5.1")
 @pytest.mark.parametrize(("library", "method"), [one for one in EVERY_WAY if one.values[1] != NONE])
-def test_it_says_that_the_secret_is_wrong(library: Library, method: str, clients: Clients, person: Person) -> None:
+def test_a_client_reports_a_wrong_secret(library: Library, method: str, clients: Clients, person: Person) -> None:
     with clients.of(library, method, secret="w" * 43) as client:
         callback = person.decides(client.begin())
         with pytest.raises(Failed) as refused:
@@ -184,7 +184,7 @@ def test_it_says_that_the_secret_is_wrong(library: Library, method: str, clients
 
 @by_every_library("automatic")
 @pytest.mark.spec("3.1")
-def test_an_access_token_that_is_over_is_refreshed_once(
+def test_a_client_refreshes_an_expired_access_token_once(
     library: Library, clients: Clients, server: Server, person: Person
 ) -> None:
     with signed_in(library, clients, person) as client:
@@ -200,7 +200,7 @@ def test_an_access_token_that_is_over_is_refreshed_once(
 
 
 @by_every_library("refresh")
-def test_it_goes_on_where_the_person_allowed_less(library: Library, clients: Clients, person: Person) -> None:
+def test_a_client_accepts_fewer_scopes(library: Library, clients: Clients, person: Person) -> None:
     with clients.of(library, NONE) as client:
         client.finish(person.decides(client.begin(), untick=("data:read",)))
         client.refresh()
@@ -211,7 +211,7 @@ def test_every_column_of_the_table_is_tested() -> None:
     assert set(CAPABILITIES) == TESTED
 
 
-def test_the_document_shows_what_ran() -> None:
+def test_the_document_contains_the_tested_code() -> None:
     shown = Path(document.DOCUMENT).read_text("utf-8")
     assert document.renewed(shown) == shown, "make docs writes docs/clients.md anew"
     for library in LIBRARIES:

@@ -47,7 +47,7 @@ def clients(server: Server) -> Iterator[Clients]:
     made.close()
 
 
-def test_every_library_says_that_there_were_too_many_requests(tmp_path: Path) -> None:
+def test_every_library_reports_rate_limits(tmp_path: Path) -> None:
     with valkey() as engine, engine.client() as store, ExitStack() as stack:
         options = ("--redis-url", engine.url, "--seed", seed_in(tmp_path, EAGER), *QUICK)
         server = stack.enter_context(shared(KeyRing.generate(1), *options)).ready()
@@ -64,7 +64,7 @@ def test_every_library_says_that_there_were_too_many_requests(tmp_path: Path) ->
             store.delete(window)
 
 
-def test_a_session_of_authlib_with_a_scope_asks_for_all_of_it_again(clients: Clients, server: Server) -> None:
+def test_an_authlib_session_with_a_scope_requests_all_of_it_again(clients: Clients, server: Server) -> None:
     with clients.of(AUTHLIB, NONE) as client:
         client.finish(Person(server.url, ADA).decides(client.begin(), untick=("data:read",)))
         token = {"access_token": "old", "refresh_token": client.refresh_token(), "token_type": "Bearer"}
@@ -76,7 +76,7 @@ def test_a_session_of_authlib_with_a_scope_asks_for_all_of_it_again(clients: Cli
 
 
 @pytest.mark.spec("4.3")
-def test_authlib_finds_the_metadata_sound(server: Server) -> None:
+def test_authlib_validates_the_metadata(server: Server) -> None:
     with urlopen(f"{server.url}/.well-known/oauth-authorization-server") as answer:  # noqa: S310  # our own server
         found = answer.read().decode()
     # What it checks first is https, which a server on localhost has not.
@@ -87,7 +87,7 @@ UNREAD = {"@auth/core": "keeps the session"}
 """What an app learns of a 503 where it is not its code."""
 
 
-def test_what_every_library_makes_of_a_store_that_is_away(tmp_path: Path) -> None:
+def test_every_librarys_error_for_a_store_outage(tmp_path: Path) -> None:
     ring = KeyRing.generate(1)
     with valkey(append_only=True) as engine, ExitStack() as stack:
         options = ("--redis-url", engine.url, "--redis-timeout", "1", "--seed", seed_in(tmp_path, EAGER), *QUICK)
@@ -118,7 +118,7 @@ def _learnt(client: Client) -> str | None:
 
 @pytest.mark.spec("3.1")
 @pytest.mark.parametrize("seconds", [0, 60])
-def test_what_two_refreshes_with_one_token_come_to(seconds: int, tmp_path: Path) -> None:
+def test_every_librarys_outcome_of_two_concurrent_refreshes(seconds: int, tmp_path: Path) -> None:
     """Two processes of an app that cannot lock each other out, by an app's `refreshRetrySeconds`."""
     apps = [{**app, "refreshRetrySeconds": seconds} for app in APPS]  # type: ignore[dict-item]
     seed = seed_in(tmp_path, EAGER, apps=apps)

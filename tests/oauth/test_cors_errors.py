@@ -52,7 +52,7 @@ def assert_no_cors(response: HTTPResponse) -> None:
 @pytest.mark.gen_test
 @pytest.mark.trap(23)
 @pytest.mark.parametrize("origin", [EVIL, "null", "http://localhost", "*", "https://app.example", ""])
-async def test_the_origin_is_never_reflected_and_errors_carry_cors_too(service: Service, origin: str) -> None:
+async def test_origins_are_never_reflected_and_errors_have_cors_headers(service: Service, origin: str) -> None:
     access = (await service.tokens())["access_token"]
     sent = {"Origin": origin, "Cookie": "latchkey_session=x"}
     requests: list[tuple[str, str, dict[str, str], int]] = [
@@ -99,7 +99,7 @@ async def test_preflights_are_answered_with_lists(service: Service, path: str) -
 
 @pytest.mark.gen_test
 @pytest.mark.trap(23)
-async def test_pages_and_the_decision_have_no_cors(service: Service) -> None:
+async def test_pages_and_the_decision_have_no_cors_headers(service: Service) -> None:
     browser = await service.signed_in()
     for path in (*PAGES, "/oauth/authorize", service.web.authorize_url(), "/api/oauth/authorize", "/healthz"):
         for method in ("GET", "OPTIONS", "POST"):
@@ -285,7 +285,7 @@ async def test_no_get_answers_304(service: Service, path: str) -> None:
 @pytest.mark.gen_test
 @pytest.mark.spec("2.5")
 @pytest.mark.spec("7")
-async def test_errors_have_one_form(service: Service) -> None:
+async def test_all_errors_have_one_form(service: Service) -> None:
     tokens = await service.tokens(scope="data:read")
     errors = {
         (400, "invalid_request"): await service.web.token(),
@@ -312,7 +312,7 @@ async def test_errors_have_one_form(service: Service) -> None:
         assert ("WWW-Authenticate" in response.headers) == (code in ("invalid_token", "insufficient_scope"))
 
 
-def test_every_error_of_the_catalogue_has_a_status_and_words() -> None:
+def test_every_error_code_has_a_status_and_a_text() -> None:
     for code, entry in CATALOGUE.items():
         assert re.fullmatch("[a-z_]+", code)
         assert 400 <= entry.status < 600
@@ -322,7 +322,7 @@ def test_every_error_of_the_catalogue_has_a_status_and_words() -> None:
 
 
 @pytest.mark.gen_test
-async def test_xsrf_failure_is_a_page_or_json_as_asked(service: Service) -> None:
+async def test_an_xsrf_failure_is_a_page_or_json_as_requested(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.send("/signout", "POST", form={"x": "y"})
     assert page.code == 403

@@ -27,7 +27,7 @@ def forms_of(page: HTTPResponse) -> list[str]:
     return [form.get("action") for form in Page(page.body.decode()).all("form")]
 
 
-async def test_an_error_page_is_one_click_from_signing_in_and_from_signing_out(service: Service) -> None:
+async def test_error_pages_offer_sign_in_or_sign_out_in_one_click(service: Service) -> None:
     stranger, ada = service.browser(), await service.signed_in()
     for path in ("/nowhere", "/reset?link=x", "/oauth/authorize"):
         page = await stranger.get(path)
@@ -42,7 +42,7 @@ async def test_an_error_page_is_one_click_from_signing_in_and_from_signing_out(s
     assert (await ada.get("/account")).code == 303
 
 
-async def test_pages_of_strangers_know_who_is_signed_in(service: Service) -> None:
+async def test_public_pages_show_who_is_signed_in(service: Service) -> None:
     ada = await service.signed_in()
     for path in ("/signin", "/signup", "/forgot"):
         assert "/signout" in forms_of(await ada.get(path))
@@ -53,7 +53,7 @@ async def test_pages_of_strangers_know_who_is_signed_in(service: Service) -> Non
     assert "/signout" not in forms_of(await ada.get("/signin"))
 
 
-async def test_an_error_page_leads_on(service: Service) -> None:
+async def test_error_pages_offer_a_next_step(service: Service) -> None:
     stranger, ada = service.browser(), await service.signed_in()
     assert links_of(await stranger.get("/nowhere"))["Go to the front page"] == "/"
     assert links_of(await ada.get("/nowhere"))["Go to your account"] == "/account"
@@ -63,7 +63,7 @@ async def test_an_error_page_leads_on(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("what", "path"), [("confirm", "/confirm"), ("change", "/account/email/change")])
-async def test_a_link_for_somebody_else_offers_to_change_over(service: Service, what: str, path: str) -> None:
+async def test_a_link_for_another_person_offers_to_switch_accounts(service: Service, what: str, path: str) -> None:
     grace = await service.store.people.create(
         GRACE, "Grace", PASSWORD, verified=False, event="signed_up", visitor=Visitor()
     )
@@ -102,7 +102,7 @@ async def test_a_link_for_somebody_else_offers_to_change_over(service: Service, 
         ("/developer/apps?x", "The app is deleted"),
     ],
 )
-async def test_an_address_alone_says_nothing_was_done(service: Service, path: str, words: str) -> None:
+async def test_a_url_alone_shows_no_success_message(service: Service, path: str, words: str) -> None:
     """Anybody can have somebody open one."""
     browser = await service.signed_in()
     page = await browser.get(path)
@@ -110,7 +110,7 @@ async def test_an_address_alone_says_nothing_was_done(service: Service, path: st
     assert words not in page.body.decode()
 
 
-async def test_what_was_done_is_said_once_and_to_the_browser_that_did_it(service: Service) -> None:
+async def test_a_success_message_is_shown_once_in_its_own_browser(service: Service) -> None:
     browser, other = await service.signed_in(), await service.signed_in()
     page = await browser.get("/account")
     done = await browser.submit(page, "/account", name="Countess")
@@ -122,7 +122,7 @@ async def test_what_was_done_is_said_once_and_to_the_browser_that_did_it(service
     assert "latchkey_done" not in browser.cookies
 
 
-async def test_a_form_without_its_token_is_told_apart_from_a_denial(service: Service) -> None:
+async def test_a_missing_xsrf_token_is_distinguished_from_a_denial(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.send("/signout", "POST", form={"x": "y"})
     assert page.code == 403
@@ -143,7 +143,7 @@ async def test_a_full_window_says_when_to_come_back(service: Service) -> None:
     assert f"Try again in {seconds} second" in refused.body.decode()
 
 
-async def test_long_waits_are_told_in_minutes(service: Service) -> None:
+async def test_long_waits_are_given_in_minutes(service: Service) -> None:
     browser = service.browser()
     page = await browser.get("/forgot")
     for _ in range(5):

@@ -45,7 +45,7 @@ async def by_mint(world: World) -> None:
 @pytest.mark.spec("3.1")
 @pytest.mark.spec("3.1.grace-kept")
 @pytest.mark.parametrize("returns", [by_consent, by_mint])
-async def test_who_returns_finds_everything_as_it_was(
+async def test_reconnecting_finds_everything_unchanged(
     store: Store, returns: Callable[[World], Awaitable[None]]
 ) -> None:
     world = await World.make(store)
@@ -72,7 +72,7 @@ async def test_who_returns_finds_everything_as_it_was(
 @pytest.mark.spec("3.1")
 @pytest.mark.spec("3.1.grace-over")
 @pytest.mark.spec("8.3")
-async def test_30_days_later_it_is_gone_by_expiry_alone(clock: FakeClock, memory_store: Store) -> None:
+async def test_documents_expire_30_days_after_disconnection(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     keeper = await a_keeper(world)
     newest = int((await keeper.put("notes/n1"))[0].etag)
@@ -90,7 +90,7 @@ async def test_30_days_later_it_is_gone_by_expiry_alone(clock: FakeClock, memory
 
 
 @pytest.mark.spec("3.1.grace-kept")
-async def test_a_return_on_the_last_day_keeps_it_for_good(clock: FakeClock, memory_store: Store) -> None:
+async def test_reconnecting_on_the_last_day_keeps_the_documents(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     await a_keeper(world)
     for _ in range(3):
@@ -104,7 +104,7 @@ async def test_a_return_on_the_last_day_keeps_it_for_good(clock: FakeClock, memo
     assert (await back.get("notes/n1"))[1] == CONTENTS["notes/n1"]
 
 
-async def test_no_decision_no_return(store: Store) -> None:
+async def test_without_consent_documents_keep_their_end(store: Store) -> None:
     world = await World.make(store)
     keeper = await a_keeper(world)
     await world.revoke_app()
@@ -117,7 +117,7 @@ async def test_no_decision_no_return(store: Store) -> None:
     assert await ends(keeper) == before
 
 
-async def test_only_the_pair_is_touched(store: Store) -> None:
+async def test_disconnecting_touches_only_its_pair(store: Store) -> None:
     world, stranger = await World.make(store), await World.make(store)
     neighbour = await Keeper.make(world, stranger.app)
     elsewhere = await Keeper.make(stranger, world.app)
@@ -131,7 +131,7 @@ async def test_only_the_pair_is_touched(store: Store) -> None:
 
 
 @pytest.mark.spec("3.1.replayed")
-async def test_a_replay_ends_tokens_and_leaves_the_data_alone(store: Store) -> None:
+async def test_a_replay_ends_tokens_and_keeps_the_documents(store: Store) -> None:
     world = await World.make(store)
     keeper = await a_keeper(world)
     before = await keeper.dump()
@@ -144,7 +144,7 @@ async def test_a_replay_ends_tokens_and_leaves_the_data_alone(store: Store) -> N
     assert (await (await Keeper.make(world)).get("notes/n1"))[1] == CONTENTS["notes/n1"]
 
 
-async def test_an_app_without_documents_is_revoked_and_returns(store: Store) -> None:
+async def test_an_app_without_documents_can_be_revoked_and_reconnected(store: Store) -> None:
     world = await World.make(store)
     keeper = await Keeper.make(world)
     await world.revoke_app()
@@ -182,7 +182,7 @@ async def keys_of(store: Store, word: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize("revoked", [pytest.param(False, id="connected"), pytest.param(True, id="in grace")])
-async def test_deleting_an_account_is_dead_at_the_first_write_and_freed_in_steps(store: Store, revoked: bool) -> None:
+async def test_account_deletion_disables_at_the_first_write_and_frees_in_steps(store: Store, revoked: bool) -> None:
     world, stranger = await World.make(store), await World.make(store)
     keepers = [await a_keeper(world)]
     for number in range(4):
@@ -217,7 +217,7 @@ async def test_deleting_an_account_is_dead_at_the_first_write_and_freed_in_steps
 
 
 @pytest.mark.parametrize("revoked", [pytest.param(False, id="connected"), pytest.param(True, id="in grace")])
-async def test_deleting_an_app_frees_what_people_kept_with_it(store: Store, revoked: bool) -> None:
+async def test_deleting_an_app_frees_its_documents(store: Store, revoked: bool) -> None:
     worlds = [await World.make(store) for _ in range(4)]
     app, _ = await worlds[0].register(f"{worlds[0].app.client_id}-doomed")
     doomed = [await Keeper.make(world, app) for world in worlds]
@@ -234,7 +234,7 @@ async def test_deleting_an_app_frees_what_people_kept_with_it(store: Store, revo
         assert (await keeper.recount()).documents == 3
 
 
-async def test_a_step_of_a_deletion_ends_after_some_megabytes(store: Store) -> None:
+async def test_a_deletion_step_is_bounded_in_bytes(store: Store) -> None:
     """A hash of few and large documents is freed on the spot, so a hundred of them are not one step's work."""
     world = await World.make(store)
     for number in range(4):
@@ -274,7 +274,7 @@ def valkey_store(valkey_engine: Engine, open_store: OpenStore) -> Store:
 
 
 @pytest.mark.spec("3.1.grace-begins")
-async def test_revocation_is_the_same_few_writes_however_much_is_kept(valkey_store: Store) -> None:
+async def test_revocation_takes_constant_writes_regardless_of_data(valkey_store: Store) -> None:
     store, cost = valkey_store, []
     for documents in (1, 1, 10_000):  # the first loads the scripts
         world = await World.make(store)

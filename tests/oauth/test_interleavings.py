@@ -114,7 +114,7 @@ SETS = [
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("steps", SETS)
-async def test_in_every_order_exactly_that_lives_which_should(memory_store: Store, steps: list[str]) -> None:
+async def test_every_interleaving_leaves_exactly_the_right_tokens_alive(memory_store: Store, steps: list[str]) -> None:
     for order in sorted(set(permutations(steps))):
         story = Story(await World.make(memory_store))
         await story.begin()
@@ -128,7 +128,7 @@ async def test_in_every_order_exactly_that_lives_which_should(memory_store: Stor
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(3)
-async def test_no_token_lives_after_the_disconnection_was_answered(memory_store: Store) -> None:
+async def test_no_token_is_live_after_an_acknowledged_disconnection(memory_store: Store) -> None:
     for order in sorted(set(permutations(["refresh", "exchange", "disconnect", "refresh"]))):
         story = Story(await World.make(memory_store))
         await story.begin()
@@ -155,7 +155,7 @@ async def race(calls: Sequence[Awaitable[TokenResponse]]) -> list[TokenResponse]
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(1)
-async def test_a_hundred_exchanges_at_once_have_one_success_which_the_others_end(store: Store) -> None:
+async def test_a_hundred_concurrent_exchanges_succeed_once_and_end_that_success(store: Store) -> None:
     world = await World.make(store)
     code = await world.code()
     won = await race([world.exchange(code) for _ in range(100)])
@@ -166,7 +166,7 @@ async def test_a_hundred_exchanges_at_once_have_one_success_which_the_others_end
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(1)
-async def test_a_hundred_refreshes_at_once_have_one_success_which_the_others_end(store: Store) -> None:
+async def test_a_hundred_concurrent_refreshes_succeed_once_and_end_that_success(store: Store) -> None:
     world = await World.make(store)
     tokens = await world.tokens()
     won = await race([world.refresh(tokens.refresh_token) for _ in range(100)])
@@ -178,7 +178,7 @@ async def test_a_hundred_refreshes_at_once_have_one_success_which_the_others_end
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(1)
-async def test_a_hundred_retries_at_once_inside_the_retry_window_are_one_rotation(store: Store) -> None:
+async def test_a_hundred_concurrent_retries_in_the_retry_window_are_one_rotation(store: Store) -> None:
     world = await World.make(store, refresh_retry_seconds=60)
     tokens = await world.tokens()
     await world.fresh_window()
@@ -191,7 +191,7 @@ async def test_a_hundred_retries_at_once_inside_the_retry_window_are_one_rotatio
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(3)
-async def test_refreshes_and_a_disconnection_at_once_leave_nothing_alive(store: Store) -> None:
+async def test_concurrent_refreshes_and_a_disconnection_leave_no_live_token(store: Store) -> None:
     world = await World.make(store)
     families = [await world.tokens() for _ in range(10)]
     refreshes = [world.refresh(tokens.refresh_token) for tokens in families]
@@ -205,7 +205,7 @@ async def test_refreshes_and_a_disconnection_at_once_leave_nothing_alive(store: 
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(4)
-async def test_three_rotations_in_an_instant_then_the_first_again(store: Store) -> None:
+async def test_the_first_token_after_three_instant_rotations_is_a_replay(store: Store) -> None:
     world = await World.make(store)
     chain = [await world.tokens()]
     for _ in range(3):

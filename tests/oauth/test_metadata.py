@@ -14,7 +14,7 @@ ADDRESS = "/.well-known/oauth-authorization-server"
 @pytest.mark.gen_test
 @pytest.mark.spec("2.4")
 @pytest.mark.spec("5.2")
-async def test_the_document_says_what_rfc_8414_asks_for(service: Service) -> None:
+async def test_the_metadata_has_what_rfc_8414_requires(service: Service) -> None:
     response = await send(service.base_url + ADDRESS)
     assert response.code == 200
     assert response.headers["Content-Type"] == "application/json"
@@ -36,7 +36,7 @@ async def test_the_document_says_what_rfc_8414_asks_for(service: Service) -> Non
 @pytest.mark.spec("4.4")
 @pytest.mark.spec("4.5")
 @pytest.mark.spec("9")
-async def test_a_client_that_knows_only_the_document_gets_through(service: Service) -> None:
+async def test_a_client_can_work_from_the_metadata_alone(service: Service) -> None:
     document = json_of(await send(service.base_url + ADDRESS))
     browser = await service.signed_in()
     url = document["authorization_endpoint"] + "?" + urlencode(query_of(service.web.authorize_url()), doseq=True)
@@ -58,7 +58,7 @@ async def test_a_client_that_knows_only_the_document_gets_through(service: Servi
 
 
 @pytest.mark.gen_test
-async def test_there_is_no_document_of_an_openid_provider(service: Service) -> None:
+async def test_there_is_no_openid_configuration(service: Service) -> None:
     """Clients that look there first go on after a 404, and stop at a document without keys."""
     response = await send(service.base_url + "/.well-known/openid-configuration")
     assert response.code == 404
@@ -66,7 +66,7 @@ async def test_there_is_no_document_of_an_openid_provider(service: Service) -> N
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-async def test_operations_are_told_that_all_is_well(service: Service, path: str) -> None:
+async def test_health_endpoints_report_a_healthy_server(service: Service, path: str) -> None:
     response = await send(service.base_url + path)
     assert response.code == 200
     assert json_of(response) == {"status": "ok"}

@@ -35,7 +35,7 @@ async def owned(service: Service, **fields: object) -> App:
 @pytest.mark.trap(42)
 @pytest.mark.trap(13)
 @pytest.mark.parametrize(("changes", "error"), WRONG)
-async def test_an_error_goes_to_an_app_of_anybodys_after_sign_in_and_no_sooner(
+async def test_errors_redirect_to_a_self_registered_app_only_after_sign_in(
     service: Service, changes: dict[str, str | None], error: str
 ) -> None:
     app = await owned(service)
@@ -64,7 +64,7 @@ async def test_an_error_goes_to_an_app_of_anybodys_after_sign_in_and_no_sooner(
         pytest.param({"prompt": "none login"}, "invalid_request", id="none with another prompt"),
     ],
 )
-async def test_prompt_none_of_an_app_of_anybodys_is_a_page_that_names_the_target(
+async def test_prompt_none_of_a_self_registered_app_shows_a_page_with_the_target(
     service: Service, changes: dict[str, str | None], error: str | None, signed_in: bool
 ) -> None:
     app = await owned(service, name='<b>"Bank"</b>')
@@ -83,7 +83,7 @@ async def test_prompt_none_of_an_app_of_anybodys_is_a_page_that_names_the_target
     assert "state=a-state" in target
 
 
-async def test_a_covering_grant_answers_an_app_of_anybodys_with_a_code(service: Service) -> None:
+async def test_a_covering_grant_gives_a_self_registered_app_a_code(service: Service) -> None:
     app = await owned(service)
     browser = await service.signed_in()
     await browser.consent(app.authorize_url())
@@ -91,7 +91,7 @@ async def test_a_covering_grant_answers_an_app_of_anybodys_with_a_code(service: 
     assert (await browser.get(app.authorize_url(prompt="none", scope="profile credits:read"))).code == 200
 
 
-async def test_an_app_that_an_operator_gave_to_a_person_is_no_longer_the_operators(service: Service) -> None:
+async def test_an_app_given_to_a_person_counts_as_self_registered(service: Service) -> None:
     app = await service.add_app("handed-over")
     url = app.authorize_url(scope="everything")
     assert answer_of(await service.browser().get(url))["error"] == "invalid_scope"
@@ -114,14 +114,14 @@ async def test_an_app_that_an_operator_gave_to_a_person_is_no_longer_the_operato
         pytest.param("com.example.app:/cb", "https://id.example", False, id="a scheme of its own"),
     ],
 )
-def test_the_origin_of_the_server_is_no_redirect_uri(uri: str, base: str, own: bool) -> None:
+def test_the_servers_origin_is_no_redirect_uri(uri: str, base: str, own: bool) -> None:
     assert is_own_origin(uri, base) == own
     if own:
         with pytest.raises(InvalidRedirectURI, match="this server itself"):
             check_redirect_uri(uri, True, base)
 
 
-async def test_an_app_at_the_origin_of_the_server_gets_a_page_however_it_was_registered(service: Service) -> None:
+async def test_an_app_at_the_servers_origin_always_gets_a_page(service: Service) -> None:
     uris = (f"{service.base_url}/account", "http://127.0.0.1/cb")
     app = await service.add_app("inside", public=True, redirect_uris=uris)
     browser = await service.signed_in()
@@ -133,7 +133,7 @@ async def test_an_app_at_the_origin_of_the_server_gets_a_page_however_it_was_reg
     assert (await browser.get(app.authorize_url(redirect_uri=uris[1]))).code == 200
 
 
-async def test_the_portal_registers_no_address_of_the_server(service: Service) -> None:
+async def test_the_portal_refuses_the_servers_origin(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.get("/developer/register")
     uris = f"https://app.example/cb\n{service.base_url}/developer"
@@ -149,7 +149,7 @@ def site(memory_store: Store, base_url: str, request: pytest.FixtureRequest) -> 
 
 @pytest.mark.spec("5.2")
 @pytest.mark.parametrize("site", [{"require_pkce": True}], indirect=True)
-async def test_a_server_can_require_pkce_of_every_app(service: Service) -> None:
+async def test_the_server_can_require_pkce_for_every_app(service: Service) -> None:
     browser = await service.signed_in()
     refused = answer_of(await browser.get(service.web.authorize_url(code_challenge=None)))
     assert refused["error"] == "invalid_request"

@@ -37,7 +37,7 @@ async def subs(world: World) -> list[str]:
         pytest.param([KNOWN, DATA], True, id="profile once"),
     ],
 )
-async def test_an_event_names_the_person_where_profile_was_ever_granted(
+async def test_an_event_names_the_person_if_profile_was_ever_granted(
     store: Store, granted: list[tuple[str, ...]], known: bool
 ) -> None:
     world = await World.make(store)
@@ -50,7 +50,7 @@ async def test_an_event_names_the_person_where_profile_was_ever_granted(
     assert world.user not in alias
 
 
-async def test_the_id_of_a_pair_is_the_same_for_its_life_and_another_for_each_app(
+async def test_pairwise_ids_are_stable_and_differ_by_app(
     memory_store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = await World.make(memory_store)
@@ -71,7 +71,7 @@ async def test_the_id_of_a_pair_is_the_same_for_its_life_and_another_for_each_ap
 @pytest.mark.parametrize(
     ("granted", "known"), [pytest.param(DATA, False, id="never profile"), pytest.param(KNOWN, True, id="profile")]
 )
-async def test_a_person_who_looks_at_their_apps_before_the_sweep_changes_nobodys_name(
+async def test_opening_the_apps_page_before_the_sweep_changes_no_id(
     memory_store: Store, clock: FakeClock, granted: tuple[str, ...], known: bool
 ) -> None:
     world = await World.make(memory_store)
@@ -98,7 +98,7 @@ async def test_a_person_who_looks_at_their_apps_before_the_sweep_changes_nobodys
         pytest.param({"entered": ""}, False, id="of an app that the row does not name"),
     ],
 )
-async def test_an_entry_of_the_outbox_names_the_person_only_where_it_says_so(
+async def test_an_outbox_entry_names_the_person_only_if_it_says_so(
     memory_store: Store, said: dict[str, str], known: bool
 ) -> None:
     world = await World.make(memory_store)
@@ -108,7 +108,7 @@ async def test_an_entry_of_the_outbox_names_the_person_only_where_it_says_so(
     assert (await subs(world) == [world.user]) == known
 
 
-async def test_an_app_of_the_release_before_knows_the_person(memory_store: Store) -> None:
+async def test_an_app_of_the_previous_release_keeps_the_persons_id(memory_store: Store) -> None:
     world = await World.make(memory_store)
     await world.tokens(DATA)
     await memory_store.client.hset(keys.person(world.user)["user"], keys.app_field(world.app.client_id), "1")

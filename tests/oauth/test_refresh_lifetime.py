@@ -26,7 +26,7 @@ WEEK = 7 * 86_400
         pytest.param(90, 30, 30, id="the server has fewer"),
     ],
 )
-def test_the_fewer_days_count_and_zero_is_no_end(own: int, server: int, days: int) -> None:
+def test_the_shorter_lifetime_applies_and_zero_means_none(own: int, server: int, days: int) -> None:
     app = Registration("an-app", "An App", (CALLBACK,), ("profile",), refresh_lifetime_days=own)
     assert app.refresh_days(server) == days
     assert Registration.unpack(app.pack()) == app
@@ -41,7 +41,7 @@ def test_a_lifetime_beyond_ten_years_does_not_register(days: int) -> None:
 @pytest.mark.gen_test
 @pytest.mark.spec("8.3")
 @pytest.mark.parametrize("first", ["exchange", "mint"])
-async def test_rotation_does_not_outlive_the_lifetime_and_the_last_access_token_lives_its_hour(
+async def test_rotation_ends_with_the_lifetime_but_the_last_access_token_lives_its_hour(
     clock: FakeClock, memory_store: Store, first: str
 ) -> None:
     world = await World.make(memory_store, refresh_lifetime_days=45)
@@ -66,9 +66,7 @@ async def test_rotation_does_not_outlive_the_lifetime_and_the_last_access_token_
 
 
 @pytest.mark.gen_test
-async def test_a_family_of_before_counts_from_its_first_rotation_under_a_lifetime(
-    clock: FakeClock, memory_store: Store
-) -> None:
+async def test_an_older_familys_lifetime_starts_at_its_next_rotation(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     tokens = await world.tokens()
     world.app = await memory_store.apps.update(world.app.client_id, refresh_lifetime_days=7)
@@ -85,7 +83,7 @@ async def test_a_family_of_before_counts_from_its_first_rotation_under_a_lifetim
 
 @pytest.mark.gen_test
 @pytest.mark.spec("3.1")
-async def test_without_a_lifetime_nothing_ends_and_the_row_says_nothing_of_it(
+async def test_without_a_lifetime_families_do_not_end_and_rows_have_no_end(
     clock: FakeClock, memory_store: Store
 ) -> None:
     world = await World.make(memory_store)

@@ -94,7 +94,7 @@ MALFORMED = [
 ]
 
 
-def test_a_form_is_decoded_as_the_standard_library_does_and_in_little_time() -> None:
+def test_forms_are_decoded_like_the_standard_library_and_quickly() -> None:
     for raw in (b"%41%c3%a9%2", b"%%41%", b"%zz%4g%4", b"a+b%2B%2b", b"100%", b"%C3%A9%e2%82%ac"):
         assert decode_form(raw) == unquote_to_bytes(raw.replace(b"+", b" ")).decode()
     begun = time.thread_time()
@@ -123,7 +123,7 @@ async def test_malformed_bodies_are_400_on_every_endpoint(service: Service, body
     ["7", "true", '["a"]', '{"a": "b"}', "1.5", "[]"],
     ids=["number", "true", "list", "object", "float", "none"],
 )
-async def test_what_is_no_string_is_400_where_a_string_belongs(service: Service, value: str) -> None:
+async def test_a_non_string_value_of_a_string_parameter_is_400(service: Service, value: str) -> None:
     secret = service.web.secret
     code = await service.code()
     good = f'"client_id": "web-app", "client_secret": "{secret}", "redirect_uri": "{CALLBACK}"'
@@ -143,7 +143,7 @@ async def test_what_is_no_string_is_400_where_a_string_belongs(service: Service,
 
 @pytest.mark.gen_test
 @pytest.mark.spec("1")
-async def test_unknown_parameters_are_ignored_and_null_stands_for_none(service: Service) -> None:
+async def test_unknown_parameters_are_ignored_and_null_means_missing(service: Service) -> None:
     form = urlencode({"token": "x", "resource": "https://x", "nonce": "n"})
     assert await post(service, "/api/oauth/revoke", form, FORM) == 200
     body = '{"token": "x", "extra": [1, {"a": [null]}], "token_type_hint": null}'
@@ -328,7 +328,7 @@ async def test_unknown_addresses_are_404(service: Service, path: str) -> None:
 
 
 @pytest.mark.gen_test
-async def test_verifier_and_code_in_the_query_count_for_nothing(service: Service) -> None:
+async def test_verifier_and_code_in_the_query_are_ignored(service: Service) -> None:
     code = await service.code()
     query = urlencode({"code": code, "code_verifier": VERIFIER, "client_secret": service.web.secret})
     response = await send(
@@ -356,7 +356,7 @@ async def test_a_path_that_is_too_long_is_not_found(service: Service, start: str
         f"Host: localhost:{'9' * 5_000}\r\n",
     ],
 )
-async def test_a_host_that_is_none_is_refused_wherever_it_comes_in(service: Service, path: str, host: str) -> None:
+async def test_an_invalid_host_is_refused_everywhere(service: Service, path: str, host: str) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(service.base_url).port)
     writer.write(f"GET {path} HTTP/1.1\r\n{host}Connection: close\r\n\r\n".encode())
     answer = await reader.read()

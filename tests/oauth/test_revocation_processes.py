@@ -134,7 +134,9 @@ async def subscribed(two: Pair, count: int) -> None:
 @pytest.mark.trap(35)
 @pytest.mark.trap(10)
 @pytest.mark.parametrize(("change", "look"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
-async def test_refused_at_once_on_every_process(service: Service, two: Pair, change: Change, look: Look) -> None:
+async def test_revoked_tokens_are_refused_at_once_on_every_process(
+    service: Service, two: Pair, change: Change, look: Look
+) -> None:
     await subscribed(two, 2)
     aim = await target(two, service.store)
     servers = [server.here for server in two.servers]
@@ -176,7 +178,7 @@ async def outcomes(aim: Target, change: Change, look: Look, servers: list[str]) 
 
 @within_a_minute
 @pytest.mark.trap(35)
-async def test_refused_within_5_seconds_without_publish_and_subscribe(service: Service, two: Pair) -> None:
+async def test_without_pub_sub_changes_apply_within_5_seconds(service: Service, two: Pair) -> None:
     store = service.store
     await subscribed(two, 2)
     before = await subscriptions(store)
@@ -198,7 +200,7 @@ async def test_refused_within_5_seconds_without_publish_and_subscribe(service: S
 
 @within_a_minute
 @pytest.mark.parametrize("turns", [0, 1, 2, 3, 10, 20])
-async def test_following_the_registrations_ends_whenever_it_is_left(two: Pair, turns: int) -> None:
+async def test_following_registrations_can_be_cancelled_anywhere(two: Pair, turns: int) -> None:
     async with opened(two.engine.url, two.keys) as store:
         leaving = asyncio.ensure_future(leave_after(store, turns))
         done, _ = await asyncio.wait([leaving], timeout=5)
@@ -214,7 +216,7 @@ async def leave_after(store: Store, turns: int) -> None:
 
 @within_a_minute
 @pytest.mark.trap(36)
-async def test_stale_and_forged_tokens_in_any_number_lock_nobody_out(service: Service, two: Pair) -> None:
+async def test_any_number_of_stale_or_forged_tokens_locks_nobody_out(service: Service, two: Pair) -> None:
     aim = await target(two, service.store)
     other = await service.add_app("other-app")
     registered = await service.store.apps.active("other-app")
@@ -277,7 +279,7 @@ def test_a_store_that_may_evict_is_refused() -> None:
     assert "maxmemory-policy noeviction" in log
 
 
-def test_a_store_in_memory_is_refused_to_several_workers() -> None:
+def test_an_in_memory_store_is_refused_with_several_workers() -> None:
     status, log = refused("--redis-url", "memory", "--workers", "2")
     assert status == 2
     assert log.startswith("latchkey: workers must be 1 with redis_url memory")

@@ -214,7 +214,7 @@ def site(ai_site: Site) -> Site:
 @pytest.mark.trap(29)
 @pytest.mark.trap(30)
 @pytest.mark.parametrize("sdk", ["python", "node"])
-async def test_an_official_sdk_does_all_its_job(
+async def test_an_official_sdk_works_completely(
     clock: FakeClock,
     service: Service,
     app: Latchkey,

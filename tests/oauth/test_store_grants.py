@@ -37,7 +37,7 @@ async def test_a_decision_answers_a_request_once(store: Store) -> None:
         assert await refusal_of(again) == "invalid_request"
 
 
-async def test_a_person_may_tick_fewer_scopes_but_not_others_and_not_none(store: Store) -> None:
+async def test_a_person_may_grant_fewer_scopes_but_not_others_or_none(store: Store) -> None:
     world = await World.make(store)
     request_id = await world.pending()
     for ticked in (["profile", "credits:read"], []):
@@ -52,7 +52,7 @@ async def test_a_person_may_tick_fewer_scopes_but_not_others_and_not_none(store:
     assert (await world.exchange(decided.code)).scope == "data:read"
 
 
-async def test_a_request_is_decided_by_the_person_it_was_made_for(store: Store) -> None:
+async def test_only_its_person_can_decide_a_request(store: Store) -> None:
     world, stranger = await World.make(store), await World.make(store)
     request_id = await world.pending()
     taken = store.authorizations.decide(
@@ -61,7 +61,7 @@ async def test_a_request_is_decided_by_the_person_it_was_made_for(store: Store) 
     assert await refusal_of(taken) == "invalid_request"
 
 
-async def test_remembered_consent_needs_no_page_as_long_as_it_covers_the_scopes(store: Store) -> None:
+async def test_remembered_consent_needs_no_page_if_it_covers_the_scopes(store: Store) -> None:
     world = await World.make(store)
     await world.tokens(("profile",))
     begin = store.authorizations.begin
@@ -97,7 +97,7 @@ async def test_a_disabled_persons_tokens_codes_and_sessions_are_dead_at_once(sto
     assert await world.lives((await world.refresh(tokens.refresh_token)).access_token)
 
 
-async def test_mint_gives_what_a_consent_and_an_exchange_would(store: Store) -> None:
+async def test_a_minted_token_equals_one_from_consent_and_exchange(store: Store) -> None:
     world = await World.make(store)
     minted = await store.tokens.mint(world.user, world.app, ("profile",))
     assert (minted.scope, minted.expires_in, minted.window) == ("profile", 3600, None)
@@ -124,7 +124,7 @@ async def ends(store: Store, kept: dict[str, str]) -> set[int]:
 @pytest.mark.spec("3.1.app-revoked")
 @pytest.mark.spec("3.1.grace-begins")
 @pytest.mark.spec("8.3")
-async def test_disconnecting_ends_every_token_and_gives_data_one_end_30_days_on(store: Store) -> None:
+async def test_disconnecting_ends_every_token_and_keeps_data_for_30_days(store: Store) -> None:
     world = await World.make(store)
     tokens, code = [await world.tokens() for _ in range(3)], await world.code()
     kept = await keep_documents(world)
@@ -154,7 +154,7 @@ async def by_mint(world: World) -> None:
 
 @pytest.mark.spec("3.1.grace-kept")
 @pytest.mark.parametrize("reconnect", [by_consent, by_mint])
-async def test_reconnecting_keeps_the_data_whatever_the_scopes(
+async def test_reconnecting_with_any_scopes_keeps_the_data(
     store: Store, reconnect: Callable[[World], Awaitable[None]]
 ) -> None:
     world = await World.make(store)
@@ -202,7 +202,7 @@ async def test_a_replay_after_disconnecting_leaves_the_data_to_the_grace_window(
     assert await ends(store, kept) == before
 
 
-async def test_a_replay_takes_no_data(store: Store) -> None:
+async def test_a_replay_deletes_no_data(store: Store) -> None:
     world = await World.make(store)
     tokens = await world.tokens()
     kept = await keep_documents(world)
@@ -222,7 +222,7 @@ async def test_disconnecting_needs_a_live_session_of_that_person(store: Store) -
     assert await world.lives(tokens.access_token)
 
 
-async def test_the_list_has_the_newest_app_first_and_its_last_use(clock: FakeClock, memory_store: Store) -> None:
+async def test_the_list_shows_the_newest_app_first_with_its_last_use(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     await world.code()
     clock.advance(120)
@@ -246,7 +246,7 @@ async def test_the_list_has_the_newest_app_first_and_its_last_use(clock: FakeClo
 @pytest.mark.spec("5.5")
 @pytest.mark.spec("3.1.access-expired")
 @pytest.mark.spec("8.3")
-async def test_tokens_end_by_themselves(clock: FakeClock, memory_store: Store) -> None:
+async def test_tokens_expire(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     first, code = await world.tokens(), await world.code()
     clock.advance(61)
@@ -272,9 +272,7 @@ async def test_tokens_end_by_themselves(clock: FakeClock, memory_store: Store) -
         pytest.param({"pkce_required": True}, id="PKCE becomes mandatory"),
     ],
 )
-async def test_what_was_pending_when_the_registration_changed_counts_for_nothing(
-    store: Store, change: dict[str, Any]
-) -> None:
+async def test_a_changed_registration_voids_pending_requests_and_codes(store: Store, change: dict[str, Any]) -> None:
     world = await World.make(store)
     code, request_id = await world.code(), await world.pending()
     before = await store.client.hget(keys.grant(world.user, world.app.client_id), "scope")
@@ -286,7 +284,7 @@ async def test_what_was_pending_when_the_registration_changed_counts_for_nothing
 
 
 @pytest.mark.trap(36)
-async def test_one_old_refresh_token_does_not_keep_a_person_out_for_ever(store: Store) -> None:
+async def test_an_old_refresh_token_cannot_lock_a_person_out_for_ever(store: Store) -> None:
     world = await World.make(store)
     old = await world.tokens()
     await world.refresh(old.refresh_token)
@@ -316,7 +314,7 @@ async def test_pending_requests_of_one_person_are_limited(store: Store) -> None:
 
 
 @pytest.mark.trap(7)
-async def test_revocation_figures_do_not_tell_a_foreign_token_from_an_invented_one(store: Store) -> None:
+async def test_revocation_limits_do_not_distinguish_foreign_from_invented_tokens(store: Store) -> None:
     world = await World.make(store)
     other, _ = await store.apps.create(replace(world.app, client_id="another", secrets=()))
     for presented in ((await world.tokens()).access_token, "lk_at_invented"):
@@ -324,7 +322,7 @@ async def test_revocation_figures_do_not_tell_a_foreign_token_from_an_invented_o
         assert figures == [99, 98, 97]
 
 
-async def test_a_session_that_outlived_its_person_leaves_nothing_behind(store: Store) -> None:
+async def test_a_session_of_a_deleted_person_leaves_nothing_behind(store: Store) -> None:
     world = await World.make(store)
     forgotten = await world.sign_in()
     await store.operator.set_password(world.email, b"x" * 56)

@@ -23,7 +23,7 @@ DAY = 86400
 @pytest.mark.spec("8.3")
 @pytest.mark.parametrize("kind", ["form", "json"])
 @pytest.mark.spec("1")
-async def test_exchange_and_refresh_answer_with_the_token_response(service: Service, kind: str) -> None:
+async def test_exchange_and_refresh_return_the_token_response(service: Service, kind: str) -> None:
     async def post(fields: dict[str, str]) -> HTTPResponse:
         fields = {**fields, "client_id": "web-app", "client_secret": service.web.secret or ""}
         url = service.base_url + "/api/oauth/token"
@@ -67,7 +67,7 @@ async def test_exchange_and_refresh_answer_with_the_token_response(service: Serv
         pytest.param({"code": "lk_ac_\u20ac"}, id="a code in another alphabet"),
     ],
 )
-async def test_what_does_not_fit_is_invalid_grant_and_burns_nothing(
+async def test_a_mismatch_is_invalid_grant_and_uses_nothing_up(
     service: Service, changes: dict[str, str | None]
 ) -> None:
     app = await service.add_app("two", redirect_uris=(CALLBACK, "https://app.example/second"))
@@ -91,7 +91,7 @@ async def test_a_code_lives_sixty_seconds(service: Service, clock: FakeClock) ->
 
 @pytest.mark.gen_test
 @pytest.mark.spec("3.2")
-async def test_a_replayed_code_is_refused_and_ends_what_it_gave(service: Service) -> None:
+async def test_a_replayed_code_is_refused_and_ends_its_tokens(service: Service) -> None:
     browser = await service.signed_in()
     before = await service.tokens(browser=browser)
     code = await service.code(browser=browser)
@@ -119,7 +119,7 @@ async def test_a_replayed_code_is_refused_and_ends_what_it_gave(service: Service
         pytest.param(None, None, True, id="neither"),
     ],
 )
-async def test_challenge_and_verifier_belong_together(
+async def test_challenge_and_verifier_must_match(
     service: Service, given: str | None, sent: str | None, fits: bool
 ) -> None:
     code = await service.code(code_challenge=given)
@@ -177,7 +177,7 @@ async def test_other_grant_types_are_unsupported(service: Service, grant_type: s
 @pytest.mark.gen_test
 @pytest.mark.spec("3.1")
 @pytest.mark.spec("5.5")
-async def test_a_used_refresh_token_ends_every_token_of_the_pair(service: Service) -> None:
+async def test_a_reused_refresh_token_ends_every_token_of_the_pair(service: Service) -> None:
     browser = await service.signed_in()
     other_family = await service.tokens(browser=browser)
     first = await service.tokens(browser=browser)
@@ -202,7 +202,7 @@ async def test_a_used_refresh_token_ends_every_token_of_the_pair(service: Servic
         pytest.param({"client_id": "native-app", "client_secret": None}, id="another app, which is public"),
     ],
 )
-async def test_a_replay_without_valid_client_authentication_kills_nothing(
+async def test_a_replay_without_valid_client_authentication_ends_nothing(
     service: Service, changes: dict[str, str | None]
 ) -> None:
     used = await service.tokens()
@@ -215,7 +215,7 @@ async def test_a_replay_without_valid_client_authentication_kills_nothing(
 @pytest.mark.gen_test
 @pytest.mark.trap(10)
 @pytest.mark.parametrize("act", ["disabled", "deleted"])
-async def test_nothing_works_for_a_disabled_or_deleted_person(service: Service, act: str) -> None:
+async def test_no_grant_works_for_a_disabled_or_deleted_person(service: Service, act: str) -> None:
     browser = await service.signed_in()
     tokens = await service.tokens(browser=browser)
     code = await service.code(browser=browser)
@@ -235,7 +235,7 @@ async def test_nothing_works_for_a_disabled_or_deleted_person(service: Service, 
 @pytest.mark.spec("3.1")
 @pytest.mark.spec("8.3")
 @pytest.mark.spec("5.5")
-async def test_lifetimes(service: Service, clock: FakeClock) -> None:
+async def test_token_lifetimes(service: Service, clock: FakeClock) -> None:
     tokens = await service.tokens()
     clock.advance(3599)
     assert (await service.web.userinfo(tokens["access_token"])).code == 200
@@ -272,7 +272,7 @@ async def test_a_refresh_may_narrow_the_scope_for_one_access_token(
 
 @pytest.mark.gen_test
 @pytest.mark.trap(5)
-async def test_nothing_is_taken_for_another_kind(service: Service) -> None:
+async def test_tokens_of_other_kinds_are_refused(service: Service) -> None:
     browser = await service.signed_in()
     tokens = await service.tokens(browser=browser)
     code = await service.code(browser=browser)
@@ -308,7 +308,7 @@ async def test_codes_and_tokens_of_another_app_are_refused(service: Service) -> 
 
 
 @pytest.mark.gen_test
-async def test_a_token_one_generation_ahead_is_not_accepted_without_having_been_given(service: Service) -> None:
+async def test_a_token_of_a_future_generation_is_refused(service: Service) -> None:
     tokens = await service.tokens()
     sealer = service.store.sealer
     opened = sealer.open(TokenKind.ACCESS, tokens["access_token"])
@@ -345,7 +345,7 @@ async def test_a_disabled_app_cannot_authenticate_and_its_tokens_are_dead(servic
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("seconds", [0, 10])
-async def test_an_answer_that_was_lost_can_be_had_again_where_the_app_is_registered_so(
+async def test_a_lost_answer_can_be_repeated_if_the_registration_allows(
     service: Service, clock: FakeClock, seconds: int
 ) -> None:
     app = await service.add_app("retrying", refresh_retry_seconds=seconds)

@@ -30,7 +30,7 @@ async def userinfo(service: Service, *authorization: str, method: str = "GET") -
 @pytest.mark.spec("2.3")
 @pytest.mark.spec("4.4")
 @pytest.mark.spec("8.2")
-async def test_userinfo_says_who_the_person_is(service: Service) -> None:
+async def test_userinfo_identifies_the_person(service: Service) -> None:
     tokens = await service.tokens()
     for method in ("GET", "POST"):
         response = await userinfo(service, f"Bearer {tokens['access_token']}", method=method)
@@ -61,7 +61,7 @@ async def test_sub_is_the_same_for_every_app_and_differs_between_people(service:
 
 @pytest.mark.gen_test
 @pytest.mark.trap(34)
-async def test_a_sign_up_with_an_address_nobody_confirmed_is_not_told_as_confirmed(service: Service) -> None:
+async def test_an_unconfirmed_address_is_reported_as_unverified(service: Service) -> None:
     browser = service.browser()
     page = await browser.get("/signup")
     await browser.submit(page, "/signup", email="victim@example.com", name="Mallory", password="correct horse battery")
@@ -103,7 +103,7 @@ async def test_a_wrong_token_is_401_invalid_token(service: Service, authorizatio
 
 @pytest.mark.gen_test
 @pytest.mark.spec("5.4")
-async def test_no_token_is_401_and_told_no_error_in_the_challenge(service: Service) -> None:
+async def test_a_missing_token_is_401_without_an_error_in_the_challenge(service: Service) -> None:
     response = await userinfo(service)
     assert response.code == 401
     assert json_of(response)["error"] == "invalid_token"
@@ -118,7 +118,7 @@ async def test_no_token_is_401_and_told_no_error_in_the_challenge(service: Servi
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-async def test_the_scheme_is_known_in_any_case(service: Service, scheme: str) -> None:
+async def test_the_bearer_scheme_is_case_insensitive(service: Service, scheme: str) -> None:
     tokens = await service.tokens()
     assert (await userinfo(service, f"{scheme} {tokens['access_token']}")).code == 200
 
@@ -137,7 +137,7 @@ async def test_a_token_without_the_scope_is_403_insufficient_scope(service: Serv
 
 
 @pytest.mark.gen_test
-async def test_a_scope_the_app_no_longer_registers_is_gone_from_its_tokens(service: Service) -> None:
+async def test_a_deregistered_scope_is_gone_from_existing_tokens(service: Service) -> None:
     tokens = await service.tokens()
     await service.store.apps.update("web-app", scopes=("data:read", "data:write"))
     assert (await service.web.userinfo(tokens["access_token"])).code == 403
@@ -147,7 +147,7 @@ async def test_a_scope_the_app_no_longer_registers_is_gone_from_its_tokens(servi
 @pytest.mark.gen_test
 @pytest.mark.spec("3.1")
 @pytest.mark.spec("4.5")
-async def test_revoking_an_access_token_ends_that_one_alone(service: Service) -> None:
+async def test_revoking_an_access_token_over_http_ends_only_that_one(service: Service) -> None:
     tokens = await service.tokens()
     assert (await service.web.revoke(tokens["access_token"])).code == 200
     dead = await service.web.userinfo(tokens["access_token"])
@@ -160,7 +160,7 @@ async def test_revoking_an_access_token_ends_that_one_alone(service: Service) ->
 @pytest.mark.gen_test
 @pytest.mark.spec("3.1")
 @pytest.mark.spec("4.5")
-async def test_revoking_a_refresh_token_ends_its_family_and_presenting_it_later_the_pair(service: Service) -> None:
+async def test_revoking_a_refresh_token_ends_its_family_and_a_replay_the_pair(service: Service) -> None:
     browser = await service.signed_in()
     other = await service.tokens(browser=browser)
     tokens = await service.tokens(browser=browser)
@@ -344,7 +344,7 @@ def is_unavailable(response: HTTPResponse) -> bool:
 @pytest.mark.trap(12)
 @pytest.mark.parametrize("lost", ["request", "reply"])
 @pytest.mark.parametrize("kind", ["access_token", "refresh_token"])
-async def test_a_revocation_the_store_did_not_answer_is_503(
+async def test_a_revocation_without_a_store_answer_is_503(
     failing: tuple[Service, DroppingProxy], lost: str, kind: str
 ) -> None:
     service, proxy = failing
@@ -363,7 +363,7 @@ async def test_a_revocation_the_store_did_not_answer_is_503(
 
 @pytest.mark.gen_test
 @pytest.mark.trap(12)
-async def test_everything_is_503_while_the_store_is_away_and_works_when_it_is_back(
+async def test_everything_is_503_during_an_outage_and_works_afterwards(
     failing: tuple[Service, DroppingProxy],
 ) -> None:
     service, proxy = failing

@@ -30,7 +30,7 @@ HASH = "    --hash=sha256:" + "0" * 64
 TODAY = date(2026, 11, 22)
 
 
-def test_the_lock_files_hold_what_is_asked_for() -> None:
+def test_the_lock_files_satisfy_setup_cfg() -> None:
     assert lock.complaints(ROOT / lock.SERVER, lock.asked_for(lock.SERVER_EXTRAS)) == []
     assert lock.complaints(ROOT / lock.EVERYTHING, lock.asked_for()) == []
     assert lock.differences(ROOT / lock.SERVER, ROOT / lock.EVERYTHING) == []
@@ -52,7 +52,7 @@ def test_the_lock_files_hold_what_is_asked_for() -> None:
         pytest.param("tornado==6.5.2\n", "has no hash", id="one without a hash"),
     ],
 )
-def test_a_lock_file_is_held_against_its_ranges(tmp_path: Path, text: str, complaint: str | None) -> None:
+def test_a_lock_file_is_checked_against_the_version_ranges(tmp_path: Path, text: str, complaint: str | None) -> None:
     file = tmp_path / "some.lock"
     file.write_text(text)
     found = lock.complaints(file, [Requirement("tornado>=6.5,<7")])
@@ -61,7 +61,7 @@ def test_a_lock_file_is_held_against_its_ranges(tmp_path: Path, text: str, compl
 
 
 @pytest.mark.parametrize("line", ["tornado>=6.5", "-e .", "    --hash=md5:00", "git+ssh://example.com/x"])
-def test_a_line_that_pins_nothing_is_refused(tmp_path: Path, line: str) -> None:
+def test_a_line_without_a_pin_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "some.lock").write_text(line + "\n")
     with pytest.raises(lock.BadLock, match=r"some\.lock:1"):
         lock.read_lock(tmp_path / "some.lock")
@@ -131,7 +131,7 @@ def audited(url: str, locked: Path, ignored: str = "") -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_a_weakness_fails_and_is_named(locked: Path) -> None:
+def test_a_vulnerability_fails_and_is_named(locked: Path) -> None:
     with database(knowing("django", "redis")) as url:
         status, out, err = audited(url, locked)
         assert (status, out) == (1, "dependency audit: 2 Python packages checked, 1 to be seen to\n")
@@ -143,7 +143,7 @@ def test_a_weakness_fails_and_is_named(locked: Path) -> None:
 
 
 @pytest.mark.parametrize("why", ["it knows nothing", "nobody is there"])
-def test_an_audit_that_could_not_be_is_no_pass_and_no_failure(locked: Path, why: str) -> None:
+def test_an_impossible_audit_neither_passes_nor_fails(locked: Path, why: str) -> None:
     if why == "it knows nothing":
         with database(knowing()) as url:
             status, out, err = audited(url, locked)
@@ -156,7 +156,7 @@ def test_an_audit_that_could_not_be_is_no_pass_and_no_failure(locked: Path, why:
     assert "packages checked" not in out
 
 
-def test_an_audit_that_hangs_is_given_up(locked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_audit_is_given_up(locked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "QUICK", 0.5)
     done = threading.Event()
     hangs: Answer = lambda name, version: {"never": done.wait(10)}  # noqa: E731  # one line is enough
@@ -171,7 +171,7 @@ def test_an_audit_that_hangs_is_given_up(locked: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("until", "counts"), [(TODAY, True), (TODAY - timedelta(days=1), False)], ids=["on its last day", "the day after"]
 )
-def test_what_is_ignored_is_ignored_until_its_day(until: date, counts: bool) -> None:
+def test_an_ignored_advisory_is_ignored_until_its_date(until: date, counts: bool) -> None:
     weakness = audit.Weakness("redis 8.1", frozenset({"PYSEC-2026-17", "CVE-2026-17"}), "better: 9.9")
     lines = audit.report([weakness], [audit.Ignored("CVE-2026-17", "It reads no XML.", until)], TODAY)
     assert (lines == []) is counts
@@ -181,13 +181,13 @@ def test_what_is_ignored_is_ignored_until_its_day(until: date, counts: bool) -> 
 @pytest.mark.parametrize(
     "row", ['advisory = "X"', 'advisory = "X"\nreason = ""\nuntil = 2026-01-01', "until = 2026-01-01"]
 )
-def test_nothing_is_ignored_without_a_reason_and_a_day(tmp_path: Path, row: str) -> None:
+def test_ignoring_needs_a_reason_and_a_date(tmp_path: Path, row: str) -> None:
     (tmp_path / "ignored.toml").write_text(f"[[ignored]]\n{row}\n")
     with pytest.raises(ValueError, match="an entry has"):
         audit.read_ignored(tmp_path / "ignored.toml")
 
 
-def test_the_list_of_what_is_ignored_can_be_read() -> None:
+def test_the_list_of_ignored_advisories_is_valid() -> None:
     assert isinstance(audit.read_ignored(), list)
 
 
@@ -224,7 +224,7 @@ ONE_OF_NPM = json.dumps(
         pytest.param("echo 'npm error' >&2; exit 1", "npm error", id="an npm that breaks"),
     ],
 )
-def test_npm_is_believed_when_it_knows_what_everybody_knows(
+def test_npm_is_trusted_if_it_reports_well_known_advisories(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, expected: list[str] | str
 ) -> None:
     npm_that_says(tmp_path, script, monkeypatch)
@@ -276,13 +276,13 @@ def test_a_planted_secret_is_found_and_not_shown_whole(repository: Path) -> None
         assert len(line.rpartition(": ")[2]) <= 11
 
 
-def test_what_only_looks_like_one_is_let_be(repository: Path) -> None:
+def test_harmless_lookalikes_are_not_reported(repository: Path) -> None:
     track(repository, "prose.md", "Tokens begin with lk_at_, lk_rt_ or lk_ac_.\nAt 12:30 " + "x" * 43 + "y\nlk_at_…\n")
     track(repository, "code.py", 'prefix = f"lk_{word}_"\nurl = "redis://localhost:6379"\nport = 127:0\n')
     assert secret_scan.complaints(repository, []) == []
 
 
-def test_what_is_allowed_is_allowed_where_it_is_said_and_as_long_as_it_is_there(repository: Path) -> None:
+def test_an_allowance_applies_to_its_files_and_must_match(repository: Path) -> None:
     secret = new_secret()
     track(repository, "example.md", secret)
     allowed = [secret_scan.Allowed("*.md", f"{secret[:12]}*", "an example")]
@@ -302,7 +302,7 @@ def test_every_allowance_has_its_reason(tmp_path: Path) -> None:
         secret_scan.read_allowed(tmp_path / "allowed.toml")
 
 
-def test_lint_runs_them_all() -> None:
+def test_lint_runs_all_checks() -> None:
     recipe = (ROOT / "Makefile").read_text().partition("\nlint:")[2].partition("\n\n")[0]
     assert {f"python -m dev.checks.{name}" for name in ("lock", "audit", "secret_scan")} <= {
         line.strip().partition("/")[2] for line in recipe.splitlines()

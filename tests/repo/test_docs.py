@@ -77,7 +77,7 @@ def links(text: str) -> list[str]:
 
 
 @documents
-def test_every_link_leads_somewhere(path: Path) -> None:
+def test_every_link_resolves(path: Path) -> None:
     for link in links(path.read_text("utf-8")):
         file, _, fragment = link.partition("#")
         target = (path.parent / unquote(file)).resolve() if file else path
@@ -87,7 +87,7 @@ def test_every_link_leads_somewhere(path: Path) -> None:
 
 
 @documents
-def test_every_file_that_is_named_exists(path: Path) -> None:
+def test_every_named_file_exists(path: Path) -> None:
     for span in spans(path.read_text("utf-8")):
         word = span.removeprefix("python ").partition(" ")[0].partition("::")[0]
         if word.startswith(PATH_PREFIXES) or word.endswith(PATH_SUFFIXES):
@@ -95,7 +95,7 @@ def test_every_file_that_is_named_exists(path: Path) -> None:
 
 
 @documents
-def test_nothing_outside_the_project_is_named(path: Path) -> None:
+def test_no_path_outside_the_project_is_named(path: Path) -> None:
     text = path.read_text("utf-8")
     for host in re.findall(r"https?://([^\s/:`'\"?)>…]+)", text):
         assert host in ("localhost", "127.0.0.1", "[") or re.search(r"(^|\.)example\.(org|com)$", host), host
@@ -134,7 +134,7 @@ def _commands() -> set[str]:
 
 
 @documents
-def test_every_flag_that_is_named_exists(path: Path) -> None:
+def test_every_named_flag_exists(path: Path) -> None:
     server = argparse.ArgumentParser()
     add_arguments(server, "server")
     known = {*_options(server), *_options(build_parser())}
@@ -148,7 +148,7 @@ def test_every_flag_that_is_named_exists(path: Path) -> None:
 
 
 @documents
-def test_every_command_and_target_that_is_named_exists(path: Path) -> None:
+def test_every_named_command_and_target_exists(path: Path) -> None:
     text = path.read_text("utf-8")
     commands = _commands()
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -164,12 +164,12 @@ def test_every_command_and_target_that_is_named_exists(path: Path) -> None:
 
 
 @documents
-def test_every_environment_variable_that_is_named_exists(path: Path) -> None:
+def test_every_named_environment_variable_exists(path: Path) -> None:
     known = {item.environment for item in SETTINGS} | {CONFIG}
     assert set(re.findall(r"\bLATCHKEY_[A-Z_]+", path.read_text("utf-8"))) <= known
 
 
-def test_the_picture_names_scripts_and_routes_that_exist() -> None:
+def test_the_diagram_names_existing_scripts_and_routes() -> None:
     picture = (ROOT / "docs" / "flow.svg").read_text("utf-8")
     scripts = re.findall(r'class="code"[^>]*>([a-z_]+)<', picture)
     assert scripts
@@ -178,7 +178,7 @@ def test_the_picture_names_scripts_and_routes_that_exist() -> None:
     assert set(routes) <= {route.pattern for route in ROUTES}
 
 
-def test_the_tables_that_follow_from_the_routes_are_current() -> None:
+def test_tables_generated_from_routes_are_current() -> None:
     """`make docs` writes them."""
     texts = {path.name: path.read_text("utf-8") for path in TABLED}
     assert [name for name, text in texts.items() if renewed(text) != text] == []
@@ -189,7 +189,7 @@ def _implements(handler: type[RequestHandler], method: str) -> bool:
     return getattr(handler, method.lower()) is not getattr(RequestHandler, method.lower())
 
 
-def test_every_route_is_documented_and_no_other() -> None:
+def test_exactly_the_routes_are_documented() -> None:
     documented = set(re.findall(rf"({'|'.join(METHODS)}) (/[^\s`?]*)", HTTP))
     served: dict[str, type[RequestHandler]] = {}
     for route in (*ROUTES, *OPS_ROUTES, *METRICS_ROUTES):
@@ -204,12 +204,12 @@ def test_every_route_is_documented_and_no_other() -> None:
         assert _implements(served[path], method), f"{method} {path} is documented, but not a method of the route"
 
 
-def test_every_error_code_is_documented_with_its_status_and_no_other() -> None:
+def test_exactly_the_error_codes_are_documented_with_their_status() -> None:
     table = dict(re.findall(r"^\| `(\w+)` \| (\d{3}) \|", HTTP, re.MULTILINE))
     assert table == {code: str(entry.status) for code, entry in CATALOGUE.items()}
 
 
-def test_limits_and_lifetimes_are_those_of_the_code() -> None:
+def test_documented_limits_and_lifetimes_match_the_code() -> None:
     assert f"| `/api/oauth/*` | {lifetimes.OAUTH.limit} a minute | the person" in HTTP
     assert f"failed | {lifetimes.ADDRESS.limit} a minute | the address" in HTTP
     assert f"sign-in | {lifetimes.SIGN_IN_ADDRESS.limit} a minute | the address" in HTTP
@@ -254,7 +254,7 @@ def test_every_scope_is_documented() -> None:
     assert [scope for scope in SCOPES if f"`{scope}`" not in HTTP] == []
 
 
-def test_the_table_of_keys_is_that_of_the_code() -> None:
+def test_the_table_of_keys_matches_the_code() -> None:
     text = ARCHITECTURE.read_text("utf-8")
     rows = text.split("\n## Keys\n")[1].split("\n## ")[0]
     table = {key for row in re.findall(r"^\| (`.*?`) \|", rows, re.MULTILINE) for key in re.findall(r"`([^`]+)`", row)}
@@ -295,7 +295,7 @@ def test_the_table_of_keys_is_that_of_the_code() -> None:
     assert f"`{keys.APPS_CHANNEL}`" in text
 
 
-def test_the_architecture_says_where_every_module_and_folder_is() -> None:
+def test_the_architecture_lists_every_module_and_folder() -> None:
     listed = ARCHITECTURE.read_text("utf-8").split("\n## Where things are\n")[1].split("\n## ")[0]
     names = [*(path.name for path in ROOT.glob("*.py")), *(f"{folder}/" for folder in FOLDERS if folder != ".ci")]
     assert [name for name in names if f"`{name}" not in listed] == []
@@ -311,7 +311,7 @@ def test_the_readme_is_short() -> None:
     assert len(README.read_text("utf-8").split()) <= 1500
 
 
-def test_the_file_of_models_loads_as_it_is_documented(tmp_path: Path) -> None:
+def test_the_documented_models_file_loads(tmp_path: Path) -> None:
     (block,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "models.md").read_text("utf-8"), re.S)
     file = tmp_path / "models.toml"
     file.write_text(block)

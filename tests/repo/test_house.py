@@ -66,26 +66,26 @@ def test_no_two_classes_of_the_server_have_one_name() -> None:
     assert not twice
 
 
-def test_a_folder_too_many_is_named() -> None:
+def test_too_many_folders_are_reported() -> None:
     folders = [f"folder{number}/a.py" for number in range(MOST_FOLDERS)]
     assert list(crowded([*folders, ".ci/run", "server.py"])) == []
     (found,) = crowded([*folders, "one_more/a.py"])
     assert found.startswith(f"{MOST_FOLDERS + 1} folders at the top")
 
 
-def test_a_module_at_the_top_is_named() -> None:
+def test_a_module_at_the_root_is_reported() -> None:
     assert list(crowded(["server.py", "manage.py", "README.md"])) == []
     assert list(crowded(["helper.py"])) == ["helper.py: a module at the top"]
 
 
-def test_a_crowded_folder_is_named_unless_it_holds_data() -> None:
+def test_a_crowded_folder_is_reported_unless_it_holds_data() -> None:
     files = [f"store/apps/file{number}.py" for number in range(MOST_FILES + 1)]
     assert list(crowded(files[1:])) == []
     assert list(crowded(files)) == [f"store/apps: {MOST_FILES + 1} files, not {MOST_FILES}"]
     assert list(crowded([f"templates/{number}.html" for number in range(99)])) == []
 
 
-def test_a_long_module_is_named() -> None:
+def test_a_long_module_is_reported() -> None:
     assert list(long({"store/a.py": LONGEST_PRODUCT, "tests/a.py": LONGEST})) == []
     found = list(long({"store/a.py": LONGEST_PRODUCT + 1, "tests/a.py": LONGEST + 1}))
     assert found == [

@@ -48,7 +48,7 @@ def graph() -> dict[str, set[str]]:
     return {name: set(imports(path, known)) for name, path in known.items()}
 
 
-def test_no_module_imports_one_that_imports_it() -> None:
+def test_no_import_is_circular() -> None:
     assert {"server", "store.wiring", "tests.repo.test_imports"} <= graph().keys()
     circle: list[str] = []
     try:

@@ -88,17 +88,17 @@ def test_the_http_server_knows_nothing_of_latchkey(path: Path) -> None:
 
 
 @modules(sorted((ROOT / "observability" / "metrics").rglob("*.py")))
-def test_metrics_know_nothing_of_what_is_measured(path: Path) -> None:
+def test_metrics_import_nothing_they_measure(path: Path) -> None:
     assert within(path, "observability.metrics") <= {"prometheus_client", *sys.stdlib_module_names}
 
 
 @modules(sorted((ROOT / "settings").rglob("*.py")))
-def test_settings_depend_on_nothing_of_ours_but_each_other(path: Path) -> None:
+def test_settings_import_only_settings(path: Path) -> None:
     assert not imported(path) & {"redis", "tornado", "handlers", "server", "manage"}
 
 
 @modules(sorted((ROOT / "latchkey").glob("**/*.py")))
-def test_what_is_installed_imports_nothing_of_the_application(path: Path) -> None:
+def test_the_test_kit_imports_nothing_of_the_application(path: Path) -> None:
     ours = {found.stem for found in ROOT.glob("*.py")} | set(PACKAGES) - {"latchkey"}
     started = {"manage"} if path.name == "command.py" else set()
     assert imported(path) & ours <= started
@@ -106,7 +106,7 @@ def test_what_is_installed_imports_nothing_of_the_application(path: Path) -> Non
         assert imported(path) <= {"latchkey", "pytest", *sys.stdlib_module_names}
 
 
-def test_one_line_of_the_server_loads_what_tests_of_apps_drive() -> None:
+def test_one_line_of_the_server_loads_the_test_controls() -> None:
     loads = [path.relative_to(ROOT).as_posix() for path in MODULES if "testkit" in imported(path)]
     assert [place for place in loads if not place.startswith("testkit/")] == ["runtime/processes.py"]
     (behind,) = [
@@ -131,11 +131,11 @@ def test_a_key_is_recognised() -> None:
 
 
 @modules([path for path in MODULES if path.name != "keys.py"])
-def test_only_the_module_of_keys_spells_one(path: Path) -> None:
+def test_only_the_keys_module_spells_keys(path: Path) -> None:
     assert [node.lineno for node in ast.walk(parsed(path)) if isinstance(node, ast.expr) and is_key(node)] == []
 
 
-def test_the_module_of_keys_spells_them() -> None:
+def test_the_keys_module_spells_keys() -> None:
     keys = [node for node in ast.walk(parsed(ROOT / "store" / "keys.py")) if is_key(node)]
     assert len(keys) > 5
 
@@ -146,7 +146,7 @@ def test_a_module_is_short_enough_to_read(path: Path) -> None:
 
 
 @pytest.mark.parametrize("table", [ROUTES, OPS_ROUTES, METRICS_ROUTES])
-def test_no_two_rows_of_a_map_have_one_name_or_one_pattern(table: tuple[Route, ...]) -> None:
+def test_route_names_and_patterns_are_unique(table: tuple[Route, ...]) -> None:
     assert len({route.name for route in table}) == len(table)
     assert len({route.pattern for route in table}) == len(table)
 
@@ -155,7 +155,7 @@ def patterns_of(table: tuple[Route, ...]) -> set[str]:
     return {route.pattern for route in table}
 
 
-def test_the_operations_port_asks_for_a_key_but_for_its_health_and_shares_nothing_else() -> None:
+def test_the_operations_port_needs_a_key_except_for_health() -> None:
     policies = {route.name: route.policy for route in OPS_ROUTES}
     assert {name for name, policy in policies.items() if policy != Policy(operator=True)} == {"healthz"}
     assert policies["healthz"] == OPEN
@@ -174,7 +174,7 @@ def test_every_window_and_scope_of_a_policy_exists() -> None:
             assert Registration("an-app", "An App", (CALLBACK,), tuple(policy.scope.split()))
 
 
-def test_there_is_no_row_without_a_policy() -> None:
+def test_every_route_has_a_policy() -> None:
     with pytest.raises(TypeError, match="policy"):
         Route("/forgotten", BaseHandler, "forgotten")  # type: ignore[call-arg]
 
@@ -186,7 +186,7 @@ def test_a_form_without_its_rules_stops_the_start(memory_store: Store, monkeypat
         make_application(Site(memory_store, "http://localhost:8080"))
 
 
-def test_the_application_serves_the_map_and_nothing_else(memory_store: Store) -> None:
+def test_the_application_serves_exactly_the_route_map(memory_store: Store) -> None:
     app = make_application(Site(memory_store, "http://localhost:8080"))
     served = {rule.regex.pattern.rstrip("$") for rule in app.wildcard_router.rules if isinstance(rule, URLSpec)}
     assert patterns_of(ROUTES) <= served
@@ -216,7 +216,7 @@ def raised_codes() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.spec("7")
-def test_every_code_that_is_raised_stands_in_the_catalogue() -> None:
+def test_every_raised_error_code_is_in_the_catalogue() -> None:
     raised = dict(raised_codes())
     assert len(raised) > 20
     assert {place: code for place, code in raised.items() if code not in CATALOGUE} == {}
@@ -277,22 +277,20 @@ def test_every_limited_route_is_tried() -> None:
 @pytest.mark.gen_test
 @pytest.mark.spec("8.2")
 @pytest.mark.parametrize("name", OF_THE_FLOW)
-async def test_a_limited_route_of_the_flow_answers_with_the_figures_of_its_window(service: Service, name: str) -> None:
+async def test_a_limited_flow_route_sends_its_windows_headers(service: Service, name: str) -> None:
     await assert_figures(service, await OF_THE_FLOW[name](service), POLICIES[name].window)
 
 
 @pytest.mark.gen_test
 @pytest.mark.spec("8.2")
 @pytest.mark.parametrize(("route", "method"), [pytest.param(*one, id=f"{one[0].name}-{one[1]}") for one in BEARING])
-async def test_a_limited_route_answers_with_the_figures_of_its_window(
-    service: Service, route: Route, method: str
-) -> None:
+async def test_a_limited_route_sends_its_windows_headers(service: Service, route: Route, method: str) -> None:
     window = (method != "get" and route.policy.write_window) or route.policy.window
     await assert_figures(service, await _as_documented(service, route, method), window)
 
 
 @pytest.mark.gen_test
-async def test_the_route_of_a_code_is_the_one_in_the_map(service: Service) -> None:
+async def test_the_code_flow_uses_the_maps_addresses(service: Service) -> None:
     """The whole map by its paths: sign-in, page, decision, exchange and a refusal, on the addresses of ROUTES."""
     decided = await _decide(service)
     answer = await send(
@@ -311,7 +309,7 @@ async def test_the_route_of_a_code_is_the_one_in_the_map(service: Service) -> No
     assert (await send(f"{service.base_url}/api/oauth/nothing")).code == 404
 
 
-def test_no_handler_that_is_reached_past_xsrf_checks_obeys_a_cookie() -> None:
+def test_no_handler_without_an_xsrf_check_uses_cookies() -> None:
     lean = {route.name for route in ROUTES if route.handler.lean}
     assert "token" in lean
     assert not [name for name in lean if POLICIES[name].xsrf]

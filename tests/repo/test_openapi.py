@@ -53,11 +53,11 @@ def answered(handler: type[RequestHandler]) -> set[str]:
     return {name.lower() for name in methods - {"HEAD", "OPTIONS"}}
 
 
-def test_it_is_sound_openapi() -> None:
+def test_the_document_is_valid_openapi() -> None:
     OpenAPIV31SpecValidator(json.loads(json.dumps(DOCUMENT))).validate()
 
 
-def test_it_has_every_route_and_method_of_the_interface_and_no_other() -> None:
+def test_the_document_has_exactly_the_apis_routes_and_methods() -> None:
     served = {route.name: answered(route.handler) for route in ROUTES if is_interface(route.handler, route.name)}
     assert {name: set(methods) for name, methods in OPERATIONS.items()} == served
     patterns = {route.name: re.compile(route.pattern) for route in ROUTES}
@@ -69,7 +69,7 @@ def test_it_has_every_route_and_method_of_the_interface_and_no_other() -> None:
     assert {route.name for route in ROUTES if route.pattern.startswith("/api/")} <= set(served)
 
 
-def test_scopes_and_limits_are_those_of_the_policy() -> None:
+def test_documented_scopes_and_limits_match_the_policy() -> None:
     groups = {group.name: group for group in vars(lifetimes).values() if isinstance(group, lifetimes.Group)}
     names = {operation["operationId"]: operation for _, _, operation in operations()}
     for name, methods in OPERATIONS.items():
@@ -87,7 +87,7 @@ def test_scopes_and_limits_are_those_of_the_policy() -> None:
     assert tuple(flow["scopes"]) == SCOPES
 
 
-def test_every_error_it_names_is_in_the_catalogue_under_its_status_and_each_of_those_is_named() -> None:
+def test_documented_errors_and_the_catalogue_match() -> None:
     named: set[str] = set()
     for _, _, operation in operations():
         for status, response in operation["responses"].items():
@@ -98,14 +98,14 @@ def test_every_error_it_names_is_in_the_catalogue_under_its_status_and_each_of_t
     assert named == set(CATALOGUE) - ELSEWHERE
 
 
-def test_everything_that_is_described_is_used() -> None:
+def test_every_component_is_used() -> None:
     text = json.dumps(DOCUMENT)
     kinds = ("schemas", "parameters", "headers", "responses")
     used = {kind: set(re.findall(rf"#/components/{kind}/([\w.-]+)", text)) for kind in kinds}
     assert {kind: set(DOCUMENT["components"][kind]) for kind in kinds} == used
 
 
-def test_every_operation_is_described_in_its_group_and_the_groups_are_in_order() -> None:
+def test_operations_are_described_in_ordered_groups() -> None:
     made = [operation for _, _, operation in operations()]
     described = [operation for methods in OPERATIONS.values() for operation in methods.values()]
     assert all(operation.summary and operation.description for operation in described)
@@ -131,7 +131,7 @@ def media() -> Iterator[tuple[str, dict[str, Any]]]:
                 yield f"{method} {path} {what} {kind}", content
 
 
-def test_every_body_and_parameter_has_examples_and_each_is_one() -> None:
+def test_every_body_and_parameter_has_valid_examples() -> None:
     def problems(place: str, schema: dict[str, Any], value: Any) -> Iterator[str]:
         whole = Draft202012Validator({**schema, "components": DOCUMENT["components"]}, validate_formats=True)
         yield from (f"{place}: {error.message} of {value}" for error in whole.iter_errors(value))
@@ -152,7 +152,7 @@ def test_every_body_and_parameter_has_examples_and_each_is_one() -> None:
 
 
 @pytest.mark.gen_test
-async def test_it_is_served_as_it_was_made_at_the_start(service: Service, app: Latchkey) -> None:
+async def test_the_document_is_served_as_built_on_start(service: Service, app: Latchkey) -> None:
     response = await send(service.base_url + ADDRESS)
     assert response.code == 200
     assert response.body == app.openapi
@@ -181,7 +181,7 @@ FINE = {"content-type": "application/json", "x-request-id": "a"}
 LIMITED = {**FINE, "x-ratelimit-limit": "1", "x-ratelimit-remaining": "1", "x-ratelimit-reset": "1"}
 
 
-def test_the_check_of_answers_finds_what_does_not_fit() -> None:
+def test_the_conformance_check_finds_wrong_answers() -> None:
     """What `tests/support/http/driver.py` holds every answer of every test against."""
     body = b'{"error":"not_found","error_description":"x"}'
     assert not refused("GET", "/api/v1/data/notes/n1", 404, FINE, body)

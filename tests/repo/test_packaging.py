@@ -173,18 +173,18 @@ def tree() -> dict[str, bytes]:
     }
 
 
-def test_the_wheel_holds_the_application_and_nothing_else(built: Built) -> None:
+def test_the_wheel_contains_exactly_the_application(built: Built) -> None:
     held, wanted = files(built.wheel), tree()
     assert sorted(set(wanted) - set(held)) == []
     assert sorted(set(held) - set(wanted)) == []
     assert held == wanted
 
 
-def test_the_source_distribution_makes_the_same_wheel(built: Built) -> None:
+def test_the_source_distribution_builds_the_same_wheel(built: Built) -> None:
     assert files(built.again) == files(built.wheel)
 
 
-def test_every_module_that_runs_is_in_the_wheel(built: Built) -> None:
+def test_every_imported_module_is_in_the_wheel(built: Built) -> None:
     held = set(files(built.wheel))
     waiting = ["server", "manage", *{"cli.commands." + run.partition(".")[0] for run in functions()}]
     seen: set[str] = set()
@@ -219,7 +219,7 @@ def functions() -> set[str]:
     return {run for leaf in build_parser().leaves() if (run := leaf.get_default("run"))}
 
 
-def test_one_name_is_installed(installed: Installed) -> None:
+def test_only_one_top_level_name_is_installed(installed: Installed) -> None:
     names = {path.name for path in installed.packages.iterdir()} - {"needed.pth", "__pycache__"}
     assert names == {"latchkey", f"latchkey-{latchkey.__version__}.dist-info"}
     for name in ("server", "manage", "settings", "store", "handlers"):
@@ -244,7 +244,7 @@ def test_there_is_one_version(installed: Installed) -> None:
     assert f"\nVersion: {latchkey.__version__}\n" in metadata.read_text("utf-8")
 
 
-def test_nothing_in_the_working_directory_takes_the_place_of_a_module(installed: Installed) -> None:
+def test_files_in_the_working_directory_shadow_no_module(installed: Installed) -> None:
     for name in ("settings", "store", "cli"):
         (installed.home / f"{name}.py").write_text("raise SystemExit('not mine')")
     try:
@@ -254,7 +254,7 @@ def test_nothing_in_the_working_directory_takes_the_place_of_a_module(installed:
             path.unlink()
 
 
-def test_a_server_and_its_operator_in_an_empty_folder(installed: Installed) -> None:
+def test_server_and_commands_work_in_an_empty_folder(installed: Installed) -> None:
     with installed.serving() as (url, _):
         app = installed.json(
             *("app", "create", "--name", "Web", "--redirect-uri", "https://web.example/cb", "--scopes", "profile")
@@ -285,7 +285,7 @@ import sys
 from urllib.request import Request, urlopen
 
 
-def test_a_person_signs_in(latchkey):
+def test_a_person_can_sign_in_to_an_installed_server(latchkey):
     token = latchkey.token(latchkey.person(email="ada@example.com"))
     with urlopen(Request(f"{latchkey.url}/api/oauth/userinfo", headers=token.headers)) as answer:
         assert json.load(answer)["email"] == "ada@example.com"
@@ -293,13 +293,13 @@ def test_a_person_signs_in(latchkey):
 """
 
 
-def test_the_plugin_is_there_for_the_tests_of_apps(installed: Installed, tmp_path: Path) -> None:
+def test_the_pytest_plugin_is_installed(installed: Installed, tmp_path: Path) -> None:
     (tmp_path / "test_app.py").write_text(PLAYED)
     said = installed.run(installed.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", tmp_path)
     assert "1 passed" in said
 
 
-def test_tests_of_our_own_run_without_the_plugin(installed: Installed) -> None:
+def test_our_own_tests_run_without_the_plugin(installed: Installed) -> None:
     command = [
         installed.python,
         "-m",
@@ -316,7 +316,7 @@ def test_tests_of_our_own_run_without_the_plugin(installed: Installed) -> None:
     assert "latchkey/testing" not in done.stdout
 
 
-def test_several_workers_and_the_demo(installed: Installed) -> None:
+def test_an_installed_server_runs_workers_and_the_demo(installed: Installed) -> None:
     with installed.serving("--demo", "--workers", "2", "--data-dir", "demo") as (url, said):
         assert asyncio.run(send(f"{url}/healthz")).code == 200
         found = re.search(r"Open (\S+) and sign in", said)

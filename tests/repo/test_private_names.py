@@ -113,7 +113,7 @@ def uses(path: Path, root: Path = ROOT) -> Iterator[tuple[int, str]]:
                     yield inner.lineno, found  # type: ignore[attr-defined]
 
 
-def test_private_names_of_libraries_stand_in_their_owners_alone() -> None:
+def test_private_library_names_are_only_in_their_modules() -> None:
     paths = [*ROOT.glob("*.py"), *(path for folder in PRODUCT for path in (ROOT / folder).rglob("*.py"))]
     found = {path.relative_to(ROOT).as_posix(): sorted(set(uses(path))) for path in paths if path.name != "__main__.py"}
     assert {name for name in OWNERS if not found[name]} <= {"outbound/aiohttp_private.py"}, "owners own something"
@@ -121,11 +121,11 @@ def test_private_names_of_libraries_stand_in_their_owners_alone() -> None:
     assert sorted(offenders) == []
 
 
-def test_every_owner_has_its_tests() -> None:
+def test_every_module_with_private_names_has_tests() -> None:
     assert [tests for tests in OWNERS.values() if not (ROOT / tests).is_file()] == []
 
 
-def test_a_private_name_is_found_however_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_names_are_detected_in_any_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "odd.py").write_text(
         textwrap.dedent("""
             from tornado.web import _has_stream_request_body

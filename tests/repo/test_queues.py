@@ -65,17 +65,17 @@ def made() -> set[str]:
     return found
 
 
-def test_of_everything_that_waits_it_is_said_what_bounds_one_person() -> None:
+def test_every_queue_names_its_bound_per_person() -> None:
     assert made() == set(BOUNDS)
 
 
-def test_what_is_named_as_its_test_exists() -> None:
+def test_the_named_tests_of_queues_exist() -> None:
     known = {path.name for path in (HERE / "tests").rglob("test_*.py")}
     named = {word for words in BOUNDS.values() for word in words.replace(",", " ").split() if word.endswith(".py")}
     assert named - known == set()
 
 
-def test_a_person_has_one_picture_at_work() -> None:
+def test_a_person_has_one_picture_in_progress() -> None:
     image_upload = ImageUpload()
     image_upload.enter("ada")
     with pytest.raises(Refused):

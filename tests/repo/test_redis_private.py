@@ -41,7 +41,7 @@ async def until_closed(transport: asyncio.Transport) -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_connection_has_input_once_its_server_has_answered_or_left(valkey_engine: Engine) -> None:
+async def test_a_connection_has_input_after_an_answer_or_a_close(valkey_engine: Engine) -> None:
     with DroppingProxy(valkey_engine) as proxy:
         async with connection_to(proxy.url) as (_, connection):
             assert not private.has_input(connection)
@@ -51,7 +51,7 @@ async def test_a_connection_has_input_once_its_server_has_answered_or_left(valke
             assert not private.has_input(connection), "it is not open"
 
 
-async def test_the_transport_of_a_connection_takes_commands_for_another_reader(valkey_engine: Engine) -> None:
+async def test_a_connections_transport_can_be_given_another_reader(valkey_engine: Engine) -> None:
     class Reading(asyncio.Protocol):
         def data_received(self, data: bytes) -> None:
             answer.set_result(data)
@@ -69,7 +69,7 @@ async def test_the_transport_of_a_connection_takes_commands_for_another_reader(v
         connection.__del__()  # a warning would be an error here
 
 
-async def test_the_words_of_an_error_make_its_exception(valkey_engine: Engine) -> None:
+async def test_error_texts_map_to_exceptions(valkey_engine: Engine) -> None:
     async with connection_to(valkey_engine.url) as (_, connection):
         make = private.error_maker(connection)
         made = {words: make(words) for words in ("NOSCRIPT No such script", "READONLY You can't write", "FROB oh")}
@@ -77,7 +77,7 @@ async def test_the_words_of_an_error_make_its_exception(valkey_engine: Engine) -
     assert str(made["FROB oh"]) == "FROB oh"
 
 
-async def test_who_reads_from_a_connection_that_is_cut_hears_of_it(valkey_engine: Engine) -> None:
+async def test_reading_from_a_cut_connection_fails(valkey_engine: Engine) -> None:
     async with connection_to(valkey_engine.url) as (_, connection):
         transport = private.transport_of(connection)
         reading = asyncio.ensure_future(connection.read_response())
@@ -89,7 +89,7 @@ async def test_who_reads_from_a_connection_that_is_cut_hears_of_it(valkey_engine
         assert not connection.is_connected
 
 
-async def test_the_connections_that_were_taken_from_a_pool_are_known(valkey_engine: Engine) -> None:
+async def test_a_pools_connections_in_use_are_known(valkey_engine: Engine) -> None:
     async with connection_to(valkey_engine.url) as (pool, connection):
         assert private.in_use(pool) == [connection]
         await pool.release(connection)
@@ -113,7 +113,7 @@ class Asked(NodeCommands):
         return answer
 
 
-async def test_every_command_goes_to_the_node_that_redis_py_has_chosen(any_cluster: Cluster) -> None:
+async def test_every_command_goes_to_redis_pys_chosen_node(any_cluster: Cluster) -> None:
     first = any_cluster.primaries[0]
     client = Asked(ClusterNode("127.0.0.1", first.port))
     try:

@@ -73,14 +73,14 @@ def check_rows(rows: list[list[str]]) -> Callable[[Test], Test]:
     return each("row", [pytest.param(row, id=row[0]) for row in rows])
 
 
-def test_there_are_tables() -> None:
+def test_the_page_has_tables() -> None:
     assert len(SAFE) > 100
     assert len(LEFT) > 10
     assert len({row[0] for row in SAFE}) == len(SAFE), "each threat has one row"
 
 
 @check_rows(SAFE)
-def test_a_safeguard_has_its_code_and_tests_that_are_there(row: list[str]) -> None:
+def test_every_safeguard_names_existing_code_and_tests(row: list[str]) -> None:
     threat, safeguard, _, code, tests = row
     assert threat
     assert safeguard
@@ -92,7 +92,7 @@ def test_a_safeguard_has_its_code_and_tests_that_are_there(row: list[str]) -> No
 
 
 @check_rows(SAFE + LEFT)
-def test_the_sections_that_are_cited_exist(row: list[str]) -> None:
+def test_cited_sections_exist(row: list[str]) -> None:
     for rfc, section in cited(row[2] if len(row) == 5 else row[0]):
         assert section in SECTIONS[rfc], f"RFC {rfc} {section}"
 
@@ -102,7 +102,7 @@ def within(section: str, chapters: tuple[str, ...]) -> bool:
 
 
 @pytest.mark.parametrize("rfc", ACCOUNTED)
-def test_every_section_that_asks_for_something_is_accounted_for(rfc: str) -> None:
+def test_every_section_with_requirements_is_covered(rfc: str) -> None:
     safe = {section for row in SAFE for of, section in cited(row[2]) if of == rfc}
     left = {section for row in LEFT for of, section in cited(row[0]) if of == rfc}
     asked = {section for section in SECTIONS[rfc] if within(section, ACCOUNTED[rfc])}
@@ -111,31 +111,31 @@ def test_every_section_that_asks_for_something_is_accounted_for(rfc: str) -> Non
 
 
 @check_rows(LEFT)
-def test_what_is_left_out_has_a_reason(row: list[str]) -> None:
+def test_every_omission_has_a_reason(row: list[str]) -> None:
     assert len(row) == 2
     assert len(row[1]) > 30
 
 
-def test_every_known_mistake_has_its_row_in_the_words_of_the_list() -> None:
+def test_every_known_mistake_has_its_row() -> None:
     assert {int(number): summary for number, summary, _ in MISTAKES} == {
         number: trap.summary for number, trap in TRAPS.items()
     }
 
 
 @check_rows(MISTAKES)
-def test_the_tests_of_a_known_mistake_are_marked_with_it(row: list[str]) -> None:
+def test_tests_of_known_mistakes_are_marked(row: list[str]) -> None:
     number, _, tests = row
     for file, name in named(tests):
         marks = [ast.unparse(mark) for mark in functions_in(file)[name].decorator_list]
         assert f"pytest.mark.trap({number})" in marks, f"{file}::{name}"
 
 
-def test_every_requirement_of_the_asvs_has_its_row_in_order() -> None:
+def test_every_asvs_requirement_has_its_row_in_order() -> None:
     assert len(REQUIREMENTS) == 253
     assert [row[0] for row in VERIFIED] == list(REQUIREMENTS)
 
 
-def test_what_is_met_names_its_tests_and_what_is_not_says_why() -> None:
+def test_met_requirements_name_tests_and_others_give_a_reason() -> None:
     for requirement, asks, state, words, tests in VERIFIED:
         assert asks, requirement
         assert state in ("met", "not applicable", "not met"), requirement

@@ -56,6 +56,6 @@ def test_a_trap_has_a_test(places: Mapping[str, Mapping[object, list[str]]], nam
     check(name, clause, places["trap"])
 
 
-def test_no_test_names_what_is_no_clause_and_no_trap(places: Mapping[str, Mapping[object, list[str]]]) -> None:
+def test_tests_name_only_existing_clauses_and_traps(places: Mapping[str, Mapping[object, list[str]]]) -> None:
     assert {name: where for name, where in places["spec"].items() if name not in CLAUSES} == {}
     assert {name: where for name, where in places["trap"].items() if name not in TRAPS} == {}

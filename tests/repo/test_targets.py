@@ -36,7 +36,7 @@ def test_each_test_has_exactly_one_target() -> None:
             assert len(taken) == 1, f"{markers}: {taken}"
 
 
-def test_no_test_has_two_of_these_markers(request: pytest.FixtureRequest) -> None:
+def test_no_test_has_two_target_markers(request: pytest.FixtureRequest) -> None:
     for path in (ROOT / "tests").rglob("test_*.py"):
         beginnings = sum(path.name.startswith(beginning) for beginning in APART.values())
         assert beginnings + ("pytest.mark.slow" in path.read_text("utf-8")) <= 1, path.name
@@ -45,7 +45,7 @@ def test_no_test_has_two_of_these_markers(request: pytest.FixtureRequest) -> Non
         assert len(markers) <= 1, f"{item.nodeid}: {markers}"
 
 
-def test_a_run_of_one_marker_reads_every_file_that_has_it() -> None:
+def test_a_run_of_one_marker_collects_every_file_with_it() -> None:
     for path in (ROOT / "tests").rglob("test_*.py"):
         has = {marker: path.name.startswith(beginnings) for marker, beginnings in APART.items()}
         has["slow"] = bool(re.search(r"\bmark\.slow\b", path.read_text("utf-8")))
@@ -56,7 +56,7 @@ def test_a_run_of_one_marker_reads_every_file_that_has_it() -> None:
     assert pytest_ignore_collect(ROOT / "tests" / "oauth" / "test_flow.py", everything) is None
 
 
-def test_the_contract_of_the_store_is_tried_on_every_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_store_contract_runs_on_every_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs elsewhere on some engines is not about the store."""
     monkeypatch.delenv("LATCHKEY_TEST_ENGINES", raising=False)
     contract, flow = (ROOT / "tests" / name for name in ("engine/keys/test_fsck.py", "oauth/test_grace.py"))
@@ -69,7 +69,7 @@ def test_the_contract_of_the_store_is_tried_on_every_engine(monkeypatch: pytest.
     assert not any(runs_with_other_engines(flow, engine) for engine in ENGINES)
 
 
-def test_everything_a_change_must_pass_includes_them() -> None:
+def test_the_required_checks_include_all_targets() -> None:
     called = re.findall(r"^make (\S+)$", (ROOT / ".ci" / "run").read_text("utf-8"), re.MULTILINE)
     assert set(TARGETS) <= set(called)
     # Nothing that is set up for all runs of pytest leaves tests out.
@@ -78,7 +78,7 @@ def test_everything_a_change_must_pass_includes_them() -> None:
     assert not {"-m", "-k", "--ignore", "--deselect"} & {option.partition("=")[0] for option in options.split()}
 
 
-def test_markers_are_those_of_what_a_file_uses(request: pytest.FixtureRequest) -> None:
+def test_markers_match_what_a_file_uses(request: pytest.FixtureRequest) -> None:
     """Chromium is driven in files that say so by their name; so are the programs that measure."""
     for path in (ROOT / "tests").rglob("test_*.py"):
         text = path.read_text("utf-8")

@@ -32,7 +32,7 @@ def record_of(files: dict[str, bytes], packed: bytes) -> Record:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
-def test_every_file_is_the_recorded_one_and_the_licence_is_beside_it(folder: Path) -> None:
+def test_every_vendored_file_matches_its_record_and_has_a_licence(folder: Path) -> None:
     assert complaints(folder) == []
     record = Record.read(folder)
     assert record.integrity.startswith("sha512-")
@@ -40,7 +40,7 @@ def test_every_file_is_the_recorded_one_and_the_licence_is_beside_it(folder: Pat
     assert main([]) == 0
 
 
-def test_something_lies_there() -> None:
+def test_there_are_vendored_files() -> None:
     assert [folder.name for folder in FOLDERS] == ["swagger-ui"]
     assert [path.name for path in VENDOR.iterdir() if path.is_file()] == []
 
@@ -56,7 +56,7 @@ def test_an_archive_is_unpacked_and_read_back(tmp_path: Path) -> None:
     assert complaints(tmp_path) == []
 
 
-def test_another_archive_writes_nothing(tmp_path: Path) -> None:
+def test_an_archive_with_another_hash_writes_nothing(tmp_path: Path) -> None:
     packed = archive(FILES)
     record = record_of(FILES, packed)
     with pytest.raises(NotAsRecorded, match="the archive"):
@@ -70,7 +70,7 @@ def test_another_archive_writes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_new_version_is_recorded_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_new_version_is_recorded_on_request(tmp_path: Path) -> None:
     packed = archive(FILES)
     wanted = Record("viewer", "1.2.4", "", dict.fromkeys(FILES, ""))
     unpack(tmp_path, wanted, packed, renew=True).write(tmp_path)
@@ -78,7 +78,7 @@ def test_a_new_version_is_recorded_where_that_is_asked_for(tmp_path: Path) -> No
     assert complaints(tmp_path) == []
 
 
-def test_what_was_changed_or_added_is_complained_about(tmp_path: Path) -> None:
+def test_changed_or_added_files_are_reported(tmp_path: Path) -> None:
     packed = archive(FILES)
     unpack(tmp_path, record_of(FILES, packed), packed).write(tmp_path)
     (tmp_path / "LICENSE").write_bytes(b"Nobody may.")

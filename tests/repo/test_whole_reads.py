@@ -46,11 +46,11 @@ def whole_reads(text: str) -> Iterator[tuple[str, str]]:
         pytest.param("redis.call('HMGET', row, 'epoch')", False, id="named fields"),
     ],
 )
-def test_a_read_of_a_whole_collection_is_seen(text: str, found: bool) -> None:
+def test_reads_of_whole_collections_are_detected(text: str, found: bool) -> None:
     assert bool([*whole_reads(text)]) == found
 
 
-def test_every_read_of_a_whole_collection_has_a_bound_that_is_written_down() -> None:
+def test_every_read_of_a_whole_collection_has_a_documented_bound() -> None:
     listed = re.findall(r"^\| `(lua/[\w/]+\.lua)` \| `(\w+) (\w+)` \| \S.* \|$", BOUNDS, re.MULTILINE)
     there = {
         (str(path.relative_to(LUA.parent)), command, key)
@@ -61,7 +61,7 @@ def test_every_read_of_a_whole_collection_has_a_bound_that_is_written_down() -> 
     assert len(set(listed)) == len(listed)
 
 
-def test_the_bounds_of_a_person_are_those_of_the_settings() -> None:
+def test_a_persons_documented_bounds_match_the_settings() -> None:
     declared = {setting.name: setting for setting in SETTINGS}
     default = Bounds()
     for name, own in (("grant", default.grants), ("session", default.sessions), ("family", default.families)):

@@ -77,7 +77,7 @@ async def ended(server: Server) -> int:
 
 @on_linux
 @pytest.mark.parametrize("count", ["1", "2"])
-def test_a_server_that_does_not_start_takes_no_connection_from_the_one_that_serves(engine: Engine, count: str) -> None:
+def test_a_server_that_fails_to_start_takes_no_connection_from_the_running_one(engine: Engine, count: str) -> None:
     async def fail() -> None:
         with server_on(engine, "--reuse-port") as old:
             load = Steady(old.ready().port)
@@ -95,7 +95,7 @@ def test_a_server_that_does_not_start_takes_no_connection_from_the_one_that_serv
 
 @on_linux
 @shapes
-def test_one_server_takes_the_place_of_another_and_no_request_is_lost(engine: Engine, shape: tuple[str, ...]) -> None:
+def test_replacing_a_server_loses_no_request(engine: Engine, shape: tuple[str, ...]) -> None:
     async def replace() -> None:
         with server_on(engine, *shape, "--reuse-port") as old:
             load = Steady(old.ready().port, (HEALTH, await revocation(engine.url, RING, old.here)))
@@ -123,7 +123,7 @@ def test_one_server_takes_the_place_of_another_and_no_request_is_lost(engine: En
 
 
 @two_shapes
-def test_who_waits_to_be_accepted_is_served_before_the_socket_is_closed(shape: tuple[str, ...]) -> None:
+def test_waiting_connections_are_served_before_the_socket_closes(shape: tuple[str, ...]) -> None:
     with Server(*QUICK, *shape) as server:
         port = server.ready().port
         wait_until(lambda: len(children(server.process.pid)) == (3 if shape[-1] == "2" else 1))  # the store is one
@@ -141,7 +141,7 @@ def test_who_waits_to_be_accepted_is_served_before_the_socket_is_closed(shape: t
 
 
 @pytest.mark.parametrize("http", ["fast", "tornado"])
-def test_more_that_wait_than_are_accepted_at_once_are_served_before_the_socket_is_closed(http: str) -> None:
+def test_a_long_accept_queue_is_served_before_the_socket_closes(http: str) -> None:
     async def leave() -> None:
         async with running(Application([("/", Served)], log_function=lambda handler: None), http) as server:
             listening: Any = Listening(cast(Any, None), server.server, [server.socket])
@@ -157,7 +157,7 @@ def test_more_that_wait_than_are_accepted_at_once_are_served_before_the_socket_i
 
 
 @two_shapes
-def test_balancers_are_told_first(shape: tuple[str, ...]) -> None:
+def test_readiness_fails_before_the_drain(shape: tuple[str, ...]) -> None:
     with Server(*QUICK, *shape, "--drain-delay", "1") as server:
         all_serve(port := server.ready().port)
         kept = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
@@ -180,7 +180,7 @@ def test_balancers_are_told_first(shape: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("count", ["1", "2"])
-def test_ctrl_c_does_not_wait_for_balancers(count: str) -> None:
+def test_ctrl_c_skips_the_wait_for_balancers(count: str) -> None:
     with Server(*QUICK, "--workers", count, "--drain-delay", "600") as server:
         port = server.ready().port
         assert server.stop(signal.SIGINT) == 0
@@ -192,7 +192,7 @@ def test_ctrl_c_does_not_wait_for_balancers(count: str) -> None:
         assert server.stop(signal.SIGINT) == 0
 
 
-def test_half_a_head_is_waited_for_a_moment() -> None:
+def test_a_partial_head_gets_a_moment_during_the_drain() -> None:
     async def finish() -> None:
         with Server(*QUICK, "--redis-url", "memory", "--http", "fast") as server:
             port, whole = server.ready().port, request("GET", "/healthz")
@@ -209,7 +209,7 @@ def test_half_a_head_is_waited_for_a_moment() -> None:
     asyncio.run(finish())
 
 
-def test_idle_connections_do_not_keep_a_server() -> None:
+def test_idle_connections_do_not_delay_the_drain() -> None:
     with Server(*QUICK, "--redis-url", "memory") as server:
         kept = http.client.HTTPConnection("127.0.0.1", server.ready().port, timeout=10)
         kept.request("GET", "/healthz")
@@ -221,7 +221,7 @@ def test_idle_connections_do_not_keep_a_server() -> None:
 
 
 @on_linux
-def test_only_servers_that_share_the_port_get_it(engine: Engine) -> None:
+def test_a_port_is_shared_only_with_servers_that_allow_it(engine: Engine) -> None:
     with server_on(engine, "--reuse-port") as server:
         port = server.ready().port
         status, log = refused(*QUICK, "--redis-url", "memory", port=port)
@@ -229,7 +229,7 @@ def test_only_servers_that_share_the_port_get_it(engine: Engine) -> None:
 
 
 @on_linux
-def test_a_socket_that_begins_no_more_handshakes_still_ends_those_that_have_begun() -> None:
+def test_a_closing_tls_socket_completes_started_handshakes() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
         before = socket.create_connection(listening.getsockname())

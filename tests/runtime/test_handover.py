@@ -11,7 +11,7 @@ import pytest
 from runtime.handover import LARGEST, Handover
 
 
-def test_what_was_given_last_is_taken() -> None:
+def test_the_latest_handover_is_taken() -> None:
     handover = Handover()
     assert handover.take() is None
     for content in (b"first", b"the second", b"", b"x" * LARGEST, b"last"):
@@ -19,7 +19,7 @@ def test_what_was_given_last_is_taken() -> None:
         assert [handover.take(), handover.take()] == [content, content]
 
 
-def test_what_there_is_no_room_for_leaves_what_was_given_before() -> None:
+def test_a_handover_that_is_too_large_keeps_the_previous_one() -> None:
     handover = Handover()
     handover.give(b"before")
     with pytest.raises(ValueError, match="room"):
@@ -27,7 +27,7 @@ def test_what_there_is_no_room_for_leaves_what_was_given_before() -> None:
     assert handover.take() == b"before"
 
 
-def test_nobody_takes_the_half_of_anything() -> None:
+def test_partial_handovers_are_never_taken() -> None:
     handover, contents = Handover(), [b"a" * 50_000, b"b" * 70_000, b"c" * 60_000]
     handover.give(contents[0])
     child = os.fork()

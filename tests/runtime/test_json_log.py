@@ -52,7 +52,7 @@ def record(message: object, *args: object, level: int = logging.INFO, **more: An
     return made
 
 
-def test_a_line() -> None:
+def test_a_log_line_is_one_json_object() -> None:
     formatter = JsonFormatter()
     shown = formatter.format(record("said %s", "so", created=1_700_000_000.0429))
     assert shown == '{"ts":"2023-11-14T22:13:20.042Z","level":"info","logger":"x","message":"said so"}'
@@ -64,7 +64,7 @@ def test_a_line() -> None:
 @pytest.mark.parametrize(
     "text", ["two\nlines", "\x1b[31mred\x1b[0m", "\u2028 \x85 \x00", '"quoted\\"', "\ud800 half a pair", "\U0001f511"]
 )
-def test_whatever_is_said_stays_on_one_line(text: str) -> None:
+def test_every_message_stays_on_one_line(text: str) -> None:
     shown = JsonFormatter().format(record("%s", text))
     assert "\n" not in shown
     assert "\x1b" not in shown
@@ -82,7 +82,7 @@ def test_an_error_has_its_name_and_its_traceback() -> None:
     assert "traceback" not in json.loads(JsonFormatter().format(record("no", exc_info=(None, None, None))))
 
 
-def test_the_log_for_people_is_as_logging_writes_it() -> None:
+def test_the_text_log_has_logging_format() -> None:
     usual = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     ours = ConsoleFormatter()
     for created in (1_700_000_000.042, 1_700_000_000.999, 1_700_000_001.0, 0.0):
@@ -137,7 +137,7 @@ async def test_the_whole_flow_and_failures_leave_no_secret_in_it(
     assert accesses[-1]["level"] == "warning"
 
 
-def test_every_handler_is_of_one_route_so_that_a_line_can_name_it() -> None:
+def test_every_handler_belongs_to_one_route_for_the_log() -> None:
     for routes in (ROUTES, OPS_ROUTES):
         assert len({route.handler for route in routes}) == len(routes)
 
@@ -159,7 +159,7 @@ def configured(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(logs, "_form", logs.CONSOLE)
 
 
-def test_what_python_itself_would_print_is_a_line(configured: Any, capfd: pytest.CaptureFixture[str]) -> None:
+def test_pythons_own_output_becomes_log_lines(configured: Any, capfd: pytest.CaptureFixture[str]) -> None:
     class Spoilt:
         def __del__(self) -> None:
             raise RuntimeError("cannot go")
@@ -213,7 +213,7 @@ def test_what_python_itself_would_print_is_a_line(configured: Any, capfd: pytest
         pytest.param(["--log-format", "xml"], {}, "console", id="another"),
     ],
 )
-def test_the_form_of_what_goes_wrong_before_the_settings_are_read(
+def test_errors_before_the_settings_are_read_use_the_requested_format(
     argv: list[str], environ: dict[str, str], form: str
 ) -> None:
     assert logs.wanted(argv, environ) == form
@@ -243,7 +243,7 @@ def test_every_line_of_every_process_is_an_object(tmp_path: Path, count: str) ->
         assert ("latchkey.workers" in named) is (count == "2")
 
 
-def test_why_a_server_does_not_start_is_a_line_too() -> None:
+def test_a_failed_start_is_a_log_line() -> None:
     with Server("--redis-url", "memory", "--log-format", "json") as server:
         taken = server.ready().port
         status, log = refused("--redis-url", "memory", "--log-format", "json", port=taken)
@@ -256,7 +256,7 @@ def test_why_a_server_does_not_start_is_a_line_too() -> None:
     assert line["message"].startswith("workers must be a whole number")
 
 
-def test_a_worker_that_cannot_start_says_so_in_a_line() -> None:
+def test_a_failed_worker_start_is_a_log_line() -> None:
     with valkey() as engine:
         environment = {"LATCHKEY_SECRET_KEYS": "1:" + "A" * 43}
         options = ("--redis-url", engine.url, "--workers", "2", "--log-format", "json", *QUICK)
@@ -271,7 +271,7 @@ def test_a_worker_that_cannot_start_says_so_in_a_line() -> None:
             assert "error" in {line["level"] for line in lines_of(server.log)}
 
 
-def test_the_loop_logs_through_the_same_form(configured: Any, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_event_loop_logs_in_the_same_format(configured: Any, capfd: pytest.CaptureFixture[str]) -> None:
     async def fail() -> None:
         asyncio.get_running_loop().call_soon(lambda: 1 / 0)
         await asyncio.sleep(0)
@@ -283,7 +283,7 @@ def test_the_loop_logs_through_the_same_form(configured: Any, capfd: pytest.Capt
     assert (line["logger"], line["error"]) == ("asyncio", "ZeroDivisionError")
 
 
-def test_what_no_line_says_is_not_found_out(configured: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_records_skip_the_code_location(configured: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """`logging` finds the place in the code unless its `_srcfile` is empty, as its manual says."""
     made: list[logging.LogRecord] = []
 

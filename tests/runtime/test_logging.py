@@ -137,7 +137,7 @@ async def test_failures_of_the_store_leave_no_secret_in_any_log(
 
 @pytest.mark.gen_test
 @pytest.mark.trap(24)
-async def test_what_is_malformed_leaves_no_secret_in_any_log(service: Service, log: pytest.LogCaptureFixture) -> None:
+async def test_malformed_requests_leave_no_secret_in_any_log(service: Service, log: pytest.LogCaptureFixture) -> None:
     browser = await service.signed_in()
     access = (await service.tokens(browser=browser))["access_token"]
     session = browser.cookies["latchkey_session"]
@@ -184,7 +184,7 @@ async def test_what_is_malformed_leaves_no_secret_in_any_log(service: Service, l
 
 @pytest.mark.gen_test
 @pytest.mark.trap(21)
-async def test_endless_and_hostile_names_are_cut_and_stay_on_one_line(
+async def test_long_and_hostile_names_are_truncated_to_one_line(
     service: Service, log: pytest.LogCaptureFixture
 ) -> None:
     endless = "n" * 50_000
@@ -229,9 +229,7 @@ async def test_a_request_is_found_in_the_log_by_the_id_its_response_carries(
 
 
 @pytest.mark.gen_test
-async def test_of_ordinary_requests_and_a_replay_only_the_replay_is_a_warning(
-    service: Service, log: pytest.LogCaptureFixture
-) -> None:
+async def test_only_a_replay_is_logged_as_a_warning(service: Service, log: pytest.LogCaptureFixture) -> None:
     await walk_through(service)
     loud = [record.getMessage() for record in log.records if record.levelno >= logging.WARNING]
     assert [line.partition(" ")[0] for line in loud] == ["refresh_replayed"]
@@ -248,5 +246,5 @@ async def test_of_ordinary_requests_and_a_replay_only_the_replay_is_a_warning(
         ("/a\n/" + "y" * 300, "/a\\n/" + "y" * 196),
     ],
 )
-def test_no_path_that_is_logged_has_an_address_of_a_person_in_it(path: str, expected: str) -> None:
+def test_no_logged_path_contains_an_e_mail_address(path: str, expected: str) -> None:
     assert shown(path) == expected

@@ -91,7 +91,7 @@ def seen(memory: MetricsMemory, site: Site) -> Seen:
 UNAVAILABLE, ANSWERED, REFUSED = "latchkey_unavailable_total", "latchkey_requests_total", "latchkey_refusals_total"
 
 
-async def test_who_is_sent_away_is_counted_by_route_and_stands_among_no_answers(
+async def test_refused_requests_are_counted_by_route_and_not_as_answers(
     service: Service, app: Latchkey, seen: Seen
 ) -> None:
     seen.risen()
@@ -109,7 +109,7 @@ async def test_who_is_sent_away_is_counted_by_route_and_stands_among_no_answers(
     }
 
 
-async def test_a_store_that_is_away_is_a_cause_and_an_answer(service: Service, engine: Engine, seen: Seen) -> None:
+async def test_a_store_outage_counts_as_a_cause_and_an_answer(service: Service, engine: Engine, seen: Seen) -> None:
     await service.web.revoke("invented")
     seen.risen()
     engine.pause()
@@ -124,7 +124,7 @@ async def test_a_store_that_is_away_is_a_cause_and_an_answer(service: Service, e
     }
 
 
-async def test_a_hasher_that_takes_no_more_is_a_cause(service: Service, seen: Seen) -> None:
+async def test_a_full_hasher_counts_as_a_cause(service: Service, seen: Seen) -> None:
     browser = service.browser()
     page = await browser.get("/signin")
     seen.risen()
@@ -133,7 +133,7 @@ async def test_a_hasher_that_takes_no_more_is_a_cause(service: Service, seen: Se
     assert seen.risen(UNAVAILABLE) == {"latchkey_unavailable_total{cause=passwords,route=signin}": 1}
 
 
-async def test_places_that_are_taken_are_a_cause(service: Service, app: Latchkey, seen: Seen) -> None:
+async def test_full_places_count_as_a_cause(service: Service, app: Latchkey, seen: Seen) -> None:
     spender = await Spender.make(service)
     app.site = replace(app.site, ai_calls=ConcurrencyLimit(0))
     seen.risen()
@@ -153,7 +153,7 @@ OUTCOMES = [
 
 @pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
 @pytest.mark.parametrize(("plan", "outcome", "end"), OUTCOMES)
-async def test_a_call_of_a_models_server_is_counted_once_by_its_outcome(
+async def test_an_upstream_call_is_counted_once_by_outcome(
     service: Service,
     site: Site,
     upstream: ScriptedUpstream,
@@ -178,7 +178,7 @@ async def test_a_call_of_a_models_server_is_counted_once_by_its_outcome(
     }
 
 
-async def test_a_stream_that_fails_in_the_middle_is_a_failure_though_its_status_is_200(
+async def test_a_stream_failing_midway_counts_as_a_failure_despite_status_200(
     service: Service, upstream: ScriptedUpstream, seen: Seen
 ) -> None:
     spender = await Spender.make(service)
@@ -191,7 +191,7 @@ async def test_a_stream_that_fails_in_the_middle_is_a_failure_though_its_status_
     }
 
 
-async def test_a_call_whose_app_hung_up_was_cut_and_is_charged(
+async def test_an_abandoned_call_counts_as_cut_and_charged(
     service: Service, app: Latchkey, upstream: ScriptedUpstream, seen: Seen
 ) -> None:
     spender = await Spender.make(service)
@@ -222,7 +222,7 @@ async def test_a_call_whose_app_hung_up_was_cut_and_is_charged(
         pytest.param([], 0, "dropped", id="too many wait"),
     ],
 )
-async def test_a_mail_is_counted_once_by_what_became_of_it(
+async def test_a_mail_is_counted_once_by_outcome(
     failures: list[Undelivered], waiting: int, outcome: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transport, told = Kept(), list[tuple[str, str]]()
@@ -237,7 +237,7 @@ async def test_a_mail_is_counted_once_by_what_became_of_it(
     assert told == [("reset", outcome)]
 
 
-async def test_a_mail_that_the_end_of_the_server_cuts_is_dropped() -> None:
+async def test_a_mail_cut_by_shutdown_counts_as_dropped() -> None:
     class Hanging:
         async def send(self, message: object) -> None:
             await asyncio.Event().wait()
@@ -251,7 +251,9 @@ async def test_a_mail_that_the_end_of_the_server_cuts_is_dropped() -> None:
     assert told == [("reset", "dropped")]
 
 
-async def test_without_a_port_nothing_is_noted(service: Service, app: Latchkey, site: Site, seen: Seen) -> None:
+async def test_without_a_metrics_port_nothing_is_counted(
+    service: Service, app: Latchkey, site: Site, seen: Seen
+) -> None:
     app.measures = None
     site.store.observed_by(None)
     seen.risen()
@@ -260,7 +262,7 @@ async def test_without_a_port_nothing_is_noted(service: Service, app: Latchkey, 
     assert seen.risen(ANSWERED, "latchkey_store_call_seconds_count") == {}
 
 
-async def test_nobody_but_the_app_itself_adds_to_its_requests(service: Service, seen: Seen) -> None:
+async def test_only_the_app_itself_adds_to_its_request_count(service: Service, seen: Seen) -> None:
     web, called = service.web, "latchkey_app_requests_total"
     seen.risen()
     assert (await web.revoke("none", client_id=web.client_id)).code == 200

@@ -76,7 +76,7 @@ CASES = [pytest.param(expression, words, id=place) for place, expression, words 
 
 
 @each(("expression", "words"), CASES)
-def test_an_expression_names_what_is_exported(expression: str, words: str) -> None:
+def test_expressions_name_exported_metrics(expression: str, words: str) -> None:
     known, used = exported(), set[str]()
     for name, matchers in NAME.findall(expression):
         assert name in known, name
@@ -92,7 +92,7 @@ def test_an_expression_names_what_is_exported(expression: str, words: str) -> No
     assert set(re.findall(r"\{\{ ?([a-z_]+) ?\}\}", words)) <= left
 
 
-def test_values_that_are_asked_for_are_ones_that_there_can_be() -> None:
+def test_expressions_use_possible_label_values() -> None:
     answers = {word for script in load_scripts().values() for word in script.replies}
     answers |= {"unavailable", "unconfirmed", "failed"}
     events = {labels[0] for one in METRICS if one.name == "latchkey_holds_total" for labels in one.only.values()}
@@ -113,7 +113,7 @@ def test_values_that_are_asked_for_are_ones_that_there_can_be() -> None:
     assert found > 6
 
 
-def test_the_dashboard_is_one_that_grafana_takes() -> None:
+def test_the_dashboard_is_valid_for_grafana() -> None:
     whole = dashboard()
     assert whole["schemaVersion"] >= 36
     assert (whole["uid"], whole["title"]) == ("latchkey", "Latchkey")
@@ -149,7 +149,7 @@ def test_the_dashboard_shows_every_metric() -> None:
     assert left == set()
 
 
-def test_every_alert_says_how_bad_it_is_and_what_it_means() -> None:
+def test_every_alert_has_a_severity_and_an_explanation() -> None:
     names = [rule["alert"] for rule in alerts()]
     assert len(set(names)) == len(names)
     text = PAGE.read_text("utf-8")
@@ -161,7 +161,7 @@ def test_every_alert_says_how_bad_it_is_and_what_it_means() -> None:
 
 
 @pytest.mark.spec("8.1")
-def test_an_app_above_ten_thousand_a_minute_is_told_of() -> None:
+def test_an_app_above_ten_thousand_requests_a_minute_raises_an_alert() -> None:
     (rule,) = [rule for rule in alerts() if "latchkey_app_requests_total" in rule["expr"]]
     assert rule["expr"].strip().endswith("* 60 > 10000")
     assert "sum by (job, client_id)" in rule["expr"]  # of all its users, at all hosts
@@ -175,16 +175,16 @@ def promtool(*words: str, cwd: Path = ROOT) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_prometheus_takes_the_rules_and_the_configuration() -> None:
+def test_prometheus_accepts_the_rules_and_the_configuration() -> None:
     promtool("check", "rules", str(RULES))
     promtool("check", "config", str(SCRAPING))
 
 
-def test_alerts_say_what_they_should_of_numbers_that_are_given() -> None:
+def test_alerts_fire_as_expected_on_given_numbers() -> None:
     promtool("test", "rules", str(ROOT / "tests" / "support" / "data" / "latchkey.rules.test.yml"))
 
 
-def test_prometheus_takes_every_expression_of_the_dashboard(tmp_path: Path) -> None:
+def test_prometheus_accepts_every_dashboard_expression(tmp_path: Path) -> None:
     rules = [
         {"record": f"panel:{number}", "expr": expression.replace("$__rate_interval", "1m").replace("$job", ".*")}
         for number, (_, expression, _) in enumerate(expressions())
@@ -194,12 +194,12 @@ def test_prometheus_takes_every_expression_of_the_dashboard(tmp_path: Path) -> N
     promtool("check", "rules", str(file))
 
 
-def test_the_page_has_the_table_of_the_code() -> None:
+def test_the_page_matches_the_metrics_in_the_code() -> None:
     """`python -m observability.metrics` prints it."""
     assert table() in PAGE.read_text("utf-8")
 
 
-def test_the_port_of_the_example_is_one_for_both() -> None:
+def test_the_examples_use_one_metrics_port() -> None:
     (port,) = set(re.findall(r"localhost:(\d+)", SCRAPING.read_text("utf-8")))
     assert f"--metrics-port {port}" in SCRAPING.read_text("utf-8")
     assert f"--metrics-port {port}" in PAGE.read_text("utf-8")

@@ -26,7 +26,7 @@ def told(memory: MetricsMemory) -> Samples:
     return parsed(Exposition(memory, BUILD).rendered("")[0].decode())
 
 
-def test_what_workers_count_is_summed() -> None:
+def test_counts_of_workers_are_summed() -> None:
     memory = MetricsMemory(3)
     for number in range(3):
         measures = Measures(memory.place(number))
@@ -50,7 +50,7 @@ def test_what_workers_count_is_summed() -> None:
         pytest.param(11.0, float("inf"), id="beyond"),
     ],
 )
-def test_a_histogram_counts_up_to_its_bounds(seconds: float, least: float) -> None:
+def test_histogram_buckets_are_cumulative(seconds: float, least: float) -> None:
     memory = MetricsMemory()
     measures = Measures(memory.place(0))
     measures.took("read_userinfo", seconds)
@@ -62,7 +62,7 @@ def test_a_histogram_counts_up_to_its_bounds(seconds: float, least: float) -> No
     assert samples["latchkey_store_call_seconds_sum{script=read_userinfo}"] == seconds
 
 
-def test_many_observations_at_once_are_those_of_each() -> None:
+def test_batched_observations_equal_single_ones() -> None:
     memory, drawn = MetricsMemory(2), random.Random(7)
     measures = [Measures(memory.place(number)) for number in range(2)]
     seconds = [drawn.choice((*QUICK, -1.0, 0.0, 20.0, 10 ** drawn.uniform(-5, 2))) for _ in range(2000)]
@@ -81,7 +81,7 @@ def test_many_observations_at_once_are_those_of_each() -> None:
         assert samples[f"latchkey_requests_total{{method=GET,route={route},status=200}}"] == 2000
 
 
-def test_what_scripts_answered_is_counted_once_and_goes_on_in_another_process() -> None:
+def test_script_outcomes_are_counted_once_and_survive_a_process() -> None:
     memory, answered = MetricsMemory(), [("read_userinfo", "ok", 3)]
     for expected in (7, 14):
         measures = Measures(memory.place(0))
@@ -95,7 +95,7 @@ def test_what_scripts_answered_is_counted_once_and_goes_on_in_another_process() 
     assert told(memory)["latchkey_store_calls_total{answer=unavailable,script=read_userinfo}"] == 2
 
 
-def test_what_replaces_a_worker_goes_on_with_its_counts_and_not_with_its_levels() -> None:
+def test_a_replacement_worker_keeps_counts_and_resets_gauges() -> None:
     memory = MetricsMemory(2)
     first, second = (Measures(memory.place(number)) for number in range(2))
     for measures in (first, second):
@@ -116,7 +116,7 @@ def test_what_replaces_a_worker_goes_on_with_its_counts_and_not_with_its_levels(
     assert samples["latchkey_refusals_total{code=invalid_client,route=revoke}"] == 1
 
 
-def test_a_line_that_was_begun_is_none() -> None:
+def test_an_incomplete_line_is_ignored() -> None:
     """A writer may be killed in the middle, and another processor may see a line before it is whole."""
     memory = MetricsMemory()
     Measures(memory.place(0)).mailed("reset", "sent")
@@ -173,7 +173,7 @@ def test_methods_that_clients_invent_are_counted_together() -> None:
     assert told(memory)[f"latchkey_requests_total{{method={OTHER},route=userinfo,status=405}}"] == 100
 
 
-def test_there_is_room_for_everything_at_once_and_what_is_beyond_it_harms_nothing(
+def test_metrics_memory_fits_everything_and_ignores_the_excess(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     memory = MetricsMemory()
@@ -199,7 +199,7 @@ def test_there_is_room_for_everything_at_once_and_what_is_beyond_it_harms_nothin
     assert caplog.text.count("no room") == 1
 
 
-def test_every_row_is_told_and_every_metric_has_labels_of_its_rows() -> None:
+def test_every_row_is_exported_with_its_metrics_labels() -> None:
     assert set(KEPT.values()) == {kept for metric in METRICS for kept in metric.families}
     assert len({metric.name for metric in METRICS}) == len(METRICS)
     for metric in METRICS:
@@ -213,7 +213,7 @@ def test_every_row_is_told_and_every_metric_has_labels_of_its_rows() -> None:
         assert metric.help.endswith("."), metric.name
 
 
-def test_what_is_told_of_scripts_are_answers_that_they_give() -> None:
+def test_script_outcomes_match_the_scripts_replies() -> None:
     scripts = load_scripts()
     named = [(metric, *key) for metric in METRICS if metric.families == (of.SCRIPTS,) for key in metric.only]
     assert len(named) > 6
@@ -225,7 +225,7 @@ def test_what_is_told_of_scripts_are_answers_that_they_give() -> None:
     assert not [script.name for script in scripts.values() if words & set(script.replies)]
 
 
-def test_a_metric_of_which_nothing_happened_is_there_all_the_same() -> None:
+def test_unused_metrics_are_exported_as_zero() -> None:
     """An alert on the rise of a count misses the first event of one that was not there."""
     samples = told(MetricsMemory())
     assert samples["latchkey_rotations_total"] == 0
@@ -235,7 +235,7 @@ def test_a_metric_of_which_nothing_happened_is_there_all_the_same() -> None:
 
 
 @each("kept", KEPT.values(), ids=lambda kept: kept.name)
-def test_a_row_is_as_wide_as_its_figures(kept: RowFamily) -> None:
+def test_a_rows_width_matches_its_values(kept: RowFamily) -> None:
     row = [1.0] * kept.width
     assert kept.count(row) == (kept.width - 1 if kept.bounds else 1)
     assert list(kept.bounds) == sorted(kept.bounds)

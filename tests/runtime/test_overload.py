@@ -77,7 +77,7 @@ def assert_empty(app: Latchkey, most: int) -> None:
 
 
 @both
-async def test_what_is_beyond_the_bound_is_sent_away_and_the_rest_is_answered(
+async def test_requests_beyond_the_limit_are_refused_and_the_rest_answered(
     http: str, service: Service, app: Latchkey, engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     call = await userinfo(service)
@@ -105,9 +105,7 @@ async def test_what_is_beyond_the_bound_is_sent_away_and_the_rest_is_answered(
 
 
 @both
-async def test_who_comes_with_a_long_body_is_told_before_it_has_arrived(
-    http: str, service: Service, app: Latchkey
-) -> None:
+async def test_an_excess_long_body_is_refused_before_it_arrives(http: str, service: Service, app: Latchkey) -> None:
     app.bound = 0
     async with running(app, http) as server:
         for fields in (("Content-Length: 200000",), ("Transfer-Encoding: chunked",)):
@@ -139,7 +137,7 @@ async def test_who_comes_with_a_long_body_is_told_before_it_has_arrived(
         pytest.param(request("TRACE", USERINFO), (503,), id="another method"),
     ],
 )
-async def test_what_is_not_plain_is_read_as_ever(
+async def test_requests_off_the_fast_path_are_read_as_usual(
     sent: bytes, expected: tuple[int, ...], service: Service, app: Latchkey
 ) -> None:
     """What is sent away before it is read must not be read otherwise than the rest: one request, one answer."""
@@ -171,7 +169,7 @@ async def test_what_is_not_plain_is_read_as_ever(
         pytest.param(request("POST", "/signin", "Content-Length: 2"), id="a form"),
     ],
 )
-async def test_what_came_while_a_body_was_on_its_way_counts_too(
+async def test_requests_arriving_during_an_upload_count_too(
     head: bytes, http: str, service: Service, app: Latchkey, engine: Engine
 ) -> None:
     call = await userinfo(service)
@@ -191,7 +189,7 @@ async def test_what_came_while_a_body_was_on_its_way_counts_too(
 
 
 @both
-async def test_health_is_always_told(http: str, service: Service, app: Latchkey) -> None:
+async def test_health_is_always_answered(http: str, service: Service, app: Latchkey) -> None:
     app.bound = 0
     async with running(app, http) as server, await server.connect() as client:
         for path in ("/healthz", "/readyz"):
@@ -200,7 +198,7 @@ async def test_health_is_always_told(http: str, service: Service, app: Latchkey)
             assert (answer.status, json.loads(answer.body)) == (200, {"status": "ok"})
 
 
-async def test_what_finishes_something_has_a_reserve(service: Service, app: Latchkey, engine: Engine) -> None:
+async def test_finishing_requests_have_a_reserve(service: Service, app: Latchkey, engine: Engine) -> None:
     browser = await service.signed_in()
     code, other = await service.code(browser=browser), await service.code(browser=browser)
     call = await userinfo(service)
@@ -235,7 +233,7 @@ async def test_what_finishes_something_has_a_reserve(service: Service, app: Latc
         pytest.param("/api/v1/ai/v1/models", "*/*", "application/json", id="what SDKs ask"),
     ],
 )
-async def test_each_is_told_in_its_own_form(
+async def test_refusals_match_the_requests_format(
     target: str, accept: str, kind: str, service: Service, app: Latchkey
 ) -> None:
     app.bound = 0
@@ -260,7 +258,7 @@ async def test_each_is_told_in_its_own_form(
         assert json.loads(answer.body)["error"] == "temporarily_unavailable"
 
 
-async def test_whoever_hangs_up_takes_no_room_along(service: Service, app: Latchkey, engine: Engine) -> None:
+async def test_a_disconnect_frees_its_place(service: Service, app: Latchkey, engine: Engine) -> None:
     call = await userinfo(service)
     app.admit(3)
     async with running(app) as server:
@@ -276,7 +274,7 @@ async def test_whoever_hangs_up_takes_no_room_along(service: Service, app: Latch
     assert_empty(app, 3)
 
 
-async def test_what_fails_gives_its_room_back(service: Service, app: Latchkey, engine: Engine) -> None:
+async def test_a_failed_request_frees_its_place(service: Service, app: Latchkey, engine: Engine) -> None:
     call = await userinfo(service)
     app.admit(2)
     async with running(app) as server, await server.connect() as client, await server.connect() as other:
@@ -295,7 +293,7 @@ async def test_what_fails_gives_its_room_back(service: Service, app: Latchkey, e
     assert_empty(app, 2)
 
 
-async def test_downloads_leave_their_room_and_have_places_of_their_own(service: Service, app: Latchkey) -> None:
+async def test_downloads_leave_the_request_limit_and_have_their_own(service: Service, app: Latchkey) -> None:
     keeper = await service.store.apps.find("web-app")
     assert keeper is not None
     browsers = []

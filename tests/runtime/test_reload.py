@@ -101,13 +101,13 @@ ELSEWHERE = {"log_level", "log_format", "secret_keys", "ai_config"}
 """Settings with tests of their own."""
 
 
-def test_every_setting_that_says_so_is_tried() -> None:
+def test_every_reloadable_setting_is_tested() -> None:
     assert PROBES.keys() | ELSEWHERE == LIVE
 
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("name", PROBES)
-async def test_a_setting_is_taken_up(reloading: Reloading, name: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_changed_setting_is_reloaded(reloading: Reloading, name: str, caplog: pytest.LogCaptureFixture) -> None:
     value, probe = PROBES[name]
     caplog.set_level("INFO")
     before = probe(reloading)
@@ -120,7 +120,7 @@ async def test_a_setting_is_taken_up(reloading: Reloading, name: str, caplog: py
 
 
 @pytest.mark.gen_test
-async def test_what_is_the_same_stays_the_same(reloading: Reloading, caplog: pytest.LogCaptureFixture) -> None:
+async def test_unchanged_settings_are_kept(reloading: Reloading, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     mail, models = reloading.site.mail, reloading.site.models
     await reloading.take()
@@ -129,7 +129,7 @@ async def test_what_is_the_same_stays_the_same(reloading: Reloading, caplog: pyt
 
 
 @pytest.mark.gen_test(timeout=20)
-async def test_a_mail_that_waits_for_a_server_that_is_away_goes_to_the_one_that_takes_its_place(
+async def test_a_mail_waiting_for_an_unreachable_server_goes_to_its_replacement(
     reloading: Reloading,
 ) -> None:
     mailbox = await Mailbox.open()
@@ -147,13 +147,15 @@ async def test_a_mail_that_waits_for_a_server_that_is_away_goes_to_the_one_that_
 
 
 @pytest.mark.gen_test
-async def test_the_log_is_set_up_anew(reloading: Reloading, logging_kept: list[tuple[str, str]]) -> None:
+async def test_the_log_is_reconfigured(reloading: Reloading, logging_kept: list[tuple[str, str]]) -> None:
     await reloading.take(log_level="warning", log_format="json")
     assert logging_kept == [("warning", "json")]
 
 
 @pytest.mark.gen_test
-async def test_what_needs_a_new_start_is_named_and_left(reloading: Reloading, caplog: pytest.LogCaptureFixture) -> None:
+async def test_settings_that_need_a_restart_are_named_and_kept(
+    reloading: Reloading, caplog: pytest.LogCaptureFixture
+) -> None:
     await reloading.take(port=9, workers=3, redis_url="redis://h", secret_keys=OLD_RING, signup="off")
     assert "need a new start: port, workers, redis_url, secret_keys" in caplog.text
     assert (reloading.runtime.settings.port, reloading.runtime.settings.workers) == (8080, 1)
@@ -183,7 +185,7 @@ def fails(error: Exception) -> Callable[[], Settings]:
         pytest.param(lambda: Settings(ops_port=1, operator_keys=()), SettingsError, id="settings that exclude others"),
     ],
 )
-def test_what_is_wrong_is_refused(reread: Callable[[], Settings], error: type[Exception]) -> None:
+def test_invalid_settings_are_refused(reread: Callable[[], Settings], error: type[Exception]) -> None:
     with pytest.raises(error):
         read_anew(BEFORE, reread)
 
@@ -197,7 +199,7 @@ def test_what_is_wrong_is_refused(reread: Callable[[], Settings], error: type[Ex
         pytest.param(Settings(trusted_proxies=(ip_network("10.0.0.1"),)), (), id="behind another proxy"),
     ],
 )
-def test_only_a_server_that_others_reach_comes_behind_a_proxy(before: Settings, kept: tuple[str, ...]) -> None:
+def test_proxy_settings_reload_only_on_a_server_that_others_reach(before: Settings, kept: tuple[str, ...]) -> None:
     wanted = replace(before, trusted_proxies=(ip_network("127.0.0.1"),), signup="off")
     fresh = read_anew(before, lambda: wanted)
     assert fresh.kept == kept
@@ -206,7 +208,7 @@ def test_only_a_server_that_others_reach_comes_behind_a_proxy(before: Settings, 
 
 
 @pytest.mark.gen_test
-async def test_a_server_that_is_here_alone_says_that_a_proxy_needs_a_new_start(
+async def test_a_loopback_server_logs_that_proxy_settings_need_a_restart(
     reloading: Reloading, caplog: pytest.LogCaptureFixture
 ) -> None:
     reloading.runtime.settings = reloading.wanted = Settings()
@@ -216,14 +218,14 @@ async def test_a_server_that_is_here_alone_says_that_a_proxy_needs_a_new_start(
     assert reloading.site.signup == "off"
 
 
-def test_keys_that_are_none_are_refused() -> None:
+def test_malformed_keys_are_refused() -> None:
     before = Settings(redis_url="redis://h", secret_keys=OLD_RING)
     with pytest.raises(KeyRingError):
         read_anew(before, lambda: replace(before, secret_keys="1:short"))
 
 
 @pytest.mark.gen_test
-async def test_keys_of_another_store_change_nothing(reloading: Reloading) -> None:
+async def test_another_stores_keys_change_nothing(reloading: Reloading) -> None:
     ring = reloading.runtime.keys.ring
     await reloading.store.key_state.check(ring)
     reloading.runtime.settings = reloading.wanted = replace(Settings(), secret_keys=ring.render())
@@ -234,7 +236,7 @@ async def test_keys_of_another_store_change_nothing(reloading: Reloading) -> Non
 
 
 @pytest.mark.gen_test
-async def test_a_key_in_front_seals_from_then_on(reloading: Reloading, service: Service) -> None:
+async def test_a_new_front_key_seals_after_the_reload(reloading: Reloading, service: Service) -> None:
     old = reloading.runtime.keys.ring.render()
     tokens = await service.tokens()
     reloading.runtime.settings = reloading.wanted = replace(Settings(), secret_keys=old)
@@ -254,7 +256,7 @@ class TestModels:
         return ai_site
 
     @pytest.mark.gen_test(timeout=20)
-    async def test_a_call_under_way_goes_on_and_the_next_has_the_new_file(
+    async def test_a_call_in_progress_continues_and_the_next_uses_the_new_file(
         self, reloading: Reloading, service: Service, upstream: ScriptedUpstream, tmp_path: Path
     ) -> None:
         spender = await Spender.make(service)
@@ -306,7 +308,7 @@ async def test_old_models_close_after_their_longest_call_or_at_the_end() -> None
 
 
 @pytest.mark.gen_test
-async def test_a_defect_leaves_everything_as_it_was_and_the_next_time_is_another_one(
+async def test_a_defect_during_a_reload_changes_nothing_and_the_next_reload_works(
     reloading: Reloading, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails() -> Settings:

@@ -38,7 +38,7 @@ def config_file(directory: Path, **values: object) -> str:
 
 
 @pytest.mark.parametrize("count", ["1", "2"])
-def test_a_server_takes_up_its_file_and_drops_nobody(tmp_path: Path, count: str) -> None:
+def test_a_reload_drops_no_connection(tmp_path: Path, count: str) -> None:
     async def reload() -> None:
         config = config_file(tmp_path, signup="open")
         with Server("--config", config, "--workers", count, *QUICK) as running:
@@ -74,7 +74,7 @@ def test_a_server_takes_up_its_file_and_drops_nobody(tmp_path: Path, count: str)
 
 
 @pytest.mark.parametrize("later", ["signup = 5", 'signup = "open"'], ids=["a mistake", "something else"])
-def test_a_worker_that_comes_late_takes_up_what_the_others_have(tmp_path: Path, later: str) -> None:
+def test_a_late_worker_gets_the_reloaded_settings(tmp_path: Path, later: str) -> None:
     config = config_file(tmp_path, signup="open")
     with Server("--config", config, "--workers", "2", *QUICK) as running:
         all_serve(port := running.ready().port)
@@ -91,7 +91,7 @@ def test_a_worker_that_comes_late_takes_up_what_the_others_have(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("count", ["1", "2"])
-def test_whatever_is_wrong_with_the_file_the_server_serves_on(tmp_path: Path, count: str) -> None:
+def test_an_invalid_file_does_not_stop_the_server(tmp_path: Path, count: str) -> None:
     config = config_file(tmp_path, signup="open")
     with Server("--config", config, "--workers", count, *QUICK) as running:
         running.ready()
@@ -106,7 +106,7 @@ def test_whatever_is_wrong_with_the_file_the_server_serves_on(tmp_path: Path, co
 
 
 @pytest.mark.parametrize("count", ["1", "2"])
-def test_a_reload_that_is_asked_for_while_the_store_starts_is_done(tmp_path: Path, count: str) -> None:
+def test_a_reload_requested_during_the_start_is_done(tmp_path: Path, count: str) -> None:
     config = config_file(tmp_path, signup="open")
     with Server("--config", config, "--workers", count, *QUICK) as running:
         wait_until((running.data_dir / "store.lock").exists)
@@ -125,7 +125,7 @@ def test_a_reload_that_is_asked_for_while_the_store_starts_is_done(tmp_path: Pat
 
 
 @pytest.mark.parametrize("count", ["1", "2"])
-def test_keys_are_rotated_without_a_new_start(tmp_path: Path, count: str) -> None:
+def test_keys_are_rotated_without_a_restart(tmp_path: Path, count: str) -> None:
     with valkey() as engine:
         config = config_file(tmp_path, redis_url=engine.url, secret_keys=OLD_RING)
         with Server("--config", config, "--workers", count, *QUICK) as running:
@@ -146,7 +146,7 @@ def test_keys_are_rotated_without_a_new_start(tmp_path: Path, count: str) -> Non
 
 
 @pytest.mark.parametrize("count", ["1", "2"])
-def test_systemd_is_told(tmp_path: Path, count: str) -> None:
+def test_systemd_is_notified(tmp_path: Path, count: str) -> None:
     config = config_file(tmp_path, signup="open")
     address = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
@@ -199,7 +199,7 @@ def at_a_terminal(*options: str, ignoring: bool = False) -> tuple[subprocess.Pop
     return process, master
 
 
-def test_a_server_ends_with_its_terminal_and_reloads_while_it_is_there(tmp_path: Path) -> None:
+def test_sighup_reloads_with_a_terminal_and_ends_without_one(tmp_path: Path) -> None:
     options = ("--data-dir", str(tmp_path), "--drain-delay", "0")
     process, master = at_a_terminal(*options)
     process.send_signal(signal.SIGHUP)
@@ -219,7 +219,7 @@ def test_a_server_ends_with_its_terminal_and_reloads_while_it_is_there(tmp_path:
     process.stdout.close()
 
 
-def test_connections_that_are_kept_outlive_a_reload(tmp_path: Path) -> None:
+def test_keep_alive_connections_survive_a_reload(tmp_path: Path) -> None:
     config = config_file(tmp_path, signup="open")
     with Server("--config", config, "--redis-url", "memory", *QUICK) as running:
         kept = http.client.HTTPConnection("127.0.0.1", running.ready().port, timeout=10)

@@ -48,7 +48,7 @@ async def work(engine: Engine, ask: Ask) -> tuple[int, int, dict[str, int]]:
     return answer.code, len(answer.body), {name: n for name, n in calls.items() if not name.startswith(OURS)}
 
 
-async def test_sign_in_with_an_account_and_without(service: Service, valkey_engine: Engine) -> None:
+async def test_sign_in_does_the_same_work_with_and_without_an_account(service: Service, valkey_engine: Engine) -> None:
     browser = service.browser()
     page = await browser.get("/signin")
 
@@ -60,9 +60,7 @@ async def test_sign_in_with_an_account_and_without(service: Service, valkey_engi
     assert (known[0], known[2]["evalsha"]) == (400, 3), "two windows and the credentials"
 
 
-async def test_a_forged_device_cookie_costs_no_call_and_a_real_one_tells_nothing_of_others(
-    service: Service, valkey_engine: Engine
-) -> None:
+async def test_device_cookies_reveal_nothing_of_other_accounts(service: Service, valkey_engine: Engine) -> None:
     ada = await service.signed_in()
     real = ada.cookies["latchkey_device"]
     answers = {}
@@ -79,7 +77,7 @@ async def test_a_forged_device_cookie_costs_no_call_and_a_real_one_tells_nothing
     assert answers[EMAIL, real][2]["evalsha"] == 1, "one script counts and reads, and no stranger's window is taken"
 
 
-async def test_an_unknown_account_is_checked_at_the_cost_of_the_others() -> None:
+async def test_an_unknown_account_costs_the_same_hash() -> None:
     hasher = PasswordHasher(9000, 2)
     made = await hasher.hash("correct horse battery")
     assert not hasher.needs_rehash(made)
@@ -88,7 +86,7 @@ async def test_an_unknown_account_is_checked_at_the_cost_of_the_others() -> None
 
 
 @pytest.mark.parametrize("path", ["/forgot", "/signup"])
-async def test_a_mail_to_whoever_has_an_account_and_to_whoever_has_none(
+async def test_mails_do_the_same_work_with_and_without_an_account(
     path: str, service: Service, site: Site, valkey_engine: Engine
 ) -> None:
     """The rest is not begun with the answer: it would hold up the next request, whose time would tell of it."""
@@ -106,7 +104,7 @@ async def test_a_mail_to_whoever_has_an_account_and_to_whoever_has_none(
         task.cancel()
 
 
-async def test_what_is_done_beside_begins_at_a_time_of_chance(memory_store: Store) -> None:
+async def test_background_tasks_start_after_a_random_delay(memory_store: Store) -> None:
     site = Site(memory_store, "http://localhost:8080")
     begun = []
 
@@ -131,7 +129,7 @@ async def test_what_is_done_beside_begins_at_a_time_of_chance(memory_store: Stor
     assert len(begun) == 9
 
 
-async def test_a_client_that_exists_and_one_that_does_not(service: Service, valkey_engine: Engine) -> None:
+async def test_known_and_unknown_clients_do_the_same_work(service: Service, valkey_engine: Engine) -> None:
     def token(client_id: str, secret: str) -> Ask:
         fields = {"grant_type": "refresh_token", "refresh_token": "x", "client_id": client_id, "client_secret": secret}
         return lambda: service.web.token(**fields)
@@ -143,13 +141,13 @@ async def test_a_client_that_exists_and_one_that_does_not(service: Service, valk
     assert (wrong[0], wrong[2]["evalsha"]) == (401, 1)
 
 
-def test_no_secret_is_that_of_an_app_that_does_not_exist() -> None:
+def test_no_secret_matches_an_unknown_app() -> None:
     assert not secret_matches("", ())
     assert not secret_matches("lk_cs_x", ())
     assert secret_matches("lk_cs_x", (secret_digest("another"), secret_digest("lk_cs_x")))
 
 
-async def test_a_token_that_was_revoked_and_one_that_never_lived(service: Service, valkey_engine: Engine) -> None:
+async def test_revoked_and_invented_tokens_do_the_same_work(service: Service, valkey_engine: Engine) -> None:
     revoked = (await service.tokens())["access_token"]
     assert (await service.web.revoke(revoked)).code == 200
     rowless = service.store.sealer.seal(Token(TokenKind.ACCESS, service.ada, "web-app", new_id(), 0))
@@ -158,7 +156,7 @@ async def test_a_token_that_was_revoked_and_one_that_never_lived(service: Servic
     assert (was[0], was[2]["evalsha"]) == (401, 1)
 
 
-async def test_revoking_a_dead_token_and_an_invented_one(service: Service, valkey_engine: Engine) -> None:
+async def test_revoking_dead_and_invented_tokens_does_the_same_work(service: Service, valkey_engine: Engine) -> None:
     rowless = service.store.sealer.seal(Token(TokenKind.ACCESS, service.ada, "web-app", new_id(), 0))
     dead = await work(valkey_engine, lambda: service.web.revoke(rowless))
     invented = await work(valkey_engine, lambda: service.web.revoke("lk_at_" + "A" * 80))

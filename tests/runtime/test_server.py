@@ -76,7 +76,7 @@ def test_a_key_file_is_private() -> None:
         pytest.param("2", True, signal.SIGINT, id="two workers, Ctrl-C in their terminal"),
     ],
 )
-def test_what_is_in_flight_is_answered_and_then_the_store_stops(
+def test_requests_in_flight_are_answered_before_the_store_stops(
     seed: str, workers: str, whole_group: bool, number: signal.Signals
 ) -> None:
     with Server("--seed", seed, "--workers", workers, *SLOW) as server:
@@ -98,7 +98,7 @@ def test_what_is_in_flight_is_answered_and_then_the_store_stops(
             assert account(again.ready().port, cookie) == 200
 
 
-def test_a_request_whose_body_is_on_the_way_is_answered_too() -> None:
+def test_a_request_whose_body_is_arriving_is_answered() -> None:
     with Server("--redis-url", "memory", "--http", "fast", *QUICK) as server:
         port = server.ready().port
         with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
@@ -113,7 +113,7 @@ def test_a_request_whose_body_is_on_the_way_is_answered_too() -> None:
         assert server.wait() == 0
 
 
-def test_a_drain_has_an_end(seed: str) -> None:
+def test_a_drain_has_a_time_limit(seed: str) -> None:
     with Server("--redis-url", "memory", "--seed", seed, *SLOW, "--drain-timeout", "0.05") as server:
         sign_in = SignIn(server.ready().port)
         assert server.stop() == 0
@@ -121,7 +121,7 @@ def test_a_drain_has_an_end(seed: str) -> None:
             sign_in.cookie()
 
 
-def test_a_start_that_is_ended_leaves_no_store_behind() -> None:
+def test_an_interrupted_start_leaves_no_store_behind() -> None:
     with Server(*QUICK) as server:
         pid = Files(server.data_dir).pid
         wait_until(lambda: pid.exists() and pid.read_text() != "")
@@ -132,7 +132,7 @@ def test_a_start_that_is_ended_leaves_no_store_behind() -> None:
         assert "Traceback" not in server.log
 
 
-def test_after_kill_9_the_next_start_takes_the_store_over(seed: str) -> None:
+def test_after_kill_9_the_next_start_adopts_the_store(seed: str) -> None:
     with Server("--seed", seed, *QUICK) as server:
         cookie = SignIn(server.ready().port).cookie()
         store = store_pid(server.data_dir)
@@ -178,14 +178,14 @@ def test_a_port_in_use_on_the_other_loopback_address_is_refused() -> None:
         pytest.param(("--config", "/nonexistent"), "config cannot be read", id="no configuration file"),
     ],
 )
-def test_a_setting_that_cannot_be_used_is_one_line(options: tuple[str, ...], said: str) -> None:
+def test_an_unusable_setting_is_reported_in_one_line(options: tuple[str, ...], said: str) -> None:
     status, log = refused(*options)
     assert status == 2
     assert log.startswith(f"latchkey: {said}")
     assert log.count("\n") == 1
 
 
-def test_a_store_that_cannot_be_reached_is_one_line() -> None:
+def test_an_unreachable_store_is_reported_in_one_line() -> None:
     environment = {
         "LATCHKEY_SECRET_KEYS": KeyRing.generate(1),
         "LATCHKEY_REDIS_URL": "redis://:a-store-password@127.0.0.1:1",
@@ -212,7 +212,7 @@ def test_a_seed_file_may_be_given_at_every_start(seed: str) -> None:
             assert asyncio.run(revoke()) == 200
 
 
-def test_secrets_stand_in_no_command_line() -> None:
+def test_no_command_line_contains_a_secret() -> None:
     ring = KeyRing.generate(1)
     with valkey() as engine, engine.client() as client:
         client.config_set("requirepass", "a-store-password")

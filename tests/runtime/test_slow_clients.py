@@ -62,7 +62,7 @@ def alive(clients: list[Client]) -> list[Client]:
     return [client for client in clients if not client.reader.at_eof()]
 
 
-async def test_at_the_bound_those_go_that_have_been_slow_for_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_at_the_limit_the_slowest_clients_are_cut_first(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = Slow(asyncio.get_running_loop(), 100)
     first, second, third = Held(), Held(), Held()
     slow.buffers(first, 40)
@@ -79,7 +79,7 @@ async def test_at_the_bound_those_go_that_have_been_slow_for_longest(monkeypatch
     assert (third.cut, slow.total, len(slow)) == (True, 0, 0)
 
 
-async def test_who_has_just_begun_to_be_slow_makes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_newly_slow_clients_are_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     slow, one = Slow(asyncio.get_running_loop(), 100), Held()
     slow.buffers(one, 1)
     slow.make_room(5)
@@ -99,7 +99,7 @@ async def test_who_has_just_begun_to_be_slow_makes_no_room(monkeypatch: pytest.M
         pytest.param(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: ", b"x" * 60_000, id="a head"),
     ],
 )
-async def test_what_has_arrived_of_requests_is_bounded_in_all(head: bytes, piece: bytes, site: Application) -> None:
+async def test_buffered_requests_are_bounded_in_total(head: bytes, piece: bytes, site: Application) -> None:
     async with running(site, slow_bytes=MEGA) as server, AsyncExitStack() as stack:
         slow = server_of(server).slow
         clients = []
@@ -125,7 +125,7 @@ async def test_what_has_arrived_of_requests_is_bounded_in_all(head: bytes, piece
         assert (slow.total, len(slow)) == (0, 0)
 
 
-async def test_what_is_not_taken_of_answers_is_bounded_in_all(site: Application) -> None:
+async def test_buffered_answers_are_bounded_in_total(site: Application) -> None:
     async with running(site, slow_bytes=64 * MEGA) as server, AsyncExitStack() as stack:
         slow = server_of(server).slow
         clients = []
@@ -144,7 +144,7 @@ async def test_what_is_not_taken_of_answers_is_bounded_in_all(site: Application)
         assert (slow.total, len(slow)) == (0, 0)
 
 
-async def test_what_is_sent_ahead_of_an_answer_that_is_not_taken_counts(site: Application) -> None:
+async def test_data_sent_ahead_of_an_unread_answer_counts(site: Application) -> None:
     async with running(site) as server, await server.connect() as client:
         slow = server_of(server).slow
         client.reader._transport.pause_reading()  # type: ignore[attr-defined]  # nothing is taken
@@ -159,7 +159,7 @@ async def test_what_is_sent_ahead_of_an_answer_that_is_not_taken_counts(site: Ap
         await until(lambda: (slow.total, len(slow)) == (0, 0))
 
 
-async def test_who_takes_an_answer_by_the_byte_is_cut(site: Application) -> None:
+async def test_a_client_reading_byte_by_byte_is_cut(site: Application) -> None:
     """Some bytes now and then are not enough: what is held for a client like that would be held for hours."""
     async with running(site, stall_timeout=0.3) as server:
         raw = socket.socket()
@@ -200,7 +200,7 @@ class Half:
 
 
 @pytest.mark.parametrize(("taken", "cut"), [(LEAST_TAKEN - 1, True), (LEAST_TAKEN, False)])
-async def test_in_the_time_that_it_has_a_client_takes_a_good_part(taken: int, cut: bool) -> None:
+async def test_a_client_must_read_a_minimum_in_its_time(taken: int, cut: bool) -> None:
     loop, transport = asyncio.get_running_loop(), Half()
     outgoing = Outgoing(loop, Slow(loop, 30 * MEGA), 0.05)
     outgoing._transport = cast(asyncio.Transport, transport)
@@ -213,7 +213,7 @@ async def test_in_the_time_that_it_has_a_client_takes_a_good_part(taken: int, cu
     outgoing.connection_lost(None)
 
 
-async def test_who_takes_enough_is_not_cut(site: Application) -> None:
+async def test_a_client_that_reads_enough_is_not_cut(site: Application) -> None:
     async with running(site, stall_timeout=0.1) as server, await server.connect() as client:
         client.write(request("GET", "/large"))
         await client.reader.readuntil(b"\r\n\r\n")
@@ -225,7 +225,7 @@ async def test_who_takes_enough_is_not_cut(site: Application) -> None:
             await asyncio.sleep(0.002)
 
 
-async def test_slow_clients_give_their_connections_up(site: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_clients_lose_their_connections(site: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an idle one among them, those that have been slow for a while make room for new ones."""
     monkeypatch.setattr(slow_module, "PATIENCE", 0.1)
     monkeypatch.setattr(server_module, "RETRY_SECONDS", 0.02)

@@ -35,7 +35,7 @@ def environ(count: object = 1, pid: object = None) -> dict[str, str]:
     return {"LISTEN_PID": str(named), "LISTEN_FDS": str(count), "LISTEN_FDNAMES": "latchkey.socket", "HOME": "/"}
 
 
-def test_a_passed_socket_is_taken_and_the_variables_go(listening: socket.socket) -> None:
+def test_a_passed_socket_is_used_and_its_variables_removed(listening: socket.socket) -> None:
     given = environ()
     number = os.dup(listening.fileno())
     os.set_inheritable(number, True)
@@ -54,12 +54,12 @@ def test_sockets_of_another_process_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "x", "65", "1 ", "²"])
-def test_a_number_that_is_none_is_refused(count: str) -> None:
+def test_an_invalid_number_of_sockets_is_refused(count: str) -> None:
     with pytest.raises(StartupError, match="LISTEN_FDS must be a number from 1 to 64"):
         passed_sockets(environ(count))
 
 
-def test_a_descriptor_that_is_no_listening_tcp_socket_is_refused(tmp_path: Path) -> None:
+def test_anything_but_a_listening_tcp_socket_is_refused(tmp_path: Path) -> None:
     with (
         socket.socket() as bound,
         socket.socket(type=socket.SOCK_DGRAM) as datagrams,
@@ -85,7 +85,7 @@ def test_a_descriptor_that_is_no_listening_tcp_socket_is_refused(tmp_path: Path)
         pytest.param("127.0.0.1", {"reuse_port": True}, False, id="with --reuse-port"),
     ],
 )
-def test_the_settings_must_suit_the_sockets(address: str, options: dict[str, object], fits: bool) -> None:
+def test_settings_must_match_the_passed_sockets(address: str, options: dict[str, object], fits: bool) -> None:
     with socket.create_server((address, 0)) as made:
         settings = Settings(**options)  # type: ignore[arg-type]
         if fits:

@@ -46,7 +46,7 @@ CHOSEN = "3f2a8c1e-chosen.by_the.proxy"
         pytest.param(f"fe-{TRACE}-{PARENT}-01-", "01", id="the last version, with an empty addition"),
     ],
 )
-def test_a_trace_is_taken(sent: str, flags: str) -> None:
+def test_a_valid_trace_is_accepted(sent: str, flags: str) -> None:
     trace = read_trace([sent])
     assert trace is not None
     assert (trace.trace_id, trace.flags, trace.state) == (TRACE, flags, "")
@@ -86,7 +86,7 @@ def test_a_trace_is_taken(sent: str, flags: str) -> None:
         pytest.param([VALID.replace("0a", "0\u0967")], id="digits of another script"),
     ],
 )
-def test_what_is_no_trace_is_ignored(sent: list[str]) -> None:
+def test_an_invalid_trace_is_ignored(sent: list[str]) -> None:
     assert read_trace(sent, ["vendor=value"]) is None
 
 
@@ -117,7 +117,7 @@ def test_what_is_no_trace_is_ignored(sent: list[str]) -> None:
                      ",".join(f"k{n}={'x' * 97}" for n in range(5)), id="and then the last"),
     ],
 )  # fmt: skip
-def test_what_other_tracers_pass_along(sent: Sequence[str], passed: str) -> None:
+def test_tracestate_of_other_vendors(sent: Sequence[str], passed: str) -> None:
     trace = read_trace([VALID], sent)
     assert trace is not None
     assert trace.state == passed
@@ -156,7 +156,7 @@ def test_the_form_of_a_request_id(sent: list[str], taken: str) -> None:
         pytest.param(HERE, "<script>", False, id="the proxy passed nonsense on"),
     ],
 )
-async def test_the_id_of_a_request_is_taken_from_a_trusted_proxy_alone(
+async def test_request_ids_are_accepted_only_from_trusted_proxies(
     site: Site,
     app: Latchkey,
     http_server: Any,
@@ -176,7 +176,7 @@ async def test_the_id_of_a_request_is_taken_from_a_trusted_proxy_alone(
 
 
 @pytest.mark.gen_test
-async def test_who_is_sent_away_has_the_id_that_the_proxy_gave(site: Site, app: Latchkey, http_server: Any) -> None:
+async def test_a_refused_request_keeps_the_proxys_id(site: Site, app: Latchkey, http_server: Any) -> None:
     app.site = dataclasses.replace(site, trusted_proxies=HERE)
     app.admit(1)
     app.in_flight = 1
@@ -187,7 +187,7 @@ async def test_who_is_sent_away_has_the_id_that_the_proxy_gave(site: Site, app: 
     assert f"X-Request-Id: {CHOSEN}".encode() in answer
 
 
-def test_a_peer_is_looked_for_in_the_networks_once_and_strangers_do_not_fill_the_memory(memory_store: Store) -> None:
+def test_peer_lookups_are_cached_and_the_cache_is_bounded(memory_store: Store) -> None:
     trusting = Site(memory_store, "http://localhost:8080", trusted_proxies=HERE)
     assert [
         trusting.trusts(peer) for peer in ("127.0.0.9", "127.0.0.9", "10.0.0.1", "::ffff:127.0.0.1", "x", None)
@@ -211,7 +211,7 @@ class Lines(logging.Handler):
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("path", ["/api/oauth/userinfo", "/healthz"])
-async def test_a_trace_stands_in_the_log_and_is_not_made_up(
+async def test_a_trace_is_logged_and_never_invented(
     site: Site, http_server: Any, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -243,7 +243,7 @@ def a_request(**headers: str) -> HTTPServerRequest:
     )
 
 
-def test_what_a_call_passes_on() -> None:
+def test_trace_headers_of_a_call() -> None:
     async def within(request: HTTPServerRequest) -> dict[str, str]:
         tracing.CURRENT.set(request)
         return await asyncio.create_task(later())
@@ -276,7 +276,7 @@ class TestUpstream:
 
     @pytest.mark.gen_test(timeout=20)
     @pytest.mark.parametrize("stream", [False, True])
-    async def test_an_ai_call_passes_id_and_trace_on_where_the_operator_says_so(
+    async def test_an_ai_call_forwards_id_and_trace_if_configured(
         self, service: Any, site: Site, upstream: ScriptedUpstream, tmp_path: Path, stream: bool
     ) -> None:
         (model,) = site.models.all()

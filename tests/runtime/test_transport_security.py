@@ -66,7 +66,7 @@ async def test_every_answer_under_an_https_base_url_keeps_browsers_on_https(
         pytest.param(b"GET / HTTP/1.1\r\nX: " + b"a" * 70_000 + b"\r\n\r\n", 431, id="headers too long"),
     ],
 )
-async def test_what_cannot_be_read_is_refused_with_it_too(
+async def test_malformed_requests_are_refused_with_hsts_too(
     service: Service, app: Latchkey, head: bytes, status: int
 ) -> None:
     app.site = replace(app.site, base_url="https://id.example")
@@ -77,7 +77,7 @@ async def test_what_cannot_be_read_is_refused_with_it_too(
 
 
 @both
-async def test_every_answer_has_a_content_security_policy_and_is_not_sniffed_at(
+async def test_every_answer_has_a_content_security_policy_and_nosniff(
     http: str, service: Service, app: Latchkey
 ) -> None:
     picture = str((await service.web.userinfo((await service.tokens())["access_token"])).body).partition("/picture/")[2]
@@ -100,7 +100,7 @@ async def test_every_answer_has_a_content_security_policy_and_is_not_sniffed_at(
     ("trusted", "warnings"),
     [pytest.param("10.0.0.0/8", 1, id="of nobody we trust"), pytest.param("127.0.0.0/8", 0, id="of a trusted proxy")],
 )
-async def test_a_forwarded_address_from_an_untrusted_peer_is_warned_of_once(
+async def test_a_forwarded_address_from_an_untrusted_peer_is_logged_once(
     service: Service, app: Latchkey, caplog: pytest.LogCaptureFixture, trusted: str, warnings: int
 ) -> None:
     app.site = replace(app.site, trusted_proxies=(ip_network(trusted),), peers={})

@@ -75,7 +75,7 @@ def shown(pid: int, column: str) -> str:
     return subprocess.check_output(["ps", "-o", f"{column}=", "-p", str(pid)], text=True).strip()
 
 
-def test_workers_that_are_being_started_are_ended_too() -> None:
+def test_starting_workers_are_ended_too() -> None:
     with Server("--workers", "16", *QUICK) as server:
         wait_until(lambda: len(children(server.process.pid)) > 1)  # the store and a worker
         family = {*children(server.process.pid), server.process.pid}
@@ -84,7 +84,7 @@ def test_workers_that_are_being_started_are_ended_too() -> None:
         assert "Traceback" not in server.log
 
 
-def test_all_workers_serve_and_what_waits_for_one_that_dies_is_answered_by_the_next() -> None:
+def test_all_workers_serve_and_a_dead_workers_queue_goes_to_the_next() -> None:
     with Server("--workers", "2", *QUICK) as server:
         port = server.ready().port
         store, (one, other) = store_pid(server.data_dir), workers(server)
@@ -102,7 +102,7 @@ def test_all_workers_serve_and_what_waits_for_one_that_dies_is_answered_by_the_n
         assert not {one, other, new, store} & set(processes())
 
 
-def test_what_nobody_takes_any_more_ends_with_the_server() -> None:
+def test_unaccepted_connections_end_with_the_server() -> None:
     with Server("--workers", "2", *QUICK) as server:
         port, family = server.ready().port, workers(server)
         for pid in family:
@@ -116,7 +116,7 @@ def test_what_nobody_takes_any_more_ends_with_the_server() -> None:
             wait_until(lambda: all(map(readable, waiting)))  # answered, closed or reset
 
 
-def test_a_worker_that_does_not_end_is_killed() -> None:
+def test_a_hanging_worker_is_killed() -> None:
     with Server("--workers", "2", "--drain-timeout", "0.1", "--redis-timeout", "0.1", *QUICK) as server:
         one, other = workers(server.ready())
         freeze(one)
@@ -151,14 +151,14 @@ def test_a_port_in_use_by_workers_is_refused(count: str) -> None:
 
 
 @pytest.mark.skipif(not hasattr(socket, "SO_REUSEPORT"), reason="this system has no SO_REUSEPORT")
-def test_a_port_in_use_by_who_would_share_it_is_refused() -> None:
+def test_a_port_in_use_with_sharing_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0), reuse_port=True) as foreign:
         port = foreign.getsockname()[1]
         status, log = refused("--workers", "2", *QUICK, port=port)
     assert (status, log) == (1, f"latchkey: cannot listen on localhost:{port}: Address already in use\n")
 
 
-def test_without_their_supervisor_workers_end(seed: str) -> None:
+def test_workers_end_without_their_supervisor(seed: str) -> None:
     with Server("--workers", "2", "--seed", seed, *QUICK) as server:
         cookie = SignIn(server.ready().port).cookie()
         store = store_pid(server.data_dir)
@@ -172,7 +172,7 @@ def test_without_their_supervisor_workers_end(seed: str) -> None:
             assert store_pid(again.data_dir) == store
 
 
-def test_workers_whose_supervisor_is_killed_while_they_start_end() -> None:
+def test_starting_workers_end_without_their_supervisor() -> None:
     with Server("--workers", "8", *QUICK) as server:
         wait_until(lambda: len(children(server.process.pid)) == 9)  # the store is one of them
         family = set(children(server.process.pid))
@@ -181,7 +181,7 @@ def test_workers_whose_supervisor_is_killed_while_they_start_end() -> None:
 
 
 @pytest.mark.parametrize("count", ["1", "2"])
-def test_without_its_embedded_store_the_server_ends_and_says_so(count: str) -> None:
+def test_without_its_embedded_store_the_server_ends_with_a_message(count: str) -> None:
     with Server("--workers", count, *QUICK) as server:
         store = store_pid(server.ready().data_dir)
         family = {*children(server.process.pid), server.process.pid}
@@ -192,7 +192,7 @@ def test_without_its_embedded_store_the_server_ends_and_says_so(count: str) -> N
         assert not family & set(processes())
 
 
-def test_while_the_store_takes_nothing_workers_wait_to_be_started_and_the_others_go_on() -> None:
+def test_during_a_store_outage_new_workers_wait_and_others_continue() -> None:
     with Server("--workers", "2", *QUICK) as server:
         port = server.ready().port
         wait_until(lambda: len(workers(server)) == 2)
@@ -213,7 +213,7 @@ def test_while_the_store_takes_nothing_workers_wait_to_be_started_and_the_others
         assert server.stop() == 0
 
 
-def test_where_no_worker_can_start_the_server_ends_and_says_so() -> None:
+def test_if_no_worker_can_start_the_server_ends_with_a_message() -> None:
     with Server("--workers", "2", *QUICK) as server:
         server.ready()
         wait_until(lambda: len(workers(server)) == 2)
@@ -227,7 +227,7 @@ def test_where_no_worker_can_start_the_server_ends_and_says_so() -> None:
 
 @pytest.mark.parametrize("count", ["1", "2"])
 @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"], ids=["output", "all"])
-def test_a_server_bears_that_its_streams_are_closed(tmp_path: Path, count: str, closed: str) -> None:
+def test_closed_standard_streams_do_not_stop_the_server(tmp_path: Path, count: str, closed: str) -> None:
     port = free_port()
     words = ("server.py", "--port", str(port), "--data-dir", str(tmp_path / "d"), "--workers", count, *QUICK)
     with (tmp_path / "log").open("wb") as log:

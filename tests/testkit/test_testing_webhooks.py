@@ -93,7 +93,7 @@ async def hangs(writer: asyncio.StreamWriter) -> None:
 
 @pytest.mark.parametrize("reply", [pytest.param(answering(204), id="at_once"), takes_its_time])
 @pytest.mark.parametrize(("days", "told"), [(29, ["grant.revoked"]), (31, ["grant.revoked", "data.deleted"])])
-def test_what_comes_before_a_travel_is_told_before_it_and_once(
+def test_events_before_a_time_travel_are_posted_once_before_it(
     latchkey: Latchkey, hook: Hook, days: int, told: list[str], reply: Any
 ) -> None:
     hook.receiver.reply = reply
@@ -106,7 +106,7 @@ def test_what_comes_before_a_travel_is_told_before_it_and_once(
     assert hook.heard() == told
 
 
-def test_what_is_being_posted_at_a_travel_is_not_posted_again(latchkey: Latchkey, hook: Hook) -> None:
+def test_a_post_in_progress_during_a_time_travel_is_not_repeated(latchkey: Latchkey, hook: Hook) -> None:
     hook.receiver.reply = takes_its_time
     app = app_on(latchkey, hook)
     ada, bob = connected(latchkey, app), connected(latchkey, app)
@@ -118,7 +118,7 @@ def test_what_is_being_posted_at_a_travel_is_not_posted_again(latchkey: Latchkey
     assert [event["data"]["sub"] for event in hook.receiver.events()] == [ada.sub, bob.sub]
 
 
-def test_the_end_of_the_only_account_is_told_before_a_travel(latchkey: Latchkey, hook: Hook) -> None:
+def test_the_only_accounts_deletion_is_posted_before_a_time_travel(latchkey: Latchkey, hook: Hook) -> None:
     latchkey.deletes_account(connected(latchkey, app_on(latchkey, hook)))
     latchkey.travel(days=31)
     assert hook.heard() == ["user.deleted"]
@@ -127,7 +127,7 @@ def test_the_end_of_the_only_account_is_told_before_a_travel(latchkey: Latchkey,
 @pytest.mark.parametrize(
     ("count", "reply"), [(3 * EACH_APP, takes_its_time), (LINE + 6, answering(204))], ids=["slowly", "beyond a line"]
 )
-def test_many_things_are_told_before_a_travel(latchkey: Latchkey, hook: Hook, count: int, reply: Any) -> None:
+def test_many_events_are_posted_before_a_time_travel(latchkey: Latchkey, hook: Hook, count: int, reply: Any) -> None:
     hook.receiver.reply = reply
     app = app_on(latchkey, hook)
     people = [connected(latchkey, app) for _ in range(count)]
@@ -139,7 +139,7 @@ def test_many_things_are_told_before_a_travel(latchkey: Latchkey, hook: Hook, co
     assert hook.heard(len(people)) == ["data.deleted"] * len(people)
 
 
-def test_what_was_not_taken_is_not_waited_for_and_comes_again_in_its_time(latchkey: Latchkey, hook: Hook) -> None:
+def test_a_failed_post_is_not_awaited_and_is_retried_when_due(latchkey: Latchkey, hook: Hook) -> None:
     hook.receiver.script = [answering(500)]
     app = app_on(latchkey, hook)
     latchkey.revoke(connected(latchkey, app), app)
@@ -152,7 +152,7 @@ def test_what_was_not_taken_is_not_waited_for_and_comes_again_in_its_time(latchk
 
 
 @pytest.mark.parametrize("reply", [takes_its_time, hangs])
-def test_the_next_test_hears_nothing_of_the_one_before(latchkey: Latchkey, hook: Hook, reply: Any) -> None:
+def test_the_next_test_gets_no_events_of_the_previous_one(latchkey: Latchkey, hook: Hook, reply: Any) -> None:
     hook.receiver.reply = reply
     app = app_on(latchkey, hook)
     for person in [connected(latchkey, app) for _ in range(6 * EACH_APP)]:
@@ -168,14 +168,14 @@ def test_the_next_test_hears_nothing_of_the_one_before(latchkey: Latchkey, hook:
     assert [event["data"]["sub"] for event in hook.receiver.events()[before:]] == [ada.sub]
 
 
-def test_nobody_travels_while_the_store_is_away(latchkey: Latchkey) -> None:
+def test_time_travel_fails_during_a_store_outage(latchkey: Latchkey) -> None:
     before = latchkey.travel(seconds=1)
     with latchkey.unavailable(), pytest.raises(LatchkeyError, match="503"):
         latchkey.travel(days=1)
     assert (latchkey.travel(seconds=1) - before).days == 0
 
 
-def test_a_server_that_posts_nothing_travels_too(hook: Hook) -> None:
+def test_time_travel_works_without_webhooks(hook: Hook) -> None:
     with Server("--redis-url=memory", "--no-webhooks", *QUICK) as server:
         latchkey = Latchkey(server.ready().url)
         for _ in range(2):

@@ -47,16 +47,16 @@ REFUSED = {
 
 
 @each("address", PUBLIC)
-def test_a_public_address_is_reached(address: str) -> None:
+def test_public_addresses_are_allowed(address: str) -> None:
     assert AddressPolicy().allows(address)
 
 
 @each("address", [pytest.param(one, id=f"{kind} {one}") for kind, some in REFUSED.items() for one in some])
-def test_any_other_is_refused(address: str) -> None:
+def test_other_addresses_are_refused(address: str) -> None:
     assert not AddressPolicy().allows(address)
 
 
-def test_the_operator_opens_networks_and_nothing_beside() -> None:
+def test_the_operator_can_allow_networks_and_only_those() -> None:
     policy = AddressPolicy((ip_network("10.1.0.0/16"), ip_network("fd00:1::/32"), ip_network("64:ff9b::/96")))
     for allowed in ("10.1.2.3", "::ffff:10.1.2.3", "fd00:1::5", "64:ff9b::808:808", "64:ff9b::a01:203", "1.1.1.1"):
         assert policy.allows(allowed), allowed
@@ -64,7 +64,7 @@ def test_the_operator_opens_networks_and_nothing_beside() -> None:
         assert not policy.allows(refused), refused
 
 
-def test_loopback_is_reached_where_the_server_is_a_developers_own() -> None:
+def test_loopback_is_allowed_on_a_developers_server() -> None:
     policy = AddressPolicy(loopback=True)
     assert all(map(policy.allows, ("127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1")))
     assert not any(map(policy.allows, ("10.0.0.1", "0.0.0.0", "169.254.169.254", "::")))
@@ -114,7 +114,7 @@ async def come_of(url: str, policy: AddressPolicy | None = None, names: Names | 
         *("2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1", "127.1", "127.0.1", "127.0.0.1.", "LOCALHOST"),
     ],
 )
-async def test_this_machine_is_not_posted_to_however_it_is_written(host: str) -> None:
+async def test_no_spelling_of_this_machine_is_allowed(host: str) -> None:
     """A real receiver listens there, and hears nothing."""
     receiver = Receiver()
     await receiver.start("::" if ":" in host else "127.0.0.1")
@@ -126,14 +126,14 @@ async def test_this_machine_is_not_posted_to_however_it_is_written(host: str) ->
 
 
 @pytest.mark.gen_test
-async def test_a_name_that_leads_into_a_private_network_is_refused_as_one_that_leads_nowhere() -> None:
+async def test_a_private_name_is_refused_like_an_unknown_one() -> None:
     for addresses in (["10.0.0.1"], ["169.254.169.254"], ["fd00::1", "192.168.0.1"], ["::ffff:10.0.0.1"]):
         assert await come_of("http://app.example/", names=Names(addresses)) == NO_ADDRESS
     assert await come_of("http://no-such-name.invalid/") == NO_ADDRESS
 
 
 @pytest.mark.gen_test
-async def test_a_name_that_leads_elsewhere_at_the_second_look_is_judged_by_what_is_connected_to() -> None:
+async def test_dns_rebinding_is_caught_at_the_connected_address() -> None:
     """DNS rebinding: what was looked up before counts for nothing."""
     receiver = Receiver()
     await receiver.start()
@@ -147,7 +147,7 @@ async def test_a_name_that_leads_elsewhere_at_the_second_look_is_judged_by_what_
 
 
 @pytest.mark.gen_test
-async def test_of_several_addresses_only_those_that_may_be_are_tried() -> None:
+async def test_only_allowed_addresses_of_a_name_are_tried() -> None:
     receiver = Receiver()
     await receiver.start()
     names = Names(["10.0.0.1", "127.0.0.1"])
@@ -160,7 +160,7 @@ async def test_of_several_addresses_only_those_that_may_be_are_tried() -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxy_environment_variables_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would connect in our place, to whatever it can reach."""
     proxy = Receiver()
     await proxy.start()
@@ -171,7 +171,7 @@ async def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.Monkey
     await proxy.close()
 
 
-def test_a_name_server_that_does_not_answer_keeps_no_process_from_its_end() -> None:
+def test_a_hanging_name_server_does_not_delay_shutdown() -> None:
     program = """
 import asyncio, socket, time
 from outbound.webhooks.posting import Poster
@@ -191,7 +191,7 @@ asyncio.run(main())
 
 
 @pytest.mark.gen_test
-async def test_names_are_looked_up_so_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_concurrent_name_lookups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = most = 0
     lock = threading.Lock()
 

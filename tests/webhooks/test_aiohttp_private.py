@@ -38,5 +38,5 @@ async def test_interim_answers_are_counted_one_by_one() -> None:
         await status_behind(INTERIM + 1, BoundedResponse)
 
 
-async def test_aiohttp_itself_takes_any_number_of_them() -> None:
+async def test_aiohttp_alone_accepts_any_number_of_interim_answers() -> None:
     assert await status_behind(10 * INTERIM, aiohttp.ClientResponse) == 200

@@ -65,7 +65,7 @@ async def test_an_event_is_kept_once(store: Store) -> None:
     assert (found.occurred_at, found.details) == (one.occurred_at, one.details)
 
 
-async def test_a_delivery_is_claimed_by_one_alone(store: Store) -> None:
+async def test_a_delivery_is_claimed_by_one_process(store: Store) -> None:
     ids = await kept(store, 40)
     found = await asyncio.gather(*(store.deliveries.claim(3, 30) for _ in range(20)))
     claimed = [one.id for some in found for one in some]
@@ -87,7 +87,7 @@ async def test_a_delivery_is_claimed_by_one_alone(store: Store) -> None:
         pytest.param("HSET", "attempts", ("-7",), id="a number that counts nothing"),
     ],
 )
-async def test_a_delivery_that_nobody_can_read_holds_up_no_other(
+async def test_an_unreadable_delivery_delays_no_other(
     store: Store, command: str, field: str, value: tuple[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     first, bad, last = await kept(store, 3)
@@ -103,7 +103,7 @@ async def test_a_delivery_that_nobody_can_read_holds_up_no_other(
     assert await store.deliveries.read(APP, bad) is None
 
 
-async def test_a_counter_that_is_no_number_begins_anew(store: Store) -> None:
+async def test_an_invalid_counter_is_reset(store: Store) -> None:
     ids = await kept(store, 3)
     await store.client.hset(row_of(ids[0]), mapping={"attempts": "many", "tries": "9" * 30})
     await store.client.hdel(row_of(ids[1]), "tries")
@@ -113,7 +113,7 @@ async def test_a_counter_that_is_no_number_begins_anew(store: Store) -> None:
     assert await store.deliveries.settle(ids[0], 1, delivered=True, status=204)
 
 
-async def test_what_lies_in_the_place_of_a_delivery_holds_up_no_other(store: Store) -> None:
+async def test_foreign_data_in_place_of_a_delivery_delays_no_other(store: Store) -> None:
     first, bad, last = await kept(store, 3)
     await store.client.set(row_of(bad), "nonsense")
     assert (await claim(store)).keys() == {first, last}
@@ -126,7 +126,7 @@ async def test_what_lies_in_the_place_of_a_delivery_holds_up_no_other(store: Sto
     assert not await store.client.exists(row_of(bad)), "it goes with those that are too many"
 
 
-async def test_an_event_takes_its_place_from_what_lies_there(store: Store) -> None:
+async def test_an_event_replaces_foreign_data_in_its_place(store: Store) -> None:
     one = event()
     await store.client.set(row_of(one.id), "nonsense")
     assert await store.deliveries.enqueue(one)
@@ -134,7 +134,7 @@ async def test_an_event_takes_its_place_from_what_lies_there(store: Store) -> No
     assert (await claim(store)).keys() == {one.id}
 
 
-async def test_what_cannot_be_read_is_given_up_later_where_the_store_is_away(valkey_engine: Engine, keys: Keys) -> None:
+async def test_an_unreadable_delivery_is_given_up_after_a_store_outage(valkey_engine: Engine, keys: Keys) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
         first, bad, last = await kept(world.store, 3)
         row = row_of(bad)
@@ -147,7 +147,7 @@ async def test_what_cannot_be_read_is_given_up_later_where_the_store_is_away(val
         assert await world.store.client.hget(row, "state") == b"failed"
 
 
-async def test_what_was_delivered_is_over(store: Store) -> None:
+async def test_a_delivered_event_is_done(store: Store) -> None:
     (one,) = await kept(store)
     await claim(store)
     assert await store.deliveries.settle(one, 1, delivered=True, status=204)
@@ -160,7 +160,7 @@ async def test_what_was_delivered_is_over(store: Store) -> None:
     assert await state(store, one) == ("delivered", 1, 1)
 
 
-async def test_what_failed_is_tried_again_when_it_is_due(clock: FakeClock, memory_store: Store) -> None:
+async def test_a_failed_delivery_is_retried_when_due(clock: FakeClock, memory_store: Store) -> None:
     (one,) = await kept(memory_store)
     for attempt in (1, 2, 3):
         assert (await claim(memory_store))[one].attempts == attempt
@@ -180,7 +180,7 @@ async def test_what_failed_is_tried_again_when_it_is_due(clock: FakeClock, memor
     assert await memory_store.deliveries.next_due() is None
 
 
-async def test_whoever_dies_with_a_delivery_leaves_it_to_the_next(clock: FakeClock, memory_store: Store) -> None:
+async def test_a_dead_processs_delivery_is_claimed_by_another(clock: FakeClock, memory_store: Store) -> None:
     (one,) = await kept(memory_store)
     await claim(memory_store)
     clock.advance(29)
@@ -198,7 +198,7 @@ async def test_whoever_dies_with_a_delivery_leaves_it_to_the_next(clock: FakeClo
 
 
 @pytest.mark.parametrize("delivered", [True, False], ids=["delivered", "failed"])
-async def test_it_is_sent_again_by_hand(store: Store, delivered: bool) -> None:
+async def test_a_delivery_can_be_resent_by_hand(store: Store, delivered: bool) -> None:
     (one,) = await kept(store)
     await claim(store)
     await store.deliveries.settle(one, 1, delivered=delivered, status=200 if delivered else 500)
@@ -215,7 +215,7 @@ async def test_it_is_sent_again_by_hand(store: Store, delivered: bool) -> None:
     assert (await claim(store))[one].attempts == 3
 
 
-async def test_an_attempt_from_before_ends_nothing_that_was_sent_again(store: Store) -> None:
+async def test_an_earlier_attempt_does_not_end_a_resent_delivery(store: Store) -> None:
     (one,) = await kept(store)
     await claim(store)
     assert await store.deliveries.settle(one, 1, delivered=False, retry_in=3600)
@@ -224,7 +224,7 @@ async def test_an_attempt_from_before_ends_nothing_that_was_sent_again(store: St
     assert await state(store, one) == ("pending", 1, 0)
 
 
-async def test_an_app_sees_its_own_the_newest_first_page_by_page(store: Store) -> None:
+async def test_an_app_lists_its_own_deliveries_newest_first(store: Store) -> None:
     ids = await kept(store, 7)
     await kept(store, 2, "another-app")
     seen: list[str] = []
@@ -237,7 +237,7 @@ async def test_an_app_sees_its_own_the_newest_first_page_by_page(store: Store) -
     assert await store.deliveries.read(APP, new_id()) is None
 
 
-async def test_of_an_app_200_are_kept_and_all_that_wait(store: Store) -> None:
+async def test_an_app_keeps_200_deliveries_and_all_waiting_ones(store: Store) -> None:
     first = await kept(store, 3)
     found = await claim(store)
     for one in first[:2]:
@@ -250,7 +250,7 @@ async def test_of_an_app_200_are_kept_and_all_that_wait(store: Store) -> None:
     assert len(await store.deliveries.list(APP, most=1000)) == 210, "none that waits goes"
 
 
-async def test_even_what_waits_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_deliveries_are_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("store.webhooks.deliveries.SHOWN", 3)
     monkeypatch.setattr("store.webhooks.deliveries.MOST", 6)
     ids = await kept(store, 9)
@@ -258,7 +258,7 @@ async def test_even_what_waits_is_bounded(store: Store, monkeypatch: pytest.Monk
     assert (await claim(store, 100)).keys() == set(ids[3:])
 
 
-async def test_what_waits_for_all_apps_of_an_owner_is_modest(valkey_engine: Engine, keys: Keys) -> None:
+async def test_an_owners_waiting_deliveries_take_little_memory(valkey_engine: Engine, keys: Keys) -> None:
     async with losing(valkey_engine, keys) as (world, _):
         [one] = await kept(world.store)
         await kept(world.store, 99)
@@ -267,7 +267,7 @@ async def test_what_waits_for_all_apps_of_an_owner_is_modest(valkey_engine: Engi
         assert MOST * Settings().apps_per_person * sum(sizes) < 16 * 2**20, sizes
 
 
-async def test_after_30_days_nothing_is_left(clock: FakeClock, memory_store: Store) -> None:
+async def test_deliveries_expire_after_30_days(clock: FakeClock, memory_store: Store) -> None:
     await kept(memory_store, 3)
     clock.advance(30 * DAY / 1000 + 1)
     assert await memory_store.deliveries.list(APP) == []
@@ -275,7 +275,7 @@ async def test_after_30_days_nothing_is_left(clock: FakeClock, memory_store: Sto
     assert [key async for key in memory_store.client.scan_iter("*webhooks*")] == []
 
 
-async def test_the_old_leave_the_list_when_another_comes(clock: FakeClock, memory_store: Store) -> None:
+async def test_old_deliveries_leave_the_list_when_one_is_added(clock: FakeClock, memory_store: Store) -> None:
     (old,) = await kept(memory_store)
     clock.advance(20 * 86400)
     (young,) = await kept(memory_store)
@@ -287,7 +287,7 @@ async def test_the_old_leave_the_list_when_another_comes(clock: FakeClock, memor
     assert old not in {young, new}
 
 
-async def test_the_deliveries_of_an_app_are_forgotten_and_no_others(store: Store) -> None:
+async def test_only_the_deleted_apps_deliveries_are_removed(store: Store) -> None:
     await kept(store, 250)
     (other,) = await kept(store, 1, "another-app")
     await store.deliveries.forget(APP)
@@ -303,5 +303,5 @@ def test_no_id_looks_like_an_option() -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9_]{22}", one) for one in ids)
 
 
-def test_every_time_that_tests_of_apps_travel_to_can_be_read() -> None:
+def test_every_time_travel_target_is_readable() -> None:
     assert LATEST * 1000 < LARGEST

@@ -44,7 +44,7 @@ async def slow(writer: asyncio.StreamWriter) -> None:
         pytest.param(slow, "no whole answer within 0.3 seconds", id="by the byte"),
     ],
 )
-async def test_what_is_no_small_plain_text_proves_nothing(tmp_path: Path, reply: Reply, error: str) -> None:
+async def test_only_a_small_plain_text_file_is_a_proof(tmp_path: Path, reply: Reply, error: str) -> None:
     domain = await Domain.make(tmp_path, whole=0.3 if reply is slow else 5.0)
     domain.answers(reply)
     found = await domain.fetcher.fetch(URL, 100)
@@ -53,7 +53,7 @@ async def test_what_is_no_small_plain_text_proves_nothing(tmp_path: Path, reply:
     await domain.receiver.close()
 
 
-async def test_a_plain_text_is_read_whole_with_no_more_than_the_request_needs(tmp_path: Path) -> None:
+async def test_the_file_is_fetched_with_a_minimal_request(tmp_path: Path) -> None:
     domain = await Domain.make(tmp_path)
     domain.says("x" * 100)
     assert (await domain.fetcher.fetch(URL, 100)).text == b"x" * 100
@@ -63,7 +63,7 @@ async def test_a_plain_text_is_read_whole_with_no_more_than_the_request_needs(tm
     await domain.receiver.close()
 
 
-async def test_addresses_within_are_not_reached_and_another_certificate_does_not_count(tmp_path: Path) -> None:
+async def test_private_addresses_and_wrong_certificates_are_refused(tmp_path: Path) -> None:
     domain = await Domain.make(tmp_path, AddressPolicy())
     assert (await domain.fetcher.fetch(URL, 100)).error == NO_ADDRESS
     await domain.receiver.close()
@@ -73,7 +73,7 @@ async def test_addresses_within_are_not_reached_and_another_certificate_does_not
     await domain.receiver.close()
 
 
-async def test_one_person_leaves_places_to_others(tmp_path: Path) -> None:
+async def test_one_persons_fetches_leave_places_for_others(tmp_path: Path) -> None:
     domain = await Domain.make(tmp_path)
     domain.answers(slow)
     greedy = [asyncio.ensure_future(domain.fetcher.fetch(URL, 100, "greedy")) for _ in range(8)]

@@ -46,7 +46,7 @@ async def sends(browser: Browser, action: str = OWN, **fields: str) -> HTTPRespo
     return await browser.submit(page, action, **fields)
 
 
-async def test_what_was_typed_is_kept_and_saved_once_the_person_confirms(clock: FakeClock, service: Service) -> None:
+async def test_input_is_kept_and_saved_after_reauthentication(clock: FakeClock, service: Service) -> None:
     ada = await stale(service, clock)
     before = ada.browser.cookies["latchkey_session"]
     asked = await sends(ada.browser, **TYPED)
@@ -63,9 +63,7 @@ async def test_what_was_typed_is_kept_and_saved_once_the_person_confirms(clock: 
     assert ada.browser.cookies["latchkey_session"] != before, "a copy of the cookie from before is worthless"
 
 
-async def test_one_confirmation_is_good_for_several_changes_and_the_answer_has_forms_that_work(
-    clock: FakeClock, service: Service
-) -> None:
+async def test_one_reauthentication_covers_several_changes(clock: FakeClock, service: Service) -> None:
     ada = await stale(service, clock)
     asked = await sends(ada.browser, f"{OWN}/rotate")
     shown = await ada.browser.submit(asked, f"{OWN}/rotate", confirm_password=PASSWORD)
@@ -76,7 +74,7 @@ async def test_one_confirmation_is_good_for_several_changes_and_the_answer_has_f
     assert (await sends(ada.browser, f"{OWN}/rotate")).code == 403
 
 
-async def test_whoever_has_a_second_step_confirms_with_it(service: Service) -> None:
+async def test_with_a_second_step_reauthentication_needs_it(service: Service) -> None:
     ada = await Person.arrive(service)
     await service.add_app("mine", owner=service.ada)
     await ada.add_app()
@@ -90,7 +88,7 @@ async def test_whoever_has_a_second_step_confirms_with_it(service: Service) -> N
     assert (await sends(ada.browser, **TYPED)).code == 303
 
 
-async def test_a_passkey_confirms(service: Service) -> None:
+async def test_a_passkey_reauthenticates_for_app_changes(service: Service) -> None:
     ada = await Person.arrive(service)
     await service.add_app("mine", owner=service.ada)
     await ada.add_passkey()
@@ -113,7 +111,7 @@ async def test_a_passkey_confirms(service: Service) -> None:
     assert saved.headers["Location"] == f"{OWN}?saved"
 
 
-async def test_the_page_that_asks_holds_no_secret_and_nothing_that_no_row_keeps(
+async def test_the_reauthentication_page_keeps_only_listed_fields_and_no_secret(
     clock: FakeClock, service: Service
 ) -> None:
     ada = await stale(service, clock)
@@ -134,7 +132,7 @@ async def test_a_script_gets_json(clock: FakeClock, service: Service) -> None:
     assert (answer.code, json_of(answer)["error"]) == (403, "access_denied")
 
 
-async def test_switching_off_takes_no_confirmation_and_switching_on_does(clock: FakeClock, service: Service) -> None:
+async def test_enabling_needs_reauthentication_and_disabling_does_not(clock: FakeClock, service: Service) -> None:
     ada = await stale(service, clock)
     assert (await sends(ada.browser, f"{OWN}/status")).code == 303
     asked = await sends(ada.browser, f"{OWN}/status")
@@ -142,7 +140,7 @@ async def test_switching_off_takes_no_confirmation_and_switching_on_does(clock: 
     assert (await ada.browser.submit(asked, f"{OWN}/status", confirm_password=PASSWORD)).code == 303
 
 
-async def test_the_owner_is_told_what_changed_from_where_and_what_to_do(post: Post) -> None:
+async def test_a_mail_tells_the_owner_what_changed_from_where_and_what_to_do(post: Post) -> None:
     ada = await Person.arrive(post.service)
     await ada.reauth()
     await post.service.add_app("mine", owner=post.service.ada)
@@ -165,7 +163,7 @@ async def test_the_owner_is_told_what_changed_from_where_and_what_to_do(post: Po
 
 
 @pytest.mark.parametrize("name", ["update", "rotate", "drop_secret", "set_webhook", "rotate_webhook"])
-async def test_no_change_of_an_app_passes_once_the_confirmation_has_ended(memory_store: Store, name: str) -> None:
+async def test_app_changes_are_refused_after_the_reauthentication_expired(memory_store: Store, name: str) -> None:
     """The page asks first; the script that notes the change decides, so that a factor added meanwhile counts."""
     world = await World.make(memory_store)
     change = await CALLS[f"owned.{name}"].prepare(world)
@@ -188,9 +186,7 @@ async def fill_window(world: World) -> None:
 
 
 @pytest.mark.parametrize("name", ["update", "rotate", "set_webhook", "rotate_webhook", "prove_domain"])
-async def test_no_change_of_an_app_passes_once_its_owner_made_so_many_in_an_hour(
-    memory_store: Store, clock: FakeClock, name: str
-) -> None:
+async def test_app_changes_are_limited_per_owner_and_hour(memory_store: Store, clock: FakeClock, name: str) -> None:
     world = await World.make(memory_store)
     change = await CALLS[f"owned.{name}"].prepare(world)
     client = (await memory_store.owned.list(world.session)).apps[0].client_id
@@ -206,7 +202,7 @@ async def test_no_change_of_an_app_passes_once_its_owner_made_so_many_in_an_hour
 
 
 @pytest.mark.parametrize("name", ["drop_secret", "delete", "switched off"])
-async def test_a_full_window_keeps_no_owner_from_ending_something(memory_store: Store, name: str) -> None:
+async def test_a_full_window_does_not_prevent_disabling_or_removal(memory_store: Store, name: str) -> None:
     world = await World.make(memory_store)
     change = await CALLS["owned.update" if name == "switched off" else f"owned.{name}"].prepare(world)
     client = (await memory_store.owned.list(world.session)).apps[0].client_id
@@ -219,7 +215,7 @@ async def test_a_full_window_keeps_no_owner_from_ending_something(memory_store: 
     assert await memory_store.client.get(keys.app(client)) != before
 
 
-async def test_of_many_requests_that_switch_an_app_off_one_alone_is_mailed(post: Post) -> None:
+async def test_concurrent_requests_to_disable_send_one_mail(post: Post) -> None:
     ada = await Person.arrive(post.service)
     await post.service.add_app("mine", owner=post.service.ada)
     form = {**fields_of(await ada.browser.get(OWN), f"{OWN}/status"), "status": "off"}

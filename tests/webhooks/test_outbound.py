@@ -34,7 +34,7 @@ def loaded(tmp_path: Path, text: str, **environ: str) -> Models:
     return load_models(file, environ)
 
 
-def test_without_a_file_there_is_the_built_in_model() -> None:
+def test_without_a_file_only_the_built_in_model_exists() -> None:
     models = load_models(None)
     assert [model.model_id for model in models.all()] == [ECHO]
     assert models.find(ECHO) is models.all()[0]
@@ -54,7 +54,7 @@ def test_the_built_in_model_is_offered(tmp_path: Path, text: str, offered: list[
     assert [model.model_id for model in loaded(tmp_path, text).all()] == offered
 
 
-def test_a_price_holds_from_its_time_on(tmp_path: Path) -> None:
+def test_a_price_applies_from_its_start(tmp_path: Path) -> None:
     later = PRICED.replace('"1"', '"2"') + "from = 2030-06-01T00:00:00Z\n"
     earlier = PRICED + "from = 2025-01-01T00:00:00Z\n"
     model = loaded(tmp_path, UPSTREAM + MODEL + later + earlier).all()[0]
@@ -65,7 +65,7 @@ def test_a_price_holds_from_its_time_on(tmp_path: Path) -> None:
         assert price.version == version
 
 
-def test_a_model_whose_price_is_to_come_is_not_offered(tmp_path: Path) -> None:
+def test_a_model_with_only_a_future_price_is_not_offered(tmp_path: Path) -> None:
     models = loaded(tmp_path, WHOLE + "from = 2999-01-01T00:00:00Z\n")
     assert models.find("m") is None
     assert models.all() == []
@@ -119,13 +119,13 @@ def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, reason: str) 
     assert "secret" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         load_models(tmp_path / "none.toml")
 
 
 @given(st.text())
-def test_the_tokens_of_a_text_are_the_text(text: str) -> None:
+def test_a_texts_tokens_join_to_the_text(text: str) -> None:
     found = pieces(text)
     assert "".join(found) == text
     assert len(found) <= len(text.encode("utf-8", "surrogatepass"))
@@ -147,7 +147,7 @@ EVENTS = [
 
 @pytest.mark.parametrize("ends", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
 @given(st.lists(st.integers(1, 60), min_size=1))
-def test_events_are_put_together_from_any_pieces(ends: bytes, sizes: list[int]) -> None:
+def test_events_are_assembled_from_any_pieces(ends: bytes, sizes: list[int]) -> None:
     whole = b": a comment\n\n" + b"".join(event.encoded() for event in EVENTS)
     whole = whole.replace(b"\n", ends)
     reader, found, at = EventReader(), [], 0
@@ -170,13 +170,13 @@ def test_events_are_put_together_from_any_pieces(ends: bytes, sizes: list[int]) 
         pytest.param(b"data: " + b" " * (MAX_EVENT_BYTES + 1), id="endless"),
     ],
 )
-def test_what_is_no_event_breaks_the_stream(block: bytes) -> None:
+def test_invalid_data_breaks_the_stream(block: bytes) -> None:
     with pytest.raises(BrokenStream):
         list(EventReader().feed(block + b"\n\n" if len(block) < MAX_EVENT_BYTES else block))
 
 
 @pytest.mark.gen_test
-async def test_a_megabyte_is_counted_while_others_have_their_turn() -> None:
+async def test_counting_a_megabyte_does_not_block_the_loop() -> None:
     meter, turns = Meter(asked("a b " * 250_000)), 0
     counting = asyncio.ensure_future(meter.count_input())
     while not counting.done():
@@ -206,7 +206,7 @@ async def streamed(model: Model, request: dict[str, Any]) -> list[StreamEvent]:
         pytest.param([{"type": "image", "source": {"type": "base64"}}], 2, "", "end_turn", id="no text"),
     ],
 )
-def test_the_built_in_model_says_what_it_was_told(content: Any, max_tokens: int, said: str, reason: str) -> None:
+def test_the_built_in_model_echoes(content: Any, max_tokens: int, said: str, reason: str) -> None:
     model, request = echo_model(), asked(content, max_tokens)
     reply = asyncio.run(model.upstream.complete(model, request))
     assert "".join(block["text"] for block in reply["content"]) == said
@@ -250,14 +250,14 @@ def test_a_price_is_rounded_up_once() -> None:
         pytest.param({"input_tokens": -7, "output_tokens": 1.5}, (10, 3), id="no whole numbers above zero"),
     ],
 )
-def test_what_is_not_reported_is_counted(usage: object, used: tuple[int, int]) -> None:
+def test_unreported_usage_is_counted(usage: object, used: tuple[int, int]) -> None:
     meter = Meter(asked("one two three four five six"))
     meter.see_reply({"content": [{"type": "text", "text": "one two three"}], "usage": usage})
     assert meter.used() == used
 
 
 @pytest.mark.parametrize("content", [[], None, "text", [{"type": "text", "text": ""}]])
-def test_a_reply_uses_what_it_reports_whatever_is_in_it(content: object) -> None:
+def test_a_replys_reported_usage_applies(content: object) -> None:
     meter = Meter(asked("one"))
     meter.see_reply({"content": content, "usage": {"input_tokens": 7, "output_tokens": 9}})
     assert meter.used() == (7, 9)

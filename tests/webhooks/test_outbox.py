@@ -33,7 +33,7 @@ from tests.support.store.world import VISITOR, World
 pytestmark = pytest.mark.gen_test(timeout=60)
 
 
-async def test_what_cannot_be_moved_now_is_moved_later(store: Store) -> None:
+async def test_events_that_cannot_be_moved_are_moved_later(store: Store) -> None:
     world = await keeping(store)
     await world.revoke_app()
 
@@ -48,7 +48,7 @@ async def test_what_cannot_be_moved_now_is_moved_later(store: Store) -> None:
 
 
 @pytest.mark.parametrize("script", ["take_events", "enqueue_delivery", "drop_events", "announce_ended"])
-async def test_whatever_answer_is_lost_each_event_is_moved_once(valkey_engine: Engine, keys: Keys, script: str) -> None:
+async def test_each_event_is_moved_once_despite_lost_answers(valkey_engine: Engine, keys: Keys, script: str) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
         await replay(world)
         await world.revoke_app()
@@ -77,7 +77,7 @@ async def test_a_sweep_is_done_by_one_process_at_a_time(store: Store) -> None:
     assert await store.outbox.relay(wanted) == 1
 
 
-async def test_what_this_process_has_written_goes_out_at_once(store: Store) -> None:
+async def test_events_of_this_process_are_relayed_at_once(store: Store) -> None:
     world = await keeping(store)
     await store.client.set(keys.RELAYED, "1")  # so no sweep does it
     moved = asyncio.Event()
@@ -107,7 +107,7 @@ class Hesitant:
         asyncio.get_running_loop().call_later(0.1, self._answers.set)
 
 
-async def test_who_sweeps_waits_for_what_another_is_moving(memory_store: Store) -> None:
+async def test_a_sweep_waits_for_another_processs_move(memory_store: Store) -> None:
     world, app = await keeping(memory_store), Hesitant()
     await world.revoke_app()
     relay = asyncio.ensure_future(memory_store.outbox.relay_shards({world.user[:3]}, app.wants))
@@ -117,7 +117,7 @@ async def test_who_sweeps_waits_for_what_another_is_moving(memory_store: Store) 
     assert await relay == 1
 
 
-async def test_a_store_is_not_emptied_while_something_is_moved(memory_store: Store) -> None:
+async def test_a_reset_waits_for_moves_in_progress(memory_store: Store) -> None:
     world, app = await keeping(memory_store), Hesitant()
     await world.revoke_app()
     relay = asyncio.ensure_future(memory_store.outbox.relay_shards({world.user[:3]}, app.wants))
@@ -128,7 +128,7 @@ async def test_a_store_is_not_emptied_while_something_is_moved(memory_store: Sto
     assert await memory_store.client.keys() == []
 
 
-async def test_what_was_hinted_of_a_store_that_is_emptied_is_forgotten(memory_store: Store) -> None:
+async def test_a_reset_drops_pending_hints(memory_store: Store) -> None:
     wakeup = RelayWakeup()
     outbox = Outbox(memory_store.client, memory_store.scripts, memory_store.deliveries, wakeup)
     wakeup.add("0" * 32)
@@ -137,7 +137,7 @@ async def test_what_was_hinted_of_a_store_that_is_emptied_is_forgotten(memory_st
     assert await wakeup.take(0) == frozenset()
 
 
-async def test_a_relay_goes_on_when_the_store_was_away_and_whatever_an_app_is(
+async def test_the_relay_survives_store_outages_and_broken_apps(
     memory_store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     world, moved, failures = await keeping(memory_store), asyncio.Event(), [StoreUnavailable("away"), ValueError("odd")]
@@ -157,7 +157,7 @@ async def test_a_relay_goes_on_when_the_store_was_away_and_whatever_an_app_is(
     assert {record.message for record in caplog.records} >= {"what apps are told of waits: away"}
 
 
-async def test_an_entry_that_nobody_can_read_holds_up_no_other(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unreadable_entry_delays_no_other(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     world = await keeping(store)
     await store.client.xadd(keys.outbox(world.user), {"nonsense": "1"})
     await world.revoke_app()
@@ -166,7 +166,7 @@ async def test_an_entry_that_nobody_can_read_holds_up_no_other(store: Store, cap
 
 
 @pytest.mark.parametrize("place", ["outbox", "due"])
-async def test_a_shard_in_which_something_else_lies_holds_up_no_other(
+async def test_foreign_data_in_a_shard_delays_no_other(
     store: Store, place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Where the due list alone is none, the shard's own outbox is emptied all the same."""
@@ -189,9 +189,7 @@ async def test_a_shard_in_which_something_else_lies_holds_up_no_other(
     assert ("WRONGTYPE" in caplog.text) is (place == "outbox")
 
 
-async def test_an_app_whose_registration_cannot_be_read_holds_up_no_other(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_unreadable_registration_delays_no_other_app(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     hook = "https://web.example/hook"
     world, other = await World.make(store, webhook_url=hook), await World.make(store, webhook_url=hook)
     good, _ = await world.register(f"{world.app.client_id}-good", webhook_url=hook)
@@ -212,7 +210,7 @@ async def test_an_app_whose_registration_cannot_be_read_holds_up_no_other(
     assert await told(world) == [REVOKED], "it waits until somebody has put that right"
 
 
-async def test_an_outbox_that_nobody_empties_is_bounded(store: Store) -> None:
+async def test_an_unemptied_outbox_is_bounded(store: Store) -> None:
     world = await keeping(store)
     one = {"type": "grant.revoked", "client": "an-app", "member": "m", "reason": "x", "at": "1"}
     async with store.client.pipeline(transaction=False) as batch:

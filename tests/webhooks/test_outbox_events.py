@@ -135,7 +135,7 @@ CASES: list[tuple[Callable[[World], Awaitable[None]], Events]] = [
 
 
 @pytest.mark.parametrize(("does", "expected"), [pytest.param(*case, id=case[0].__name__) for case in CASES])
-async def test_the_app_is_told_what_it_cannot_know(
+async def test_apps_get_events_they_cannot_know_otherwise(
     store: Store, does: Callable[[World], Awaitable[None]], expected: Events
 ) -> None:
     world = await keeping(store)
@@ -146,7 +146,7 @@ async def test_the_app_is_told_what_it_cannot_know(
     assert (await due(world)).keys() == ends
 
 
-async def test_what_is_told_says_of_whom_and_when(store: Store) -> None:
+async def test_events_have_person_and_time(store: Store) -> None:
     world = await keeping(store)
     until = round((await store.grants.revoke(world.session, world.app.client_id, VISITOR)).timestamp() * 1000)
     assert await due(world) == {world.app.client_id: until}
@@ -161,7 +161,7 @@ async def test_what_is_told_says_of_whom_and_when(store: Store) -> None:
     assert row.next_attempt_at == row.created_at >= row.occurred_at
 
 
-async def test_only_the_apps_concerned_are_told(store: Store) -> None:
+async def test_only_affected_apps_get_an_event(store: Store) -> None:
     world, stranger = await keeping(store), await keeping(store)
     app, _ = await world.register(f"{world.app.client_id}-two")
     await (await Keeper.make(world, app)).put("notes/n1")
@@ -172,7 +172,7 @@ async def test_only_the_apps_concerned_are_told(store: Store) -> None:
     assert await told(stranger) == []
 
 
-async def test_an_app_that_wants_nothing_is_told_nothing(store: Store) -> None:
+async def test_an_app_without_a_webhook_gets_no_event(store: Store) -> None:
     world = await keeping(store)
     await world.revoke_app()
     asked = []
@@ -186,7 +186,7 @@ async def test_an_app_that_wants_nothing_is_told_nothing(store: Store) -> None:
     assert await told(world) == []
 
 
-async def test_with_a_deleted_app_all_goes_that_it_was_to_be_told(store: Store) -> None:
+async def test_deleting_an_app_drops_its_pending_events(store: Store) -> None:
     world, other = await keeping(store), await keeping(store)
     for one in (world, other):
         await one.revoke_app()

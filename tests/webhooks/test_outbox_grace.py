@@ -20,7 +20,7 @@ pytestmark = pytest.mark.gen_test(timeout=60)
 
 
 @pytest.mark.spec("3.1.grace-over")
-async def test_30_days_later_the_app_is_told_that_the_data_is_gone(clock: FakeClock, memory_store: Store) -> None:
+async def test_an_event_reports_the_end_of_data_after_30_days(clock: FakeClock, memory_store: Store) -> None:
     world = await keeping(memory_store)
     await world.revoke_app()
     (ends,) = (await due(world)).values()
@@ -39,7 +39,7 @@ async def test_30_days_later_the_app_is_told_that_the_data_is_gone(clock: FakeCl
 
 @pytest.mark.spec("3.1.grace-kept")
 @pytest.mark.parametrize("returns", ["by consent", "by mint"])
-async def test_who_returns_is_taken_off_the_due_list(clock: FakeClock, memory_store: Store, returns: str) -> None:
+async def test_reconnecting_leaves_the_due_list(clock: FakeClock, memory_store: Store, returns: str) -> None:
     world = await keeping(memory_store)
     await world.revoke_app()
     world.session = await world.sign_in()
@@ -53,7 +53,7 @@ async def test_who_returns_is_taken_off_the_due_list(clock: FakeClock, memory_st
     assert OVER not in await told(world)
 
 
-async def test_what_is_kept_longer_is_told_of_later(clock: FakeClock, memory_store: Store) -> None:
+async def test_data_kept_longer_is_reported_later(clock: FakeClock, memory_store: Store) -> None:
     """As after a repair that lets the data live: an event says that it is gone, so it must be."""
     world = await keeping(memory_store)
     await world.revoke_app()
@@ -68,7 +68,7 @@ async def test_what_is_kept_longer_is_told_of_later(clock: FakeClock, memory_sto
     assert await told(world) == [REVOKED, OVER]
 
 
-async def test_where_nothing_is_kept_nothing_is_told_to_be_gone(clock: FakeClock, memory_store: Store) -> None:
+async def test_without_data_no_end_is_reported(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     keeper = await Keeper.make(world)
     await keeper.put("notes/n1")
@@ -80,7 +80,7 @@ async def test_where_nothing_is_kept_nothing_is_told_to_be_gone(clock: FakeClock
     assert await told(world) == [REVOKED]
 
 
-async def test_a_sweep_finds_every_shard_and_more_than_one_step_of_pairs(
+async def test_a_sweep_covers_every_shard_in_several_steps(
     clock: FakeClock, memory_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("store.webhooks.outbox.PAIRS_AT_ONCE", 2)
@@ -97,7 +97,7 @@ async def test_a_sweep_finds_every_shard_and_more_than_one_step_of_pairs(
         assert await told(world) == [REVOKED, OVER]
 
 
-async def test_in_every_order_the_app_is_told_each_thing_once(
+async def test_in_every_order_each_event_is_sent_once(
     clock: FakeClock, memory_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A script is atomic, so the orders of whole scripts are all the interleavings there are."""
@@ -150,7 +150,7 @@ async def test_in_every_order_the_app_is_told_each_thing_once(
         assert await due(world) == {}
 
 
-async def test_two_things_in_one_millisecond_are_two_and_the_end_of_a_grace_window_is_one(store: Store) -> None:
+async def test_simultaneous_events_stay_separate_and_a_grace_end_is_one_event(store: Store) -> None:
     world = await keeping(store)
     one = {"type": "tokens.revoked", "client": world.app.client_id, "member": keys.member(world.user), "at": "1"}
     for reason in ("token_revoked", "token_revoked", "refresh_token_replayed"):

@@ -100,9 +100,7 @@ async def told(worlds: list[World]) -> list[int]:
     [("valkey", "enqueue_delivery"), ("valkey", "drop_events"), ("cluster", "drop_events")],
     indirect=["url"],
 )
-async def test_a_relay_that_is_killed_loses_nothing_and_nothing_comes_twice(
-    shared: Store, url: str, script: str
-) -> None:
+async def test_a_killed_relay_neither_loses_nor_repeats_events(shared: Store, url: str, script: str) -> None:
     worlds = await left_by(shared, 4)
     with processes(url, f"die:{script}") as (doomed,):
         assert await asyncio.to_thread(doomed.wait, 60) == -9
@@ -115,7 +113,7 @@ async def test_a_relay_that_is_killed_loses_nothing_and_nothing_comes_twice(
 
 
 @pytest.mark.parametrize("url", ["valkey"], indirect=True)  # all of them lie in one slot
-async def test_no_delivery_is_claimed_by_two(shared: Store, url: str) -> None:
+async def test_no_delivery_is_claimed_twice(shared: Store, url: str) -> None:
     ids = [new_id() for _ in range(100)]
     for one in ids:  # of several apps
         await shared.deliveries.enqueue(WebhookEvent(one, "grant.revoked", f"app-{one[0]}", "a" * 32, 1))

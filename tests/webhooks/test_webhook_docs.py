@@ -35,7 +35,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
-def test_the_snippet_with_the_library_believes_what_is_signed_and_nothing_else() -> None:
+def test_the_library_snippet_accepts_only_signed_events() -> None:
     space: dict[str, Any] = {}
     exec(blocks("python")[0], space)  # noqa: S102  # it is our own document
     secret = new_webhook_secret()
@@ -71,7 +71,7 @@ async def running(program: str, file: Path, secret: str) -> AsyncIterator[tuple[
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("language", ["python", "javascript"])
-async def test_the_receiver_acts_once_on_what_is_signed_and_on_nothing_else(language: str, tmp_path: Path) -> None:
+async def test_the_receiver_acts_once_on_signed_events_only(language: str, tmp_path: Path) -> None:
     program = sys.executable if language == "python" else shutil.which("node")
     if program is None:
         pytest.skip("no node on this machine")
@@ -115,7 +115,7 @@ def test_the_table_has_every_event_and_every_reason() -> None:
         assert any(f"'{reason}'" in one.read_text() or f'"{reason}"' in one.read_text() for one in written), reason
 
 
-def test_of_a_revocation_it_says_which_tokens_are_told_of() -> None:
+def test_the_page_says_which_tokens_a_revocation_event_covers() -> None:
     """`tests/webhooks/test_outbox_events.py` has the events."""
     [row] = [line for line in TEXT.splitlines() if "`token_revoked`" in line]
     assert "holds a refresh token" in row
@@ -123,7 +123,7 @@ def test_of_a_revocation_it_says_which_tokens_are_told_of() -> None:
     assert "revoked an access token alone, which lasts an hour at most" in WORDS
 
 
-def test_the_numbers_are_those_of_the_code() -> None:
+def test_the_documented_numbers_match_the_code() -> None:
     hours = [pause // 3600 for pause in PAUSES[5:]]
     assert PAUSES[:5] == (5, 30, 120, 600, 1800)
     assert hours == [1, 3, 6, 12, 24, 24]

@@ -68,7 +68,7 @@ async def honest(store: Store, **whose: str) -> None:
 
 
 @pytest.mark.parametrize("whose", [{"owner": "ada"}, {}], ids=["of another owner", "of the operator"])
-async def test_accounts_with_slow_receivers_hold_up_nobody_else(
+async def test_accounts_with_slow_receivers_delay_nobody_else(
     memory_store: Store, slow: Receiver, whose: dict[str, str]
 ) -> None:
     await hostile(memory_store, slow, 5, APPS, 4)
@@ -79,16 +79,14 @@ async def test_accounts_with_slow_receivers_hold_up_nobody_else(
         assert engine.queue > 0
 
 
-async def test_accounts_on_the_same_host_hold_up_nobody_else(memory_store: Store, slow: Receiver) -> None:
+async def test_accounts_on_one_host_delay_nobody_else(memory_store: Store, slow: Receiver) -> None:
     await hostile(memory_store, slow, 3, 5, 4, "127.0.0.1")
     async with posting(memory_store, 64, whole=60, connect=60):
         await slow.count(8)
         await honest(memory_store, owner="ada")
 
 
-async def test_what_an_account_has_waiting_leaves_room_for_the_events_of_others(
-    memory_store: Store, slow: Receiver
-) -> None:
+async def test_one_accounts_waiting_events_leave_room_for_others(memory_store: Store, slow: Receiver) -> None:
     await hostile(memory_store, slow, 1, 4, 40)
     async with posting(memory_store, 8, whole=60, connect=60):  # 128 events may be taken
         await slow.count(1)
@@ -96,7 +94,7 @@ async def test_what_an_account_has_waiting_leaves_room_for_the_events_of_others(
         await honest(memory_store, owner="ada")
 
 
-async def test_the_apps_that_an_owner_has_deleted_count_as_theirs(memory_store: Store) -> None:
+async def test_deleted_apps_count_for_their_owner(memory_store: Store) -> None:
     app = await Hooked.make(memory_store, owner="ada")
     before = await memory_store.webhooks.target("web")
     await memory_store.apps.begin_deletion("web", by="ada")
@@ -143,7 +141,7 @@ def asked_for(payer: str, resolver: Resolver, host: str) -> asyncio.Task[Any]:
     return asyncio.ensure_future(look_up())
 
 
-async def test_accounts_with_dead_name_servers_leave_threads_to_others(names: NameServers) -> None:
+async def test_accounts_with_dead_name_servers_leave_threads_for_others(names: NameServers) -> None:
     resolver = Resolver(16)
     dead = [asked_for(f"evil-{one}", resolver, f"dead-{one}-{number}") for one in range(5) for number in range(APPS)]
     await asyncio.sleep(0.1)
@@ -154,7 +152,7 @@ async def test_accounts_with_dead_name_servers_leave_threads_to_others(names: Na
     await asyncio.gather(*dead)
 
 
-async def test_a_look_up_that_nobody_waits_for_takes_no_thread(names: NameServers) -> None:
+async def test_an_abandoned_lookup_takes_no_thread(names: NameServers) -> None:
     receiver = Receiver()
     await receiver.start()
     resolver = Resolver(4, waits=0.5)
@@ -176,7 +174,7 @@ async def test_a_look_up_that_nobody_waits_for_takes_no_thread(names: NameServer
     await receiver.close()
 
 
-async def test_the_engine_looks_names_up_for_the_owner_of_the_app(memory_store: Store, clock: FakeClock) -> None:
+async def test_name_lookups_count_for_the_apps_owner(memory_store: Store, clock: FakeClock) -> None:
     found: list[str] = []
 
     class Noting(Resolver):

@@ -74,7 +74,7 @@ async def name_url(browser: Browser, url: str) -> HTTPResponse:
 
 
 @pytest.mark.gen_test
-async def test_the_first_url_comes_with_a_secret_that_is_shown_this_once(service: Service) -> None:
+async def test_the_first_url_shows_its_secret_once(service: Service) -> None:
     browser = await owner(service)
     assert f'href="{HOOKS}"' in (await browser.get(OWN)).body.decode()
     page = await browser.get(HOOKS)
@@ -116,7 +116,7 @@ async def test_the_first_url_comes_with_a_secret_that_is_shown_this_once(service
         ("https://own.example/" + "x" * 3000, "at most 2000"),
     ],
 )
-async def test_what_is_wrong_with_a_url_is_said_beside_it(service: Service, url: str, words: str) -> None:
+async def test_a_urls_error_is_shown_at_its_field(service: Service, url: str, words: str) -> None:
     browser = await owner(service)
     page = await name_url(browser, url)
     assert page.code == 400
@@ -129,7 +129,7 @@ async def test_what_is_wrong_with_a_url_is_said_beside_it(service: Service, url:
 
 
 @pytest.mark.gen_test
-async def test_only_a_developers_own_server_posts_to_itself(service: Service, site: Site, app: Any) -> None:
+async def test_only_a_developers_server_may_post_to_itself(service: Service, site: Site, app: Any) -> None:
     browser = await owner(service)
     assert (await name_url(browser, "http://localhost:9000/hook")).code == 200
     app.site = replace(site, base_url="http://id.example")
@@ -151,7 +151,7 @@ async def test_a_new_secret_is_shown_once_and_both_sign(service: Service) -> Non
 
 
 @pytest.mark.gen_test
-async def test_the_same_form_makes_one_secret_and_the_deployed_one_signs_on(service: Service) -> None:
+async def test_a_repeated_form_makes_one_secret_and_the_old_one_keeps_signing(service: Service) -> None:
     browser = await owner(service)
     [first] = secrets_on(await name_url(browser, URL))
     page = await browser.get(HOOKS)
@@ -179,7 +179,7 @@ async def test_the_same_form_makes_one_secret_and_the_deployed_one_signs_on(serv
 
 
 @pytest.mark.gen_test
-async def test_without_a_url_there_is_nothing_to_rotate_and_nothing_to_send(service: Service) -> None:
+async def test_without_a_url_secrets_and_test_events_are_unavailable(service: Service) -> None:
     browser = await owner(service)
     page = await browser.get(HOOKS)
     xsrf = re.search(r'name="_xsrf" value="([^"]+)"', page.body.decode())
@@ -192,9 +192,7 @@ async def test_without_a_url_there_is_nothing_to_rotate_and_nothing_to_send(serv
 
 
 @pytest.mark.gen_test
-async def test_a_test_event_goes_all_the_way_and_is_looked_at(
-    service: Service, receiver: Receiver, engine: WebhookSender
-) -> None:
+async def test_a_test_event_is_delivered_and_shown(service: Service, receiver: Receiver, engine: WebhookSender) -> None:
     engine.start()
     browser = await owner(service)
     [secret] = secrets_on(await name_url(browser, receiver.url))
@@ -229,7 +227,7 @@ async def test_a_test_event_goes_all_the_way_and_is_looked_at(
 
 
 @pytest.mark.gen_test
-async def test_what_was_sent_by_hand_too_often_is_refused(service: Service) -> None:
+async def test_resending_by_hand_is_limited(service: Service) -> None:
     browser = await owner(service)
     await name_url(browser, URL)
     page = await browser.get(HOOKS)
@@ -241,7 +239,7 @@ async def test_what_was_sent_by_hand_too_often_is_refused(service: Service) -> N
 
 
 @pytest.mark.gen_test
-async def test_the_newest_stand_on_the_page_and_older_ones_behind_it(service: Service) -> None:
+async def test_the_page_shows_the_newest_deliveries_and_links_to_older_ones(service: Service) -> None:
     browser = await owner(service)
     await name_url(browser, URL)
     now = await service.store.apps.now()
@@ -261,7 +259,7 @@ async def test_the_newest_stand_on_the_page_and_older_ones_behind_it(service: Se
 
 
 @pytest.mark.gen_test
-async def test_somebody_else_sees_and_changes_nothing(service: Service) -> None:
+async def test_others_can_neither_see_nor_change_a_webhook(service: Service) -> None:
     browser = await owner(service)
     await name_url(browser, URL)
     event = WebhookEvent(new_event_id(), "user.deleted", "own", USER, await service.store.apps.now())

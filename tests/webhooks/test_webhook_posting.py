@@ -35,7 +35,7 @@ async def posted(receiver: Receiver, **limits: float) -> PostResult:
 
 
 @pytest.mark.gen_test
-async def test_what_is_posted_arrives_as_it_is() -> None:
+async def test_a_post_arrives_unchanged() -> None:
     receiver = Receiver()
     assert await posted(receiver) == PostResult(204)
     [one] = receiver.posted
@@ -48,7 +48,7 @@ async def test_what_is_posted_arrives_as_it_is() -> None:
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
-async def test_any_2xx_is_delivered(status: int) -> None:
+async def test_any_2xx_counts_as_delivered(status: int) -> None:
     answer = await posted(Receiver(answering(status)))
     assert answer.delivered
     assert answer.error == ""
@@ -70,14 +70,14 @@ async def test_a_redirect_is_not_followed(status: int) -> None:
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 503])
-async def test_another_answer_is_none(status: int) -> None:
+async def test_any_other_status_is_a_failure(status: int) -> None:
     answer = await posted(Receiver(answering(status, "Retry-After: 120")))
     assert (answer.delivered, answer.gone, answer.status, answer.retry_after) == (False, False, status, 120)
     assert str(status) in answer.error
 
 
 @pytest.mark.gen_test
-async def test_410_says_that_nothing_more_is_wanted() -> None:
+async def test_410_means_gone() -> None:
     answer = await posted(Receiver(answering(410)))
     assert answer.gone
     assert not answer.delivered
@@ -100,12 +100,12 @@ async def test_retry_after_may_be_a_date(ahead: timedelta, least: float, most: f
 
 @pytest.mark.gen_test
 @each("field", ["soon", "-5", "1e9", "٣", "", "9" * 40, *NO_DATES])
-async def test_a_retry_after_that_is_none_is_passed_over(field: str) -> None:
+async def test_an_invalid_retry_after_is_ignored(field: str) -> None:
     assert (await posted(Receiver(answering(503, f"Retry-After: {field}")))).retry_after is None
 
 
 @pytest.mark.gen_test
-async def test_who_does_not_answer_is_left_in_time() -> None:
+async def test_a_silent_receiver_times_out() -> None:
     async def silent(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(30)
 
@@ -116,7 +116,7 @@ async def test_who_does_not_answer_is_left_in_time() -> None:
 
 
 @pytest.mark.gen_test
-async def test_who_answers_a_byte_at_a_time_is_left_in_time() -> None:
+async def test_a_trickling_receiver_times_out() -> None:
     async def slow(writer: asyncio.StreamWriter) -> None:
         for byte in b"HTTP/1.1 200 Fine\r\n" + b"X: y\r\n" * 1000:
             writer.write(bytes([byte]))
@@ -145,7 +145,7 @@ async def test_an_endless_body_is_not_read() -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_body_that_never_comes_takes_nothing_from_the_status() -> None:
+async def test_a_missing_body_does_not_change_the_outcome() -> None:
     async def half(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 Fine\r\nContent-Length: 10\r\n\r\n")
         await writer.drain()
@@ -155,7 +155,7 @@ async def test_a_body_that_never_comes_takes_nothing_from_the_status() -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_status_in_time_counts_when_time_is_over_before_the_body_ends() -> None:
+async def test_a_status_in_time_counts_even_if_the_body_is_late() -> None:
     async def late(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.3)
         writer.write(b"HTTP/1.1 200 Fine\r\nContent-Length: 10\r\n\r\n")
@@ -166,7 +166,7 @@ async def test_a_status_in_time_counts_when_time_is_over_before_the_body_ends() 
 
 
 @pytest.mark.gen_test
-async def test_interim_answers_are_read_and_not_without_end() -> None:
+async def test_interim_answers_are_read_up_to_a_limit() -> None:
     sent = 0
 
     async def wakeup(writer: asyncio.StreamWriter) -> None:
@@ -188,7 +188,7 @@ async def test_interim_answers_are_read_and_not_without_end() -> None:
 
 
 @pytest.mark.gen_test
-async def test_an_endless_head_is_no_answer() -> None:
+async def test_an_endless_head_is_a_failure() -> None:
     async def endless(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 Fine\r\n")
         while True:
@@ -202,7 +202,7 @@ async def test_an_endless_head_is_no_answer() -> None:
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("raw", [b"", b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 two hundred\r\n\r\n"])
-async def test_what_is_no_http_is_no_answer(raw: bytes) -> None:
+async def test_an_answer_that_is_no_http_is_a_failure(raw: bytes) -> None:
     async def reply(writer: asyncio.StreamWriter) -> None:
         writer.write(raw)
 
@@ -212,7 +212,7 @@ async def test_what_is_no_http_is_no_answer(raw: bytes) -> None:
 
 
 @pytest.mark.gen_test
-async def test_nobody_there_is_said_without_the_url() -> None:
+async def test_an_unreachable_receiver_is_reported_without_the_url() -> None:
     receiver = Receiver()
     await receiver.start()
     await receiver.close()
@@ -222,7 +222,7 @@ async def test_nobody_there_is_said_without_the_url() -> None:
 
 
 @pytest.mark.gen_test
-async def test_without_tls_or_a_certificate_that_is_valid_nothing_is_posted(tmp_path: Path) -> None:
+async def test_posting_needs_tls_with_a_valid_certificate(tmp_path: Path) -> None:
     async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 no TLS here\r\n")
         await writer.drain()
@@ -270,7 +270,7 @@ def test_the_back_off_grows_for_three_days() -> None:
     assert pause_after(ATTEMPTS, 5.0) is None
 
 
-def test_a_receiver_may_ask_for_more_time_and_not_for_less() -> None:
+def test_retry_after_can_only_lengthen_the_wait() -> None:
     assert pause_after(1, 120.0) == 120.0
     assert pause_after(1, 1e9) == MOST_ASKED
     assert (pause_after(6, 0.0) or 0) >= 0.8 * PAUSES[5]

@@ -79,7 +79,7 @@ async def ping(store: Store, client_id: str) -> str:
 
 
 @within_a_minute
-async def test_who_disconnects_an_app_has_it_told(service: Service, receiver: Receiver, two: Pair) -> None:
+async def test_disconnecting_an_app_posts_an_event(service: Service, receiver: Receiver, two: Pair) -> None:
     secret = await hook(service.store, service.web, receiver)
     await service.tokens(browser=await service.signed_in(two.email))
     await disconnect(service, service.web, two.email)
@@ -104,9 +104,7 @@ async def test_who_disconnects_an_app_has_it_told(service: Service, receiver: Re
 
 
 @within_a_minute
-async def test_documents_that_have_ended_are_told_of_when_they_are_gone(
-    service: Service, receiver: Receiver, two: Pair
-) -> None:
+async def test_ended_documents_are_reported_when_gone(service: Service, receiver: Receiver, two: Pair) -> None:
     """30 days later: the dates of the keys and of the due list are put forward, as the clock would."""
     secret = await hook(service.store, service.web, receiver)
     tokens = await service.tokens(browser=await service.signed_in(two.email))
@@ -128,7 +126,7 @@ async def test_documents_that_have_ended_are_told_of_when_they_are_gone(
 
 
 @within_a_minute
-async def test_a_replay_and_a_deleted_account_are_told(service: Service, receiver: Receiver, two: Pair) -> None:
+async def test_a_replay_and_a_deleted_account_post_events(service: Service, receiver: Receiver, two: Pair) -> None:
     secret = await hook(service.store, service.web, receiver)
     tokens = await service.tokens(browser=await service.signed_in(two.email))
     assert (await service.web.refresh(tokens["refresh_token"])).code == 200
@@ -171,9 +169,7 @@ async def test_two_servers_post_each_event_once(service: Service, receiver: Rece
 
 
 @within_a_minute
-async def test_a_server_that_is_killed_before_it_settles_has_the_event_posted_again(
-    io_loop: IOLoop, receiver: Receiver
-) -> None:
+async def test_an_event_is_posted_again_after_a_kill_before_settlement(io_loop: IOLoop, receiver: Receiver) -> None:
     """At least once, under one id: by the server that is left, when the lease of the dead one is over."""
 
     async def hangs(writer: asyncio.StreamWriter) -> None:
@@ -208,7 +204,7 @@ async def test_a_server_that_is_killed_before_it_settles_has_the_event_posted_ag
 
 
 @within_a_minute
-async def test_a_server_that_is_stopped_lets_a_post_finish(io_loop: IOLoop, receiver: Receiver) -> None:
+async def test_a_stopping_server_lets_a_post_finish(io_loop: IOLoop, receiver: Receiver) -> None:
     async def takes_its_time(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(1)
         await answering(200)(writer)
@@ -228,7 +224,7 @@ async def test_a_server_that_is_stopped_lets_a_post_finish(io_loop: IOLoop, rece
 
 
 @within_a_minute
-async def test_a_server_that_posts_nothing_leaves_it_to_another(io_loop: IOLoop, receiver: Receiver) -> None:
+async def test_a_server_without_webhooks_leaves_posts_to_another(io_loop: IOLoop, receiver: Receiver) -> None:
     ring = KeyRing.generate(1)
     with valkey() as engine, shared(ring, "--redis-url", engine.url, *QUICK, "--no-webhooks") as silent:
         async with service_on(engine, ring, silent.ready()) as service:
@@ -243,7 +239,7 @@ async def test_a_server_that_posts_nothing_leaves_it_to_another(io_loop: IOLoop,
 
 
 @within_a_minute
-async def test_a_store_that_goes_away_and_comes_back_is_waited_for(io_loop: IOLoop, receiver: Receiver) -> None:
+async def test_posting_resumes_after_a_store_outage(io_loop: IOLoop, receiver: Receiver) -> None:
     ring = KeyRing.generate(1)
     with valkey(append_only=True) as engine, shared(ring, "--redis-url", engine.url, *QUICK) as server:
         async with service_on(engine, ring, server.ready()) as service:

@@ -74,7 +74,7 @@ async def test_of_three_secrets_the_newest_two_are_kept(memory_store: Store) -> 
 
 
 @pytest.mark.gen_test
-async def test_of_two_that_sign_it_is_said_which_one_ends(clock: FakeClock, memory_store: Store) -> None:
+async def test_a_rotation_must_name_which_of_two_secrets_ends(clock: FakeClock, memory_store: Store) -> None:
     first = await hooked(memory_store)
     await memory_store.webhooks.rotate("web", ends=None)
     for ends in (None, "both"):
@@ -89,7 +89,7 @@ async def test_of_two_that_sign_it_is_said_which_one_ends(clock: FakeClock, memo
 
 
 @pytest.mark.gen_test
-async def test_with_a_mark_one_secret_is_made_however_often_it_is_asked_for(store: Store) -> None:
+async def test_with_a_mark_repeated_requests_make_one_secret(store: Store) -> None:
     first = await hooked(store)
     app, _ = await store.apps.fresh("web")
     assert app is not None
@@ -103,7 +103,7 @@ async def test_with_a_mark_one_secret_is_made_however_often_it_is_asked_for(stor
 
 
 @pytest.mark.gen_test
-async def test_a_secret_that_is_moved_to_another_app_opens_nowhere(memory_store: Store, keys: Keys) -> None:
+async def test_a_secret_moved_to_another_app_cannot_be_opened(memory_store: Store, keys: Keys) -> None:
     secrets = WebhookSecrets(keys)
     sealed = secrets.seal("web", b"whsec_x")
     assert secrets.open("web", sealed) == b"whsec_x"
@@ -114,7 +114,7 @@ async def test_a_secret_that_is_moved_to_another_app_opens_nowhere(memory_store:
 
 
 @pytest.mark.gen_test
-async def test_a_walk_brings_it_under_the_newest_key(store: Store) -> None:
+async def test_reencryption_moves_secrets_to_the_newest_key(store: Store) -> None:
     first = await hooked(store)
     _, second = await store.webhooks.rotate("web")
     newer = rotated(store, 2)
@@ -130,7 +130,7 @@ async def test_a_walk_brings_it_under_the_newest_key(store: Store) -> None:
 
 
 @pytest.mark.gen_test
-async def test_one_that_does_not_open_is_named_and_keeps_the_old_key(memory_store: Store) -> None:
+async def test_an_unreadable_secret_is_named_and_keeps_its_key(memory_store: Store) -> None:
     await hooked(memory_store)
     await memory_store.apps.update("web", webhook_secrets=(b"\x01" + bytes(60),))
     newer = rotated(memory_store, 2)

@@ -26,7 +26,7 @@ def test_the_body_says_what_happened_when_and_to_whom() -> None:
     assert json.loads(body_of("ping", 0, "web", "", {}))["data"] == {"client_id": "web"}
 
 
-def test_the_library_of_standard_webhooks_lets_it_in() -> None:
+def test_the_standard_webhooks_library_verifies_it() -> None:
     secret = new_webhook_secret()
     headers = signed("an-id", int(time.time()), BODY, [secret])
     assert Webhook(secret).verify(BODY, headers) == json.loads(BODY)
@@ -39,7 +39,7 @@ def test_the_library_of_standard_webhooks_lets_it_in() -> None:
 
 
 @pytest.mark.parametrize("change", ["nothing", "body", "secret"])
-def test_so_does_the_one_of_npm(change: str) -> None:
+def test_the_npm_library_verifies_it(change: str) -> None:
     packages()
     secrets = [new_webhook_secret(), new_webhook_secret()]
     given = {
@@ -54,7 +54,7 @@ def test_so_does_the_one_of_npm(change: str) -> None:
     assert json.loads(done.stdout) == (json.loads(BODY) if change == "nothing" else "WebhookVerificationError")
 
 
-def test_what_two_secrets_sign_either_opens_and_a_third_does_not() -> None:
+def test_either_of_two_signing_secrets_verifies_and_a_third_does_not() -> None:
     newer, older = new_webhook_secret(), new_webhook_secret()
     headers = signed("an-id", int(time.time()), BODY, [newer, older])
     assert len(headers["webhook-signature"].split(" ")) == 2
@@ -64,7 +64,7 @@ def test_what_two_secrets_sign_either_opens_and_a_third_does_not() -> None:
         Webhook(new_webhook_secret()).verify(BODY, headers)
 
 
-def test_the_signature_is_the_one_of_the_library() -> None:
+def test_the_signature_matches_the_librarys() -> None:
     from datetime import UTC, datetime
 
     secret, moment = new_webhook_secret(), datetime(2026, 3, 5, tzinfo=UTC)
@@ -91,7 +91,7 @@ def test_a_secret_is_long_and_of_letters_and_digits() -> None:
         pytest.param("whsec_ü" + "A" * 43, id="not ASCII"),
     ],
 )
-def test_another_secret_may_not_be_brought_along(secret: str) -> None:
+def test_malformed_webhook_secrets_are_refused(secret: str) -> None:
     with pytest.raises(ValueError, match="24 to 64 bytes") as refused:
         check_webhook_secret(secret)
     assert secret not in str(refused.value)

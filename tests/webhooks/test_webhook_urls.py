@@ -22,7 +22,7 @@ GOOD = (
 
 
 @pytest.mark.parametrize("url", GOOD)
-def test_a_url_over_tls_may_be_named(url: str) -> None:
+def test_an_https_url_is_accepted(url: str) -> None:
     check_webhook_url(url)
 
 
@@ -58,7 +58,7 @@ def test_a_url_over_tls_may_be_named(url: str) -> None:
         pytest.param("https://app.example/" + "x" * 2000, "at most", id="endless"),
     ],
 )
-def test_what_may_not_be_named_is_refused_with_the_reason(url: str, words: str) -> None:
+def test_a_forbidden_url_is_refused_with_a_reason(url: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         check_webhook_url(url)
 
@@ -66,7 +66,7 @@ def test_what_may_not_be_named_is_refused_with_the_reason(url: str, words: str) 
 @pytest.mark.parametrize(
     "url", ["http://localhost:9000/hook", "http://127.0.0.1/", "http://[::1]:1/", "https://localhost/"]
 )
-def test_on_a_developers_machine_that_machine_may_be_named(url: str) -> None:
+def test_on_a_developers_machine_loopback_urls_are_accepted(url: str) -> None:
     check_webhook_url(url, loopback=True)
     assert is_loopback_url(url)
     with pytest.raises(ValueError, match="begins with https"):
@@ -86,7 +86,7 @@ def test_a_registration_keeps_its_webhook() -> None:
         app(webhook_url="https://app.example/#x")
 
 
-def test_a_registration_of_the_release_before_webhooks_is_read() -> None:
+def test_a_registration_from_before_webhooks_is_read() -> None:
     row = msgpack.unpackb(app(secrets=(b"x" * 32,)).pack())
     del row["webhookUrl"]
     assert "webhookSecrets" not in row

@@ -51,7 +51,7 @@ def test_a_store_that_may_evict_is_refused(engine: Engine) -> None:
         pytest.param("-info -config", "cannot be read .*INFO.*CONFIG GET", id="with neither it is refused"),
     ],
 )
-def test_a_user_with_few_rights_can_be_enough(engine: Engine, rights: str, reason: str | None) -> None:
+def test_a_redis_user_with_few_rights_can_be_enough(engine: Engine, rights: str, reason: str | None) -> None:
     with engine.client() as admin:
         admin.execute_command("ACL", "SETUSER", "few", "reset", "on", ">pw", "~*", "+@all", *rights.split())
     url = engine.url + "?username=few&password=pw"
@@ -63,7 +63,7 @@ def test_a_user_with_few_rights_can_be_enough(engine: Engine, rights: str, reaso
         assert "pw" not in str(refused.value)
 
 
-def test_a_store_that_is_not_there_is_refused() -> None:
+def test_an_unreachable_store_is_refused() -> None:
     with pytest.raises(StartupError, match=r"redis://127.0.0.1:\d+ cannot be reached"):
         check(f"redis://u:hunter2@127.0.0.1:{free_port()}")
 
@@ -109,7 +109,7 @@ def certificate(directory: Path, *addresses: str) -> tuple[Path, Path]:
     return files
 
 
-def test_tls_is_verified_as_the_url_says(tmp_path: Path) -> None:
+def test_tls_verification_follows_the_url(tmp_path: Path) -> None:
     cert, key = certificate(tmp_path)
     port = free_port()
     tls = (

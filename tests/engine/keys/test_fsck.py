@@ -50,7 +50,7 @@ async def held(client: Redis) -> dict[bytes, object]:
     return found
 
 
-async def test_a_store_with_something_of_everything_in_it_is_sound(store: Store) -> None:
+async def test_a_store_with_data_of_every_kind_is_sound(store: Store) -> None:
     await Furnished.make(store)
     there = [keys.read(key.decode()) for key in await every_key(store.client)]
     assert None not in there
@@ -65,7 +65,7 @@ async def test_a_store_with_something_of_everything_in_it_is_sound(store: Store)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("does", "found", "left", "proof", "options"), CASES)
-async def test_what_is_broken_on_purpose_is_found_named_and_put_right(
+async def test_each_kind_of_damage_is_found_named_and_repaired(
     one_store: Store, does: Break, found: set[str], left: set[str], proof: Proof, options: dict[str, bool]
 ) -> None:
     f = await Furnished.make(one_store)
@@ -83,14 +83,14 @@ async def test_what_is_broken_on_purpose_is_found_named_and_put_right(
     await proof(f)
 
 
-def test_every_invariant_is_broken_by_a_case() -> None:
+def test_every_invariant_has_a_case_that_breaks_it() -> None:
     cases = [case.values for case in CASES]
     assert {name for values in cases for name in values[1]} == NAMED.keys()
     derived = {name for _, found, left, _, _ in cases for name in found - left}
     assert {one.name for one in INVARIANTS if one.mends} == derived, "what says that it is mended is"
 
 
-async def test_all_is_found_in_one_walk_and_put_right_on_every_engine(store: Store) -> None:
+async def test_one_walk_finds_and_repairs_everything_on_every_engine(store: Store) -> None:
     f = await Furnished.make(store)
     far = await Furnished.make(store)
     for does in (session_unlisted, not_in_the_row, without_metadata, etag_beyond, no_hold, reply_uncounted):

@@ -151,7 +151,7 @@ async def at_work(stores: list[Store]) -> list[Round]:
 
 
 @pytest.mark.gen_test(timeout=120)
-async def test_nothing_is_found_while_people_and_apps_are_at_work(valkey_store: Store, others: list[Store]) -> None:
+async def test_a_check_under_load_finds_nothing(valkey_store: Store, others: list[Store]) -> None:
     rounds = await at_work(others)
     valkey_store.fsck.settle = SETTLE
     async with over_and_over(*rounds) as counts:
@@ -165,7 +165,7 @@ async def test_nothing_is_found_while_people_and_apps_are_at_work(valkey_store: 
 
 
 @pytest.mark.gen_test(timeout=120)
-async def test_a_repair_beside_them_changes_nothing_that_is_sound(valkey_store: Store, others: list[Store]) -> None:
+async def test_a_repair_under_load_changes_no_sound_data(valkey_store: Store, others: list[Store]) -> None:
     rounds = await at_work(others)
     valkey_store.fsck.settle = SETTLE
     world = await World.make(valkey_store)
@@ -180,7 +180,7 @@ async def test_a_repair_beside_them_changes_nothing_that_is_sound(valkey_store: 
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_it_needs_no_more_of_the_store_than_a_server_does(valkey_store: Store, valkey_engine: Engine) -> None:
+async def test_fsck_needs_no_more_rights_than_a_server(valkey_store: Store, valkey_engine: Engine) -> None:
     rules = re.search(r"user latchkey (on .*)", (ROOT / "docs" / "security.md").read_text("utf-8"))
     assert rules
     world = await World.make(valkey_store)
@@ -257,7 +257,7 @@ async def test_a_large_store_is_read_in_small_steps(
     assert stats.keys() & {"cmdstat_keys", "cmdstat_smembers", "cmdstat_hvals"} == set()
 
 
-def test_after_some_weeks_with_the_service_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_account_in_use_for_weeks_is_sound(monkeypatch: pytest.MonkeyPatch) -> None:
     with Stand() as stand:
         stand.run(furnish(stand))
 

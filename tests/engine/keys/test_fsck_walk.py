@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.gen_test(timeout=60), pytest.mark.slow]
 few_shards, one_store = checked_store.few_shards, checked_store.one_store
 
 
-async def test_a_mend_does_nothing_where_it_is_not_as_it_was_found(store: Store) -> None:
+async def test_a_repair_skips_data_that_changed_since_the_finding(store: Store) -> None:
     f = await Furnished.make(store)
     await f.client.zrem(f.hosted["index"], "notes/n2")
     (finding,) = await f.store.fsck.check(f.grant)
@@ -30,7 +30,7 @@ async def test_a_mend_does_nothing_where_it_is_not_as_it_was_found(store: Store)
     assert await f.client.zscore(f.hosted["index"], "notes/n2") is None
 
 
-async def test_what_is_larger_than_a_page_is_read_whole(store: Store) -> None:
+async def test_collections_larger_than_a_page_are_read_completely(store: Store) -> None:
     store.fsck.settle = 0
     f = await World.make(store)
     furnished = await Furnished.make(store)
@@ -51,7 +51,7 @@ async def test_what_is_larger_than_a_page_is_read_whole(store: Store) -> None:
     assert f.user != furnished.world.user
 
 
-async def test_what_was_under_way_has_its_time_before_it_is_looked_at_again(
+async def test_work_in_progress_gets_time_before_the_second_check(
     memory_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     f = await Furnished.make(memory_store)
@@ -72,7 +72,7 @@ async def test_what_was_under_way_has_its_time_before_it_is_looked_at_again(
     assert slept == [walk.SETTLE]
 
 
-async def test_what_keeps_changing_is_said_to_be_unsettled(
+async def test_data_that_keeps_changing_is_reported_as_unsettled(
     memory_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     f = await Furnished.make(memory_store)
@@ -90,7 +90,7 @@ async def test_what_keeps_changing_is_said_to_be_unsettled(
     assert (report.busy, broken(report)) == (1, set())
 
 
-async def test_no_more_is_kept_to_be_shown_than_was_asked_for(memory_store: Store) -> None:
+async def test_only_the_requested_number_of_examples_is_kept(memory_store: Store) -> None:
     for number in range(30):
         await memory_store.client.set(f"nonsense:{number}", "1")
     report = await checked(memory_store, most=4)
@@ -119,7 +119,7 @@ async def spoil(client: Any, key: bytes, garbage: bytes) -> None:
 
 
 @pytest.mark.parametrize("garbage", GARBAGE, ids=ascii)
-async def test_whatever_lies_in_the_store_the_check_goes_to_its_end(one_store: Store, garbage: bytes) -> None:
+async def test_arbitrary_data_does_not_stop_the_check(one_store: Store, garbage: bytes) -> None:
     f = await Furnished.make(one_store)
     everything = sorted(await every_key(f.client))
     for key in everything:

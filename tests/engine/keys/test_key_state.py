@@ -57,7 +57,7 @@ async def test_a_server_with_other_keys_refuses_to_start(valkey_engine: Engine) 
 
 
 @pytest.mark.gen_test
-async def test_a_key_is_retired_31_days_after_it_sealed_last(clock: FakeClock, memory_store: Store) -> None:
+async def test_a_key_can_be_retired_31_days_after_its_last_use(clock: FakeClock, memory_store: Store) -> None:
     state = memory_store.key_state
     old, new = KeyRing.generate(1), KeyRing.generate(2)
     both, turned, only = rings(f"{old},{new}", f"{new},{old}", new)
@@ -82,7 +82,7 @@ async def test_a_key_is_retired_31_days_after_it_sealed_last(clock: FakeClock, m
 
 
 @pytest.mark.gen_test
-async def test_a_key_that_never_sealed_is_retired_at_once(memory_store: Store) -> None:
+async def test_an_unused_key_can_be_retired_at_once(memory_store: Store) -> None:
     first, second = KeyRing.generate(1), KeyRing.generate(2)
     await memory_store.key_state.check(rings(f"{first},{second}")[0])
     await memory_store.key_state.retire(2)
@@ -90,7 +90,7 @@ async def test_a_key_that_never_sealed_is_retired_at_once(memory_store: Store) -
 
 
 @pytest.mark.gen_test
-async def test_a_server_that_cannot_read_its_key_file_goes_on_noting_what_it_seals_with(
+async def test_a_server_with_an_unreadable_key_file_keeps_recording_its_sealing_key(
     memory_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "KEY_FILE_SECONDS", 0.01)

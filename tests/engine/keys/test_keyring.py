@@ -64,14 +64,14 @@ def test_a_key_is_read_in_any_base64(text: str) -> None:
     assert KeyRing.parse(text).keys == (SecretKey(3, MATERIAL),)
 
 
-def test_both_base64_alphabets_are_read_where_they_differ() -> None:
+def test_both_base64_alphabets_are_accepted() -> None:
     material = b"\xfb\xff\xfe" * 11
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         assert KeyRing.parse(f"1:{encode(material).decode()}").front.material == material
 
 
 @given(st.lists(st.integers(1, 255), min_size=1, max_size=6, unique=True), st.data())
-def test_a_ring_is_read_as_it_was_written(key_ids: list[int], data: st.DataObject) -> None:
+def test_a_key_ring_round_trips(key_ids: list[int], data: st.DataObject) -> None:
     material = data.draw(st.lists(st.binary(min_size=32, max_size=80), min_size=6, max_size=6, unique=True))
     written = KeyRing(tuple(SecretKey(key_id, key) for key_id, key in zip(key_ids, material, strict=False)))
     read = KeyRing.parse(written.render())
@@ -115,7 +115,7 @@ def test_generated_keys_are_32_random_bytes() -> None:
         pytest.param(f"1:{ENCODED},2:{ENCODED}", "two ids", id="one key twice"),
     ],
 )
-def test_what_is_no_ring_is_refused_without_showing_a_key(text: str, reason: str) -> None:
+def test_an_invalid_ring_is_refused_without_showing_a_key(text: str, reason: str) -> None:
     with pytest.raises(KeyRingError, match=reason) as caught:
         KeyRing.parse(text)
     shown = "".join(traceback.format_exception(caught.value))
@@ -129,7 +129,7 @@ def test_a_configured_ring_never_reloads() -> None:
     assert keys.ring is configured
 
 
-def test_the_key_file_is_made_once_with_its_directory(tmp_path: Path) -> None:
+def test_the_key_file_is_created_once_with_its_directory(tmp_path: Path) -> None:
     path = tmp_path / "data" / "keys"
     first = KeyFile.open_or_create(path)
     assert stat.S_IMODE(path.parent.stat().st_mode) & 0o077 == 0
@@ -151,7 +151,7 @@ def test_the_key_file_is_private_and_readable_whatever_the_umask(tmp_path: Path,
     assert (made, stat.S_IMODE(path.stat().st_mode)) == (0o600, 0o600)
 
 
-def test_processes_that_race_end_with_one_key(tmp_path: Path) -> None:
+def test_racing_processes_end_up_with_one_key(tmp_path: Path) -> None:
     program = (
         "import sys; from store.crypto.keyring import KeyFile; print('ready', flush=True); sys.stdin.readline();"
         "print(KeyFile.open_or_create(sys.argv[1]).ring.front.check_value)"
@@ -179,7 +179,7 @@ def test_processes_that_race_end_with_one_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o620, 0o601])
-def test_a_key_file_open_to_others_is_refused_with_the_remedy(tmp_path: Path, mode: int) -> None:
+def test_a_key_file_readable_by_others_is_refused_with_a_remedy(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "keys"
     KeyFile.open_or_create(path)
     path.chmod(mode)
@@ -205,7 +205,7 @@ def test_a_broken_key_file_is_refused_and_never_replaced(tmp_path: Path, content
 
 
 @pytest.mark.parametrize("make", [pytest.param(os.mkfifo, id="a pipe"), pytest.param(os.mkdir, id="a directory")])
-def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path, make: object) -> None:
+def test_anything_but_a_regular_file_is_refused_without_blocking(tmp_path: Path, make: object) -> None:
     path = tmp_path / "keys"
     assert callable(make)
     make(path, 0o600)
@@ -213,13 +213,13 @@ def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path, make
         KeyFile.open_or_create(path)
 
 
-def test_a_link_to_nowhere_is_refused(tmp_path: Path) -> None:
+def test_a_dangling_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "keys").symlink_to(tmp_path / "gone")
     with pytest.raises(KeyRingError, match="cannot be read"):
         KeyFile.open_or_create(tmp_path / "keys")
 
 
-def test_a_written_ring_is_taken_up_by_every_holder_of_the_file(tmp_path: Path) -> None:
+def test_a_new_ring_is_loaded_by_every_user_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     writer = KeyFile.open_or_create(path)
     server = Keys(KeyFile(path))
@@ -241,7 +241,7 @@ def test_a_written_ring_is_taken_up_by_every_holder_of_the_file(tmp_path: Path) 
     assert server.reload() is False
 
 
-def test_the_same_ring_written_again_keeps_what_was_derived_from_it(tmp_path: Path) -> None:
+def test_rewriting_the_same_ring_keeps_derived_keys(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     server = Keys(file := KeyFile.open_or_create(path))
     before = server.ring
@@ -251,7 +251,7 @@ def test_the_same_ring_written_again_keeps_what_was_derived_from_it(tmp_path: Pa
     assert server.ring is before
 
 
-def test_a_file_that_breaks_or_goes_away_leaves_the_ring_in_use(tmp_path: Path) -> None:
+def test_a_broken_or_missing_file_keeps_the_ring_in_use(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     server = Keys(KeyFile.open_or_create(path))
     before = server.ring

@@ -49,7 +49,7 @@ SPELT = [
 
 
 @each(("kind", "key"), SPELT, ids=[f"{kind} {key[:40]!a}" for kind, key in SPELT])
-def test_what_is_spelt_is_read(kind: str, key: str) -> None:
+def test_keys_are_parsed_as_they_are_spelt(kind: str, key: str) -> None:
     at = keys.read(key)
     assert at is not None
     assert at.kind == kind
@@ -59,7 +59,7 @@ def test_what_is_spelt_is_read(kind: str, key: str) -> None:
     assert key.startswith(keys.tag_of(key))
 
 
-def test_what_it_is_of_can_be_told() -> None:
+def test_a_parsed_key_has_its_owner() -> None:
     def of(key: str) -> keys.ParsedKey:
         at = keys.read(key)
         assert at is not None
@@ -93,11 +93,11 @@ def test_what_it_is_of_can_be_told() -> None:
         keys.shard_app_users("ab0", CLIENT) + "\n",
     ],
 )
-def test_nothing_else_is_read_as_a_key(key: str) -> None:
+def test_other_strings_are_no_keys(key: str) -> None:
     assert keys.read(key) is None
 
 
-def test_what_somebody_typed_is_left_out() -> None:
+def test_typed_text_is_left_out_of_parsed_keys() -> None:
     for key in (keys.email("ada@example.com"), keys.invite("ada@example.com"), keys.window("address", "192.0.2.1")):
         hidden = keys.without_input(key)
         assert "example" not in hidden

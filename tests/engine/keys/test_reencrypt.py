@@ -75,7 +75,7 @@ async def noted(store: Store) -> dict[bytes, Any]:
 
 
 @pytest.mark.gen_test(timeout=30)
-async def test_everything_is_under_the_front_key_and_else_as_it_was(store: Store) -> None:
+async def test_reencryption_moves_everything_to_the_front_key_unchanged(store: Store) -> None:
     made = await worlds(store)
     pairs = [(world.user, world.app.client_id) for world in made]
     before = [(await rows(store, *pair), await contents(store, *pair)) for pair in pairs]
@@ -92,7 +92,7 @@ async def test_everything_is_under_the_front_key_and_else_as_it_was(store: Store
 
 
 @pytest.mark.gen_test(timeout=30)
-async def test_interrupted_it_goes_on_and_only_a_whole_walk_is_noted(store: Store) -> None:
+async def test_an_interrupted_walk_continues_and_only_a_complete_one_is_recorded(store: Store) -> None:
     first, second = await worlds(store)
     newer = rotated(store, 2)
     run = newer.reencryption.run(0)
@@ -109,7 +109,7 @@ async def test_interrupted_it_goes_on_and_only_a_whole_walk_is_noted(store: Stor
 
 
 @pytest.mark.gen_test(timeout=30)
-async def test_what_apps_write_meanwhile_stays(store: Store) -> None:
+async def test_concurrent_writes_are_kept(store: Store) -> None:
     world = await World.make(store)
     client = world.app.client_id
     caller = await connect_app(store, world.user, world.app)
@@ -136,7 +136,7 @@ async def test_what_apps_write_meanwhile_stays(store: Store) -> None:
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("present", [pytest.param(b"another", id="rewritten"), pytest.param(None, id="deleted")])
-async def test_a_document_that_changed_meanwhile_is_left_alone(store: Store, present: bytes | None) -> None:
+async def test_a_document_changed_meanwhile_is_left_alone(store: Store, present: bytes | None) -> None:
     docs = keys.hosted("0" * 32, "an-app")["docs"]
     if present:
         await store.client.hset(docs, "notes/a", present)
@@ -149,7 +149,7 @@ async def test_a_document_that_changed_meanwhile_is_left_alone(store: Store, pre
 
 
 @pytest.mark.gen_test(timeout=30)
-async def test_what_opens_under_no_key_is_named_and_the_walk_not_noted(store: Store) -> None:
+async def test_an_unreadable_document_is_named_and_the_walk_not_recorded(store: Store) -> None:
     world = await World.make(store)
     client = world.app.client_id
     await connect_app(store, world.user, world.app)
@@ -174,7 +174,7 @@ async def test_what_opens_under_no_key_is_named_and_the_walk_not_noted(store: St
         pytest.param(("1", 1), True, id="but under the key itself"),
     ],
 )
-async def test_a_key_is_retired_only_when_documents_are_free_of_it(
+async def test_a_key_can_be_retired_only_when_no_document_uses_it(
     store: Store, walked: tuple[str, int] | None, refused: bool
 ) -> None:
     last = int(time.time() * 1000) - LONGEST_SEALED - 60_000
@@ -193,7 +193,7 @@ async def test_a_key_is_retired_only_when_documents_are_free_of_it(
 
 
 @pytest.mark.gen_test(timeout=30)
-async def test_a_walk_counts_from_before_it_began(store: Store) -> None:
+async def test_a_walk_is_recorded_with_a_time_before_its_start(store: Store) -> None:
     """A server may seal with the old key until its next note; what it wrote behind the walk must not be lost."""
     await worlds(store)
     await store.key_state.check(store.keys.ring)  # a server notes that it seals with key 1
@@ -249,7 +249,7 @@ def age_file(path: Path) -> None:
     os.utime(path, (time.time() - 60, time.time() - 60))
 
 
-def test_with_configured_keys_a_walk_counts_from_earlier(home: Home) -> None:
+def test_with_configured_keys_a_walk_is_recorded_with_an_earlier_time(home: Home) -> None:
     old, new = KeyFile(home.data_dir / "keys").ring.front, KeyRing.generate(9)
     configured = {"LATCHKEY_SECRET_KEYS": f"{new},{old.render()}"}
     put(home, 3)
@@ -259,7 +259,7 @@ def test_with_configured_keys_a_walk_counts_from_earlier(home: Home) -> None:
     assert 0 <= time.time() * 1000 - NOTES_LOST - since < 30_000
 
 
-def test_damaged_documents_are_told_of(home: Home) -> None:
+def test_damaged_documents_are_reported(home: Home) -> None:
     user, client_id = put(home, 3)
     with home.client() as client:
         client.hset(keys.hosted(user, client_id)["docs"], "c000/doc000000", b"\x63" + b"\0" * 60)
@@ -269,7 +269,7 @@ def test_damaged_documents_are_told_of(home: Home) -> None:
     assert "no key that sealed is retired" in home.words("keys", "reencrypt").out
 
 
-def test_it_runs_as_a_process_beside_the_store(home: Home) -> None:
+def test_reencryption_runs_as_a_separate_process(home: Home) -> None:
     put(home, 20)
     age_file(home.data_dir / "keys")
     done = child(home.data_dir, "keys", "reencrypt", "--json")
@@ -281,7 +281,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_bar_is_drawn_on_a_terminal_and_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_progress_bar_is_drawn_and_wiped_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "REDRAWN_EVERY", 0)
     terminal = Terminal()
     with ProgressBar(terminal) as bar:
@@ -291,7 +291,7 @@ def test_a_bar_is_drawn_on_a_terminal_and_wiped(monkeypatch: pytest.MonkeyPatch)
     assert drawn == ["", f"[{'#' * 12}{'.' * 12}]  50%  half the people", f"[{'#' * 24}] 100%  all", ""]
 
 
-def test_a_bar_is_not_redrawn_for_every_step_nor_beyond_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_progress_bar_is_redrawn_rarely_and_fits_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     terminal = Terminal()
     with ProgressBar(terminal) as bar:
@@ -302,7 +302,7 @@ def test_a_bar_is_not_redrawn_for_every_step_nor_beyond_the_line(monkeypatch: py
     assert {len(line) for line in drawn} == {39}
 
 
-def test_a_bar_is_silent_where_a_line_cannot_be_drawn_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_progress_bar_is_silent_in_a_dumb_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     terminal = Terminal()
     with ProgressBar(terminal) as bar:
@@ -310,7 +310,7 @@ def test_a_bar_is_silent_where_a_line_cannot_be_drawn_over(monkeypatch: pytest.M
     assert terminal.getvalue() == ""
 
 
-def test_a_bar_is_silent_elsewhere() -> None:
+def test_a_progress_bar_is_silent_outside_a_terminal() -> None:
     pipe = io.StringIO()
     with ProgressBar(pipe) as bar:
         bar.show(0.5, "half")

@@ -46,7 +46,7 @@ def as_text(kind: TokenKind, sealed: bytes) -> str:
 
 
 @given(tokens)
-def test_every_token_opens_as_what_it_was_sealed_from(token: Token) -> None:
+def test_every_token_opens_to_what_was_sealed(token: Token) -> None:
     text = SEALER.seal(token)
     assert SEALER.open(token.kind, text) == token
     assert SEALER.seal(token) == text
@@ -82,7 +82,7 @@ def test_a_token_with_any_single_character_changed_is_refused() -> None:
     ("sealed_as", "opened_as"),
     [pytest.param(one, other, id=f"{one.name} as {other.name}") for one, other in itertools.permutations(TokenKind, 2)],
 )
-def test_no_kind_opens_as_another_whatever_its_prefix_says(sealed_as: TokenKind, opened_as: TokenKind) -> None:
+def test_no_kind_opens_as_another_under_any_prefix(sealed_as: TokenKind, opened_as: TokenKind) -> None:
     text = SEALER.seal(a_token(sealed_as))
     assert SEALER.open(sealed_as, text) == a_token(sealed_as)
     assert SEALER.open(opened_as, text) is None
@@ -95,7 +95,7 @@ def test_prefixes_are_recognisable_and_all_different() -> None:
     assert sorted(kind.prefix for kind in TokenKind) == [f"lk_{word}_" for word in kinds]
 
 
-def test_what_one_service_sealed_no_other_opens() -> None:
+def test_tokens_of_one_service_do_not_open_in_another() -> None:
     text = SEALER.seal(a_token())
     namesake = Sealer(Keys(KeyRing((SecretKey(1, b"x" * 32),))))
     assert namesake.open(TokenKind.ACCESS, text) is None
@@ -133,14 +133,14 @@ def test_a_reloaded_ring_is_used_at_once(tmp_path: Path) -> None:
     assert sealer.open(TokenKind.ACCESS, new) == a_token()
 
 
-def test_the_front_key_of_a_reloaded_ring_seals_though_nothing_was_opened_since() -> None:
+def test_a_reloaded_rings_front_key_seals_at_once() -> None:
     sealer = Sealer(keys := Keys(KeyRing((FIRST,))))
     assert body_of(sealer.seal(a_token()))[0] == FIRST.id
     keys.replace(KeyRing((SECOND, FIRST)))
     assert body_of(sealer.seal(a_token()))[0] == SECOND.id
 
 
-def test_a_token_shows_its_bearer_nothing_of_what_it_holds() -> None:
+def test_a_token_reveals_nothing_of_its_content() -> None:
     token = a_token(TokenKind.INVITE, client="someone@example.com")
     text = SEALER.seal(token)
     assert b"someone" not in body_of(text)
@@ -180,7 +180,7 @@ VALID = SEALER.seal(a_token())
         pytest.param("lk_at_" + "=" * 80, id="only padding"),
     ],
 )
-def test_what_is_not_exactly_a_token_is_none(text: str) -> None:
+def test_near_misses_of_a_token_are_refused(text: str) -> None:
     assert SEALER.open(TokenKind.ACCESS, text) is None
 
 
@@ -197,13 +197,13 @@ def test_the_other_base64_alphabet_is_refused() -> None:
 
 @pytest.mark.trap(21)
 @given(kinds, st.text(st.characters(), max_size=500))
-def test_no_string_raises(kind: TokenKind, text: str) -> None:
+def test_opening_any_string_never_raises(kind: TokenKind, text: str) -> None:
     assert SEALER.open(kind, text) is None
     assert SEALER.open(kind, kind.prefix + text) is None
 
 
 @given(kinds, st.binary(max_size=320))
-def test_no_bytes_open_by_chance(kind: TokenKind, sealed: bytes) -> None:
+def test_random_bytes_never_open(kind: TokenKind, sealed: bytes) -> None:
     assert SEALER.open(kind, as_text(kind, b"\x01" + sealed)) is None
 
 
@@ -235,7 +235,7 @@ def test_the_longest_token_opens() -> None:
     assert SEALER.open(TokenKind.ACCESS, SEALER.seal(token) + "AAAA") is None
 
 
-def test_new_ids_have_their_form_and_never_repeat() -> None:
+def test_new_ids_are_well_formed_and_never_repeat() -> None:
     ids = {new_id() for _ in range(1000)}
     users = {new_user_id() for _ in range(1000)}
     assert len(ids) == len(users) == 1000
@@ -245,7 +245,7 @@ def test_new_ids_have_their_form_and_never_repeat() -> None:
 
 @pytest.mark.trap(21)
 @given(st.text(st.characters()), st.text(st.characters()))
-def test_a_fingerprint_stands_for_one_string_and_is_fit_for_a_key(one: str, other: str) -> None:
+def test_a_fingerprint_is_unique_and_valid_in_a_key(one: str, other: str) -> None:
     assert re.fullmatch(r"[A-Za-z0-9_-]{22}", fingerprint(one))
     assert (fingerprint(one) == fingerprint(other)) == (one == other)
 

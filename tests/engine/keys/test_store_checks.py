@@ -58,7 +58,7 @@ async def test_a_token_of_one_kind_is_never_taken_for_another(store: Store) -> N
 
 
 @pytest.mark.parametrize("what", ["code", "refresh"])
-async def test_a_token_is_good_only_in_the_hands_of_its_app(store: Store, what: str) -> None:
+async def test_a_token_works_only_for_its_app(store: Store, what: str) -> None:
     world = await World.make(store)
     thief, _ = await world.register("a-thief")
     tokens, code = await world.tokens(), await world.code()
@@ -83,9 +83,7 @@ async def test_a_token_is_good_only_in_the_hands_of_its_app(store: Store, what: 
     ],
 )
 @pytest.mark.trap(6)
-async def test_a_failed_check_leaves_the_code_for_the_app_that_passes_it(
-    store: Store, redirect_uri: str, verifier: str | None
-) -> None:
+async def test_a_failed_check_does_not_use_up_the_code(store: Store, redirect_uri: str, verifier: str | None) -> None:
     world = await World.make(store)
     code = await world.code()
     before = await stored(store)
@@ -111,7 +109,7 @@ async def test_a_verifier_for_a_code_without_a_challenge_is_refused(store: Store
     assert await world.lives((await store.tokens.exchange(world.app, decision.code, CALLBACK, None)).access_token)
 
 
-async def test_a_closed_window_burns_neither_code_nor_refresh_token(store: Store) -> None:
+async def test_a_full_window_uses_up_neither_code_nor_refresh_token(store: Store) -> None:
     world = await World.make(store)
     code, tokens = await world.code(), await world.tokens()
     for _ in range(OAUTH.limit):
@@ -127,7 +125,7 @@ async def test_a_closed_window_burns_neither_code_nor_refresh_token(store: Store
 
 
 @pytest.mark.trap(36)
-async def test_what_is_dead_takes_nothing_from_the_window_of_its_person(store: Store) -> None:
+async def test_dead_tokens_do_not_count_in_their_persons_window(store: Store) -> None:
     world = await World.make(store)
     old, live = await world.tokens(), await world.tokens()
     await store.tokens.revoke(None, old.access_token)
@@ -142,7 +140,7 @@ async def test_what_is_dead_takes_nothing_from_the_window_of_its_person(store: S
 
 
 @pytest.mark.trap(8)
-async def test_within_the_retry_window_the_latest_rotation_is_answered_again(store: Store) -> None:
+async def test_within_the_retry_window_the_latest_rotation_is_repeated(store: Store) -> None:
     world = await World.make(store, refresh_retry_seconds=60)
     first = await world.tokens()
     second = await world.refresh(first.refresh_token)
@@ -165,7 +163,7 @@ async def test_a_retry_window_does_not_cover_a_token_whose_successor_was_used(st
 
 @pytest.mark.trap(8)
 @pytest.mark.parametrize("revoke", ["its own family", "the successor", "the app"])
-async def test_a_retry_window_does_not_cover_what_was_revoked(store: Store, revoke: str) -> None:
+async def test_a_retry_window_does_not_cover_revoked_tokens(store: Store, revoke: str) -> None:
     world = await World.make(store, refresh_retry_seconds=60)
     first = await world.tokens()
     second = await world.refresh(first.refresh_token)
@@ -191,7 +189,7 @@ async def test_a_retry_window_ends(clock: FakeClock, memory_store: Store) -> Non
 
 
 @pytest.mark.spec("8.1")
-async def test_a_revocation_counts_for_the_person_only_where_it_ended_something(store: Store) -> None:
+async def test_a_revocation_counts_for_the_person_only_if_it_ended_something(store: Store) -> None:
     world = await World.make(store)
     ended, live = await world.tokens(), await world.tokens()
 

@@ -44,7 +44,7 @@ async def due(store: Store) -> dict[str, int]:
 
 
 @pytest.mark.gen_test(timeout=30)
-async def test_who_was_disconnected_before_is_told_at_the_end_all_the_same(old_store: Store, clock: FakeClock) -> None:
+async def test_an_earlier_disconnection_still_sends_its_final_event(old_store: Store, clock: FakeClock) -> None:
     store, left = old_store, OLD["left"]
     await fill(store.client, OLD)
     assert await store.key_state.check(store.keys.ring) == 2
@@ -66,5 +66,5 @@ async def test_who_was_disconnected_before_is_told_at_the_end_all_the_same(old_s
         assert await store.deliveries.list(other["client"]) == []
 
 
-def test_the_data_was_written_by_the_release_before() -> None:
+def test_the_test_data_comes_from_the_previous_release() -> None:
     assert OLD["commit"] in (DATA / "write_layout2.py").read_text()

@@ -17,7 +17,7 @@ TEN_MINUTES = 600
 
 
 @pytest.mark.gen_test
-async def test_page_says_who_asks_for_what_and_where_the_person_goes(service: Service) -> None:
+async def test_the_page_names_the_app_the_scopes_and_the_redirect_target(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.get(service.web.authorize_url(scope="profile credits:spend"))
     text = page.body.decode()
@@ -30,7 +30,7 @@ async def test_page_says_who_asks_for_what_and_where_the_person_goes(service: Se
 @pytest.mark.gen_test
 @pytest.mark.trap(18)
 @pytest.mark.spec("4.2")
-async def test_form_decision_redirects_with_303(service: Service) -> None:
+async def test_a_form_decision_redirects_with_303(service: Service) -> None:
     browser = await service.signed_in()
     for decision, expected in (("allow", "code"), ("deny", "error")):
         page = await browser.get(service.web.authorize_url(prompt="consent"))
@@ -45,7 +45,7 @@ async def test_form_decision_redirects_with_303(service: Service) -> None:
 @pytest.mark.gen_test
 @pytest.mark.spec("4.2")
 @pytest.mark.spec("1")
-async def test_json_decision_is_told_where_to_go(service: Service) -> None:
+async def test_a_json_decision_gets_the_redirect_target(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.get(service.web.authorize_url())
     response = await decide_as_json(browser, page)
@@ -63,7 +63,7 @@ async def test_json_decision_is_told_where_to_go(service: Service) -> None:
 
 
 @pytest.mark.gen_test
-async def test_what_is_unticked_is_not_granted_and_a_later_decision_replaces_it(service: Service) -> None:
+async def test_unticked_scopes_are_not_granted_and_a_later_decision_replaces_them(service: Service) -> None:
     browser = await service.signed_in()
     redirect = await browser.consent(service.web.authorize_url(), untick=("data:write",))
     tokens = json_of(await service.web.exchange(answer_of(redirect)["code"]))
@@ -82,7 +82,7 @@ async def test_what_is_unticked_is_not_granted_and_a_later_decision_replaces_it(
 
 
 @pytest.mark.gen_test
-async def test_all_unticked_is_refused_and_the_request_still_stands(service: Service) -> None:
+async def test_unticking_everything_is_refused_and_keeps_the_request(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.get(service.web.authorize_url())
     form = {name: value for name, value in fields_of(page, DECIDE).items() if not name.startswith("scope:")}
@@ -115,7 +115,7 @@ async def test_all_unticked_is_refused_and_the_request_still_stands(service: Ser
         pytest.param('["profile"]', None, id="JSON text of a list, as forms send it"),
     ],
 )
-async def test_chosen_scopes_must_be_among_those_asked_for(service: Service, scopes: Any, error: str | None) -> None:
+async def test_chosen_scopes_must_be_among_the_requested_ones(service: Service, scopes: Any, error: str | None) -> None:
     browser = await service.signed_in()
     page = await browser.get(service.web.authorize_url())
     response = await decide_as_json(browser, page, scopes=scopes)
@@ -138,7 +138,7 @@ async def test_a_request_is_used_up_by_its_decision(service: Service) -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_request_lives_ten_minutes(service: Service, clock: FakeClock) -> None:
+async def test_a_request_expires_after_ten_minutes(service: Service, clock: FakeClock) -> None:
     browser = await service.signed_in()
     page = await browser.get(service.web.authorize_url())
     clock.advance(TEN_MINUTES - 1)
@@ -151,7 +151,7 @@ async def test_a_request_lives_ten_minutes(service: Service, clock: FakeClock) -
 
 
 @pytest.mark.gen_test
-async def test_nobody_answers_the_request_of_another(service: Service) -> None:
+async def test_nobody_can_decide_another_persons_request(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.get(service.web.authorize_url())
     await service.add_person("eve@example.com", "Eve")
@@ -188,7 +188,7 @@ async def test_malformed_decisions_decide_nothing(service: Service, changes: dic
 
 @pytest.mark.gen_test
 @pytest.mark.trap(5)
-async def test_a_code_or_a_session_is_no_request(service: Service) -> None:
+async def test_codes_and_sessions_are_not_accepted_as_requests(service: Service) -> None:
     browser = await service.signed_in()
     code = await service.code(browser=browser)
     page = await browser.get(service.web.authorize_url(prompt="consent"))
@@ -249,7 +249,7 @@ async def test_forged_forms_do_nothing(
 
 @pytest.mark.gen_test
 @pytest.mark.trap(22)
-async def test_the_token_of_another_browser_does_not_count(service: Service) -> None:
+async def test_another_browsers_xsrf_token_is_refused(service: Service) -> None:
     browser, other = await service.signed_in(), await service.signed_in()
     page, foreign = await browser.get("/account/apps"), await other.get("/account/apps")
     assert fields_of(page, "/signout")["_xsrf"]
@@ -259,7 +259,7 @@ async def test_the_token_of_another_browser_does_not_count(service: Service) -> 
 
 @pytest.mark.gen_test
 @pytest.mark.trap(27)
-async def test_xsrf_is_asked_before_the_body_is_looked_at_and_only_of_pages(service: Service) -> None:
+async def test_xsrf_is_checked_before_the_body_and_only_on_pages(service: Service) -> None:
     browser = await service.signed_in()
     for path in (
         DECIDE,
@@ -282,7 +282,7 @@ async def test_xsrf_is_asked_before_the_body_is_looked_at_and_only_of_pages(serv
 
 
 @pytest.mark.gen_test
-async def test_signed_out_decision_is_refused_and_leads_back_to_the_request(service: Service) -> None:
+async def test_a_signed_out_decision_redirects_to_sign_in_and_back(service: Service) -> None:
     browser = await service.signed_in()
     asked = service.web.authorize_url()
     page = await browser.get(asked)
@@ -302,7 +302,7 @@ async def test_signed_out_decision_is_refused_and_leads_back_to_the_request(serv
 
 
 @pytest.mark.gen_test
-async def test_decision_must_come_from_the_browser_that_has_the_session(service: Service) -> None:
+async def test_a_decision_must_come_from_the_sessions_browser(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.get(service.web.authorize_url())
     form = {**fields_of(page, DECIDE), "decision": "allow"}
@@ -313,7 +313,7 @@ async def test_decision_must_come_from_the_browser_that_has_the_session(service:
 
 
 @pytest.mark.gen_test
-async def test_use_another_account_leads_back_to_the_request(service: Service) -> None:
+async def test_use_another_account_returns_to_the_request(service: Service) -> None:
     browser = await service.signed_in()
     url = service.web.authorize_url()
     page = await browser.get(url)
@@ -349,7 +349,7 @@ async def test_hostile_names_are_shown_as_text(service: Service) -> None:
 
 
 @pytest.mark.gen_test
-async def test_decision_by_a_form_with_parameters_given_twice_is_refused(service: Service) -> None:
+async def test_a_form_decision_with_repeated_parameters_is_refused(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.get(service.web.authorize_url())
     form = list({**fields_of(page, DECIDE), "decision": "deny"}.items())

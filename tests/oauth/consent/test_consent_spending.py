@@ -40,7 +40,7 @@ def offered(page: HTTPResponse) -> str:
 
 @pytest.mark.gen_test
 @pytest.mark.spec("4.2")
-async def test_a_limit_is_asked_for_with_the_scope_that_spends_and_without_it_never(service: Service) -> None:
+async def test_a_limit_is_asked_only_with_the_spending_scope(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.get(service.web.authorize_url(scope=SPENDS))
     assert b"Up to <input" in page.body
@@ -79,7 +79,7 @@ async def test_the_limit_on_the_page_is_set_and_offered_again(service: Service) 
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("typed", ["1,50", "-1", "five", "0.0000001", "1000000.01", "1e3"])
-async def test_a_wrong_amount_is_a_page_and_the_request_still_stands(service: Service, typed: str) -> None:
+async def test_an_invalid_amount_shows_a_page_and_keeps_the_request(service: Service, typed: str) -> None:
     browser = await service.signed_in()
     page = await browser.get(service.web.authorize_url(scope=SPENDS))
     refused = await browser.submit(page, DECIDE, decision="allow", spend_dollars=typed)
@@ -94,7 +94,7 @@ async def test_a_wrong_amount_is_a_page_and_the_request_still_stands(service: Se
 
 
 @pytest.mark.gen_test
-async def test_an_amount_counts_only_where_spending_is_allowed(service: Service) -> None:
+async def test_an_amount_applies_only_if_spending_is_allowed(service: Service) -> None:
     browser = await service.signed_in()
     url = service.web.authorize_url(scope=SPENDS, prompt="consent")
     denied = await browser.submit(await browser.get(url), DECIDE, decision="deny", spend_dollars="five")
@@ -130,7 +130,7 @@ async def test_an_amount_counts_only_where_spending_is_allowed(service: Service)
         pytest.param({"spend_limit": 1, "scopes": ["profile"]}, 7_000_000, id="without the scope"),
     ],
 )
-async def test_spend_limit_of_a_json_decision(service: Service, sent: dict[str, Any], limit: int | None) -> None:
+async def test_a_json_decision_sets_a_spend_limit(service: Service, sent: dict[str, Any], limit: int | None) -> None:
     browser = await service.signed_in()
     url = service.web.authorize_url(scope=SPENDS, prompt="consent")
     await browser.submit(await browser.get(url), DECIDE, decision="allow", spend_dollars="7")
@@ -144,7 +144,7 @@ async def test_spend_limit_of_a_json_decision(service: Service, sent: dict[str, 
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("sent", [-1, 10**12 + 1, 2.0, "2.0", "$2", True, [2], {"amount": 2}])
-async def test_a_spend_limit_that_is_none_decides_nothing(service: Service, sent: Any) -> None:
+async def test_an_invalid_spend_limit_decides_nothing(service: Service, sent: Any) -> None:
     browser = await service.signed_in()
     page = await browser.get(service.web.authorize_url(scope=SPENDS))
     response = await decide_as_json(browser, page, spend_limit=sent)
@@ -156,7 +156,7 @@ async def test_a_spend_limit_that_is_none_decides_nothing(service: Service, sent
 
 
 @pytest.mark.gen_test
-async def test_spend_limit_in_a_form_is_digits(service: Service) -> None:
+async def test_a_spend_limit_in_a_form_must_be_digits(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.get(service.web.authorize_url(scope=SPENDS))
     form = {name: fields_of(page, DECIDE)[name] for name in ("_xsrf", "request_id")}

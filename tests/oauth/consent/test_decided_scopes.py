@@ -51,7 +51,7 @@ either_way = pytest.mark.parametrize("gives", [by_consent, by_mint])
 @pytest.mark.trap(43)
 @pytest.mark.spec("4.2")
 @either_way
-async def test_one_more_scope_takes_none_away(store: Store, gives: Callable[..., Awaitable[None]]) -> None:
+async def test_requesting_one_more_scope_removes_none(store: Store, gives: Callable[..., Awaitable[None]]) -> None:
     world = await a_world(store)
     tokens = await world.tokens(("profile", "data:read"))
     await gives(world, "credits:read")
@@ -60,7 +60,7 @@ async def test_one_more_scope_takes_none_away(store: Store, gives: Callable[...,
     assert await granted(world) == ("profile", "credits:read", "data:read"), "in the order of the documentation"
 
 
-async def test_a_narrower_request_at_a_second_redirect_uri_leaves_what_the_first_one_got(service: Service) -> None:
+async def test_a_narrower_request_at_another_redirect_uri_keeps_the_firsts_scopes(service: Service) -> None:
     app = await service.add_app("two-places", redirect_uris=(CALLBACK, SECOND))
     browser = await service.signed_in()
     first = await service.tokens(app, browser, scope="profile data:read")
@@ -75,7 +75,7 @@ async def test_a_narrower_request_at_a_second_redirect_uri_leaves_what_the_first
     assert silent.code == 303, "the first one's consent is remembered too"
 
 
-async def test_the_page_names_what_stays_allowed_though_it_is_not_asked_about(service: Service) -> None:
+async def test_the_page_lists_scopes_that_stay_granted(service: Service) -> None:
     browser = await service.signed_in()
     first = await browser.get(service.web.authorize_url(scope="data:read credits:read"))
     assert b"stays allowed" not in first.body
@@ -84,7 +84,7 @@ async def test_the_page_names_what_stays_allowed_though_it_is_not_asked_about(se
     assert "stays allowed too: See your credit balance.</p>" in page
 
 
-async def test_what_is_asked_for_and_unticked_is_withdrawn_and_nothing_else(store: Store) -> None:
+async def test_only_requested_and_unticked_scopes_are_withdrawn(store: Store) -> None:
     world = await a_world(store)
     tokens = await world.tokens(("profile", "data:read", "data:write"))
     narrow = await world.exchange(await world.code(("data:read", "data:write", "apps:read"), ticked=("data:read",)))
@@ -96,7 +96,7 @@ async def test_what_is_asked_for_and_unticked_is_withdrawn_and_nothing_else(stor
 
 @pytest.mark.trap(43)
 @either_way
-async def test_what_a_revoked_grant_had_does_not_come_back(store: Store, gives: Callable[..., Awaitable[None]]) -> None:
+async def test_scopes_of_a_revoked_grant_do_not_come_back(store: Store, gives: Callable[..., Awaitable[None]]) -> None:
     world = await a_world(store)
     await world.code(("profile", "data:read"))
     await world.revoke_app()
@@ -104,7 +104,7 @@ async def test_what_a_revoked_grant_had_does_not_come_back(store: Store, gives: 
     assert await granted(world) == ("credits:read",)
 
 
-async def test_a_grant_of_the_release_before_keeps_all_six_scopes(store: Store) -> None:
+async def test_a_grant_of_the_previous_release_keeps_all_six_scopes(store: Store) -> None:
     """It remembers no redirect URI, so the next request of its app meets the page, whatever it asks for."""
     world = await a_world(store)
     tokens = await world.tokens(ALL)

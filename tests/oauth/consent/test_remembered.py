@@ -43,7 +43,7 @@ async def is_remembered(world: World, uri: str, *scopes: str) -> bool:
 
 
 @pytest.mark.trap(41)
-async def test_consent_at_one_address_sends_no_code_to_another(service: Service) -> None:
+async def test_consent_for_one_redirect_uri_does_not_cover_another(service: Service) -> None:
     app = await service.add_app("two-faced", redirect_uris=(BANK, ELSEWHERE))
     browser = await service.signed_in()
     assert "code" in answer_of(await browser.consent(app.authorize_url(redirect_uri=BANK)))
@@ -55,7 +55,7 @@ async def test_consent_at_one_address_sends_no_code_to_another(service: Service)
 
 
 @pytest.mark.trap(41)
-async def test_each_address_has_the_scopes_given_there_and_no_more_than_the_grant(store: Store) -> None:
+async def test_each_redirect_uri_has_its_own_scopes_within_the_grant(store: Store) -> None:
     world = await World.make(store, redirect_uris=(BANK, ELSEWHERE))
     await consents(world, ELSEWHERE, "profile")
     await consents(world, BANK, "profile", "data:read")
@@ -69,7 +69,7 @@ async def test_each_address_has_the_scopes_given_there_and_no_more_than_the_gran
     assert await is_remembered(world, BANK, "profile")
 
 
-async def test_what_was_given_at_an_address_and_not_asked_about_stays_remembered(store: Store) -> None:
+async def test_remembered_scopes_that_are_not_requested_stay(store: Store) -> None:
     world = await World.make(store, redirect_uris=(BANK,))
     await consents(world, BANK, "profile")
     await consents(world, BANK, "data:read")
@@ -100,7 +100,7 @@ async def test_a_changed_registration_ends_remembered_consent(
     assert await is_remembered(world, BANK, "profile") == remembered
 
 
-async def test_nobody_finds_two_registrations_that_are_remembered_as_one(memory_store: Store) -> None:
+async def test_registrations_cannot_collide_in_remembered_consent(memory_store: Store) -> None:
     app = (await World.make(memory_store, redirect_uris=(BANK, ELSEWHERE))).app
     others = [
         *(replace(app, client_id="another"), replace(app, name="Another"), replace(app, verified=True)),
@@ -113,7 +113,7 @@ async def test_nobody_finds_two_registrations_that_are_remembered_as_one(memory_
     assert max(map(len, places)) <= 64, "Redis keeps the row in one piece"
 
 
-async def test_the_oldest_address_makes_way_and_the_row_stays_small(store: Store) -> None:
+async def test_the_oldest_remembered_redirect_uri_makes_way(store: Store) -> None:
     uris = [f"https://app.example/{number}" for number in range(10)]
     world = await World.make(store, redirect_uris=tuple(uris))
     for uri in (*uris[:8], uris[0], *uris[8:]):
@@ -134,7 +134,7 @@ async def by_mint(world: World) -> None:
 
 
 @pytest.mark.parametrize("reconnect", [by_consent_elsewhere, by_mint])
-async def test_what_a_disconnected_app_was_allowed_does_not_come_back(
+async def test_consent_of_a_disconnected_app_does_not_come_back(
     store: Store, reconnect: Callable[[World], Awaitable[None]]
 ) -> None:
     world = await World.make(store, redirect_uris=(BANK, ELSEWHERE))
@@ -144,7 +144,7 @@ async def test_what_a_disconnected_app_was_allowed_does_not_come_back(
     assert not await is_remembered(world, ELSEWHERE, "profile")
 
 
-async def test_grants_and_requests_of_the_release_before_meet_the_page_once_more(store: Store) -> None:
+async def test_grants_and_requests_of_the_previous_release_show_the_page_again(store: Store) -> None:
     world = await World.make(store)
     await consents(world, CALLBACK, "profile")
     place = world.app.place(CALLBACK)
@@ -162,7 +162,7 @@ async def test_grants_and_requests_of_the_release_before_meet_the_page_once_more
     assert not await is_remembered(world, CALLBACK, "profile")
 
 
-async def test_a_loopback_address_is_remembered_whatever_its_port(service: Service) -> None:
+async def test_loopback_consent_is_remembered_for_any_port(service: Service) -> None:
     app = await service.add_app("local", redirect_uris=("http://127.0.0.1/cb", "http://127.0.0.1/other"))
     browser = await service.signed_in()
     await browser.consent(app.authorize_url(redirect_uri="http://127.0.0.1:4000/cb"))

@@ -44,7 +44,7 @@ def front_of(server: Running) -> HttpServer:
         ),
     ],
 )
-async def test_who_does_not_send_is_cut(sent: bytes, options: dict[str, Any], site: Application) -> None:
+async def test_a_client_that_sends_nothing_is_cut(sent: bytes, options: dict[str, Any], site: Application) -> None:
     async with running(site, **options) as server:
         assert await server.ask(sent) == b""
 
@@ -58,9 +58,7 @@ async def test_who_does_not_send_is_cut(sent: bytes, options: dict[str, Any], si
         pytest.param(request("POST", "/preparing", body=b"x"), id="before its body is taken"),
     ],
 )
-async def test_no_limit_of_a_connection_counts_while_a_request_is_at_work(
-    sent: bytes, site: Application, notes: Notes
-) -> None:
+async def test_connection_timeouts_pause_during_a_request(sent: bytes, site: Application, notes: Notes) -> None:
     limits: dict[str, Any] = {
         "idle_connection_timeout": 0.05,
         "head_timeout": 0.05,
@@ -74,7 +72,7 @@ async def test_no_limit_of_a_connection_counts_while_a_request_is_at_work(
 
 
 @pytest.mark.gen_test
-async def test_a_head_that_comes_by_the_byte_gets_no_more_time(site: Application) -> None:
+async def test_a_trickled_head_gets_no_more_time(site: Application) -> None:
     async with running(site, head_timeout=5.0) as server, await server.connect() as client:
         http = front_of(server)
         sent = request("GET", "/held")[:20]
@@ -87,7 +85,7 @@ async def test_a_head_that_comes_by_the_byte_gets_no_more_time(site: Application
 
 
 @pytest.mark.gen_test
-async def test_idle_connections_make_room_at_the_bound(site: Application, notes: Notes) -> None:
+async def test_idle_connections_make_room_at_the_limit(site: Application, notes: Notes) -> None:
     notes.go_on.set()
     async with running(site, connections=3) as server:
         clients = [await server.connect() for _ in range(3)]
@@ -109,7 +107,7 @@ async def test_idle_connections_make_room_at_the_bound(site: Application, notes:
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("longest", range(3))
-async def test_the_connection_that_was_idle_longest_makes_room(longest: int, site: Application, notes: Notes) -> None:
+async def test_the_longest_idle_connection_makes_room(longest: int, site: Application, notes: Notes) -> None:
     notes.go_on.set()
     time = asyncio.get_running_loop().time
     async with running(site, connections=3) as server:
@@ -130,7 +128,7 @@ async def test_the_connection_that_was_idle_longest_makes_room(longest: int, sit
 
 
 @pytest.mark.gen_test
-async def test_a_burst_of_connections_stays_within_the_bound(site: Application) -> None:
+async def test_a_burst_of_connections_stays_within_the_limit(site: Application) -> None:
     async with running(site, connections=3) as server:
         http = front_of(server)
         burst = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(10)]
@@ -144,7 +142,7 @@ async def test_a_burst_of_connections_stays_within_the_bound(site: Application) 
 
 
 @pytest.mark.gen_test
-async def test_who_comes_when_all_are_at_work_waits(site: Application, notes: Notes) -> None:
+async def test_a_client_waits_if_all_connections_are_busy(site: Application, notes: Notes) -> None:
     async with running(site, connections=1) as server, await server.connect() as first:
         first.write(request("GET", "/held", "Connection: close"))
         await until(lambda: notes.begun == 1)
@@ -158,7 +156,7 @@ async def test_who_comes_when_all_are_at_work_waits(site: Application, notes: No
 
 
 @pytest.mark.gen_test
-async def test_who_waits_takes_the_place_of_one_that_has_become_idle(site: Application, notes: Notes) -> None:
+async def test_a_waiting_client_replaces_a_newly_idle_connection(site: Application, notes: Notes) -> None:
     async with running(site, connections=1) as server, await server.connect() as first:
         first.write(request("GET", "/held"))
         await until(lambda: notes.begun == 1)
@@ -187,7 +185,7 @@ def no_more_files() -> Iterator[Any]:
 
 
 @pytest.mark.gen_test
-async def test_without_a_file_to_open_it_waits_for_one(
+async def test_accepting_waits_for_a_free_file_descriptor(
     site: Application,
     notes: Notes,
     no_more_files: Any,
@@ -209,7 +207,7 @@ async def test_without_a_file_to_open_it_waits_for_one(
         client.close()
 
 
-def test_the_limit_of_open_files_is_raised_as_far_as_it_may_be(no_more_files: Any) -> None:
+def test_the_open_file_limit_is_raised_to_the_maximum(no_more_files: Any) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert room_for(10, 20) == 10
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)
@@ -219,9 +217,7 @@ def test_the_limit_of_open_files_is_raised_as_far_as_it_may_be(no_more_files: An
 
 
 @pytest.mark.gen_test
-async def test_what_is_logged_of_a_request_is_one_short_line(
-    site: Application, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_request_is_logged_as_one_short_line(site: Application, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     async with running(site) as server:
         await server.ask(request("POST", "/", "Content-Length: " + "\xe9\x85" * 5000))

@@ -25,7 +25,7 @@ notes, site = recording_app.notes, recording_app.site
         pytest.param("fast", request("GET", "/held"), id="fast, with a request behind it"),
     ],
 )
-async def test_a_handler_learns_at_once_that_its_client_is_gone(
+async def test_a_handler_learns_at_once_that_its_client_has_gone(
     http: str, target: str, ahead: bytes, site: Application, notes: Notes
 ) -> None:
     async with running(site, http) as server:
@@ -40,7 +40,7 @@ async def test_a_handler_learns_at_once_that_its_client_is_gone(
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("handler_first", [True, False])
-async def test_a_reset_is_an_end_like_another(
+async def test_a_reset_counts_as_a_close(
     handler_first: bool, site: Application, notes: Notes, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running(site) as server:
@@ -59,7 +59,9 @@ async def test_a_reset_is_an_end_like_another(
 
 @pytest.mark.gen_test
 @both
-async def test_a_handler_that_receives_a_body_learns_it_too(http: str, site: Application, notes: Notes) -> None:
+async def test_a_handler_reading_a_body_learns_that_its_client_has_gone(
+    http: str, site: Application, notes: Notes
+) -> None:
     notes.go_on.set()
     async with running(site, http) as server:
         async with await server.connect() as client:
@@ -70,7 +72,7 @@ async def test_a_handler_that_receives_a_body_learns_it_too(http: str, site: App
 
 @pytest.mark.gen_test
 @both
-async def test_nobody_is_told_when_a_client_leaves_between_requests(http: str, site: Application, notes: Notes) -> None:
+async def test_a_close_between_requests_notifies_no_handler(http: str, site: Application, notes: Notes) -> None:
     notes.go_on.set()
     async with running(site, http) as server:
         async with await server.connect() as client:
@@ -83,7 +85,7 @@ async def test_nobody_is_told_when_a_client_leaves_between_requests(http: str, s
 
 @pytest.mark.gen_test
 @both
-async def test_a_client_that_does_not_read_stops_the_handler(http: str, site: Application, notes: Notes) -> None:
+async def test_a_client_that_does_not_read_pauses_the_handler(http: str, site: Application, notes: Notes) -> None:
     async with running(site, http) as server, await server.connect() as client:
         client.reader._limit = 2**16  # type: ignore[attr-defined]  # what the client's own side takes
         client.write(request("GET", "/endless"))
@@ -97,7 +99,7 @@ async def test_a_client_that_does_not_read_stops_the_handler(http: str, site: Ap
 
 
 @pytest.mark.gen_test
-async def test_a_handler_that_waits_for_its_reader_learns_that_it_is_gone(site: Application, notes: Notes) -> None:
+async def test_a_paused_handler_learns_that_its_client_has_gone(site: Application, notes: Notes) -> None:
     async with running(site) as server:
         async with await server.connect() as client:
             client.write(request("GET", "/endless"))
@@ -109,7 +111,7 @@ async def test_a_handler_that_waits_for_its_reader_learns_that_it_is_gone(site: 
 
 
 @pytest.mark.gen_test
-async def test_a_client_that_takes_nothing_is_cut(site: Application, notes: Notes) -> None:
+async def test_a_client_that_never_reads_is_cut(site: Application, notes: Notes) -> None:
     async with running(site, stall_timeout=0.1) as server, await server.connect() as client:
         client.write(request("GET", "/endless"))
         await until(lambda: notes.raised is not None)
@@ -118,7 +120,7 @@ async def test_a_client_that_takes_nothing_is_cut(site: Application, notes: Note
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("fields", [(), ("Connection: close",)], ids=["kept", "to be closed"])
-async def test_a_client_that_takes_nothing_of_a_complete_answer_is_cut(
+async def test_a_client_that_never_reads_a_complete_answer_is_cut(
     fields: tuple[str, ...], site: Application, notes: Notes
 ) -> None:
     async with running(site, stall_timeout=0.1) as server, await server.connect() as client:
@@ -129,7 +131,7 @@ async def test_a_client_that_takes_nothing_of_a_complete_answer_is_cut(
 
 
 @pytest.mark.gen_test
-async def test_an_application_that_does_not_take_a_body_stops_its_sender(site: Application, notes: Notes) -> None:
+async def test_an_application_that_does_not_read_a_body_pauses_the_client(site: Application, notes: Notes) -> None:
     async with running(site, max_body_size=2**30) as server, await server.connect() as client:
         client.write(request("POST", "/taking", "Content-Length: 50000000") + b"x" * 50_000_000)
         await until(lambda: notes.begun == 1)
@@ -141,7 +143,7 @@ async def test_an_application_that_does_not_take_a_body_stops_its_sender(site: A
 
 
 @pytest.mark.gen_test
-async def test_a_client_that_sends_ahead_is_not_read_for_ever(site: Application, notes: Notes) -> None:
+async def test_reading_ahead_is_bounded(site: Application, notes: Notes) -> None:
     async with running(site) as server, await server.connect() as client:
         client.write(joined([request("GET", "/held")] * 1_000_000))
         await until(lambda: notes.begun == 1)
@@ -151,7 +153,7 @@ async def test_a_client_that_sends_ahead_is_not_read_for_ever(site: Application,
 
 
 @pytest.mark.gen_test
-async def test_the_next_request_waits_until_the_answer_before_it_is_taken(site: Application, notes: Notes) -> None:
+async def test_the_next_request_waits_for_the_answer_before_it(site: Application, notes: Notes) -> None:
     async with running(site) as server, await server.connect() as client:
         client.write(request("GET", "/large") * 2)
         await until(lambda: notes.written > 0)

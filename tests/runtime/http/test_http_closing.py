@@ -49,7 +49,7 @@ async def test_after_stop_an_answer_ends_its_connection(site: Application, notes
 
 @pytest.mark.gen_test
 @both
-async def test_closing_all_cuts_what_is_at_work(http: str, site: Application, notes: Notes) -> None:
+async def test_closing_all_cuts_requests_in_progress(http: str, site: Application, notes: Notes) -> None:
     async with running(site, http) as server, await server.connect() as idle, await server.connect() as client:
         client.write(request("GET", "/begun"))
         await until(lambda: notes.written > 0)
@@ -74,7 +74,7 @@ async def test_closing_all_lets_a_complete_answer_arrive(site: Application, note
 @pytest.mark.parametrize("turns", range(6))
 @pytest.mark.parametrize("tls", [False, True])
 @pytest.mark.parametrize("new_loop", {asyncio.new_event_loop, event_loop.new_event_loop})
-def test_who_connects_while_it_ends_does_not_keep_it(
+def test_a_late_connection_does_not_delay_shutdown(
     new_loop: Callable[[], asyncio.AbstractEventLoop], tls: bool, turns: int, site: Application
 ) -> None:
     async def end() -> None:
@@ -120,7 +120,7 @@ async def test_tls(site: Application, notes: Notes) -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_handshake_that_does_not_come_keeps_nobody(site: Application) -> None:
+async def test_a_missing_tls_handshake_delays_nobody(site: Application) -> None:
     async with running(site, ssl_options=server_tls()) as server, await server.connect() as client:
         await settled(client)
         await within(server.server.close_all_connections())

@@ -78,7 +78,7 @@ async def asked(http: str, *sent: bytes, head: bool = False, **options: Any) -> 
 
 @pytest.mark.gen_test
 @both
-async def test_a_connection_is_kept(http: str) -> None:
+async def test_connections_are_kept_alive(http: str) -> None:
     async with running(APP, http) as server, await server.connect() as client:
         for number in range(3):
             client.write(request("POST", f"/{number}", body=b"x" * number))
@@ -95,7 +95,7 @@ async def test_pipelined_requests_are_answered_in_order(http: str) -> None:
 
 @pytest.mark.gen_test
 @both
-async def test_one_request_at_a_time_is_with_the_application(http: str) -> None:
+async def test_the_application_gets_one_request_per_connection_at_a_time(http: str) -> None:
     begun: list[str] = []
     go_on = asyncio.Event()
 
@@ -118,7 +118,7 @@ async def test_one_request_at_a_time_is_with_the_application(http: str) -> None:
 
 
 @pytest.mark.gen_test
-async def test_however_a_request_is_cut_it_is_the_same() -> None:
+async def test_a_request_split_anywhere_is_read_the_same() -> None:
     sent = (
         request("POST", "/a", "Transfer-Encoding: chunked") + b"5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n"
         b"\r\n" + request("POST", "/b", body=b"hello") + request("GET", "/c")
@@ -134,7 +134,7 @@ async def test_however_a_request_is_cut_it_is_the_same() -> None:
 
 @pytest.mark.gen_test
 @both
-async def test_an_answer_of_unknown_length_goes_out_in_chunks(http: str) -> None:
+async def test_an_answer_of_unknown_length_is_chunked(http: str) -> None:
     async with running(APP, http) as server, await server.connect() as client:
         client.write(request("GET", "/pieces"))
         head = await within(client.reader.readuntil(b"\r\n\r\n"))
@@ -145,7 +145,7 @@ async def test_an_answer_of_unknown_length_goes_out_in_chunks(http: str) -> None
 
 @pytest.mark.gen_test
 @both
-async def test_http_1_0_gets_no_chunks_and_the_end_of_the_connection(http: str) -> None:
+async def test_http_1_0_answers_are_not_chunked_and_end_the_connection(http: str) -> None:
     async with running(APP, http) as server:
         received = await server.ask(request("GET", "/pieces", version="1.0"))
     assert received.endswith(b"\r\n\r\nonetwothree")
@@ -153,7 +153,7 @@ async def test_http_1_0_gets_no_chunks_and_the_end_of_the_connection(http: str) 
 
 
 @pytest.mark.gen_test
-async def test_http_1_0_is_not_kept_where_only_the_end_tells_the_length() -> None:
+async def test_http_1_0_is_not_kept_alive_without_a_length() -> None:
     async with running(APP) as server:
         received = await server.ask(request("GET", "/pieces", "Connection: keep-alive", version="1.0"))
     assert b"Keep-Alive" not in received
@@ -161,7 +161,7 @@ async def test_http_1_0_is_not_kept_where_only_the_end_tells_the_length() -> Non
 
 @pytest.mark.gen_test
 @both
-async def test_http_1_0_is_kept_where_it_is_asked_for(http: str) -> None:
+async def test_http_1_0_is_kept_alive_on_request(http: str) -> None:
     kept = request("GET", "/", "Connection: keep-alive", version="1.0")
     first, second = await asked(http, kept, kept)
     assert first.fields["connection"] == second.fields["connection"] == "Keep-Alive"
@@ -176,7 +176,7 @@ async def test_http_1_0_is_kept_where_it_is_asked_for(http: str) -> None:
         pytest.param(request("GET", "/"), {"no_keep_alive": True}, id="no_keep_alive"),
     ],
 )
-async def test_a_connection_that_ends_says_so(http: str, sent: bytes, options: dict[str, Any]) -> None:
+async def test_the_last_answer_says_connection_close(http: str, sent: bytes, options: dict[str, Any]) -> None:
     async with running(APP, http, **options) as server:
         received = await server.ask(sent + request("GET", "/ignored"))
     assert statuses(received) == (200,)
@@ -193,7 +193,7 @@ async def test_head_has_the_length_and_no_body(http: str) -> None:
 @pytest.mark.gen_test
 @both
 @pytest.mark.parametrize("status", [204, 304])
-async def test_without_a_body(http: str, status: int) -> None:
+async def test_answers_without_a_body(http: str, status: int) -> None:
     empty, after = await asked(http, request("GET", f"/empty/{status}"), request("GET", "/after"))
     assert empty.status == status
     assert "transfer-encoding" not in empty.fields
@@ -202,7 +202,7 @@ async def test_without_a_body(http: str, status: int) -> None:
 
 @pytest.mark.gen_test
 @both
-async def test_who_expects_continue_is_told_before_the_body(http: str) -> None:
+async def test_expect_continue_is_answered_before_the_body(http: str) -> None:
     async with running(APP, http) as server, await server.connect() as client:
         client.write(request("POST", "/", "Expect: 100-continue", "Content-Length: 5"))
         assert (await client.answer()).status == 100
@@ -220,7 +220,7 @@ async def test_who_expects_continue_is_told_before_the_body(http: str) -> None:
         pytest.param(request("POST", "/", "Expect: a miracle", CLOSE, body=b"hello"), id="something else"),
     ],
 )
-async def test_nobody_else_is_told_to_continue(sent: bytes) -> None:
+async def test_other_requests_get_no_continue(sent: bytes) -> None:
     async with running(APP) as server:
         assert statuses(await server.ask(sent)) == (200,)
 
@@ -235,7 +235,7 @@ async def test_nobody_else_is_told_to_continue(sent: bytes) -> None:
         ),
     ],
 )
-async def test_a_body_that_is_refused_is_not_asked_for(sent: bytes, expected: int) -> None:
+async def test_a_refused_body_gets_no_continue(sent: bytes, expected: int) -> None:
     async with running(APP, max_body_size=100) as server:
         assert statuses(await server.ask(sent)) == (expected,)
 
@@ -264,7 +264,7 @@ async def test_a_handler_sets_the_limit_of_its_body(http: str, chunked: bool, li
 
 
 @pytest.mark.gen_test
-async def test_an_answer_before_the_end_of_the_body_arrives_though_the_client_goes_on_sending() -> None:
+async def test_an_early_answer_arrives_while_the_client_keeps_sending() -> None:
     async with running(APP) as server, await server.connect() as client:
         client.write(request("POST", "/counting?refuse=1", body=b"x" * 500_000) + request())
         received = await within(client.reader.read())  # no reset, which can overtake an answer
@@ -320,7 +320,7 @@ class Bare(HTTPServerConnectionDelegate):
 
 
 @pytest.mark.gen_test
-async def test_a_delegate_of_ones_own() -> None:
+async def test_a_custom_delegate_works() -> None:
     app = Bare()
     async with running(app) as server:
         async with await server.connect() as client:
@@ -330,7 +330,7 @@ async def test_a_delegate_of_ones_own() -> None:
 
 
 @pytest.mark.gen_test
-async def test_no_number_of_requests_that_are_answered_at_once_is_too_large() -> None:
+async def test_any_number_of_immediately_answered_requests_works() -> None:
     async with running(Bare("sized")) as server:
         received = await server.ask(request() * 2000 + request("GET", "/", CLOSE))
     assert len(statuses(received)) == 2001
@@ -340,7 +340,7 @@ async def test_no_number_of_requests_that_are_answered_at_once_is_too_large() ->
 @pytest.mark.parametrize(
     "sent", [b"GET / HTTP/1.1\r\n\r\n", request("GET", "/", "Host: elsewhere"), b"GET / HTTP/1.1\n"]
 )
-async def test_a_delegate_of_ones_own_sees_nothing_odd_either(sent: bytes) -> None:
+async def test_a_custom_delegate_sees_no_malformed_request(sent: bytes) -> None:
     async with running(Bare("sized")) as server:
         assert statuses(await server.ask(sent)) == (400,)
 
@@ -366,7 +366,7 @@ async def test_ways_to_answer(steps: tuple[str, ...]) -> None:
         pytest.param(("odd reason",), b"", id="a reason of two lines"),
     ],
 )
-async def test_an_answer_that_cannot_be_ends_the_connection(
+async def test_an_impossible_answer_ends_the_connection(
     http: str, steps: tuple[str, ...], sent: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running(Bare(*steps), http) as server:
@@ -378,7 +378,7 @@ async def test_an_answer_that_cannot_be_ends_the_connection(
 
 
 @pytest.mark.gen_test
-async def test_a_request_leaves_no_cycle_in_memory() -> None:
+async def test_a_request_leaves_no_reference_cycle() -> None:
     async with running(APP) as server, await server.connect() as client:
         client.write(request())
         await client.answer()

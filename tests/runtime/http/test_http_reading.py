@@ -54,7 +54,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 @given(damaged() | st.binary(max_size=60).map(lambda data: data + b"\r\n\r\n"))
 @example(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 @example(b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n")
-def test_what_is_accepted_is_what_tornado_reads(data: bytes) -> None:
+def test_accepted_requests_match_tornados_parser(data: bytes) -> None:
     try:
         head = read_head(data)
     except HTTPInputError:
@@ -73,7 +73,7 @@ def test_what_is_accepted_is_what_tornado_reads(data: bytes) -> None:
 
 
 @given(damaged(), st.data())
-def test_who_is_cut_short_is_refused_only_for_what_would_be_refused_whole(data: bytes, draw: st.DataObject) -> None:
+def test_a_partial_request_is_refused_only_if_the_whole_would_be(data: bytes, draw: st.DataObject) -> None:
     end = draw.draw(st.integers(1, len(data)))
     since = draw.draw(st.integers(0, end))
     try:
@@ -84,7 +84,7 @@ def test_who_is_cut_short_is_refused_only_for_what_would_be_refused_whole(data: 
 
 
 @given(st.lists(st.binary(min_size=1, max_size=20)), st.lists(st.integers(1, 9), min_size=1), st.integers(1, 30))
-def test_chunks_are_one_body_however_they_are_cut(chunks: list[bytes], sizes: list[int], most: int) -> None:
+def test_chunks_split_anywhere_make_one_body(chunks: list[bytes], sizes: list[int], most: int) -> None:
     sent = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\nthe next"
     body, buffer, pieces, turn = Chunked(), b"", [], 0
     while not body.done:
@@ -100,7 +100,7 @@ def test_chunks_are_one_body_however_they_are_cut(chunks: list[bytes], sizes: li
     assert all(len(piece) <= most for piece in pieces)
 
 
-def test_names_of_strangers_fill_no_memory() -> None:
+def test_unknown_header_names_do_not_fill_memory() -> None:
     for number in range(2 * fields._MOST_SEEN):
         assert fields.spelled(b"x-%d" % number) == f"X-{number}"
     assert len(fields._SEEN) <= fields._MOST_SEEN
@@ -117,7 +117,7 @@ def test_short_chunks_are_bounded_in_number(size: int) -> None:
 
 
 @pytest.mark.parametrize(("size", "number"), [(1, MOST_CHUNKS), (BYTES_EACH, 2**20 // BYTES_EACH)])
-def test_chunks_of_some_length_may_be_many(size: int, number: int) -> None:
+def test_many_long_chunks_are_accepted(size: int, number: int) -> None:
     body, piece = Chunked(), b"%x\r\n%b\r\n" % (size, b"x" * size)
     read, rest = body.read(piece * (number - 1) + b"0\r\n\r\n", 2**22, 2**22)
     assert (len(read), rest, body.done) == (size * (number - 1), b"", True)

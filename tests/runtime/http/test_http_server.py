@@ -40,7 +40,7 @@ def test_the_setting_says_which_server_answers(
         assert raw(port, in_lf).startswith(b"HTTP/1.1 " + status)
 
 
-def test_more_connections_than_allowed_are_served_one_after_the_other() -> None:
+def test_connections_beyond_the_limit_are_served_later() -> None:
     with Server(*MEMORY, "--http", "fast", "--connections", "16") as server, ExitStack() as idle:
         port = server.ready().port
         for _ in range(40):

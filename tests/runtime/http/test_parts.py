@@ -15,7 +15,7 @@ HEADERS = {"Content-Type": "multipart/form-data; boundary=b", "Accept": "text/ht
 
 
 @pytest.mark.parametrize("method", ["POST", "GET"])
-async def test_no_page_but_the_upload_takes_a_form_of_parts_apart(
+async def test_only_the_upload_parses_multipart_forms(
     service: Service, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     taken: list[bytes] = []

@@ -99,7 +99,7 @@ CURRENT: ContextVar[str] = ContextVar("current", default="nothing")
 
 
 @pytest.mark.gen_test
-async def test_a_task_begins_before_anything_of_the_request_and_its_context_ends_with_it() -> None:
+async def test_a_task_starts_before_the_request_and_its_context_ends_with_it() -> None:
     steps: list[str] = []
 
     class Telling(TaskHandler):
@@ -117,7 +117,7 @@ async def test_a_task_begins_before_anything_of_the_request_and_its_context_ends
     assert CURRENT.get() == "nothing"
 
 
-def test_a_handler_that_begins_quickly_has_what_tornado_reads_of_it() -> None:
+def test_a_fast_started_handler_has_the_attributes_tornado_reads() -> None:
     quick, noted = handler_of(Quick)
     slow, expected = handler_of(Slow)
     # `ui` is for templates; the class has the other two.
@@ -131,7 +131,7 @@ def test_a_handler_that_begins_quickly_has_what_tornado_reads_of_it() -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_lean_handler_can_take_the_way_of_pages() -> None:
+async def test_a_lean_handler_can_fall_back_to_the_page_path() -> None:
     class Both(Quick):
         def post(self) -> None:
             self.write("it is answered")
@@ -140,7 +140,7 @@ async def test_a_lean_handler_can_take_the_way_of_pages() -> None:
     assert [one[2] for one in noted if isinstance(one, tuple) and len(one) == 3] == [b"it is answered"]
 
 
-def test_an_answer_starts_as_tornado_clears_one() -> None:
+def test_a_new_answer_equals_tornados_cleared_one() -> None:
     quick, _ = handler_of(Quick)
     slow, _ = handler_of(Slow)
     names = {"_headers", "_write_buffer", "_status_code", "_reason"}
@@ -157,7 +157,7 @@ def test_an_answer_starts_as_tornado_clears_one() -> None:
     assert list(private.answer_fields(quick).get_all()) == list(private.answer_fields(slow).get_all())
 
 
-def test_a_handler_knows_how_far_its_answer_is() -> None:
+def test_a_handler_knows_the_progress_of_its_answer() -> None:
     handler, _ = handler_of(Slow)
     assert (handler.head_sent, handler.finished) == (False, False)
     handler.write("a")
@@ -169,7 +169,7 @@ def test_a_handler_knows_how_far_its_answer_is() -> None:
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.parametrize("cookie", [False, True])
-def test_finishing_at_once_does_what_finishing_does(method: str, cookie: bool) -> None:
+def test_finishing_at_once_equals_finishing(method: str, cookie: bool) -> None:
     quick, noted = handler_of(Quick, method)
     slow, expected = handler_of(Slow, method)
     for handler in (quick, slow):
@@ -187,7 +187,7 @@ def test_finishing_at_once_does_what_finishing_does(method: str, cookie: bool) -
     assert quick.finished
 
 
-def test_an_answer_of_which_something_was_written_is_not_finished_at_once() -> None:
+def test_a_started_answer_is_not_finished_at_once() -> None:
     handler, _ = handler_of(Quick)
     handler.flush()
     with pytest.raises(AssertionError):
@@ -210,7 +210,7 @@ class Failing(Quick):
 @pytest.mark.parametrize(
     ("error", "status"), [(HTTPError(418), 418), (KeyError("oh"), 500), (asyncio.CancelledError("of another"), 500)]
 )
-async def test_what_a_handler_raises_is_logged_and_answered_once(error: BaseException, status: int) -> None:
+async def test_a_handlers_exception_is_logged_and_answered_once(error: BaseException, status: int) -> None:
     for late in (False, True):
         handler, noted = handler_of(Failing)
         handler.error, handler.late, handler.ui = error, late, {}  # type: ignore[attr-defined,assignment]
@@ -222,7 +222,7 @@ async def test_what_a_handler_raises_is_logged_and_answered_once(error: BaseExce
 
 
 @pytest.mark.gen_test
-async def test_a_handler_whose_own_task_is_cancelled_answers_nothing() -> None:
+async def test_a_cancelled_handler_answers_nothing() -> None:
     class Waiting(Quick):
         async def get(self) -> None:
             await asyncio.Event().wait()
@@ -237,14 +237,14 @@ async def test_a_handler_whose_own_task_is_cancelled_answers_nothing() -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_method_that_is_none_is_refused() -> None:
+async def test_an_unknown_method_is_refused() -> None:
     handler, noted = handler_of(Quick, "FROB")
     handler.ui = {}  # type: ignore[assignment]
     await handler.answer([])
     assert noted[3][0].code == 405
 
 
-def test_the_fields_of_an_answer_are_those_that_are_sent() -> None:
+def test_an_answers_headers_are_sent_as_set() -> None:
     handler, noted = handler_of(Slow)
     handler.set_header("X-Set", "a")
     assert private.answer_fields(handler)["X-Set"] == "a"
@@ -253,7 +253,7 @@ def test_the_fields_of_an_answer_are_those_that_are_sent() -> None:
     assert {("X-Set", "a"), ("X-Put", "b")} <= set(noted[2][1])
 
 
-def test_another_xsrf_token_is_sent_and_the_one_before_is_worth_nothing() -> None:
+def test_a_new_xsrf_token_replaces_the_old_one() -> None:
     handler, noted = handler_of(Slow, "POST")
     before = handler.xsrf_token
     private.renew_xsrf_token(handler)
@@ -293,7 +293,7 @@ class Whole(RequestHandler):
         self.write(repr(self.get_body_arguments("a")))
 
 
-def test_a_handler_that_streams_its_body_is_known() -> None:
+def test_body_streaming_handlers_are_recognised() -> None:
     assert private.streams_body(Streaming)
     assert not private.streams_body(Whole)
 
@@ -301,7 +301,7 @@ def test_a_handler_that_streams_its_body_is_known() -> None:
 # Requests.
 
 
-def test_a_request_that_is_not_parsed_has_what_a_parsed_one_has() -> None:
+def test_an_unparsed_request_has_the_attributes_of_a_parsed_one() -> None:
     connection, headers = Connection(), HTTPHeaders({"Host": "a:1"})
     line = RequestStartLine("GET", "/a?b=c", "HTTP/1.1")
     quick = UnparsedRequest(line, headers, connection, server := object())
@@ -314,7 +314,7 @@ def test_a_request_that_is_not_parsed_has_what_a_parsed_one_has() -> None:
     assert (quick.remote_ip, quick.protocol) == (Context.remote_ip, Context.protocol)
 
 
-def test_the_time_of_a_request_is_counted_from_its_start() -> None:
+def test_request_time_counts_from_the_start() -> None:
     headers = HTTPHeaders({"Host": "a"})
     request = UnparsedRequest(RequestStartLine("GET", "/", "HTTP/1.1"), headers, Connection(), None)
     assert 0 <= request.request_time() < 10
@@ -323,7 +323,7 @@ def test_the_time_of_a_request_is_counted_from_its_start() -> None:
 
 
 @pytest.mark.gen_test
-async def test_another_parser_of_forms_comes_before_the_handler() -> None:
+async def test_our_form_parser_runs_before_the_handler() -> None:
     parsed: list[str] = []
 
     def refuse() -> None:

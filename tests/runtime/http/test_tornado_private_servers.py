@@ -47,7 +47,7 @@ class Taking(HTTPMessageDelegate):
         self.taken.append("gone")
 
 
-def test_a_context_says_whose_connection_it_is() -> None:
+def test_a_context_identifies_its_connection() -> None:
     with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as local:
         context: Any = private.context_of(tcp, ("192.0.2.7", 80), "https", None)
         assert (context.remote_ip, context.protocol, str(context)) == ("192.0.2.7", "https", "192.0.2.7")
@@ -55,7 +55,7 @@ def test_a_context_says_whose_connection_it_is() -> None:
         assert (context.remote_ip, context.protocol) == ("0.0.0.0", "http")
 
 
-def test_forwarded_headers_are_read_through_the_context_for_one_request() -> None:
+def test_forwarded_headers_apply_to_one_request() -> None:
     seen: list[tuple[str, str]] = []
 
     class Seeing(Taking):
@@ -78,7 +78,7 @@ def test_forwarded_headers_are_read_through_the_context_for_one_request() -> Non
 
 
 @pytest.mark.gen_test
-async def test_a_body_is_unzipped_in_pieces_and_up_to_a_bound() -> None:
+async def test_a_body_is_decompressed_in_pieces_up_to_a_limit() -> None:
     line, headers = RequestStartLine("POST", "/", "HTTP/1.1"), {"Content-Encoding": "gzip"}
     packed = gzip.compress(b"x" * 1000)
     taking = Taking()
@@ -94,7 +94,7 @@ async def test_a_body_is_unzipped_in_pieces_and_up_to_a_bound() -> None:
 
 
 @pytest.mark.gen_test
-async def test_open_connections_are_counted_until_they_end() -> None:
+async def test_open_connections_are_counted_until_closed() -> None:
     listening, port = bind_unused_port()
     server = HTTPServer(Application())
     server.add_sockets([listening])
@@ -112,7 +112,7 @@ async def test_open_connections_are_counted_until_they_end() -> None:
 # Header fields.
 
 
-def test_header_fields_are_filled_read_and_put_without_a_second_check() -> None:
+def test_headers_are_read_and_set_without_a_second_check() -> None:
     """The shorter ways hold in the Tornado that is installed; the longer ones are the same."""
     assert (private.headers_of, private.lines_of, private.put_fields) == (private._filled, private._read, private._put)
     made = []

@@ -29,11 +29,11 @@ FIELDS = b"Host: a\r\nAccept: text/html\r\n"
         ),
     ],
 )
-def test_the_path_of_a_plain_get_is_read_and_of_nothing_else(head: bytes, path: str | None) -> None:
+def test_the_fast_path_reads_only_plain_gets(head: bytes, path: str | None) -> None:
     assert plain_path(head) == path
 
 
-def test_a_head_that_names_html_is_known() -> None:
+def test_a_head_that_accepts_html_is_recognised() -> None:
     assert names_html(FIELDS)
     assert not names_html(b"Accept: application/json\r\n")
 
@@ -48,11 +48,11 @@ def test_a_head_that_names_html_is_known() -> None:
         ({"Transfer-Encoding": "chunked"}, True),
     ],
 )
-def test_a_body_that_may_be_long_is_known(fields: dict[str, str], long: bool) -> None:
+def test_a_possibly_long_body_is_recognised(fields: dict[str, str], long: bool) -> None:
     assert has_long_body(HTTPHeaders(fields)) is long
 
 
-def test_an_answer_is_written_out_but_for_what_differs() -> None:
+def test_a_prepared_answer_has_only_its_variables_left_out() -> None:
     answer = RawAnswer.of(503, "Service Unavailable", {"Server": "a", "Content-Length": "4"}, b"body")
     assert answer.with_fields({"Date": "now"}) == (
         b"HTTP/1.1 503 Service Unavailable\r\nServer: a\r\nContent-Length: 4\r\nDate: now\r\n\r\nbody"
