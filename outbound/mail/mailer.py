@@ -26,7 +26,7 @@ import aiosmtplib
 
 from outbound.mail.line import Line
 from outbound.mail.mail import Mail
-from outbound.mail.room import MailRoom
+from outbound.mail.room import MailRoom, Waiting
 from store.clock import wall
 
 log = logging.getLogger("latchkey.mail")
@@ -171,7 +171,7 @@ class Mailer:
         self._transport = transport
         self._sender = sender
         self._retries, self._late = retries, late
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[Waiting, asyncio.Task[None]] = {}
         self.room = MailRoom()
         self._line = Line()
         self.watch: Callable[[str, str], None] = _nobody
@@ -188,34 +188,41 @@ class Mailer:
 
     def post(self, mail: Mail) -> None:
         """Accepts a mail and returns at once. If too many mails wait (in all, of notices, of its kind by its account,
-        or asked for from its network), drops it with a line in the log."""
+        or asked for from its network), drops it with a line in the log, or a mail of an account that has more."""
         if reason := self.room.refusal(mail):
-            log.warning("mail %s dropped: %s", mail.what, reason)
-            return self._tell(mail, "dropped")
-        self.room.enter(mail)
-        task = asyncio.get_running_loop().create_task(self._deliver(mail))
-        self._tasks.add(task)
-        task.add_done_callback(lambda done: self._leave(done, mail))
+            return self._drop(mail, reason)
+        if loser := self.room.loser(mail):
+            self._leave(loser).cancel()
+            self._drop(loser.mail, "an account with fewer needs the place")
+        waiting = self.room.enter(mail)
+        task = asyncio.get_running_loop().create_task(self._deliver(waiting))
+        self._tasks[waiting] = task
+        task.add_done_callback(lambda done: waiting in self._tasks and self._leave(waiting))
 
-    def _leave(self, task: asyncio.Task[None], mail: Mail) -> None:
-        self._tasks.discard(task)
-        self.room.leave(mail)
+    def _drop(self, mail: Mail, reason: str) -> None:
+        log.warning("mail %s dropped: %s", mail.what, reason)
+        self._tell(mail, "dropped")
+
+    def _leave(self, waiting: Waiting) -> asyncio.Task[None]:
+        self.room.leave(waiting)
+        return self._tasks.pop(waiting)
 
     async def close(self, seconds: float) -> None:
         """Gives waiting mails one more try within `seconds`, then drops the rest. Undo links go first, then other
         links, then notices."""
         self._line.close()
         if self._tasks:
-            _, late = await asyncio.wait(tuple(self._tasks), timeout=seconds)
+            _, late = await asyncio.wait(tuple(self._tasks.values()), timeout=seconds)
             for task in late:
                 task.cancel()
             if late:
                 await asyncio.wait(late)
                 log.warning("%d mails were not sent before the end", len(late))
 
-    async def _deliver(self, mail: Mail) -> None:
+    async def _deliver(self, waiting: Waiting) -> None:
+        mail = waiting.mail
         try:
-            await self._try(mail)
+            await self._try(waiting)
             self._tell(mail, "sent")
         except (Undelivered, OSError, ValueError) as error:
             # An OSError of the spool has a path; other errors may contain the address.
@@ -223,16 +230,18 @@ class Mailer:
             if not mail.blank:
                 log.warning("mail %s not sent: %s", mail.what, reason)
             self._tell(mail, "failed")
-        except asyncio.CancelledError:  # the server is stopping
-            self._tell(mail, "dropped")
+        except asyncio.CancelledError:
+            if waiting in self._tasks:  # the server is stopping; otherwise `post` has told it
+                self._tell(mail, "dropped")
             raise
 
     def _tell(self, mail: Mail, outcome: str) -> None:
         if not mail.blank:
             self.watch(mail.what, outcome)
 
-    async def _try(self, mail: Mail) -> None:
+    async def _try(self, waiting: Waiting) -> None:
         """Sends a mail, with retries. Raises Undelivered, OSError, ValueError."""
+        mail = waiting.mail
         stamp, short, maybe_sent = stamp_of(self._sender), len(self._retries), False
         pauses = (*self._retries, *(self._late if mail.undo else ()), None)
         for number, pause in enumerate(pauses):
@@ -240,6 +249,7 @@ class Mailer:
             try:
                 async with self._line.place(mail.rank, mail.paid_by, later=number > 0):
                     last = last or self._line.closing
+                    waiting.tried = waiting.sending = True
                     if mail.blank:
                         return await self._transport.rehearse(self._sender)
                     # Compose the mail only now: a composed mail takes many times the memory.
@@ -249,6 +259,7 @@ class Mailer:
                 # Nobody wants the same mail again half an hour later.
                 if not failure.temporary or last or (maybe_sent and number >= short):
                     raise
+            waiting.sending = False
             await self._line.pause(mail.rank, _uneven(pause or 0.0))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from outbound.mail.line import Rank
@@ -14,7 +15,9 @@ MOST_WAITING, MOST_OTHERS, MOST_NOTICES = 1000, 870, 400
 """The limits of waiting mails: in all, for mails without an undo link, and for notices, which have no link of their own
 and which nobody asked for. So an account that causes many notices can't keep links out, and a client that asks for many
 links can't keep out undo links. The gaps between the limits are larger than four networks and five accounts can fill; a
-test checks this."""
+test checks this. Many accounts can fill the places of notices, or those of undo links: then the account with the most
+of them loses one to an account with fewer."""
+MOST_UNDOS_IN_ALL = MOST_WAITING - MOST_OTHERS
 MOST_ALIKE, MOST_UNDOS = 40, 10
 """Waiting mails of one kind that one account caused. One notice goes to up to 11 addresses. The second number is for
 mails with an undo link."""
@@ -36,45 +39,79 @@ class _Bound(NamedTuple):
     words: str
 
 
+@dataclass(eq=False, slots=True)
+class Waiting:
+    """A mail that waits. `tried`: it was tried before; `sending`: it is being sent now."""
+
+    mail: Mail
+    tried: bool = False
+    sending: bool = False
+
+
 class MailRoom:
     """Counts waiting mails and requests for mails."""
 
     def __init__(self) -> None:
-        self._mails, self._undos, self._notices = 0, 0, 0
+        self._waiting: dict[Waiting, None] = {}  # in the order of arrival
+        self._undos, self._notices = 0, 0
         self._counts: Counter[tuple[str, str, bool]] = Counter()  # has no zeros
         self._held: Counter[tuple[str, str, bool]] = Counter()
 
     @property
     def empty(self) -> bool:
         """Whether all counts are zero."""
-        return not (self._mails or self._notices or self._counts or self._held)
+        return not (self._waiting or self._undos or self._notices or self._counts or self._held)
 
     def refusal(self, mail: Mail) -> str:
-        """Why the mail cannot wait; empty if it can."""
-        if self._mails >= MOST_WAITING:
-            return f"{MOST_WAITING} wait already"
-        if not mail.undo and self._others >= MOST_OTHERS:
-            return f"{MOST_OTHERS} without an undo link wait already"
+        """Why the mail cannot wait; empty if it can, perhaps in the place of `loser`."""
+        full = (bound for bound in _bounds(mail) if self._counts[bound.payer] >= bound.most)
+        if reason := next((f"{bound.most} {bound.words} wait already" for bound in full), ""):
+            return reason
+        reason = self._total_refusal(mail)
+        return "" if reason and self.loser(mail) else reason
+
+    def _total_refusal(self, mail: Mail) -> str:
+        if mail.undo:
+            return f"{MOST_UNDOS_IN_ALL} with an undo link wait already" if self._undos >= MOST_UNDOS_IN_ALL else ""
         if mail.rank is Rank.NOTICE and self._notices >= MOST_NOTICES:
             return f"{MOST_NOTICES} notices wait already"
-        full = (bound for bound in _bounds(mail) if self._counts[bound.payer] >= bound.most)
-        return next((f"{bound.most} {bound.words} wait already" for bound in full), "")
+        return f"{MOST_OTHERS} without an undo link wait already" if self._others >= MOST_OTHERS else ""
+
+    def loser(self, mail: Mail) -> Waiting | None:
+        """The waiting mail whose place this one gets; None if it needs none or gets none. Only undo links and notices
+        change places, each with their like. The account with the most of them loses one: one that was tried before,
+        and the newest of those. Accounts with equally many change places only if that mail was tried, so every mail is
+        tried once at least."""
+        if not self._total_refusal(mail) or mail.rank is Rank.LINK:
+            return None
+        like = [one for one in self._waiting if one.mail.rank is mail.rank]
+        counts = Counter(one.mail.paid_by for one in like)
+        here = [one for one in like if not one.sending]
+        if not here:
+            return None
+        found = max(reversed(here), key=lambda one: (counts[one.mail.paid_by], one.tried))
+        more = counts[found.mail.paid_by] - counts[mail.paid_by]
+        return found if more > 1 or (more == 1 and found.tried) else None
 
     @property
     def _others(self) -> int:
         """Waiting mails without an undo link. Those with one have places of their own and keep no others out."""
-        return self._mails - self._undos
+        return len(self._waiting) - self._undos
 
-    def enter(self, mail: Mail) -> None:
+    def enter(self, mail: Mail) -> Waiting:
         """Counts a mail."""
+        waiting = Waiting(mail)
+        self._waiting[waiting] = None
         self._add(mail, 1)
+        return waiting
 
-    def leave(self, mail: Mail) -> None:
-        """Stops counting a mail."""
-        self._add(mail, -1)
+    def leave(self, waiting: Waiting) -> None:
+        """Stops counting a mail, unless it has left before."""
+        if waiting in self._waiting:
+            del self._waiting[waiting]
+            self._add(waiting.mail, -1)
 
     def _add(self, mail: Mail, number: int) -> None:
-        self._mails += number
         self._undos += number * mail.undo
         self._notices += number * (mail.rank is Rank.NOTICE)
         for bound in _bounds(mail):
@@ -87,8 +124,7 @@ class MailRoom:
         asked = _asked(network, what)
         if self._counts[asked] + self._held[asked] >= MOST_ASKED:
             raise NoRoom
-        held = self._held.total()
-        if self._others + held >= MOST_OTHERS or self._mails + held >= MOST_WAITING:
+        if self._others + self._held.total() >= MOST_OTHERS:
             raise NoRoom
         _count(self._held, asked, 1)
         try:

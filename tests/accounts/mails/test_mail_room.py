@@ -15,14 +15,14 @@ from tests.support.browser.mailbox import MAIL, Kept, mailer, until
 
 @pytest.mark.gen_test
 async def test_the_mail_queue_is_bounded(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(room, "MOST_WAITING", 3)
+    monkeypatch.setattr(room, "MOST_OTHERS", 3)
     kept = Kept()
     sender = mailer(kept)
     for _ in range(5):
         sender.post(MAIL)
     await sender.close(1)
     assert len(kept.mails) == 3
-    assert caplog.messages == ["mail reset dropped: 3 wait already"] * 2
+    assert caplog.messages == ["mail reset dropped: 3 without an undo link wait already"] * 2
 
 
 @pytest.mark.gen_test

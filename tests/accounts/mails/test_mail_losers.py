@@ -1,0 +1,120 @@
+"""Many accounts fill the places for undo links or for notices: the ones with the most lose places to the others."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from email.message import EmailMessage
+from typing import Any
+
+import pytest
+
+from outbound.mail.mail import Mail
+from outbound.mail.mailer import Mailer
+from outbound.mail.room import MOST_ALIKE, MOST_NOTICES, MOST_OTHERS, MOST_UNDOS, MOST_UNDOS_IN_ALL, MOST_WAITING
+from tests.accounts.mails.test_mail_queue import A_DAY, LINK, NOTICE, UNDO, Relay, end, many, refuse
+from tests.support.browser.mailbox import mailer, until
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+PLACES = {"notice": MOST_NOTICES, "undo": MOST_UNDOS_IN_ALL}
+OWN = {"notice": MOST_ALIKE, "undo": MOST_UNDOS}
+ADA = "ada@example.com"
+
+
+def picky(message: EmailMessage) -> None:
+    """Refuses for now every mail but Ada's, as relays do whose look-up of a domain fails."""
+    if message["To"] != ADA:
+        refuse(message)
+
+
+def sent_and_dropped(sender: Mailer) -> list[str]:
+    """What becomes of each mail, from now on."""
+    outcomes: list[str] = []
+    sender.watch = lambda what, outcome: outcomes.append(outcome)
+    return outcomes
+
+
+async def fill(sender: Mailer, relay: Relay, letter: Mail, accounts: int, each: int) -> None:
+    """Posts mails of many accounts, and waits until each waiting mail was tried."""
+    for number in range(each):
+        for one in many(letter, accounts):
+            sender.post(replace(one, payer=one.to, to=f"{number}-{one.to}"))
+    await until(lambda: len(relay.tries) >= sender.queue and not sender._line._sending)
+
+
+async def test_undo_links_of_a_hundred_accounts_keep_out_no_other_mail() -> None:
+    relay = Relay(picky)
+    sender = mailer(relay, retries=(A_DAY,))
+    await fill(sender, relay, UNDO, MOST_WAITING // MOST_UNDOS, MOST_UNDOS)
+    assert sender.queue == MOST_UNDOS_IN_ALL
+    with sender.room.hold("192.0.2.0/24", "signup"):
+        sender.post(replace(LINK, what="signup", network="192.0.2.0/24"))
+    for one in many(LINK, MOST_OTHERS - 1):
+        sender.post(one)
+    assert sender.queue == MOST_WAITING
+    await end(sender)
+    await until(lambda: sender.room.empty)
+
+
+@pytest.mark.parametrize("letter", [NOTICE, UNDO], ids=lambda letter: letter.subject)
+@pytest.mark.parametrize("each", ["one", "many"])
+async def test_mails_of_many_accounts_keep_nobody_elses_of_their_kind_out(letter: Mail, each: str) -> None:
+    relay = Relay(picky)
+    sender = mailer(relay, retries=(A_DAY,))
+    places = PLACES[letter.subject]
+    outcomes = sent_and_dropped(sender)
+    if each == "one":
+        await fill(sender, relay, letter, places, 1)
+    else:
+        await fill(sender, relay, letter, places // OWN[letter.subject], OWN[letter.subject])
+    assert (sender.queue, outcomes) == (places, [])
+    sender.post(replace(letter, to=ADA, payer="ada"))
+    assert (sender.queue, outcomes) == (places, ["dropped"])
+    await until(lambda: "sent" in outcomes)
+    assert outcomes == ["dropped", "sent"]
+    assert sender.queue == places - 1
+    await end(sender)
+    await until(lambda: sender.room.empty)
+    assert len(outcomes) == places + 1, "each mail has one outcome"
+
+
+async def test_the_account_with_the_most_loses_the_newest_that_was_tried() -> None:
+    relay = Relay(picky)
+    sender = mailer(relay, retries=(A_DAY,))
+    for number in range(MOST_UNDOS):
+        sender.post(replace(UNDO, to=f"{number}@example.com", payer="most"))
+    await fill(sender, relay, UNDO, MOST_UNDOS_IN_ALL - MOST_UNDOS, 1)
+    sender.post(replace(UNDO, to=ADA, payer="ada"))
+    left = [one.mail.to for one in sender.room._waiting if one.mail.payer == "most"]
+    assert left == [f"{number}@example.com" for number in range(MOST_UNDOS - 1)]
+    await end(sender)
+
+
+async def test_an_account_with_the_most_gets_no_place_of_others(caplog: pytest.LogCaptureFixture) -> None:
+    relay = Relay(picky)
+    sender = mailer(relay, retries=(A_DAY,))
+    await fill(sender, relay, UNDO, MOST_UNDOS_IN_ALL, 1)
+    before = list(sender.room._waiting)
+    sender.post(replace(UNDO, to=ADA, payer="undo-0@example.com"))
+    assert list(sender.room._waiting) == before
+    assert caplog.messages == [f"mail address_changed dropped: {MOST_UNDOS_IN_ALL} with an undo link wait already"]
+    await end(sender)
+
+
+async def test_a_mail_that_is_being_sent_or_was_never_tried_keeps_its_place() -> None:
+    slow = asyncio.Event()
+
+    def answer(message: EmailMessage) -> Any:
+        return slow.wait()
+
+    sender = mailer(Relay(answer))
+    for one in many(UNDO, MOST_UNDOS_IN_ALL):
+        sender.post(one)
+    await until(lambda: sum(one.sending for one in sender.room._waiting) > 1)
+    before = list(sender.room._waiting)
+    sender.post(replace(UNDO, to=ADA, payer="ada"))
+    assert list(sender.room._waiting) == before
+    slow.set()
+    await until(lambda: not sender.queue)
+    assert sender.room.empty
