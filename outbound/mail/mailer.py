@@ -12,6 +12,8 @@ import logging
 import os
 import re
 import secrets
+from asyncio import sleep
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from email.headerregistry import Address
@@ -19,6 +21,7 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime, localtime, make_msgid
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -38,6 +41,8 @@ LATE_RETRIES = (60.0, 300.0, 900.0)
 """The same for the further retries of a mail that undoes a change, because nobody can ask for it again. A relay may
 limit the mails a minute."""
 LEAVE_SECONDS = 2.0
+TIMED = 50
+"""The latest mails whose times blank mails take."""
 KEPT = 200
 LONGEST_LINE = 998  # octets (RFC 5321 4.5.3.1.6)
 _ADDRESS = re.compile(r"[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
@@ -86,14 +91,22 @@ class SmtpServer:
             "timeout": timeout,
         }
         self._patience = 3 * timeout  # stops a server that answers each step at the last moment
+        self._took: deque[float] = deque(maxlen=TIMED)  # seconds of the latest mails that were sent
 
     async def send(self, message: EmailMessage) -> None:
         """Sends one mail over one connection. Raises Undelivered."""
+        began = monotonic()
         await self._talk(lambda client: client.send_message(message))
+        self._took.append(monotonic() - began)
 
     async def rehearse(self, sender: str) -> None:
-        """Connects and names the sender, as each mail does, and leaves. Raises Undelivered."""
+        """Connects and names the sender, as each mail does, and leaves. Takes as long as one of the latest mails: the
+        server may work on the text of each, and a shorter turn would show in the times of the mails behind it. Raises
+        Undelivered."""
+        began = monotonic()
         await self._talk(lambda client: client.mail(sender))
+        if self._took:
+            await sleep(secrets.choice(self._took) - (monotonic() - began))
 
     async def _talk(self, say: Callable[[_Client], Awaitable[object]]) -> None:
         client = _Client(**self._server)  # type: ignore[arg-type]  # a dict with several types

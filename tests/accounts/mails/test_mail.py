@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tornado.ioloop import IOLoop
 
+from outbound.mail import mailer as module
 from outbound.mail.mail import Mail
 from outbound.mail.mailer import SmtpServer, Undelivered, compose
 from tests.engine.keys.test_check_store import certificate
@@ -109,6 +110,35 @@ async def test_a_blank_mail_is_retried_like_a_real_one(
     assert len(mailbox.mails) == (not blank and refusals < 3)
     assert len(caplog.messages) == (not blank and refusals == 3)
     await sender.close(1)
+
+
+@pytest.mark.gen_test
+async def test_a_blank_mail_takes_as_long_as_the_latest_ones_with_a_text(
+    mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mail server may take a second for a text. The mails behind would show whether there was one."""
+    clock = [0.0]
+    monkeypatch.setattr(module, "monotonic", lambda: clock[0])
+    taken = mailbox.handle_DATA
+
+    async def slowly(server: Any, session: Any, envelope: Any) -> str:
+        clock[0] += 7
+        return await taken(server, session, envelope)
+
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(mailbox, "handle_DATA", slowly)
+    server = SmtpServer(mailbox.url)
+    await server.rehearse("noreply@id.example")
+    assert slept == [], "it knows of no mail"
+    await server.send(compose(MAIL, "noreply@id.example"))
+    monkeypatch.setattr(module, "sleep", sleep)
+    await server.rehearse("noreply@id.example")
+    assert slept == [7]
+    assert len(mailbox.mails) == 1
 
 
 @pytest.mark.gen_test
