@@ -1,4 +1,4 @@
-"""Accounts are made and deleted in steps: after a crash at any of them one account works, or the address is free."""
+"""Crashes while an account is created or deleted leave one working account, or a free address."""
 
 from __future__ import annotations
 
@@ -107,13 +107,13 @@ async def test_an_interrupted_account_deletion_is_finished_at_the_next_start(
 
 
 async def people_with(world: World, email: str) -> str | None:
-    """Whom the address and the password sign in."""
+    """The person whom the address and the password sign in."""
     found = await world.store.people.verify(email, PASSWORD)
     return found.user if found else None
 
 
 class Overtaken:
-    """A client on which the address goes to somebody else just before it is confirmed."""
+    """A client on which somebody else takes the address just before it is confirmed."""
 
     def __init__(self, client: Redis, address: str, winner: str) -> None:
         self._client = client
@@ -131,7 +131,7 @@ class Overtaken:
 
 @pytest.mark.gen_test
 async def test_losing_the_address_during_sign_up_leaves_no_account(valkey_engine: Engine, keys: Keys) -> None:
-    """The reservation ran out while the row was being written."""
+    """The reservation expired while the row was written."""
     direct = await connect(valkey_engine.url)
     await direct.flushall()
     winner = await World.make(store_on(direct, keys))

@@ -1,4 +1,4 @@
-"""Everything about an account downloaded, and the account deleted, by the person."""
+"""A person downloads everything about the account, and deletes it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def site(request: pytest.FixtureRequest, open_store: OpenStore, base_url: str) -
 
 
 async def settled(service: Service) -> Browser:
-    """Ada, signed in, with a picture, credits, and an app that keeps documents."""
+    """Ada, signed in, with a picture, credits, and an app that stores documents."""
     app = await service.store.apps.find("web-app")
     assert app is not None
     await write(service.store, await connect_app(service.store, service.ada, app), DOCUMENTS)

@@ -1,4 +1,4 @@
-"""Whoever has a second step shows it again to delete the account."""
+"""With a second step, deleting the account needs it again."""
 
 from __future__ import annotations
 

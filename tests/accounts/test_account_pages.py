@@ -1,4 +1,4 @@
-"""What the account pages say of apps: where they are at home, what they may do, what they spent."""
+"""Apps on the account pages: their addresses, scopes and spending."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def site(open_store: OpenStore, base_url: str) -> Site:
 
 
 async def connected(service: Service, **changes: str) -> tuple[Browser, str]:
-    """Ada, signed in, with an app of every scope, and its token."""
+    """Ada, signed in, with an app that has every scope, and its token."""
     browser = await service.signed_in()
     page = await browser.get(service.web.authorize_url(scope=" ".join(ALL_SCOPES)))
     form = {**fields_of(page, "/api/oauth/authorize"), "decision": "allow", **changes}
@@ -94,7 +94,7 @@ async def test_a_deleted_app_stays_in_the_plot(service: Service) -> None:
 
 
 async def connect_many(service: Service, *, live: int, ended: int) -> None:
-    """Connects Ada to many apps that are registered no more, a minute apart; the last ones are disconnected."""
+    """Connects Ada to many apps that no longer exist, a minute apart; disconnects the last ones."""
     async with service.store.client.pipeline(transaction=False) as batch:
         for number in range(live + ended):
             row = {"epoch": "1", "scope": "profile", "connected_at": str(1_700_000_000_000 + number * 60_000)}
@@ -109,7 +109,7 @@ async def connect_many(service: Service, *, live: int, ended: int) -> None:
 
 
 def forms_of(page: str) -> list[str]:
-    """The connected apps of a page, by the forms that disconnect them."""
+    """The connected apps on a page, found by their disconnection forms."""
     return re.findall(r'action="/account/apps/([^"/]+)/revoke"', page)
 
 

@@ -1,4 +1,4 @@
-"""How many apps, sessions and token families a person may have, on every engine."""
+"""Limits on a person's apps, sessions and token families, on every engine."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ pytestmark = pytest.mark.gen_test(timeout=60)
 
 
 async def fresh_windows(world: World) -> None:
-    """Lets the person begin and decide as often as the test likes."""
+    """Lets the person authorize any number of times."""
     await world.fresh_window()
     await world.store.client.delete(keys.limit(world.user, "authorize"))
 
 
 async def apps_of(world: World, number: int) -> list[Registration]:
-    """So many more apps."""
+    """This many more apps."""
     return [(await world.register(f"{world.app.client_id}-{n}"))[0] for n in range(number)]
 
 
@@ -64,7 +64,7 @@ async def test_consent_beyond_the_app_limit_is_refused_and_changes_nothing(store
     assert await store.client.hgetall(keys.person(world.user)["user"]) == before
     assert not await store.client.exists(keys.grant(world.user, apps[10].client_id))
     assert (await world.events()).count("consent_given") == 10
-    # Who has a place keeps it, and the request waits until one is free.
+    # Connected apps keep their place, and the request waits until one is free.
     await world.code(app=apps[3])
     await disconnect(world, apps[3])
     await allow(world, apps[10], request_id)
@@ -123,7 +123,7 @@ async def test_lowering_the_app_limit_disconnects_no_app(store: Store) -> None:
 
 
 async def seen(world: World, session: Session, ago: int) -> None:
-    """Lets a session have been seen so many ms before its sign-in."""
+    """Sets a session's last use to this many ms before its sign-in."""
     row = keys.session(session.user, session.session_id)
     await world.store.client.hincrby(row, "seen_at", -ago)
 
@@ -137,7 +137,7 @@ async def test_a_sign_in_beyond_the_limit_ends_the_idlest_session(store: Store) 
     last = await world.sign_in()
     assert [await is_live(world, one) for one in (world.session, *others, last)] == [True, True, False, True]
     assert (await world.events())[-2:] == ["session_crowded_out", "signed_in"]
-    # Those of an earlier epoch and those that idled out make no other go.
+    # Sessions of an earlier epoch and idle ones end no other session.
     await store.sessions.end_others(last, VISITOR)
     assert [await is_live(world, one) for one in (last, await world.sign_in(), await world.sign_in())] == [True] * 3
     assert (await store.client.zcard(keys.person(world.user)["sessions"])) == 3
@@ -169,7 +169,7 @@ async def test_after_lowering_the_session_limit_each_sign_in_ends_two_sessions(s
 
 
 async def ends_in(world: World, tokens: TokenResponse, seconds: int) -> None:
-    """Lets a family end in so many seconds, unless it is used."""
+    """Makes a family expire in this many seconds, unless it is used."""
     await world.store.client.expire(world.rows(tokens.refresh_token)["family"], seconds)
 
 
@@ -183,7 +183,7 @@ async def test_an_authorization_beyond_the_limit_ends_the_longest_unused_family(
     assert (await world.events())[-1] == "tokens_crowded_out"
     row = world.rows(second.refresh_token)["family"]
     assert 0 < await store.client.pttl(row) <= ACCESS_TOKEN
-    # It was no theft: whoever brings the token has to sign in again, and nobody else.
+    # This was no theft: only the person with this token has to sign in again.
     assert await refusal_of(world.refresh(second.refresh_token)) == "invalid_grant"
     assert [await world.lives(one.access_token) for one in (first, third, fourth)] == [True] * 3
     minted = await store.tokens.mint(world.user, world.app, ("profile",))
@@ -247,7 +247,7 @@ def session_of(service: Service, browser: Browser) -> Session:
 
 @pytest.fixture
 def two_stores(open_store: OpenStore, engine_url: str) -> tuple[Store, Store]:
-    """What two servers have of one store."""
+    """Two servers' views of one store."""
     one = open_store(engine_url)
     return one, one if engine_url == "memory" else open_store(engine_url)
 

@@ -1,4 +1,4 @@
-"""A change of address goes over two slots: whatever breaks off in it, exactly one address signs the person in."""
+"""An address change spans two slots: wherever it is interrupted, exactly one address signs the person in."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Crash = Callable[[World, Armed], Awaitable[None]]
 
 
 async def signs_in(store: Store, user: str, *emails: str) -> list[str]:
-    """The addresses that, with the password, are this person's."""
+    """The addresses that sign this person in with the password."""
     found = [(email, await store.people.verify(email, PASSWORD)) for email in emails]
     return [email for email, credentials in found if credentials and credentials.user == user]
 
@@ -52,7 +52,7 @@ async def test_a_change_link_changes_the_address(store: Store) -> None:
     assert await refusal_of(world.person(world.email)) == "invalid_request"
     await store.client.delete(spell.email(world.email))  # as when the week is over
     assert await world.person(world.email)
-    # That of somebody else by now is not touched by a click that comes late.
+    # A late click leaves an address that somebody else has by now.
     await store.links.change(world.session, text, VISITOR)
     assert await store.people.find(world.email) != world.user
     assert await store.client.pttl(spell.email(world.email)) == -1
@@ -177,7 +177,7 @@ async def test_an_interrupted_change_locks_nobody_out_and_can_be_finished(
 
 
 class Between(Armed):
-    """A client on which something else happens just before a script is run."""
+    """A client that lets something else happen just before a script runs."""
 
     def __init__(self, client: Redis, script: str, act: Callable[[], Awaitable[object]]) -> None:
         self._client = client
@@ -193,7 +193,7 @@ class Between(Armed):
 
 @asynccontextmanager
 async def between(engine: Engine, keys: Keys, script: str, act: str) -> AsyncIterator[tuple[World, Store]]:
-    """A world, and a store in which, just before the script, the person deletes the account or changes the address."""
+    """A world, and a store on which the person deletes the account or changes the address just before the script."""
     direct = await connect(engine.url)
     await direct.flushall()
     world = await World.make(store_on(direct, keys))
@@ -264,7 +264,7 @@ async def test_a_leftover_new_address_is_free_and_a_restorable_old_one_is_not(
             return
         new = await world.person(NEW)
         assert await store.people.find(NEW) == new
-        # The link, clicked again, takes it from nobody.
+        # Clicking the link again takes the address from nobody.
         assert await refusal_of(store.links.change(world.session, text, VISITOR)) == "invalid_request"
         assert await signs_in(store, new, NEW) == [NEW]
         assert await signs_in(store, world.user, world.email, NEW) == [world.email]

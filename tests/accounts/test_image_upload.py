@@ -1,4 +1,4 @@
-"""What becomes of an uploaded file: a small square picture, or a refusal; without the file itself."""
+"""Uploaded pictures become a small square picture or a refusal; the file itself is never kept."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def opened(image: bytes) -> Image.Image:
 
 
 def logo(form: str, side: int) -> bytes:
-    """A ring and a bar of flat colours on a transparent ground."""
+    """A ring and a bar in flat colours on a transparent background."""
     image = Image.new("RGBA", (side, side))
     pen = ImageDraw.Draw(image)
     pen.ellipse((side // 10, side // 10, side - side // 10, side - side // 10), outline=RED, width=side // 12)
@@ -40,7 +40,7 @@ def logo(form: str, side: int) -> bytes:
 
 
 def close(pixel: object, colour: tuple[int, ...]) -> bool:
-    """Whether a pixel has about this colour: encoders lose a little."""
+    """Whether a pixel has roughly this colour: encoders lose a little."""
     assert isinstance(pixel, tuple)
     return all(abs(a - b) < 30 for a, b in zip(pixel, colour, strict=False))
 
@@ -211,7 +211,7 @@ def test_a_small_file_with_huge_dimensions_is_refused(kind: str) -> None:
     assert len(file) < 2**16
     with pytest.raises(Refused):
         picture_of(file)
-    # Whoever sends as much as such a picture mostly has is let in.
+    # An upload of a normal size for such a picture is accepted.
     assert len(picture_of(file + bytes(2**19))) <= MOST_BYTES
 
 
@@ -329,7 +329,7 @@ print(most() - before)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of a process as Linux tells it")
 @pytest.mark.parametrize("kind", LARGEST)
 def test_the_largest_accepted_pictures_take_bounded_memory(kind: str) -> None:
-    file = LARGEST[kind]() + bytes(2**21)  # a small file may be less large in pixels
+    file = LARGEST[kind]() + bytes(2**21)  # a small file may have fewer pixels
     assert len(file) <= MOST_UPLOAD
     done = subprocess.run([sys.executable, "-c", DECODE], input=file, stdout=subprocess.PIPE, check=True, cwd=ROOT)
     assert int(done.stdout) < 160 * 1024, "KiB"

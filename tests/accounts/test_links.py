@@ -1,4 +1,4 @@
-"""Mailed links in the store: which one works, for how long, for whom, and what it does."""
+"""E-mail links in the store: validity, lifetime, recipient and effect."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_no_unrequested_link_is_mailed_while_one_is_valid(store: Store) ->
     text = await text_of(store.links.to_confirm(person.user, person.email, "/first"))
     assert await store.links.to_confirm(person.user, person.email, "/second", again=False) is None
     assert (await store.links.look(TokenKind.CONFIRM, text)).target == "/second"
-    # A link that a change of password ended is none that works.
+    # A link that a password change ended no longer works.
     credentials = await store.people.credentials(person.email)
     assert credentials is not None
     await store.operator.set_password(person.user, credentials.password)
@@ -125,7 +125,7 @@ async def test_a_link_sets_a_password_once_and_ends_every_session(store: Store) 
 
 @pytest.mark.parametrize("before", ["unconfirmed", "confirmed"])
 async def test_confirming_by_password_reset_removes_everything_of_the_sign_up(store: Store, before: str) -> None:
-    """Somebody signs up with another's address, leaves a second step, a passkey and an app there, and waits."""
+    """A stranger signs up with another's address, adds a second step, a passkey and an app, and waits."""
     world = await World.make(store)
     if before == "unconfirmed":
         await store.client.hdel(keys.person(world.user)["user"], "verified")
@@ -240,7 +240,7 @@ async def test_links_expire(memory_store: Store, clock: FakeClock, kind: TokenKi
 
 @pytest.mark.trap(34)
 async def test_only_the_signed_in_person_can_use_a_link(store: Store) -> None:
-    """Whoever made an account with somebody else's address gains nothing by that person's click."""
+    """Creating an account with another's address gains nothing from that person's click."""
     world = await World.make(store)
     person = await Unconfirmed.make(world)
     confirm = await text_of(store.links.to_confirm(person.user, person.email))
@@ -272,7 +272,7 @@ async def test_links_are_limited_to_five_an_hour(memory_store: Store, clock: Fak
 
 
 async def test_repeated_requests_mail_the_same_link_for_an_hour(memory_store: Store, clock: FakeClock) -> None:
-    """A stranger who asks does not end the link that the owner is about to open, and keeps no old one alive."""
+    """A stranger's request neither ends the owner's link nor keeps an old one alive."""
     store, world = memory_store, await World.make(memory_store)
     clock.stop()
     first = await text_of(store.links.to_reset(world.user, world.email))

@@ -1,4 +1,4 @@
-"""Names: addresses, what people and apps are called, client ids and scopes."""
+"""E-mail addresses, names of people and apps, client ids and scopes."""
 
 from __future__ import annotations
 

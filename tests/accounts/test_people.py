@@ -65,7 +65,7 @@ async def test_each_sign_in_is_a_session_of_its_own(store: Store) -> None:
 
 
 async def test_session_fixation_is_impossible(store: Store) -> None:
-    """RFC 9700 4.7, session fixation: what signs in is the store's choice, not the cookie's."""
+    """RFC 9700 4.7, session fixation: the store chooses the session, not the cookie."""
     world = await World.make(store)
     fixed = replace(world.session, session_id="A" * 22)
     with pytest.raises(SignedOut):
@@ -198,12 +198,12 @@ async def everything(store: Store) -> set[str]:
     return {key.decode() for key in await every_key(store.client)}
 
 
-# What ends by itself and gives nobody anything: codes, requests, families, access tokens and windows.
+# Keys that expire and give nobody anything: codes, requests, families, access tokens and windows.
 PASSING = ("code:", "request:", "family:", "access:", "limit:")
 
 
 async def unwanted(client: str) -> bool:
-    """No app has a URL to be told at."""
+    """No app has a webhook URL."""
     return False
 
 
@@ -266,7 +266,7 @@ async def test_an_interrupted_deletion_disables_at_once_and_continues(store: Sto
 
 
 async def test_a_deletion_interrupted_after_its_first_write_continues(store: Store) -> None:
-    """In a slot that is being moved to another node it may."""
+    """In a slot that is moving to another node it may be."""
     world = await World.make(store)
     tokens = await world.tokens()
     await store.client.hdel(keys.person(world.user)["user"], "status")
@@ -289,7 +289,7 @@ async def test_the_operator_can_finish_an_interrupted_deletion(store: Store, by:
 
 
 async def cut_short(world: World) -> None:
-    """The first step of a deletion, and none after it."""
+    """Only the first step of a deletion."""
     await world.store.client.zadd(keys.DELETIONS, {world.user: 1})
     for number in range(101):
         await world.store.client.hset(keys.person(world.user)["user"], f"app:app-x{number}", "1")
@@ -324,7 +324,7 @@ async def test_a_deletion_about_to_begin_stays_on_the_list(store: Store) -> None
 
 
 async def test_the_address_of_an_orphaned_index_entry_is_free(store: Store) -> None:
-    """What a deletion or a change of address left that was cut short."""
+    """Leftovers of an interrupted deletion or address change."""
     world = await World.make(store)
     for stale in (world.user, "f" * 32):
         await store.client.set(keys.email("free@example.com"), stale)

@@ -1,4 +1,4 @@
-"""What all apps together may keep for a person: checked by the script that writes, whatever ends documents."""
+"""Limits on what all apps together store for a person, checked by the writing script."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.gen_test(timeout=30)
 
 
 async def two_apps(store: Store, **quotas: int) -> tuple[World, Keeper, Keeper]:
-    """A person with two apps; the quotas are the store's from here on."""
+    """A person with two apps; sets the store's quotas."""
     store.documents.quotas = Quotas(**quotas)
     world = await World.make(store)
     other, _ = await world.register(f"{world.app.client_id}-other")
@@ -31,7 +31,7 @@ async def two_apps(store: Store, **quotas: int) -> tuple[World, Keeper, Keeper]:
 
 
 async def is_exact(*keepers: Keeper) -> bool:
-    """Whether the total in the person's row is the sum of what a recount finds."""
+    """Whether the total in the person's row equals a recount."""
     store, user = keepers[0].store, keepers[0].caller.user
     said = await store.client.hget(keys.person(user)["user"], "stored")
     found = [await keeper.recount() for keeper in keepers]

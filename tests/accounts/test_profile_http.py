@@ -1,4 +1,4 @@
-"""The profile over HTTP: the name, the picture from upload to what an app shows, and hostile uploads."""
+"""The profile over HTTP: the name, the picture from upload to app, and hostile uploads."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def token_of(browser: Browser) -> str:
 
 
 async def upload(browser: Browser, file: bytes, **form: str) -> HTTPResponse:
-    """Sends the form of the page with a file in it."""
+    """Submits the page's form with a file."""
     return await post(browser, multipart(file, await token_of(browser), **form))
 
 
@@ -262,7 +262,7 @@ async def test_uploads_beyond_a_processs_room_get_retry_after(service: Service, 
 
 
 async def begin(service: Service, browser: Browser) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """An upload whose body does not come."""
+    """An upload whose body never arrives."""
     cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
     parts = urlsplit(service.base_url)
     reader, writer = await asyncio.open_connection("127.0.0.1", parts.port)

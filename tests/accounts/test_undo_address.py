@@ -1,4 +1,4 @@
-"""Bringing an old address back: by the link mailed to it, for a week, whatever is done with the account meanwhile."""
+"""Restoring an old address with the mailed link, for a week, whatever happens to the account meanwhile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ THIEF, OTHER, NEW_PASSWORD = "thief@example.com", "thief@example.net", "another 
 
 
 async def moves(world: World, new: str) -> AddressChange:
-    """The person's address becomes another one."""
+    """Changes the person's address."""
     return await world.store.links.change(
         world.session, (await to_change(world.store, world.session, new)).text, VISITOR
     )
@@ -38,7 +38,7 @@ async def undo_of(world: World, new: str) -> str:
 
 
 async def test_the_undo_link_takes_the_account_back_from_a_thief(store: Store) -> None:
-    """Address, password, another address, a passkey: one link ends all of it."""
+    """Address, password, another address and a passkey: one link undoes all of it."""
     world = await World.make(store)
     undo = await undo_of(world, THIEF)
     credentials = await store.people.credentials(THIEF)
@@ -141,7 +141,7 @@ async def test_an_older_second_step_stays(clock: FakeClock, memory_store: Store)
 
 
 async def test_an_unconfirmed_address_gets_no_undo_link(store: Store) -> None:
-    """Whoever reads its mail may be a stranger."""
+    """The owner of that mailbox may be a stranger."""
     world = await World.make(store)
     await store.client.hset(f"{{{world.user[:3]}}}:{world.user}:user", "verified", "0")
     assert (await moves(world, THIEF)).undo is None

@@ -1,4 +1,4 @@
-"""Taking an account back: what apps were allowed since the link was mailed ends with it, and what was before stays."""
+"""Taking an account back ends the app consents given since the link was mailed, and keeps earlier ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["confirms", "mails", "post", "site"]
 
 
 async def take_back(world: World, undo: str) -> Undo:
-    """The owner opens the link, sets a password over the mailbox and signs in with it."""
+    """The owner opens the link, resets the password by mail and signs in with it."""
     done = await world.store.undoing.undo(undo, VISITOR)
     reset = await world.store.links.to_reset(world.user, world.email)
     assert reset
@@ -127,7 +127,7 @@ async def test_limits_raised_before_the_change_stay(clock: FakeClock, memory_sto
 
 
 async def test_old_limits_are_forgotten(clock: FakeClock, memory_store: Store) -> None:
-    """Else one that a person raised step by step over a year would fall to where it began."""
+    """Otherwise a limit raised step by step over a year would fall back to the start."""
     world = await World.make(memory_store, scopes=SPENDING)
     await connect(world, limit=DOLLAR)
     await allow(world, world.app.client_id, 4 * DOLLAR)

@@ -1,4 +1,4 @@
-"""Taking an account back: what somebody did to apps of the person's own since the link was mailed lets nobody in."""
+"""Taking an account back voids access gained through changes to the person's own apps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operator writes out everything that is kept of one person."""
+"""The operator exports all data of one person."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def check_security(security: Record) -> None:
 
 
 def check_credits(lines: list[Record], grants: int) -> None:
-    """A balance, the entries from the newest on, the opening balance; and what was there adds up."""
+    """The balance, the entries from the newest on, and the opening balance; asserts that they add up."""
     balance, *entries, opening = lines
     assert balance == {
         "type": "balance",

@@ -1,5 +1,5 @@
-"""What AI calls must not do to the operator and to others: answers for nothing, long bodies for nothing, a held-up
-server, news of the operator's account."""
+"""AI calls must not harm the operator or others: free answers, long bodies without charge, a blocked server, leaked
+account details."""
 
 from __future__ import annotations
 
@@ -85,10 +85,10 @@ async def test_a_stream_without_a_message_delta_does_not_end_like_a_whole_one(
 
 
 class Swallowing:
-    """A client that takes whatever comes, so that nothing has to wait for it."""
+    """A client that reads everything, so that nothing has to wait for it."""
 
     async def send(self, media_type: str, piece: bytes) -> None:
-        """Takes it."""
+        """Reads it."""
 
 
 async def test_a_fast_stream_does_not_block_the_event_loop(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,4 @@
-"""AI calls that come to something: what is sent on, what comes back, and what is charged to the micro-dollar.
-SPEC 2.4, 4.6."""
+"""Successful AI calls: the upstream request, the answer, and the exact charge. SPEC 2.4, 4.6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AI calls on the wire: connections that serve one call after the other, and events that leave as they come."""
+"""AI calls on the wire: connections are reused, and events leave at once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class LateStub(Stub):
 
 
 class Upstream:
-    """A stub that listens, the connections to it, and models on it."""
+    """A listening stub, the connections to it, and its models."""
 
     def __init__(self) -> None:
         self.made: list[LateStub] = []
@@ -133,7 +133,7 @@ async def test_an_abandoned_stream_closes_its_connection(upstream: Upstream) -> 
 
 @pytest.mark.gen_test
 async def test_events_are_sent_without_waiting_for_acknowledgement(service: Service, http_server: HTTPServer) -> None:
-    """Nagle's algorithm is off as long as a stream is under way."""
+    """Nagle's algorithm is off during a stream."""
     await service.store.credits.grant(service.ada, 1_000_000)
     token = (await service.tokens(scope="credits:spend"))["access_token"]
     reader, writer = await asyncio.open_connection("127.0.0.1", int(service.base_url.rpartition(":")[2]))

@@ -1,5 +1,4 @@
-"""AI calls whose app hangs up, or stops reading: what a model's server accepted is charged, and the hold ends. SPEC
-4.6."""
+"""AI calls whose app hangs up or stops reading: accepted calls are charged, and the hold ends. SPEC 4.6."""
 
 from __future__ import annotations
 
@@ -250,7 +249,7 @@ A_MOMENT = Timeouts(connect=5, first_byte=5, between_events=5, total=3)
 
 
 def narrow_down(http_server: HTTPServer, *sockets: socket.socket) -> None:
-    """Sockets that hold a few kilobytes, so that who does not read is noticed soon."""
+    """Sockets that hold a few kilobytes, so that a client that does not read is noticed soon."""
     ours = getattr(http_server, "_listening", None) or http_server._sockets.values()
     for listening in (*ours, *sockets):
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
@@ -350,7 +349,7 @@ async def test_a_client_that_stops_reading_for_too_long_is_charged(
 
 
 async def held_back(upstream: ScriptedUpstream, seconds: float) -> None:
-    """Waits until the upstream could send nothing for so long."""
+    """Waits until the upstream could send nothing for this long."""
     loop = asyncio.get_running_loop()
     sent, since = -1, loop.time()
     while loop.time() < since + seconds:

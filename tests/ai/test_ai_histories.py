@@ -1,4 +1,4 @@
-"""AI calls against a model of what they cost: any reply, cut short by anybody at any place. SPEC 4.6."""
+"""AI calls compared with a model of their cost: any reply, cut by anybody at any place. SPEC 4.6."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class History:
 
 @dataclass
 class Server:
-    """Acts out a history."""
+    """Runs a history."""
 
     history: History
     call: Call = field(init=False)
@@ -111,7 +111,7 @@ class Server:
         return {"content": [{"type": "text", "text": "word"} for _ in self.history.reports], "usage": usage}
 
     async def stream(self, model: Model, request: Mapping[str, Any], asker: Asker) -> AsyncGenerator[StreamEvent]:
-        """The same word by word, with a report behind each."""
+        """The same word by word, with a report after each."""
         self.begin(asker)
         begun = {"usage": {"input_tokens": self.history.input, "output_tokens": 1}}
         yield StreamEvent("message_start", {"type": "message_start", "message": begun})
@@ -144,7 +144,7 @@ class Server:
 
 
 async def charged(history: History) -> tuple[int, bool]:
-    """What a history costs, and whether anything is still held."""
+    """The cost of a history, and whether anything is still held."""
     store = Store(await connect("memory"), RING, PasswordHasher(8192, 1), session_idle=10**9, session_lifetime=10**9)
     try:
         world = await a_world(store)

@@ -1,4 +1,4 @@
-"""Idempotency-Key: an app that asks again gets the same reply, and the person pays once. SPEC 4.6."""
+"""Idempotency-Key: a repeated request gets the same reply, and the person pays once. SPEC 4.6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AI calls on real server processes over one Valkey: what a hundred of them at once, a kill and a stop leave behind."""
+"""AI calls on real server processes over one Valkey: a hundred concurrent calls, a kill and a shutdown."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ output = {PRICE.output}
 
 @pytest.fixture(scope="module")
 def listening() -> Iterator[list[socket.socket]]:
-    """The sockets of the upstream, which the servers know by their port."""
+    """The sockets of the upstream, whose port the servers know."""
     sockets = bind_sockets(0, "127.0.0.1")
     yield sockets
     for one in sockets:
@@ -63,7 +63,7 @@ def listening() -> Iterator[list[socket.socket]]:
 
 @pytest.fixture(scope="module")
 def options(listening: list[socket.socket], tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
-    """What makes a server offer the model of the upstream."""
+    """The options that make a server offer the upstream's model."""
     path = tmp_path_factory.mktemp("ai") / "models.toml"
     path.write_text(CONFIG.replace("PORT", str(listening[0].getsockname()[1])))
     return ("--ai-config", str(path))
@@ -97,13 +97,13 @@ def service(io_loop: IOLoop, two: Pair) -> Iterator[Service]:
 
 @pytest.fixture
 def mortal(two: Pair, options: tuple[str, ...]) -> Iterator[Server]:
-    """A third server on the same store, to be stopped."""
+    """A third server on the same store, for the test to stop."""
     with shared(two.keys.ring.render(), "--redis-url", two.engine.url, *QUICK, *options) as server:
         yield server.ready()
 
 
 async def end_holds(spender: Spender) -> None:
-    """Lets the time pass after which a hold ends by itself, and its idempotency key with it."""
+    """Waits until a hold and its idempotency key expire."""
     client: Any = spender.service.store.client
     holds = keys.credits(spender.user)["holds"]
     for hold, row in (await client.hgetall(holds)).items():

@@ -1,4 +1,4 @@
-"""The shape of AI requests: which are refused, and which are odd but sound. SPEC 4.6, 5.4, 8.1."""
+"""The form of AI requests: which are refused, and which are odd but valid. SPEC 4.6, 5.4, 8.1."""
 
 from __future__ import annotations
 

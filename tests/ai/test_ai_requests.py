@@ -1,4 +1,4 @@
-"""Who may make an AI call, what a request may look like, what of it reaches the upstream. SPEC 2.4, 4.6, 5.4, 8.1."""
+"""Who may make an AI call, and which parts of a request reach the upstream. SPEC 2.4, 4.6, 5.4, 8.1."""
 
 from __future__ import annotations
 

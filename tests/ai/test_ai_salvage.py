@@ -1,4 +1,4 @@
-"""The report of a reply that cannot be read as a whole."""
+"""The usage report in a reply that is not readable as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AI calls while the store loses answers or goes away: no hold stays, nothing is charged twice. SPEC 4.6."""
+"""AI calls while the store loses answers or is away: every hold ends, nothing is charged twice. SPEC 4.6."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ONCE = [cost(25, 31)]
 
 @pytest.fixture
 def world(io_loop: IOLoop, keys: Keys, valkey_engine: Engine) -> Iterator[tuple[Store, Armed]]:
-    """A store, and its connection, which loses the answers that a test chooses."""
+    """A store, and its connection, which loses answers on request."""
     opening = losing(valkey_engine, keys)
     made, armed = io_loop.run_sync(opening.__aenter__)
     yield made.store, armed

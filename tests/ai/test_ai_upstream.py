@@ -27,7 +27,7 @@ from tests.support.store.ai_spender import (
 pytestmark = pytest.mark.gen_test(timeout=20)
 
 SAID_MIDWAY = 6
-"""Events of a stream after which something was said, and not all of it."""
+"""Events of a stream after part of the text."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""AI calls under way: bounded for themselves, and in nobody's way."""
+"""Concurrent AI calls: limited on their own, without slowing other requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long bodies: read in turns, so that nobody's keep those of others waiting, and never more than is worth it."""
+"""Long bodies are read in turns: nobody's bodies delay those of others."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ WINDOW = Window(20, 19, 0)
 
 @pytest.fixture
 def gate() -> Iterator[threading.Event]:
-    """What keeps the thread busy until it is set."""
+    """Keeps the thread busy until it is set."""
     gate = threading.Event()
     yield gate
     gate.set()
 
 
 def waiting(readers: Readers, gate: threading.Event, read: list[str], *people: str) -> list[asyncio.Task[None]]:
-    """Their bodies, each a task; whose was read is noted."""
+    """The bodies, each in a task; records whose body was read."""
 
     def work(person: str) -> Callable[[], None]:
         def read_one() -> None:

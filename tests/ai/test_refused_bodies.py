@@ -1,4 +1,4 @@
-"""A body is refused for what it says only to who has a live token and an open window: on every route that takes one."""
+"""On every route with a body, its errors are reported only to a live token with an open window."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.gen_test(timeout=60)
 
 GROUPS = {group.name: group for group in (AI, AI_MODELS, DATA_WRITE)}
 UNREAD = {"userinfo"}
-"""Routes that never look at a body."""
+"""Routes that ignore the body."""
 TAKING = sorted(
     (route.name, method)
     for route in ROUTES
@@ -38,7 +38,7 @@ def site(ai_site: Site) -> Site:
 
 
 async def refused(service: Service, token: str, name: str, method: str, body: bytes) -> HTTPResponse:
-    """The answer to a body that no route takes."""
+    """The answer to a body that no route accepts."""
     pattern = next(route.pattern for route in ROUTES if route.name == name)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     url = service.base_url + pattern.replace("([^/]+)", "n1")

@@ -1,4 +1,4 @@
-"""The cache of registrations: what it spares the store, and how soon a change shows on every process."""
+"""The cache of registrations: the store calls that it saves, and how soon a change is visible."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OpenNew = Callable[[str], Any]
 
 @pytest.fixture
 def open_new(keys: Keys) -> OpenNew:
-    """Opens stores inside a test, as processes of their own would."""
+    """Opens stores inside a test, as separate processes would."""
 
     @asynccontextmanager
     async def opened(url: str) -> AsyncIterator[Store]:
@@ -43,7 +43,7 @@ def open_new(keys: Keys) -> OpenNew:
 
 
 class Ticking:
-    """A clock that a test moves, for the cache."""
+    """A clock for the cache that a test moves."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -59,7 +59,7 @@ def ticking() -> Ticking:
 
 @pytest.fixture
 def cached(memory_store: Store, ticking: Ticking) -> Apps:
-    """Registrations of another process on the same store, which hears of no change."""
+    """The registrations of another process on the same store, without announcements."""
     return Apps(memory_store.client, memory_store.scripts, ticking)
 
 

@@ -1,4 +1,4 @@
-"""An owner deletes an app over HTTP: what that takes, what a thief gets, what people see of it."""
+"""An owner deletes an app over HTTP: the requirements, what a thief gets, what people see."""
 
 from __future__ import annotations
 

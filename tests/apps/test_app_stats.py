@@ -1,4 +1,4 @@
-"""The numbers of apps: counted without a call to the store, flushed now and then, added up over processes."""
+"""Statistics of apps: counted without a store call, flushed periodically, summed over processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.store.world import World, every_key
 
 
 async def today(store: Store, client: str) -> tuple[int, ...]:
-    """Calls, refused, spent, connected, disconnected of today, and the people."""
+    """Today's calls, refusals, spending, connections and disconnections, and the people."""
     found = await store.app_stats.of(client)
     day = found.days[-1]
     return day.calls, day.limited, day.spent, day.connected, day.disconnected, found.people
@@ -145,7 +145,7 @@ async def test_charges_are_counted(service: Service) -> None:
 
 @pytest.mark.gen_test
 async def test_counting_makes_no_store_call(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A resource call is one script, as it was before anything was counted."""
+    """A resource call is one script call, as without counting."""
     tokens = await service.tokens()
     await service.web.userinfo(tokens["access_token"])
     client: Any = service.store.client
@@ -230,7 +230,7 @@ def test_a_plot_shows_the_available_days(values: list[int], heights: list[float]
 async def test_a_flush_in_progress_does_not_delay_shutdown(
     memory_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver swallows a cancellation now and then."""
+    """The driver sometimes swallows a cancellation."""
     monkeypatch.setattr(app_stats, "FLUSH_SECONDS", 0)
     entered, swallowed = asyncio.Event(), 0
 

@@ -1,4 +1,4 @@
-"""Trying an app out in the browser: for its owner alone, and nobody else's redirect URI by it."""
+"""Trying out an app in the browser: only its owner can, and the redirect URI is nobody else's."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def begin(browser: Browser) -> str:
 
 
 async def walk(browser: Browser, decision: str = "allow") -> HTTPResponse:
-    """All the way, to the page with the steps."""
+    """The whole flow, up to the page with the steps."""
     back = await browser.consent(await begin(browser), decision)
     assert back.code == 303
     return await browser.get(back.headers["Location"])
@@ -146,7 +146,7 @@ async def test_a_disabled_app_cannot_be_tried(service: Service) -> None:
 
 
 def request_to(page: str, client: str = "my-app") -> str:
-    """An authorization request that goes back to `page`."""
+    """An authorization request that returns to `page`."""
     app = App("", client, None, page)
     return app.authorize_url(scope="profile")
 

@@ -1,4 +1,4 @@
-"""Names of apps that would deceive people: mixed scripts, the product's own name, look-alikes of brands."""
+"""Deceptive app names: mixed scripts, the product's own name, lookalikes of brands."""
 # ruff: noqa: RUF001 - names that deceive are the cases
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Apps in the hands of the people who registered them: owner's list and registration stay in step, whatever breaks."""
+"""Self-registered apps: the owner's list and the registrations stay consistent through failures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def register(world: World, nonce: str = "a nonce", most: int = 20, **field
 
 
 async def listed(world: World) -> list[str]:
-    """The ids of the person's apps, those whose deletion is not finished behind the others."""
+    """The ids of the person's apps; those with an unfinished deletion come last."""
     owned = await world.store.owned.list(world.session)
     return [*(app.client_id for app in owned.apps), *owned.deleting]
 
@@ -310,7 +310,7 @@ async def test_the_operator_can_delete_an_unlisted_app(store: Store) -> None:
 
 
 async def test_an_interrupted_registration_does_not_block_the_name(store: Store) -> None:
-    """It did: a name in the list without a registration was taken for an unfinished deletion."""
+    """It once did: a name in the list without a registration was taken for an unfinished deletion."""
     world = await World.make(store)
     await store.client.zadd(spell.APPS, {"a-name": 1})
     made, _ = await world.register("a-name")

@@ -1,4 +1,4 @@
-"""What all apps of an owner keep, over all people: about right, off the path of a write, and counted again."""
+"""Storage totals of an owner's apps: roughly right, off the write path, and recounted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.gen_test(timeout=30)
 
 
 async def an_owner(store: Store, **limits: int) -> tuple[str, Keeper, Keeper]:
-    """Somebody with two apps, each of which another person has connected; the limits are the store's from here on."""
+    """A person with two apps, each connected by another person; sets the store's limits."""
     store.hosting.limits = OwnerLimits(**limits)
     owner, keepers = (await World.make(store)).user, []
     for number in range(2):

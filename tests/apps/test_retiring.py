@@ -1,4 +1,4 @@
-"""An app is deleted: every grant ends, documents live through the 30 days of a revocation, everybody hears of it."""
+"""Deleting an app ends every grant; documents live for 30 days, and all affected are notified."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DAY = 24 * 3600
 
 
 async def keeping(store: Store, monkeypatch: pytest.MonkeyPatch | None = None) -> tuple[World, Keeper]:
-    """A person who has connected an app, which has a webhook and keeps a document."""
+    """A person who has connected an app that has a webhook and stores a document."""
     world = await World.make(store)
     world.app = (await store.webhooks.set_url(world.app.client_id, HOOK)).registration
     keeper = await Keeper.make(world)
@@ -47,7 +47,7 @@ async def retire(world: World) -> None:
 
 
 async def app_told(world: World) -> list[tuple[str, str, str]]:
-    """What the app was posted, or is to be: type, reason, whether it names a person."""
+    """The app's events, posted or pending: type, reason, and whether it names a person."""
     await world.store.outbox.relay_shards({world.user[:3]}, world.store.webhooks.wants)
     rows = await world.store.deliveries.list(world.app.client_id, most=1000)
     return [(row.type, row.details.get("reason", ""), "person" if row.sub else "") for row in reversed(rows)]

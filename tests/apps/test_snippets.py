@@ -23,7 +23,7 @@ FILES = {"curl": "try.sh", "python": "try.py", "javascript": "try.mjs"}
 
 
 async def run(service: Service, snippet: Snippet, app: App, folder: Path) -> tuple[str, str]:
-    """What it printed, with a person who opens the address it prints, allows, and pastes what it asks for."""
+    """The output, with a person who opens the printed address, allows, and pastes the answer."""
     command = COMMANDS[snippet.name]
     if shutil.which(command[0]) is None:
         pytest.skip(f"no {command[0]} on this machine")

@@ -1,4 +1,4 @@
-"""Verified apps: a domain that an owner proves, the operator's mark, and what the pages say of them."""
+"""Verified apps: proven domains, the operator's verification, and how pages show both."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def proven(service: Service) -> str:
 
 
 async def mark(app: App, browser: Browser, uri: str = AT) -> str:
-    """What the consent page says of the app, for a redirect URI."""
+    """The consent page's text about the app, for a redirect URI."""
     page = await browser.get(app.authorize_url(redirect_uri=uri, prompt="consent"))
     found = re.search(r'<span class="mark">(.*?)</span>\s*<span class="small muted">', page.body.decode(), re.S)
     assert found, page.body
@@ -243,7 +243,7 @@ async def test_domain_checks_need_the_owner_and_are_limited(service: Service, do
 async def test_proving_a_domain_needs_no_recent_reauthentication(
     clock: FakeClock, service: Service, domain: Domain
 ) -> None:
-    """The mark says what the file at the domain says, and a thief of the session cannot write that."""
+    """The mark follows the file at the domain, which a session thief cannot write."""
     _, browser = await own(service)
     clock.advance(601)
     domain.says("own")

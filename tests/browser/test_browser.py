@@ -1,4 +1,4 @@
-"""The whole job in a real browser, with the demo app as the third party on another port."""
+"""The main flow in a real browser, with the demo app as the third party on another port."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def chromium() -> Iterator[Chromium]:
 
 @pytest.fixture
 def browser(server: Server, chromium: Chromium) -> Iterator[Chromium]:
-    """The browser without cookies; at the end it must have had nothing to complain about."""
+    """The browser without cookies; at the end it must have no complaints."""
     chromium.open(f"{server.url}/")
     chromium.forget()
     chromium.console()

@@ -1,4 +1,4 @@
-"""A developer registers an app and tries it, in a real browser, without reading anything but the pages."""
+"""A developer registers and tries an app in a real browser, guided only by the pages."""
 
 from __future__ import annotations
 

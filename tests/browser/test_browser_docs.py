@@ -1,4 +1,4 @@
-"""/docs in a real browser: the viewer under the policy of the page, read by whoever there is."""
+"""/docs in a real browser: the viewer works under the page's policy, for any reader."""
 
 from __future__ import annotations
 

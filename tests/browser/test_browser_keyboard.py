@@ -1,4 +1,4 @@
-"""The whole story in a real browser with the keyboard alone: Tab, Enter, the space bar and typing.
+"""The whole flow in a real browser with the keyboard alone: Tab, Enter, the space bar and typing.
 
 Tests find the focused element as a screen reader does, by its role and name. Its focus must be visible.
 """
@@ -15,7 +15,7 @@ from tests.support.browser.webdriver import CONTROL, ENTER, PATIENCE, SHIFT, SPA
 from tests.support.processes.processes import QUICK, Server
 
 MOST = 80
-"""So often somebody presses Tab on one page. No page has as many places to go to."""
+"""Most presses of Tab on one page. No page has as many stops."""
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +31,13 @@ def chromium() -> Iterator[Chromium]:
 
 
 class Keyboard:
-    """Somebody without a mouse."""
+    """A person without a mouse."""
 
     def __init__(self, browser: Chromium) -> None:
         self.browser = browser
 
     def to(self, role: str, name: str, key: str = TAB) -> Focused:
-        """Presses Tab until the focus is on what has this role and a name that begins so."""
+        """Presses Tab until an element with this role and a name that begins so has the focus."""
         for _ in range(MOST):
             self.browser.press(key)
             now = self.browser.focused()
@@ -50,27 +50,27 @@ class Keyboard:
         raise AssertionError(f"Tab does not lead to the {role} {name}: {self.browser.text}")
 
     def begins_at(self, role: str, name: str) -> None:
-        """Waits until a new page has put the focus there by itself."""
+        """Waits until a new page has set the focus there by itself."""
         deadline = time.monotonic() + PATIENCE
         while ((now := self.browser.focused()).role, now.name) != (role, name):
             assert time.monotonic() < deadline, f"the focus is on {now}"
             time.sleep(0.02)
 
     def write(self, name: str, text: str, *, instead: bool = False) -> None:
-        """Types into the field with this label, or in the place of what stands there."""
+        """Types into the field with this label, replacing its content."""
         self.to("textbox", name)
         if instead:
             self.browser.press(CONTROL + "a")
         self.browser.press(*text)
 
     def press(self, name: str, key: str = ENTER, role: str = "button") -> None:
-        """Presses the button with these words."""
+        """Presses the button with this label."""
         self.to(role, name)
         self.browser.wait_until_ready()
         self.browser.press(key)
 
     def follow(self, name: str) -> None:
-        """Follows the link with these words."""
+        """Follows the link with this text."""
         self.press(name, role="link")
 
 

@@ -1,4 +1,4 @@
-"""Mailed links in a real browser: confirming an address, changing it, and a forgotten password."""
+"""E-mail links in a real browser: confirming and changing an address, and a forgotten password."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Running:
 
 
 async def sign_up(server: Server) -> None:
-    """Somebody makes an account where there is no mail server."""
+    """A person signs up without a mail server."""
     browser = Browser(server.url)
     page = await browser.get("/signup")
     done = await browser.submit(page, "/signup", email="grace@example.com", name="Grace", password=PASSWORD)

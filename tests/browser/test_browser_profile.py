@@ -1,4 +1,4 @@
-"""In a real browser: a picture and a name of one's own, and the account deleted."""
+"""A person sets a picture and a name in a real browser, and deletes the account."""
 
 from __future__ import annotations
 

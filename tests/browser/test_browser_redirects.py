@@ -1,4 +1,4 @@
-"""Apps whose callback redirects on to another site or to a program, in a real browser: nothing holds it up."""
+"""Apps whose callback redirects again, to another site or a program, in a real browser."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def browser(server: Server) -> Iterator[Chromium]:
 
 
 def authorization(server: Server, app: Third, callback: str, **more: str) -> str:
-    """Where the app sends a browser."""
+    """The app's redirect target for a browser."""
     asked = {
         "client_id": "leaf",
         "redirect_uri": f"{app.origin}/{callback}",

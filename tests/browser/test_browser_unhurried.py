@@ -35,7 +35,7 @@ def browser(server: Server) -> Iterator[Chromium]:
 
 
 def consent_page(server: Server) -> str:
-    """Where the demo app sends a browser, back to the demo app."""
+    """The demo app's redirect of a browser back to the demo app."""
     asked = {
         "client_id": "demo-app",
         "redirect_uri": f"{server.out.split('Open ')[1].split(' ')[0]}/callback",

@@ -1,4 +1,4 @@
-"""`--demo`: what it prints is true, on every store and at every start, and only on a loopback host."""
+"""`--demo`: its printed instructions work on every store and at every start, on a loopback host only."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def app_of(server: Server) -> str:
 
 
 def visit(server: Server) -> list[str]:
-    """Signs in to the demo app as it tells people to; the pages on the way, then what the app says."""
+    """Signs in to the demo app as instructed; returns the pages on the way, and the app's page."""
     return visited(server)[1]
 
 

@@ -1,4 +1,4 @@
-"""/docs: the page around the viewer, and how what it loads is sent."""
+"""/docs: the page around the viewer, and how its files are sent."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_uncompressed_files_are_sent_uncompressed(service: Service) -> Non
         assert response.code == 200
         assert "Content-Encoding" not in response.headers
         assert response.headers["Content-Type"].startswith(kind)
-    # By the name that it has on the disk it is a file like another.
+    # Under its name on disk it is an ordinary file.
     packed = await send(f"{service.base_url}/static/vendor/swagger-ui/swagger-ui.css.gz")
     assert packed.code == 200
     assert packed.headers["Content-Type"] == "application/gzip"

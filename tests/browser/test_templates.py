@@ -1,4 +1,4 @@
-"""The pages: every template rendered by Tornado with sample data, and read back as HTML."""
+"""Every template, rendered by Tornado with sample data and parsed as HTML."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ ONE_CLICK = {
     "developer-webhook-test": "a test event",
     "developer-delivery-again": "an event again",
 }
-"""The forms that one click sends and a session allows, and why a stolen click gives nothing away by them."""
+"""Forms that one click sends and a session allows, and why clickjacking them gains nothing."""
 
 
 def test_clickjacked_clicks_grant_nothing() -> None:

@@ -1,4 +1,4 @@
-"""What each name in `cli/terminal/argparse_private.py` relies on, against the argparse of this Python."""
+"""What each name in `cli/terminal/argparse_private.py` relies on, tested against this Python's argparse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator sees at a terminal and in a pipe: help, mistakes, questions, and how soon."""
+"""The command line in a terminal and in a pipe: help, mistakes, questions, and speed."""
 
 from __future__ import annotations
 

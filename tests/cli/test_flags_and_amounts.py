@@ -1,4 +1,4 @@
-"""Flags that every command has are taken before and after it, and an amount below zero is no flag."""
+"""Common flags are accepted before and after a command, and a negative amount is no flag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command loads only what it works with: each of these libraries takes as long to load as most commands run."""
+"""Commands load only the libraries they need: each of these takes as long as most commands."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_commands_load_heavy_modules_only_when_needed() -> None:
 
 
 def test_the_server_loads_the_passkey_modules_before_it_serves() -> None:
-    """No request waits for it, and workers share its memory."""
+    """No request waits for the import, and workers share its memory."""
     command = [sys.executable, "-X", "importtime", "server.py", "--port", "0", "--redis-url", "memory"]
     server = subprocess.Popen(
         command, cwd=ROOT, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -1,4 +1,4 @@
-"""`manage.py credits`: what is given and taken, once for each key, and what the ledger says of it."""
+"""`manage.py credits`: amounts are granted and taken once per key, and the ledger shows them."""
 
 from __future__ import annotations
 

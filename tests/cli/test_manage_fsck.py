@@ -1,4 +1,4 @@
-"""`manage.py fsck`: what it prints, how it ends, and that it runs while a server does, on every kind of store."""
+"""`manage.py fsck`: its output and exit status, with and without a server, on every kind of store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.store.many_documents import connect_app, numbered, stock
 
 
 def put(home: Home) -> str:
-    """A person whose app keeps documents."""
+    """A person whose app stores documents."""
     home.app("an-app")
     user: str = home.user("ada@example.com")["sub"]
 

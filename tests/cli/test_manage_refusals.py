@@ -1,4 +1,4 @@
-"""What the operator's command line refuses, how it says so, and what it asks first."""
+"""What the operator's command line refuses, its error messages, and its confirmation questions."""
 
 from __future__ import annotations
 

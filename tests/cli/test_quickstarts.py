@@ -1,4 +1,4 @@
-"""The quickstarts: a developer and an operator paste their blocks, and these work."""
+"""The quickstarts: the blocks that developers and operators paste work."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_configuration_file_for_operators_loads(tmp_path: Path) -> None:
 
 
 async def _allow(address: str) -> str:
-    """Returns the code, after the demo person signs in and allows: what a person does between two blocks."""
+    """Returns the code after the demo person signs in and allows: a person does that between two blocks."""
     parts = urlsplit(address)
     browser = Browser(f"{parts.scheme}://{parts.netloc}")
     await browser.sign_in(EMAIL, PASSWORD)

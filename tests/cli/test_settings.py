@@ -1,4 +1,4 @@
-"""Settings: where a value comes from, what excludes what, what is never shown; and the documentation is current."""
+"""Settings: sources of values, exclusions, secrets that are never shown, and current documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answers of commands as people see them: plain in a pipe, fitted and coloured at a terminal."""
+"""The output of commands for people: plain in a pipe, fitted and coloured in a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The person's side of credits over HTTP: balance, holds and ledger; what an app may spend in a month."""
+"""Credits on the account pages: balance, holds, ledger, and apps' monthly limits."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ PRICE = Price("2026-11", 3_000_000, 15_000_000)
 
 
 def words_of(page: HTTPResponse) -> str:
-    """What the page says, on one line."""
+    """The page's text, on one line."""
     main = page.body.decode().partition("<main")[2]
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", main)).split()).replace(" ,", ",").replace(" .", ".")
 
 
 async def connected(service: Service, app: App | None = None, browser: Browser | None = None) -> tuple[Browser, Caller]:
-    """Ada, signed in and confirmed a moment ago, and an app that she lets spend."""
+    """Ada, signed in and just re-authenticated, and an app that may spend."""
     browser = browser or await service.signed_in()
     tokens = await service.tokens(app, browser, scope=SPENDS)
     await confirmed(service, browser)
@@ -45,7 +45,7 @@ async def connected(service: Service, app: App | None = None, browser: Browser |
 
 
 async def confirmed(service: Service, browser: Browser) -> None:
-    """She has shown again who she is, as a change of a limit takes."""
+    """Ada re-authenticates, as a change of a limit requires."""
     ada = Person(service, browser)
     if not await ada.proved():
         await ada.reauth()
@@ -61,19 +61,19 @@ async def hold(store: Store, caller: Caller, output: int = 1000) -> Hold:
 
 
 async def charge(store: Store, caller: Caller, output: int = 10) -> None:
-    """A call that is carried out."""
+    """A complete call."""
     assert await store.calls.settle(await hold(store, caller), 1000, output) is not None
 
 
 async def grant_of(service: Service, browser: Browser, client: str = "web-app") -> Grant:
-    """How a connected app stands."""
+    """The status of a connected app."""
     session = service.store.sessions.open(browser.cookies["latchkey_session"])
     assert session is not None
     return next(grant for grant in (await service.store.grants.list(session)).grants if grant.client == client)
 
 
 def field_of(page: HTTPResponse, name: str) -> str:
-    """What stands in a text field of a page."""
+    """The value of a text field of a page."""
     found = re.search(rf'<input[^>]*name="{name}"[^>]*>', page.body.decode())
     assert found
     value = re.search(r'value="([^"]*)"', found[0])

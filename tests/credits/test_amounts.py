@@ -1,4 +1,4 @@
-"""Amounts of money in words, in fields and in requests: exact to the micro-dollar, everything else refused."""
+"""Amounts of money in text, fields and requests: exact to the micro-dollar, everything else refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Credits under real concurrency: several stores on one Valkey, as processes have them, calling at the same time."""
+"""Credits under real concurrency: several stores on one Valkey, like separate processes."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ within_a_minute = pytest.mark.gen_test(timeout=60)
 
 @pytest.fixture
 def stores(valkey_engine: Engine, open_store: OpenStore) -> list[Store]:
-    """Four stores on one engine, each with connections of its own."""
+    """Four stores on one engine, each with its own connections."""
     return [open_store(valkey_engine.url) for _ in range(4)]
 
 
 @pytest.fixture
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows wide enough that money alone decides."""
+    """Windows so wide that only credits decide."""
     monkeypatch.setattr(calls, "AI", Group(AI.name, 1_000_000))
     monkeypatch.setattr(credits, "CREDITS_READ", Group(CREDITS_READ.name, 1_000_000))
 
@@ -45,7 +45,7 @@ def everywhere(app: Spender, stores: list[Store]) -> list[Spender]:
 
 
 async def place(app: Spender, amount: int, **fields: Any) -> Hold | ReplayedCall | str:
-    """A hold, straight on, or the code of its refusal."""
+    """A direct hold, or the code of its refusal."""
     found: list[Hold | ReplayedCall] = []
 
     async def ask() -> None:
@@ -55,7 +55,7 @@ async def place(app: Spender, amount: int, **fields: Any) -> Hold | ReplayedCall
 
 
 def outcomes(answers: list[Any]) -> Counter[str]:
-    """How often each outcome came."""
+    """How often each outcome occurred."""
     return Counter(answer if isinstance(answer, str) else type(answer).__name__.lower() for answer in answers)
 
 

@@ -1,4 +1,4 @@
-"""Holds on every engine: cut to what is affordable to the micro-dollar, ended exactly once, gone by themselves."""
+"""Holds on every engine: capped exactly by the balance, ended exactly once, expired automatically."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ brisk = settings(max_examples=150, deadline=None)
 
 
 async def set_paid(spender: Spender, paid: int) -> None:
-    """Gives a person so much, past the ledger, which the arithmetic is not about."""
+    """Gives a person this many credits, bypassing the ledger."""
     names = keys.credits(spender.caller.user)
     await spender.store.client.delete(*names.values())
     await spender.store.client.hset(names["balance"], "paid", paid)

@@ -1,4 +1,4 @@
-"""What an app may know of a person's credits and other apps, and of the models. SPEC 2.4."""
+"""The API for credits, other connected apps and models. SPEC 2.4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An app's monthly spending limit, on every engine: the limit, what counts against it, when it resets."""
+"""An app's monthly spending limit on every engine: the limit, what counts, and when it resets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ within_a_minute = pytest.mark.gen_test(timeout=60)
 
 
 async def limited(store: Store, limit: int | None, paid: int = DOLLAR) -> tuple[World, Spender]:
-    """A person with so much, and an app that may spend so much of it in a month."""
+    """A person with this much, and an app that may spend this much of it in a month."""
     world = await a_world(store)
     app = await Spender.make(world)
     await store.credits.grant(world.user, paid)
@@ -196,7 +196,7 @@ async def test_a_consent_can_set_remove_or_keep_the_limit(store: Store) -> None:
 
 
 def at_month(clock: FakeClock, year: int, month: int, *, less_ms: int = 0) -> None:
-    """Puts the clock to the beginning of a month, or that much before."""
+    """Sets the clock to the beginning of a month, or to this long before."""
     wanted = datetime(year, month, 1, tzinfo=UTC).timestamp() - less_ms / 1000
     clock.stop()
     clock.advance(wanted - clock.time())

@@ -1,4 +1,4 @@
-"""Calls under way, on every engine, while a token, an app, a person or an answer goes: settled once, or gone."""
+"""Calls in progress, on every engine, while a token, an app, a person or an answer disappears."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def test_settling_does_not_revive_a_deleted_person(store: Store) -> None:
 
 @within_a_minute
 async def test_settling_does_not_revive_rows_during_a_deletion(store: Store) -> None:
-    """Between two steps of the deletion: what is not freed yet is not written to either."""
+    """Between two steps of the deletion, remaining rows are not written either."""
     world = await a_world(store)
     app = await Spender.make(world)
     await store.credits.grant(world.user, 100)

@@ -1,4 +1,4 @@
-"""Idempotency keys of calls, on every engine: one charge, the same reply, and an end to what is kept."""
+"""Idempotency keys of calls on every engine: one charge, the same reply, and expiry."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ async def a_spender(store: Store, paid: int = 1000) -> tuple[World, Spender]:
 
 
 async def keep(app: Spender, key: str, reply: StoredReply = REPLY) -> None:
-    """A whole call of one micro-dollar, with a reply that is kept under the key."""
+    """A complete call of one micro-dollar, with a reply kept under the key."""
     await app.settle(await app.hold(1, key=key), 1, 0, reply)
 
 
 async def replay(app: Spender, key: str, **fields: Any) -> ReplayedCall:
-    """What the same key answers."""
+    """The answer for the same key."""
     again = await app.ask(1, key=key, **fields)
     assert isinstance(again, ReplayedCall)
     return again
@@ -155,7 +155,7 @@ async def test_the_record_of_a_call_in_progress_expires_with_its_hold(memory_sto
 
 @pytest.mark.parametrize("settled", [True, False], ids=["settled", "released"])
 async def test_a_call_leaves_a_key_taken_by_another_alone(memory_store: Store, clock: FakeClock, settled: bool) -> None:
-    """The clock steps back before anybody saw that the hold had ended, and after its key was found free."""
+    """The clock steps back before the expired hold was noticed, and after its key was found free."""
     store = memory_store
     world, app = await a_spender(store)
     row = keys.idempotency(world.user, world.app.client_id, fingerprint("k"))["idem"]
@@ -208,7 +208,7 @@ async def test_the_list_of_replies_expires_with_the_last_reply(memory_store: Sto
 
 
 async def reply_bytes(store: Store, world: World) -> int:
-    """What the replies of a person are said to take."""
+    """The recorded size of a person's replies."""
     found: Any = await store.client.hget(keys.credits(world.user)["balance"], "reply_bytes")
     return int(found)
 
@@ -217,7 +217,7 @@ async def reply_bytes(store: Store, world: World) -> int:
 async def test_a_key_reused_a_day_later_counts_once(
     memory_store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, length: int
 ) -> None:
-    """More replies ended meanwhile than one settlement sweeps out."""
+    """More replies have expired than one settlement removes."""
     store = memory_store
     world, app = await a_spender(store)
     for number in range(230):
@@ -301,7 +301,7 @@ async def test_a_reply_is_encrypted_in_the_store(store: Store) -> None:
 
 
 async def all_values(store: Store) -> list[bytes]:
-    """Every key with what it holds."""
+    """Every key with its content."""
     client: Any = store.client
     found = []
     for key in await every_key(client):

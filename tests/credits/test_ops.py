@@ -1,4 +1,4 @@
-"""The operations port: who may call it, what a payment back end gets, and that a payment counts once."""
+"""The operations port: callers, the API for payment back ends, and that a payment is booked once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.gen_test
 
 @asynccontextmanager
 async def served(app: Latchkey) -> AsyncIterator[str]:
-    """The address of an application on a port of its own."""
+    """The base URL of an application on its own port."""
     server = HTTPServer(app)
     [listening] = bind_sockets(0, "127.0.0.1")
     server.add_sockets([listening])
@@ -52,7 +52,7 @@ def app(site: Site) -> Operations:
 
 @pytest.fixture
 def ops(service: Service) -> Ops:
-    """Ada, and what drives the port."""
+    """Ada, and a client of the port."""
     return Ops(service.base_url, service.store, service.ada)
 
 

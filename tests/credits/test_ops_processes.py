@@ -1,4 +1,4 @@
-"""The operations port of real server processes: where it listens, who answers, and that a payment counts once."""
+"""The operations port of real server processes: address, workers, and that a payment is booked once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ops_port(server: Server) -> int:
 
 
 def pay(port: int, key: str = "payment-1", amount: int = 500) -> http.client.HTTPConnection:
-    """A payment for the person of the seed file, whose answer was not read yet."""
+    """A payment for the person of the seed file whose answer has not been read."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json", "Idempotency-Key": key}
     connection.request("POST", "/ops/credits", json.dumps({"user": EMAIL, "amount": amount}), headers)

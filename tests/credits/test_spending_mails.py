@@ -1,4 +1,4 @@
-"""What a person is mailed when an app may spend more of the credits than before, and what keeps such mails few."""
+"""Mails about apps that may spend more than before, and the limits on such mails."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def thief_of(ada: Browser) -> Browser:
 
 
 async def told(post: Post) -> list[str]:
-    """Subjects of the mails about spending, the newest last."""
+    """Subjects of mails about spending, oldest first."""
     await post.settled()
     return [s for mail in post.mails.to(EMAIL) if (s := mail["Subject"]) in (CONNECTED, RAISED, REMOVED)]
 

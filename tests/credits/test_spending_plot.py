@@ -1,4 +1,4 @@
-"""The plot of what apps spent, in numbers."""
+"""The coordinates of the spending plot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark runs, with its figures left to whoever runs it: nothing here depends on how fast anything is."""
+"""The benchmark runs; nothing here depends on speed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measurements of endpoints, peers and memory run, and say what they found; nothing depends on how fast it is."""
+"""The measurements of endpoints, peers and memory run and report; nothing depends on speed."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_background_commands_count_for_no_request(
 
 
 def test_long_background_work_counts_for_no_request(latchkey: Latchkey, rows: dict[str, Row]) -> None:
-    """A sweep is thousands of commands in a row: every look would fall into it."""
+    """A sweep is thousands of commands in a row, so every try would fall into it."""
     begun, ends = Event(), time.monotonic() + 1
 
     def sweep() -> None:

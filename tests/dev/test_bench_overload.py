@@ -1,4 +1,4 @@
-"""The measurement of overload runs, and says what it found; nothing depends on how fast it is."""
+"""The overload measurement runs and reports; nothing depends on speed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measurement of waiting for a replica: the store gets one, and the server that is to wait for it does."""
+"""The measurement of waiting for a replica: the store has one, and only the right server waits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dev.bench.waiting import CALLS, SYSTEMS, replicate, rows_of, waiting_table
 
 
 def waits(ours: Latchkey, row: Row) -> int:
-    """How often the store was told to wait for its replica, for one request."""
+    """The number of WAIT commands for one request."""
     ours.filled.client.config_resetstat()
     row.look()
     stats: Any = ours.filled.client.info("commandstats")

@@ -1,5 +1,5 @@
-"""Every endpoint from every kind of caller, with what its description allows and what it does not; always the same
-cases here, others with `make fuzz`."""
+"""Every endpoint with valid and invalid requests from every kind of caller; a fixed set here, others with `make
+fuzz`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def api() -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def registered(api: Api) -> dict[bytes, object]:
-    """What no call of an app may change: people, sessions, addresses, apps, their secrets."""
+    """What no app call may change: people, sessions, addresses, apps, their secrets."""
     return kept(api)
 
 
@@ -79,7 +79,7 @@ def test_an_operation_answers_everybody_as_it_is_described(
 def test_a_wrong_description_is_detected(
     api: Api, route: tuple[str, str], change: Callable[[dict[str, Any]], object]
 ) -> None:
-    """The fuzzer's own alarm."""
+    """The fuzzer detects it."""
     path = next(path for name, method, path in operations() if (name, method) == route)
     document = json.loads(api.target.application.openapi)
     said = document["paths"][path][route[1]]
@@ -93,7 +93,7 @@ def test_a_wrong_description_is_detected(
 
 
 def test_calls_have_come_through_and_what_is_kept_adds_up(api: Api, registered: dict[bytes, object]) -> None:
-    """Behind the others: they were no mere refusals, and every document is accounted for."""
+    """Runs last: the calls were no mere refusals, and every document is accounted for."""
     assert {200, 201, 204, 400, 401, 403, 404} <= set(api.statuses)
     session = api.cast.session_of()
 

@@ -1,4 +1,4 @@
-"""What a request may cost: requests that were made to be dear are not, and one that is dear is seen."""
+"""The cost of requests: hostile ones are cheap, and an expensive one is detected."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def in_a_thread(self: RevokeHandler) -> None:
 def test_an_expensive_request_is_detected(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, handler: Callable[[RevokeHandler], object], words: str
 ) -> None:
-    """The fuzzer's own alarm."""
+    """The fuzzer detects it."""
     monkeypatch.setattr(cost, "TRIES", 1)
     monkeypatch.setattr(RevokeHandler, "post", handler)
     wire = Wire(stage.target, stage.cast)

@@ -1,4 +1,4 @@
-"""Sealed tokens with any bit flipped, cut anywhere, or written in another way: refused without asking the store."""
+"""Sealed tokens with a flipped bit, cut, or spelled differently are refused without asking the store."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_tampered_token_is_refused_over_http_without_a_store_call(stage: Stage
 
 @pytest.mark.parametrize("name", [name for name in WAYS if name not in REVOCATIONS])
 def test_the_untampered_token_is_accepted(stage: Stage, name: str) -> None:
-    """Else a refusal would prove nothing. Behind the others, since this uses some of them up."""
+    """Otherwise a refusal would prove nothing. Runs last, since it uses some tokens up."""
     kind, way = stage.ways[name]
     before = sum(stage.target.commands().values())
     (status,) = stage.target.run(statuses(stage.target.port, [way.sent(stage.tokens[kind])]))
@@ -86,7 +86,7 @@ def test_the_untampered_token_is_accepted(stage: Stage, name: str) -> None:
 
 
 def test_an_accepted_tampered_token_is_detected(stage: Stage) -> None:
-    """The fuzzer's own alarm."""
+    """The fuzzer detects it."""
     _, way = stage.ways["as bearer"]
     other = stage.ways["session"][1]
     with pytest.raises(Wrong, match="answered otherwise"):

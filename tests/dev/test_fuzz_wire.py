@@ -1,5 +1,4 @@
-"""Bytes that are wrong: no 5xx, no hang, no traceback, nothing changed. Always the same mutants here, others with
-`make fuzz`."""
+"""Malformed bytes cause no 5xx, hang, traceback or change. A fixed set of mutants here, others with `make fuzz`."""
 
 from __future__ import annotations
 
@@ -91,7 +90,7 @@ def test_wrong_answers_are_detected(received: bytes, reason: str) -> None:
 
 
 def test_a_request_that_never_finishes_is_detected(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fuzzer's own alarm: nobody waits for the answer any more."""
+    """The fuzzer detects it, although nobody waits for the answer any more."""
     released = asyncio.Event()
 
     async def never(self: RevokeHandler) -> None:
@@ -108,7 +107,7 @@ def test_a_request_that_never_finishes_is_detected(wire: Wire, monkeypatch: pyte
 
 
 def test_a_change_of_the_store_is_detected(wire: Wire) -> None:
-    """The fuzzer's own alarm: what nobody may change is changed behind its back."""
+    """The fuzzer detects a change behind its back."""
     key = b"{email:ada@example.com}"
     kept = wire.target.client.get(key)
     wire.target.client.set(key, b"somebody else")

@@ -1,4 +1,4 @@
-"""The list of single mistakes fits the tree, and whoever plants them tells the noticed from the missed."""
+"""The list of single mistakes fits the tree, and planting tells caught mistakes from missed ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def mutant(find: str = "a + b", replace: str = "a - b", *tests: str, file: str =
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A project with a test that knows what a sum is, and not what a sum of nothing is."""
+    """A project whose test covers a sum, but not the sum of nothing."""
     (tmp_path / "setup.cfg").write_text("[tool:pytest]\naddopts = -p no:schemathesis -p no:latchkey\n")
     (tmp_path / "sums.py").write_text("def total(a, b):\n    return a + b if a or b else 0\n")
     (tmp_path / "test_sum.py").write_text("from sums import total\n\ndef test_sum():\n    assert total(3, 4) == 7\n")

@@ -1,4 +1,4 @@
-"""The measurement of timing runs, and its judgement is right; nothing depends on how fast anything is."""
+"""The timing measurement runs, and its verdicts are right; nothing depends on speed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dev.timing.stage import staged
 
 
 def samples(number: int, apart: float, noise: float = 20.0) -> list[tuple[float, float]]:
-    """Pairs whose first is slower by so much, under noise that both share and noise of their own."""
+    """Pairs whose first is slower by this much, under shared noise and individual noise."""
     made = random.Random(5)
     return [
         (both + apart + made.expovariate(1 / noise), both + made.expovariate(1 / noise))
@@ -51,7 +51,7 @@ def test_too_few_samples_prove_nothing() -> None:
 
 
 def test_the_interval_holds_the_median_as_often_as_it_says() -> None:
-    """Of a thousand measurements of two kinds alike one is found to differ; more than five are not chance."""
+    """Of a thousand measurements of two equal kinds, one is found to differ; more than five are not chance."""
     chance = random.Random(7)
     alike = ([(chance.random(), chance.random()) for _ in range(60)] for _ in range(1000))
     assert sum(judge(one).differs for one in alike) <= 5

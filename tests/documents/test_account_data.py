@@ -1,4 +1,4 @@
-"""The person's side over HTTP: documents of an app looked at, downloaded, deleted."""
+"""A person views, downloads and deletes an app's documents over HTTP."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def site(request: pytest.FixtureRequest, open_store: OpenStore, base_url: str) -
 
 
 async def with_documents(service: Service, documents: dict[str, bytes] = DOCUMENTS) -> Browser:
-    """Ada, signed in, for whom the app keeps documents."""
+    """Ada, signed in; the app stores documents for her."""
     app = await service.store.apps.find("web-app")
     assert app is not None
     await write(service.store, await connect_app(service.store, service.ada, app), documents)

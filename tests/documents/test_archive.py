@@ -1,4 +1,4 @@
-"""Archives as they are written: read back by Python's own readers."""
+"""Archives as written, read back by Python's own readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encryption at rest: what is stored opens at its own address with its own key, and nowhere else."""
+"""Encryption at rest: a document opens only at its own address with its own key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be a hosted document and what not, over HTTP: names, JSON, sizes, quotas, types, methods. SPEC 7."""
+"""Valid and invalid documents over HTTP: names, JSON, sizes, quotas, types, methods. SPEC 7."""
 
 from __future__ import annotations
 

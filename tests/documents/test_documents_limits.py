@@ -48,7 +48,7 @@ class Caller:
         )
 
     async def left(self, call: Call, **given: Any) -> int:
-        """The requests left in the window, by one request that takes one."""
+        """The remaining requests in the window, according to one counted request."""
         return int((await self(call, **given)).headers["X-RateLimit-Remaining"])
 
 

@@ -1,4 +1,4 @@
-"""Hosted documents against a plain dictionary: any calls in any order by several apps and people. SPEC 4.6, 3.1."""
+"""Hosted documents compared with a dictionary: any calls in any order by several apps and people. SPEC 4.6, 3.1."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Kept:
 
 @dataclass
 class Side:
-    """What the model knows of a pair. `newest` is its last ETag, `connected` whether its token lives."""
+    """The model's view of a pair. `newest` is its last ETag, `connected` whether its token is live."""
 
     kept: dict[str, Kept] = field(default_factory=dict)
     newest: int = 0
@@ -122,7 +122,7 @@ class Documents(RuleBasedStateMachine):
         side.connected, side.in_grace, side.scopes = True, False, wanted
 
     def refusal(self, side: Side, *needed: str) -> str | None:
-        """What the guard must say."""
+        """The expected answer of the access check."""
         if not side.connected:
             return "invalid_token"
         return None if set(needed) & set(side.scopes) else "insufficient_scope"
@@ -214,7 +214,7 @@ class Documents(RuleBasedStateMachine):
 
     @rule(pair=pairs, wanted=scopes)
     def authorize(self, pair: Pair, wanted: tuple[str, ...]) -> None:
-        """A token given out before may what it might, whatever the later one is for."""
+        """An earlier token keeps its scopes, whatever the later one has."""
         side, keeper = self.of(pair)
         earlier = self.refusal(side, "data:read")
         self.run(self.connect(pair, side, wanted))
@@ -239,7 +239,7 @@ class Documents(RuleBasedStateMachine):
 
     @rule(pair=pairs)
     def replay(self, pair: Pair) -> None:
-        """A used refresh token: the tokens die, the data stays."""
+        """A reused refresh token: the tokens die, the data stays."""
         side = self.sides[pair]
         if side.in_grace or not side.connected:
             return
@@ -257,7 +257,7 @@ class Documents(RuleBasedStateMachine):
 
     @rule()
     def thirty_days_pass(self) -> None:
-        """What is in grace is gone. On a real engine its end is brought forward instead."""
+        """Ends the data in its grace window. On a real engine, its end is brought forward instead."""
         if self.clock is not None:
             self.clock.advance(GRACE / 1000 + 1)
         for pair, side in self.sides.items():

@@ -31,7 +31,7 @@ Both = tuple[Keeper, Keeper]
 
 @pytest.fixture
 def stores(valkey_engine: Engine, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> tuple[Store, Store]:
-    """Two stores on one engine, as two processes have them, with windows wide enough that quotas alone decide."""
+    """Two stores on one engine, like two processes, with windows so wide that only quotas decide."""
     for name in ("DATA_READ", "DATA_WRITE", "DATA_LIST"):
         group: Group = getattr(documents, name)
         monkeypatch.setattr(documents, name, Group(group.name, 1_000_000))

@@ -1,4 +1,4 @@
-"""Which texts are JSON documents: all that RFC 8259 allows within the bounds, and nothing else ever a 500."""
+"""Valid JSON documents: everything that RFC 8259 allows within the limits; anything else is never a 500."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WHOLE = 2**18
 
 @pytest.fixture
 def no_collections() -> Iterator[None]:
-    """Python does not look through all that the other tests left, as it does not in a server (runtime/garbage.py)."""
+    """Garbage collection skips what other tests left behind, as in a server (runtime/garbage.py)."""
     gc.disable()
     yield
     gc.enable()
@@ -164,7 +164,7 @@ def test_any_text_is_a_document_or_refused(text: str | bytes) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.text('[]{}",:\\u0dDcC8 1e9tfn', max_size=40) | values.map(json.dumps))
 def test_the_fast_and_the_slow_check_agree(text: str) -> None:
-    """With Python's own parser, which builds what the text means, and a look at all of it."""
+    """Compares with Python's own parser and a walk over its result."""
 
     def sound() -> bool:
         try:

@@ -1,4 +1,4 @@
-"""What apps keep for a person, as the person sees it, on every engine."""
+"""A person's view of the documents that apps store, on every engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client of a cluster: who answers, what is sent again, what one node that is away does to calls of the others."""
+"""The cluster client: routing, resending, and the effect of one dead node on other calls."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def cluster(any_cluster: Cluster) -> Cluster:
 
 @pytest.fixture(scope="module")
 def lone() -> Iterator[Cluster]:
-    """Three primaries that serve what they have while another is away, for tests that take nodes away."""
+    """Three primaries that keep serving while another is away, for tests that take nodes away."""
     with Cluster(options=("--cluster-require-full-coverage", "no")) as cluster:
         yield cluster
 
@@ -180,7 +180,7 @@ async def test_only_the_slot_without_an_owner_is_unavailable(lone: Cluster, monk
 
 
 async def check_only_lost(client: Client, lost_key: str, served: list[str], *, at_once: bool) -> None:
-    """Calls to a node that is away fail, while others are answered; `at_once` says that those wait for nobody."""
+    """Calls to a dead node fail while others are answered; `at_once` says that those do not wait."""
     lost = asyncio.ensure_future(client.eval(COUNT, 1, lost_key))
     calls = [call for key in served for call in (client.eval(COUNT, 1, key), client.get(key))]
     others = asyncio.ensure_future(asyncio.wait_for(asyncio.gather(*calls), 10))

@@ -1,4 +1,4 @@
-"""Answers are lost in a cluster: no writing script runs twice there either, whatever is redirected."""
+"""Lost answers in a cluster: no writing script runs twice, even after redirections."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ pytestmark = [pytest.mark.gen_test(timeout=60), pytest.mark.trap(32), pytest.mar
 
 
 class Behind:
-    """A cluster whose nodes are reached through proxies, each by the port at which the cluster says its node is."""
+    """A cluster behind proxies, one at each node's announced port."""
 
     def __init__(self, cluster: Cluster, proxies: dict[int, DroppingProxy]) -> None:
         self.cluster = cluster
         self.proxies = proxies
 
     def scripts_run(self) -> int:
-        """How many scripts the nodes carried out since they were asked to forget."""
+        """The number of scripts that the nodes executed since the last `forget`."""
         return sum(node.calls(name) for node in self.cluster.nodes for name in ("evalsha", "eval"))
 
     def forget(self) -> None:
@@ -53,7 +53,7 @@ def behind() -> Iterator[Behind]:
 
 
 class ArmedCluster(Armed):
-    """Has the proxy of the node that owns the script's slot drop the answer."""
+    """Makes the proxy of the slot's owner drop the answer."""
 
     def __init__(self, client: Any, behind: Behind) -> None:
         super().__init__(client, next(iter(behind.proxies.values())))
@@ -69,7 +69,7 @@ class ArmedCluster(Armed):
 
 @contextlib.asynccontextmanager
 async def world_behind(behind: Behind, keys: Keys) -> AsyncIterator[tuple[World, ArmedCluster]]:
-    """A world on the cluster, through a client that loses what it is armed for."""
+    """A world on the cluster, with a client that loses answers on request."""
     armed: Any = ArmedCluster(await connect(behind.cluster.url), behind)
     store = store_on(armed, keys)
     try:

@@ -1,4 +1,4 @@
-"""The client's connection to the store: nothing is sent twice, closed connections heal."""
+"""The client's store connection: nothing is sent twice, and closed connections are replaced."""
 
 from __future__ import annotations
 

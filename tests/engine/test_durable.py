@@ -1,4 +1,4 @@
-"""Which scripts are durable: each that writes is, or says here why a failover may undo it."""
+"""Durable scripts: each writing script is durable, or says here why a failover may undo it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ DENIALS = {
 
 
 def writing_functions() -> set[str]:
-    """The functions of `lua/include/` that write something that is not passing."""
+    """The functions of `lua/include/` that write permanent data."""
     bodies: dict[Any, Any] = {}
     for path in include_files().values():
         bodies.update(re.findall(r"local function (\w+)\([^)]*\)(.*?)\nend", code_of(path.read_text()), re.S))
@@ -113,7 +113,7 @@ def test_every_writing_script_is_durable_or_says_why_not() -> None:
 
 
 class Counting:
-    """A client that notes what each durable script answered, and whether it wrote."""
+    """A client that records each durable script's answer, and whether it wrote."""
 
     def __init__(self, client: Any, engine: Engine) -> None:
         self._client = client
@@ -145,7 +145,7 @@ class Counting:
 
 @pytest.mark.gen_test(timeout=60)
 async def test_a_durable_script_writes_something_each_time(valkey_engine: Engine, keys: Keys) -> None:
-    """What one connection wrote and no replica confirmed, another one must not confirm without having asked."""
+    """Writes of one connection without a replica's confirmation must not be confirmed by another without asking."""
     valkey_engine.empty()
     with valkey_engine.client() as direct:
         for script in SCRIPTS.values():

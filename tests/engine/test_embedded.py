@@ -1,4 +1,4 @@
-"""The embedded store: who may own it, what an operator's command finds, how it is kept private."""
+"""The embedded store: its owner, operators' commands, and privacy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.processes.store_owners import dies, end_stores, get, owner, p
 
 LONG = "d" * 120
 
-# What a server does on Ctrl-C: it drains, for which it needs the store.
+# A server's drain on Ctrl-C, which needs the store.
 DRAINING = """
 import time
 try:

@@ -1,4 +1,4 @@
-"""The embedded store after owners and stores were killed: it is found again, never doubled, and keeps its data."""
+"""The embedded store after kills: it is found again, never duplicated, and keeps its data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.processes.store_owners import dies, end_stores, get, owner, p
 
 LONG = "d" * 120
 
-# The same with a worker that lives on, as a tornado worker does for a moment after its supervisor was killed.
+# The same with a worker that survives for a moment after its supervisor was killed.
 FORKING = """
 if os.fork() == 0:
     store.release_in_child()

@@ -1,4 +1,4 @@
-"""The test tools themselves: fakeredis's clock can be moved, and engines come back after every kind of end."""
+"""The test tools themselves: fakeredis's clock moves, and engines restart after every kind of end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A primary goes away while apps work, in order or not: its replica takes over, and nobody restarts anything.
+"""A primary goes away, planned or not, while apps work: its replica takes over without restarts.
 
 Asynchronous replication may lose writes, and WAIT shows which. A write that was acknowledged before the replica
 confirmed that it has everything must survive the failover, and so must each write after the replica took over. Only
@@ -67,7 +67,7 @@ async def test_a_planned_failover_loses_nothing_and_does_nothing_twice(
 async def test_a_replica_serves_after_its_primary_is_gone(
     service: Service, doubled: Cluster, ends: tuple[Node, Node], monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    # Whoever lost the answer to a rotation may ask for it again.
+    # A client that lost the answer to a rotation may repeat it.
     workers = await employ(service, monkeypatch, refresh_retry_seconds=60)
     old, new = ends
     async with at_work(workers):

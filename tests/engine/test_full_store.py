@@ -1,5 +1,4 @@
-"""A store at its `maxmemory`: what ends, frees, pays or only reads goes on; what adds to it is refused and changes
-nothing."""
+"""A store at its `maxmemory` keeps reading, ending, freeing and charging; additions are refused and change nothing."""
 
 from __future__ import annotations
 
@@ -51,12 +50,12 @@ REFUSED = {
     "tokens.mint": "a grant, a family and its tokens",
     "tokens.refresh": "an access token",
 }
-"""Calls that a full store refuses, each with what it would add."""
+"""Calls that a full store refuses, each with the data it would add."""
 
 
 @contextlib.contextmanager
 def full(engine: Engine) -> Iterator[None]:
-    """While it lasts the store is over its limit."""
+    """Keeps the store over its limit during the block."""
     with engine.client() as direct:
         direct.config_set("maxmemory", "1")
         try:

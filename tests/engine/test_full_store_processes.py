@@ -1,4 +1,4 @@
-"""Documents cannot fill a store so far that nobody gets into an app any more: two servers on a store with a limit."""
+"""Documents cannot fill a store so far that apps stop working: two servers on a limited store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 LIMIT = 40 * 2**20
 LARGEST = b'"%b"' % (b"x" * (256 * 2**10 - 2))
 PEOPLE = 16
-"""Each may keep 4 MiB: all together more than the store has."""
+"""Each person may store 4 MiB: together more than the store has."""
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ async def put(app: App, token: str, name: str, content: bytes) -> HTTPResponse:
 
 
 async def fill(service: Service, two: Pair) -> list[tuple[str, str]]:
-    """Lets people keep documents through both servers, each until it is refused. Returns tokens and what was said."""
+    """Lets people store documents through both servers until refused. Returns tokens and answers."""
     registration = await service.store.apps.find(service.web.client_id)
     assert registration is not None
     said = []

@@ -1,4 +1,4 @@
-"""Places that are shared: however much one asks for, another finds one."""
+"""Shared places: a greedy key leaves places for others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.gen_test
 
 
 class Crowd:
-    """Tasks that each take a place, and hold it until they are let go."""
+    """Tasks that each take a place and hold it until released."""
 
     def __init__(self, places: FairSemaphore) -> None:
         self.places = places
@@ -42,14 +42,14 @@ class Crowd:
         await settle()
 
     async def end(self) -> None:
-        """Cancels whatever holds or waits."""
+        """Cancels all holders and waiters."""
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
 async def settle() -> None:
-    """Lets every task come to where it waits."""
+    """Lets every task reach its wait."""
     for _ in range(5):
         await asyncio.sleep(0)
 
@@ -60,7 +60,7 @@ async def test_greedy_keys_leave_places_for_others() -> None:
         await crowd.ask(f"greedy-{greedy}", 100)
     assert crowd.held["greedy-0"] == 16, "of free places one key gets a quarter"
     assert crowd.held.total() <= 64
-    # As posts end, whoever holds more than their share gets none of what is freed.
+    # When places are freed, a key above its share gets none of them.
     for _ in range(16):
         for greedy in range(20):
             if crowd.held[f"greedy-{greedy}"]:

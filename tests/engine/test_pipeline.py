@@ -1,4 +1,4 @@
-"""Scripts on few connections: calls of one turn travel together, losses and limits of time, calls that went away."""
+"""Scripts on few connections: batching per loop turn, losses, timeouts and cancelled calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COUNT = "return redis.call('INCR', KEYS[1])"
 
 @pytest.fixture
 def mortal() -> Iterator[Engine]:
-    """A Valkey of the test's own, which may be stopped and frozen."""
+    """The test's own Valkey, which may be stopped and frozen."""
     with valkey() as engine:
         yield engine
 
@@ -41,7 +41,7 @@ async def connection_to(url: str, timeout: float = 5.0) -> AsyncIterator[Pipelin
 
 
 async def connections(engine: Engine) -> int:
-    """How many connections named as ours the server has."""
+    """The number of our connections that the server has."""
     with engine.client() as direct:
         return sum(client["name"] == "latchkey" for client in direct.client_list())
 

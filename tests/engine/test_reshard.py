@@ -1,4 +1,4 @@
-"""A slot moves to another node while its people's apps work: nothing is lost, nothing is done twice."""
+"""A slot moves to another node while apps work: nothing is lost or done twice."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_an_atomic_slot_move_under_load_loses_nothing(
 async def test_a_call_refused_by_a_moving_slot_works_afterwards(
     any_cluster: Cluster, keys: Keys, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
-    """So nothing was done by half: a script that meets a key which is there no more ends in the middle."""
+    """So nothing is done by half: a script that meets a missing key would end in the middle."""
     monkeypatch.setattr(module, "PAUSES", (0.0, 0.0))
     any_cluster.empty()
     store = store_on(await connect(any_cluster.url), keys)
@@ -132,7 +132,7 @@ async def lasting_outcome(call: Call) -> str:
 
 
 def moving(cluster: Cluster, key: str) -> tuple[Node, Node, Iterator[int]]:
-    """Where the slot of a key is, where it may go to, and its move."""
+    """The owner of a key's slot, its target, and the move."""
     source = cluster.owner(key)
     target = next(node for node in cluster.primaries if node is not source)
     return source, target, cluster.move_slot(key, target, batch=3)

@@ -1,4 +1,4 @@
-"""After a restore nothing gives access that may have ended since the copy was made."""
+"""After a restore, no access works that may have ended since the backup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scripts of `lua/`: headers against bodies, the loader's refusals, what is sent again and what never is."""
+"""The scripts of `lua/`: headers match bodies, the loader's refusals, and what is resent."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def own_body(script: Script) -> str:
 
 @each_script
 def test_a_scripts_locals_match_its_header(script: Script) -> None:
-    """Each is taken once, by its number, in front of the body."""
+    """Each argument is read once, by its number, before the body."""
     taken = re.findall(r"^local (\w+) = (?:tonumber\(|cjson\.decode\()?(KEYS|ARGV)\[(\d+)\]\)?$", script.source, re.M)
     expected = [(name, "KEYS", str(number)) for number, name in enumerate(script.keys, 1)]
     assert taken == expected + [(name, "ARGV", str(number)) for number, name in enumerate(script.args, 1)]
@@ -88,7 +88,7 @@ def test_a_scripts_replies_match_its_header(script: Script) -> None:
 
 
 def fields_in(table: str) -> int:
-    """How many fields stand after the word in a literal table."""
+    """The number of fields after the word in a literal table."""
     depth = commas = 0
     quoted = False
     for character in table[1:-1]:
@@ -103,7 +103,7 @@ def test_keys_are_built_only_as_the_header_declares(script: Script) -> None:
     body = own_body(script)
     assert set(script.derives) <= set(script.args)
     roots = {*script.keys, *script.derives}
-    # What is put together from a declared argument, or runs through a list of keys, is a key as well.
+    # Anything built from a declared argument, or iterating a list of keys, is a key too.
     for name, value in re.findall(r"local (\w+) = (\w+) \.\.", body):
         roots |= {name} if value in roots else set()
     for name, listed in re.findall(r"for _, (\w+) in ipairs\(\{([\w, ]+)\}\)", body):
@@ -227,7 +227,7 @@ async def test_a_script_unknown_to_the_store_is_loaded_again(store: Store) -> No
 
 
 class Answering:
-    """A client whose scripts answer what a test says."""
+    """A client whose scripts give answers chosen by a test."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -265,7 +265,7 @@ async def test_arguments_are_passed_by_name(memory_store: Store) -> None:
 
 
 class Recording:
-    """A client that notes the keys of each script it runs."""
+    """A client that records each script's keys."""
 
     def __init__(self, client: Redis) -> None:
         self._client = client
@@ -305,7 +305,7 @@ async def run_every_call(client: Any, keys: Keys) -> None:
 
 @pytest.mark.gen_test(timeout=60)
 async def test_every_script_touches_one_slot(recording: Recording, keys: Keys, valkey_engine: Any) -> None:
-    """By its declared keys, by what its header says it derives keys from, and by what the server saw it touch."""
+    """Checked by its declared keys, its header's derived keys, and the keys that the server saw."""
     with Monitor(valkey_engine) as monitor:
         await run_every_call(recording, keys)
     for name, script_keys, args in recording.ran:
@@ -322,7 +322,7 @@ async def test_every_script_touches_one_slot(recording: Recording, keys: Keys, v
 
 
 class Monitor:
-    """What a server is asked while the block runs."""
+    """The server's commands during the block."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

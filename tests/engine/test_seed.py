@@ -1,4 +1,4 @@
-"""The seed file: what is missing is created, what exists is left alone, and what is wrong is named before a write."""
+"""The seed file adds what is missing, keeps what exists, and reports mistakes before any write."""
 
 from __future__ import annotations
 

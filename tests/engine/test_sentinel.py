@@ -1,4 +1,4 @@
-"""A replicated set that sentinels watch: the server finds its primary, and the next one after a failover."""
+"""Servers watched by sentinels: the server finds its primary, and the next one after a failover."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def site(watched: Replicated, open_store: OpenStore, base_url: str) -> Site:
 async def test_the_server_recovers_from_a_failover_by_itself(
     service: Service, watched: Replicated, keys: Keys, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """What may be missing is what was acknowledged between the confirmation of the replica and the moment from which
-    nobody of ours spoke with the old primary: see tests/engine/test_failover.py."""
+    """Only writes between the replica's confirmation and our last contact with the old primary may be missing: see
+    tests/engine/test_failover.py."""
     workers = await employ(service, monkeypatch, refresh_retry_seconds=60)
     other = store_on(await connect(watched.url, socket_timeout=1.0), keys)
     old, new = watched.primary(), watched.replica()
@@ -85,7 +85,7 @@ async def test_a_hanging_sentinel_only_costs_time(watched: Replicated) -> None:
 
 
 class Asked:
-    """What redis-py asks at a sentinel, which takes a while to say where the primary is, or does not know."""
+    """redis-py's requests to a slow or ignorant sentinel."""
 
     def __init__(self, *, knows: bool) -> None:
         self.knows = knows
@@ -111,7 +111,7 @@ async def test_concurrent_lookups_forget_no_sentinel(at_once: int) -> None:
 
 
 class Telling:
-    """The sentinels as a client asks them: which server is the primary, and word of a change. They keep quiet until
+    """The sentinels as a client sees them: the current primary, and announcements of a change. They are silent until
     `say`."""
 
     def __init__(self, primary: str) -> None:

@@ -1,4 +1,4 @@
-"""The server while its store is away, and while its secret keys change."""
+"""The server during a store outage, and during a change of its secret keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Ask = Callable[[], Any]
 
 
 async def every_call(service: Service, browser: Browser, tokens: dict[str, str]) -> list[tuple[str, Ask]]:
-    """A call of every endpoint that needs the store, all of which would succeed."""
+    """A call of every endpoint that needs the store; all would succeed."""
     web, page = service.web, await browser.get(service.web.authorize_url(prompt="consent"))
     decision = {**fields_of(page, "/api/oauth/authorize"), "decision": "allow"}
     password = {"current_password": PASSWORD, "new_password": "another good password"}
@@ -61,13 +61,13 @@ async def every_call(service: Service, browser: Browser, tokens: dict[str, str])
 
 
 def stopped(engine: Engine) -> Callable[[], None]:
-    """The store is gone; returns what brings it back."""
+    """Stops the store; returns the function that restarts it."""
     engine.stop()
     return engine.start
 
 
 def frozen(engine: Engine) -> Callable[[], None]:
-    """The store takes connections and answers nothing; returns what brings it back."""
+    """Freezes the store; returns the function that resumes it."""
     engine.pause()
     return engine.resume
 
@@ -114,7 +114,7 @@ async def test_without_its_store_every_call_is_503_until_it_is_back(
 
 
 def assert_unavailable(name: str, answer: HTTPResponse) -> None:
-    """503, when to try again, and in JSON the code; never a success that did not happen."""
+    """503 with Retry-After, in JSON with the code; never a false success."""
     assert answer.code == 503, name
     assert int(answer.headers["Retry-After"]) >= 1, name
     if answer.headers["Content-Type"] == "application/json":

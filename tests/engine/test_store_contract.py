@@ -1,4 +1,4 @@
-"""What the store promises about codes, tokens and grants, on every engine."""
+"""The store's promises about codes, tokens and grants, on every engine."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ async def test_revocation_does_not_reveal_the_tokens_state(store: Store) -> None
 
 
 async def test_a_generation_newer_than_the_rows_rotates_normally(store: Store) -> None:
-    """A store that was restored from a copy, or failed over, may be behind what it answered."""
+    """A restored or failed-over store may lag behind its own answers."""
     world = await World.make(store)
     first = await world.tokens()
     copy: Any = await store.client.dump(world.rows(first.refresh_token)["family"])

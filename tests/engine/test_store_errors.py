@@ -1,4 +1,4 @@
-"""The driver's errors, as real servers cause them, become ours without repeating keys or arguments."""
+"""Driver errors from real servers become ours without repeating keys or arguments."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def shared() -> Iterator[Engine]:
 
 @pytest.fixture
 def admin(shared: Engine) -> Iterator[redis.Redis]:
-    """A client that puts the server into a state and, afterwards, back."""
+    """A client that puts the server into a state and back afterwards."""
     with shared.client() as client:
         yield client
         client.config_set("maxmemory", 0)
@@ -53,7 +53,7 @@ def admin(shared: Engine) -> Iterator[redis.Redis]:
 
 
 def fails(url: str, script: str) -> StoreError:
-    """The error of running `script`. Checks that no part of the error shows the arguments."""
+    """The error of running `script`. Checks that the error does not contain the arguments."""
 
     async def scenario() -> None:
         async with await connect(url) as client:

@@ -1,4 +1,4 @@
-"""The store goes away, loses answers or runs full: nothing is done twice or by half, and nothing is claimed."""
+"""The store goes away, loses answers or is full: nothing is done twice or by half, or falsely acknowledged."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def outcome_of(call: Call) -> str:
 async def test_every_method_fails_cleanly_during_an_outage_and_works_afterwards(mortal: Engine, keys: Keys) -> None:
     store = store_on(await connect(mortal.url), keys)
     assert set(CALLS) == methods_of(store)
-    # Each in a world of its own, so that the calls do not disturb each other.
+    # Each call has its own world, so that they do not disturb each other.
     ready = {name: await prepared.prepare(await World.make(store)) for name, prepared in CALLS.items()}
     mortal.stop()
     assert {name: await outcome_of(call) for name, call in ready.items()} == dict.fromkeys(ready, "StoreUnavailable")
@@ -71,7 +71,7 @@ async def test_an_unresponsive_store_is_unavailable(mortal: Engine, keys: Keys) 
 
 
 def runs(engine: Engine) -> int:
-    """How many scripts the engine was sent since the statistics were reset."""
+    """The number of scripts sent to the engine since the statistics were reset."""
     with engine.client() as direct:
         stats = direct.info("commandstats")
         return sum(stats.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("evalsha", "eval"))

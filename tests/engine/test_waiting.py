@@ -1,4 +1,4 @@
-"""Answers that wait for replicas: what one write carries, what a replica that is silent does to them and to reads."""
+"""Answers that wait for replicas: batching, and the effect of a silent replica on calls and reads."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def pair() -> Iterator[Followed]:
 
 @pytest.fixture
 def mortal() -> Iterator[Followed]:
-    """Two of the test's own."""
+    """The test's own primary and replica."""
     with Followed() as pair:
         yield pair
 
@@ -182,7 +182,7 @@ async def test_closing_fails_waiting_calls(followed: Followed) -> None:
 
 
 async def outcome_of(call: Awaitable[Any]) -> str:
-    """How a call ended: done, not confirmed, or refused with a code."""
+    """The outcome of a call: done, unconfirmed, or the code of a refusal."""
     try:
         return await refusal_of(call) or "done"
     except Unacknowledged:
@@ -292,7 +292,7 @@ async def disconnect(world: World) -> Callable[[], Awaitable[Any]]:
 async def test_repeating_an_unconfirmed_call_is_not_confirmed_either(
     followed: Followed, keys: Keys, prepare: Callable[[World], Awaitable[Callable[[], Awaitable[Any]]]], last: str
 ) -> None:
-    """Nothing is left to do, and WAIT waits for nothing that another connection wrote."""
+    """Nothing is left to do, and WAIT does not cover other connections' writes."""
     store = store_on(await connect(followed.url), keys, SHORT)
     world = await a_world(store)
     again = await prepare(world)

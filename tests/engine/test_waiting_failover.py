@@ -1,4 +1,4 @@
-"""With answers that wait for replicas, nothing durable that was answered is undone by a failover."""
+"""With answers that wait for replicas, a failover undoes no acknowledged durable write."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def doubled() -> Iterator[Cluster]:
 
 @dataclass
 class Client:
-    """One person's app, which rotates, pays and revokes, and knows what was answered."""
+    """One person's app, which rotates, pays and revokes, and knows what was acknowledged."""
 
     world: World
     tokens: TokenResponse
@@ -65,7 +65,7 @@ class Client:
         return cls(world, await world.tokens())
 
     async def work(self) -> None:
-        """Until the store is away: one after the other, so that what was not answered is the last that was tried."""
+        """Works until the store is away, one call at a time, so only the last one may lack an answer."""
         while True:
             self.tokens = await self.world.refresh(self.tokens.refresh_token)
             self.rotated += 1
@@ -81,7 +81,7 @@ class Client:
         return self.rotated + self.paid + len(self.revoked)
 
     async def lost(self, store: Store) -> list[str]:
-        """What was answered and is not there."""
+        """Acknowledged results that are missing."""
         client = store.client
         generation = await client.hget(self.world.rows(self.tokens.refresh_token)["family"], "generation")
         found = [] if generation is not None and int(generation) >= self.rotated else ["rotation"]

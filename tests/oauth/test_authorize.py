@@ -1,4 +1,4 @@
-"""GET /oauth/authorize over HTTP: what goes back to the app, who is asked, and when. SPEC 2.4, 4.1, 5.2, 5.3."""
+"""GET /oauth/authorize over HTTP: the app's answer, who is asked, and when. SPEC 2.4, 4.1, 5.2, 5.3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GET /oauth/authorize over HTTP: who may be redirected where. SPEC 4.1, 2.1."""
+"""GET /oauth/authorize over HTTP: allowed redirects. SPEC 4.1, 2.1."""
 
 from __future__ import annotations
 

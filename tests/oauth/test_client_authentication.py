@@ -19,7 +19,7 @@ def error_of(response: HTTPResponse) -> tuple[int, str]:
 
 
 async def basic(app: App, credentials: str, **fields: str) -> HTTPResponse:
-    """A token request whose credentials stand in the header, as given."""
+    """A token request with the given credentials in the header."""
     encoded = base64.b64encode(credentials.encode()).decode()
     headers = {"Authorization": f"Basic {encoded}"}
     return await send(f"{app.base_url}/api/oauth/token", "POST", form=fields, headers=headers)

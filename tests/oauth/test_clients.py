@@ -22,7 +22,7 @@ TESTED: set[str] = set()
 
 
 def by_every_library(*capabilities: str) -> pytest.MarkDecorator:
-    """The test is what stands behind these columns of the table."""
+    """The test proves these columns of the table."""
     TESTED.update(capabilities)
     return pytest.mark.parametrize("library", [pytest.param(one, id=one.name) for one in LIBRARIES])
 
@@ -37,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def clients(server: Server) -> Iterator[Clients]:
-    """The libraries, told where the server is."""
+    """The libraries, configured for the server."""
     made = Clients(server.url)
     yield made
     made.close()
@@ -48,7 +48,7 @@ _PEOPLE: dict[str, Person] = {}
 
 @pytest.fixture
 def person(server: Server, library: Library) -> Person:
-    """Who signs in with the library. They sign in once: an address may try no more than 20 times a minute."""
+    """The person for the library, signed in once: an address may try at most 20 times a minute."""
     if library.name not in _PEOPLE:
         _PEOPLE[library.name] = Person(server.url, email_of(library))
     return _PEOPLE[library.name]
@@ -149,7 +149,7 @@ def test_a_client_refuses_another_issuers_metadata(library: Library, server: Ser
 
 
 def changed(callback: str, name: str, value: str) -> str:
-    """The address with another value of a parameter."""
+    """The address with another parameter value."""
     parts = urlsplit(callback)
     return parts._replace(query=urlencode({**dict(parse_qsl(parts.query)), name: value})).geturl()
 

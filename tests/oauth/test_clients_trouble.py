@@ -1,4 +1,4 @@
-"""What client libraries make of limits, a store that is away, a scope that was withheld, and a token used twice."""
+"""Client libraries under rate limits, a store outage, a withheld scope, and a reused token."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def clients(server: Server) -> Iterator[Clients]:
-    """The libraries, told where the server is."""
+    """The libraries, configured for the server."""
     made = Clients(server.url)
     yield made
     made.close()
@@ -84,7 +84,7 @@ def test_authlib_validates_the_metadata(server: Server) -> None:
 
 
 UNREAD = {"@auth/core": "keeps the session"}
-"""What an app learns of a 503 where it is not its code."""
+"""What an app learns from a 503 instead of the code."""
 
 
 def test_every_librarys_error_for_a_store_outage(tmp_path: Path) -> None:

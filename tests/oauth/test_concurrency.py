@@ -1,4 +1,4 @@
-"""A hundred requests at the same time, spread over two server processes: no race gives anything away."""
+"""A hundred concurrent requests, spread over two server processes: no race gives anything away."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def service(io_loop: IOLoop, two: Pair) -> Iterator[Service]:
 
 
 def answers(responses: Sequence[HTTPResponse]) -> Counter[tuple[int, str]]:
-    """How often each answer was given: status and error code."""
+    """The number of each answer: status and error code."""
     return Counter((one.code, "" if one.code < 400 else json_of(one)["error"]) for one in responses)
 
 
 async def minted(service: Service) -> dict[str, Any]:
-    """Tokens for the service's person and app, without a page and without taking from any window."""
+    """Tokens for the service's person and app, without a page and outside of any window."""
     app = await service.store.apps.find(service.web.client_id)
     assert app
     issued = await service.store.tokens.mint(service.ada, app, ("profile", "data:read"))
@@ -53,7 +53,7 @@ async def minted(service: Service) -> dict[str, Any]:
 
 
 async def is_dead(app: App, tokens: dict[str, Any]) -> bool:
-    """Whether neither token of an answer does anything any more."""
+    """Whether both tokens of an answer are dead."""
     read, refreshed = await app.userinfo(tokens["access_token"]), await app.refresh(tokens["refresh_token"])
     return (read.code, refreshed.code, json_of(refreshed)["error"]) == (401, 400, "invalid_grant")
 
@@ -121,7 +121,7 @@ async def refresh_until_refused(app: App, given: list[dict[str, Any]]) -> bool:
 
 
 async def read_with_all(apps: Sequence[App], given: list[dict[str, Any]]) -> set[int]:
-    """The statuses that every access token gets on every server."""
+    """The statuses of every access token on every server."""
     return {one.code for one in await at_once(app.userinfo(each["access_token"]) for each in given for app in apps)}
 
 
@@ -150,7 +150,7 @@ async def test_a_refresh_racing_a_revocation_leaves_no_live_token(service: Servi
 
 
 async def later(seconds: float, app: App, token: str) -> HTTPResponse:
-    """A refresh that is sent after a while."""
+    """A refresh sent after a delay."""
     await asyncio.sleep(seconds)
     return await app.refresh(token)
 

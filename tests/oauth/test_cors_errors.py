@@ -1,4 +1,4 @@
-"""Headers of answers and errors: CORS, security headers of pages, challenges, no 304. SPEC 2.5, 7, 9."""
+"""Headers of answers and errors: CORS, security headers, challenges, no 304. SPEC 2.5, 7, 9."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAGES = (
 
 
 def assert_cors(response: HTTPResponse) -> None:
-    """Open to every origin, with no credentials, whatever was sent."""
+    """Open to every origin without credentials, whatever was sent."""
     assert response.headers.get_list("Access-Control-Allow-Origin") == ["*"]
     assert "Access-Control-Allow-Credentials" not in response.headers
     exposed = {name.strip() for name in response.headers["Access-Control-Expose-Headers"].split(",")}

@@ -1,4 +1,4 @@
-"""Pages of what went wrong: they know who is signed in, say what can be done, and need no store for it."""
+"""Error pages: they show who is signed in and the next step, without using the store."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def test_a_link_for_another_person_offers_to_switch_accounts(service: Serv
     ],
 )
 async def test_a_url_alone_shows_no_success_message(service: Service, path: str, words: str) -> None:
-    """Anybody can have somebody open one."""
+    """Anybody can make a person open such a URL."""
     browser = await service.signed_in()
     page = await browser.get(path)
     assert page.code == 200

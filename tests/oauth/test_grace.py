@@ -21,7 +21,7 @@ SECONDS = GRACE / 1000
 
 
 async def a_keeper(world: World) -> Keeper:
-    """An app that keeps some documents."""
+    """An app that stores some documents."""
     keeper = await Keeper.make(world)
     for name, content in CONTENTS.items():
         await keeper.put(name, content)
@@ -29,7 +29,7 @@ async def a_keeper(world: World) -> Keeper:
 
 
 async def ends(keeper: Keeper) -> set[int]:
-    """The absolute expiries of the grant and the four keys, -1 for none, -2 for a key that is not there."""
+    """The absolute expiries of the grant and the four keys: -1 for none, -2 for a missing key."""
     every = [keys.grant(keeper.caller.user, keeper.caller.client), *keeper.keys().values()]
     return {int(await keeper.store.client.pexpiretime(key)) for key in every}
 

@@ -1,4 +1,4 @@
-"""Whole scripts in every order, and a hundred at once: what holds whoever comes first.
+"""Whole scripts in every order, and a hundred concurrent calls: invariants for any order.
 
 A script is atomic, so the orders of whole scripts are all the interleavings there are.
 """
@@ -32,7 +32,7 @@ class Story:
         self.replayed = self.stale = False  # of F: presented in vain before; born before the pair's present epoch
 
     async def begin(self) -> None:
-        """Gets ready."""
+        """Prepares the pair."""
         self.code = await self.world.code()
         self.first = await self.world.tokens()
         self.second = await self.world.refresh(self.first.refresh_token)
@@ -59,12 +59,12 @@ class Story:
         self.replayed = self.stale = True
 
     async def exchange(self) -> None:
-        """Presents the code: a second time, it ends what was born from it."""
+        """Presents the code: a second time, this ends the tokens from it."""
         if not await self._present("code", "code", self.world.exchange(self.code)):
             self._end(["code"])
 
     async def refresh(self) -> None:
-        """Presents R1: where that is no success it is a replay."""
+        """Presents R1; without success this is a replay."""
         if not await self._present("F", "R1", self.world.refresh(self.second.refresh_token)):
             self._end_by_replay()
 
@@ -74,7 +74,7 @@ class Story:
         self._end_by_replay()
 
     async def revoke_family(self) -> None:
-        """Gives R1 back."""
+        """Revokes R1."""
         await self.world.store.tokens.revoke(self.world.app, self.second.refresh_token)
         self._end(["F"])
 
@@ -89,7 +89,7 @@ class Story:
         assert await self._present("new", "new", self.world.tokens())
 
     async def check(self) -> None:
-        """What holds after every step of every order."""
+        """The invariants after every step of every order."""
         for what in ("code", "R1"):
             assert self.accepted.count(what) <= 1
         assert "R0" not in self.accepted
@@ -139,7 +139,7 @@ async def test_no_token_is_live_after_an_acknowledged_disconnection(memory_store
 
 
 async def race(calls: Sequence[Awaitable[TokenResponse]]) -> list[TokenResponse]:
-    """Those of the calls, all made at once, that succeeded; the others were refused as they must be."""
+    """The successful ones of these concurrent calls; asserts that the others were refused correctly."""
     won: list[TokenResponse] = []
 
     async def run(call: Awaitable[TokenResponse]) -> str | None:

@@ -1,4 +1,4 @@
-"""What clients discover, and that it is true; the operations' addresses. RFC 8414, SPEC 4."""
+"""Discovery documents, and that they are true; operations endpoints. RFC 8414, SPEC 4."""
 
 from __future__ import annotations
 

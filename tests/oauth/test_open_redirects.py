@@ -1,4 +1,4 @@
-"""GET /oauth/authorize over HTTP: whom an error sends to an app, and whom to a page. RFC 9700 4.11.2."""
+"""GET /oauth/authorize over HTTP: which errors redirect to an app, and which show a page. RFC 9700 4.11.2."""
 
 from __future__ import annotations
 

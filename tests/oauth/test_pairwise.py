@@ -1,4 +1,4 @@
-"""Who an event is about: the person's id only for an app that was ever granted `profile`."""
+"""The person in an event: the user id appears only for an app that was ever granted `profile`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KNOWN = ("profile", *DATA)
 
 
 async def subs(world: World) -> list[str]:
-    """Whom each event names that the app was told of."""
+    """The persons named by the app's events."""
     await world.store.outbox.relay_shards({world.user[:3]}, wanted)
     return [row.sub for row in await world.store.deliveries.list(world.app.client_id, most=100)]
 

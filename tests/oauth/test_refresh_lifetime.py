@@ -1,4 +1,4 @@
-"""How long a sign-in lasts at most: refresh tokens that end however often they were rotated. SPEC 3.1, 8.3."""
+"""The longest life of a sign-in: refresh tokens end however often they rotate. SPEC 3.1, 8.3."""
 
 from __future__ import annotations
 

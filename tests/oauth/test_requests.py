@@ -1,4 +1,4 @@
-"""What requests may look like: bodies, repeated parameters, broken text, sizes, methods. SPEC 1, 7."""
+"""Forms of requests: bodies, repeated parameters, broken text, sizes, methods. SPEC 1, 7."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one process ends is over on every other; and servers that may not share a store do not start."""
+"""Revocations apply on every process; servers that must not share a store do not start."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def service(io_loop: IOLoop, two: Pair) -> Iterator[Service]:
 
 
 class DeafProxy(DroppingProxy):
-    """A proxy through which a subscription stays up and brings nothing, as after a silent loss of the connection."""
+    """A proxy that keeps a subscription open but delivers nothing, as after a silent connection loss."""
 
     async def _pass_back(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, cutting: asyncio.Event
@@ -81,18 +81,18 @@ class Target:
         assert not known.secret_matches(self.app.secret or ""), "at once on the process that did it"
 
     async def reads(self, server: str) -> int:
-        """The status that the access token gets."""
+        """The status for the access token."""
         answer = await App(server, self.app.client_id, None).userinfo(self.tokens["access_token"])
         return answer.code
 
     async def authenticates(self, server: str) -> int:
-        """The status that the secret gets."""
+        """The status for the secret."""
         app = App(server, self.app.client_id, self.app.secret)
         answer = await app.revoke("invented", client_id=app.client_id, client_secret=app.secret or "")
         return answer.code
 
     async def refused_after(self, look: Callable[[str], Awaitable[int]], server: str) -> tuple[float, int]:
-        """The seconds until the server refuses, and how often it did not before."""
+        """The seconds until the server refuses, and the number of earlier successes."""
         loop = asyncio.get_running_loop()
         began, accepted = loop.time(), 0
         while (status := await look(server)) == 200:
@@ -124,7 +124,7 @@ async def target(two: Pair, store: Store) -> Target:
 
 
 async def subscribed(two: Pair, count: int) -> None:
-    """Waits until that many servers follow the registrations."""
+    """Waits until this many servers follow the registrations."""
     with two.engine.client() as client:
         while dict(client.pubsub_numsub(keys.APPS_CHANNEL))[keys.APPS_CHANNEL.encode()] < count:
             await asyncio.sleep(0.02)
@@ -151,13 +151,13 @@ async def test_revoked_tokens_are_refused_at_once_on_every_process(
 
 
 async def subscriptions(store: Store) -> set[str]:
-    """The connections that are subscribed to something."""
+    """The connections with a subscription."""
     return {client["id"] for client in await store.client.client_list(_type="pubsub")}
 
 
 @contextlib.asynccontextmanager
 async def cut_subscriptions(store: Store, *, spare: set[str]) -> AsyncIterator[None]:
-    """Kills every other subscription at once."""
+    """Kills every other subscription at the same time."""
 
     async def cut() -> None:
         while True:
@@ -208,7 +208,7 @@ async def test_following_registrations_can_be_cancelled_anywhere(two: Pair, turn
 
 
 async def leave_after(store: Store, turns: int) -> None:
-    """Follows the registrations for some turns of the event loop, which cut it off while it connects."""
+    """Follows the registrations for some turns of the event loop, then cancels while connecting."""
     async with store.announcements.following():
         for _ in range(turns):
             await asyncio.sleep(0)

@@ -1,5 +1,5 @@
-"""The official SDKs of the Messages API, unmodified: they get a base URL and an access token, nothing else. Both do the
-same job, and meet the same. SPEC 4.6."""
+"""The official SDKs of the Messages API, unmodified, with only a base URL and an access token. Both do the same job
+with the same results. SPEC 4.6."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TOOL_USE = {"type": "tool_use", "id": "toolu_1", "name": "look_up", "input": {"w
 ABORT_AFTER = 5
 
 ALLOWED_HEADERS = set(SdkMessagesHandler.allowed_headers.lower().split(", "))
-# What a browser sends of itself, or lets any page send.
+# Headers that browsers send themselves, or allow any page to send.
 ALLOWED_HEADERS |= {"host", "connection", "accept", "accept-encoding", "accept-language", "user-agent"}
 ALLOWED_HEADERS |= {"content-length", "sec-fetch-mode"}
 

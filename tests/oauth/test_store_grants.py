@@ -108,7 +108,7 @@ async def test_a_minted_token_equals_one_from_consent_and_exchange(store: Store)
 
 
 async def keep_documents(world: World) -> dict[str, str]:
-    """Puts something into the four keys of hosted data, as a document does; returns them with the grant's."""
+    """Writes data into the four keys of hosted data, as a document would; returns them with the grant's key."""
     kept = keys.hosted(world.user, world.app.client_id)
     for noun in ("docs", "meta", "usage"):
         await world.store.client.hset(kept[noun], "notes/n1", noun)

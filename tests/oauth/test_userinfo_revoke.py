@@ -1,4 +1,4 @@
-"""Userinfo, revocation and what a person's own disconnecting does, over HTTP. SPEC 2.3, 3.1, 4.4, 4.5, 5.4."""
+"""Userinfo, revocation and disconnection by the person, over HTTP. SPEC 2.3, 3.1, 4.4, 4.5, 5.4."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ async def test_disconnecting_an_app_ends_all_its_tokens_at_once(service: Service
 
 @pytest.fixture
 def failing(io_loop: IOLoop, open_store: OpenStore, valkey_engine: Engine) -> Iterator[tuple[Service, DroppingProxy]]:
-    """The service on a real engine behind a proxy that can lose what passes."""
+    """The service on a real engine behind a proxy that can lose requests and answers."""
     with valkey_engine.client() as client:
         client.flushall()
     with DroppingProxy(valkey_engine) as proxy:

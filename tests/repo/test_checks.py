@@ -1,4 +1,4 @@
-"""What `make lint` asks of the locked packages and of what might be a secret: each finds what it is there to find."""
+"""The checks of `make lint` for locked packages and secrets find what they should."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ Answer = Callable[[str, str], dict[str, Any]]
 
 @contextmanager
 def database(answer: Answer) -> Iterator[str]:
-    """The address of a database of advisories that answers as OSV does."""
+    """The address of an advisory database that answers like OSV."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -113,7 +113,7 @@ def locked(tmp_path: Path) -> Path:
 
 
 def audited(url: str, locked: Path, ignored: str = "") -> tuple[int, str, str]:
-    """The exit status and what was said, of the program as `make lint` runs it."""
+    """The exit status and output of the program, run as `make lint` runs it."""
     file = locked.with_suffix(".toml")
     file.write_text(ignored)
     command = [
@@ -136,7 +136,7 @@ def test_a_vulnerability_fails_and_is_named(locked: Path) -> None:
         status, out, err = audited(url, locked)
         assert (status, out) == (1, "dependency audit: 2 Python packages checked, 1 to be seen to\n")
         assert err == "redis 8.1: CVE-2026-17, PYSEC-2026-17; better: 9.9\n"
-        # Where nothing else is found, the number of packages that were looked at is all it says.
+        # Without findings, the number of checked packages is its only output.
         until = date.today() + timedelta(days=30)
         entry = f'[[ignored]]\nadvisory = "CVE-2026-17"\nreason = "It reads no XML."\nuntil = {until}\n'
         assert audited(url, locked, entry) == (0, "dependency audit: 2 Python packages checked, 0 to be seen to\n", "")

@@ -1,4 +1,4 @@
-"""README and docs: what they name exists, and what exists is documented."""
+"""README and docs: everything they name exists, and everything that exists is documented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shape and the language of the tree: what `make lint` asks of it, and the words of docs/words.md."""
+"""The shape and the language of the tree, as `make lint` checks them, and the words of docs/words.md."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 OTHERS = {"build", "node_modules"}
 OFFERED = {"latchkey.testing"}
-"""Packages whose names others import from the package itself: the tests of apps."""
+"""Packages whose names are imported from the package itself: the test kit's."""
 
 
 def sources() -> dict[str, Path]:

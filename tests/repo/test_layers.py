@@ -1,4 +1,4 @@
-"""The architecture, held by tests: who imports whom, who spells keys, what every route demands."""
+"""The architecture as tests: who imports whom, who spells keys, what every route demands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The document that describes the HTTP interface says what the server does, no more and no less."""
+"""The OpenAPI document matches the server exactly."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.http.driver import Service, json_of, send
 BASE = "http://localhost:8080"
 DOCUMENT = document(ROUTES, BASE)
 ADDRESS = "/openapi.json"
-# Codes without a response of their own: they go out in redirects, or where no operation is.
+# Codes without a response of their own: they appear in redirects, or outside of operations.
 ELSEWHERE = {"unsupported_response_type", "consent_required", "method_not_allowed"}
 
 
@@ -182,7 +182,7 @@ LIMITED = {**FINE, "x-ratelimit-limit": "1", "x-ratelimit-remaining": "1", "x-ra
 
 
 def test_the_conformance_check_finds_wrong_answers() -> None:
-    """What `tests/support/http/driver.py` holds every answer of every test against."""
+    """The check that `tests/support/http/driver.py` applies to every answer in the tests."""
     body = b'{"error":"not_found","error_description":"x"}'
     assert not refused("GET", "/api/v1/data/notes/n1", 404, FINE, body)
     assert not refused("GET", "/api/v1/data/notes/n1", 200, {**LIMITED, "etag": '"1"', "last-modified": "x"}, b"[1]")

@@ -1,6 +1,6 @@
-"""The OpenAPI document held against the handlers at work: the parameters they read, and the errors they can raise.
+"""The OpenAPI document compared with running handlers: the parameters they read, the errors they raise.
 
-What goes out, `tests/support/http/conformance.py` holds against the document in every test of HTTP.
+`tests/support/http/conformance.py` compares answers with the document in every HTTP test.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.support.http.driver import ALL_SCOPES, Service, challenge, fields_of
 
 DOCUMENT = document(ROUTES, "http://localhost:8080")
 FORM = "application/x-www-form-urlencoded"
-# What every request may have, and what is about it as a whole.
+# Parameters that every request may have.
 OF_ALL = {"Authorization", "Content-Type", "User-Agent", "X-Forwarded-For", "Origin", "Accept", "Host", "Cookie"}
 OF_ALL |= {"X-Xsrftoken", "X-Csrftoken", "Sec-Fetch-Mode", "Connection", "Content-Length", "Content-Encoding"}
 # Fields of the page's own form, which stand for `scopes` and `spend_limit`.
@@ -37,7 +37,7 @@ OF_THE_PAGE = {"boxes", "spend_dollars"}
 
 
 class Reads(NamedTuple):
-    """What handlers asked requests for: names of parameters and of headers."""
+    """The parameters and headers that handlers asked for."""
 
     parameters: set[str]
     headers: set[str]

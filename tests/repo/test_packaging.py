@@ -1,4 +1,4 @@
-"""What `pip install` brings: one name, the whole application inside it, and a command for an empty folder."""
+"""The result of `pip install`: one name, the whole application inside it, and a command for an empty folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGES = ("cli", "examples", "handlers", "observability", "outbound", "runtime", "settings", "store", "testkit")
 DATA = ("lua", "static", "templates", "examples/templates")
-# What the tools and the server made in the checkout, and what nothing is built from.
+# Outputs of tools and the server in the checkout, which no build uses.
 NOT_COPIED = (".*", "build", "dist", "data", "*.egg-info", "__pycache__", "node_modules", "dev")
 APP = "latchkey/_app/"
 MADE_UP = "nothing-real-0123456789"
@@ -76,7 +76,7 @@ def clean(*folders: Path) -> dict[str, str]:
 
 
 class Installed:
-    """An environment of its own, with an empty folder to work in."""
+    """A separate environment, with an empty folder to work in."""
 
     def __init__(self, base: Path) -> None:
         self.home = base / "empty"
@@ -107,7 +107,7 @@ class Installed:
         assert done.returncode == 0, done.stderr
 
     def run(self, *words: str | Path, **environ: str) -> str:
-        """What a command prints."""
+        """A command's output."""
         done = subprocess.run(
             [str(word) for word in words],
             cwd=self.home,
@@ -126,7 +126,7 @@ class Installed:
 
     @contextmanager
     def serving(self, *words: str) -> Iterator[tuple[str, str]]:
-        """A server; its address, and all that it printed at its start."""
+        """A server; its address, and its output on start."""
         process = subprocess.Popen(
             [str(self.command), "serve", "--port", "0", "--password-memory", "8192", *words],
             cwd=self.home,
@@ -156,13 +156,13 @@ def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Install
 
 
 def files(wheel: Path) -> dict[str, bytes]:
-    """What a wheel puts into site-packages, without what it says of itself."""
+    """The files of a wheel in site-packages, without its metadata."""
     with zipfile.ZipFile(wheel) as archive:
         return {name: archive.read(name) for name in archive.namelist() if ".dist-info/" not in name}
 
 
 def tree() -> dict[str, bytes]:
-    """What belongs into a wheel."""
+    """The expected content of a wheel."""
     found = [*ROOT.glob("*.py")]
     found += [path for name in PACKAGES for path in (ROOT / name).glob("**/*.py")]
     found += [path for name in DATA for path in (ROOT / name).glob("**/*") if path.is_file()]

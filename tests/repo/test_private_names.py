@@ -1,4 +1,4 @@
-"""A private name of a library stands in one module alone, its owner, which has tests for what it relies on."""
+"""A library's private name is in one module only, its owner, whose tests cover what it relies on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OWNERS = {
     "observability/logs.py": "tests/runtime/test_json_log.py",
     "store/engine/embedded.py": "tests/engine/test_embedded.py",
 }
-"""The modules that know the inside of a library, and the tests that say what they rely on."""
+"""The modules that use a library's internals, and the tests of what they rely on."""
 DOCUMENTED = {"_asdict", "_replace", "_exit"}
 """Names that their libraries document: of namedtuples, and of `os`."""
 UNDERNEATH = {"nodes_manager"}
@@ -39,7 +39,7 @@ def is_private(name: str) -> bool:
 
 
 def names_in(node: ast.AST) -> Iterator[tuple[ast.AST, str, str]]:
-    """Private names in a piece of code: where, the name, and what it is a name of ("" for one that is defined)."""
+    """Private names in code: the line, the name, and its object ("" for a defined name)."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.Attribute) and is_private(inner.attr):
             yield inner, inner.attr, ast.unparse(inner.value)

@@ -1,4 +1,4 @@
-"""Whatever runs in a thread or waits for a place: how much of it one person, owner or stranger can take."""
+"""Everything that runs in a thread or waits for a place: one person's, owner's or stranger's share."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ BOUNDS = {
     "outbound/webhooks/poster.py KeyedSemaphore": "each app; each host, a share of an owner: test_webhook_fairness.py",
     "handlers/core/reading.py KeyedSemaphore": "one body of a person: test_reading.py",
 }
-"""Each place where one is made, with what bounds one person's part of it, and the test of that."""
+"""Each place that creates one, with its bound for one person and the test of that."""
 
 
 def made() -> set[str]:
-    """Where one is made: the file and what it calls."""
+    """The places that create one: the file and the call."""
     found = set()
     for folder in FOLDERS:
         for file in sorted((HERE / folder).rglob("*.py")):

@@ -1,4 +1,4 @@
-"""What each name in `store/engine/redis_private.py` relies on, against the redis-py that is installed."""
+"""What each name in `store/engine/redis_private.py` relies on, tested against the installed redis-py."""
 
 from __future__ import annotations
 

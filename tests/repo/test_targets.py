@@ -1,4 +1,4 @@
-"""The targets of `make` that run tests leave none out: each test has one, and `.ci/run` calls all."""
+"""The `make` targets for tests are complete: each test has one, and `.ci/run` calls all."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_run_of_one_marker_collects_every_file_with_it() -> None:
 
 
 def test_the_store_contract_runs_on_every_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What runs elsewhere on some engines is not about the store."""
+    """A test that runs elsewhere on some engines is not about the store."""
     monkeypatch.delenv("LATCHKEY_TEST_ENGINES", raising=False)
     contract, flow = (ROOT / "tests" / name for name in ("engine/keys/test_fsck.py", "oauth/test_grace.py"))
     for engine in ENGINES:

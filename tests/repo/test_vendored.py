@@ -1,4 +1,4 @@
-"""What pages load of other projects lies in `static/vendor` as it was released, with its licence."""
+"""Other projects' files for pages are in `static/vendor` as released, with their licences."""
 
 from __future__ import annotations
 

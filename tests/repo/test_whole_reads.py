@@ -1,4 +1,4 @@
-"""Every read of a whole collection in `lua/` is listed in docs/bounds.md, with what bounds it."""
+"""Every read of a whole collection in `lua/` is listed in docs/bounds.md with its bound."""
 
 from __future__ import annotations
 

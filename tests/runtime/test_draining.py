@@ -1,5 +1,5 @@
-"""How servers leave: what has begun is answered, who has connected is served, and one takes the place of another
-without a request lost. On both HTTP servers, with one process and with several."""
+"""Servers leave without losing requests: started ones are answered, connected clients served, and one server replaces
+another. On both HTTP servers, with one process and with several."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def server_on(engine: Engine, *options: str, port: int = 0) -> Server:
 
 
 async def ended(server: Server) -> int:
-    """The exit status of a server that was told to stop."""
+    """The exit status of a server after SIGTERM."""
     server.process.send_signal(signal.SIGTERM)
     return await asyncio.to_thread(server.wait)
 

@@ -1,4 +1,4 @@
-"""What a request leaves in memory for the garbage collection, which is rare: nothing that grows with the request."""
+"""What a request leaves for garbage collection, which is rare: nothing that grows with the request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def site(ai_site: Site) -> Site:
 
 @contextmanager
 def collected() -> Iterator[list[Any]]:
-    """What a collection finds in the end of what came up inside."""
+    """What a collection finds after the block."""
     found: list[Any] = []
     gc.collect()
     gc.disable()
@@ -48,7 +48,7 @@ def collected() -> Iterator[list[Any]]:
 
 
 def held(garbage: Sequence[Any]) -> list[str]:
-    """What of it holds a long text."""
+    """The parts that contain a long text."""
     return [
         type(one).__name__
         for one in garbage

@@ -1,4 +1,4 @@
-"""What a supervisor hands to its workers arrives whole, and the last of it."""
+"""The supervisor's latest handover reaches its workers complete."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_partial_handovers_are_never_taken() -> None:
             os._exit(1)
     taken: set[bytes | None] = set()
     try:
-        # However late the child comes to work, and whatever share of the processor it has.
+        # However late the child starts, and however slow it is.
         deadline = time.monotonic() + 30
         while len(taken) < len(contents) and time.monotonic() < deadline:
             taken.add(handover.take())

@@ -1,4 +1,4 @@
-"""The log in JSON: every line of every process is one object, and holds no more than the log for people."""
+"""The JSON log: every line of every process is one object, with no more data than the text log."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_text_log_has_logging_format() -> None:
 
 @pytest.fixture
 def json_log() -> Iterator[Lines]:
-    """Every logger at its most talkative, in JSON."""
+    """Every logger at its most verbose, in JSON."""
     lines = Lines()
     logging.getLogger().addHandler(lines)
     levels = {name: logging.getLogger(name).level for name in LOGGERS}

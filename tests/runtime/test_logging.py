@@ -1,4 +1,4 @@
-"""What the log holds: what happened, and nothing that gives anybody access."""
+"""The log records what happened, and no credential."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LOGGERS = ("", "tornado", "tornado.access", "tornado.application", "tornado.gene
 
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """Every logger at its most talkative."""
+    """Every logger at its most verbose."""
     for name in LOGGERS:
         caplog.set_level(logging.DEBUG, logger=name)
     return caplog

@@ -1,4 +1,4 @@
-"""What goes wrong is counted by its cause: overload, a store that is away, models that fail, mails that stay."""
+"""Failures are counted by cause: overload, store outages, failing models, unsent mail."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.gen_test(timeout=30)
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Engine]:
-    """A Valkey of the module's own, which may be frozen."""
+    """The module's own Valkey, which may be frozen."""
     with valkey() as made:
         yield made
 
@@ -64,14 +64,14 @@ def app(site: Site) -> Latchkey:
 
 
 class Seen:
-    """The figures since the last look."""
+    """The samples since the last call."""
 
     def __init__(self, memory: MetricsMemory, measures: Measures) -> None:
         self._told, self._measures = Exposition(memory, {}), measures
         self._before: Samples = {}
 
     def risen(self, *names: str) -> Samples:
-        """By how much the samples of some metrics have risen."""
+        """The increase of some metrics' samples."""
         self._measures.fold()
         now = parsed(self._told.rendered("")[0].decode())
         before, self._before = self._before, now

@@ -1,4 +1,4 @@
-"""The dashboard, the alerts and the page about metrics: what they name is exported, with the labels they ask for."""
+"""The dashboard, the alerts and the metrics page: everything they name is exported with the right labels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NAME = re.compile(r"\b(up|latchkey_\w+)(?:\{([^}]*)\})?")
 
 
 def exported() -> dict[str, set[str]]:
-    """The samples that a scrape has, and their labels."""
+    """The samples of a scrape, and their labels."""
     found = {f"{BUILD}_info": set(BUILD_LABELS), "up": set()}
     for metric in METRICS:
         if metric.kind == "histogram":
@@ -168,7 +168,7 @@ def test_an_app_above_ten_thousand_requests_a_minute_raises_an_alert() -> None:
 
 
 def promtool(*words: str, cwd: Path = ROOT) -> None:
-    """Prometheus's own tool is content."""
+    """Prometheus's own tool accepts them."""
     if shutil.which("promtool") is None:
         pytest.skip("no promtool on this machine")
     done = subprocess.run(["promtool", *words], cwd=cwd, text=True, capture_output=True, check=False)

@@ -1,4 +1,4 @@
-"""What workers count in common memory: what replaces one goes on, levels end with it, and nothing grows for ever."""
+"""Counts in shared memory: a replacement worker continues, gauges end with a worker, and nothing grows forever."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BUILD = {"version": "1"}
 
 
 def told(memory: MetricsMemory) -> Samples:
-    """What a scrape of it says."""
+    """The text of a scrape."""
     return parsed(Exposition(memory, BUILD).rendered("")[0].decode())
 
 

@@ -1,4 +1,4 @@
-"""More than the server can do: what is beyond the bound is sent away at once, and what was taken on is answered."""
+"""Overload: requests beyond the limit are refused at once, and accepted ones are answered."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DOWNLOAD = "/account/download?format=jsonl"
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Engine]:
-    """A Valkey of the module's own, which may be frozen: what waits for it is at work."""
+    """The module's own Valkey, which may be frozen: requests that wait for it are in progress."""
     with valkey() as made:
         yield made
 
@@ -45,7 +45,7 @@ def site(open_store: OpenStore, engine: Engine, base_url: str) -> Site:
 
 @contextmanager
 def frozen(engine: Engine) -> Iterator[None]:
-    """What asks the store waits as long as the block goes on."""
+    """Requests that use the store wait during the block."""
     engine.pause()
     try:
         yield
@@ -59,7 +59,7 @@ async def userinfo(service: Service) -> bytes:
 
 
 def assert_sent_away(answer: Answer) -> None:
-    """503, in the words of the interface, and when to come back."""
+    """503 with the API's text and Retry-After."""
     assert answer.status == 503
     assert 1 <= int(answer.fields["retry-after"]) <= 3
     assert json.loads(answer.body)["error"] == "temporarily_unavailable"
@@ -67,12 +67,12 @@ def assert_sent_away(answer: Answer) -> None:
 
 
 def told(messages: list[str]) -> int:
-    """How many were sent away, by what the log says; it says nothing else."""
+    """The number of refusals in the log; asserts that the log has nothing else."""
     return sum(int(re.fullmatch(TOLD, message)[1]) for message in messages)  # type: ignore[index, misc]  # each matches
 
 
 def assert_empty(app: Latchkey, most: int) -> None:
-    """Nothing is at work, and all the room is back."""
+    """Nothing is in progress, and all places are free."""
     assert (app.in_flight, app.bound, app.site.ai_calls.taken, app.site.downloads.taken) == (0, most, 0, 0)
 
 

@@ -1,5 +1,5 @@
-"""What an answer does not tell, the work behind it does not tell either: the same calls of the store, the same length.
-`make timing` measures the time."""
+"""The work behind an answer reveals no more than the answer: the same store calls, the same length. `make timing`
+measures the time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.gen_test(timeout=30)
 
 NOBODY = "eve" + EMAIL[3:]
 OURS = ("config", "info", "client", "hello", "select", "time")
-"""Commands with which a test looks at the store, and those of new connections."""
+"""Commands that a test uses to inspect the store, and those of new connections."""
 
 Ask = Callable[[], Awaitable[HTTPResponse]]
 
@@ -37,8 +37,8 @@ def site(open_store: OpenStore, valkey_engine: Engine, base_url: str) -> Site:
 
 
 async def work(engine: Engine, ask: Ask) -> tuple[int, int, dict[str, int]]:
-    """The status of an answer, its length, and the commands that the store carried out for it, those inside of scripts
-    too. It is asked twice: the first time loads scripts and registrations."""
+    """The status and length of an answer, and the store commands for it, including those inside scripts. It is
+    requested twice: the first time loads scripts and registrations."""
     await ask()
     with engine.client() as direct:
         direct.config_resetstat()
@@ -89,7 +89,7 @@ async def test_an_unknown_account_costs_the_same_hash() -> None:
 async def test_mails_do_the_same_work_with_and_without_an_account(
     path: str, service: Service, site: Site, valkey_engine: Engine
 ) -> None:
-    """The rest is not begun with the answer: it would hold up the next request, whose time would tell of it."""
+    """The rest does not start with the answer: it would delay the next request, whose time would reveal it."""
     browser = service.browser()
     page = await browser.get(path)
 

@@ -1,4 +1,4 @@
-"""The server as a process: how it starts, drains, ends, is killed, and what it says when it cannot."""
+"""The server as a process: start, drain, end, kill, and its error messages."""
 
 from __future__ import annotations
 

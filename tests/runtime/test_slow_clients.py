@@ -1,4 +1,4 @@
-"""Slow clients on the fast HTTP server: what is held for them all is bounded, and they are cut in time."""
+"""Slow clients on the fast HTTP server: their total buffers are bounded, and they are cut in time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def server_of(server: Running) -> HttpServer:
 
 
 def alive(clients: list[Client]) -> list[Client]:
-    """Those that were not cut."""
+    """The clients that were not cut."""
     return [client for client in clients if not client.reader.at_eof()]
 
 
@@ -160,7 +160,7 @@ async def test_data_sent_ahead_of_an_unread_answer_counts(site: Application) -> 
 
 
 async def test_a_client_reading_byte_by_byte_is_cut(site: Application) -> None:
-    """Some bytes now and then are not enough: what is held for a client like that would be held for hours."""
+    """A few bytes now and then are not enough: that client's buffers would be held for hours."""
     async with running(site, stall_timeout=0.3) as server:
         raw = socket.socket()
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KILO)
@@ -180,7 +180,7 @@ async def test_a_client_reading_byte_by_byte_is_cut(site: Application) -> None:
 
 
 class Half:
-    """A transport whose client takes what the test says. The kernel takes a megabyte at a time, or nothing."""
+    """A transport whose client reads what the test says. The kernel takes a megabyte at a time, or nothing."""
 
     def __init__(self) -> None:
         self.left = 0
@@ -226,7 +226,7 @@ async def test_a_client_that_reads_enough_is_not_cut(site: Application) -> None:
 
 
 async def test_slow_clients_lose_their_connections(site: Application, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without an idle one among them, those that have been slow for a while make room for new ones."""
+    """Without an idle connection among them, long-slow clients make room for new ones."""
     monkeypatch.setattr(slow_module, "PATIENCE", 0.1)
     monkeypatch.setattr(server_module, "RETRY_SECONDS", 0.02)
     async with running(site, connections=4) as server, AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Request ids and traces: what is taken from outside, what stands in the log, what an AI call passes on."""
+"""Request ids and traces: what is accepted from outside, logged, and forwarded by AI calls."""
 
 from __future__ import annotations
 
@@ -230,13 +230,13 @@ async def test_a_trace_is_logged_and_never_invented(
 
 
 class Nobody(HTTPConnection):
-    """A connection that leads nowhere."""
+    """A connection to nowhere."""
 
     context = None
 
 
 def a_request(**headers: str) -> HTTPServerRequest:
-    """One that nobody sent."""
+    """A request that nobody sent."""
     line = RequestStartLine("GET", "/", "HTTP/1.1")
     return HTTPServerRequest(
         start_line=line, headers=HTTPHeaders({"Host": "localhost", **headers}), connection=Nobody()
@@ -267,7 +267,7 @@ def test_trace_headers_of_a_call() -> None:
 
 
 class TestUpstream:
-    """What the model's server receives."""
+    """The model server's view of the request."""
 
     @pytest.fixture
     def site(self, ai_site: Site) -> Site:

@@ -1,4 +1,4 @@
-"""What keeps browsers on https, and from whose words an address is taken. RFC 6797, RFC 9700 4.13."""
+"""HSTS, and whose forwarded addresses are trusted. RFC 6797, RFC 9700 4.13."""
 
 from __future__ import annotations
 

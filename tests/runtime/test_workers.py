@@ -1,4 +1,4 @@
-"""Several worker processes: all serve, none is missed for long, and none outlives what it needs."""
+"""Several worker processes: all serve, dead ones are replaced soon, and none outlives its supervisor."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def seed(tmp_path: Path) -> str:
 
 
 def workers(server: Server) -> list[int]:
-    """The processes that serve."""
+    """The serving processes."""
     return [pid for pid in children(server.process.pid) if pid != store_pid(server.data_dir)]
 
 
 @contextlib.contextmanager
 def asked(port: int, count: int = 32) -> Iterator[list[http.client.HTTPConnection]]:
-    """Connections with a request on each whose answer was not read."""
+    """Connections with one unanswered request each."""
     connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=15) for _ in range(count)]
     try:
         for connection in connections:

@@ -1,4 +1,4 @@
-"""What `testkit/fakeredis_private.py` relies on, against the fakeredis that is installed."""
+"""What `testkit/fakeredis_private.py` relies on, tested against the installed fakeredis."""
 
 from __future__ import annotations
 

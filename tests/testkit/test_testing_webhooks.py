@@ -1,4 +1,4 @@
-"""What the test of an app hears by webhook: everything once before the clock moves on, and nothing in the next test."""
+"""Webhooks in an app's tests: each event arrives once before the clock moves, and none in the next test."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def latchkey(server: Server) -> Latchkey:
-    """What drives it; there is nothing in its store."""
+    """The client that drives it; its store is empty."""
     made = Latchkey(server.url)
     made.reset()
     return made
 
 
 class Hook:
-    """The receiver of an app, in a thread of its own, as tests of apps have it."""
+    """An app's receiver in its own thread, as apps' tests have it."""
 
     def __init__(self) -> None:
         self.receiver = Receiver()
@@ -75,7 +75,7 @@ def app_on(latchkey: Latchkey, hook: Hook) -> App:
 
 
 def connected(latchkey: Latchkey, app: App) -> Person:
-    """Somebody whose document the app keeps here."""
+    """A person whose document the app stores here."""
     person = latchkey.person()
     headers = latchkey.token(person, app).headers
     httpx.put(f"{latchkey.url}/api/v1/data/notes/n1", json=1, headers=headers).raise_for_status()

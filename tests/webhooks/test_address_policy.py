@@ -1,4 +1,4 @@
-"""Webhooks reach the public internet and nothing else, whatever a name leads to."""
+"""Webhooks reach only the public internet, whatever a name resolves to."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_no_socket_is_made_for_a_refused_address() -> None:
 
 
 class Names(AbstractResolver):
-    """Answers a look-up with the next of these; the last one stays."""
+    """Answers a lookup with the next of these; the last one stays."""
 
     def __init__(self, *answers: list[str]) -> None:
         self.answers = list(answers)
@@ -115,7 +115,7 @@ async def come_of(url: str, policy: AddressPolicy | None = None, names: Names | 
     ],
 )
 async def test_no_spelling_of_this_machine_is_allowed(host: str) -> None:
-    """A real receiver listens there, and hears nothing."""
+    """A real receiver listens there and gets nothing."""
     receiver = Receiver()
     await receiver.start("::" if ":" in host else "127.0.0.1")
     # The library refuses numbers that are no address, and the others lead to one that is not connected to.
@@ -134,7 +134,7 @@ async def test_a_private_name_is_refused_like_an_unknown_one() -> None:
 
 @pytest.mark.gen_test
 async def test_dns_rebinding_is_caught_at_the_connected_address() -> None:
-    """DNS rebinding: what was looked up before counts for nothing."""
+    """DNS rebinding: earlier lookups do not count."""
     receiver = Receiver()
     await receiver.start()
     names = Names(["192.0.2.1", "127.0.0.1"], ["127.0.0.1"])
@@ -161,7 +161,7 @@ async def test_only_allowed_addresses_of_a_name_are_tried() -> None:
 
 @pytest.mark.gen_test
 async def test_proxy_environment_variables_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would connect in our place, to whatever it can reach."""
+    """A proxy would connect in our place, to whatever it can reach."""
     proxy = Receiver()
     await proxy.start()
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):

@@ -1,4 +1,4 @@
-"""What `outbound/aiohttp_private.py` relies on, against the aiohttp that is installed."""
+"""What `outbound/aiohttp_private.py` relies on, tested against the installed aiohttp."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.gen_test
 
 
 async def status_behind(interim: int, response_class: type[aiohttp.ClientResponse]) -> int:
-    """The status of an answer behind so many interim ones."""
+    """The status of an answer after this many interim ones."""
 
     async def reply(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 103 Early Hints\r\n\r\n" * interim)

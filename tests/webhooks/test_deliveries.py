@@ -1,4 +1,4 @@
-"""Deliveries: kept once, claimed by one, tried again when they are due, looked at and sent again for 30 days."""
+"""Deliveries: stored once, claimed by one, retried when due, and listed and resendable for 30 days."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def event(client: str = APP) -> WebhookEvent:
 
 
 async def kept(store: Store, number: int = 1, client: str = APP) -> list[str]:
-    """The ids of deliveries that wait, the oldest first."""
+    """The ids of waiting deliveries, oldest first."""
     events = [event(client) for _ in range(number)]
     for one in events:
         assert await store.deliveries.enqueue(one)

@@ -1,4 +1,4 @@
-"""One fetch of the file that proves a domain, from a server that does its worst."""
+"""One fetch of a domain proof file, from a hostile server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page that asks a person to confirm who they are, and goes on with the form that was sent."""
+"""The re-authentication page, which continues with the submitted form."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ async def test_app_changes_are_refused_after_the_reauthentication_expired(memory
 
 
 async def fill_window(world: World) -> None:
-    """No change of an app is left for this hour."""
+    """Uses up this hour's app changes."""
     window = keys.limit(world.user, CHANGE_APP.name)
     while await refusal_of(world.store.limits._take_key(CHANGE_APP, window)) is None:
         pass

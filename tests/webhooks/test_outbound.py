@@ -1,4 +1,4 @@
-"""What Latchkey calls, without a network: the operator's file of models, events, tokens, the built-in model."""
+"""Outbound calls without a network: the operator's models file, events, tokens, the built-in model."""
 
 from __future__ import annotations
 

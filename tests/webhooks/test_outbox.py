@@ -1,4 +1,4 @@
-"""The way of events from the outbox to the deliveries: each is moved once, whatever breaks off or lies there."""
+"""Events on their way from the outbox to the deliveries: each is moved once, through any failure."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def test_events_of_this_process_are_relayed_at_once(store: Store) -> None:
 
 
 class Hesitant:
-    """An app of which one learns only after a while that it wants to hear."""
+    """An app whose subscription becomes known only after a while."""
 
     def __init__(self) -> None:
         self.asked, self._answers = asyncio.Event(), asyncio.Event()
@@ -169,7 +169,7 @@ async def test_an_unreadable_entry_delays_no_other(store: Store, caplog: pytest.
 async def test_foreign_data_in_a_shard_delays_no_other(
     store: Store, place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where the due list alone is none, the shard's own outbox is emptied all the same."""
+    """If only the due list is broken, the shard's own outbox is still emptied."""
     bad = await keeping(store)
     while (world := await keeping(store)).user[:3] == bad.user[:3]:
         pass

@@ -1,4 +1,4 @@
-"""Events when data of a disconnected person is gone: 30 days later, in whatever order things happen."""
+"""Events about the end of a disconnected person's data: 30 days later, in any order of actions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_reconnecting_leaves_the_due_list(clock: FakeClock, memory_store: 
 
 
 async def test_data_kept_longer_is_reported_later(clock: FakeClock, memory_store: Store) -> None:
-    """As after a repair that lets the data live: an event says that it is gone, so it must be."""
+    """As after a repair that lets the data live: since an event says that it is gone, it must be."""
     world = await keeping(memory_store)
     await world.revoke_app()
     for key in keys.hosted(world.user, world.app.client_id).values():

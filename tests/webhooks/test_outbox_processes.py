@@ -1,4 +1,4 @@
-"""Several processes relay and post, and some are killed: nothing is lost, nothing is posted by two at once."""
+"""Several processes relay and post, and some are killed: nothing is lost or posted by two at once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Process = subprocess.Popen[str]
 
 @pytest.fixture
 def keys() -> Keys:
-    """What every process of these tests seals with."""
+    """The keys that every process of these tests seals with."""
     return Keys(KeyRing.parse(RING))
 
 
@@ -49,7 +49,7 @@ def shared(open_store: OpenStore, url: str) -> Store:
 
 @contextmanager
 def processes(url: str, *what: str) -> Iterator[list[Process]]:
-    """A process for each word of `what`; they begin when all of them are ready."""
+    """A process for each word of `what`; they start when all are ready."""
     words = [sys.executable, "-m", "tests.support.store.relay_process", url, RING]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent.parent)}
     started: list[Process] = []
@@ -69,13 +69,13 @@ def processes(url: str, *what: str) -> Iterator[list[Process]]:
 
 
 def pipe_of(process: Process) -> IO[str]:
-    """What it prints."""
+    """Its output."""
     assert process.stdout is not None
     return process.stdout
 
 
 def go_on(process: Process) -> None:
-    """Lets it begin, or go on."""
+    """Lets it start or continue."""
     assert process.stdin is not None
     process.stdin.write("\n")
     process.stdin.flush()
@@ -91,7 +91,7 @@ async def left_by(store: Store, number: int) -> list[World]:
 
 
 async def told(worlds: list[World]) -> list[int]:
-    """How many deliveries there are for each."""
+    """The number of deliveries for each."""
     return [len(await world.store.deliveries.list(world.app.client_id)) for world in worlds]
 
 

@@ -1,4 +1,4 @@
-"""docs/webhooks.md: what a developer pastes from it works, and what it says of events and attempts is so."""
+"""docs/webhooks.md: its code works when pasted, and its statements on events and attempts are true."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_library_snippet_accepts_only_signed_events() -> None:
 
 @contextlib.asynccontextmanager
 async def running(program: str, file: Path, secret: str) -> AsyncIterator[tuple[str, asyncio.StreamReader]]:
-    """The receiver of the document: its URL, and what it prints."""
+    """The document's receiver: its URL and its output."""
     port = free_port()
     environment = {"PATH": "/usr/bin:/bin", "WEBHOOK_SECRET": secret, "PORT": str(port)}
     silent = asyncio.subprocess.DEVNULL

@@ -1,4 +1,4 @@
-"""Events of honest apps, next to accounts whose receivers and name servers never answer."""
+"""Events of honest apps, next to accounts with receivers and name servers that never answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def hangs(writer: asyncio.StreamWriter) -> None:
 
 @pytest.fixture
 def slow(io_loop: IOLoop) -> Iterator[Receiver]:
-    """Takes every connection and answers none."""
+    """Accepts every connection and answers none."""
     made = Receiver(hangs)
     io_loop.run_sync(lambda: made.start("0.0.0.0"))
     yield made
@@ -51,7 +51,7 @@ async def posting(store: Store, most: int, **limits: float) -> AsyncIterator[Web
 
 
 async def hostile(store: Store, slow: Receiver, accounts: int, apps: int, events: int, host: str = "") -> None:
-    """Accounts whose apps all have events that wait, each app on a host of its own, or all on one."""
+    """Accounts whose apps all have waiting events; each app has its own host, or all share one."""
     for account in range(accounts):
         for number in range(apps):
             where = host or f"127.0.{account + 1}.{number + 1}"
@@ -60,7 +60,7 @@ async def hostile(store: Store, slow: Receiver, accounts: int, apps: int, events
 
 
 async def honest(store: Store, **whose: str) -> None:
-    """An event of somebody else is posted. No slow receiver gives its place back while the test lasts."""
+    """Another person's event is posted. No slow receiver frees its place during the test."""
     app = await Hooked.make(store, "honest", **whose)  # type: ignore[arg-type]
     await app.tell()
     await app.receiver.count(1)
@@ -110,7 +110,7 @@ async def test_deleted_apps_count_for_their_owner(memory_store: Store) -> None:
 
 
 class NameServers:
-    """Stands for the system's look-ups: names that begin with "dead" have no answer before the end."""
+    """Replaces the system's lookups: names that begin with "dead" have no answer before the end."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -132,7 +132,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[NameServers]:
 
 
 def asked_for(payer: str, resolver: Resolver, host: str) -> asyncio.Task[Any]:
-    """A look-up for an owner."""
+    """A lookup for an owner."""
 
     async def look_up() -> Any:
         asking.set(payer)

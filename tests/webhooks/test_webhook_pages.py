@@ -1,4 +1,4 @@
-"""Webhooks in the developer portal: the URL, the secret, a test, what became of each event, and once more."""
+"""Webhooks in the developer portal: the URL, the secret, test events, deliveries and resending."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def secrets_on(page: HTTPResponse) -> list[str]:
 
 
 async def signing(service: Service) -> tuple[str, ...]:
-    """The secrets that sign, the newest first."""
+    """The signing secrets, newest first."""
     target = await service.store.webhooks.target("own")
     assert target is not None
     return target.secrets

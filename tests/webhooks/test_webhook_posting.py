@@ -1,4 +1,4 @@
-"""One post, to a receiver that does its worst."""
+"""One post to a hostile receiver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Webhooks of real servers: from a click to a receiver, by two processes at once, and when one of them dies."""
+"""Webhooks of real servers: from a click to a receiver, with two processes, and when one dies."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def receiver(io_loop: IOLoop) -> Iterator[Receiver]:
 
 
 async def hook(store: Store, app: App, receiver: Receiver) -> str:
-    """The signing secret of the app, whose events the receiver gets from now on."""
+    """The signing secret of the app, whose events go to the receiver from now on."""
     _, secret = await store.webhooks.set_url(app.client_id, receiver.url)
     assert secret
     return secret
 
 
 async def disconnect(service: Service, app: App, email: str) -> None:
-    """As a person does on the account's page."""
+    """Disconnects as a person does on the account page."""
     browser = await service.signed_in(email)
     action = f"/account/apps/{app.client_id}/revoke"
     assert (await browser.submit(await browser.get("/account/apps"), action)).code == 303
@@ -105,7 +105,7 @@ async def test_disconnecting_an_app_posts_an_event(service: Service, receiver: R
 
 @within_a_minute
 async def test_ended_documents_are_reported_when_gone(service: Service, receiver: Receiver, two: Pair) -> None:
-    """30 days later: the dates of the keys and of the due list are put forward, as the clock would."""
+    """30 days later: the dates of the keys and of the due list are moved as the clock would."""
     secret = await hook(service.store, service.web, receiver)
     tokens = await service.tokens(browser=await service.signed_in(two.email))
     headers = {"Authorization": f"Bearer {tokens['access_token']}", "Content-Type": "application/json"}
@@ -170,7 +170,7 @@ async def test_two_servers_post_each_event_once(service: Service, receiver: Rece
 
 @within_a_minute
 async def test_an_event_is_posted_again_after_a_kill_before_settlement(io_loop: IOLoop, receiver: Receiver) -> None:
-    """At least once, under one id: by the server that is left, when the lease of the dead one is over."""
+    """At least once, under one id: by the remaining server, when the dead one's lease is over."""
 
     async def hangs(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(60)

@@ -1,4 +1,4 @@
-"""The signing secrets of webhooks in the store: sealed, rotated, and brought under a newer key."""
+"""Signing secrets of webhooks in the store: sealed, rotated and reencrypted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is posted of an event, held against the library of Standard Webhooks."""
+"""The posted form of an event, compared with the Standard Webhooks library."""
 
 from __future__ import annotations
 

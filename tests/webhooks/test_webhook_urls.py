@@ -1,4 +1,4 @@
-"""Which URLs an app may name for its webhooks, and what the registration keeps of them."""
+"""Which webhook URLs an app may have, and how the registration stores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`audit`: the security log as the operator reads and follows it."""
+"""`audit`: the operator reads and follows the security log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOBODY = "my-password@nowhere.example"
 
 @pytest.fixture
 def lived(home: Home) -> str:
-    """A store with some events; returns the user id of Ada."""
+    """A store with some events; returns Ada's user id."""
     user: str = home.user("ada@example.com")["sub"]
     home.app("web")
     assert home.error("app", "show", "nonsense")[0] == 1
@@ -82,7 +82,7 @@ def test_people_get_a_table(home: Home, lived: str) -> None:
 
 
 def follow(home: Home) -> subprocess.Popen[str]:
-    """A follower, whose output is a pipe."""
+    """A follower whose output is a pipe."""
     command = [sys.executable, "manage.py", "--data-dir", str(home.data_dir), "audit", "--follow", "--json"]
     return subprocess.Popen(
         command, cwd=ROOT, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""What each form of a person takes, walked with two thieves: one with a cookie, one with cookie and password too."""
+"""The requirements of each form, checked with two thieves: one with a cookie, one with cookie and password."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Victim:
         return self
 
     def code(self) -> str:
-        """A right code for the secret on her page."""
+        """A correct code for the secret on her page."""
         secret = self.service.store.factors.open_secret(self.service.ada, self.secret)
         return code_at(secret, self.now // STEP)
 
@@ -81,7 +81,7 @@ class Victim:
         return Browser(self.browser.base_url, dict(self.browser.cookies))
 
     async def forget_windows(self) -> None:
-        """What is refused is refused for itself."""
+        """Each refusal has the expected reason."""
         client = self.service.store.client
         windows = [
             key
@@ -92,7 +92,7 @@ class Victim:
             await client.delete(*windows)
 
     async def contents(self) -> dict[str, Any]:
-        """What the store holds, but for windows and when a session was last seen."""
+        """The store's content, without windows and last-seen times."""
         client, found = self.service.store.client, {}
         async for key in client.scan_iter():
             name = key.decode()
@@ -113,7 +113,7 @@ class Victim:
         return found
 
 
-# Of each route that demands more than the session: where its form goes, and a form that would do something.
+# For each route that demands more than the session: the form's address, and a form that would work.
 FORMS: dict[str, Form] = {
     "account-email": ("/account/email", lambda v: {"email": NEW}),
     "account-security": (SECURITY, lambda v: {"new_password": NEW_PASSWORD}),
@@ -142,7 +142,7 @@ HONEST = (
     *("account-app-limit", "account-document-delete", "account-data-delete"),
     *("account-email", "account-security"),
 )
-"""What Ada does in turn; what is done with codes and keys has tests of its own."""
+"""What Ada does in turn; codes and keys have tests of their own."""
 PASSWORDS = dict.fromkeys(("current_password", "password", "confirm_password"), PASSWORD)
 
 
@@ -231,13 +231,13 @@ async def test_a_wrong_password_on_any_form_appears_in_the_activity(service: Ser
 
 
 def without_trail(found: dict[str, Any]) -> dict[str, Any]:
-    """All but the activity, in which wrong codes are noted."""
+    """Everything but the activity, which records wrong codes."""
     return {name: value for name, value in found.items() if not name.endswith((":audit", ":activity"))}
 
 
 @pytest.mark.parametrize("route", [*HONEST, "account-delete", "developer-delete"])
 async def test_each_form_works_for_the_person_and_notifies_as_the_table_says(post: Post, route: str) -> None:
-    """Else a form that is wrong in itself would prove nothing to a thief."""
+    """Otherwise a form that is invalid anyway would prove nothing about the thief."""
     ada = await Victim.make(post.service, second=False)
     await post.settled()
     before, mails = await ada.contents(), len(post.mails.to(EMAIL))

@@ -1,4 +1,4 @@
-"""The security log: what is in it, what is never in it, and what it costs nobody."""
+"""The security log: its content, what never appears in it, and that it slows no request."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CODE = [path for folder in ("store", "handlers", "cli", "testkit") for path in (
 
 
 def recorded(lua: str) -> Iterator[tuple[str, str]]:
-    """Each trail that a script records in, and an event that it may record there."""
+    """Each trail that a script writes, with an event that the script may record there."""
     for trail, event in re.findall(r"record\((?:prefix \.\. ')?(\w+)'?, ([^\n]*?), \S+, \S+, \S+\)", lua):
         for name in re.findall(r"(?:^|and |or )'(\w+)'", event):
             yield trail, name
@@ -361,7 +361,7 @@ async def test_a_batch_with_a_lost_answer_is_resent_and_read_once(valkey_engine:
         await security.flush()
         before = len(await world.store.security_events.newest(None))
         security.note("signed_in", person=world.user)
-        armed.arm("append_events", times=2)  # the second one, since the script may be sent again
+        armed.arm("append_events", times=2)  # twice, since the script may be resent
         with pytest.raises(StoreUnavailable):
             await security.flush()
         security.note("signed_out", person=world.user)

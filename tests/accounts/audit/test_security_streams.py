@@ -1,4 +1,4 @@
-"""The streams of the security log: who can push out what, and how readers merge them."""
+"""The streams of the security log: which events displace others, and how readers merge the streams."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from tests.support.processes.engines import FakeClock
 PERSON = "0123456789abcdef0123456789abcdef"
 REAL = [name for name in ENGINES if name != "memory"] or ["valkey"]
 ONE_OF_EACH = ("sign_in_refused", "signed_up", "passkey_copied", "command_failed")
-"""An event of each stream that is not gathered, or only with its like of one detail; the cheapest first."""
+"""An event of each stream that is not aggregated, or only with equal details; the most minor first."""
 DETAILS = {"confirmed": ("password", "passkey"), "confirmation_refused": ("password", "code")}
-"""Events of a person that have more than one detail, each of which is a cause."""
+"""Events of a person with several details, each of which is a separate cause."""
 
 
 async def names(store: Store) -> list[str]:
@@ -148,7 +148,7 @@ async def test_a_person_with_20_apps_fills_no_stream_in_an_hour(
     log.tell = tell
     monkeypatch.setattr(security_log, "time", SimpleNamespace(monotonic=lambda: now))
     whose = [one for one in EVENTS.values() if one.logged and one.actor != "server"]
-    # A sign-up is of another person each time, and a window of the network bounds sign-ups.
+    # Each sign-up is by another person, and a network's window bounds sign-ups.
     kinds = [one for one in whose if one.stream in ("people", "sensitive") and one.name != "signed_up"]
     singles = {"people": security_log.PEOPLE_SINGLES, "sensitive": security_log.SENSITIVE_SINGLES}
     # The first of each cause, and a count of the others; five places or apps, or ten causes of refusals, and the rest.
@@ -235,7 +235,7 @@ async def test_after_ten_causes_refusals_name_only_the_person(memory_store: Stor
         memory_store.security.note("scope_refused", person=PERSON, client=f"app-{number % 2}", detail="later")
     memory_store.security.note("scope_refused", person=PERSON, client="app-0", detail="later")
     memory_store.security.settle()
-    # Causes of an hour that is over count no more.
+    # Causes of a past hour no longer count.
     assert [(one.client, one.count) for one in told] == [("app-0", 1), ("app-1", 1), ("app-0", 2), ("app-1", 1)]
 
 
@@ -292,7 +292,7 @@ async def test_streams_are_merged_by_time_over_pages_with_limits_and_filters(
 
 @pytest.fixture(params=REAL)
 def three_stores(request: pytest.FixtureRequest, open_store: OpenStore) -> list[Store]:
-    """Three processes, as it were, on each real engine."""
+    """Three simulated processes on each real engine."""
     url = emptied(request, request.param)
     return [open_store(url) for _ in range(3)]
 
@@ -388,7 +388,7 @@ async def test_a_quiet_stream_keeps_no_event_longer_than_90_days(clock: FakeCloc
 
 
 async def until_pause(following: AsyncIterator[AuditEvent | None]) -> AsyncIterator[AuditEvent]:
-    """What a follower has at present."""
+    """The events that a follower has so far."""
     async for one in following:
         if one is None:
             return

@@ -1,4 +1,4 @@
-"""Warnings after a change of address: each also goes to the address of before, as long as a link brings that back."""
+"""Warnings after an address change also go to the old address, while a link can restore it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ confirms, mails, site, post = email_links.confirms, email_links.mails, email_lin
 
 THIEF, OTHER, A_WEEK = "thief@example.com", "thief@example.net", 7 * 86_400
 LINKS = {"address_taken", "change", "confirm", "reset", "signup", "signup_again", "taken_back"}
-"""Mails that somebody asked for, of which each is for one address alone."""
+"""Requested mails, each for one address only."""
 CHANGED = "Your e-mail address was changed"
 
 
 async def moves(post: Post, browser: Browser, new: str = THIEF) -> None:
-    """Whoever has the browser gives the account another address."""
+    """A person with the browser changes the account's address."""
     asked = await browser.get("/account/email")
     await browser.submit(asked, "/account/email", email=new, current_password=PASSWORD)
     await browser.submit(await browser.get(await post.link(new, CHANGE)), "/account/email/change")

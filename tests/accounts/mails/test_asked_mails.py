@@ -1,4 +1,4 @@
-"""Mails that anybody may ask for: what their order and their places tell, and what keeps them out."""
+"""Mails that anybody can request: their order and queue places, and what can block them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("known", [True, False], ids=["an account", "no account"])
 @pytest.mark.parametrize("ask", ["signup", "change"])
 async def test_the_order_of_mails_tells_nobody_who_has_an_account(memory_store: Store, ask: str, known: bool) -> None:
-    """The mail that says that there is an account already has no link, and takes the same turn all the same."""
+    """The mail to an existing account has no link, and waits its turn like the others."""
     world, stuck = await World.make(memory_store), asyncio.Event()
     relay = Relay(lambda message: stuck.wait())
     sender = mailer(relay)
@@ -45,7 +45,7 @@ async def test_the_order_of_mails_tells_nobody_who_has_an_account(memory_store: 
 
 
 async def test_full_notice_queues_do_not_block_requested_mails(memory_store: Store) -> None:
-    """A request reserves no place among notices, and counts for the address: it must not end without the mail."""
+    """A request reserves no notice place but counts for the address, so it must end with a mail."""
     world, sender = await World.make(memory_store), mailer(Relay(refuse), retries=(A_DAY,))
     site = Site(memory_store, BASE_URL, mail=sender)
     for one in many(NOTICE, MOST_NOTICES):

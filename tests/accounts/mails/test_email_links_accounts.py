@@ -1,4 +1,4 @@
-"""Mailed links of new accounts over HTTP: signing up where a mail server is, and the confirmation of addresses."""
+"""E-mail links of new accounts over HTTP: sign-up with a mail server, and confirmation of addresses."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_without_mail_an_account_works_at_once_and_can_be_confirmed(post: 
     page = await browser.get("/signup?next=%2Faccount%2Fapps")
     await browser.submit(page, "/signup", email=GRACE, name="Grace", password=PASSWORD)
     link = await post.link(GRACE, CONFIRM)
-    # Nothing is demanded: an app is connected as ever, and told that nobody confirmed the address.
+    # Nothing is required: an app connects as usual and sees that the address is unconfirmed.
     tokens = await post.service.tokens(browser=browser)
     assert json_of(await post.service.web.userinfo(tokens["access_token"]))["email_verified"] is False
     done = await browser.submit(await browser.get(link), "/confirm")
@@ -122,7 +122,7 @@ async def test_apps_do_not_see_an_unconfirmed_address(post: Post) -> None:
 
 @pytest.mark.parametrize("confirms", [False])
 async def test_an_account_from_just_before_mail_was_set_up_gets_its_link(post: Post) -> None:
-    """The link of the sign-up went into a folder, and works; no mail came of it."""
+    """The sign-up link went to a folder and works; no mail was sent."""
     service, browser = post.service, post.service.browser()
     page = await browser.get("/signup")
     await browser.submit(page, "/signup", email=GRACE, name="Grace", password=PASSWORD)

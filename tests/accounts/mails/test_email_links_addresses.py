@@ -1,4 +1,4 @@
-"""Another address by a mailed link, and notices of sign-ins and of changes."""
+"""Address changes by e-mail link, and notices of sign-ins and changes."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def notices(post: Post, email: str = EMAIL) -> list[EmailMessage]:
 
 
 async def signs_in(post: Post, agent: str) -> int:
-    """How many notices there are after a sign-in with a browser."""
+    """The number of notices after a sign-in with a browser."""
     browser = post.service.browser()
     browser.agent = agent
     assert (await browser.sign_in()).code == 303
@@ -173,7 +173,7 @@ async def test_a_password_change_is_mailed(post: Post) -> None:
 
 
 async def test_text_from_strangers_is_never_mailed_to_others(post: Post) -> None:
-    """Else the server would carry advertisements, in its own name."""
+    """Otherwise the server would send advertisements in its own name."""
     browser = post.service.browser()
     browser.agent = "Visit https://evil.example"
     await sign_up(browser, GRACE, "?next=%2FCONGRATULATIONS-you-won%3Aevil.example")

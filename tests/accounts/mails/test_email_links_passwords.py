@@ -1,4 +1,4 @@
-"""Forgotten passwords over HTTP: their links, what strangers learn and may ask for, and what is no link."""
+"""Forgotten passwords over HTTP: links, what strangers learn and may request, and invalid links."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def test_the_mail_does_not_contain_the_target_and_the_target_stays_on_site
 
 
 def link_on(page: HTTPResponse, words: str) -> str:
-    """Where a link leads."""
+    """The target of a link."""
     (link,) = [link for link in Page(page.body.decode()).all("a") if link.text.strip() == words]
     return link.get("href")
 
@@ -122,7 +122,7 @@ async def test_forgot_gives_everybody_the_same_answer(post: Post) -> None:
 
 
 async def test_the_answer_precedes_the_account_lookup(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the time it takes tells nothing either."""
+    """So the response time reveals nothing either."""
     people, answered = post.service.store.people, asyncio.Event()
     find = people.find
 
@@ -150,7 +150,7 @@ def resets(post: Post) -> int:
 
 
 async def strangers_ask(post: Post, networks: int) -> int:
-    """How many mails for Ada strangers get sent, who ask as often as they can from each of their networks."""
+    """The number of mails for Ada that strangers cause, asking as often as possible from each network."""
     admitted = 0
     for number in range(networks * 6):
         try:
@@ -174,7 +174,7 @@ async def test_strangers_cannot_block_a_password_reset(post: Post) -> None:
 
 @pytest.mark.parametrize("path", ["/forgot", "/signup", "/account/email"])
 async def test_a_request_refused_for_a_full_mail_queue_does_not_count_for_the_account(post: Post, path: str) -> None:
-    """Nor does it end the link that lies in the mailbox."""
+    """Nor does it invalidate the link in the mailbox."""
     owner = GRACE if path == "/signup" else EMAIL
     browser = await post.service.signed_in() if path == "/account/email" else post.service.browser()
     fields = {"email": f"new-{owner}", "current_password": PASSWORD} if "account" in path else {"email": owner}
@@ -214,7 +214,7 @@ async def test_free_queue_places_do_not_reveal_accounts(post: Post, monkeypatch:
 
 
 def room_for_resets(post: Post) -> int:
-    """How many more requests for a new password this network can make at once."""
+    """The number of further reset requests that this network can make now."""
     room = 0
     with ExitStack() as held, suppress(NoRoom):
         while True:

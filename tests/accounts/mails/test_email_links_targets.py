@@ -1,4 +1,4 @@
-"""Where links lead that a stranger had mailed to somebody else."""
+"""Targets of links that a stranger had mailed to another person."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ NEW_PASSWORD = "another horse battery"
 
 
 async def resets(post: Post, browser: Browser) -> str:
-    """Where the page leads that says that the password was changed."""
+    """The next link on the page that confirms the password change."""
     page = await browser.get(await post.link(EMAIL, RESET))
     done = (await browser.submit(page, "/reset", new_password=NEW_PASSWORD)).body.decode()
     return str(re.findall(r'href="(/signin[^"]*)"', done)[-1])
 
 
 async def signs_up(post: Post, browser: Browser) -> str:
-    """Where the end of a sign-up leads."""
+    """The redirect at the end of a sign-up."""
     page = await browser.get(await post.link(GRACE, "Finish creating your account"))
     return (await browser.submit(page, "/signup", name="Grace", password=PASSWORD)).headers["Location"]
 
@@ -53,7 +53,7 @@ async def test_a_link_requested_by_a_stranger_has_no_target(
 
 
 def test_every_page_with_a_kept_target_checks_who_chose_it() -> None:
-    """Those that do not: the link that confirms an address, which only the person's own session has sent."""
+    """The exception is the address confirmation, which only the person's own session can request."""
     uses = {
         (path.name, line.strip())
         for path in (ROOT / "handlers").rglob("*.py")

@@ -1,4 +1,4 @@
-"""The mails that handlers post: the words of one about many changes, and for whom each counts."""
+"""Mails sent by handlers: the text of a mail about many changes, and whom each mail counts for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BASE_URL, STRANGER = "https://id.example", "203.0.113.7"
 
 
 class Posted:
-    """A mailer that keeps the letters it is given."""
+    """A mailer that keeps its mails."""
 
     confirms = True
 
@@ -32,7 +32,7 @@ class Posted:
         self.room = MailRoom()
 
     def post(self, letter: Mail) -> None:
-        """Keeps it."""
+        """Keeps the mail."""
         self.letters.append(letter)
 
 

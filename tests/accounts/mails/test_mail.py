@@ -1,4 +1,4 @@
-"""Mail leaves in the background, through a real SMTP server or into a folder, and never makes anything wait or fail."""
+"""Mail is sent in the background, over SMTP or into a folder, and never delays or fails a request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PASSWORD = "pass:w/rd@1"
 
 @pytest.fixture
 def options() -> dict[str, Any]:
-    """How a test wants the mail server to be."""
+    """A test's settings of the mail server."""
     return {}
 
 
@@ -94,7 +94,7 @@ async def test_a_temporary_failure_is_retried(mailbox: Mailbox, answers: list[st
 async def test_a_blank_mail_is_retried_like_a_real_one(
     mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, refusals: int, blank: bool
 ) -> None:
-    """Otherwise the time and the tries that a reset takes would tell who has an account."""
+    """Otherwise the time and the number of tries of a reset would reveal accounts."""
     senders: list[str] = []
 
     async def begin(server: Any, session: Any, envelope: Any, address: str, options: list[str]) -> str:

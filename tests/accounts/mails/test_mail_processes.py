@@ -1,4 +1,4 @@
-"""Mail of a server that runs by itself: nobody waits for it, and its end does."""
+"""Mail of a real server: nobody waits for it except shutdown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.gen_test(timeout=60), pytest.mark.slow]
 
 
 async def forget(server: Server) -> float:
-    """How many seconds it takes to say that a password was forgotten."""
+    """Seconds that a request for a password reset takes."""
     browser = Browser(server.url)
     page = await browser.get("/forgot")
     begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""Mails that wait: whose mails fill the places, which is sent next, and what becomes of them at the end."""
+"""Queued mails: who fills the places, which mail is next, and what happens at shutdown."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.support.store.world import World
 pytestmark = pytest.mark.gen_test(timeout=60)
 
 NETWORKS = tuple(f"2001:db8:{number}" for number in range(1, 5))
-"""Four sites of IPv6, of which each has its /48."""
+"""Four IPv6 sites, each with its /48."""
 BASE_URL, STRANGER = "https://id.example", "203.0.113.7"
 REFUSED = "451 try later"
 A_DAY = 86_400.0
@@ -44,7 +44,7 @@ UNDO = replace(MAIL, what="address_changed", subject="undo", link=True, undo=Tru
 
 
 class Relay:
-    """A transport that does with each try what a test says; `tries` are the subjects it saw."""
+    """A transport that does what a test says with each try; `tries` are the subjects it saw."""
 
     def __init__(self, answer: Callable[[EmailMessage], Any]) -> None:
         self.answer = answer
@@ -60,7 +60,7 @@ class Relay:
             await waits
 
     async def rehearse(self, sender: str) -> None:
-        """Takes nothing."""
+        """Accepts nothing."""
 
 
 def refuse(message: EmailMessage) -> None:
@@ -72,12 +72,12 @@ def take(message: EmailMessage) -> None:
 
 
 def many(letter: Mail, number: int) -> Iterator[Mail]:
-    """Copies of the mail, to `number` recipients."""
+    """Copies of the mail, for `number` recipients."""
     return (replace(letter, to=f"{letter.subject}-{i}@example.com") for i in range(number))
 
 
 async def end(sender: Mailer) -> None:
-    """Ends it at once."""
+    """Ends the mailer at once."""
     await sender.close(0.01)
 
 
@@ -112,7 +112,7 @@ async def test_a_queue_place_is_reserved_from_request_to_mail() -> None:
 
 
 async def test_password_resets_have_their_own_places() -> None:
-    """Only they may send no mail, which must be nothing to learn from."""
+    """Only these may send no mail, and that must reveal nothing."""
     sender = mailer(Relay(refuse), retries=(A_DAY,))
     with ExitStack() as held:
         for _ in range(MOST_ASKED - 1):
@@ -147,7 +147,7 @@ async def test_undo_mails_of_five_accounts_take_no_places_of_other_links() -> No
 
 @pytest.mark.parametrize("blank", [True, False], ids=["no account", "an account"])
 async def test_a_reset_without_a_mail_waits_like_one_with_a_mail(blank: bool) -> None:
-    """Otherwise the order of a stranger's own mails would tell who has an account."""
+    """Otherwise the order of a stranger's own mails would reveal accounts."""
     stuck = asyncio.Event()
     relay = Relay(lambda message: stuck.wait())
     sender = mailer(relay)
@@ -355,7 +355,7 @@ async def test_a_mail_without_an_answer_counts_as_possibly_accepted(how: dict[st
         await SmtpServer(url, timeout=0.2).send(module.compose(MAIL, "noreply@id.example"))
     assert (failure.value.temporary, failure.value.maybe_sent) == (True, doubt)
     await box.close()
-    await until(lambda: len(asyncio.all_tasks()) == 1)  # the server has let go of its connection
+    await until(lambda: len(asyncio.all_tasks()) == 1)  # the server has closed its connection
 
 
 async def test_a_mail_is_composed_when_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The places for mails that wait: bounded, and shared between accounts and kinds of mail."""
+"""Places for queued mails: bounded, and shared between accounts and kinds of mail."""
 
 from __future__ import annotations
 

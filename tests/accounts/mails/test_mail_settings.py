@@ -1,4 +1,4 @@
-"""Where mails go: the settings of the mail server, the folder without one, the log, and the sender."""
+"""Mail settings: the mail server, the folder without one, the log, and the sender."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The notices that people get when their ways to sign in change, or when somebody else may have signed in."""
+"""Notices of changed sign-in methods and of possible sign-ins by somebody else."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def site(memory_store: Store, base_url: str, box: Kept) -> Site:
 
 
 async def settled(site: Site) -> None:
-    """Everything that was to be mailed has been."""
+    """Waits until every queued mail is sent."""
     await until(lambda: not site.tasks and not site.mail._tasks)
 
 
@@ -138,7 +138,7 @@ async def test_simultaneous_sign_ins_are_mailed_once(service: Service, site: Sit
 
 
 async def test_a_sign_in_is_mailed_even_if_its_session_ends_at_once(service: Service, site: Site, box: Kept) -> None:
-    """As that of a thief, who has what was wanted, and signs out before anything else is looked at."""
+    """Like a thief who has what was wanted and signs out at once."""
     credentials = await service.store.people.credentials(EMAIL)
     assert credentials is not None
     thief = Visitor("192.0.2.99", "Thief/1.0")
@@ -169,7 +169,7 @@ async def test_scripts_report_earlier_sign_ins(store: Store) -> None:
 
 
 async def test_other_events_hide_no_sign_in(store: Store) -> None:
-    """A thief would rename the account, or download it, until the sign-ins are pushed out of what is looked at."""
+    """A thief would rename the account, or download it, until the sign-ins drop out of the checked events."""
     world = await World.make(store)
     for _ in range(206):
         await store.sessions.note(world.session, "account_downloaded", VISITOR)

@@ -1,4 +1,4 @@
-"""How many mails a person has sent by repeating a form: the window that its row names bounds them."""
+"""Mails caused by repeating a form: the windows of its table row bound them."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ pytestmark = pytest.mark.gen_test(timeout=120)
 confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
 FEW = 4
-"""Places left in the windows that are a person's alone: the test is then short."""
+"""Places left in the windows of one person, so that the test is short."""
 OWN_WINDOWS = (CHANGE_APP, OWN_PASSKEY, OWN_PASSWORDS, SIGN_IN_DEVICES)
 NEW = "new@example.com"
 Act = Callable[[int], Awaitable[object]]
 Prepare = Callable[[Post], Awaitable[Act]]
 ACTS: dict[tuple[str, ...], Prepare] = {}
 TAKEN_AND_ENDED = ("developer-status", "developer-end-secret")
-"""Forms that end what was begun with a place in a window, or before, and so double the mails."""
+"""Forms that complete something begun earlier, and so double the mails."""
 
 
 def acts(*routes: str) -> Callable[[Prepare], Prepare]:
-    """Names the rows that an act, repeated, has mails sent for."""
+    """Names the rows whose repeated act sends mails."""
 
     def register(prepare: Prepare) -> Prepare:
         ACTS[routes] = prepare
@@ -197,7 +197,7 @@ async def _(post: Post) -> Act:
 
 
 def stranger(post: Post, number: int) -> Browser:
-    """A browser that nobody saw before."""
+    """An unknown browser."""
     name = "".join(chr(ord("a") + int(digit)) for digit in str(number))
     return Browser(post.service.base_url, agent=f"Browser-{name}")
 
@@ -236,7 +236,7 @@ async def _(post: Post) -> Act:
 
 
 async def reauth_by_passkey(ada: Person) -> dict[str, str]:
-    """Confirms, and gives what the next form needs."""
+    """Re-authenticates, and returns the fields of the next form."""
     options = await ada.options(f"{CONFIRM}/options")
     form = await form_of(ada.browser, credential=ada.device.get(options))
     await ada.browser.send(CONFIRM, "POST", form=form)
@@ -256,7 +256,7 @@ async def _(post: Post) -> Act:
 
 @acts("account-passkeys", "account-passkeys-remove")
 async def _(post: Post) -> Act:
-    """Adds and removes a passkey, which the first one confirms."""
+    """Adds and removes a passkey, confirmed by the first one."""
     ada = await Person.arrive(post.service)
     await ada.add_passkey()
 
@@ -276,7 +276,7 @@ async def _(post: Post) -> Act:
 
 @acts("account-authenticator", "account-authenticator-remove")
 async def _(post: Post) -> Act:
-    """Removes the authenticator app and sets it up again, which a passkey confirms."""
+    """Removes and re-adds the authenticator app, confirmed by a passkey."""
     ada = await Person.arrive(post.service)
     await ada.add_passkey()
 
@@ -292,7 +292,7 @@ async def _(post: Post) -> Act:
 
 
 async def leave_few(post: Post, windows: Iterable[Group]) -> int:
-    """Takes places until few are left; returns how many mails the windows let through."""
+    """Uses places until few are left; returns the number of mails that the windows allowed."""
     most = 0
     for group in windows:
         taken = group.limit - FEW if group in OWN_WINDOWS else 0

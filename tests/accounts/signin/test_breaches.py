@@ -1,4 +1,4 @@
-"""The look-up of a new password by k-anonymity: what is sent, what is refused, and that it fails open."""
+"""The k-anonymity lookup of a new password: what is sent, what is refused, and that it fails open."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OTHER = "0" * 35
 
 
 class Ranges:
-    """A server of ranges, which notes what it was sent."""
+    """A range server that records its requests."""
 
     def __init__(self) -> None:
         self.requests: list[str] = []

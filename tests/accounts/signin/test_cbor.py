@@ -1,4 +1,4 @@
-"""The CBOR of authenticators: what is read, what is refused, and that a library reads the same."""
+"""CBOR of authenticators: what is accepted, what is refused, and that a library reads the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of the second step, the forms and scripts of its pages, and devices, as a browser meets them."""
+"""Changes of the second step over HTTP: forms, scripts of pages, and devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrong codes of the second step: pauses that grow, an end, a mail, and a known device that nobody locks out."""
+"""Wrong codes of the second step: growing pauses, a final limit, a mail, and known devices that stay usable."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ async def guess_of(world: World, password: str, code: str) -> str:
 
 
 async def known(world: World) -> Device:
-    """A browser that the person signed in with before."""
+    """A browser that the person has signed in with before."""
     device = world.store.devices.open(await world.store.devices.renew(None, world.user))
     assert device is not None
     return device
 
 
 async def stop(world: World, device: Device | None = None) -> None:
-    """Guesses until no code counts, without the pauses."""
+    """Guesses until no code is accepted, without the pauses."""
     behind = f":{device.id}" if device else ""
     guesses = keys.person(world.user)["guesses"]
     await world.store.client.hset(guesses, f"count{behind}", FACTOR_MOST)
@@ -150,7 +150,7 @@ async def test_a_stolen_device_has_its_own_limited_count(memory_store: Store) ->
 
 
 async def test_all_known_devices_share_a_limit_of_a_hundred_wrong_codes(store: Store) -> None:
-    """Whoever signed in again and again before there was a second step has as many devices as they like."""
+    """Repeated sign-ins before there was a second step give any number of devices."""
     world = await World.make(store)
     app = await App.add(world)
     guesses = keys.person(world.user)["guesses"]

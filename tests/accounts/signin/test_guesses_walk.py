@@ -1,4 +1,4 @@
-"""A thief with cookie and password, who sends any forms in any order and drops cookies at will, has 100 wrong codes."""
+"""A thief with cookie and password gets 100 wrong codes, whatever forms they send and cookies they drop."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FORMS: dict[str, dict[str, str]] = {
 
 
 class Thief:
-    """A copy of the session's cookie, the password, and what the server says to both."""
+    """A copy of the session cookie, the password, and the answers to both."""
 
     def __init__(self, service: Service, cookie: str, clock: FakeClock) -> None:
         self.service, self.cookie, self.clock = service, cookie, clock
@@ -48,7 +48,7 @@ class Thief:
         self.token = fields_of(await self.browser.get(SECURITY), "/signout")
 
     async def sends(self, action: str) -> None:
-        """A form of who is signed in."""
+        """A form for signed-in people."""
         self.browser.cookies[SESSION] = self.cookie
         self.hears(await self.browser.send(action, "POST", form={**self.token, **FORMS[action]}))
 
@@ -61,7 +61,7 @@ class Thief:
         self.hears(answer)
 
     def hears(self, answer: HTTPResponse) -> None:
-        """Counts what an answer says of a code, and waits where it says to wait."""
+        """Counts what an answer says about a code, and waits if the answer says so."""
         word = "wrong" if says(answer, WRONG) else "stopped" if says(answer, STOPPED) else str(answer.code)
         self.answers[word] += 1
         assert DEVICE not in self.browser.cookies, "nothing was shown that makes a browser a known one"

@@ -1,4 +1,4 @@
-"""Browsers that a person signed in with before: no stranger keeps the person from signing in there."""
+"""Known browsers: strangers cannot block a person's sign-in there."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ COOKIE = "latchkey_device"
 
 
 async def attack(store: Store, email: str = EMAIL) -> None:
-    """A stranger fills the window of the account, from one address after another."""
+    """A stranger fills the account's window from many addresses."""
     for number in range(SIGN_IN_ACCOUNT.limit):
         with suppress(Refused):
             await store.limits.sign_in(f"198.51.{number}.1", email)
 
 
 async def back_later(service: Service) -> Browser:
-    """A browser that Ada signed in with, and out again."""
+    """A browser that Ada signed in with and out of."""
     browser = await service.signed_in()
     page = await browser.get("/account")
     await browser.submit(page, "/signout")
@@ -82,7 +82,7 @@ async def test_a_stolen_device_cookie_allows_a_few_guesses_a_day(service: Servic
 
 
 async def test_an_accounts_devices_share_a_limit(memory_store: Store) -> None:
-    """Whoever signs in to an account of their own again and again has as many devices as they like."""
+    """Repeated sign-ins to one's own account give any number of devices."""
     world = await World.make(memory_store)
     tried = 0
     for _ in range(SIGN_IN_DEVICES.limit // SIGN_IN_DEVICE.limit + 1):
@@ -161,7 +161,7 @@ GIVEN = {
     "SecurityHandler.post": "the current password, and a confirmation with the second step; ends the devices of before",
     "ResetHandler.post": "a mailed link; ends the devices of before",
 }
-"""Which handler makes a browser a known one, and for what proof. A session is none."""
+"""Handlers that make a browser known, and the proof each needs. A session is not enough."""
 
 
 def test_only_a_sign_in_makes_a_browser_known() -> None:
@@ -177,7 +177,7 @@ def test_only_a_sign_in_makes_a_browser_known() -> None:
 
 
 def given_by(call: ast.Call) -> set[str]:
-    """The method that a handler calls of itself, or the name of the cookie that it writes."""
+    """The handler's own method, or the name of the cookie that it writes."""
     match call.func:
         case ast.Attribute(value=ast.Name(id="self"), attr="write_cookie"):
             return {node.id for node in call.args if isinstance(node, ast.Name)}
@@ -200,7 +200,7 @@ async def test_a_full_password_pool_gives_every_attempt_back(service: Service) -
     store, ada = service.store, await service.signed_in()
     known = ada.cookies[COOKIE]
     before = set(await every_key(store.client))
-    store.hasher.close()  # a pool in which no place is ever free
+    store.hasher.close()  # a pool without a free place
     for browser in (service.browser(), ada):
         assert (await browser.sign_in()).code == 503
     page = await ada.get("/account/security")
@@ -235,7 +235,7 @@ async def test_strangers_leave_places_for_known_browsers() -> None:
 
 
 async def takes(store: Store, addresses: list[str]) -> int:
-    """From how many of them somebody may sign up."""
+    """The number of these addresses that can sign up."""
     admitted = 0
     for address in addresses:
         try:

@@ -1,4 +1,4 @@
-"""The bounds of the settings, on real processes and both HTTP servers."""
+"""Configurable limits, on real processes and both HTTP servers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MEGA = 2**20
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Engine]:
-    """A Valkey of the module's own, which may be frozen."""
+    """The module's own Valkey, which may be frozen."""
     with valkey() as made:
         yield made
 
@@ -128,7 +128,7 @@ def test_every_limit_is_a_setting(memory_store: Store) -> None:
 
 
 def settled(process: psutil.Process) -> int:
-    """The bytes of memory of a process that has come to rest."""
+    """Memory in bytes of an idle process."""
     sizes = [0]
     deadline = time.monotonic() + 20
     while len(sizes) < 6 or max(sizes[-6:]) - min(sizes[-6:]) > MEGA // 4:
@@ -139,7 +139,7 @@ def settled(process: psutil.Process) -> int:
 
 
 def test_slow_senders_fill_no_memory() -> None:
-    """A hundred and fifty bodies of 1.4 MB that never end are 210 MB, were they kept."""
+    """A hundred and fifty endless bodies of 1.4 MB would be 210 MB if they were kept."""
     head = request("POST", "/api/v1/ai/messages", "Content-Length: 1500000", "Content-Type: application/json")
     flags = ("--http", "fast", "--redis-url", "memory", "--slow-memory", str(8 * MEGA), *QUICK)
     with Server(*flags) as server, ExitStack() as stack:
@@ -156,7 +156,7 @@ def test_slow_senders_fill_no_memory() -> None:
 
 @pytest.mark.gen_test(timeout=60)
 async def test_slow_readers_of_downloads_fill_no_memory(engine: Engine) -> None:
-    """Sixteen downloads of 5 MB that nobody reads are 80 MB, were they written ahead."""
+    """Sixteen unread downloads of 5 MB would be 80 MB if they were written ahead."""
     engine.empty()
     ring = KeyRing.generate(1)
     flags = ("--http", "fast", "--redis-url", engine.url, "--downloads", "16", *QUICK)

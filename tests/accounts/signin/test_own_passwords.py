@@ -1,4 +1,4 @@
-"""Passwords typed by who is signed in: bounded, and in nobody else's hands."""
+"""Passwords typed by signed-in people: the tries are limited, and strangers cannot use them up."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ async def test_an_ended_session_does_not_count(service: Service, form: str) -> N
 
 
 async def answer_in(world: World, device: Authenticator, place: str, app: str = "", **lies: object) -> object:
-    """A passkey's answer in one of the forms that take it instead of a password."""
+    """A passkey's answer in a form that accepts it instead of a password."""
     store, session = world.store, world.session
     asked = {
         "to confirm": lambda: store.reauth.challenge(session),

@@ -1,4 +1,4 @@
-"""Passkeys, on every engine: signing in, the second step, what is refused, and how they end."""
+"""Passkeys on every engine: sign-in, second step, refusals, and removal."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ async def test_passkeys_are_limited_and_unique_per_person(clock: FakeClock, memo
     world = await World.make(memory_store)
     device = await add_passkey(world)
     assert await outcome(add_passkey(world, device)) == "invalid_request"
-    clock.advance(901)  # the password can be typed so often in 15 minutes
+    clock.advance(901)  # password attempts are limited per 15 minutes
     for _ in range(MOST - 1):
         await add_passkey(world)
     assert await outcome(add_passkey(world)) == "invalid_request"
@@ -284,7 +284,7 @@ async def test_deletion_removes_all_passkeys(store: Store) -> None:
     await use_passkey(world, device)
     await outcome(store.second_step.with_code(await half_of(world), app.codes[0], VISITOR))
     await store.operator.delete(world.user)
-    # What ends by itself within minutes: the marks of challenges, windows.
+    # Keys that expire within minutes: the marks of challenges, windows.
     short = (keys.used_challenge(world.user, ""), keys.limit(world.user, ""))
     left = [key.decode() for key in await every_key(store.client, f"*{world.user}*")]
     assert [key for key in left if not key.startswith(short)] == []

@@ -1,4 +1,4 @@
-"""Answers of passkeys that were made to cost the server time, or to have its libraries do what they should not."""
+"""Passkey answers made to cost the server time, or to misuse its libraries."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def rsa_cose(modulus: int, exponent: int) -> dict[int, Any]:
 
 
 class RsaKey:
-    """A private key in the place of the device's own."""
+    """A private key that replaces the device's own."""
 
     def __init__(self, bits: int, exponent: int) -> None:
         self.key = rsa.generate_private_key(exponent, bits)

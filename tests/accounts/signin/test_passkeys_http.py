@@ -1,4 +1,4 @@
-"""Passkeys as a browser meets them."""
+"""Passkeys over HTTP."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def test_a_passkey_is_removed(service: Service) -> None:
 
 
 class TestWithoutAName:
-    """Where the server is reached at an address that is no name."""
+    """The server's address is an IP address, not a name."""
 
     @pytest.fixture
     def site(self, memory_store: Any) -> Site:

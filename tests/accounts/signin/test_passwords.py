@@ -1,4 +1,4 @@
-"""Passwords: what may be one, how it is stored, and that checking one never stops the server."""
+"""Passwords: which are allowed, how they are stored, and that checking one never blocks the server."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_the_loop_runs_while_a_password_is_hashed() -> None:
         while not task.done():
             ticks += 1
             await asyncio.sleep(0)
-        # Hashed on the loop, the task would be done after its first step.
+        # If it were hashed on the loop, the task would be done after its first step.
         assert ticks > 5
         assert await hasher.verify(PASSWORD, task.result())
 
@@ -247,7 +247,7 @@ def test_a_good_password_is_accepted(password: str) -> None:
 
 @pytest.mark.trap(39)
 def test_the_longest_password_and_name_are_checked_quickly() -> None:
-    """The bound is of processor time: a slow pattern would take seconds."""
+    """The limit is on processor time: a slow pattern would take seconds."""
     began = time.process_time()
     for password in ("1" * 255 + "a", "\ufdfa" * 256, "abc" * 85 + "x", "\u0344" * 256, "1a" * 128):
         with contextlib.suppress(ValueError):

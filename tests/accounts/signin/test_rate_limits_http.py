@@ -1,4 +1,4 @@
-"""Rate limits as a client meets them: figures, 429, who shares a window with whom. SPEC 2.5, 7, 8.1, 8.2."""
+"""Rate limits over HTTP: headers, 429, and who shares a window. SPEC 2.5, 7, 8.1, 8.2."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ FIGURES = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 
 @pytest.fixture
 def clock(clock: FakeClock) -> FakeClock:
-    """A clock that stands still unless it is moved: no figure depends on how fast a test runs."""
+    """A clock that moves only on request: no result depends on a test's speed."""
     clock.stop()
     return clock
 
 
 def remaining(response: HTTPResponse) -> int:
-    """The requests left, as a successful response says."""
+    """The remaining requests according to a successful response."""
     assert response.code == 200, (response.code, response.body)
     return int(response.headers["X-RateLimit-Remaining"])
 
@@ -49,7 +49,7 @@ def assert_rate_limited(response: HTTPResponse, clock: FakeClock) -> int:
 
 
 async def fill(call: Callable[[], Awaitable[HTTPResponse]]) -> int:
-    """Calls until the first 429; returns how many were let in."""
+    """Calls until the first 429; returns the number of calls before."""
     for count in range(3 * LIMIT):
         if (await call()).code == 429:
             return count
@@ -184,7 +184,7 @@ async def test_a_full_window_refuses_every_endpoint_and_burns_nothing(service: S
 async def test_forged_and_stale_tokens_from_one_address_lock_no_user_out(service: Service, clock: FakeClock) -> None:
     browser = await service.signed_in()
     tokens = await service.tokens(browser=browser)
-    # Authentic but stale, of Ada herself and of her app: the seal opens, and nothing lives behind it.
+    # Authentic but stale tokens of Ada and her app: the seal opens, but nothing in the store belongs to them.
     sealer = service.store.sealer
     stale = {
         kind: sealer.seal(Token(kind, service.ada, "web-app", new_id(), 0))
@@ -206,13 +206,13 @@ async def test_forged_and_stale_tokens_from_one_address_lock_no_user_out(service
         lambda: service.web.exchange(code, client_id="nobody"),
     ]
     codes = [(await attempt()).code for attempt in attempts for _ in range(20)]
-    # The replay above was the first of the address.
+    # The replay above was the first request of the address.
     assert codes[: LIMIT - 1] == [400] * (LIMIT - 1)
     assert set(codes[LIMIT - 1 :]) == {429}
     for _ in range(120):  # and of resource calls, which are refused without asking any window
         for wrong in ("lk_at_forged", stale[TokenKind.ACCESS], dead["access_token"]):
             assert (await service.web.userinfo(wrong)).code == 401
-    # From the same address Ada is served, out of a window that none of it touched.
+    # From the same address Ada is served, from a window that none of this touched.
     assert remaining(await service.web.userinfo(tokens["access_token"])) == left - 1
     exchanged = await service.web.exchange(code)
     assert remaining(exchanged) == left - 2

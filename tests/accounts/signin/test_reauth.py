@@ -1,4 +1,4 @@
-"""Who has a second step shows it again before each change of it: the session and the password take none away."""
+"""With a second step, each change of it needs re-authentication: session and password alone are not enough."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.gen_test(timeout=60)
 
 
 async def new_passkey(world: World) -> None:
-    """Adds one as a thief would: the challenge is no obstacle."""
+    """Adds a factor as a thief would: the challenge is no obstacle."""
     challenge = await world.store.second_step._challenges.issue(world.user, "register")
     options = options_for_new(RELYING_PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
     answer = read_answer(Authenticator(ORIGIN).create(options))
@@ -54,7 +54,7 @@ each_change = pytest.mark.parametrize("change", CHANGES)
 
 
 async def guarded(store: Store, change: str) -> tuple[World, App | None, Authenticator]:
-    """Somebody with all that the change needs."""
+    """A person with everything that the change needs."""
     world = await World.make(store)
     app = None if change == "another app" else await App.add(world)
     device = await add_passkey(world)
@@ -132,7 +132,7 @@ async def test_a_passkey_alone_reauthenticates(store: Store) -> None:
 
 
 async def test_only_correct_passkey_answers_count_in_its_window(store: Store) -> None:
-    """So nobody without a passkey keeps its owner from confirming."""
+    """So without a passkey nobody can block its owner's re-authentication."""
     world = await World.make(store)
     device = await add_passkey(world)
     window = keys.limit(world.user, OWN_PASSKEY.name)
@@ -235,7 +235,7 @@ async def test_a_code_reauthenticates_once(store: Store) -> None:
         ]
 
 
-# Whoever lost the phone
+# A lost phone
 
 
 @pytest.mark.parametrize("left", [10, 2, 1])
@@ -272,7 +272,7 @@ async def renewed_with_code(world: World) -> list[str]:
 
 
 async def keep_codes(world: World, left: int) -> None:
-    """As if all but so many recovery codes had been used."""
+    """Uses up all recovery codes but the last few."""
     for code in world.codes[left:]:
         await world.store.client.srem(keys.person(world.user)["recovery"], read_typed(code, None, 0).digest)
     del world.codes[left:]

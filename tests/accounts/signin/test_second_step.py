@@ -1,4 +1,4 @@
-"""The second step of a sign-in as a browser meets it."""
+"""The second step of a sign-in over HTTP."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ async def test_authorization_goes_through_sign_in_and_second_step_to_consent(ser
 
 
 async def test_the_second_step_starts_a_new_session(service: Service) -> None:
-    """RFC 9700 4.7: what the browser had before ends."""
+    """RFC 9700 4.7: the browser's earlier session ends."""
     ada = await Person.arrive(service)
     await ada.add_app()
     browser = await ada.half()

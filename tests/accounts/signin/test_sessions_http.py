@@ -1,4 +1,4 @@
-"""Sessions over HTTP: their ends, changes of the password, the account pages and the audit trail."""
+"""Sessions over HTTP: how they end, password changes, account pages and the audit trail."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def test_signing_in_replaces_the_earlier_session(service: Service) -> None
     await browser.sign_in("bob@example.com")
     assert browser.cookies["latchkey_session"] != planted
     assert await signed_in_as(browser) == "bob@example.com"
-    # Whoever planted, or still holds, the session of before has nothing.
+    # An earlier session, planted or stolen, is worthless.
     other = service.browser()
     other.cookies["latchkey_session"] = planted
     assert await signed_in_as(other) is None

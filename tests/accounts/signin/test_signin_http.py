@@ -1,4 +1,4 @@
-"""Sign-in over HTTP: what strangers learn, where it leads, its cookies and forms, and whose address counts."""
+"""Sign-in over HTTP: what strangers learn, redirects, cookies, forms, and whose address counts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ facts, site = signup.facts, signup.site
 
 @pytest.fixture
 def service(io_loop: IOLoop, http_server: Any, site: Site, base_url: str) -> Service:
-    """The service as reached in the test, which is not where it says it is when that is https."""
+    """The service at its test address, even if its base URL is https."""
     made = Service(base_url, site.store)
     io_loop.run_sync(made.populate)
     return made
@@ -83,7 +83,7 @@ async def test_hostile_user_names_are_refused_without_an_error(service: Service,
     assert b"<script>" not in response.body
 
 
-# What `next` may be; everything else leads to the front page.
+# Allowed values of `next`; everything else redirects to the front page.
 NEXT = {
     "/account": True,
     "/account/apps?x=1&y=%20#f": True,
@@ -195,7 +195,7 @@ async def test_cookies_are_out_of_reach_of_scripts_and_other_sites(service: Serv
     cookie = cookies_of(signed_in)[prefix + "session"]
     assert cookie[""].startswith("lk_ss_")
     assert "expires" in cookie
-    # The token of the forms does not outlive the change of who is signed in.
+    # The XSRF token does not survive a change of the signed-in person.
     assert cookies_of(signed_in)[prefix + "xsrf"][""] in ("", '""')
     account = await browser.get("/account")
     out = await browser.submit(account, "/signout")

@@ -1,4 +1,4 @@
-"""Taking a first second step back: by the link mailed with it, for a week, whatever a thief does meanwhile."""
+"""Undoing a first second step with the mailed link, for a week, whatever a thief does meanwhile."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def undo_of(world: World) -> str:
 
 
 async def starts_over(world: World) -> None:
-    """The person sets a password over the mailbox, and signs in with it alone."""
+    """The person resets the password by mail and signs in with it alone."""
     reset = await world.store.links.to_reset(world.user, world.email)
     assert reset
     await world.store.links.reset(reset.text, NEW_PASSWORD, VISITOR)
@@ -40,7 +40,7 @@ async def starts_over(world: World) -> None:
 
 
 async def test_the_undo_link_locks_out_a_thief_with_cookie_and_password(store: Store) -> None:
-    """A passkey, another one, an authenticator app, another password: one link ends all of it."""
+    """Two passkeys, an authenticator app and a new password: one link undoes all of it."""
     world = await World.make(store)
     await add_passkey(world)
     undo = await undo_of(world)
@@ -110,7 +110,7 @@ async def test_no_mail_weakens_an_earlier_second_step(clock: FakeClock, memory_s
 
 
 async def test_an_unconfirmed_address_gets_no_undo_link(store: Store) -> None:
-    """Whoever reads its mail may be a stranger."""
+    """The owner of that mailbox may be a stranger."""
     world = await World.make(store)
     await store.client.hset(keys.person(world.user)["user"], "verified", "0")
     await add_passkey(world)

@@ -1,4 +1,4 @@
-"""The sliding window: every sentence of its description, at every phase, and the Lua against a model step by step."""
+"""The sliding window: every rule of its description at every phase, and the Lua compared with a model."""
 
 from __future__ import annotations
 
@@ -210,11 +210,11 @@ def test_the_lua_and_the_model_agree_step_by_step(limit: int, offset: int, moves
 
 @pytest.mark.gen_test
 async def test_all_engines_give_the_same_results(store: Store, tmp_path: Path) -> None:
-    """The times are the test's, so that what a real engine answers can be told beforehand."""
+    """The test sets the times, so a real engine's answers are predictable."""
     shutil.copytree(INCLUDES, tmp_path / "include")
     (tmp_path / "drive.lua").write_text(DRIVER)
     seconds, _ = await store.client.time()
-    now = seconds * 1000 + 10**7  # ahead of the engine's clock, by which the key would end
+    now = seconds * 1000 + 10**7  # ahead of the engine's clock, or the key would expire
     times = [now + at for at in (*[0] * 110, *range(2_000, 9_000, 70), 62_000, 61_000, 125_000, *[10**8] * 120)]
     scripts = Scripts(store.client, load_scripts(tmp_path))
     reply = await scripts.run("drive", {"window": "{w}"}, limit=100, times=json.dumps(times))

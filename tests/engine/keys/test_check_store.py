@@ -1,4 +1,4 @@
-"""Before the server starts: stores that are unfit, out of reach or not who they say they are, are refused."""
+"""Stores that are unfit, unreachable or not authentic are refused before the server starts."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_an_unreachable_store_is_refused() -> None:
 
 def test_an_old_redis_is_refused() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """As much of Redis 6.2 as is asked for: it knows INFO."""
+        """A minimal Redis 6.2: it knows INFO."""
         while line := await reader.readline():
             if line.strip() == b"INFO":
                 body = b"redis_version:6.2.14\r\nmaxmemory_policy:noeviction\r\n"

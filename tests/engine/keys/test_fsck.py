@@ -1,4 +1,4 @@
-"""A check of the whole store: nothing is found where nothing is wrong, and what is broken on purpose is."""
+"""A check of the whole store finds nothing in a sound store, and every kind of damage."""
 
 from __future__ import annotations
 

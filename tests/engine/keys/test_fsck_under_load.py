@@ -1,4 +1,4 @@
-"""The check of a store in use, of a large store, and of one that is some weeks old."""
+"""The check of a store in use, of a large store, and of one some weeks old."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 KEYS = int(os.environ.get("LATCHKEY_FSCK_KEYS", "10000"))
 WALKS = 3
 SETTLE = 2.5
-"""Seconds; no step of what is done here takes as long."""
+"""Seconds; every step here takes less."""
 PACE = 0.05
 """Seconds between two rounds of one writer: looks that take longer are disturbed every time, and count as busy."""
 OWN: dict[str, Any] = {"name": "Mine", "redirect_uris": (CALLBACK,), "scopes": ("profile",)}
@@ -45,7 +45,7 @@ Round = Callable[[int], Awaitable[object]]
 
 @pytest.fixture(autouse=True)
 def few_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever walks all shards, as the deletion of an app does, is soon done."""
+    """Makes a walk over all shards, as the deletion of an app does it, quick."""
     monkeypatch.setattr(keys, "SHARDS", keys.SHARDS[:64])
 
 
@@ -58,7 +58,7 @@ def valkey_store(open_store: OpenStore, valkey_engine: Engine) -> Store:
 
 @pytest.fixture
 def others(open_store: OpenStore, valkey_store: Store, valkey_engine: Engine) -> list[Store]:
-    """The same store over connections of their own, as other processes have it."""
+    """The same store over separate connections, as other processes have it."""
     return [open_store(valkey_engine.url) for _ in range(7)]
 
 
@@ -82,7 +82,7 @@ async def over_and_over(*rounds: Round) -> AsyncIterator[list[int]]:
 
 
 async def at_work(stores: list[Store]) -> list[Round]:
-    """What people and apps do, each in a world of its own over connections of its own."""
+    """Typical work of people and apps, each in its own world over its own connections."""
     worlds = [await World.make(store, scopes=EVERYTHING) for store in stores]
     writer, rotating, leaving, spending, coming, owning, moving = worlds
     keeper = await Keeper.make(writer, scopes=EVERYTHING)

@@ -1,4 +1,4 @@
-"""A check of the whole store goes to its end: what is large, under way, in motion or garbage."""
+"""The check finishes despite data that is large, in progress, changing or garbage."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ GARBAGE = (b"", b"\xff\xfe", b"9" * 400, b"-1", b"garbage", b"1 2 3 4 5 6", b"{}
 
 
 async def spoil(client: Any, key: bytes, garbage: bytes) -> None:
-    """Puts what nobody writes into a key, and leaves its type and its expiry as they are."""
+    """Puts foreign data into a key and keeps its type and expiry."""
     kind = await client.type(key)
     if kind == b"string":
         await client.set(key, garbage, keepttl=True)

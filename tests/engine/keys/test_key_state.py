@@ -1,4 +1,4 @@
-"""The secret keys a store was written with: a server with others refuses to start, and a key retires when unused."""
+"""The store remembers its secret keys: a server with others refuses to start, and unused keys can retire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secret keys: how they are written, what is refused, and the key file that several processes may open at once."""
+"""Secret keys: their format, what is refused, and the key file that several processes may open at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys are read as they are spelt, and nothing else is read as one."""
+"""Keys are parsed as they are spelt; other strings are no keys."""
 
 from __future__ import annotations
 

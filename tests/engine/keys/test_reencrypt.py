@@ -1,4 +1,4 @@
-"""Documents brought under the newest key, and what has to be true before an old key is retired."""
+"""Reencryption of documents with the newest key, and the conditions for retiring an old key."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def walk(store: Store, lag: int = 0) -> Progress:
 
 
 async def rows(store: Store, user: str, client: str) -> dict[str, Any]:
-    """Everything about a pair's data but the ciphertext, with the expiry of each key."""
+    """A pair's data without the ciphertext, with the expiry of each key."""
     hosted = keys.hosted(user, client)
     return {
         "meta": await store.client.hgetall(hosted["meta"]),
@@ -194,7 +194,7 @@ async def test_a_key_can_be_retired_only_when_no_document_uses_it(
 
 @pytest.mark.gen_test(timeout=30)
 async def test_a_walk_is_recorded_with_a_time_before_its_start(store: Store) -> None:
-    """A server may seal with the old key until its next note; what it wrote behind the walk must not be lost."""
+    """A server may seal with the old key until its next note; documents written after the walk must not be lost."""
     await worlds(store)
     await store.key_state.check(store.keys.ring)  # a server notes that it seals with key 1
     newer = rotated(store, 2)
@@ -245,7 +245,7 @@ def test_rotate_reencrypt_retire(home: Home) -> None:
 
 
 def age_file(path: Path) -> None:
-    """As if every running server had taken the file up long ago."""
+    """As if every running server had loaded the file long ago."""
     os.utime(path, (time.time() - 60, time.time() - 60))
 
 

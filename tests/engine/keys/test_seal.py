@@ -1,4 +1,4 @@
-"""Sealed tokens: one string for each token, and nothing else ever opens."""
+"""Sealed tokens: each has one spelling, and nothing else opens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an app may present, again too, and what a failed check costs, on every engine: nothing."""
+"""What an app may present, once and again; a failed check changes nothing. On every engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gen_test(timeout=60)
 
 
 async def stored(store: Store) -> dict[bytes, object]:
-    """Everything the store holds, windows left out: a call after which it is the same changed nothing."""
+    """The store's content without windows: a call that leaves it equal changed nothing."""
     found: dict[bytes, object] = {}
     for key in await every_key(store.client):
         if b":limit:" not in key:

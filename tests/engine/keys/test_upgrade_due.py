@@ -29,13 +29,13 @@ def keys() -> Keys:
 
 @pytest.fixture
 def old_store(memory_store: Store, clock: FakeClock) -> Store:
-    """The old release's store at the moment it was left."""
+    """The old release's store as it was left."""
     clock.advance(OLD["moment"] / 1000 - time.time())
     return memory_store
 
 
 async def due(store: Store) -> dict[str, int]:
-    """All that is on the due lists."""
+    """All due lists."""
     found: dict[str, int] = {}
     for key in await every_key(store.client, "{???}:due"):
         listed: Any = await store.client.zrange(key, 0, -1, withscores=True)

@@ -17,7 +17,7 @@ SPENDS = "profile credits:spend"
 
 
 async def grant_of(service: Service, browser: Browser) -> Grant | None:
-    """How the app stands with the person; None where it is not connected."""
+    """The app's grant from the person; None if it is not connected."""
     session = service.store.sessions.open(browser.cookies["latchkey_session"])
     assert session is not None
     grants = (await service.store.grants.list(session)).grants
@@ -32,7 +32,7 @@ async def limit_of(service: Service, browser: Browser) -> int | None:
 
 
 def offered(page: HTTPResponse) -> str:
-    """The amount that stands on the page, in dollars."""
+    """The amount on the page, in dollars."""
     field = re.search(r'<input[^>]*name="spend_dollars"[^>]*value="([^"]*)"', page.body.decode())
     assert field
     return field[1]

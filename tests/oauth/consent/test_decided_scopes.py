@@ -1,4 +1,4 @@
-"""A decision decides what was asked: the grant keeps its other scopes, and so do the tokens given out before."""
+"""A decision covers only what was requested: the grant and earlier tokens keep their other scopes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def granted(world: World) -> tuple[str, ...]:
 
 
 async def may(world: World, tokens: TokenResponse) -> tuple[str, ...]:
-    """The scopes that an access token is good for at this moment."""
+    """The current scopes of an access token."""
     caller = world.caller(tokens.access_token)
     return tuple([scope for scope in ALL if await refusal_of(world.store.identity.read(caller, scope)) is None])
 
@@ -105,7 +105,7 @@ async def test_scopes_of_a_revoked_grant_do_not_come_back(store: Store, gives: C
 
 
 async def test_a_grant_of_the_previous_release_keeps_all_six_scopes(store: Store) -> None:
-    """It remembers no redirect URI, so the next request of its app meets the page, whatever it asks for."""
+    """It remembers no redirect URI, so its app's next request always shows the page."""
     world = await a_world(store)
     tokens = await world.tokens(ALL)
     row = keys.grant(world.user, world.app.client_id)

@@ -1,4 +1,4 @@
-"""Remembered consent holds for the redirect URI it was given to, with the scopes given there."""
+"""Remembered consent is valid for its redirect URI, with the scopes granted there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BANK, ELSEWHERE = "https://www.paypal.com/back", "https://evil.test/cb"
 
 
 async def asks(world: World, uri: str, *scopes: str, page: bool = False) -> Pending | Remembered:
-    """What a request for a redirect URI of the app meets; `page`: as with prompt=consent."""
+    """The outcome of a request for a redirect URI of the app; `page`: as with prompt=consent."""
     app = await world.store.apps.update(world.app.client_id)
     begun = replace(world.request(scopes, app), redirect_uri=uri, place=app.place(uri))
     return await world.store.authorizations.begin(world.session, begun, always_ask=page)

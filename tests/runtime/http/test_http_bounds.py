@@ -1,4 +1,4 @@
-"""Bounds of the fast HTTP server: of waiting for a client, of connections, of open files, of a line in the log."""
+"""Limits of the fast HTTP server: waiting for a client, connections, open files, log lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ notes, site = recording_app.notes, recording_app.site
 
 
 def front_of(server: Running) -> HttpServer:
-    """The fast HTTP server, for looking into it."""
+    """The fast HTTP server, for inspection."""
     assert isinstance(server.server, HttpServer)
     return server.server
 
@@ -172,7 +172,7 @@ async def test_a_waiting_client_replaces_a_newly_idle_connection(site: Applicati
 
 @pytest.fixture
 def no_more_files() -> Iterator[Any]:
-    """Calling it leaves the process no file to open; calling what it returns ends that."""
+    """Uses up the process's file descriptors; the returned function frees them."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     def forbid() -> Any:

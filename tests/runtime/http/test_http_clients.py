@@ -1,4 +1,4 @@
-"""Clients that hang up, or do not read, and applications that do not take what is sent, on the fast HTTP server."""
+"""Clients that hang up or do not read, and applications that do not read, on the fast HTTP server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ends of connections and of the fast HTTP server, TLS among them."""
+"""The end of connections and of the fast HTTP server, including TLS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests and answers on the fast HTTP server, over raw sockets; what Tornado's own does too is asked of both."""
+"""Requests and answers on the fast HTTP server, over raw sockets; common behaviour is tested on Tornado's too."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Empty(RequestHandler):
 
 @stream_request_body
 class Counting(RequestHandler):
-    """Takes a body a piece at a time, each in a turn of the loop of its own."""
+    """Reads a body piece by piece, each in its own loop turn."""
 
     def prepare(self) -> None:
         self.lengths: list[int] = []
@@ -273,7 +273,7 @@ async def test_an_early_answer_arrives_while_the_client_keeps_sending() -> None:
 
 
 class Delegate(HTTPMessageDelegate):
-    """What a bare application does: `steps` says when it answers, and how."""
+    """A bare application: `steps` says when and how it answers."""
 
     def __init__(self, connection: Any, steps: Any) -> None:
         self.connection = connection

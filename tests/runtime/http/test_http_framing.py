@@ -1,4 +1,4 @@
-"""What could be read in two ways is refused, before the application sees it; the same bytes on both HTTP servers.
+"""Ambiguous bytes are refused before the application sees them; the same cases on both HTTP servers.
 
 Where Tornado's own server is more lenient than the fast one, or closes without a word, the case says so.
 """
@@ -226,7 +226,7 @@ LONG_NAME = "X-" + "x" * (LONGEST_NAME - 2)
 
 
 def short_chunks(number: int) -> bytes:
-    """A body in chunks of a byte."""
+    """A body in chunks of one byte."""
     return b"1\r\nx\r\n" * number + b"0\r\n\r\n"
 
 

@@ -1,4 +1,4 @@
-"""Whatever bytes come: what the fast HTTP server takes for a request, Tornado's parser takes for the same request."""
+"""For any bytes, the fast HTTP server reads the same request as Tornado's parser."""
 
 from __future__ import annotations
 

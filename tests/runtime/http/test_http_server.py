@@ -1,4 +1,4 @@
-"""Which HTTP server a process runs, and how it is bounded: the settings, on real processes."""
+"""The HTTP server of a process and its limits: the settings, on real processes."""
 
 from __future__ import annotations
 

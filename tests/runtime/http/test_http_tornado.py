@@ -1,4 +1,4 @@
-"""The proof that the fast HTTP server does what Tornado's own does: it passes Tornado's tests of it."""
+"""The fast HTTP server passes Tornado's own tests of its server."""
 
 from __future__ import annotations
 

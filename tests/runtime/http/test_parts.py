@@ -1,4 +1,4 @@
-"""Forms of parts are read where a picture is uploaded, and nowhere else."""
+"""Multipart forms are read only for picture uploads."""
 
 from __future__ import annotations
 

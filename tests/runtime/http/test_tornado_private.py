@@ -43,7 +43,7 @@ class Quick(LeanHandler):
 
 
 class Slow(Quick):
-    """The same by Tornado's own ways."""
+    """The same in Tornado's own way."""
 
     def __init__(self, application: Application, request: HTTPServerRequest) -> None:
         RequestHandler.__init__(self, application, request)
@@ -69,14 +69,14 @@ def request_to(path: str = "/a?b=c", method: str = "GET", headers: dict[str, str
 
 
 def handler_of(kind: type[Quick], method: str = "GET") -> tuple[Quick, list[Any]]:
-    """A handler, and what its connection notes."""
+    """A handler, and what its connection recorded."""
     request = request_to(method=method)
     assert isinstance(request.connection, Connection)
     return kind(Noting(), request), request.connection.noted
 
 
 async def serve(handler: type[RequestHandler], headers: dict[str, str], body: bytes, **changes: Any) -> list[Any]:
-    """What a connection notes of a POST that Tornado's application takes to a handler."""
+    """What a connection records of a POST that Tornado's application routes to a handler."""
     connection = Connection()
     line = RequestStartLine("POST", "/", "HTTP/1.1")
     request = HTTPServerRequest(connection=connection, headers=HTTPHeaders(headers), start_line=line)

@@ -25,7 +25,7 @@ from tests.support.http.tornado_fakes import Connection, moment
 
 
 class Taking(HTTPMessageDelegate):
-    """Keeps what it is given."""
+    """Keeps what it gets."""
 
     def __init__(self) -> None:
         self.taken: list[Any] = []
@@ -113,7 +113,7 @@ async def test_open_connections_are_counted_until_closed() -> None:
 
 
 def test_headers_are_read_and_set_without_a_second_check() -> None:
-    """The shorter ways hold in the Tornado that is installed; the longer ones are the same."""
+    """The shortcuts hold in the installed Tornado and equal the longer ways."""
     assert (private.headers_of, private.lines_of, private.put_fields) == (private._filled, private._read, private._put)
     made = []
     for fill, read, put in (

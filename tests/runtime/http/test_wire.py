@@ -1,4 +1,4 @@
-"""Heads that are read, and answers that are written, without a request in between."""
+"""Reading heads and writing answers without a request object."""
 
 from __future__ import annotations
 
