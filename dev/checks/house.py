@@ -20,17 +20,6 @@ MOST_FILES = 25
 DATA = ("tests/frozen/snapshots", "static", "templates", "docs", "dev/bench/results")
 LONGEST_PRODUCT, LONGEST = 350, 400
 """Lines of a product module, and of any other module."""
-STILL_LONG = {
-    "tests/apps/test_developer_http.py",
-    "tests/apps/test_redirect_uris.py",
-    "tests/browser/test_demo_app.py",
-    "tests/documents/test_documents_store.py",
-    "tests/runtime/test_metrics_processes.py",
-    "tests/testkit/test_testing_http.py",
-    "tests/testkit/test_testing_plugin.py",
-    "tests/webhooks/test_webhooks.py",
-}
-"""Longer modules that are still to be split."""
 OWN = ("dev/", "tests/", "deploy/")
 """Folders that are not part of the product."""
 HABITS = re.compile(
@@ -66,7 +55,7 @@ def long(lines: Mapping[str, int]) -> Iterator[str]:
     """Complaints about Python modules with too many lines."""
     for name, count in sorted(lines.items()):
         most = LONGEST if name.startswith(OWN) else LONGEST_PRODUCT
-        if count > most and name not in STILL_LONG:
+        if count > most:
             yield f"{name}: {count} lines, not {most}"
 
 
@@ -82,7 +71,6 @@ def complaints() -> list[str]:
     texts = {name: (ROOT / name).read_text("utf-8") for name in names if Path(name).suffix in PROSE and name != own}
     lines = {name: len(text.splitlines()) for name, text in texts.items() if name.endswith(".py")}
     found = [*crowded(names), *long(lines)]
-    found += [f"{name}: short now, take it out of STILL_LONG" for name in STILL_LONG if lines.get(name, 0) <= LONGEST]
     spoken = habits({name: text for name, text in texts.items() if not name.startswith(FROZEN)})
     if spoken.total() > MOST_HABITS:
         found.append(f"{spoken.total()} habits of language, not {MOST_HABITS}: {dict(spoken.most_common())}")

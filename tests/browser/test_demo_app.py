@@ -6,44 +6,20 @@ import base64
 import html
 import http.client
 import json
-import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote_plus, urlencode, urlsplit
+from urllib.parse import quote_plus, urlencode
 
 import pytest
-from standardwebhooks.webhooks import Webhook
 
-from dev.lab.engines import wait_until
-from tests.support.browser.demo_site import ADA, PROGRAM, Browser, Demo, Stub, running, serving
+from tests.support.browser.demo_fixtures import SECRET, browser, demo, stub, with_data
+from tests.support.browser.demo_site import ADA, PROGRAM, Browser, Demo, Stub, running
 
-SECRET = "s%3A+cret:/with every trap"
-SIGNING = "whsec_" + base64.b64encode(b"what signs webhooks of the demo app").decode()
-
-
-@pytest.fixture(scope="module")
-def stub() -> Iterator[Stub]:
-    with serving() as stub:
-        yield stub
-
-
-@pytest.fixture(scope="module")
-def demo(stub: Stub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    with running(stub.issuer, tmp_path_factory.mktemp("demo") / "log", secret=SECRET, signing=SIGNING) as demo:
-        yield demo
-
-
-@pytest.fixture
-def browser(demo: Demo, stub: Stub) -> Browser:
-    stub.answers.clear()
-    stub.calls.clear()
-    return Browser(demo)
+__all__ = ["browser", "demo", "stub"]  # fixtures
 
 
 def test_a_stranger_is_offered_to_sign_in(browser: Browser) -> None:
@@ -201,14 +177,6 @@ def test_credits_are_spoken_of_only_where_they_were_allowed(browser: Browser, st
     assert browser.ask("/")[2].count("answered 404") == 2
 
 
-def with_data(stub: Stub, browser: Browser, *items: dict[str, Any]) -> str:
-    """Signs in where the app may keep notes, and these are there; the page."""
-    tokens = {"access_token": f"at-secret-{stub.issued}", "refresh_token": stub.refresh_token, "token_type": "Bearer"}
-    stub.answers["token"] = (200, {**tokens, "expires_in": 3600, "scope": "profile data:read data:write"})
-    stub.answers["notes"] = (200, {"items": list(items), "nextCursor": None})
-    return browser.connect(stub)
-
-
 def test_hostile_notes_are_text(browser: Browser, stub: Stub) -> None:
     hostile = [{"text": "</textarea><script>alert(1)</script>"}, "no object", {"text": 7}, None]
     items = [{"id": f"n{number}", "etag": '"1"', "data": data} for number, data in enumerate(hostile)]
@@ -245,110 +213,6 @@ def test_a_note_that_was_changed_elsewhere_is_said_with_what_was_typed(browser: 
     status, _, page = browser.ask("/notes/edit", sent)
     assert status == 409
     assert "&lt;b&gt;two&lt;/b&gt;" in page
-
-
-def test_an_open_page_is_told_of_the_end_of_the_access(browser: Browser, stub: Stub) -> None:
-    assert browser.ask("/events")[0] == 204
-    browser.connect(stub)
-    stub.answers["userinfo"] = (401, {"error": "invalid_token"})
-    status, headers, events = browser.ask("/events")
-    assert (status, headers["Content-Type"]) == (200, "text/event-stream")
-    assert events.startswith("event: ended\ndata: ")
-    assert "no longer connected" in events
-    page = browser.ask("/")[2]
-    assert "no longer connected" in page, "whether anybody reads an open page is not known"
-    assert "Sign in with Latchkey" in page
-    assert "connected" not in browser.ask("/")[2]
-
-
-def post(
-    demo: Demo, event: str, *, sub: str = "user-1", ago: float = 0, late: float = 0, by: str = SIGNING, stamp: str = ""
-) -> int:
-    """Posts an event to the app and returns the status. The event happened `ago` seconds ago, is signed with the secret
-    `by`, and took `late` seconds to arrive or has another `stamp`."""
-    now = datetime.now(UTC)
-    told = {"type": event, "timestamp": (now - timedelta(seconds=ago)).isoformat(), "data": {"sub": sub}}
-    name, sent, body = f"event-{ago}-{event}", now - timedelta(seconds=late), json.dumps(told)
-    signature = Webhook(by).sign(name, sent, body) if by else "v1,"
-    headers = {
-        "webhook-id": name,
-        "webhook-timestamp": stamp or str(int(sent.timestamp())),
-        "webhook-signature": signature,
-    }
-    connection = http.client.HTTPConnection(urlsplit(demo.url).netloc, timeout=10)
-    connection.request("POST", "/webhooks", body, {**headers, "Content-Type": "application/json"})
-    status = connection.getresponse().status
-    connection.close()
-    return status
-
-
-@pytest.mark.parametrize("event", ["grant.revoked", "tokens.revoked", "user.deleted"])
-@pytest.mark.parametrize("shared", [True, False], ids=["known", "whose profile is not shared"])
-def test_an_open_page_looks_at_once_when_the_app_is_told(stub: Stub, tmp_path: Path, event: str, shared: bool) -> None:
-    stub.answers.clear()
-    if not shared:
-        stub.answers["userinfo"] = (403, {"error": "insufficient_scope"})
-    with running(stub.issuer, tmp_path / "log", signing=SIGNING) as demo, ThreadPoolExecutor(1) as pool:
-        browser = Browser(demo)
-        browser.connect(stub)
-        stub.calls.clear()
-        page = pool.submit(browser.ask, "/events")
-        wait_until(lambda: bool(stub.named("userinfo")))  # and not again for ten seconds
-        assert post(demo, event) == 204
-        wait_until(lambda: len(stub.named("userinfo")) == 2)
-        assert not page.done(), "it is connected as before"
-        stub.answers["userinfo"] = (401, {"error": "invalid_token"})
-        assert post(demo, event) == 204, "the same once more is no news"
-        assert post(demo, event, ago=-1) == 204
-        assert "Latchkey has ended" in page.result(5)[2]
-        assert len(stub.named("userinfo")) == 3
-        assert "no longer connected" in browser.ask("/")[2]
-        assert "connected" not in browser.ask("/")[2]
-
-
-@pytest.mark.parametrize(
-    ("told", "status"),
-    [
-        pytest.param({"event": "ping"}, 204, id="a test"),
-        pytest.param({"event": "data.deleted"}, 204, id="documents that are gone"),
-        pytest.param({"event": "of a later release"}, 204, id="what it does not know"),
-        pytest.param({"event": "grant.revoked", "sub": "user-2"}, 204, id="somebody else"),
-        pytest.param({"event": "grant.revoked", "late": 400}, 400, id="what somebody kept to send it again"),
-        pytest.param({"event": "grant.revoked", "by": "whsec_" + "A" * 44}, 400, id="another secret"),
-        pytest.param({"event": "grant.revoked", "by": ""}, 400, id="nobody"),
-        pytest.param({"event": "grant.revoked", "by": "", "stamp": "9" * 400}, 400, id="an endless time"),
-        pytest.param({"event": "grant.revoked", "by": "", "stamp": "9" * 5000}, 400, id="a time without any end"),
-        pytest.param({"event": "grant.revoked", "by": "", "stamp": "\u00b2"}, 400, id="a time that is no number"),
-    ],
-)
-def test_no_page_looks_because_of(stub: Stub, tmp_path: Path, told: dict[str, Any], status: int) -> None:
-    stub.answers.clear()
-    with running(stub.issuer, tmp_path / "log", signing=SIGNING) as demo, ThreadPoolExecutor(1) as pool:
-        browser = Browser(demo)
-        browser.connect(stub)
-        stub.calls.clear()
-        page = pool.submit(browser.ask, "/events")
-        wait_until(lambda: bool(stub.named("userinfo")))
-        assert post(demo, **told) == status
-        stub.answers["userinfo"] = (401, {"error": "invalid_token"})
-        assert post(demo, "grant.revoked", ago=-1) == 204
-        assert "Latchkey has ended" in page.result(5)[2]
-        assert len(stub.named("userinfo")) == 2
-        assert "Traceback" not in demo.log.read_text()
-
-
-@pytest.mark.parametrize("secret", ["whsec_", "whsec_bm90IGxvbmc=", "no secret", "whsec_" + "?" * 44])
-def test_what_is_no_signing_secret_is_refused_at_the_start(secret: str) -> None:
-    command = [sys.executable, str(PROGRAM), "--latchkey", "http://127.0.0.1:1", "--client-id", "a", "--port", "0"]
-    environment = {**os.environ, "DEMO_WEBHOOK_SECRET": secret}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, env=environment)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "DEMO_WEBHOOK_SECRET: this is no signing secret of a webhook\n"
-
-
-def test_without_a_secret_nobody_tells_it_anything(stub: Stub, tmp_path: Path) -> None:
-    with running(stub.issuer, tmp_path / "log") as demo:
-        assert post(demo, "grant.revoked") == 404
 
 
 def test_a_model_stops_when_its_reader_leaves(browser: Browser, stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from ipaddress import ip_network
 from typing import Any
 
@@ -13,38 +12,20 @@ from standardwebhooks.webhooks import WebhookVerificationError
 from tornado.ioloop import IOLoop
 
 from outbound.guarded_http import NO_ADDRESS
-from outbound.webhooks.poster import EACH_APP, LEASE_SECONDS, NO_TARGET, NOT_SIGNED, OWN_ERROR, WebhookSender
+from outbound.webhooks.poster import EACH_APP, NO_TARGET, NOT_SIGNED, OWN_ERROR, WebhookSender
 from outbound.webhooks.retries import ATTEMPTS, PAUSES
 from runtime.outbound_wiring import open_webhooks
 from settings.declared import Settings
 from store import keys
 from store.apps.webhooks import Target
 from store.lifetimes import WEBHOOK_OVERLAP
-from store.webhooks.deliveries import Delivery
 from store.wiring import Store
 from tests.support.http.receiver import Receiver, answering
 from tests.support.processes.engines import FakeClock
+from tests.support.store.hooked_app import engine, hooked
 from tests.support.store.webhook_app import USER, Hooked, engine_on, until
 
-
-@pytest.fixture
-def hooked(io_loop: IOLoop, memory_store: Store) -> Iterator[Hooked]:
-    made = io_loop.run_sync(lambda: Hooked.make(memory_store))
-    yield made
-    io_loop.run_sync(made.receiver.close)
-
-
-@pytest.fixture
-def engine(io_loop: IOLoop, memory_store: Store) -> Iterator[WebhookSender]:
-    """Posts while the test runs."""
-    made = engine_on(memory_store)
-
-    async def begin() -> None:
-        made.start()
-
-    io_loop.run_sync(begin)
-    yield made
-    io_loop.run_sync(lambda: made.close(1))
+__all__ = ["engine", "hooked"]  # fixtures
 
 
 @pytest.mark.gen_test
@@ -269,108 +250,6 @@ async def test_nothing_secret_is_logged(
 
 
 @pytest.mark.gen_test
-async def test_a_stop_lets_a_post_finish(hooked: Hooked) -> None:
-    async def takes_its_time(writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(0.3)
-        await answering(200)(writer)
-
-    hooked.receiver.reply = takes_its_time
-    engine = engine_on(hooked.store)
-    engine.start()
-    told = await hooked.tell()
-    engine.wake()
-    await hooked.receiver.count(1)
-    await engine.close(5)
-    assert (await hooked.delivery(told)).state == "delivered"
-    await hooked.tell()
-    await asyncio.sleep(0.05)
-    assert len(hooked.receiver.posted) == 1
-
-
-@pytest.mark.gen_test
-async def test_what_waits_for_its_turn_at_a_stop_is_given_back(hooked: Hooked) -> None:
-    async def takes_its_time(writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(0.3)
-        await answering(200)(writer)
-
-    hooked.receiver.reply = takes_its_time
-    engine = engine_on(hooked.store)
-    engine.start()
-    await hooked.tell(EACH_APP + 5)
-    engine.wake()
-    await hooked.receiver.count(EACH_APP)
-    await engine.close(5)
-    found = await hooked.store.deliveries.list("web")
-    assert sorted((one.state, one.attempts) for one in found) == [("delivered", 1)] * EACH_APP + [("pending", 0)] * 5
-    assert all(one.next_attempt_at for one in found if one.state == "pending")
-    assert len(hooked.receiver.posted) == EACH_APP
-
-
-@pytest.mark.gen_test
-async def test_what_is_being_taken_at_a_stop_is_given_back(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
-    claim, claiming = hooked.store.deliveries.claim, asyncio.Event()
-
-    async def answered_late(most: int, lease: float) -> list[Delivery]:
-        found = await claim(most, lease)
-        claiming.set()
-        await asyncio.sleep(0.1)
-        return found
-
-    monkeypatch.setattr(hooked.store.deliveries, "claim", answered_late)
-    told = await hooked.tell()
-    engine = engine_on(hooked.store)
-    engine.start()
-    await claiming.wait()
-    await engine.close(5)
-    found = await hooked.delivery(told)
-    assert (found.state, found.attempts) == ("pending", 0)
-    assert found.next_attempt_at
-    assert hooked.receiver.posted == []
-
-
-@pytest.mark.gen_test
-async def test_what_a_stop_cuts_is_posted_again_when_its_lease_ends(hooked: Hooked, clock: FakeClock) -> None:
-    async def hangs(writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(60)
-
-    hooked.receiver.script = [hangs]
-    engine = engine_on(hooked.store)
-    engine.start()
-    told = await hooked.tell()
-    engine.wake()
-    await hooked.receiver.count(1)
-    await engine.close(0)
-    after = engine_on(hooked.store)
-    after.start()
-    assert (await hooked.delivery(told)).next_attempt_at is None
-    clock.advance(LEASE_SECONDS + 1)
-    assert (await hooked.settled(told, 2, after)).state == "delivered"
-    assert [one.id for one in hooked.receiver.posted] == [told, told]
-    await after.close(1)
-
-
-@pytest.mark.gen_test
-async def test_who_left_off_begins_again(hooked: Hooked) -> None:
-    async def hangs(writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(60)
-
-    hooked.receiver.script = [hangs]
-    engine = engine_on(hooked.store)
-    engine.start()
-    await hooked.tell()
-    await hooked.receiver.count(1)
-    await engine.leave_off(0.1)
-    assert engine.queue == 0
-    await hooked.tell()
-    engine.wake()
-    await asyncio.sleep(0.05)
-    assert (engine.queue, len(hooked.receiver.posted)) == (0, 1)
-    engine.start()
-    await hooked.receiver.count(2)
-    await engine.close(5)
-
-
-@pytest.mark.gen_test
 async def test_what_is_due_is_brought_out_and_a_later_attempt_is_not_waited_for(hooked: Hooked) -> None:
     hooked.receiver.script = [answering(500)]
     engine = engine_on(hooked.store)
@@ -398,28 +277,6 @@ async def test_a_receiver_that_hangs_is_waited_for_so_long_and_goes_on(hooked: H
     await engine.bring_out(0.1)
     assert engine.queue == 1
     answers.set()
-    await engine.bring_out(10)
-    assert (await hooked.delivery(told)).state == "delivered"
-    await engine.close(0)
-
-
-@pytest.mark.gen_test
-async def test_what_is_being_taken_is_brought_out_too(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
-    claim, claimed, answered = hooked.store.deliveries.claim, asyncio.Event(), asyncio.Event()
-
-    async def answered_late(most: int, lease: float) -> list[Delivery]:
-        found = await claim(most, lease)
-        if found:
-            claimed.set()
-            await answered.wait()
-        return found
-
-    monkeypatch.setattr(hooked.store.deliveries, "claim", answered_late)
-    told = await hooked.tell()
-    engine = engine_on(hooked.store)
-    engine.start()
-    await claimed.wait()
-    asyncio.get_running_loop().call_later(0.1, answered.set)
     await engine.bring_out(10)
     assert (await hooked.delivery(told)).state == "delivered"
     await engine.close(0)

@@ -8,7 +8,7 @@ from typing import Any
 
 from store import keys
 from store.apps.registration import Registration
-from store.documents.documents import Conditions, DocumentPage, Metadata, Usage, usage_of
+from store.documents.documents import Conditions, DocumentPage, Metadata, Quotas, Usage, usage_of
 from store.lifetimes import DATA_LIST, DATA_READ, DATA_WRITE
 from store.results import Caller, Window
 from store.wiring import Store
@@ -135,3 +135,9 @@ class Keeper:
         assert usage_of([part for pair in row.items() for part in pair]) == recounted
         assert int(row.get(b"collections", 0)) == len(collections)
         return recounted
+
+
+async def a_keeper(store: Store, **quotas: int) -> Keeper:
+    """An app with a person of its own; the quotas are the store's from here on."""
+    store.documents.quotas = Quotas(**quotas)
+    return await Keeper.make(await World.make(store))
