@@ -205,10 +205,12 @@ def _error_name(codes: tuple[str, ...], operation: Operation) -> str:
 
 def _errors(described: Iterable[tuple[Route, str, Operation]]) -> dict[str, Any]:
     """Each set of errors that some operation answers under one status."""
-    made = {}
+    made: dict[str, Any] = {}
     for route, method, operation in described:
         for codes in _by_status(codes_of(route, method, operation)).values():
-            made[_error_name(codes, operation)] = _error(codes, operation)
+            name = _error_name(codes, operation)
+            if name not in made:
+                made[name] = _error(codes, operation)
     return made
 
 
