@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
+from tornado.netutil import Resolver
 
 from handlers.core.application import Latchkey
 from handlers.core.site import Site
@@ -26,11 +27,13 @@ from store.engine.replicas import Wait
 from store.wiring import Store
 from tests.support.http import http_servers
 from tests.support.http.driver import Service
+from tests.support.http.local_resolver import LocalResolver
 from tests.support.http.upstream import ScriptedUpstream
 from tests.support.processes.clusters import Cluster, Replicated
 from tests.support.processes.engines import Engine, FakeClock, redis_server, valkey
 from tests.support.processes.operator_commands import Home
 from tests.support.processes.store_owners import end_stores
+from tests.support.store import quick_lua
 from tests.support.store.ai_spender import models_on
 
 HERE = Path(__file__).parent
@@ -41,6 +44,8 @@ takes its place where time need not move."""
 
 # What a shell starts in the background ignores Ctrl-C, and so would every process of a test.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+Resolver.configure(LocalResolver)
+quick_lua.install()
 
 APART = {"browser": ("test_browser",), "bench": ("test_bench", "test_timing")}
 """What files begin with whose tests have a target of `make` of their own: what drives Chromium, and the programs that
@@ -106,6 +111,14 @@ def outer_loop() -> Iterator[None]:
     yield
     asyncio.set_event_loop(None)
     loop.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shared_objects() -> None:
+    """Keeps the garbage collector away from modules and all that outlives a file of tests: to look through them takes a
+    quarter of a second."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -283,11 +296,9 @@ def ai_site(
     """A site whose one model runs on the scripted upstream: what a module of AI calls overrides `site` with. Whatever a
     test does to a call, no traceback and no complaint of a library may stand in the log afterwards."""
     made = Site(ai_store, base_url, models=models_on(upstream.url))
-    gc.freeze()
     yield made
     io_loop.run_sync(made.models.close)
     gc.collect()  # complaints about futures that nobody asked come when they are thrown away
-    gc.unfreeze()
     loud = [record for record in caplog.get_records("call") if record.levelno >= logging.WARNING]
     assert [one for one in loud if one.levelno >= logging.ERROR or not one.name.startswith("latchkey.")] == []
 

@@ -81,3 +81,25 @@ def test_an_append_only_engine_keeps_its_data(end: Callable[[Engine], None]) -> 
             assert client.get("k") == b"kept"
         directory = engine.directory
     assert not directory.exists()
+
+
+REFUSED = {
+    "late = redis.call('SET', KEYS[1], ARGV[1])": "global variables: late",
+    "early = 1; redis.call('SET', KEYS[1], ARGV[1])": "global variables: early",
+    "redis.call('NOSUCH', KEYS[1])": "nosuch",
+    "return (": "unexpected symbol",
+    "error('said by a script')": "said by a script",
+}
+
+
+def test_quicker_lua_refuses_what_fakeredis_refuses() -> None:
+    for _ in ("compiled", "known"):
+        client = fakeredis.FakeRedis(server=fakeredis.FakeServer(version=(7,)))
+        assert isinstance(client.eval("return redis.call('SET', KEYS[1], ARGV[1])", 1, "other", "value"), bytes)
+        for script, complaint in REFUSED.items():
+            with pytest.raises(redis.ResponseError, match=complaint):
+                client.eval(script, 1, script, "value")
+            client = fakeredis.FakeRedis(server=fakeredis.FakeServer(version=(7,)))
+    with pytest.raises(redis.ResponseError, match="early"):
+        client.eval("early = 1; redis.call('SET', KEYS[1], ARGV[1])", 1, "key", "value")
+    assert client.exists("key") == 0  # refused before the command
