@@ -43,9 +43,11 @@ test-bench: $(VENV)/installed-bench  ## run the tests of the programs that measu
 fuzz: $(VENV)/installed-test  ## fuzz for ten minutes (ARGS="--seconds 36000 --http fast"); findings go to build/fuzz
 	$(BIN)/python -m dev.fuzz $(ARGS)
 
-# The tests run the fast HTTP server on asyncio's loop, and server processes on uvloop.
-crosscheck: $(VENV)/installed-test  ## run what speaks HTTP on Tornado's HTTP server, and the fast one on uvloop
-	LATCHKEY_TEST_HTTP=tornado $(BIN)/python -m pytest $(PARALLEL) -m "http and not protocol" $(ARGS)
+# The tests run the fast HTTP server on asyncio's loop, and server processes on uvloop. Both servers run the same handlers:
+# tests/runtime/http/test_both_servers.py asks each route on both, and here run the tests whose bytes a server can change.
+# All that speaks HTTP: LATCHKEY_TEST_HTTP=tornado make test ARGS="-m http".
+crosscheck: $(VENV)/installed-test  ## run what is about requests and answers on Tornado's HTTP server, and the fast one on uvloop
+	LATCHKEY_TEST_HTTP=tornado $(BIN)/python -m pytest $(PARALLEL) -m "wire and not protocol" $(ARGS)
 	LATCHKEY_TEST_LOOP=uvloop $(BIN)/python -m pytest $(PARALLEL) -m protocol $(ARGS)
 
 test-cluster: $(VENV)/installed-test  ## run all tests with clusters of Valkey and of Redis 7 for stores

@@ -26,7 +26,7 @@ from store.engine.embedded import EmbeddedStore
 from store.engine.replicas import Wait
 from store.wiring import Store
 from tests.support.http import http_servers
-from tests.support.http.driver import Service
+from tests.support.http.driver import Service, send_raw
 from tests.support.http.local_resolver import LocalResolver
 from tests.support.http.upstream import ScriptedUpstream
 from tests.support.processes.clusters import Cluster, Replicated
@@ -51,13 +51,27 @@ APART = {"browser": ("test_browser",), "bench": ("test_bench", "test_timing")}
 """What files begin with whose tests have a target of `make` of their own: what drives Chromium, and the programs that
 measure. A file of long tests says so by the marker `slow`."""
 
+WIRE = {
+    "ai": ("test_ai_bounds", "test_ai_connections", "test_ai_cut", "test_ai_upstream_midway", "test_refused_bodies"),
+    "accounts": ("test_profile_http",),
+    "browser": ("test_browser.py", "test_docs_page"),
+    "documents": ("test_account_data", "test_documents_http"),
+    "frozen": ("test_",),
+    "oauth": ("test_clients.py", "test_cors_errors", "test_error_pages", "test_flow"),
+    "runtime": ("test_",),
+}
+"""Tests of how requests arrive and answers leave, by folder and the beginnings of names: streams, answers that are cut,
+uploads, downloads, errors before a handler runs, real clients, the snapshots, and all of the runtime. Tests that send
+bytes of their own belong to them too."""
+RAW = tuple(f"tests.support.http.{name}" for name in ("http_servers", "raw_http", "steady_clients"))
+
 ENGINES_ALONE = ("redis", "cluster")
 """The engines on which `make test` runs the tests of tests/engine alone; `make test-engines` runs the others."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what has a target of its own; what speaks HTTP with a server of ours, which runs on both HTTP servers, and
-    what is about one of them."""
+    """Marks what has a target of its own; what speaks HTTP with a server of ours; what also runs on Tornado's, because
+    the two servers can differ there; and what is about one of them."""
     for item in items:
         for marker, beginnings in APART.items():
             if item.path.name.startswith(beginnings):
@@ -72,6 +86,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         starts = any(getattr(one, "__module__", "") == "tests.support.processes.processes" for one in known)
         if starts or "http_server" in getattr(item, "fixturenames", ()):
             item.add_marker("http")
+            raw = any(getattr(one, "__module__", "") in RAW or one is send_raw for one in known)
+            if (raw or item.path.name.startswith(WIRE.get(item.path.parent.name, "-"))) and not elsewhere:
+                item.add_marker("wire")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
