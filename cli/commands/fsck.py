@@ -75,13 +75,13 @@ def _note(report: Report, repair: bool) -> str:
     if not any(tally.found for tally in report.tallies.values()):
         lines.append("Every invariant holds.")
     elif report.clean:
-        lines.append("No fault is left. Notes are left behind by design: they go by themselves, or harm nobody.")
+        lines.append("No errors are left. Notes are leftovers by design: they expire or do no harm.")
     broken = [one for one in INVARIANTS if report.tallies[one.name].found > report.tallies[one.name].mended]
     if not repair and any(one.mends for one in broken):
         derived = [f"  {one.name}: {one.mends}" for one in broken if one.mends]
-        lines += ["With --repair, where it can be derived from the rest:", *derived]
+        lines += ["--repair would fix:", *derived]
     if kept := [one.name for one in broken if one.severity == ERROR and (repair or not one.mends)]:
-        lines.append(f"To be looked into, since nothing tells what it should be: {', '.join(kept)}.")
+        lines.append(f"Needs a manual fix, because the right value is unknown: {', '.join(kept)}.")
     if report.busy:
-        lines.append(f"{report.busy} kept changing while they were looked at: check again when less is done.")
+        lines.append(f"{report.busy} kept changing during the check: run it again when the store is less busy.")
     return "\n".join(lines)

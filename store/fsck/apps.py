@@ -31,7 +31,7 @@ async def judge_email(context: FsckContext, at: ParsedKey, key: str, look: Look,
         if look.left <= UNDO_LINK + SLACK and await _comes_back(context, user, at.name):
             return []
         write = ("PEXPIREAT", key, str(look.now + EMAIL_RESERVATION), "LT")
-        return [found("lifetime", key, "it lives too long", context.reader.mend(key, [(user, "GET", key)], write))]
+        return [found("lifetime", key, "it expires too late", context.reader.mend(key, [(user, "GET", key)], write))]
     if not re.fullmatch(r"[0-9a-f]{32}", user):
         return []
     person = keys.person(user)
@@ -46,7 +46,7 @@ async def judge_email(context: FsckContext, at: ParsedKey, key: str, look: Look,
     async def free() -> None:
         await context.addresses.free_stale(at.name)
 
-    return [found("address-left", key, f"the row of {user} has another address, or is gone", free)]
+    return [found("address-left", key, f"the row of {user} has another address or does not exist", free)]
 
 
 async def _comes_back(context: FsckContext, user: str, email: str) -> bool:
@@ -74,12 +74,12 @@ async def judge_registration(
     if left_by is not None:
         return await judge_tombstone(context, at, key)
     if app is None or app.client_id != at.client:
-        return [found("registration", key, "it cannot be read" if app is None else "it is of another app")]
+        return [found("registration", key, "it is unreadable" if app is None else "it belongs to another app")]
     wrong = await lasts(context, key) if look.left >= 0 else []
     listed = await context.reader.command("ZSCORE", keys.APPS, at.client)
     if listed is None and context.is_sure(key):
         mend = context.reader.mend(keys.APPS, [], ("ZADD", keys.APPS, "NX", str(app.created_at // 1000), at.client))
-        wrong.append(found("registration", key, "the list of all does not have it", mend))
+        wrong.append(found("registration", key, "the list of all lacks it", mend))
     wrong += await _owned(context, at.client, app.owner, app.created_at, key)
     if context.deep:
         wrong += signing_secrets(context, app, key)
@@ -94,14 +94,14 @@ async def judge_api(context: FsckContext, at: ParsedKey, key: str, look: Look, s
     try:
         api = ApiRegistration.unpack(packed)
     except Exception:  # any error that msgpack or the registration's rules raise for other bytes
-        return [found("registration", key, "it cannot be read")]
+        return [found("registration", key, "it is unreadable")]
     if api.client_id != at.client:
-        return [found("registration", key, "it is of another API")]
+        return [found("registration", key, "it belongs to another API")]
     listed = await context.reader.command("ZSCORE", keys.APIS, at.client)
     if listed is not None or not context.is_sure(key):
         return []
     mend = context.reader.mend(keys.APIS, [], ("ZADD", keys.APIS, "NX", str(api.created_at // 1000), at.client))
-    return [found("registration", key, "the list of all does not have it", mend)]
+    return [found("registration", key, "the list of all lacks it", mend)]
 
 
 async def lasts(context: FsckContext, key: str) -> list[Finding]:
@@ -110,7 +110,7 @@ async def lasts(context: FsckContext, key: str) -> list[Finding]:
     if look.left < 0 or Tombstone.unpack(look.seen[0]):
         return []  # it was deleted meanwhile
     mend = context.reader.mend(key, [("string", "TYPE", key)], ("PERSIST", key))
-    return [found("lasting", key, "it would end, and must last", mend)]
+    return [found("lasting", key, "it has an expiry and must be permanent", mend)]
 
 
 async def judge_tombstone(context: FsckContext, at: ParsedKey, key: str) -> list[Finding]:
@@ -120,12 +120,12 @@ async def judge_tombstone(context: FsckContext, at: ParsedKey, key: str) -> list
     if stone is None:
         return []  # it has ended meanwhile
     if not stone.until:
-        what = f"the deletion of this app is under way, or broke off: app delete {at.client} ends it"
+        what = f"the deletion of this app is in progress or was interrupted: app delete {at.client} finishes it"
         return [found("deletion-open", key, what)] if context.is_sure(key) else []
     wrong = signing_secrets(context, stone.app, key) if context.deep and stone.app else []
     if not 0 <= look.left <= LASTS + SLACK:
         mend = context.reader.mend(key, [("string", "TYPE", key)], ("PEXPIREAT", key, str(stone.until)))
-        wrong.append(found("lifetime", key, "the tombstone does not end in time", mend))
+        wrong.append(found("lifetime", key, "the tombstone does not expire in time", mend))
     return wrong + await _owned(context, at.client, stone.owner, stone.deleted_at, key)
 
 
@@ -139,7 +139,7 @@ async def _owned(context: FsckContext, client: str, user: str, since: int, key: 
         return []
     write = ("ZADD", owner["apps"], "NX", str(since), client)
     mend = context.reader.mend(owner["user"], [("1", "EXISTS", owner["user"])], write)
-    return [found("owned", key, f"the list of {user} does not have it", mend)]
+    return [found("owned", key, f"the list of {user} lacks it", mend)]
 
 
 def signing_secrets(context: FsckContext, app: Registration | Remains, key: str) -> list[Finding]:
@@ -175,14 +175,14 @@ async def drifted(context: FsckContext, client: str) -> list[Finding]:
     if abs(told - counted) <= max(DRIFT, counted // 10):
         return []
     mend = context.reader.mend(key, [(raw, "GET", key)], ("SET", key, str(counted)))
-    return [found("numbers-drift", key, f"it says {told} people, and {counted} have connected the app", mend)]
+    return [found("numbers-drift", key, f"it says {told} people, but {counted} have connected the app", mend)]
 
 
 async def judge_keyring(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """Compares the store's notes about its secret keys with the configured keys."""
     row = {name: in_words(value) for name, value in row_of(seen[0]).items()}
     wrong = [
-        found("keyring", key, f"the note {name} is not of its form")
+        found("keyring", key, f"the note {name} is malformed")
         for name, value in row.items()
         if not (
             (re.fullmatch(r"check:[0-9]+", name) and re.fullmatch(r"[0-9a-f]{32}", value))
@@ -197,8 +197,8 @@ async def judge_keyring(context: FsckContext, at: ParsedKey, key: str, look: Loo
     for key_id, value in known.items():
         configured = context.ring.ring.by_id(key_id)
         if configured is None:
-            what = f"key {key_id} is not configured: nothing that was sealed with it opens here"
+            what = f"key {key_id} is not configured: nothing sealed with it can be opened"
             wrong.append(found("keyring-unknown", key, what))
         elif configured.check_value != value:
-            wrong.append(found("keyring", key, f"key {key_id} is another one here than the store was written with"))
+            wrong.append(found("keyring", key, f"key {key_id} differs from the one that wrote the store"))
     return wrong

@@ -50,7 +50,7 @@ async def judge_balance(context: FsckContext, at: ParsedKey, key: str, look: Loo
         return [found("balance", key, books.wrong)]
     paid = number(books.balance, "paid")
     if paid is not None and paid != books.total:
-        return [found("balance", key, f"it is {paid}, and opening balance and ledger are {books.total}")]
+        return [found("balance", key, f"it is {paid}, but opening balance and ledger make {books.total}")]
     return await _spending(context, at.user, books)
 
 
@@ -87,11 +87,11 @@ def _add(books: Books, entry_id: bytes, entry: dict[str, bytes]) -> None:
     amount, paid = number(entry, "amount"), number(entry, "paid")
     kind = in_words(entry.get("kind"))
     if amount is None or paid is None or kind not in ("grant", "charge"):
-        books.wrong = books.wrong or f"the entry {in_words(entry_id)} is not of its form"
+        books.wrong = books.wrong or f"the entry {in_words(entry_id)} is malformed"
         return
     books.total += amount
     if paid != books.total:
-        books.wrong = books.wrong or f"after the entry {in_words(entry_id)} it says {paid}, and is {books.total}"
+        books.wrong = books.wrong or f"after the entry {in_words(entry_id)} it says {paid}, but is {books.total}"
     at = int(entry_id.partition(b"-")[0])
     if kind == "charge" and month_of(at) == month_of(books.now):
         client = in_words(entry.get("client"))
@@ -128,7 +128,7 @@ async def _spending(context: FsckContext, user: str, books: Books) -> list[Findi
             (in_words(look.seen[2]), "HGET", known["balance"], "paid"),
         ]
         sum_up = ("HSET", grant, "spend_month", str(month), "spent", str(books.charged[client]))
-        what = f"the app {client} has spent {said} this month, and was charged {books.charged[client]}"
+        what = f"the app {client} has spent {said} this month, but was charged {books.charged[client]}"
         wrong.append(found("spending", grant, what, context.reader.mend(grant, still, sum_up)))
     return wrong
 
@@ -146,7 +146,7 @@ def reads_of_ledger(at: ParsedKey) -> list[Read]:
 
 async def judge_ledger(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """Checks that a ledger has a balance; the balance's check does the rest."""
-    return [] if seen[0] else [found("balance", key, "there is a ledger, and no balance")]
+    return [] if seen[0] else [found("balance", key, "there is a ledger but no balance")]
 
 
 def reads_of_holds(at: ParsedKey) -> list[Read]:
@@ -163,7 +163,7 @@ async def judge_holds(context: FsckContext, at: ParsedKey, key: str, look: Look,
         if match is None or int(match[3]) > look.now + HOLD_MOST + SLACK:
             still = [(value, "HGET", key, name)]
             mend = context.reader.mend(key, still, ("HDEL", key, name)) if value else None
-            what = "is none that can be read" if match is None else "does not end in a day"
+            what = "is malformed" if match is None else "does not end within a day"
             wrong.append(found("holds", key, f"the hold {name} {what}", mend))
             continue
         last = max(last, int(match[3]))
@@ -173,10 +173,10 @@ async def judge_holds(context: FsckContext, at: ParsedKey, key: str, look: Look,
     # An engine reports the time left only to the millisecond.
     if look.left < 0 or look.now + look.left < last - SLACK // 60:
         write = ("PEXPIREAT", key, str(max(last, look.now + SLACK)))
-        what = "the holds never end" if look.left < 0 else "they end before the last hold"
+        what = "the holds never expire" if look.left < 0 else "they expire before the last hold ends"
         wrong.append(found("holds", key, what, context.reader.mend(key, [("1", "EXISTS", key)], write)))
     if held > int(in_words(seen[1]) or 0):
-        wrong.append(found("holds", key, f"{held} is held, and the balance is {in_words(seen[1]) or 'none'}"))
+        wrong.append(found("holds", key, f"{held} is held, but the balance is {in_words(seen[1]) or 'none'}"))
     return wrong
 
 
@@ -193,7 +193,7 @@ async def judge_idem(context: FsckContext, at: ParsedKey, key: str, look: Look, 
     state, hold, holds = row.get("state"), row.get("hold", ""), keys.credits(at.user)["holds"]
     if state == "done":
         whole = row.get("charged", "").isdigit() and re.fullmatch(r"-?[0-9]+", row.get("left", ""))
-        return [] if whole else [found("idempotency", key, "a call that is done does not say what it cost")]
+        return [] if whole else [found("idempotency", key, "a finished call has no charge")]
     again = await context.reader.look(key, ("HMGET", key, "state", "hold"), ("HEXISTS", holds, hold))
     now_state, now_hold = (in_words(one) for one in again.seen[0] or (None, None))
     # The hold and the record end at the same moment.
@@ -202,7 +202,7 @@ async def judge_idem(context: FsckContext, at: ParsedKey, key: str, look: Look, 
     if now_state == "done":
         return []
     mend = context.reader.mend(key, [(hold, "HGET", key, "hold"), ("0", "HEXISTS", holds, hold)], ("UNLINK", key))
-    return [found("idempotency", key, "a call is under way, and has no hold", mend)]
+    return [found("idempotency", key, "a call in progress has no hold", mend)]
 
 
 def reads_of_reply(at: ParsedKey) -> list[Read]:
@@ -216,14 +216,14 @@ async def judge_reply(context: FsckContext, at: ParsedKey, key: str, look: Look,
     counted = await context.reader.look(key, ("STRLEN", key), ("ZSCORE", replies, f"{seen[0]} {name}"))
     if counted.kind != "none" and counted.seen[0] == seen[0] and counted.seen[1] is None:
         still = [(str(seen[0]), "STRLEN", key), ("", "ZSCORE", replies, f"{seen[0]} {name}")]
-        wrong.append(found("replies", key, "it is not counted", context.reader.mend(key, still, ("UNLINK", key))))
+        wrong.append(found("replies", key, "it is not on the list", context.reader.mend(key, still, ("UNLINK", key))))
     if context.deep:
         sealed = await context.reader.command("GET", key)
         try:
             if sealed is not None:
                 context.cipher.open(at.user, at.client, f"_reply/{at.name}", sealed)
         except StoreError:
-            wrong.append(found("content", key, "it does not open: damaged, moved, or its key is gone"))
+            wrong.append(found("content", key, "it cannot be opened: damaged, moved, or its key is gone"))
     return wrong
 
 
@@ -262,7 +262,9 @@ async def judge_replies(context: FsckContext, at: ParsedKey, key: str, look: Loo
                         ("ZREM", key, member),
                         ("HINCRBY", known["balance"], "reply_bytes", str(-size)),
                     )
-                    wrong.append(found("replies", key, f"{member.partition(' ')[2]} is counted, and is gone", mend))
+                    wrong.append(
+                        found("replies", key, f"{member.partition(' ')[2]} is on the list but does not exist", mend)
+                    )
         if len(members) < AT_ONCE:
             break
         start += AT_ONCE
@@ -271,5 +273,5 @@ async def judge_replies(context: FsckContext, at: ParsedKey, key: str, look: Loo
         still: list[Expected] = [(noted, "HGET", known["balance"], "reply_bytes"), (str(stamp[0]), "ZCARD", key)]
         still.append(("1", "EXISTS", known["balance"]))
         mend = context.reader.mend(key, still, ("HSET", known["balance"], "reply_bytes", str(total)))
-        wrong.append(found("replies", key, f"they take {total} bytes, and {noted or 'none'} are noted", mend))
+        wrong.append(found("replies", key, f"they take {total} bytes, but {noted or 'none'} are recorded", mend))
     return wrong

@@ -62,7 +62,7 @@ def _judge_sequence(context: FsckContext, pair: Pair) -> list[Finding]:
         return []
     still: list[Expected] = [(sequence, "HGET", known["usage"], "sequence"), ("1", "EXISTS", known["meta"])]
     mend = context.reader.mend(known["meta"], still, ("HSET", known["usage"], "sequence", str(newest)))
-    return [found("etags", known["usage"], f"an ETag is {newest}, and the sequence {sequence or 'none'}", mend)]
+    return [found("etags", known["usage"], f"an ETag is {newest}, but the sequence is {sequence or 'missing'}", mend)]
 
 
 async def _judge_row(context: FsckContext, pair: Pair, raw: bytes, row: DocumentRow) -> list[Finding]:
@@ -72,18 +72,18 @@ async def _judge_row(context: FsckContext, pair: Pair, raw: bytes, row: Document
     if not row.meta and not row.sealed:
         gone: list[Expected] = [("0", "HEXISTS", known["docs"], name), ("0", "HEXISTS", known["meta"], name)]
         mend = context.reader.mend(known["index"], gone, ("ZREM", known["index"], name)) if name else None
-        return [found("documents", known["index"], f"{shown} is named, and there is no such document", mend)]
+        return [found("documents", known["index"], f"{shown} is in the index, but there is no such document", mend)]
     if not row.sealed:
-        return [found("documents", known["meta"], f"{shown} has metadata, and its content is gone")]
+        return [found("documents", known["meta"], f"{shown} has metadata but no content")]
     wrong = []
     if match is None:
-        what = f"{shown} has no metadata" if not row.meta else f"{shown} has metadata that cannot be read"
+        what = f"{shown} has no metadata" if not row.meta else f"{shown} has unreadable metadata"
         anew = await _metadata(context, pair, name, size) if name and not row.meta else None
         return [found("documents", known["docs"], what, anew)]
     still: list[Expected] = [(in_words(row.meta), "HGET", known["meta"], name)]
     if row.score is None or float(row.score) != 0:
         mend = context.reader.mend(known["meta"], still, ("ZADD", known["index"], "0", name))
-        what = "is not in the index" if row.score is None else "is not in its place in the index"
+        what = "is not in the index" if row.score is None else "is in the wrong place in the index"
         wrong.append(found("documents", known["index"], f"{shown} {what}", mend))
     if int(match[2]) != size:
         resized: Mend | None = None
@@ -91,10 +91,10 @@ async def _judge_row(context: FsckContext, pair: Pair, raw: bytes, row: Document
             etag, _, times = in_words(row.meta).split(" ", 2)
             still.append((str(row.sealed), "HSTRLEN", known["docs"], name))
             resized = context.reader.mend(known["meta"], still, ("HSET", known["meta"], name, f"{etag} {size} {times}"))
-        what = f"{shown} is of {size} bytes, and noted with {int(match[2])}"
+        what = f"{shown} has {size} bytes, but {int(match[2])} are recorded"
         wrong.append(found("documents", known["meta"], what, resized))
     if context.deep and not await _opens(context, pair, name):
-        wrong.append(found("content", known["docs"], f"{shown} does not open: damaged, moved, or its key is gone"))
+        wrong.append(found("content", known["docs"], f"{shown} cannot be opened: damaged, moved, or its key is gone"))
     return wrong
 
 
@@ -162,5 +162,5 @@ def _judge_usage(context: FsckContext, pair: Pair) -> list[Finding]:
         writes.append(("HSET", known["usage"], *(word for name in some for word in (name, str(counted[name])))))
     writes.append(("HDEL", keys.person(pair.user)["user"], "stored"))  # makes the next write count it again
     anchor = known["usage"]
-    shown = ", ".join(f"{name} {said.get(name, 'none')} for {counted.get(name, 0)}" for name in differ[:3])
+    shown = ", ".join(f"{name} {said.get(name, 'none')} instead of {counted.get(name, 0)}" for name in differ[:3])
     return [found("usage", anchor, f"it says {shown}", context.reader.mend(anchor, still, *writes))]

@@ -22,58 +22,52 @@ class Invariant:
 
 
 INVARIANTS = (
-    Invariant("key", "every key is one that Latchkey spells", ERROR),
-    Invariant("type", "every key is of its type", ERROR),
-    Invariant("lifetime", "what must end has an expiry within its lifetime", ERROR, "sets the longest it may have"),
-    Invariant("lasting", "what must last has no expiry", ERROR, "takes the expiry off"),
-    Invariant("row", "a row has its fields, each in its form", ERROR),
-    Invariant("owner", "what belongs to a person belongs to one there is", ERROR, "removes lists that name nothing"),
-    Invariant(
-        "listed", "the list of a shard has the people of the shard, and nobody else", ERROR, "puts the list right"
-    ),
+    Invariant("key", "every key has a name that Latchkey uses", ERROR),
+    Invariant("type", "every key has the right type", ERROR),
+    Invariant("lifetime", "temporary keys expire within their longest lifetime", ERROR, "sets the longest lifetime"),
+    Invariant("lasting", "permanent keys have no expiry", ERROR, "removes the expiry"),
+    Invariant("row", "a row has all its fields in the right form", ERROR),
+    Invariant("owner", "a person's keys belong to an existing person", ERROR, "removes empty lists"),
+    Invariant("listed", "a shard's list has exactly the people of the shard", ERROR, "corrects the list"),
     Invariant(
         "address",
-        "a person is found by the address in the row",
+        "the address in a person's row leads to the person",
         ERROR,
-        "enters the address where it is free",
+        "adds the address if it is free",
         apart=True,
     ),
     Invariant(
         "address-begun",
-        "an account that nobody has signed in to has its address, unless its making broke off",
+        "an account without sign-ins has its address, unless its creation was interrupted",
         NOTE,
-        "enters the address where it is free",
+        "adds the address if it is free",
         apart=True,
     ),
-    Invariant("address-left", "an address in the index is that of its person", NOTE, "frees the address", apart=True),
+    Invariant("address-left", "an address in the index belongs to its person", NOTE, "frees the address", apart=True),
     Invariant(
         "undo",
-        "an old address that a link brings back is kept for its person",
+        "an address that an undo link can restore is reserved for its person",
         NOTE,
-        "keeps it where it is free",
+        "reserves it if it is free",
         apart=True,
     ),
-    Invariant(
-        "deletion", "a deletion that was begun is among those to be finished", ERROR, "enters it there", apart=True
-    ),
+    Invariant("deletion", "a started deletion is on the list of deletions to finish", ERROR, "adds it", apart=True),
     Invariant(
         "deletion-open",
-        "a deletion that was begun has ended; that of an account goes on with the next start of a server",
+        "a started deletion has finished; the next start of a server continues that of an account",
         NOTE,
         apart=True,
     ),
-    Invariant("sessions", "a session that lives stands in the list of its person", ERROR, "enters it there"),
-    Invariant("sessions-left", "a session that is listed is there; the next listing drops others", NOTE, "drops it"),
+    Invariant("sessions", "a live session is on its person's list", ERROR, "adds it"),
+    Invariant("sessions-left", "a listed session exists; the next listing drops others", NOTE, "drops it"),
+    Invariant("picture", "a person's row names exactly the stored picture", ERROR, "drops leftovers"),
     Invariant(
-        "picture", "a person's row names the picture that is kept, and no other", ERROR, "drops what is left over"
-    ),
-    Invariant(
-        "factors", "a passkey is whole, and recovery codes go with the last second step", ERROR, "drops the codes"
+        "factors", "passkeys are complete, and recovery codes exist only with a second step", ERROR, "drops the codes"
     ),
     Invariant("family", "an access token has its family", ERROR, "removes the token's row, which lets nobody in"),
     Invariant(
         "connected",
-        "person's row and list of the shard name exactly the apps with a grant",
+        "the person's row and the shard's lists name exactly the apps with a grant",
         ERROR,
         "follows the grants",
     ),
@@ -82,79 +76,80 @@ INVARIANTS = (
     ),
     Invariant(
         "connected-lasts",
-        "the list of a registered app in a shard does not end",
+        "a registered app's list in a shard does not expire",
         ERROR,
-        "takes the expiry off",
+        "removes the expiry",
         apart=True,
     ),
-    Invariant("app", "a grant is of an app that is registered", ERROR, apart=True),
+    Invariant("app", "a grant belongs to a registered app", ERROR, apart=True),
     Invariant(
         "grace",
-        "a live grant and its data last; a revoked one and its data end together, in 30 days at most",
+        "a live grant and its data are permanent; a revoked one and its data expire together within 30 days",
         ERROR,
-        "lets the data follow the grant",
+        "gives the data the grant's expiry",
     ),
     Invariant(
         "due",
-        "what is kept for a disconnected app stands in the due list with its end, and nothing else does",
+        "the due list has exactly the data of disconnected apps, with its end",
         ERROR,
         "follows the documents",
     ),
-    Invariant("granted", "what an app keeps for a person has its grant", ERROR),
+    Invariant("granted", "an app's data for a person has a grant", ERROR),
     Invariant(
         "documents",
-        "documents, their metadata and their index name the same, and agree on sizes",
+        "documents, metadata and index have the same names and sizes",
         ERROR,
-        "derives index and metadata from what is there; a document that is gone cannot be derived",
+        "rebuilds index and metadata from the documents; a missing document cannot be restored",
     ),
-    Invariant("usage", "usage is a recount of the documents", ERROR, "counts again"),
+    Invariant("usage", "usage matches a recount of the documents", ERROR, "recounts"),
     Invariant(
         "stored",
-        "what all apps keep for a person is the sum of their usage",
+        "a person's total is the sum of all apps' usage",
         ERROR,
-        "drops the sum; the next write counts",
+        "drops the total; the next write recounts",
     ),
-    Invariant("etags", "no ETag is beyond the sequence", ERROR, "moves the sequence on"),
-    Invariant("content", "what is encrypted opens under a configured key, and has the size that is noted", ERROR),
-    Invariant("balance", "the balance is the opening balance and the sum of the ledger, entry for entry", ERROR),
+    Invariant("etags", "no ETag is beyond the sequence", ERROR, "advances the sequence"),
+    Invariant("content", "encrypted content opens with a configured key and has the recorded size", ERROR),
+    Invariant("balance", "the balance is the opening balance plus the ledger, after every entry", ERROR),
     Invariant(
         "holds",
-        "a hold has an amount and an end; all are kept until the last ends, and the balance covers them",
+        "a hold has an amount and an end; all live until the last one ends, and the balance covers them",
         ERROR,
-        "drops what is no hold, keeps the others as long as they stand",
+        "drops invalid holds and corrects the expiry of the others",
     ),
-    Invariant("spending", "what an app has spent this month is the sum of its charges", ERROR, "adds the charges up"),
+    Invariant("spending", "an app's spending this month is the sum of its charges", ERROR, "adds the charges up"),
     Invariant(
         "idempotency",
-        "the key of a call under way has its hold, that of one that is done its charge",
+        "the key of a call in progress has a hold, that of a finished call a charge",
         ERROR,
         "frees the key",
     ),
     Invariant(
-        "replies", "the list of kept replies names those there are, and their bytes in all", ERROR, "counts again"
+        "replies", "the list of kept replies has exactly those that exist, and their total bytes", ERROR, "recounts"
     ),
     Invariant(
         "registration",
-        "a registration can be read, and stands in the list of all",
+        "a registration is readable and on the list of all",
         ERROR,
-        "enters it there",
+        "adds it",
         apart=True,
     ),
-    Invariant("registration-left", "an app in the list of all is registered", NOTE, "drops it", apart=True),
-    Invariant("owned", "an app stands in the list of its owner", ERROR, "enters it there", apart=True),
+    Invariant("registration-left", "an app on the list of all is registered", NOTE, "drops it", apart=True),
+    Invariant("owned", "an app is on its owner's list", ERROR, "adds it", apart=True),
     Invariant(
-        "owned-left", "an app in a person's list is theirs; the next listing drops others", NOTE, "drops it", apart=True
+        "owned-left", "an app on a person's list is theirs; the next listing drops others", NOTE, "drops it", apart=True
     ),
-    Invariant("numbers", "numbers are of an app that is registered", ERROR, "removes them"),
+    Invariant("numbers", "statistics belong to a registered app", ERROR, "removes them"),
+    Invariant("numbers-drift", "the approximate count of an app's people is close", NOTE, "recounts"),
+    Invariant("delivery", "a delivery is on its app's list, and due while it waits", ERROR, "adds it"),
+    Invariant("delivery-left", "due and listed deliveries exist; the next read drops others", NOTE, "drops it"),
+    Invariant("keyring", "the keys that wrote the store match their check values", ERROR),
+    Invariant("keyring-unknown", "every key that wrote the store is configured", NOTE),
     Invariant(
-        "numbers-drift", "the count of people of an app, which is about right, is about right", NOTE, "counts again"
-    ),
-    Invariant("delivery", "a delivery is listed with its app, and due while it waits", ERROR, "enters it there"),
-    Invariant("delivery-left", "what is due or listed is a delivery; the next look drops others", NOTE, "drops it"),
-    Invariant("keyring", "the keys that the store was written with can be told by their check values", ERROR),
-    Invariant("keyring-unknown", "every key that the store was written with is configured", NOTE),
-    Invariant(
-        "deletion-left", "whom the list of deletions names is being deleted; an hour later others go", NOTE, "drops it"
+        "deletion-left",
+        "people on the list of deletions are being deleted; others leave it after an hour",
+        NOTE,
+        "drops it",
     ),
 )
 NAMED = {invariant.name: invariant for invariant in INVARIANTS}

@@ -69,7 +69,7 @@ async def judge_users(context: FsckContext, at: ParsedKey, key: str, look: Look,
     for some in in_steps(await _of_set(context, key), AT_ONCE):
         members = [in_words(one) for one in some if len(one) == MEMBER]
         if len(members) < len(some):
-            wrong.append(found("listed", key, f"{len(some) - len(members)} members that are no user ids"))
+            wrong.append(found("listed", key, f"{len(some) - len(members)} members are no user ids"))
         people = [keys.person(at.shard + one) for one in members]
         reads: list[Read] = [("EXISTS", person[noun]) for person in people for noun in ("user", "leaving")]
         there = (await context.reader.look(key, *reads, *(("SISMEMBER", key, one) for one in members))).seen
@@ -77,7 +77,7 @@ async def judge_users(context: FsckContext, at: ParsedKey, key: str, look: Look,
             if there[2 * len(members) + place] and not any(there[2 * place : 2 * place + 2]):
                 gone = [("0", "EXISTS", person["user"]), ("0", "EXISTS", person["leaving"])]
                 mend = context.reader.mend(key, gone, ("SREM", key, one))
-                wrong.append(found("listed", key, f"{at.shard}{one} is listed, and there is no such person", mend))
+                wrong.append(found("listed", key, f"{at.shard}{one} is listed, but there is no such person", mend))
     return wrong
 
 
@@ -102,10 +102,10 @@ async def judge_app_users(context: FsckContext, at: ParsedKey, key: str, look: L
                 still: list[Expected] = [("0", "HEXISTS", keys.person(user)["user"], f"app:{at.client}")]
                 still += [("0", "EXISTS", keys.grant(user, at.client)), ("0", "EXISTS", keys.person(user)["leaving"])]
                 mend = context.reader.mend(key, still, ("SREM", key, one))
-                wrong.append(found("connected", key, f"{user} is listed, and has not connected the app", mend))
+                wrong.append(found("connected", key, f"{user} is listed, but has not connected the app", mend))
     if look.left >= 0 and (await context.registration(at.client))[0] and context.is_sure(key):
         mend = context.reader.mend(key, [("set", "TYPE", key)], ("PERSIST", key))
-        wrong.append(found("connected-lasts", key, "it would end, and the app is registered", mend))
+        wrong.append(found("connected-lasts", key, "it has an expiry, but the app is registered", mend))
     return wrong
 
 

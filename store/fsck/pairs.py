@@ -44,7 +44,7 @@ async def check(context: FsckContext, at: ParsedKey, key: str) -> list[Finding]:
             context.connected[at.client] += 1
         there = (await context.registration(at.client))[2]
         if not there and context.is_sure(key):
-            what = f"the app {at.client} is not registered: app delete {at.client} --purge frees what it left"
+            what = f"the app {at.client} is not registered: app delete {at.client} --purge removes its leftovers"
             wrong.append(found("app", key, what))
     elif max(pair.lefts.values()) >= webhooks.TOGETHER or -1 in pair.lefts.values():
         wrong.append(found("granted", key, "there is no grant"))
@@ -99,7 +99,7 @@ def _members(context: FsckContext, pair: Pair, key: str) -> list[Finding]:
     wrong = []
     if not named:
         mend = context.reader.mend(key, still, ("HSET", user, f"app:{pair.client}", "1"))
-        wrong.append(found("connected", key, "the person's row does not name the app", mend))
+        wrong.append(found("connected", key, "the person's row lacks the app", mend))
     if not listed:
         write = ("SADD", keys.shard_app_users(pair.user[:3], pair.client), keys.member(pair.user))
         wrong.append(
@@ -113,7 +113,7 @@ def _remembered(pair: Pair, key: str) -> list[Finding]:
     values = [value for name, value in pair.grant.items() if name.startswith("to:")]
     if len(values) <= MOST_REMEMBERED and all(re.fullmatch(REMEMBERED, value) for value in values):
         return []
-    return [found("row", key, "what is remembered of redirect URIs is not of its form, or too much")]
+    return [found("row", key, "the remembered redirect URIs are malformed or too many")]
 
 
 def _grace(context: FsckContext, pair: Pair, key: str) -> list[Finding]:
@@ -124,7 +124,7 @@ def _grace(context: FsckContext, pair: Pair, key: str) -> list[Finding]:
         for noun, left in pair.lefts.items():
             if left >= 0:
                 mend = context.reader.mend(grant, [live, ("1", "EXISTS", grant)], ("PERSIST", named[noun]))
-                wrong.append(found("grace", key, f"{noun} would end, and the grant is live", mend))
+                wrong.append(found("grace", key, f"{noun} has an expiry, but the grant is live", mend))
         return wrong
     revoked_at = number(pair.grant, "revoked_at")
     if revoked_at is None:
@@ -137,7 +137,7 @@ def _grace(context: FsckContext, pair: Pair, key: str) -> list[Finding]:
             found(
                 "grace",
                 key,
-                "the grant is revoked and does not end in time",
+                "the grant is revoked but does not expire in time",
                 context.reader.mend(grant, still, *writes),
             )
         )
@@ -146,5 +146,5 @@ def _grace(context: FsckContext, pair: Pair, key: str) -> list[Finding]:
     for noun, its in pair.lefts.items():
         if its != -2 and abs(its - left) > webhooks.TOGETHER:
             mend = context.reader.mend(grant, still, ("PEXPIREAT", named[noun], str(until)))
-            wrong.append(found("grace", key, f"{noun} does not end with the revoked grant", mend))
+            wrong.append(found("grace", key, f"{noun} does not expire with the revoked grant", mend))
     return wrong

@@ -39,7 +39,7 @@ async def judge_user(context: FsckContext, at: ParsedKey, key: str, look: Look, 
     wrong = []
     if not listed:
         mend = context.reader.mend(key, [("1", "EXISTS", key)], ("SADD", person["users"], keys.member(at.user)))
-        wrong.append(found("listed", key, "the list of the shard does not have this person", mend))
+        wrong.append(found("listed", key, "the shard's list lacks this person", mend))
     picture = in_words(row.get("picture"))
     if picture and not has_picture:
         still = [(picture, "HGET", key, "picture"), ("0", "EXISTS", person["picture"])]
@@ -47,7 +47,7 @@ async def judge_user(context: FsckContext, at: ParsedKey, key: str, look: Look, 
             found(
                 "picture",
                 key,
-                "the row names a picture that is gone",
+                "the row names a missing picture",
                 context.reader.mend(key, still, ("HDEL", key, "picture")),
             )
         )
@@ -65,7 +65,7 @@ async def _address(context: FsckContext, user: str, key: str, email: str) -> lis
     names, lasts = in_words(look.seen[0]), look.left == -1
     if (names == user and lasts) or not context.is_sure(key):
         return []
-    what = "the entry of the address will end" if names == user else "the address leads to nobody"
+    what = "the address entry has an expiry" if names == user else "the address leads to nobody"
     if names not in ("", user):
         what = "the address leads to somebody else"
 
@@ -98,7 +98,7 @@ async def _connected(context: FsckContext, user: str, key: str, clients: list[st
                     ("HDEL", key, f"app:{client}"),
                     ("SREM", keys.shard_app_users(user[:3], client), keys.member(user)),
                 )
-                wrong.append(found("connected-left", key, f"the app {client} has no grant any more", mend))
+                wrong.append(found("connected-left", key, f"the app {client} no longer has a grant", mend))
     return wrong
 
 
@@ -119,7 +119,7 @@ async def _stored(context: FsckContext, user: str, key: str, said: str, clients:
     if match is not None and (int(match[1]), int(match[2])) == (documents, total):
         return []
     mend = context.reader.mend(key, [(said, "HGET", key, "stored")], ("HDEL", key, "stored"))
-    return [found("stored", key, f"it says {said}, and they keep {documents} documents of {total} bytes", mend)]
+    return [found("stored", key, f"it says {said}, but they store {documents} documents of {total} bytes", mend)]
 
 
 async def judge_deletion(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
@@ -130,9 +130,9 @@ async def judge_deletion(context: FsckContext, at: ParsedKey, key: str, look: Lo
     if listed is not None:
         # A deletion that began a moment ago is still in progress.
         over = look.now // 1000 - int(float(listed)) >= ABOUT_TO_BEGIN
-        return [found("deletion-open", key, "the deletion of this account broke off")] if over else []
+        return [found("deletion-open", key, "the deletion of this account was interrupted")] if over else []
     mend = context.reader.mend(keys.DELETIONS, [], ("ZADD", keys.DELETIONS, str(look.now // 1000), at.user))
-    return [found("deletion", key, "a deletion was begun, and nobody goes on with it", mend)]
+    return [found("deletion", key, "a deletion was started, and nobody continues it", mend)]
 
 
 def reads_of_undos(at: ParsedKey) -> list[Read]:
@@ -147,7 +147,7 @@ async def judge_undos(context: FsckContext, at: ParsedKey, key: str, look: Look,
     for link, raw in row_of(seen[0]).items():
         entry = _UNDO.fullmatch(in_words(raw))
         if entry is None:
-            wrong.append(found("row", key, f"{link} is not as it should be"))
+            wrong.append(found("row", key, f"{link} is malformed"))
             continue
         ends, used, email = int(entry[1]), entry[2] == "1", entry[3]
         if used or ends <= look.now or email == present:
@@ -155,7 +155,7 @@ async def judge_undos(context: FsckContext, at: ParsedKey, key: str, look: Look,
         if in_words(await context.reader.command("GET", keys.email(email))) == at.user:
             continue
         if context.is_sure(key):
-            wrong.append(found("undo", key, "an old address is not kept", _keep(context, email, at.user, ends)))
+            wrong.append(found("undo", key, "an old address is not reserved", _keep(context, email, at.user, ends)))
     return wrong
 
 
@@ -197,7 +197,7 @@ async def judge_passkeys(context: FsckContext, at: ParsedKey, key: str, look: Lo
     row = row_of(seen[0])
     ids = {name[2:] for name in row}
     broken = sorted(one for one in ids if not {f"k:{one}", f"n:{one}", f"c:{one}"} <= row.keys())
-    return [found("factors", key, f"{len(broken)} passkeys are not whole")] if broken else []
+    return [found("factors", key, f"{len(broken)} passkeys are incomplete")] if broken else []
 
 
 def reads_of_recovery(at: ParsedKey) -> list[Read]:
@@ -232,7 +232,7 @@ async def judge_session(context: FsckContext, at: ParsedKey, key: str, look: Loo
     person = keys.person(at.user)
     still = [("1", "EXISTS", key), (in_words(epoch), "HGET", person["user"], "epoch")]
     mend = context.reader.mend(key, still, ("ZADD", person["sessions"], str(created), at.name))
-    return [found("sessions", key, "it lives and is not listed", mend)]
+    return [found("sessions", key, "it is live but not listed", mend)]
 
 
 def reads_of_access(at: ParsedKey) -> list[Read]:
@@ -246,4 +246,4 @@ async def judge_access(context: FsckContext, at: ParsedKey, key: str, look: Look
         return []
     family = keys.token(at.user, "-", at.name, 0)["family"]
     mend = context.reader.mend(key, [("0", "EXISTS", family)], ("UNLINK", key))
-    return [found("family", key, "its family is gone", mend)]
+    return [found("family", key, "its family does not exist", mend)]

@@ -70,11 +70,11 @@ async def check(context: FsckContext, raw: bytes) -> list[Finding]:
     key = raw.decode("utf-8", "backslashreplace")
     at = keys.read(key)
     if at is None or not is_known(at) or key.encode() != raw:
-        return [found("key", key, "nothing that Latchkey makes is called so")]
+        return [found("key", key, "Latchkey creates no key with this name")]
     try:
         return await _check(context, at, key)
     except _UNREADABLE:
-        return [found("row", key, "what lies there, or beside it, cannot be read")]
+        return [found("row", key, "it or a related key is unreadable")]
 
 
 async def _check(context: FsckContext, at: ParsedKey, key: str) -> list[Finding]:
@@ -95,7 +95,7 @@ async def _check(context: FsckContext, at: ParsedKey, key: str) -> list[Finding]
     if look.kind == "none":
         return []  # it has ended meanwhile
     if look.kind != kind.type:
-        return [found("type", key, f"it is a {look.kind} and must be a {kind.type}")]
+        return [found("type", key, f"it is a {look.kind} but must be a {kind.type}")]
     wrong = _expiry(context.reader, at, key, look) + _owner(context.reader, at, key, kind, look)
     if at.kind in PAIR:
         return wrong + ([] if any(look.seen[owner:own]) else await pairs.check(context, at, key))
@@ -103,7 +103,7 @@ async def _check(context: FsckContext, at: ParsedKey, key: str) -> list[Finding]
         names = wrong_fields(kind, row_of(look.seen[own - 1]))
         wrong += [found("row", key, f"wrong or missing: {' '.join(sorted(names)[:9])}")] if names else []
     elif kind.value is not None and not re.fullmatch(kind.value, look.seen[own - 1] or b"", re.S):
-        wrong.append(found("row", key, "the value is not of its form"))
+        wrong.append(found("row", key, "the value is malformed"))
     if beyond and (not person or look.seen[0] or at.kind == "leaving"):
         wrong += await beyond.judge(context, at, key, look, look.seen[owner:])
     return wrong
@@ -115,13 +115,13 @@ def _expiry(reader: Reader, at: ParsedKey, key: str, look: Look) -> list[Finding
         if look.left == -1:
             return []
         mend = reader.mend(key, [(KINDS[at.kind].type, "TYPE", key)], ("PERSIST", key))
-        return [found("lasting", key, "it would end, and must last", mend)]
+        return [found("lasting", key, "it has an expiry and must be permanent", mend)]
     if lasts == 0 or 0 <= look.left <= lasts + SLACK:
         return []
     # LT treats a missing expiry as infinite, so this never makes a lifetime longer.
     write = ("PEXPIREAT", key, str(look.now + lasts), "LT")
     mend = reader.mend(key, [(KINDS[at.kind].type, "TYPE", key)], write)
-    return [found("lifetime", key, "it never ends" if look.left < 0 else "it lives too long", mend)]
+    return [found("lifetime", key, "it never expires" if look.left < 0 else "it expires too late", mend)]
 
 
 def _owner(reader: Reader, at: ParsedKey, key: str, kind: KeyKind, look: Look) -> list[Finding]:

@@ -26,7 +26,7 @@ async def judge_due(context: FsckContext, at: ParsedKey, key: str, look: Look, s
         if not all(spelt):
             gone = [(key, in_words(one)) for (one, _), entry in zip(some, spelt, strict=True) if not entry]
             mend = context.reader.mend(key, [], *(("ZREM", *one) for one in gone))
-            wrong.append(found("due", key, f"{len(gone)} entries that name no person and app", mend))
+            wrong.append(found("due", key, f"{len(gone)} entries name no person and app", mend))
         pairs = [(entry[0], at.shard + entry[1], entry[2]) for entry in spelt if entry]
         reads: list[Read] = []
         for entry, user, client in pairs:
@@ -45,14 +45,14 @@ async def judge_due(context: FsckContext, at: ParsedKey, key: str, look: Look, s
 def _due(context: FsckContext, key: str, entry: str, docs: str, left: int, told_at: float, now: int) -> list[Finding]:
     if left == -2:
         mend = context.reader.mend(key, [("0", "EXISTS", docs)], ("ZREM", key, entry))
-        return [found("due", key, f"{entry}: there is nothing that could end", mend)]
+        return [found("due", key, f"{entry}: there is no data that could expire", mend)]
     if left == -1:
         mend = context.reader.mend(key, [("-1", "PTTL", docs)], ("ZREM", key, entry))
-        return [found("due", key, f"{entry}: the documents do not end", mend)]
+        return [found("due", key, f"{entry}: the documents have no expiry", mend)]
     if abs(told_at - now - left) <= TOGETHER:
         return []
     mend = context.reader.mend(key, [("1", "EXISTS", docs)], ("ZADD", key, "XX", str(now + left), entry))
-    return [found("due", key, f"{entry}: the documents end at another time", mend)]
+    return [found("due", key, f"{entry}: the documents expire at another time", mend)]
 
 
 async def missing(context: FsckContext, user: str, client: str, key: str) -> list[Finding]:
@@ -88,12 +88,12 @@ async def judge_delivery(
     if theirs.seen == [None, 1]:
         writes = [("ZADD", listed, "NX", str(look.now), at.name), ("PEXPIREAT", listed, str(look.now + DELIVERY))]
         mend = context.reader.mend(key, [(client, "HGET", key, "client")], *writes)
-        wrong.append(found("delivery", key, "the list of its app does not have it", mend))
+        wrong.append(found("delivery", key, "its app's list lacks it", mend))
     if row.get("state") == b"pending" and score is None:
         mend = context.reader.mend(
             key, [("pending", "HGET", key, "state")], ("ZADD", keys.DELIVERIES_DUE, "NX", str(look.now), at.name)
         )
-        wrong.append(found("delivery", key, "it waits, and is never due", mend))
+        wrong.append(found("delivery", key, "it waits but is never due", mend))
     return wrong
 
 
@@ -111,5 +111,5 @@ async def judge_deliveries(
             told, listed = in_words(there[place]), there[len(ids) + place]
             if listed is not None and told != expected:
                 mend = context.reader.mend(key, [(told, *reads[place])], ("ZREM", key, one))
-                wrong.append(found("delivery-left", key, f"{one} is no such delivery", mend))
+                wrong.append(found("delivery-left", key, f"{one} is no delivery of this list", mend))
     return wrong

@@ -137,10 +137,10 @@ class Outbox:
                 if count:
                     moved()
             except StoreError as error:
-                log.warning("what apps are told of waits: %s", error)
+                log.warning("webhook relay paused: %s", error)
                 await asyncio.sleep(1)
             except Exception:  # an error with one event must not stop the others
-                log.exception("what apps are told of waits")
+                log.exception("webhook relay paused")
                 await asyncio.sleep(1)
 
     async def _tell_of_ended(self, shard: str) -> None:
@@ -170,7 +170,7 @@ class Outbox:
                 try:
                     event, entered = _event(shard, entry, fields)
                 except (LookupError, ValueError):
-                    log.error("the entry %s in the outbox of %s cannot be read, and is dropped", entry.decode(), shard)
+                    log.error("the entry %s in the outbox of %s is unreadable and was dropped", entry.decode(), shard)
                     done.append(entry.decode())
                     continue
                 if event.client_id in stuck:
@@ -183,7 +183,7 @@ class Outbox:
                 except StoreUnavailable:
                     raise
                 except Exception:  # an error with one app must not stop the others; a later sweep retries
-                    log.exception("what the app %s is told of waits", event.client_id)
+                    log.exception("events of the app %s are delayed", event.client_id)
                     stuck.add(event.client_id)
             await self._scripts.run("drop_events", known, entries=" ".join(done))
         return moved
@@ -206,7 +206,7 @@ def _by_itself(shard: str) -> Iterator[None]:
     except StoreUnavailable:
         raise
     except StoreError as error:
-        log.error("what apps are told of in %s waits: %s", shard, error)
+        log.error("events in %s are delayed: %s", shard, error)
 
 
 def _answer(found: Any) -> Any:

@@ -65,10 +65,10 @@ def test_a_fault_is_named_mended_and_gone(home: Home) -> None:
         client.set("a key of nobody", "1")
     said = home.words("fsck")
     assert said.status == 1
-    assert "usage is a recount of the documents" in said.out
-    assert f"{usage}  it says documents 12 for 9" in said.out
-    assert "With --repair, where it can be derived from the rest:\n  usage: counts again\n" in said.out
-    assert "To be looked into, since nothing tells what it should be: key." in said.out
+    assert "usage matches a recount of the documents" in said.out
+    assert f"{usage}  it says documents 12 instead of 9" in said.out
+    assert "--repair would fix:\n  usage: recounts\n" in said.out
+    assert "Needs a manual fix, because the right value is unknown: key." in said.out
     mended = home.words("fsck", "--repair", "--json")
     assert (mended.status, found(mended)) == (1, {"key": (1, 0), "usage": (1, 1)})
     assert told(mended)["findings"] == [
@@ -77,14 +77,14 @@ def test_a_fault_is_named_mended_and_gone(home: Home) -> None:
             "severity": "error",
             "mended": False,
             "key": "a key of nobody",
-            "what": "nothing that Latchkey makes is called so",
+            "what": "Latchkey creates no key with this name",
         },
         {
             "invariant": "usage",
             "severity": "error",
             "mended": True,
             "key": usage,
-            "what": "it says documents 12 for 9",
+            "what": "it says documents 12 instead of 9",
         },
     ]
     with home.client() as client:
@@ -98,9 +98,7 @@ def test_mended_findings_do_not_fail_the_command(home: Home) -> None:
         client.hdel(keys.hosted(user, "an-app")["usage"], "documents")
     said = home.words("fsck", "--repair")
     assert said.status == 0
-    assert said.out.endswith(
-        "\n\nNo fault is left. Notes are left behind by design: they go by themselves, or harm nobody.\n"
-    )
+    assert said.out.endswith("\n\nNo errors are left. Notes are leftovers by design: they expire or do no harm.\n")
 
 
 def test_notes_alone_do_not_fail_the_command(home: Home) -> None:
