@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
 from settings.declared import DAY, Settings
 from store.bounds import Bounds
@@ -45,6 +46,8 @@ def limit_store(store: Store, settings: Settings) -> None:
     store.hosting.limits = OwnerLimits(settings.owner_document_limit, settings.owner_storage_limit)
     store.bounds.take(Bounds(settings.person_grant_limit, settings.person_session_limit, settings.person_family_limit))
     store.calls.most_each = settings.ai_calls_per_person
+    windows = store.introspection_windows
+    windows.group = replace(windows.group, limit=settings.introspections_per_minute)
 
 
 @asynccontextmanager

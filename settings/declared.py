@@ -82,6 +82,10 @@ class Settings:
     downloads_per_person: int = declare("Limits", "N", "2", to.whole(1, 10_000),
         "Downloads that one person may run at once in each process; more are answered 429.", live=True)
 
+    introspections_per_minute: int = declare("Limits", "N", "6000", to.whole(1, 10_000_000),
+        "Tokens that one app or API may ask about in a minute (POST /api/oauth/introspect). Each process takes a "
+        "hundredth of it at once, and may admit that much more.", live=True)
+
     ops_port: int | None = declare("Operations", "PORT", "", to.optional_port,
         "TCP port of what payment back ends call, apart from everything else; 0 picks a free one, none is off.")
     ops_host: str = declare("Operations", "HOST", "localhost", to.host,

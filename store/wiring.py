@@ -35,6 +35,7 @@ from store.credits.calls import Calls
 from store.credits.credits import Bookkeeping, Credits
 from store.crypto.cipher import Cipher
 from store.crypto.keyring import Keys
+from store.crypto.pairwise import Pairwise
 from store.crypto.passwords import PasswordHasher
 from store.crypto.seal import Sealer
 from store.documents.documents import Documents, Quotas
@@ -47,10 +48,13 @@ from store.engine.scripts import ScriptObserver, Scripts
 from store.errors import StartupError, StoreError, wrapped
 from store.fsck.walk import Fsck
 from store.keystate import LAYOUT, KeyState
+from store.lifetimes import INTROSPECT
 from store.limits import RateLimits
 from store.oauth.authorizations import Authorizations
 from store.oauth.grants import Grants
 from store.oauth.identity import Identity
+from store.oauth.introspection import Introspection
+from store.oauth.portions import Portions
 from store.oauth.tokens import Tokens
 from store.operations import Operator
 from store.reencryption import Reencryption
@@ -126,6 +130,8 @@ class Store:
         self.undoing = Undoing(scripts, sealer, hasher, addresses, self.app_stats, wakeup, self.owned)
         self.authorizations = Authorizations(scripts, sealer, idle, bounds)
         self.tokens = Tokens(scripts, sealer, self.limits, self.app_stats, wakeup, bounds, refresh_lifetime)
+        self.introspection = Introspection(scripts, sealer, Pairwise(client), refresh_lifetime)
+        self.introspection_windows = Portions(scripts, INTROSPECT)
         self.identity = Identity(scripts)
         self.profiles = Profiles(scripts, sealer, idle, headroom)
         self.grants = Grants(scripts, wakeup, idle)

@@ -88,6 +88,12 @@ def pairs_of(stage: Stage) -> list[Pair]:
     def revocation(access: Callable[[], str]) -> Make:
         return lambda: stage.post("/api/oauth/revoke", token=access())
 
+    def introspection(access: Callable[[], str]) -> Make:
+        credentials = {"client_id": cast.client_id, "client_secret": cast.secret}
+        return lambda: stage.post("/api/oauth/introspect", token=access(), **credentials)
+
+    foreign = introspection(partial(next, cycle(cast.foreign)))
+    ended = introspection(partial(next, cycle(cast.revoked)))
     none, dead = userinfo(cast.rowless), userinfo(partial(next, cycle(cast.revoked)))
     sign_ins = sign_in(known), sign_in(invented)
     near_one, far_one, no_one = (token(*one) for one in ((cast.client_id, near), (cast.client_id, far), (no_app, far)))
@@ -100,6 +106,8 @@ def pairs_of(stage: Stage) -> list[Pair]:
         Pair("access token: revoked, never stored", dead, none, 401, CALL),
         Pair("access token: forged, forged at another place", userinfo(forged), userinfo(forged), 401, CALL),
         Pair("revocation: a token that is dead, one invented", revocation(cast.rowless), revocation(forged), 200, CALL),
+        Pair("introspection: a token that is dead, one invented", ended, introspection(forged), 200, CALL),
+        Pair("introspection: another app's live token, one invented", foreign, introspection(forged), 200, CALL),
         Pair("control: two dead tokens", none, none, 401, CALL),
         Pair("control: a dead token, a forged one (no call of the store)", none, userinfo(forged), 401, None),
     ]

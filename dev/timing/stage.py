@@ -8,6 +8,7 @@ import re
 import secrets
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count, cycle
 from pathlib import Path
 from time import perf_counter_ns
@@ -38,13 +39,15 @@ _COOKIE = re.compile(rb"Set-Cookie: (latchkey_xsrf=[^;]+);")
 
 class Cast(NamedTuple):
     """The cast: addresses with an account, and as many of the same length without; an app and its secret; revoked
-    access tokens; and a factory for other tokens of the same people, sealed alike but absent from the store."""
+    access tokens; live ones of another app; and a factory for other tokens of the same people, sealed alike but absent
+    from the store."""
 
     known: list[str]
     invented: list[str]
     client_id: str
     secret: str
     revoked: list[str]
+    foreign: list[str]
     rowless: Callable[[], str]
 
 
@@ -129,6 +132,7 @@ def staged(directory: Path, people: int = PEOPLE) -> Iterator[Stage]:
     with FilledStore.started(directory / "store") as filled:
         cast = asyncio.run(_populate(filled, people))
         flags = ["--trusted-proxies", "127.0.0.1", "--smtp-url", f"smtp://127.0.0.1:{free_port()}"]
+        flags += ["--introspections-per-minute", "10000000"]
         flags += ["--password-memory", str(MEMORY_KIB), "--password-iterations", str(ITERATIONS)]
         with serving(filled.url, filled.ring, directory, "--log-level", "error", *flags) as served:
             stage = Stage(served.port, cast)
@@ -162,12 +166,14 @@ async def _populate(filled: FilledStore, people: int) -> Cast:
         revoked = [(await store.tokens.mint(user, app, ("profile",))).access_token for user in users]
         for access in revoked:
             await store.tokens.revoke(None, access)
+        other, _ = await store.apps.create(replace(app, client_id=new_client_id(), secrets=()))
+        foreign = [(await store.tokens.mint(user, other, ("profile",))).access_token for user in users]
         turns = cycle(users)
         sealer = Sealer(Keys(filled.ring))
 
         def rowless() -> str:
             return sealer.seal(Token(TokenKind.ACCESS, next(turns), app.client_id, new_id(), 0))
 
-        return Cast(known, invented, app.client_id, secret, revoked, rowless)
+        return Cast(known, invented, app.client_id, secret, revoked, foreign, rowless)
     finally:
         await store.close()

@@ -15,6 +15,7 @@ from handlers.core.policy import Policy
 from handlers.core.reading import LONG_BODY
 from handlers.core.server_state import ServerState
 from runtime.http.tornado_private import LeanHandler
+from store.apps.api_record import ApiRegistration, is_api_id
 from store.apps.registration import Registration, secret_matches
 from store.refused import Refused
 from store.results import Caller, Window
@@ -110,6 +111,25 @@ class ApiHandler(LeanHandler, BaseHandler):
         elif authentic:  # without a secret, anybody may send any app's client_id
             self.counted_app = app.client_id
         return app
+
+    async def authenticate_asker(self, params: Params) -> Registration | ApiRegistration:
+        """The API, or the confidential app, that asks about a token (RFC 7662 2.1). Raises Refused("invalid_client" or
+        "invalid_request")."""
+        client_id, secret = self._credentials(params)
+        asker: Registration | ApiRegistration | None = None
+        if client_id is not None and is_api_id(client_id):
+            asker = await self.store.apis.active(client_id)
+        elif client_id is not None:
+            asker = await self.store.apps.active(client_id)
+        # A public app proves nothing, so it is nobody here.
+        matches = secret_matches(secret or "", asker.secrets if asker else ())
+        if asker is None or not matches:
+            self.basic_tried = True  # RFC 6749 5.2: the challenge names the scheme, also for a request without one
+            self.store.security.note("client_refused", client=asker.client_id if asker else "")
+            await self.refuse_unknown(Refused("invalid_client"))
+        if isinstance(asker, Registration):
+            self.counted_app = asker.client_id
+        return asker
 
     def _credentials(self, params: Params) -> tuple[str | None, str | None]:
         client_id, secret = params.get("client_id"), params.get("client_secret")

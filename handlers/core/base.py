@@ -30,6 +30,7 @@ from store.wiring import Store
 log = logging.getLogger("latchkey.http")
 
 DEVICE_COOKIE = "device"
+RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
 EXPOSED = (
     "ETag, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id, Request-Id, "
     "Idempotent-Replayed, X-Should-Retry"
@@ -273,13 +274,16 @@ class BaseHandler(QuickHandler):
         self.finish(json_encode(self.error_body(refusal, self.request_id)))
 
     def _bearer_challenge(self, refusal: Refused) -> str:
-        """RFC 6750 3."""
+        """RFC 6750 3, RFC 9728 5.1."""
         challenge = 'Bearer realm="latchkey"'
         # RFC 6750 3.1: no error code for a request without a bearer token, or with another scheme.
         if self.request.headers.get("Authorization", "").partition(" ")[0].lower() == "bearer":
             challenge += f', error="{refusal.code}"'
         if refusal.code == "insufficient_scope":
             challenge += f', scope="{self.needed}"'
+        if not self.policy.operator:
+            # RFC 9728 5.1: a client that knows only this API learns where to get a token.
+            challenge += f', resource_metadata="{self.site.base_url}{RESOURCE_METADATA}"'
         return challenge
 
     def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:

@@ -20,6 +20,8 @@ class MetadataHandler(ApiHandler):
                 "authorization_endpoint": f"{base}/oauth/authorize",
                 "token_endpoint": f"{base}/api/oauth/token",
                 "revocation_endpoint": f"{base}/api/oauth/revoke",
+                "introspection_endpoint": f"{base}/api/oauth/introspect",
+                "introspection_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
                 "userinfo_endpoint": f"{base}/api/oauth/userinfo",
                 "scopes_supported": list(SCOPES),
                 "response_types_supported": ["code"],

@@ -8,7 +8,9 @@ from handlers.core.route import Route
 from handlers.oauth.authorize import AuthorizeHandler
 from handlers.oauth.balance import BalanceHandler, ConnectedAppsHandler
 from handlers.oauth.decide import DecideHandler
+from handlers.oauth.introspect import IntrospectHandler
 from handlers.oauth.metadata import MetadataHandler
+from handlers.oauth.resource_metadata import ResourceMetadataHandler
 from handlers.oauth.revoke import RevokeHandler
 from handlers.oauth.token import TokenHandler
 from handlers.oauth.userinfo import UserinfoHandler
@@ -26,6 +28,8 @@ ROUTES: tuple[Route, ...] = (
     Route(r"/api/oauth/token", TokenHandler, "token", Policy(window="oauth", finishes=True)),
     Route(r"/api/oauth/userinfo", UserinfoHandler, "userinfo", Policy(scope="profile", window="oauth")),
     Route(r"/api/oauth/revoke", RevokeHandler, "revoke", Policy(window="oauth", finishes=True)),
+    Route(r"/api/oauth/introspect", IntrospectHandler, "introspect", Policy(window="introspect")),
+    Route(r"/\.well-known/oauth-protected-resource", ResourceMetadataHandler, "resource-metadata", OPEN),
     Route(r"/\.well-known/oauth-authorization-server", MetadataHandler, "metadata", OPEN),
     Route(r"/api/v1/credits/balance", BalanceHandler, "credits", Policy(scope="credits:read", window="credits-read")),
     Route(r"/api/v1/apps", ConnectedAppsHandler, "apps", Policy(scope="apps:read", window="apps-read")),

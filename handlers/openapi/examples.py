@@ -45,6 +45,31 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
     },
     "RevocationRequest": {"token": {"token": _REFRESH, **_CLIENT}},
     "Nothing": {"revoked": {}},
+    "IntrospectionRequest": {"token": {"token": _ACCESS, **_CLIENT}},
+    "Introspection": {
+        "live": {
+            "active": True,
+            "client_id": "9zYkT7bXcQf2LmA",
+            "sub": _SUB,
+            "scope": "profile data:read",
+            "iss": "https://id.example.org",
+            "aud": "https://id.example.org",
+            "exp": 1772723229,
+            "iat": 1772719629,
+            "token_type": "Bearer",
+        },
+        "dead": {"active": False},
+    },
+    "ResourceMetadata": {
+        "metadata": {
+            "resource": "https://id.example.org",
+            "authorization_servers": ["https://id.example.org"],
+            "scopes_supported": ["profile", "data:read"],
+            "bearer_methods_supported": ["header"],
+            "resource_name": "Latchkey",
+            "resource_documentation": "https://id.example.org/docs",
+        }
+    },
     "Userinfo": {
         "person": {
             "sub": _SUB,
@@ -65,6 +90,8 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             "authorization_endpoint": "https://id.example.org/oauth/authorize",
             "token_endpoint": "https://id.example.org/api/oauth/token",
             "revocation_endpoint": "https://id.example.org/api/oauth/revoke",
+            "introspection_endpoint": "https://id.example.org/api/oauth/introspect",
+            "introspection_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
             "userinfo_endpoint": "https://id.example.org/api/oauth/userinfo",
             "scopes_supported": ["profile", "data:read"],
             "response_types_supported": ["code"],

@@ -153,6 +153,27 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             security=_CLIENT,
         )
     },
+    "introspect": {
+        "post": Operation(
+            "OAuth",
+            "Ask whether a token is live (RFC 7662)",
+            "For an API about tokens for it, and for a confidential app about its own access and refresh tokens. It "
+            "changes nothing. Don't keep an answer longer than you want a revoked token to work.",
+            {200: Success("what the token is, if it is live and the caller's", "Introspection")},
+            errors=("invalid_request", "invalid_client"),
+            body="IntrospectionRequest",
+            security=(("client",),),
+        )
+    },
+    "resource-metadata": {
+        "get": Operation(
+            "Discovery",
+            "Metadata of this API as a protected resource (RFC 9728)",
+            "Where to get a token for this API. A 401 names this address.",
+            {200: Success("the metadata", "ResourceMetadata")},
+            calls_store=False,
+        )
+    },
     "metadata": {
         "get": Operation(
             "Discovery",

@@ -128,6 +128,33 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "RevocationRequest": read({"token": FILLED}, {"token_type_hint": TEXT, **_CLIENT, **_SECRET}),
     "Nothing": written({}),
+    "IntrospectionRequest": read({"token": FILLED}, {"token_type_hint": TEXT, **_CLIENT, **_SECRET}),
+    "Introspection": {
+        "oneOf": [
+            written({"active": {"const": False}}),
+            written(
+                {
+                    "active": {"const": True},
+                    "client_id": FILLED,
+                    "sub": FILLED,
+                    "scope": FILLED,
+                    "iss": ADDRESS,
+                    "aud": ADDRESS,
+                    "exp": COUNT,
+                },
+                {"iat": COUNT, "token_type": {"const": "Bearer"}},
+            ),
+        ]
+    },
+    "ResourceMetadata": written(
+        {
+            **dict.fromkeys(("resource", "resource_documentation"), ADDRESS),
+            **{
+                name: listed(TEXT) for name in ("authorization_servers", "scopes_supported", "bearer_methods_supported")
+            },
+            "resource_name": TEXT,
+        }
+    ),
     "Userinfo": written(
         {
             "sub": exactly("[0-9a-f]{32}"),
@@ -149,13 +176,17 @@ SCHEMAS: dict[str, Schema] = {
     "Metadata": written(
         {
             "issuer": ADDRESS,
-            **{f"{name}_endpoint": ADDRESS for name in ("authorization", "token", "revocation", "userinfo")},
+            **{
+                f"{name}_endpoint": ADDRESS
+                for name in ("authorization", "token", "revocation", "introspection", "userinfo")
+            },
             **{
                 name: listed(TEXT)
                 for name in (
                     *("scopes_supported", "response_types_supported", "response_modes_supported"),
                     *("grant_types_supported", "token_endpoint_auth_methods_supported"),
-                    *("revocation_endpoint_auth_methods_supported", "code_challenge_methods_supported"),
+                    *("revocation_endpoint_auth_methods_supported", "introspection_endpoint_auth_methods_supported"),
+                    "code_challenge_methods_supported",
                 )
             },
             "require_pkce": FLAG,

@@ -10,8 +10,9 @@ end
 
 -- Takes one request from the window. Returns: admitted (boolean), remaining, reset (epoch ms when the window is empty
 -- again), retry (whole seconds until the next place is free; 0 if admitted). `counted`: the window has counted this
--- request before, so it is admitted without a change.
-local function take_window(key, limit, period, now, counted)
+-- request before, so it is admitted without a change. `several`: takes as many, or fewer if the window has no more room;
+-- `taken`, the fifth value, is how many.
+local function take_window(key, limit, period, now, counted, several)
   local step = period / WINDOW_STEPS
   local anchor, count, stepped_back = now, 0, false
   local row = redis.call('GET', key)
@@ -25,17 +26,17 @@ local function take_window(key, limit, period, now, counted)
       if stepped_back then count = inside else anchor, count = first, number end
     end
   end
-  local admitted = counted or count - left_by(anchor, limit, step, now) < limit
-  if admitted and not counted then count = count + 1 end
+  local free = limit - (count - left_by(anchor, limit, step, now))
+  local taken = counted and 0 or math.max(0, math.min(several or 1, free))
+  local admitted = counted or taken > 0
+  count = count + taken
   local reset = anchor + step * math.ceil(WINDOW_STEPS * count / limit)
   if not counted and (admitted or stepped_back) then
     redis.call('SET', key, int(anchor) .. ' ' .. int(count) .. ' ' .. int(now), 'PXAT', int(reset))
   end
-  if admitted then
-    return true, limit - (count - left_by(anchor, limit, step, now)), reset, 0
-  end
-  local free = anchor + step * math.ceil(WINDOW_STEPS * (count - limit + 1) / limit)
-  return false, 0, reset, math.max(1, math.ceil((free - now) / 1000))
+  if admitted then return true, free - taken, reset, 0, taken end
+  local next_free = anchor + step * math.ceil(WINDOW_STEPS * (count - limit + 1) / limit)
+  return false, 0, reset, math.max(1, math.ceil((next_free - now) / 1000)), 0
 end
 
 -- Gives back one request, for work that was refused for lack of room.

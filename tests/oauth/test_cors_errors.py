@@ -14,7 +14,8 @@ from tests.support.http.driver import CALLBACK, EMAIL, PASSWORD, Browser, Servic
 from tests.support.lists.offenders import each
 
 EVIL = "https://evil.test"
-API = ("/api/oauth/token", "/api/oauth/userinfo", "/api/oauth/revoke")
+API = ("/api/oauth/token", "/api/oauth/userinfo", "/api/oauth/revoke", "/api/oauth/introspect")
+METADATA = ("authorization-server", "protected-resource")
 PAGES = (
     "/",
     "/signin",
@@ -64,7 +65,8 @@ async def test_origins_are_never_reflected_and_errors_have_cors_headers(service:
         ("POST", "/api/oauth/revoke", {}, 400),
         ("GET", "/api/nowhere", {}, 404),
         ("OPTIONS", "/api/nowhere", {}, 404),
-        ("GET", "/.well-known/oauth-authorization-server", {}, 200),
+        ("POST", "/api/oauth/introspect", {}, 400),
+        *(("GET", f"/.well-known/oauth-{what}", {}, 200) for what in METADATA),
     ]
     for method, path, headers, status in requests:
         response = await send(service.base_url + path, method, headers={**sent, **headers})
@@ -79,7 +81,7 @@ async def test_origins_are_never_reflected_and_errors_have_cors_headers(service:
 
 @pytest.mark.gen_test
 @pytest.mark.trap(23)
-@pytest.mark.parametrize("path", [*API, "/.well-known/oauth-authorization-server"])
+@pytest.mark.parametrize("path", [*API, *(f"/.well-known/oauth-{what}" for what in METADATA)])
 async def test_preflights_are_answered_with_lists(service: Service, path: str) -> None:
     headers = {
         "Origin": EVIL,

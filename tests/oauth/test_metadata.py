@@ -28,6 +28,26 @@ async def test_the_metadata_has_what_rfc_8414_requires(service: Service) -> None
     methods = {"client_secret_basic", "client_secret_post", "none"}
     assert set(document["token_endpoint_auth_methods_supported"]) == methods
     assert set(document["revocation_endpoint_auth_methods_supported"]) == methods
+    assert set(document["introspection_endpoint_auth_methods_supported"]) == methods - {"none"}
+
+
+@pytest.mark.gen_test
+async def test_the_resource_is_described_and_named_by_a_401(service: Service) -> None:
+    address = service.base_url + "/.well-known/oauth-protected-resource"
+    response = await send(address)
+    document = json_of(response)
+    assert document["resource"] == service.base_url
+    assert document["authorization_servers"] == [json_of(await send(service.base_url + ADDRESS))["issuer"]]
+    assert document["scopes_supported"] == list(ALL_SCOPES)
+    assert document["bearer_methods_supported"] == ["header"]
+    assert response.headers["Content-Type"] == "application/json"
+    refused = await send(service.base_url + "/api/oauth/userinfo")
+    assert refused.code == 401
+    assert refused.headers["WWW-Authenticate"] == f'Bearer realm="latchkey", resource_metadata="{address}"'
+    tokens = await service.tokens(scope="data:read")
+    lacking = await service.web.userinfo(tokens["access_token"])
+    said = f'Bearer realm="latchkey", error="insufficient_scope", scope="profile", resource_metadata="{address}"'
+    assert (lacking.code, lacking.headers["WWW-Authenticate"]) == (403, said)
 
 
 @pytest.mark.gen_test
@@ -49,6 +69,8 @@ async def test_a_client_can_work_from_the_metadata_alone(service: Service) -> No
     )
     headers = {"Authorization": f"Bearer {tokens['access_token']}"}
     assert json_of(await send(document["userinfo_endpoint"], headers=headers))["sub"] == service.ada
+    asked = await send(document["introspection_endpoint"], "POST", form={**form, "token": tokens["access_token"]})
+    assert json_of(asked)["sub"] == service.ada
     assert (await send(document["revocation_endpoint"], "POST", form={"token": tokens["access_token"]})).code == 200
     assert (await send(document["userinfo_endpoint"], headers=headers)).code == 401
     for name, value in document.items():

@@ -14,7 +14,7 @@ from handlers.core.site import Site
 from handlers.routes import make_application
 from tests.conftest import OpenStore
 from tests.support.http import http_servers
-from tests.support.http.driver import EMAIL, NAME, App, Service, json_of, send
+from tests.support.http.driver import EMAIL, NAME, App, Service, bearer_challenge, json_of, send
 from tests.support.lists.offenders import each
 from tests.support.processes.engines import DroppingProxy, Engine
 
@@ -97,8 +97,8 @@ async def test_a_wrong_token_is_401_invalid_token(service: Service, authorizatio
     assert response.code == 401
     assert json_of(response)["error"] == "invalid_token"
     # RFC 6750 3.1: no error for who tried no bearer token.
-    tried = ', error="invalid_token"' if authorization.partition(" ")[0] == "Bearer" else ""
-    assert response.headers["WWW-Authenticate"] == f'Bearer realm="latchkey"{tried}'
+    tried = ['error="invalid_token"'] if authorization.partition(" ")[0] == "Bearer" else []
+    assert response.headers["WWW-Authenticate"] == bearer_challenge(service.base_url, *tried)
 
 
 @pytest.mark.gen_test
@@ -107,7 +107,7 @@ async def test_a_missing_token_is_401_without_an_error_in_the_challenge(service:
     response = await userinfo(service)
     assert response.code == 401
     assert json_of(response)["error"] == "invalid_token"
-    assert response.headers["WWW-Authenticate"] == 'Bearer realm="latchkey"'  # RFC 6750 3.1
+    assert response.headers["WWW-Authenticate"] == bearer_challenge(service.base_url)  # RFC 6750 3.1
     tokens = await service.tokens()
     for query in (f"access_token={tokens['access_token']}", f"token={tokens['access_token']}"):
         response = await send(f"{service.base_url}/api/oauth/userinfo?{query}")
@@ -132,7 +132,7 @@ async def test_a_token_without_the_scope_is_403_insufficient_scope(service: Serv
     response = await userinfo(service, f"Bearer {tokens['access_token']}")
     assert response.code == 403
     assert json_of(response)["error"] == "insufficient_scope"
-    challenge = 'Bearer realm="latchkey", error="insufficient_scope", scope="profile"'
+    challenge = bearer_challenge(service.base_url, 'error="insufficient_scope"', 'scope="profile"')
     assert response.headers["WWW-Authenticate"] == challenge
 
 

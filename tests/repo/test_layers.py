@@ -238,10 +238,16 @@ async def _revoke(service: Service) -> Any:
     return await service.web.revoke("an invented token")
 
 
+async def _introspect(service: Service) -> Any:
+    form = {"token": "an invented token", "client_id": "web-app", "client_secret": service.web.secret or ""}
+    return await send(f"{service.base_url}/api/oauth/introspect", "POST", form=form)
+
+
 OF_THE_FLOW: dict[str, Callable[[Service], Awaitable[Any]]] = {
     "decide": _decide,
     "token": _exchange,
     "revoke": _revoke,
+    "introspect": _introspect,
 }
 """Limited routes that are called with more than an access token."""
 BEARING = [(route, method) for route in ROUTES if route.policy.scope for method in OPERATIONS[route.name]]

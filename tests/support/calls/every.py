@@ -7,6 +7,7 @@ from tests.support.calls import (  # noqa: F401  # each enters its calls
     documents_and_credits,
     factors,
     grants,
+    introspection,
     operator_calls,
     security,
     webhooks,

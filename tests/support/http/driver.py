@@ -30,6 +30,12 @@ def challenge(verifier: str = VERIFIER) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 
+def bearer_challenge(base_url: str, *more: str) -> str:
+    """The `WWW-Authenticate` of a 401 or 403 of the API, with these parameters in the middle."""
+    metadata = f'resource_metadata="{base_url}/.well-known/oauth-protected-resource"'
+    return "Bearer " + ", ".join(('realm="latchkey"', *more, metadata))
+
+
 async def send(
     url: str,
     method: str = "GET",

@@ -138,6 +138,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "7.4": "OAuth Security Considerations",
         "7.5": "TLS Security Considerations",
     },
+    "7662": {"2.1": "Introspection Request", "2.2": "Introspection Response", "4": "Security Considerations"},
     "8252": {
         "7.1": "Private-Use URI Scheme Redirection",
         "8.1": "Protecting the Authorization Code",

@@ -1,0 +1,43 @@
+"""POST /api/oauth/introspect. RFC 7662."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from handlers.core.api import ApiHandler
+from store.apps.registration import Registration
+from store.oauth.introspection import LiveToken
+
+
+class IntrospectHandler(ApiHandler):
+    """Tells an app or an API whether a token of its own is live. A dead, a foreign and an invented token get the same
+    answer in the same time."""
+
+    async def post(self) -> None:
+        """Answers with the token's facts, or `{"active": false}` and nothing else."""
+        params = self.body()
+        token = params.require("token")
+        params.get("token_type_hint")  # only a hint: the token itself has its kind
+        asker = await self.authenticate_asker(params)
+        self.write_window(await self.store.introspection_windows.take(asker.client_id))
+        if isinstance(asker, Registration):
+            found = await self.store.introspection.by_app(asker, token)
+        else:
+            found = await self.store.introspection.by_api(asker.client_id, token)
+        self.write_json({"active": False} if found is None else self._facts(found))
+
+    def _facts(self, found: LiveToken) -> dict[str, Any]:
+        base = self.site.base_url
+        facts = {
+            "active": True,
+            "client_id": found.client,
+            "sub": found.sub,
+            "scope": found.scope,
+            "iss": base,
+            "aud": base,
+            "exp": found.expires,
+        }
+        if found.is_access:
+            # RFC 7662 2.2: the type by which a token is used; a refresh token has none.
+            facts |= {"iat": found.issued, "token_type": "Bearer"}
+        return facts

@@ -1,0 +1,25 @@
+"""GET /.well-known/oauth-protected-resource. RFC 9728."""
+
+from __future__ import annotations
+
+from handlers.core.api import ApiHandler
+from store.names import SCOPES
+
+
+class ResourceMetadataHandler(ApiHandler):
+    """The metadata of Latchkey's own API as a protected resource."""
+
+    def get(self) -> None:
+        """Answers with the metadata document."""
+        base = self.site.base_url
+        self.set_header("Cache-Control", "public, max-age=300")
+        self.write_json(
+            {
+                "resource": base,
+                "authorization_servers": [base],
+                "scopes_supported": list(SCOPES),
+                "bearer_methods_supported": ["header"],
+                "resource_name": "Latchkey",
+                "resource_documentation": f"{base}/docs",
+            }
+        )
