@@ -84,9 +84,9 @@ class Fresh:
 
     def tell(self) -> None:
         """Logs the settings that changed and those that need a restart. No value is logged: it may be secret."""
-        log.info("settings were read anew; others now: %s", ", ".join(self.changed) or "none")
+        log.info("configuration reloaded; changed: %s", ", ".join(self.changed) or "none")
         if self.kept:
-            log.warning("these settings need a new start: %s", ", ".join(self.kept))
+            log.warning("these settings need a restart: %s", ", ".join(self.kept))
 
 
 def _differing(before: Settings, after: Settings) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ def attempt() -> Iterator[None]:
     except Exception as error:
         expected = isinstance(error, WRONG)
         reason = str(error) if expected else type(error).__name__
-        log.error("nothing was reloaded, everything stays as it was: %s", reason, exc_info=not expected)
+        log.error("reload failed, configuration unchanged: %s", reason, exc_info=not expected)
     notify_ready()
 
 

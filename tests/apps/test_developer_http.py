@@ -16,7 +16,7 @@ __all__ = ["facts", "site"]  # fixtures
 
 
 @pytest.mark.gen_test
-async def test_an_app_is_changed_and_it_shows_at_once(service: Service) -> None:
+async def test_changes_to_an_app_take_effect_at_once(service: Service) -> None:
     browser = await service.confirmed()
     app = await own_app(service, browser)
     where = f"/developer/apps/{app.client_id}"
@@ -41,7 +41,7 @@ async def test_an_app_is_changed_and_it_shows_at_once(service: Service) -> None:
 
 
 @pytest.mark.gen_test
-async def test_what_concerns_documents_refreshes_and_libraries_is_the_owners_to_set(service: Service) -> None:
+async def test_the_owner_can_set_document_refresh_and_library_options(service: Service) -> None:
     browser = await service.confirmed()
     page = await register(browser, **{"scope:data:read": "on"}, hosted_storage="on", refresh_retry_seconds=" 30 ")
     where = f"/developer/apps/{client_id_of(page)}"
@@ -71,7 +71,7 @@ async def test_what_concerns_documents_refreshes_and_libraries_is_the_owners_to_
 
 @pytest.mark.gen_test
 @pytest.mark.trap(35)
-async def test_two_secrets_are_valid_until_the_old_one_is_ended(service: Service) -> None:
+async def test_both_secrets_are_valid_until_the_old_one_is_ended(service: Service) -> None:
     browser = await service.confirmed()
     app = await own_app(service, browser)
     where = f"/developer/apps/{app.client_id}"
@@ -101,7 +101,7 @@ async def test_two_secrets_are_valid_until_the_old_one_is_ended(service: Service
 
 
 @pytest.mark.gen_test
-async def test_switched_off_its_tokens_are_refused_until_it_is_on_again(service: Service) -> None:
+async def test_a_disabled_apps_tokens_are_refused_until_it_is_enabled(service: Service) -> None:
     browser = await service.confirmed()
     app = await own_app(service, browser)
     tokens = await service.tokens(app, browser, scope="profile")
@@ -116,7 +116,7 @@ async def test_switched_off_its_tokens_are_refused_until_it_is_on_again(service:
 
 
 @pytest.mark.gen_test
-async def test_apps_of_others_are_not_there_and_who_is_signed_out_is_sent_to_sign_in(service: Service) -> None:
+async def test_other_peoples_apps_are_404_and_signed_out_people_sign_in(service: Service) -> None:
     await service.add_person("eve@example.com")
     owner, eve = await service.signed_in(), await service.confirmed("eve@example.com")
     app = await own_app(service, owner)
@@ -142,7 +142,7 @@ async def test_apps_of_others_are_not_there_and_who_is_signed_out_is_sent_to_sig
 
 @pytest.mark.gen_test
 @pytest.mark.trap(22)
-async def test_every_form_asks_for_its_token_and_for_this_origin(service: Service) -> None:
+async def test_every_form_needs_its_xsrf_token_and_the_same_origin(service: Service) -> None:
     browser = await service.confirmed()
     app = await own_app(service, browser)
     where = f"/developer/apps/{app.client_id}"
@@ -159,7 +159,7 @@ async def test_every_form_asks_for_its_token_and_for_this_origin(service: Servic
 
 
 @pytest.mark.gen_test
-async def test_what_was_done_stands_in_the_activity_of_the_owner(service: Service) -> None:
+async def test_app_changes_appear_in_the_owners_activity(service: Service) -> None:
     browser = await service.confirmed()
     app = await own_app(service, browser)
     where = f"/developer/apps/{app.client_id}"
@@ -170,7 +170,7 @@ async def test_what_was_done_stands_in_the_activity_of_the_owner(service: Servic
 
 
 @pytest.mark.gen_test
-async def test_a_page_shows_the_numbers_of_its_app(service: Service) -> None:
+async def test_a_page_shows_the_apps_statistics(service: Service) -> None:
     browser = await service.confirmed()
     app = await own_app(service, browser)
     await service.tokens(app, browser, scope="profile")
@@ -185,13 +185,13 @@ async def test_a_page_shows_the_numbers_of_its_app(service: Service) -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_program_is_refused_in_json(service: Service) -> None:
+async def test_programs_get_refusals_as_json(service: Service) -> None:
     answer = await send(f"{service.base_url}/developer/apps", headers={"Accept": "application/json"})
     assert (answer.code, json_of(answer)["error"]) == (401, "login_required")
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_the_list_says_until_when_a_deleted_app_counts(service: Service, site: Site) -> None:
+async def test_the_list_shows_how_long_a_deleted_app_counts(service: Service, site: Site) -> None:
     browser = await service.signed_in()
     app = await own_app(service, browser)
     registration, _ = await service.store.apps.fresh(app.client_id)
@@ -204,7 +204,7 @@ async def test_the_list_says_until_when_a_deleted_app_counts(service: Service, s
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_a_deletion_whose_server_died_goes_on_from_the_list(service: Service, site: Site) -> None:
+async def test_an_interrupted_deletion_can_be_continued_from_the_list(service: Service, site: Site) -> None:
     await service.add_person("eve@example.com")
     browser, eve = await service.signed_in(), await service.signed_in("eve@example.com")
     app = await own_app(service, browser)
@@ -222,7 +222,7 @@ async def test_a_deletion_whose_server_died_goes_on_from_the_list(service: Servi
 
 
 @pytest.mark.gen_test
-async def test_hostile_words_of_an_app_stay_words(service: Service) -> None:
+async def test_hostile_text_of_an_app_is_escaped(service: Service) -> None:
     """What a stranger may have written stays words, on the page that shows it and in the code to begin with."""
     browser = await service.confirmed()
     name = "</pre><script>alert(1)</script>"

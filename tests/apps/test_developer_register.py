@@ -15,7 +15,7 @@ __all__ = ["facts", "site"]  # fixtures
 
 
 @pytest.mark.gen_test
-async def test_a_developer_registers_an_app_and_people_use_it(service: Service) -> None:
+async def test_a_developers_new_app_works_for_people(service: Service) -> None:
     browser = await service.signed_in()
     page = await register(browser, **{"scope:data:read": "on", "homepage": "https://mine.example/"})
     assert page.code == 200
@@ -29,7 +29,7 @@ async def test_a_developer_registers_an_app_and_people_use_it(service: Service) 
 
 
 @pytest.mark.gen_test
-async def test_the_secret_stands_on_one_page_and_loading_it_anew_shows_no_other(service: Service) -> None:
+async def test_the_secret_is_shown_once_and_reloading_makes_no_other(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.get("/developer/register")
     form = {**fields_of(page, "/developer/register"), "name": "My App", "redirect_uris": URI}
@@ -51,7 +51,7 @@ def session_of(service: Service, browser: Browser) -> Any:
 
 
 @pytest.mark.gen_test
-async def test_each_redirect_uri_that_is_refused_is_named_by_its_line_and_reason(service: Service) -> None:
+async def test_refused_redirect_uris_are_listed_with_line_and_reason(service: Service) -> None:
     browser = await service.signed_in()
     lines = ["https://fine.example/cb", "http://far.example/cb", "", "javascript:alert(1)", "https://a.example/#x"]
     page = await register(browser, redirect_uris="\r\n".join(lines), name="", homepage="ftp://x")
@@ -92,7 +92,7 @@ async def test_each_redirect_uri_that_is_refused_is_named_by_its_line_and_reason
         pytest.param({"nonce": "x" * 65}, id="an endless nonce"),
     ],
 )
-async def test_what_may_not_register_does_not(service: Service, fields: dict[str, str]) -> None:
+async def test_forbidden_registrations_are_refused(service: Service, fields: dict[str, str]) -> None:
     browser = await service.signed_in()
     page = await register(browser, **fields)
     assert page.code == 400
@@ -101,7 +101,7 @@ async def test_what_may_not_register_does_not(service: Service, fields: dict[str
 
 
 @pytest.mark.gen_test
-async def test_an_app_keeps_a_name_of_before_and_takes_no_new_one_that_misleads(service: Service) -> None:
+async def test_an_app_keeps_an_old_misleading_name_but_gets_no_new_one(service: Service) -> None:
     browser = await service.confirmed()
     app = await own_app(service, browser)
     await service.store.apps.update(app.client_id, name="Latchkey Diary")
@@ -112,7 +112,7 @@ async def test_an_app_keeps_a_name_of_before_and_takes_no_new_one_that_misleads(
 
 
 @pytest.mark.gen_test
-async def test_no_address_registers_that_is_the_beginning_of_a_longer_one(service: Service) -> None:
+async def test_redirect_uris_are_never_truncated(service: Service) -> None:
     browser = await service.signed_in()
     typed = "https://bank.example.evil.example/cb"
     # Every place at which the text could be cut behind the first 20 characters of the address.
@@ -123,7 +123,7 @@ async def test_no_address_registers_that_is_the_beginning_of_a_longer_one(servic
 
 
 @pytest.mark.gen_test
-async def test_a_refused_form_shows_all_that_was_typed(service: Service) -> None:
+async def test_a_refused_form_keeps_the_input(service: Service) -> None:
     browser = await service.signed_in()
     lines = [f"https://a.example/{number}" for number in range(1500)]
     page = await register(browser, redirect_uris="\n".join(lines), homepage="x" * 3000)
@@ -152,7 +152,7 @@ async def test_broken_text_is_refused(service: Service) -> None:
 
 
 @pytest.mark.gen_test
-async def test_an_app_without_a_secret_has_none(service: Service) -> None:
+async def test_a_public_app_shows_no_secret(service: Service) -> None:
     browser = await service.confirmed()
     page = await register(browser, kind="public", redirect_uris="com.example.app:/cb\nhttp://127.0.0.1/cb")
     assert page.code == 200
@@ -165,7 +165,7 @@ async def test_an_app_without_a_secret_has_none(service: Service) -> None:
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("facts", [{"app_registration": "operator"}])
-async def test_where_the_operator_registers_apps_nobody_else_does(service: Service) -> None:
+async def test_self_registration_can_be_turned_off(service: Service) -> None:
     browser = await service.confirmed()
     assert (await browser.get("/developer/register")).code == 403
     listed = await browser.get("/developer/apps")
@@ -178,7 +178,7 @@ async def test_where_the_operator_registers_apps_nobody_else_does(service: Servi
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("facts", [{"apps_per_person": 2}])
-async def test_a_person_has_as_many_apps_as_the_setting_says(service: Service) -> None:
+async def test_the_setting_limits_a_persons_apps(service: Service) -> None:
     browser = await service.confirmed()
     for _ in range(2):
         assert (await register(browser)).code == 200

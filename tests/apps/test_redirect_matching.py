@@ -62,7 +62,7 @@ def test_the_registered_string_matches(uri: str) -> None:
         pytest.param("https://app.example.com/\ud800", id="a lone surrogate"),
     ],
 )
-def test_whatever_differs_from_the_registered_string_does_not_match(presented: str) -> None:
+def test_anything_but_the_registered_string_does_not_match(presented: str) -> None:
     assert not match_redirect_uri(REGISTERED, presented)
 
 

@@ -59,12 +59,12 @@ NATIVE = [
 @pytest.mark.spec("2.1")
 @each("public", [True, False])
 @each("uri", WEB)
-def test_web_and_loopback_addresses_register_for_every_app(uri: str, public: bool) -> None:
+def test_web_and_loopback_uris_are_allowed_for_every_app(uri: str, public: bool) -> None:
     check_redirect_uri(uri, public)
 
 
 @pytest.mark.parametrize("uri", NATIVE)
-def test_a_reversed_domain_as_scheme_registers_for_public_apps_only(uri: str) -> None:
+def test_a_reversed_domain_scheme_is_allowed_for_public_apps_only(uri: str) -> None:
     check_redirect_uri(uri, public=True)
     with pytest.raises(InvalidRedirectURI, match="public apps only"):
         check_redirect_uri(uri, public=False)
@@ -223,7 +223,7 @@ def test_dangerous_schemes_and_characters_never_register(uri: str) -> None:
         pytest.param("https://a.example/?" + "%20&" * 50, "50 parameters", id="a query of 51 parameters"),
     ],
 )
-def test_addresses_that_could_be_read_in_two_ways_never_register(uri: str, reason: str) -> None:
+def test_ambiguous_uris_never_register(uri: str, reason: str) -> None:
     for public in (True, False):
         with pytest.raises(InvalidRedirectURI, match=reason):
             check_redirect_uri(uri, public)
@@ -231,7 +231,7 @@ def test_addresses_that_could_be_read_in_two_ways_never_register(uri: str, reaso
 
 @pytest.mark.trap(16)
 @given(st.text(max_size=40), st.booleans())
-def test_whatever_registers_is_safe_to_send_a_browser_to(text: str, public: bool) -> None:
+def test_every_registered_uri_is_safe_to_redirect_to(text: str, public: bool) -> None:
     for uri in (text, f"https://{text}", f"https://a.example/{text}", f"com.example.app:/{text}"):
         try:
             check_redirect_uri(uri, public)
@@ -245,7 +245,7 @@ def test_whatever_registers_is_safe_to_send_a_browser_to(text: str, public: bool
 
 
 @each("uri", [*WEB, *NATIVE])
-def test_what_registers_matches_itself(uri: str) -> None:
+def test_every_registered_uri_matches_itself(uri: str) -> None:
     assert match_redirect_uri(iter([uri]), uri)
     assert not match_redirect_uri([], uri)
 
@@ -260,13 +260,13 @@ def test_what_registers_matches_itself(uri: str) -> None:
         ("com.example.app://host/cb", "com.example.app:"),
     ],
 )
-def test_the_source_for_form_action(uri: str, source: str | None) -> None:
+def test_form_action_source(uri: str, source: str | None) -> None:
     assert form_action_source(uri) == source
 
 
 @each("function", [form_action_source, is_interceptable, display_origin])
 @each("uri", ["https://a.example;script-src/x", "https://a.example /", "javascript:x", "x\r\ny"])
-def test_nothing_is_made_of_what_could_not_register(function: object, uri: str) -> None:
+def test_invalid_uris_produce_nothing(function: object, uri: str) -> None:
     assert callable(function)
     with pytest.raises(InvalidRedirectURI):
         function(uri)
@@ -288,7 +288,7 @@ def test_nothing_is_made_of_what_could_not_register(function: object, uri: str) 
         ("com.example.app:/cb", True),
     ],
 )
-def test_what_another_program_on_the_device_could_receive(uri: str, interceptable: bool) -> None:
+def test_uris_that_another_program_could_receive(uri: str, interceptable: bool) -> None:
     assert is_interceptable(uri) is interceptable
 
 
@@ -304,13 +304,13 @@ def test_what_another_program_on_the_device_could_receive(uri: str, interceptabl
         ("com.example.app:/cb", "com.example.app:/cb?code=a%26b&state=x+y"),
     ],
 )
-def test_parameters_are_added_and_the_registered_query_stays(uri: str, expected: str) -> None:
+def test_parameters_are_appended_to_the_registered_query(uri: str, expected: str) -> None:
     assert with_params(uri, {"code": "a&b", "state": "x y"}) == expected
     assert with_params(uri, {}) == uri
 
 
 @given(st.dictionaries(st.text(min_size=1), st.text(), min_size=1), st.sampled_from([*WEB, *NATIVE]))
-def test_added_parameters_arrive_as_they_were(params: dict[str, str], uri: str) -> None:
+def test_appended_parameters_arrive_unchanged(params: dict[str, str], uri: str) -> None:
     result = with_params(uri, params)
     assert re.fullmatch(r"[!-~]+", result)
     assert result.startswith(uri)
@@ -328,5 +328,5 @@ def test_added_parameters_arrive_as_they_were(params: dict[str, str], uri: str) 
         ("com.example.app://bank.example/", "com.example.app"),
     ],
 )
-def test_people_see_the_host_or_the_scheme(uri: str, origin: str) -> None:
+def test_the_displayed_target_is_the_host_or_the_scheme(uri: str, origin: str) -> None:
     assert display_origin(uri) == origin

@@ -22,14 +22,14 @@ from tests.support.browser.demo_site import ADA, PROGRAM, Browser, Demo, Stub, r
 __all__ = ["browser", "demo", "stub"]  # fixtures
 
 
-def test_a_stranger_is_offered_to_sign_in(browser: Browser) -> None:
+def test_a_signed_out_visitor_is_offered_sign_in(browser: Browser) -> None:
     status, headers, page = browser.ask("/")
     assert status == 200
     assert "Sign in with Latchkey" in page
     assert headers["Set-Cookie"] is None
 
 
-def test_a_person_who_signs_in_is_greeted_by_name(browser: Browser, stub: Stub) -> None:
+def test_a_signed_in_person_is_greeted_by_name(browser: Browser, stub: Stub) -> None:
     page = browser.connect(stub)
     for words in ("Hello, Ada Lovelace", "ada@example.org", "user-1", "profile data:read", "expires at"):
         assert words in page
@@ -41,7 +41,7 @@ def test_a_person_who_signs_in_is_greeted_by_name(browser: Browser, stub: Stub) 
     assert authorization == "Basic " + base64.b64encode(pair.encode()).decode()
 
 
-def test_the_cookie_is_the_apps_own_and_changes_at_sign_in(browser: Browser, stub: Stub) -> None:
+def test_the_apps_own_cookie_changes_at_sign_in(browser: Browser, stub: Stub) -> None:
     cookie = browser.ask("/login")[1]["Set-Cookie"]
     assert cookie.startswith("demo_app_session=")
     assert "HttpOnly" in cookie
@@ -61,7 +61,9 @@ def test_the_cookie_is_the_apps_own_and_changes_at_sign_in(browser: Browser, stu
         pytest.param({"iss": ""}, id="no issuer though the server promises one"),
     ],
 )
-def test_an_answer_is_refused_before_its_code_is_used(browser: Browser, stub: Stub, change: dict[str, str]) -> None:
+def test_an_invalid_answer_is_refused_before_its_code_is_used(
+    browser: Browser, stub: Stub, change: dict[str, str]
+) -> None:
     status, _, page = browser.ask("/callback?" + urlencode({**browser.begin(stub), **change}))
     assert status == 400
     assert "does not match" in page
@@ -69,7 +71,7 @@ def test_an_answer_is_refused_before_its_code_is_used(browser: Browser, stub: St
 
 
 @pytest.mark.spec("5.3")
-def test_an_answer_counts_once_and_only_in_the_browser_that_asked(browser: Browser, stub: Stub, demo: Demo) -> None:
+def test_an_answer_is_valid_once_in_the_browser_that_asked(browser: Browser, stub: Stub, demo: Demo) -> None:
     address = "/callback?" + urlencode(browser.begin(stub))
     assert Browser(demo).ask(address)[0] == 400
     assert browser.ask(address)[0] == 303
@@ -98,7 +100,9 @@ def test_an_error_in_the_answer_is_shown_and_escaped(browser: Browser, stub: Stu
         pytest.param((200, {"token_type": "mac"}), "does not understand", id="that the tokens are of another type"),
     ],
 )
-def test_a_failed_exchange_says(browser: Browser, stub: Stub, answer: tuple[int, dict[str, Any]], words: str) -> None:
+def test_a_failed_exchange_shows_a_message(
+    browser: Browser, stub: Stub, answer: tuple[int, dict[str, Any]], words: str
+) -> None:
     stub.answers["token"] = answer
     status, _, page = browser.ask("/callback?" + urlencode(browser.begin(stub)))
     assert status == 502
@@ -106,19 +110,19 @@ def test_a_failed_exchange_says(browser: Browser, stub: Stub, answer: tuple[int,
     assert "Sign in with Latchkey" in browser.ask("/")[2]
 
 
-def test_a_hostile_name_is_text(browser: Browser, stub: Stub) -> None:
+def test_a_hostile_name_is_escaped(browser: Browser, stub: Stub) -> None:
     stub.answers["userinfo"] = (200, {**ADA, "name": "<img src=x onerror=alert(1)>"})
     page = browser.connect(stub)
     assert "<img" not in page
     assert "&lt;img src=x onerror=alert(1)&gt;" in page
 
 
-def test_a_profile_that_was_not_shared_is_no_error(browser: Browser, stub: Stub) -> None:
+def test_a_missing_profile_scope_is_no_error(browser: Browser, stub: Stub) -> None:
     stub.answers["userinfo"] = (403, {"error": "insufficient_scope"})
     assert "not shared" in browser.connect(stub)
 
 
-def test_refreshing_twice_at_once_never_sends_one_token_twice(browser: Browser, stub: Stub) -> None:
+def test_concurrent_refreshes_send_a_token_once(browser: Browser, stub: Stub) -> None:
     page = browser.connect(stub)
     with ThreadPoolExecutor(2) as pool:
         assert [status for status, _ in pool.map(lambda _: browser.press(page, "/refresh"), range(2))] == [303, 303]
@@ -159,7 +163,7 @@ def test_disconnecting_revokes_both_tokens(browser: Browser, stub: Stub) -> None
     assert "Sign in with Latchkey" in browser.ask("/")[2]
 
 
-def test_credits_are_spoken_of_only_where_they_were_allowed(browser: Browser, stub: Stub) -> None:
+def test_credits_are_shown_only_with_their_scope(browser: Browser, stub: Stub) -> None:
     page = browser.connect(stub)
     assert "Ask a model" not in page
     assert "Credits" not in page
@@ -177,7 +181,7 @@ def test_credits_are_spoken_of_only_where_they_were_allowed(browser: Browser, st
     assert browser.ask("/")[2].count("answered 404") == 2
 
 
-def test_hostile_notes_are_text(browser: Browser, stub: Stub) -> None:
+def test_hostile_notes_are_escaped(browser: Browser, stub: Stub) -> None:
     hostile = [{"text": "</textarea><script>alert(1)</script>"}, "no object", {"text": 7}, None]
     items = [{"id": f"n{number}", "etag": '"1"', "data": data} for number, data in enumerate(hostile)]
     page = with_data(stub, browser, *items)
@@ -195,7 +199,7 @@ def test_hostile_notes_are_text(browser: Browser, stub: Stub) -> None:
         pytest.param({"id": "n1", "etag": '"1"', "text": "  "}, id="nothing to say"),
     ],
 )
-def test_a_note_is_not_changed_where_the_form_has(browser: Browser, stub: Stub, fields: dict[str, str]) -> None:
+def test_a_note_is_unchanged_after_a_bad_form(browser: Browser, stub: Stub, fields: dict[str, str]) -> None:
     page = with_data(stub, browser)
     token = re.search(r'name="form_token" value="([^"]+)"', page)
     assert token
@@ -204,7 +208,7 @@ def test_a_note_is_not_changed_where_the_form_has(browser: Browser, stub: Stub, 
     assert stub.calls == []
 
 
-def test_a_note_that_was_changed_elsewhere_is_said_with_what_was_typed(browser: Browser, stub: Stub) -> None:
+def test_an_edit_conflict_is_shown_with_the_typed_text(browser: Browser, stub: Stub) -> None:
     page = with_data(stub, browser, {"id": "n1", "etag": '"1"', "data": {"text": "one"}})
     token = re.search(r'name="form_token" value="([^"]+)"', page)
     assert token
@@ -234,7 +238,7 @@ def test_a_model_stops_when_its_reader_leaves(browser: Browser, stub: Stub, monk
 @pytest.mark.parametrize(
     "action", ["/refresh", "/disconnect", "/ask", "/ask/stream", "/notes", "/notes/edit", "/notes/delete"]
 )
-def test_a_form_of_another_site_does_nothing(browser: Browser, stub: Stub, action: str) -> None:
+def test_another_sites_form_is_refused(browser: Browser, stub: Stub, action: str) -> None:
     browser.connect(stub)
     stub.calls.clear()
     assert browser.ask(action, {"form_token": "guessed"})[0] == 403
@@ -254,7 +258,7 @@ def test_no_secret_reaches_a_page_or_the_log(browser: Browser, stub: Stub, demo:
         assert secret not in browser.shown
 
 
-def test_a_public_client_names_itself_and_sends_no_secret(stub: Stub, tmp_path: Path) -> None:
+def test_a_public_client_sends_its_id_and_no_secret(stub: Stub, tmp_path: Path) -> None:
     stub.answers.clear()
     stub.calls.clear()
     with running(stub.issuer, tmp_path / "log") as demo:
@@ -270,7 +274,7 @@ def test_a_public_client_names_itself_and_sends_no_secret(stub: Stub, tmp_path: 
         pytest.param("/other", "under another address", id="not who it should be"),
     ],
 )
-def test_a_server_is_shown_as(stub: Stub, tmp_path: Path, suffix: str | None, words: str) -> None:
+def test_an_unusable_server_is_reported(stub: Stub, tmp_path: Path, suffix: str | None, words: str) -> None:
     issuer = "http://127.0.0.1:1" if suffix is None else stub.issuer + suffix
     with running(issuer, tmp_path / "log") as demo:
         status, _, page = Browser(demo).ask("/login")
@@ -278,7 +282,7 @@ def test_a_server_is_shown_as(stub: Stub, tmp_path: Path, suffix: str | None, wo
     assert words in page
 
 
-def test_it_ends_with_the_process_that_started_it() -> None:
+def test_the_demo_app_ends_with_its_parent_process() -> None:
     command = [sys.executable, str(PROGRAM), "--latchkey", "http://127.0.0.1:1", "--client-id", "a", "--port", "0"]
     parent = (
         "import json, subprocess, sys\n"

@@ -23,7 +23,7 @@ from tests.support.browser.demo_site import PROGRAM, Browser, Demo, Stub, runnin
 __all__ = ["browser", "demo", "stub"]  # fixtures
 
 
-def test_an_open_page_is_told_of_the_end_of_the_access(browser: Browser, stub: Stub) -> None:
+def test_an_open_page_learns_of_the_end_of_access(browser: Browser, stub: Stub) -> None:
     assert browser.ask("/events")[0] == 204
     browser.connect(stub)
     stub.answers["userinfo"] = (401, {"error": "invalid_token"})
@@ -60,7 +60,7 @@ def post(
 
 @pytest.mark.parametrize("event", ["grant.revoked", "tokens.revoked", "user.deleted"])
 @pytest.mark.parametrize("shared", [True, False], ids=["known", "whose profile is not shared"])
-def test_an_open_page_looks_at_once_when_the_app_is_told(stub: Stub, tmp_path: Path, event: str, shared: bool) -> None:
+def test_a_webhook_makes_an_open_page_check_at_once(stub: Stub, tmp_path: Path, event: str, shared: bool) -> None:
     stub.answers.clear()
     if not shared:
         stub.answers["userinfo"] = (403, {"error": "insufficient_scope"})
@@ -97,7 +97,7 @@ def test_an_open_page_looks_at_once_when_the_app_is_told(stub: Stub, tmp_path: P
         pytest.param({"event": "grant.revoked", "by": "", "stamp": "\u00b2"}, 400, id="a time that is no number"),
     ],
 )
-def test_no_page_looks_because_of(stub: Stub, tmp_path: Path, told: dict[str, Any], status: int) -> None:
+def test_ignored_webhooks_make_no_page_check(stub: Stub, tmp_path: Path, told: dict[str, Any], status: int) -> None:
     stub.answers.clear()
     with running(stub.issuer, tmp_path / "log", signing=SIGNING) as demo, ThreadPoolExecutor(1) as pool:
         browser = Browser(demo)
@@ -114,7 +114,7 @@ def test_no_page_looks_because_of(stub: Stub, tmp_path: Path, told: dict[str, An
 
 
 @pytest.mark.parametrize("secret", ["whsec_", "whsec_bm90IGxvbmc=", "no secret", "whsec_" + "?" * 44])
-def test_what_is_no_signing_secret_is_refused_at_the_start(secret: str) -> None:
+def test_an_invalid_signing_secret_is_refused_on_start(secret: str) -> None:
     command = [sys.executable, str(PROGRAM), "--latchkey", "http://127.0.0.1:1", "--client-id", "a", "--port", "0"]
     environment = {**os.environ, "DEMO_WEBHOOK_SECRET": secret}
     done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, env=environment)
@@ -122,6 +122,6 @@ def test_what_is_no_signing_secret_is_refused_at_the_start(secret: str) -> None:
     assert done.stderr == "DEMO_WEBHOOK_SECRET: this is no signing secret of a webhook\n"
 
 
-def test_without_a_secret_nobody_tells_it_anything(stub: Stub, tmp_path: Path) -> None:
+def test_without_a_secret_webhooks_are_refused(stub: Stub, tmp_path: Path) -> None:
     with running(stub.issuer, tmp_path / "log") as demo:
         assert post(demo, "grant.revoked") == 404

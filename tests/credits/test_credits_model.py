@@ -357,7 +357,7 @@ brisk = settings(
 
 @pytest.mark.trap(29)
 @pytest.mark.trap(31)
-def test_any_history_on_fakeredis_with_time_going_by(clock: FakeClock) -> None:
+def test_random_histories_on_fakeredis_with_a_moving_clock(clock: FakeClock) -> None:
     class OnMemory(Busy):
         pass
 
@@ -367,7 +367,7 @@ def test_any_history_on_fakeredis_with_time_going_by(clock: FakeClock) -> None:
 
 
 @pytest.mark.trap(31)
-def test_any_history_on_valkey(valkey_engine: Engine) -> None:
+def test_random_histories_on_valkey(valkey_engine: Engine) -> None:
     class OnValkey(Busy):
         url = valkey_engine.url
 

@@ -51,7 +51,7 @@ def test_a_sound_history_keeps_every_promise() -> None:
     assert all(verdict.held for verdict in verdicts), [one.invariant.name for one in verdicts if not one.held]
 
 
-def test_what_a_history_that_was_cut_short_does_not_say_was_not_looked_at() -> None:
+def test_a_truncated_history_leaves_promises_unchecked() -> None:
     made = sound()
     del made.run["went_on"]
     made.fsck = None
@@ -214,7 +214,7 @@ def test_a_broken_promise_is_found(name: str, breaks: Break) -> None:
     assert not kept(check(made))
 
 
-def test_every_promise_is_broken_by_a_test() -> None:
+def test_every_promise_has_a_test_that_breaks_it() -> None:
     assert {name for name, _, _ in BROKEN} == {one.name for one in (*INVARIANTS, FSCK)}
 
 
@@ -298,13 +298,13 @@ FINE: list[tuple[str, Break]] = [
 
 
 @each("breaks", [pytest.param(breaks, id=said) for said, breaks in FINE])
-def test_what_may_happen_breaks_no_promise(breaks: Break) -> None:
+def test_allowed_events_break_no_promise(breaks: Break) -> None:
     made = sound()
     breaks(made)
     assert broken(made) == set()
 
 
-def test_an_app_with_a_retry_time_gets_the_same_successor_until_it_used_it() -> None:
+def test_a_retry_time_returns_the_same_successor_until_its_use() -> None:
     made = sound()
     made.run["retry"] = {APP: 30}
     made.op("refresh", token("B", 0), issued("B", 1), at=30)
@@ -315,7 +315,7 @@ def test_an_app_with_a_retry_time_gets_the_same_successor_until_it_used_it() -> 
     assert broken(made) == {"rotations"}
 
 
-def test_a_failover_of_a_cluster_may_lose_what_was_acknowledged_meanwhile() -> None:
+def test_a_cluster_failover_may_lose_recent_acknowledged_writes() -> None:
     verdict = verdict_on(failed_over(), "documents")
     assert (len(verdict.allowed), len(verdict.broken)) == (1, 0)
     assert "d1 is gone" in verdict.allowed[0].text
@@ -331,13 +331,13 @@ def test_a_failover_of_a_cluster_may_lose_what_was_acknowledged_meanwhile() -> N
         pytest.param(lambda made: setattr(made.faults[0], "end", 8.0), id="after it was over"),
     ],
 )
-def test_nothing_else_may(otherwise: Break) -> None:
+def test_no_other_fault_may_lose_acknowledged_writes(otherwise: Break) -> None:
     made = failed_over()
     otherwise(made)
     assert "documents" in broken(made)
 
 
-def test_what_servers_wait_for_may_not_be_lost() -> None:
+def test_writes_that_waited_for_replicas_may_not_be_lost() -> None:
     made = failed_over()
     made.op("top_up", {"key": "k2", "amount": 1}, at=11.5)
     assert broken(made) == set()
@@ -352,7 +352,7 @@ def test_a_failover_excuses_no_torn_document_and_no_wrong_sum() -> None:
     assert {"whole", "ledger"} <= broken(made)
 
 
-def test_a_history_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_history_round_trips(tmp_path: Path) -> None:
     made, path = failed_over(), tmp_path / "history.jsonl"
     recorder = Recorder(path)
     recorder.run(**made.run)
@@ -371,7 +371,7 @@ def test_a_history_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert len(verdict_on(read, "documents").allowed) == 1
 
 
-def test_the_report_says_what_was_broken_and_shows_it() -> None:
+def test_the_report_names_and_quotes_violations() -> None:
     made = failed_over()
     made.op("exchange", {"family": "A"}, issued("A", 0), at=30.0)
     said = report.summary(made, check(made))

@@ -57,7 +57,7 @@ async def deleted(world: World, _: Keeper) -> None:
 
 @pytest.mark.spec("5.4")
 @pytest.mark.parametrize("happens", [disabled, disconnected, reconnected, row_gone, deleted])
-async def test_a_dead_token_does_nothing_and_takes_nothing(
+async def test_a_dead_token_changes_nothing_and_counts_nowhere(
     store: Store, happens: Callable[[World, Keeper], Awaitable[None]]
 ) -> None:
     world = await World.make(store)
@@ -83,7 +83,7 @@ async def test_a_dead_token_does_nothing_and_takes_nothing(
     ],
 )
 @pytest.mark.parametrize("how", ["token", "grant"])
-async def test_each_call_needs_its_scope_of_token_and_grant(
+async def test_each_call_needs_its_scope_in_token_and_grant(
     store: Store, scopes: tuple[str, ...], allowed: set[str], how: str
 ) -> None:
     world = await World.make(store)
@@ -105,7 +105,7 @@ async def test_each_call_needs_its_scope_of_token_and_grant(
             await world.code(ticked=scopes)
 
 
-async def test_pairs_do_not_see_each_other(store: Store) -> None:
+async def test_pairs_of_app_and_person_are_separate(store: Store) -> None:
     ada, bob = await World.make(store), await World.make(store)
     first, other = await Keeper.make(ada), await Keeper.make(ada, bob.app)
     second = await Keeper.make(bob, ada.app)
@@ -123,7 +123,7 @@ async def test_pairs_do_not_see_each_other(store: Store) -> None:
 
 
 @pytest.mark.spec("8.1")
-async def test_a_full_window_refuses_before_anything_is_done(clock: FakeClock, memory_store: Store) -> None:
+async def test_a_full_window_refuses_before_any_change(clock: FakeClock, memory_store: Store) -> None:
     clock.stop()
     store, keeper = memory_store, await a_keeper(memory_store)
     caller, none = keeper.caller, Conditions()
@@ -164,7 +164,7 @@ async def test_each_call_is_one_script(proxied: tuple[Store, DroppingProxy], nam
 @pytest.mark.trap(32)
 @pytest.mark.parametrize("lost", ["request", "reply"])
 @pytest.mark.parametrize("name", ["put", "put new", "delete"])
-async def test_a_write_whose_answer_is_lost_is_never_sent_twice(
+async def test_a_write_with_a_lost_answer_is_not_resent(
     proxied: tuple[Store, DroppingProxy], lost: str, name: str
 ) -> None:
     store, proxy = proxied

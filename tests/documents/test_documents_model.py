@@ -322,7 +322,7 @@ brisk = settings(
 
 
 @pytest.mark.spec("3.1")
-def test_any_history_on_fakeredis_with_time_going_by(clock: FakeClock) -> None:
+def test_random_histories_on_fakeredis_with_a_moving_clock(clock: FakeClock) -> None:
     class OnMemory(Documents):
         pass
 
@@ -331,7 +331,7 @@ def test_any_history_on_fakeredis_with_time_going_by(clock: FakeClock) -> None:
 
 
 @pytest.mark.spec("3.1")
-def test_any_history_on_valkey(valkey_engine: Engine) -> None:
+def test_random_histories_on_valkey(valkey_engine: Engine) -> None:
     class OnValkey(Documents):
         url = valkey_engine.url
 

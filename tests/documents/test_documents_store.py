@@ -18,7 +18,7 @@ from tests.support.store.world import refusal_of
 pytestmark = pytest.mark.gen_test(timeout=30)
 
 
-async def test_what_was_written_is_read_byte_for_byte(store: Store) -> None:
+async def test_documents_are_read_back_byte_for_byte(store: Store) -> None:
     keeper = await a_keeper(store)
     for content in (b"0", b' {"a" : 1.10,\n"a":2}\t', b"9" * 400, '"\u20ac\U0001f600"'.encode(), b"x" * 262_144):
         written, _, _ = await keeper.put("notes/n1", content)
@@ -27,7 +27,7 @@ async def test_what_was_written_is_read_byte_for_byte(store: Store) -> None:
         assert found.size == len(content)
 
 
-async def test_a_write_creates_then_replaces_and_its_etag_only_rises(store: Store) -> None:
+async def test_writes_create_then_replace_with_rising_etags(store: Store) -> None:
     keeper = await a_keeper(store)
     first, created, _ = await keeper.put("notes/n1")
     assert created
@@ -52,9 +52,7 @@ async def test_a_write_creates_then_replaces_and_its_etag_only_rises(store: Stor
     assert seen == sorted(set(seen)), "the same bytes and an emptied store repeat none"
 
 
-async def test_a_store_that_forgot_its_last_writes_gives_none_of_their_etags_again(
-    clock: FakeClock, memory_store: Store
-) -> None:
+async def test_a_store_that_lost_writes_reuses_no_etag(clock: FakeClock, memory_store: Store) -> None:
     """As one does from which a replica took over behind its primary, or that was restored from a backup: whoever knows
     the ETag of a version that is lost must not replace another one by it."""
     keeper = await a_keeper(memory_store)
@@ -71,7 +69,7 @@ async def test_a_store_that_forgot_its_last_writes_gives_none_of_their_etags_aga
     assert await refusal_of(refused) == "precondition_failed"
 
 
-async def test_a_deleted_document_is_gone_and_so_is_its_last_trace(store: Store) -> None:
+async def test_a_deleted_document_leaves_no_trace(store: Store) -> None:
     keeper = await a_keeper(store)
     await keeper.put("notes/n1")
     await keeper.delete("notes/n1")
@@ -97,7 +95,7 @@ async def test_a_deleted_document_is_gone_and_so_is_its_last_trace(store: Store)
         pytest.param("ETAG", True, False, False, id="both"),
     ],
 )
-async def test_conditions(
+async def test_write_conditions(
     memory_store: Store, present: bool, if_match: str, none: bool, when_present: bool, when_absent: bool
 ) -> None:
     keeper = await a_keeper(memory_store)
@@ -117,7 +115,7 @@ async def test_conditions(
 
 
 @pytest.mark.parametrize("if_match", ["0", "*", "ETAG"])
-async def test_conditions_of_a_deletion(store: Store, if_match: str) -> None:
+async def test_deletion_conditions(store: Store, if_match: str) -> None:
     keeper = await a_keeper(store)
     etag = (await keeper.put("notes/n1", b"1"))[0].etag
     condition = if_match.replace("ETAG", etag)
@@ -161,7 +159,7 @@ async def test_the_number_of_collections_is_bounded(store: Store) -> None:
     assert [name for name, _, _ in (await keeper.recount()).collections] == ["b", "c"]
 
 
-async def test_the_bytes_are_bounded_and_what_shrinks_is_let_in(store: Store) -> None:
+async def test_bytes_are_bounded_and_shrinking_writes_are_accepted(store: Store) -> None:
     keeper = await a_keeper(store, bytes=100)
     await keeper.put("notes/n1", b"x" * 60)
     before = await keeper.dump()
@@ -178,7 +176,7 @@ async def test_the_bytes_are_bounded_and_what_shrinks_is_let_in(store: Store) ->
     assert (await keeper.recount()).bytes == 50
 
 
-async def test_usage_is_a_recount_after_each_change(store: Store) -> None:
+async def test_usage_matches_a_recount_after_each_change(store: Store) -> None:
     keeper = await a_keeper(store, documents=5, bytes=60)
     assert await keeper.usage() == await keeper.recount()
     steps = [
@@ -197,7 +195,7 @@ IDS = ("-", ".", "0", "10", "2", ":", "@", "A", "Z", "a", "a-b", "a.b", "a0", "a
 
 
 @pytest.mark.parametrize("most", [1, 2, 7, 19, 200])
-async def test_pages_list_a_collection_in_id_order_once(store: Store, most: int) -> None:
+async def test_pages_list_each_document_once_in_id_order(store: Store, most: int) -> None:
     keeper = await a_keeper(store)
     ids = [each for each in IDS if each[0].isalnum()]
     for collection in ("notes", "note", "notes2", "notes-", "Notes", "a"):
@@ -220,7 +218,7 @@ async def test_pages_list_a_collection_in_id_order_once(store: Store, most: int)
         pytest.param("b", "c", [], id="a cursor from beyond the prefix"),
     ],
 )
-async def test_a_cursor_goes_on_after_it_and_never_widens_the_prefix(
+async def test_a_cursor_continues_and_never_widens_the_prefix(
     store: Store, prefix: str, after: str, ids: list[str]
 ) -> None:
     keeper = await a_keeper(store)
@@ -230,7 +228,7 @@ async def test_a_cursor_goes_on_after_it_and_never_widens_the_prefix(
     assert ([found.document_id for found, _ in page.items], page.more) == (ids, False)
 
 
-async def test_a_page_says_whether_others_follow(store: Store) -> None:
+async def test_a_page_says_whether_more_follow(store: Store) -> None:
     keeper = await a_keeper(store)
     for number in range(4):
         await keeper.put(f"notes/{number}")
@@ -238,7 +236,7 @@ async def test_a_page_says_whether_others_follow(store: Store) -> None:
     assert not (await keeper.page("notes", after="1", most=2)).more
 
 
-async def test_a_page_with_documents_ends_with_the_one_that_takes_it_past_a_mebibyte(store: Store) -> None:
+async def test_a_page_with_documents_ends_after_a_mebibyte(store: Store) -> None:
     keeper = await a_keeper(store)
     sizes = [262_144] * 4 + [1] + [262_144] * 5
     for number, size in enumerate(sizes):

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.gen_test(timeout=90)
-async def test_the_embedded_store_under_load(tmp_path: Path) -> None:
+async def test_backup_of_the_embedded_store_under_load(tmp_path: Path) -> None:
     copy, keys = tmp_path / "store.rdb", tmp_path / "store.keys"
     with Server(*QUICK) as server:
         server.ready()
@@ -91,7 +91,7 @@ def refusal(said: CommandOutput) -> str:
     return said.err
 
 
-def test_a_copy_overwrites_nothing_and_says_what_is_not_in_it(running: Path, tmp_path: Path) -> None:
+def test_a_backup_overwrites_nothing_and_says_what_it_lacks(running: Path, tmp_path: Path) -> None:
     copy = tmp_path / "store.rdb"
     said = child(running, "store", "backup", str(copy))
     assert said.status == 0, said.err
@@ -103,7 +103,7 @@ def test_a_copy_overwrites_nothing_and_says_what_is_not_in_it(running: Path, tmp
     assert not (running / "store" / "dump.rdb").exists(), "no second copy lies about"
 
 
-def test_a_copy_that_fails_leaves_nothing(running: Path, tmp_path: Path) -> None:
+def test_a_failed_backup_leaves_nothing(running: Path, tmp_path: Path) -> None:
     (running / "store" / "dump.rdb").mkdir()  # the engine cannot put its snapshot there
     (running / "store" / "dump.rdb" / "in-the-way").touch()
     said = refusal(child(running, "store", "backup", str(tmp_path / "store.rdb")))
@@ -111,14 +111,14 @@ def test_a_copy_that_fails_leaves_nothing(running: Path, tmp_path: Path) -> None
     assert not (tmp_path / "store.rdb").exists()
 
 
-def test_of_two_at_once_one_is_refused(running: Path, tmp_path: Path) -> None:
+def test_a_concurrent_backup_is_refused(running: Path, tmp_path: Path) -> None:
     lock = Lock.take(running / "backup.lock")
     assert lock is not None
     assert "Another backup" in refusal(child(running, "store", "backup", str(tmp_path / "store.rdb")))
     lock.release()
 
 
-def test_without_a_server_the_store_runs_for_the_copy(data_dir: Path, tmp_path: Path) -> None:
+def test_without_a_server_the_store_runs_for_the_backup(data_dir: Path, tmp_path: Path) -> None:
     copy, other = tmp_path / "store.rdb", tmp_path / "other"
     made = child(data_dir, "user", "create", "--email", "a@example.com", "--name", "Ada", "--json")
     assert child(data_dir, "store", "backup", str(copy), "--keys", str(tmp_path / "keys"), "--json").json["rows"] > 2
@@ -131,7 +131,7 @@ def test_without_a_server_the_store_runs_for_the_copy(data_dir: Path, tmp_path: 
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("keep", [False, True], ids=["as a rule", "with --keep-tokens"])
-async def test_a_restore_ends_what_gives_access_and_nothing_else(tmp_path: Path, keep: bool) -> None:
+async def test_a_restore_ends_only_access(tmp_path: Path, keep: bool) -> None:
     copy, keys, home, other = (tmp_path / name for name in ("store.rdb", "store.keys", "home", "other"))
     ring = Keys(KeyFile.open_or_create(keys))
     home.mkdir(mode=0o700)
@@ -164,7 +164,7 @@ def copied(tmp_path: Path) -> tuple[Path, Path]:
     return copy, keys
 
 
-def test_a_restore_wants_an_empty_directory_and_the_right_keys(copied: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_restore_needs_an_empty_directory_and_the_right_keys(copied: tuple[Path, Path], tmp_path: Path) -> None:
     copy, keys = copied
     other = tmp_path / "other"
     assert "worthless without" in refusal(child(other, "store", "restore", str(copy)))
@@ -191,7 +191,7 @@ class Stopping:
         self.close = store.stop
 
 
-def test_what_is_no_whole_copy_is_not_restored(copied: tuple[Path, Path], tmp_path: Path) -> None:
+def test_an_incomplete_backup_is_refused(copied: tuple[Path, Path], tmp_path: Path) -> None:
     copy, keys = copied
     whole = copy.read_bytes()
     other = tmp_path / "other"
@@ -205,7 +205,7 @@ def test_what_is_no_whole_copy_is_not_restored(copied: tuple[Path, Path], tmp_pa
     assert "No such file" in refusal(child(other, "store", "restore", str(tmp_path / "none"), "--keys", str(keys)))
 
 
-def test_another_store_is_copied_by_its_own_means(tmp_path: Path) -> None:
+def test_other_stores_are_backed_up_with_their_own_tools(tmp_path: Path) -> None:
     ring = KeyRing.generate(1)
     with valkey() as engine:
         words = ("--redis-url", engine.url, "store")
@@ -222,7 +222,7 @@ def redis_cli() -> str:
 
 
 @pytest.mark.gen_test(timeout=90)
-async def test_a_redis_under_load_by_its_own_means(keys: Keys, tmp_path: Path) -> None:
+async def test_backup_of_redis_under_load_with_its_own_tools(keys: Keys, tmp_path: Path) -> None:
     """As docs/operations.md has it: redis-cli writes the copy; a fresh Redis loads it, then turns its log on."""
     copy = tmp_path / "dump.rdb"
     with redis_server(append_only=True, options=["--repl-diskless-sync-delay", "0"]) as engine:
@@ -265,7 +265,7 @@ def logged(client: Any) -> bool:
 
 
 @pytest.mark.gen_test(timeout=90)
-async def test_a_cluster_node_by_node(keys: Keys, tmp_path: Path) -> None:
+async def test_backup_of_a_cluster_node_by_node(keys: Keys, tmp_path: Path) -> None:
     """Each person is on one node, so each is as at one moment."""
     with Cluster(redis_server) as cluster:
         store = store_on(await connect(cluster.url), keys)
@@ -318,7 +318,7 @@ class Rewriting:
         return not self._states
 
 
-def test_a_backup_waits_for_its_own_snapshot_while_the_append_only_file_is_rewritten(
+def test_a_backup_during_an_append_only_rewrite_waits_for_its_own_snapshot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(backup, "_POLL", 0.0)

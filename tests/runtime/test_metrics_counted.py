@@ -232,9 +232,7 @@ def email_of(service: Service) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__.replace("_", " "))
-def test_what_happens_is_counted_once_whichever_worker_did_it(
-    case: Case, running: Pair, service: Service, io_loop: IOLoop
-) -> None:
+def test_events_are_counted_once_on_any_worker(case: Case, running: Pair, service: Service, io_loop: IOLoop) -> None:
     server = running.servers[0]
     EMAILS[service.ada] = running.email
     before = scraped(server)
@@ -245,7 +243,7 @@ def test_what_happens_is_counted_once_whichever_worker_did_it(
     assert set(gains(before, samples, *names)) <= {name for name, gain in expected.items() if gain}
 
 
-def test_no_label_and_no_line_tells_of_a_person_or_a_secret(running: Pair, service: Service, io_loop: IOLoop) -> None:
+def test_metrics_contain_no_person_and_no_secret(running: Pair, service: Service, io_loop: IOLoop) -> None:
     """After everything above, too: it is the same server."""
     EMAILS[service.ada] = running.email
     secrets = [service.ada, running.email, EMAIL, VERIFIER, service.web.secret or "", "private-notes", "my-secret-doc"]

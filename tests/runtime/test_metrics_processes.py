@@ -41,7 +41,7 @@ def counts(samples: Samples) -> Samples:
     return {name: value for name, value in samples.items() if name.partition("{")[0].endswith(rising)}
 
 
-def test_counts_add_up_and_never_fall_while_workers_are_killed(running: Pair) -> None:
+def test_counts_never_fall_when_workers_are_killed(running: Pair) -> None:
     server, health = running.servers[0], answered("healthz", 200)
     before = scraped(server)
     sent = before.get(health, 0.0)
@@ -63,7 +63,7 @@ def test_counts_add_up_and_never_fall_while_workers_are_killed(running: Pair) ->
     wait_until(lambda: [name for name in scraped(server) if name.startswith("latchkey_worker_resident")] == expected)
 
 
-def test_the_connections_of_a_worker_that_was_killed_are_no_more(running: Pair) -> None:
+def test_a_killed_workers_connections_are_not_counted(running: Pair) -> None:
     server = running.servers[0]
     wait_until(lambda: level(server, "latchkey_connections") == 0)
     kept = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=10) for _ in range(24)]
@@ -109,7 +109,7 @@ def await_all(server: Server) -> None:
     wait_until(lambda: len(found := ticks(server)) == WORKERS and found[0] > began)
 
 
-def test_levels_are_those_of_the_present(running: Pair) -> None:
+def test_gauges_show_current_values(running: Pair) -> None:
     server = running.servers[0]
     await_all(server)
     wait_until(lambda: level(server, "latchkey_requests_in_progress") == 0)
@@ -125,7 +125,7 @@ def test_levels_are_those_of_the_present(running: Pair) -> None:
     wait_until(lambda: level(server, "latchkey_requests_in_progress") == level(server, "latchkey_store_queue") == 0)
 
 
-def test_a_worker_that_hangs_is_seen(running: Pair) -> None:
+def test_a_hanging_worker_is_visible(running: Pair) -> None:
     server = running.servers[0]
     await_all(server)
     victim, began = workers(server)[0], time.time()
@@ -150,7 +150,7 @@ def test_a_worker_that_hangs_is_seen(running: Pair) -> None:
         ),
     ],
 )
-def test_the_format_is_the_one_that_is_asked_for(running: Pair, accept: str | None, media_type: str, end: str) -> None:
+def test_the_requested_format_is_used(running: Pair, accept: str | None, media_type: str, end: str) -> None:
     status, given, text = asked(metrics_port(running.servers[0]), accept=accept)
     assert status == 200
     assert given.startswith(media_type)
@@ -158,7 +158,7 @@ def test_the_format_is_the_one_that_is_asked_for(running: Pair, accept: str | No
     assert last == end if end.startswith("#") else "latchkey_build_info{" in last
 
 
-def test_the_port_has_nothing_else_and_the_others_have_none_of_it(running: Pair) -> None:
+def test_metrics_are_on_their_own_port_only(running: Pair) -> None:
     server = running.servers[0]
     port = metrics_port(server)
     assert [asked(port, path)[0] for path in ("/", "/healthz", "/api/oauth/userinfo", "/metrics/")] == [404] * 4
@@ -167,7 +167,7 @@ def test_the_port_has_nothing_else_and_the_others_have_none_of_it(running: Pair)
     assert not [name for name in before if "route=metrics" in name]
 
 
-def test_without_the_setting_nothing_is_counted_and_no_port_is_opened(tmp_path: Path) -> None:
+def test_without_the_setting_there_are_no_metrics_and_no_port(tmp_path: Path) -> None:
     with Server("--redis-url", "memory", *QUICK) as server:
         assert status_of(server.ready().port) == 200
         assert "metrics on" not in server.log
@@ -177,7 +177,7 @@ def test_without_the_setting_nothing_is_counted_and_no_port_is_opened(tmp_path: 
         assert server.stop() == 0
 
 
-def test_one_process_alone_has_metrics_too_and_closes_their_port(tmp_path: Path) -> None:
+def test_a_single_process_has_metrics_too(tmp_path: Path) -> None:
     with Server("--redis-url", "memory", *METRICS, *QUICK) as server:
         port = metrics_port(server.ready())
         get(server.port, 3)

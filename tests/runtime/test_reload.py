@@ -114,8 +114,8 @@ async def test_a_changed_setting_is_reloaded(reloading: Reloading, name: str, ca
     assert before == value or not (name == "operator_keys" and before)
     await reloading.take(**{name: value})
     assert probe(reloading) == value
-    assert f"others now: {name}" in caplog.text
-    assert "need a new start" not in caplog.text
+    assert f"changed: {name}" in caplog.text
+    assert "need a restart" not in caplog.text
     assert (await send(reloading.site.base_url + "/healthz")).code == 200
 
 
@@ -125,7 +125,7 @@ async def test_unchanged_settings_are_kept(reloading: Reloading, caplog: pytest.
     mail, models = reloading.site.mail, reloading.site.models
     await reloading.take()
     assert (reloading.site.mail, reloading.site.models) == (mail, models)
-    assert "others now: none" in caplog.text
+    assert "changed: none" in caplog.text
 
 
 @pytest.mark.gen_test(timeout=20)
@@ -157,7 +157,7 @@ async def test_settings_that_need_a_restart_are_named_and_kept(
     reloading: Reloading, caplog: pytest.LogCaptureFixture
 ) -> None:
     await reloading.take(port=9, workers=3, redis_url="redis://h", secret_keys=OLD_RING, signup="off")
-    assert "need a new start: port, workers, redis_url, secret_keys" in caplog.text
+    assert "need a restart: port, workers, redis_url, secret_keys" in caplog.text
     assert (reloading.runtime.settings.port, reloading.runtime.settings.workers) == (8080, 1)
     assert (reloading.runtime.settings.redis_url, reloading.runtime.settings.secret_keys) == ("embedded", "")
     assert reloading.site.signup == "off"
@@ -213,7 +213,7 @@ async def test_a_loopback_server_logs_that_proxy_settings_need_a_restart(
 ) -> None:
     reloading.runtime.settings = reloading.wanted = Settings()
     await reloading.take(trusted_proxies=(ip_network("127.0.0.1"),), signup="off")
-    assert "need a new start: trusted_proxies" in caplog.text
+    assert "need a restart: trusted_proxies" in caplog.text
     assert (reloading.site.here_alone, reloading.site.trusted_proxies) == (True, ())
     assert reloading.site.signup == "off"
 
@@ -318,7 +318,7 @@ async def test_a_defect_during_a_reload_changes_nothing_and_the_next_reload_work
     following = asyncio.ensure_future(reloading.reloads.follow(asked))
     reloading.runtime.reread = fails
     asked.set()
-    while "nothing was reloaded, everything stays as it was: RuntimeError" not in caplog.text:
+    while "reload failed, configuration unchanged: RuntimeError" not in caplog.text:
         await asyncio.sleep(0)
     reloading.runtime.reread = lambda: replace(Settings(), signup="off")
     asked.set()

@@ -78,7 +78,7 @@ def exchange(http: httpx.Client, app: Any, code: str) -> httpx.Response:
     return http.post("/api/oauth/token", data=fields)
 
 
-def test_the_person_is_signed_in_and_allows(http: httpx.Client, server: Server) -> None:
+def test_auto_consent_signs_in_and_allows(http: httpx.Client, server: Server) -> None:
     app = app_in(http)
     back = sent_on(http.get(request_of(app["client_id"])))
     assert (back["state"], back["iss"]) == ("a-state", server.url)
@@ -107,9 +107,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("changes", [pytest.param(changes, id=name) for name, changes in WRONG.items()])
-def test_what_is_wrong_with_a_request_gets_the_error_of_the_product(
-    http: httpx.Client, changes: dict[str, str]
-) -> None:
+def test_invalid_requests_get_the_products_errors(http: httpx.Client, changes: dict[str, str]) -> None:
     app = app_in(http, pkceRequired=True)
     played = http.get(request_of(app["client_id"], **changes))
     product = http.get(request_of(app["client_id"], **changes), headers={"Latchkey-Consents": '{"answer": "ask"}'})
@@ -118,7 +116,7 @@ def test_what_is_wrong_with_a_request_gets_the_error_of_the_product(
     assert played.status_code == 400 or sent_on(played)["error"]
 
 
-def test_prompts_mean_what_they_mean(http: httpx.Client) -> None:
+def test_prompts_work_as_in_the_product(http: httpx.Client) -> None:
     app = app_in(http)
     silent = request_of(app["client_id"], prompt="none")
     assert sent_on(http.get(silent))["error"] == "consent_required"
@@ -130,7 +128,7 @@ def test_prompts_mean_what_they_mean(http: httpx.Client) -> None:
     assert sent_on(asked)["error"] == "login_required"
 
 
-def test_several_people_and_a_refusal(http: httpx.Client) -> None:
+def test_several_people_can_be_played_and_can_deny(http: httpx.Client) -> None:
     app = app_in(http)
 
     def one_request(**answer: Any) -> dict[str, str]:
@@ -154,7 +152,7 @@ def test_several_people_and_a_refusal(http: httpx.Client) -> None:
     assert who(sent_on(http.get(request_of(app["client_id"])))) == ADA
 
 
-def test_requests_at_once_that_name_a_new_person_make_one(server: Server, http: httpx.Client) -> None:
+def test_concurrent_requests_create_a_new_person_once(server: Server, http: httpx.Client) -> None:
     app = app_in(http)
 
     async def sixteen() -> list[httpx.Response]:
@@ -197,7 +195,7 @@ def test_a_month_passes(http: httpx.Client) -> None:
     assert usage.json()["createdAt"][:16] == now[:16]
 
 
-def test_a_browser_is_signed_out_by_a_fortnight_without_it(server: Server, http: httpx.Client) -> None:
+def test_a_browser_is_signed_out_after_an_idle_fortnight(server: Server, http: httpx.Client) -> None:
     person = post(http, "people", name="Bob")
 
     async def signs_in() -> Browser:
@@ -217,14 +215,14 @@ def test_a_browser_is_signed_out_by_a_fortnight_without_it(server: Server, http:
     assert asyncio.run(opens(browser, "/account")).headers["Location"].startswith("/signin")
 
 
-def test_what_travel_is_told(http: httpx.Client) -> None:
+def test_invalid_travel_requests_are_refused(http: httpx.Client) -> None:
     for wrong in ({}, {"days": 0}, {"days": -1}, {"days": "1"}, {"days": True}, {"years": 1}, {"days": 4000}):
         answer = http.post("/testing/travel", json=wrong)
         assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request"), wrong
     assert http.post("/testing/travel", content="{", headers={"Content-Type": "application/json"}).status_code == 400
 
 
-def test_travel_ends_before_dates_do(http: httpx.Client) -> None:
+def test_travel_is_limited_to_valid_dates(http: httpx.Client) -> None:
     app, year = app_in(http), 0
     while year < 8990:
         year = int(post(http, "travel", days=3660)["now"][:4])
@@ -240,7 +238,7 @@ def test_travel_ends_before_dates_do(http: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("call", ["tokens", "disconnect", "credits", "limits", "consents", "people", "people/delete"])
-def test_an_address_that_is_none_is_refused(http: httpx.Client, call: str) -> None:
+def test_an_invalid_address_is_refused(http: httpx.Client, call: str) -> None:
     client_id = app_in(http)["client_id"]
     fields = {"email": "nobody", "client_id": client_id, "amount": 1, "group": "oauth"}
     answer = http.post(f"/testing/{call}", json=fields)
@@ -248,7 +246,7 @@ def test_an_address_that_is_none_is_refused(http: httpx.Client, call: str) -> No
     assert http.get("/testing/credits", params={"email": "nobody"}).status_code == 400
 
 
-def test_credits_are_given_and_shown(http: httpx.Client) -> None:
+def test_credits_can_be_granted_and_read(http: httpx.Client) -> None:
     person = post(http, "people", email="bob@example.com", credits=5)
     assert post(http, "credits", email="bob@example.com", amount=2)["paid"] == 7
     shown = http.get("/testing/credits?email=bob@example.com").json()
@@ -258,7 +256,7 @@ def test_credits_are_given_and_shown(http: httpx.Client) -> None:
     assert (short.status_code, short.json()["error"]) == (402, "insufficient_credits")
 
 
-def test_the_seed_is_there_again_after_a_reset(tmp_path: Path) -> None:
+def test_a_reset_restores_the_seed(tmp_path: Path) -> None:
     seed = tmp_path / "seed.json"
     app = {"client_id": "web", "name": "Web", "redirect_uris": [CALLBACK], "scopes": "profile", "public": True}
     seed.write_text(json.dumps({"apps": [app]}))
@@ -285,14 +283,14 @@ DRIVEN_FROM_ELSEWHERE = {
 
 
 @pytest.mark.parametrize("headers", [pytest.param(sent, id=name) for name, sent in DRIVEN_FROM_ELSEWHERE.items()])
-def test_nobody_else_drives_it(http: httpx.Client, headers: dict[str, str]) -> None:
+def test_other_origins_cannot_use_the_controls(http: httpx.Client, headers: dict[str, str]) -> None:
     for method, path in (("POST", "/testing/reset"), ("GET", f"/testing/credits?email={ADA}")):
         answer = http.request(method, path, headers=headers, json={} if method == "POST" else None)
         assert (answer.status_code, answer.json()["error"]) == (403, "access_denied")
         assert "Access-Control-Allow-Origin" not in answer.headers
 
 
-def test_a_page_of_its_own_may(http: httpx.Client, server: Server) -> None:
+def test_the_servers_own_pages_can_use_the_controls(http: httpx.Client, server: Server) -> None:
     headers = {"Origin": server.url, "Sec-Fetch-Site": "same-origin"}
     assert http.post("/testing/reset", json={}, headers=headers).status_code == 200
     at = server.here.removeprefix("http://")
@@ -302,14 +300,14 @@ def test_a_page_of_its_own_may(http: httpx.Client, server: Server) -> None:
 @pytest.mark.parametrize(
     "kind", ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=b", ""]
 )
-def test_what_a_form_can_send_is_not_taken(http: httpx.Client, kind: str) -> None:
+def test_form_content_types_are_refused(http: httpx.Client, kind: str) -> None:
     for path, _ in TESTING_ROUTES:
         body = b"--b--\r\n" if "boundary" in kind else b"{}"
         answer = http.post(path, content=body, headers={"Content-Type": kind})
         assert answer.status_code == 415, path
 
 
-def test_a_preflight_is_not_answered(http: httpx.Client) -> None:
+def test_preflights_are_not_answered(http: httpx.Client) -> None:
     asked = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
     for path, _ in TESTING_ROUTES:
         answer = http.options(path, headers=asked)
@@ -317,7 +315,7 @@ def test_a_preflight_is_not_answered(http: httpx.Client) -> None:
         assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
-def test_nobody_is_played_under_a_foreign_name(http: httpx.Client) -> None:
+def test_a_foreign_host_gets_the_normal_sign_in(http: httpx.Client) -> None:
     app = app_in(http)
     answer = http.get(request_of(app["client_id"]), headers={"Host": "rebound.example"})
     assert answer.headers["Location"].startswith("/signin?")
@@ -328,7 +326,7 @@ def block(language: str) -> str:
     return str(found)
 
 
-def test_the_commands_of_the_document_work_as_they_are_pasted(http: httpx.Client, server: Server) -> None:
+def test_the_documented_commands_work_as_pasted(http: httpx.Client, server: Server) -> None:
     if shutil.which("curl") is None:
         pytest.skip("no curl on this machine")
     script = block("sh").replace("http://localhost:8080", server.url)
@@ -345,7 +343,7 @@ def test_the_commands_of_the_document_work_as_they_are_pasted(http: httpx.Client
     assert json.loads(reset) == {}
 
 
-def test_the_example_in_javascript_works_as_it_stands(tmp_path: Path) -> None:
+def test_the_javascript_example_works_unchanged(tmp_path: Path) -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("no Node on this machine")
@@ -362,7 +360,7 @@ def test_the_example_in_javascript_works_as_it_stands(tmp_path: Path) -> None:
     assert "# fail 0" in done.stdout, done.stdout
 
 
-def test_the_table_of_calls_is_that_of_the_routes() -> None:
+def test_the_table_of_calls_matches_the_routes() -> None:
     told = set(re.findall(r"^\| `(?:POST|GET) (/testing/[a-z/]+)", DOCUMENT, re.MULTILINE))
     assert told == {path for path, _ in TESTING_ROUTES}
 

@@ -67,12 +67,12 @@ def python_of(document: Path) -> str:
     return str(block)
 
 
-def test_the_example_of_the_document_passes_as_it_stands(suite: pytest.Pytester) -> None:
+def test_the_documented_example_passes_unchanged(suite: pytest.Pytester) -> None:
     suite.makepyfile(test_notes=python_of(DOCUMENT))
     suite.runpytest_subprocess(*PLUGINS).assert_outcomes(passed=10)
 
 
-def test_the_document_has_everything_installed_that_its_example_imports() -> None:
+def test_the_document_installs_everything_its_example_imports() -> None:
     modules = {node.names[0].name for node in ast.walk(ast.parse(python_of(DOCUMENT))) if isinstance(node, ast.Import)}
     (command,) = re.findall(r"^pip install (.*)$", DOCUMENT.read_text("utf-8"), re.MULTILINE)
     assert modules - sys.stdlib_module_names == {"pytest", *command.split()[1:]}  # pytest comes with the extra

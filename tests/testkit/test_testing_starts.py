@@ -25,7 +25,7 @@ OTHER_STARTS = {
 
 
 @pytest.mark.parametrize("options", [pytest.param(options, id=name) for name, options in OTHER_STARTS.items()])
-def test_no_other_server_has_any_of_it(options: tuple[str, ...]) -> None:
+def test_other_servers_have_no_test_controls(options: tuple[str, ...]) -> None:
     with Server(*QUICK, *options, environment={"PYTHONPROFILEIMPORTTIME": "1"}, fresh=True) as server:
         server.ready()
         port = int(re.search(r"port (\d+)", server.log)[1])  # type: ignore[index]  # it says where it listens
@@ -41,7 +41,7 @@ def test_no_other_server_has_any_of_it(options: tuple[str, ...]) -> None:
         assert {name for name in loaded if name.partition(".")[0] == "testkit"} == set()
 
 
-def test_a_server_for_tests_does_load_it() -> None:
+def test_a_test_server_loads_the_controls() -> None:
     """What the test before looks for can be seen."""
     with Server(*MEMORY, environment={"PYTHONPROFILEIMPORTTIME": "1"}, fresh=True) as server:
         server.ready()
@@ -56,7 +56,7 @@ def test_a_server_for_tests_does_load_it() -> None:
         pytest.param(("--redis-url=memory", "--host=::"), id="all addresses"),
     ],
 )
-def test_auto_consent_is_refused_with_any_other_start(options: tuple[str, ...]) -> None:
+def test_auto_consent_is_refused_outside_of_tests(options: tuple[str, ...]) -> None:
     with pytest.raises(SettingsError, match=r"^auto_consent needs redis_url memory.*auto_consent from --auto-consent"):
         load([*options, f"--auto-consent={ADA}"], {})
     with pytest.raises(SettingsError, match="auto_consent from LATCHKEY_AUTO_CONSENT"):
@@ -64,7 +64,7 @@ def test_auto_consent_is_refused_with_any_other_start(options: tuple[str, ...]) 
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "::1"])
-def test_auto_consent_needs_no_more_than_memory_and_loopback(host: str) -> None:
+def test_auto_consent_needs_only_memory_and_loopback(host: str) -> None:
     found = load(["--redis-url=memory", f"--host={host}", f"--auto-consent={ADA}"], {})
     assert (found.auto_consent, found.testable) == (ADA, True)
     assert load([], {}).testable is False
@@ -72,13 +72,13 @@ def test_auto_consent_needs_no_more_than_memory_and_loopback(host: str) -> None:
         load(["--redis-url=memory", "--auto-consent=Ada"], {})
 
 
-def test_a_start_that_is_refused_says_why() -> None:
+def test_a_refused_start_gives_the_reason() -> None:
     status, said = refused("--auto-consent", ADA)
     assert status == 2
     assert said.startswith("latchkey: auto_consent needs redis_url memory")
 
 
-def test_an_address_that_can_be_nobodys_is_refused_at_the_start() -> None:
+def test_an_impossible_address_is_refused_on_start() -> None:
     status, said = refused("--redis-url=memory", "--auto-consent", f"{'a' * 65}@example.com")
     assert status == 1
     assert "latchkey: auto_consent: The part of an e-mail address before the @" in said

@@ -290,7 +290,7 @@ async def test_others_can_neither_see_nor_change_a_webhook(service: Service) -> 
 
 
 @pytest.mark.gen_test
-async def test_each_form_needs_its_token_and_its_origin(service: Service) -> None:
+async def test_each_form_needs_its_xsrf_token_and_origin(service: Service) -> None:
     browser = await owner(service)
     await name_url(browser, URL)
     event = WebhookEvent(new_event_id(), "user.deleted", "own", USER, await service.store.apps.now())

@@ -17,7 +17,7 @@ __all__ = ["engine", "hooked"]  # fixtures
 
 
 @pytest.mark.gen_test
-async def test_a_stop_lets_a_post_finish(hooked: Hooked) -> None:
+async def test_shutdown_lets_a_post_finish(hooked: Hooked) -> None:
     async def takes_its_time(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.3)
         await answering(200)(writer)
@@ -36,7 +36,7 @@ async def test_a_stop_lets_a_post_finish(hooked: Hooked) -> None:
 
 
 @pytest.mark.gen_test
-async def test_what_waits_for_its_turn_at_a_stop_is_given_back(hooked: Hooked) -> None:
+async def test_shutdown_returns_waiting_deliveries(hooked: Hooked) -> None:
     async def takes_its_time(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.3)
         await answering(200)(writer)
@@ -55,7 +55,7 @@ async def test_what_waits_for_its_turn_at_a_stop_is_given_back(hooked: Hooked) -
 
 
 @pytest.mark.gen_test
-async def test_what_is_being_taken_at_a_stop_is_given_back(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_shutdown_returns_deliveries_being_claimed(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
     claim, claiming = hooked.store.deliveries.claim, asyncio.Event()
 
     async def answered_late(most: int, lease: float) -> list[Delivery]:
@@ -77,7 +77,7 @@ async def test_what_is_being_taken_at_a_stop_is_given_back(hooked: Hooked, monke
 
 
 @pytest.mark.gen_test
-async def test_what_a_stop_cuts_is_posted_again_when_its_lease_ends(hooked: Hooked, clock: FakeClock) -> None:
+async def test_a_post_cut_by_shutdown_is_repeated_after_its_lease(hooked: Hooked, clock: FakeClock) -> None:
     async def hangs(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(60)
 
@@ -98,7 +98,7 @@ async def test_what_a_stop_cuts_is_posted_again_when_its_lease_ends(hooked: Hook
 
 
 @pytest.mark.gen_test
-async def test_who_left_off_begins_again(hooked: Hooked) -> None:
+async def test_a_stopped_sender_can_start_again(hooked: Hooked) -> None:
     async def hangs(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(60)
 
@@ -119,7 +119,7 @@ async def test_who_left_off_begins_again(hooked: Hooked) -> None:
 
 
 @pytest.mark.gen_test
-async def test_what_is_being_taken_is_brought_out_too(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_draining_includes_deliveries_being_claimed(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
     claim, claimed, answered = hooked.store.deliveries.claim, asyncio.Event(), asyncio.Event()
 
     async def answered_late(most: int, lease: float) -> list[Delivery]:

@@ -42,13 +42,13 @@ async def test_an_event_is_posted_signed_and_settled(hooked: Hooked, engine: Web
 
 
 @pytest.mark.gen_test
-async def test_nobody_has_to_wake_it(hooked: Hooked, engine: WebhookSender) -> None:
+async def test_delivery_needs_no_wakeup(hooked: Hooked, engine: WebhookSender) -> None:
     await hooked.tell()
     await hooked.receiver.count(1)
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_what_is_not_taken_comes_again_for_three_days_and_then_when_it_is_sent_by_hand(
+async def test_failed_posts_are_retried_for_three_days_and_then_by_hand(
     hooked: Hooked, engine: WebhookSender, clock: FakeClock
 ) -> None:
     clock.stop()
@@ -80,7 +80,7 @@ async def test_what_is_not_taken_comes_again_for_three_days_and_then_when_it_is_
 
 
 @pytest.mark.gen_test
-async def test_410_ends_it_at_once(hooked: Hooked, engine: WebhookSender) -> None:
+async def test_410_ends_a_delivery_at_once(hooked: Hooked, engine: WebhookSender) -> None:
     hooked.receiver.reply = answering(410)
     failed = await hooked.settled(await hooked.tell(), 1, engine)
     assert (failed.state, failed.last_status) == ("failed", 410)
@@ -88,7 +88,7 @@ async def test_410_ends_it_at_once(hooked: Hooked, engine: WebhookSender) -> Non
 
 
 @pytest.mark.gen_test
-async def test_each_attempt_is_told_of_by_type_and_outcome(
+async def test_each_attempt_is_reported_by_type_and_outcome(
     hooked: Hooked, engine: WebhookSender, clock: FakeClock
 ) -> None:
     seen: list[tuple[str, str]] = []
@@ -105,7 +105,7 @@ async def test_each_attempt_is_told_of_by_type_and_outcome(
 
 
 @pytest.mark.gen_test
-async def test_a_receiver_says_when(hooked: Hooked, engine: WebhookSender, clock: FakeClock) -> None:
+async def test_retry_after_sets_the_next_attempt(hooked: Hooked, engine: WebhookSender, clock: FakeClock) -> None:
     clock.stop()
     hooked.receiver.reply = answering(429, "Retry-After: 600")
     found = await hooked.settled(await hooked.tell(), 1, engine)
@@ -114,7 +114,7 @@ async def test_a_receiver_says_when(hooked: Hooked, engine: WebhookSender, clock
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("change", [{"status": "disabled"}, {"status": "off"}, {"webhook_url": ""}])
-async def test_an_app_that_may_hear_nothing_is_posted_nothing(
+async def test_an_app_without_a_usable_webhook_gets_no_posts(
     hooked: Hooked, engine: WebhookSender, change: dict[str, Any]
 ) -> None:
     await hooked.store.apps.update("web", **change)
@@ -145,7 +145,7 @@ async def test_for_a_day_after_a_rotation_both_secrets_sign(
 
 
 @pytest.mark.gen_test(timeout=30)
-async def test_a_slow_receiver_holds_up_its_own_events_alone(hooked: Hooked) -> None:
+async def test_a_slow_receiver_delays_only_its_own_events(hooked: Hooked) -> None:
     engine = engine_on(hooked.store, connect=60, whole=60)  # no post ends while the test lasts
     engine.start()
 
@@ -174,9 +174,7 @@ async def test_a_slow_receiver_holds_up_its_own_events_alone(hooked: Hooked) -> 
 
 
 @pytest.mark.gen_test
-async def test_one_receiver_of_many_events_gets_all_of_them(
-    hooked: Hooked, engine: WebhookSender, clock: FakeClock
-) -> None:
+async def test_a_receiver_of_many_events_gets_all(hooked: Hooked, engine: WebhookSender, clock: FakeClock) -> None:
     await hooked.tell(90)
     engine.wake()
     await hooked.receiver.count(64)
@@ -189,7 +187,7 @@ async def test_one_receiver_of_many_events_gets_all_of_them(
 
 
 @pytest.mark.gen_test
-async def test_an_error_of_ours_takes_nothing_down(
+async def test_our_own_error_stops_nothing_else(
     hooked: Hooked, io_loop: IOLoop, caplog: pytest.LogCaptureFixture
 ) -> None:
     failures = [RuntimeError("first"), ZeroDivisionError("second")]
@@ -210,7 +208,7 @@ async def test_an_error_of_ours_takes_nothing_down(
 
 
 @pytest.mark.gen_test
-async def test_an_error_of_ours_ends_the_attempt_and_is_not_met_for_ever(hooked: Hooked, clock: FakeClock) -> None:
+async def test_our_own_error_ends_the_attempt_and_is_not_repeated_forever(hooked: Hooked, clock: FakeClock) -> None:
     async def target(client_id: str) -> Target | None:
         raise ZeroDivisionError
 
@@ -226,7 +224,7 @@ async def test_an_error_of_ours_ends_the_attempt_and_is_not_met_for_ever(hooked:
 
 
 @pytest.mark.gen_test
-async def test_what_cannot_be_signed_is_said_and_tried_again(
+async def test_an_unsignable_event_is_logged_and_retried(
     hooked: Hooked, engine: WebhookSender, caplog: pytest.LogCaptureFixture
 ) -> None:
     await hooked.store.apps.update("web", webhook_secrets=(b"\xff" * 60,))
@@ -250,7 +248,7 @@ async def test_nothing_secret_is_logged(
 
 
 @pytest.mark.gen_test
-async def test_what_is_due_is_brought_out_and_a_later_attempt_is_not_waited_for(hooked: Hooked) -> None:
+async def test_draining_posts_what_is_due_and_skips_later_attempts(hooked: Hooked) -> None:
     hooked.receiver.script = [answering(500)]
     engine = engine_on(hooked.store)
     told = await hooked.tell(2 * EACH_APP)
@@ -264,7 +262,7 @@ async def test_what_is_due_is_brought_out_and_a_later_attempt_is_not_waited_for(
 
 
 @pytest.mark.gen_test
-async def test_a_receiver_that_hangs_is_waited_for_so_long_and_goes_on(hooked: Hooked) -> None:
+async def test_draining_waits_a_limited_time_for_a_hanging_receiver(hooked: Hooked) -> None:
     answers = asyncio.Event()
 
     async def hangs(writer: asyncio.StreamWriter) -> None:
@@ -283,7 +281,7 @@ async def test_a_receiver_that_hangs_is_waited_for_so_long_and_goes_on(hooked: H
 
 
 @pytest.mark.gen_test
-async def test_what_is_put_back_does_not_count(store: Store) -> None:
+async def test_returned_deliveries_do_not_count(store: Store) -> None:
     """On every engine: claimed, given back, claimed again under the same number; a late answer counts for nothing."""
     hooked = await Hooked.make(store, receiver=Receiver())
     told = await hooked.tell()
@@ -314,7 +312,7 @@ async def test_what_is_put_back_does_not_count(store: Store) -> None:
         pytest.param({"base_url": "https://id.example.com"}, False, id="with a name"),
     ],
 )
-async def test_only_a_server_that_nobody_else_reaches_posts_to_its_own_machine(
+async def test_only_a_private_server_posts_to_its_own_machine(
     hooked: Hooked, given: dict[str, Any], posted: bool
 ) -> None:
     settings = Settings(**given)

@@ -55,7 +55,7 @@ async def brought_over(store: Store) -> Store:
 
 
 @pytest.mark.gen_test
-async def test_of_a_damaged_row_nothing_else_is_lost(old_store: Store) -> None:
+async def test_a_damaged_row_loses_only_its_damaged_part(old_store: Store) -> None:
     await fill(old_store.client)
     row = spell.person(ADA["user"])["user"]
     await old_store.client.hdel(row, "name")
@@ -74,7 +74,7 @@ async def shape(client: Any) -> dict[str, bytes]:
 
 
 @pytest.mark.gen_test
-async def test_nothing_is_left_as_it_was(old_store: Store) -> None:
+async def test_the_upgrade_converts_everything(old_store: Store) -> None:
     store = await brought_over(old_store)
     found = await shape(store.client)
     assert [key for key in found if old_keys.token_of_layout_1(key) or key.endswith(":grants")] == []
@@ -90,7 +90,7 @@ async def test_nothing_is_left_as_it_was(old_store: Store) -> None:
 
 
 @pytest.mark.gen_test
-async def test_tokens_codes_and_sessions_of_before_live_on(old_store: Store) -> None:
+async def test_old_tokens_codes_and_sessions_keep_working(old_store: Store) -> None:
     world = await world_of(await brought_over(old_store), ADA, ADA["cookie"])
     store = world.store
     profile, _ = await store.identity.read(world.caller(ADA["access"]), "profile")
@@ -109,7 +109,7 @@ async def test_tokens_codes_and_sessions_of_before_live_on(old_store: Store) -> 
 
 
 @pytest.mark.gen_test
-async def test_times_of_tokens_are_those_of_before(old_store: Store) -> None:
+async def test_tokens_keep_their_times(old_store: Store) -> None:
     store = await brought_over(old_store)
     token = store.sealer.open(TokenKind.REFRESH, ADA["refresh"])
     assert token is not None
@@ -121,7 +121,7 @@ async def test_times_of_tokens_are_those_of_before(old_store: Store) -> None:
 
 
 @pytest.mark.gen_test
-async def test_documents_credits_apps_and_a_picture_are_there(old_store: Store) -> None:
+async def test_documents_credits_apps_and_pictures_survive(old_store: Store) -> None:
     world = await world_of(await brought_over(old_store), ADA, ADA["cookie"])
     store, caller = world.store, world.caller(ADA["access"])
     _, content, _ = await store.documents.read(caller, "data:read", "notes", "n1")
@@ -138,7 +138,7 @@ async def test_documents_credits_apps_and_a_picture_are_there(old_store: Store) 
 
 
 @pytest.mark.gen_test
-async def test_people_sign_in_as_before(old_store: Store) -> None:
+async def test_people_can_still_sign_in(old_store: Store) -> None:
     store = await brought_over(old_store)
     assert {person.email async for person in store.operator.people()} == {
         one["email"] for one in (ADA, BOB, CAROL, DORA, FRANK)
@@ -158,7 +158,7 @@ async def test_people_sign_in_as_before(old_store: Store) -> None:
 
 
 @pytest.mark.gen_test
-async def test_an_address_is_confirmed_by_the_link_of_before_and_an_invitation_still_stands(old_store: Store) -> None:
+async def test_old_confirmation_links_and_invitations_still_work(old_store: Store) -> None:
     store = await brought_over(old_store)
     credentials = await store.people.verify(DORA["email"], PASSWORD)
     assert credentials is not None
@@ -173,7 +173,7 @@ async def test_an_address_is_confirmed_by_the_link_of_before_and_an_invitation_s
 
 
 @pytest.mark.gen_test
-async def test_who_comes_back_in_the_grace_window_finds_everything(old_store: Store, clock: FakeClock) -> None:
+async def test_reconnecting_in_the_grace_window_finds_everything(old_store: Store, clock: FakeClock) -> None:
     world = await world_of(await brought_over(old_store), CAROL)
     assert not await world.lives(CAROL["dead"])
     (grant,) = (await world.store.grants.list(world.session)).grants
@@ -186,7 +186,7 @@ async def test_who_comes_back_in_the_grace_window_finds_everything(old_store: St
 
 
 @pytest.mark.gen_test
-async def test_a_deletion_that_the_old_release_left_half_done_is_finished(old_store: Store) -> None:
+async def test_a_deletion_interrupted_in_the_old_release_is_finished(old_store: Store) -> None:
     store = await brought_over(old_store)
     assert await store.people.half_deleted(EVE["user"])
     await store.people.finish_deletions()
@@ -209,7 +209,7 @@ def real_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.gen_test
-async def test_the_start_brings_a_store_over_on_every_engine(real_url: str, keys: Keys) -> None:
+async def test_the_start_upgrades_a_store_on_every_engine(real_url: str, keys: Keys) -> None:
     client = await connect(real_url)
     await fill(client)
     async with opened(real_url, keys) as store:
@@ -228,7 +228,9 @@ async def test_the_start_brings_a_store_over_on_every_engine(real_url: str, keys
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("lose_request", [False, True], ids=["its answer was lost", "it never arrived"])
 @pytest.mark.parametrize("script", [*(name for name in SCRIPTS if name.startswith("upgrade_")), "note_layout"])
-async def test_cut_short_it_is_begun_again(valkey_engine: Engine, keys: Keys, script: str, lose_request: bool) -> None:
+async def test_an_interrupted_upgrade_starts_again(
+    valkey_engine: Engine, keys: Keys, script: str, lose_request: bool
+) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
         expected = await upgraded(valkey_engine, world.store)
         await refill(valkey_engine, world.store)
@@ -269,7 +271,7 @@ def content(client: redis.Redis) -> bytes:
 
 
 @pytest.mark.gen_test
-async def test_several_processes_may_start_at_once(valkey_engine: Engine, keys: Keys) -> None:
+async def test_several_processes_may_upgrade_concurrently(valkey_engine: Engine, keys: Keys) -> None:
     first, second = [store_on(await connect(valkey_engine.url), keys) for _ in range(2)]
     expected = await upgraded(valkey_engine, first)
     await refill(valkey_engine, first)
@@ -281,7 +283,7 @@ async def test_several_processes_may_start_at_once(valkey_engine: Engine, keys: 
 
 
 @pytest.mark.gen_test
-async def test_what_is_as_it_should_be_is_left_alone(valkey_engine: Engine, keys: Keys) -> None:
+async def test_already_converted_data_is_left_alone(valkey_engine: Engine, keys: Keys) -> None:
     """A store that this layout was written to before there were numbers is taken for one of layout 1."""
     async with losing(valkey_engine, keys) as (world, _):
         tokens = await world.tokens()
@@ -297,7 +299,7 @@ async def test_what_is_as_it_should_be_is_left_alone(valkey_engine: Engine, keys
 
 
 @pytest.mark.gen_test
-async def test_an_empty_store_is_of_the_present_layout(valkey_engine: Engine, keys: Keys) -> None:
+async def test_an_empty_store_has_the_current_layout(valkey_engine: Engine, keys: Keys) -> None:
     valkey_engine.empty()
     async with opened(valkey_engine.url, keys):
         with valkey_engine.client() as client:
@@ -316,7 +318,7 @@ async def test_a_store_of_a_later_release_is_refused_and_left_alone(valkey_engin
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_a_server_of_this_release_takes_over_the_data_directory_of_the_one_before(tmp_path: Path) -> None:
+async def test_the_server_upgrades_the_previous_releases_data_directory(tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
     embedded = EmbeddedStore.start(data_dir, "server")
     client = await connect(unix_url(embedded.socket_path))
@@ -337,13 +339,13 @@ async def test_a_server_of_this_release_takes_over_the_data_directory_of_the_one
         assert server.stop() == 0
 
 
-def test_the_constants_of_the_old_release_are_those_of_this_one() -> None:
+def test_shared_constants_are_unchanged_since_the_old_release() -> None:
     """The tests above exchange codes and sign in with these."""
     assert (OLD["password"], OLD["callback"], OLD["verifier"]) == (PASSWORD, CALLBACK, VERIFIER)
     assert OLD["commit"] in (DATA / "write_layout1.py").read_text()
 
 
-def test_keys_of_layout_1_are_told_from_others() -> None:
+def test_keys_of_layout_1_are_recognised() -> None:
     user, client, one_id = "0a1" + "b" * 29, "an-app_1", "i" * 22
     prefix = spell.prefix(user)
     assert old_keys.token_of_layout_1(f"{prefix}code:{client}:{one_id}") == (spell.code(user, one_id), "code")
