@@ -199,7 +199,7 @@ def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     about = "take a name that holds Latchkey's own, or mixes scripts"
     parser.add_argument("--any-name", action="store_true", help=about)
     add("--redirect-uri", "may be repeated", metavar="U", action="append", dest="redirect_uris", required=required)
-    add("--scopes", 'such as "profile data:read"', metavar="S", required=required)
+    add("--scopes", 'such as "profile data:read"; scopes of APIs by their names', metavar="S", required=required)
     add("--homepage", "http or https address", metavar="URL")
     add("--webhook-url", "where events are posted; empty for nowhere", metavar="URL")
     add("--owner", "who manages it in the browser", metavar="EMAIL|SUB")

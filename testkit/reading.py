@@ -7,7 +7,7 @@ from typing import cast
 
 from handlers.core.amounts import spend_limit
 from handlers.core.params import Params
-from store.apps.apps import new_client_id
+from store.apps.client_ids import new_client_id
 from store.apps.registration import Registration
 from store.apps.webhooks import check_webhook_secret
 from store.credits.credits import MAX_AMOUNT

@@ -12,12 +12,13 @@ from cli.commands.context import SHOWN_ONCE, SIGNING_ONCE, Context
 from cli.commands_parser import PURGED
 from cli.terminal.outcome import CommandResult
 from cli.terminal.progress import ProgressBar
-from store.apps.apps import new_client_id
+from store.apps.apis import resolve_scopes
+from store.apps.client_ids import new_client_id
 from store.apps.lookalikes import check_honest_name
 from store.apps.redirect_uris import InvalidRedirectURI, check_redirect_uri
 from store.apps.registration import Registration
 from store.moments import at, timestamp
-from store.names import check_app_name, parse_scope
+from store.names import check_app_name
 from store.operations import person_named
 from store.refused import Refused
 from store.webhooks.urls import check_webhook_url, is_loopback_url
@@ -32,7 +33,7 @@ APP_OPTIONS = (
 
 async def create_app(context: Context, args: Namespace) -> CommandResult:
     """Registers an app. Raises Refused, ValueError."""
-    fields = _app_fields(context, args)
+    fields = _app_fields(context, args) | await _scopes(context, args)
     _check_redirect_uris(context, fields["redirect_uris"], fields.get("public", False))
     client_id = args.client_id if args.client_id is not None else new_client_id()
     if args.client_id is not None:
@@ -69,7 +70,7 @@ async def show_app(context: Context, args: Namespace) -> CommandResult:
 
 async def update_app(context: Context, args: Namespace) -> CommandResult:
     """Changes the given fields. Raises Refused, ValueError."""
-    fields = _app_fields(context, args)
+    fields = _app_fields(context, args) | await _scopes(context, args)
     if not fields and not hasattr(args, "owner"):
         raise Refused("invalid_request", "Nothing to change is given.")
     present = await find_app(context.store, args.client_id)
@@ -114,6 +115,14 @@ async def delete_app(context: Context, args: Namespace) -> CommandResult:
     return CommandResult({"client_id": args.client_id, "deleted": True, "purged": purge})
 
 
+async def _scopes(context: Context, args: Namespace) -> dict[str, Any]:
+    """The scopes in the options: Latchkey's own and those of APIs. Raises UnknownScope, ValueError."""
+    if not hasattr(args, "scopes"):
+        return {}
+    own, theirs = resolve_scopes(args.scopes, await context.store.apis.list())
+    return {"scopes": own, "api_scopes": theirs}
+
+
 async def find_app(store: Store, client_id: str) -> Registration:
     """The app with this client id. Raises Refused("not_found")."""
     found = await store.apps.find(client_id)
@@ -137,8 +146,6 @@ def _app_fields(context: Context, args: Namespace) -> dict[str, Any]:
         fields["name"] = check_app_name(fields["name"])
         if not args.any_name:
             check_honest_name(fields["name"])
-    if "scopes" in fields:
-        fields["scopes"] = parse_scope(" ".join(fields["scopes"].split()))
     if "redirect_uris" in fields:
         fields["redirect_uris"] = tuple(fields["redirect_uris"])
     if fields.get("webhook_url"):

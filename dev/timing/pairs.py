@@ -12,7 +12,7 @@ from math import inf
 
 from dev.bench.measure import Unexpected
 from dev.timing.stage import Stage
-from store.apps.apps import new_client_id
+from store.apps.client_ids import new_client_id
 
 Make = Callable[[], bytes]
 

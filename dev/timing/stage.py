@@ -19,7 +19,7 @@ from dev.bench.measure import HOST, Unexpected, serving
 from dev.bench.parts.filling import FilledStore
 from dev.bench.parts.rows import http
 from dev.lab.ports import free_port
-from store.apps.apps import new_client_id
+from store.apps.client_ids import new_client_id
 from store.apps.registration import Registration
 from store.crypto.keyring import Keys
 from store.crypto.passwords import PasswordHasher

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import msgpack
 
+from store.apps.client_ids import client_id_of
 from store.apps.registration import LIVE_SECRETS, InvalidRegistration, secret_digest, secret_matches
 from store.names import SCOPES, check_app_name
 from store.webhooks.urls import is_host, is_loopback_url
@@ -172,11 +173,11 @@ def own_identifier(uri: str, base_url: str) -> bool:
 
 
 def api_id(identifier: str) -> str:
-    """The client id of the API with this identifier: a prefix and 128 bits of a digest. So an identifier leads to its
-    registration without an index, and is registered once. `https://host` and `https://host/` are one resource
-    (RFC 3986 6.2.3)."""
+    """The client id of the API with this identifier: a prefix and 15 letters and digits of a digest. So an identifier
+    leads to its registration without an index, and is registered once. `https://host` and `https://host/` are one
+    resource (RFC 3986 6.2.3)."""
     whole = identifier.removesuffix("/") if _ORIGIN.fullmatch(identifier) else identifier
-    return _ID_PREFIX + hashlib.sha256(f"api {whole}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return _ID_PREFIX + client_id_of(hashlib.sha256(f"api {whole}".encode("utf-8", "surrogatepass")).digest())
 
 
 def is_api_id(client_id: str) -> bool:

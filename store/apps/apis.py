@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from time import monotonic
 from typing import Any
@@ -11,12 +12,14 @@ from redis.asyncio import Redis
 
 from store import keys
 from store.apps.api_record import ApiRegistration, api_id
+from store.apps.api_scopes import ApiScopeName
 from store.apps.cache import RegistrationCache
 from store.apps.registration import new_secret
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable, wrapped
 from store.lifetimes import APP_BEGUN
 from store.moments import epoch_ms
+from store.names import parse_scope
 from store.refused import Refused
 
 AT_ONCE = 100
@@ -131,6 +134,33 @@ class Apis:
         )
         self.forget(client_id)
         return reply.word == "ok"
+
+
+def resolve_scopes(text: str, apis: Iterable[ApiRegistration]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The scopes in an operator's list: Latchkey's own, and those of APIs, qualified. A name that several APIs have
+    follows its API's identifier. Raises UnknownScope, ValueError."""
+    having: defaultdict[str, list[str]] = defaultdict(list)
+    known: set[str] = set()
+    for api in apis:
+        known.add(api.client_id)
+        for name in api.scope_names():
+            having[name].append(api.client_id)
+    own: list[str] = []
+    theirs: dict[str, None] = {}
+    words = iter(text.split())
+    for word in words:
+        if word in having:
+            if len(having[word]) > 1:
+                raise ValueError(f"Several APIs have the scope {word}. Write the API's identifier before it.")
+            theirs[ApiScopeName(having[word][0], word).qualified] = None
+        elif api_id(word) in known:
+            name = next(words, "")
+            if api_id(word) not in having.get(name, ()):
+                raise ValueError(f"The API {word} has no scope {name[:64] or 'without a name'}.")
+            theirs[ApiScopeName(api_id(word), name).qualified] = None
+        else:
+            own.append(word)
+    return parse_scope(" ".join(own)) if own or not theirs else (), tuple(theirs)
 
 
 def _understood(packed: Any) -> tuple[bytes, ApiRegistration | None]:

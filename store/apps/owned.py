@@ -18,7 +18,8 @@ from redis.asyncio import Redis
 
 from store import keys
 from store.accounts.signin.sessions import Session
-from store.apps.apps import Apps, client_id_of
+from store.apps.apps import Apps
+from store.apps.client_ids import client_id_of
 from store.apps.domains import proven
 from store.apps.registration import Registration, changed_by_owner, rotated, without_secret
 from store.apps.webhooks import WebhookChange, Webhooks

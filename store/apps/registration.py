@@ -13,6 +13,7 @@ from typing import Any
 
 import msgpack
 
+from store.apps.api_scopes import check_api_scopes, parse_qualified
 from store.apps.redirect_uris import check_redirect_uri, remembered_form, web_host
 from store.lifetimes import DOMAIN_PROOF
 from store.names import check_app_name, check_client_id, parse_scope
@@ -44,7 +45,7 @@ class Registration:
     is proven until `domain_until` (epoch ms); `domain_checked` is the time of the last check (epoch ms),
     `domain_misses` the number of checks since the last good one that found no file, or a file without the app.
     `secrets_at`: when the owner made each secret, 0 if somebody else did; `changed_at`: the owner's last act on the
-    app, other than ending something (both epoch ms)."""
+    app, other than ending something (both epoch ms). `api_scopes` are scopes of APIs, qualified."""
 
     client_id: str
     name: str
@@ -56,6 +57,7 @@ class Registration:
     iss_in_response: bool = True
     refresh_retry_seconds: int = 0
     refresh_lifetime_days: int = 0
+    api_scopes: tuple[str, ...] = ()
     homepage: str = ""
     logo: str = ""
     secrets: tuple[bytes, ...] = ()
@@ -79,10 +81,11 @@ class Registration:
         check_homepage(self.homepage)
         if not 1 <= len(self.redirect_uris) <= MAX_REDIRECT_URIS:
             raise InvalidRegistration(f"an app registers 1 to {MAX_REDIRECT_URIS} redirect URIs")
-        if not self.scopes:
+        if not self.scopes and not self.api_scopes:
             raise InvalidRegistration("an app registers at least one scope")
-        if tuple(parse_scope(" ".join(self.scopes))) != self.scopes:
+        if self.scopes and tuple(parse_scope(" ".join(self.scopes))) != self.scopes:
             raise InvalidRegistration("scopes must be known, named once each, and in the order of the documentation")
+        check_api_scopes(self.api_scopes)
         # SPEC 2.4: an app that uses hosted storage must request at least one of data:read or data:write.
         if self.hosted_storage and not self.data_scopes(self.scopes):
             raise InvalidRegistration("an app with hosted storage registers data:read or data:write")
@@ -178,7 +181,8 @@ class Registration:
     def terms(self) -> str:
         """A digest of the fields that an authorization request is checked against. A check against other terms than the
         present ones is void: a withdrawn redirect URI gets no code, even for a pending request."""
-        checked = (self.redirect_uris, self.scopes, self.public, self.pkce_required, self.hosted_storage)
+        checked: tuple[object, ...] = (self.redirect_uris, self.scopes, self.public, self.pkce_required)
+        checked += (self.hosted_storage, *((self.api_scopes,) if self.api_scopes else ()))
         return hashlib.sha256(repr(checked).encode()).hexdigest()[:16]
 
     def place(self, redirect_uri: str) -> str:
@@ -202,7 +206,7 @@ class Registration:
             "homepage": self.homepage,
             "logo": self.logo,
             "redirect_uris": list(self.redirect_uris),
-            "scopes": list(self.scopes),
+            "scopes": [*self.scopes, *(parse_qualified(scope).name for scope in self.api_scopes)],
             "public": self.public,
             "pkceRequired": self.pkce_required,
             "hostedStorage": self.hosted_storage,
@@ -227,6 +231,8 @@ class Registration:
             row |= {"domainChecked": self.domain_checked, "domainMisses": self.domain_misses}
         if self.secrets_at or self.changed_at:
             row |= {"secretsAt": list(self.secrets_at), "changedAt": self.changed_at}
+        if self.api_scopes:
+            row |= {"scopes": list(self.scopes), "apiScopes": list(self.api_scopes)}
         packed: bytes = msgpack.packb(row)
         return packed
 
@@ -261,6 +267,7 @@ class Registration:
             webhook_secrets=tuple(row.get("webhookSecrets", ())),
             webhook_rotated_at=row.get("webhookRotatedAt", 0),
             secrets_at=tuple(row.get("secretsAt", ())),
+            api_scopes=tuple(row.get("apiScopes", ())),
             changed_at=row.get("changedAt", 0),
         )
 

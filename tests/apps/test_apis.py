@@ -10,9 +10,9 @@ import pytest
 
 from store import keys
 from store.apps.api_record import RESERVED_SCOPES, ApiRegistration, ApiScope, api_id, is_api_id, own_identifier
-from store.apps.apis import Apis
+from store.apps.apis import Apis, resolve_scopes
 from store.apps.cache import CACHE_SECONDS
-from store.apps.registration import InvalidRegistration
+from store.apps.registration import InvalidRegistration, Registration
 from store.names import check_client_id
 from store.refused import Refused
 from store.wiring import Store
@@ -99,7 +99,8 @@ def test_an_identifier_is_an_absolute_uri(identifier: str) -> None:
     api = replace(ANY, identifier=identifier)
     assert check_client_id(api.client_id) == api.client_id
     assert is_api_id(api.client_id)
-    assert not is_api_id("a" * 36)
+    assert len(api.client_id) == 19, "it is in the rows of everybody who grants one of its scopes"
+    assert not is_api_id("a" * 19)
 
 
 def test_an_identifier_leads_to_one_client_id() -> None:
@@ -242,3 +243,64 @@ async def test_a_text_that_is_no_client_id_costs_no_read_and_no_room(valkey_engi
         assert await store.apis.find("x" * 1000) is None
         assert "cmdstat_get" not in await store.client.info("commandstats")
         assert not store.apis.cache.kept
+
+
+@each(
+    ("text", "own", "theirs"),
+    [
+        ("profile orders:read", ("profile",), ("orders.example/orders:read",)),
+        ("data:read profile", ("profile", "data:read"), ()),
+        ("orders:read  orders:read", (), ("orders.example/orders:read",)),
+        ("https://orders.example admin profile", ("profile",), ("orders.example/admin",)),
+        ("https://bills.example/ admin", (), ("bills.example/admin",)),
+    ],
+    ids=lambda case: case[0],
+)
+def test_an_operator_names_scopes_of_apis_plainly(text: str, own: tuple[str, ...], theirs: tuple[str, ...]) -> None:
+    pairs = (scope.split("/") for scope in theirs)
+    qualified = tuple(f"{api_id(f'https://{host}')}/{name}" for host, name in pairs)
+    assert resolve_scopes(text, TWO) == (own, qualified)
+
+
+ADMIN = ApiScope("admin", "Administer")
+TWO = (replace(ANY, scopes=(READ, ADMIN)), replace(ANY, identifier="https://bills.example", scopes=(ADMIN,)))
+
+
+@each(
+    "text",
+    [
+        pytest.param("", id="none"),
+        pytest.param("root", id="a scope of nobody"),
+        pytest.param("admin", id="a name that two APIs have"),
+        pytest.param("https://bills.example orders:read", id="a scope of another API"),
+        pytest.param("https://bills.example", id="an identifier alone"),
+        pytest.param("https://nobody.example admin", id="an unknown API"),
+    ],
+)
+def test_a_scope_that_is_nobodys_or_of_several_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        resolve_scopes(text, TWO)
+
+
+@each(
+    "scopes",
+    [
+        *(("orders:read",), ("api_short/a",), (f"{ANY.client_id}/a b",), (f"{ANY.client_id}/",)),
+        (f"{ANY.client_id}/a",) * 2,
+        tuple(f"{ANY.client_id}/s{number}" for number in range(101)),
+    ],
+    ids=lambda case: str(case[0])[:40],
+)
+def test_an_app_registers_qualified_scopes_of_apis(scopes: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        Registration("an-app", "An App", ("https://app.example/cb",), ("profile",), api_scopes=scopes)
+
+
+def test_scopes_of_apis_are_stored_with_their_api_and_shown_plainly() -> None:
+    scope = f"{ANY.client_id}/orders:read"
+    for own in ((), ("profile",)):
+        app = Registration("an-app", "An App", ("https://app.example/cb",), own, api_scopes=(scope,))
+        assert Registration.unpack(app.pack()) == app
+        assert app.record()["scopes"] == [*own, "orders:read"]
+    without = replace(app, api_scopes=())
+    assert without.terms != app.terms, "a pending request is checked against the scopes of APIs too"

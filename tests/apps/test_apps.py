@@ -10,7 +10,7 @@ import pytest
 
 from store import keys as spell
 from store.apps import registration
-from store.apps.apps import new_client_id
+from store.apps.client_ids import new_client_id
 from store.apps.redirect_uris import InvalidRedirectURI
 from store.apps.registration import Registration, new_secret
 from store.names import check_client_id

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from store.wiring import Store
 from tests.support.lists.offenders import each
-from tests.support.processes.operator_commands import Home, everything
+from tests.support.processes.operator_commands import NEW_APP, Home, everything
 
 URI = "https://orders.example"
 NEW = ("api", "create", "--identifier", URI, "--name", "Orders", "--scope", "orders:read=See your orders")
@@ -108,3 +109,24 @@ def test_the_acts_are_in_the_security_log(home: Home) -> None:
     acts = [f"api_{act}_by_operator" for act in ("created", "changed", "secret_made", "deleted")]
     assert [event["event"] for event in events] == acts
     assert {event["client_id"] for event in events} == {made["client_id"]}
+
+
+def test_an_app_registers_for_scopes_of_apis(home: Home) -> None:
+    api = home.json(*NEW)
+    made = home.json("app", "create", *NEW_APP, "--client-id", "web", "--scopes", "profile orders:read")
+    assert made["scopes"] == ["profile", "orders:read"]
+    assert home.json("app", "show", "web")["scopes"] == ["profile", "orders:read"]
+
+    async def stored(store: Store) -> tuple[str, ...]:
+        app = await store.apps.find("web")
+        return app.api_scopes if app else ()
+
+    assert home.with_store(stored) == (f"{api['client_id']}/orders:read",)
+    assert home.json("app", "update", "web", "--scopes", "profile")["scopes"] == ["profile"]
+    assert home.json("app", "update", "web", "--scopes", "orders:read")["scopes"] == ["orders:read"]
+    home.json("api", "create", "--identifier", "https://bills.example", "--name", "Bills", "--scope", "orders:read")
+    status, code, said = home.error("app", "update", "web", "--scopes", "orders:read")
+    assert (status, code) == (1, "invalid_request")
+    assert "Several APIs have the scope orders:read" in said
+    assert home.json("app", "update", "web", "--scopes", f"{URI} orders:read")["scopes"] == ["orders:read"]
+    assert home.error("app", "update", "web", "--scopes", "root")[:2] == (1, "invalid_scope")

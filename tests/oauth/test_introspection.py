@@ -246,7 +246,7 @@ async def test_a_full_window_is_429_for_its_caller_alone(service: Service) -> No
         pytest.param("nobody", "wrong", id="an unknown app"),
         pytest.param("native-app", None, id="a public app, which proves nothing"),
         pytest.param("native-app", "x", id="a public app with a secret"),
-        pytest.param("api_" + "0" * 32, "wrong", id="an unknown API"),
+        pytest.param("api_" + "0" * 15, "wrong", id="an unknown API"),
         pytest.param(API.client_id, "wrong", id="an API with a wrong secret"),
         pytest.param(API.client_id, None, id="an API without a secret"),
     ],

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dev.bench.parts.filling import document, name_of
 from dev.bench.parts.pipes import Call, Pipe
 from store import keys
-from store.apps.apps import new_client_id
+from store.apps.client_ids import new_client_id
 from store.apps.registration import Registration
 from store.credits.credits import Bookkeeping
 from store.crypto.cipher import Cipher

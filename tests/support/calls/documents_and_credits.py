@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from store.apps.apps import new_client_id
+from store.apps.client_ids import new_client_id
 from store.apps.registration import Registration
 from store.documents.documents import Conditions
 from store.results import Caller
