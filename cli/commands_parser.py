@@ -11,6 +11,7 @@ import re
 from typing import Any, NoReturn
 
 from cli.apis_parser import ABSENT, Verbs, add_apis
+from cli.keys_parser import add_secret_keys, add_signing_keys
 from cli.terminal.parser import NoCommand, Parser, UsageError
 from latchkey import __version__
 from settings.declared import SETTINGS
@@ -81,14 +82,17 @@ def build_parser(program: str = PROGRAM) -> Parser:
     # Give the program's name, because argparse would format a usage line to find it.
     nouns = parser.add_subparsers(metavar="COMMAND", required=True, prog=program)
 
-    def noun(name: str, about: str) -> Verbs:
-        verbs = nouns.add_parser(name, help=about, description=_sentence(about), **given)
-        actions = verbs.add_subparsers(metavar="ACTION", required=True, prog=verbs.prog)
+    groups: dict[str, Any] = {"": nouns}
+
+    def noun(name: str, about: str, within: str = "") -> Verbs:
+        verbs = groups[within].add_parser(name, help=about, description=_sentence(about), **given)
+        actions = groups[name] = verbs.add_subparsers(metavar="ACTION", required=True, prog=verbs.prog)
 
         def verb(
             name: str, run: str, about: str, *examples: str, ask: str = "", offline: bool = False
         ) -> argparse.ArgumentParser:
-            written = [f"{verbs.prog.split()[-1]} {name} {example}".strip() for example in examples]
+            typed = verbs.prog.removeprefix(f"{program} ")
+            written = [f"{typed} {name} {example}".strip() for example in examples]
             made: Parser = actions.add_parser(name, help=about, description=_sentence(about), examples=written, **given)
             made.set_defaults(run=run, ask=ask, offline=offline, password_stdin=False)
             if ask:
@@ -105,7 +109,8 @@ def build_parser(program: str = PROGRAM) -> Parser:
     _add_users(noun("user", "people's accounts"))
     _add_credits(noun("credits", "people's credits, in micro-dollars: 1000000 are a dollar"))
     _add_tokens(noun("token", "tokens for tests and operators"))
-    _add_keys(noun("keys", "the secret keys that seal tokens and documents"))
+    add_secret_keys(noun("keys", "the secret keys that seal tokens and documents, and the keys that sign"))
+    add_signing_keys(noun("signing", "the keys that sign tokens for others", "keys"))
     about = "check the whole store beside the servers that use it"
     _add_fsck(
         nouns.add_parser(
@@ -301,17 +306,6 @@ def _add_tokens(verb: Verbs) -> None:
     mint.add_argument("--user", metavar="E", required=True, help="the person's e-mail address")
     mint.add_argument("--client-id", metavar="C", required=True, help="as `app list` shows it")
     mint.add_argument("--scopes", metavar="S", required=True, help='such as "profile data:read"')
-
-
-def _add_keys(verb: Verbs) -> None:
-    keys = "keys"
-    verb("generate", f"{keys}.generate_key", "print a new key for LATCHKEY_SECRET_KEYS", "", offline=True)
-    verb("list", f"{keys}.list_keys", "the ids of the keys, the front one first", "", offline=True)
-    verb("rotate", f"{keys}.rotate_keys", "seal with a new key from now on", "")
-    about = "bring every document under the front key; can be begun again"
-    verb("reencrypt", f"{keys}.reencrypt", about, "")
-    retire = verb("retire", f"{keys}.retire_key", "drop a key that nothing alive is sealed with", "1")
-    retire.add_argument("id", metavar="ID", type=int, help="as `keys list` shows it")
 
 
 def _add_fsck(fsck: argparse.ArgumentParser) -> None:

@@ -48,6 +48,7 @@ def limit_store(store: Store, settings: Settings) -> None:
     store.calls.most_each = settings.ai_calls_per_person
     windows = store.introspection_windows
     windows.group = replace(windows.group, limit=settings.introspections_per_minute)
+    store.signing_keys.days = settings.signing_key_days
 
 
 @asynccontextmanager

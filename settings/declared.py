@@ -151,6 +151,9 @@ class Settings:
         "Seconds without a request that end a browser session (14 days).")
     session_lifetime: int = declare("Accounts", "SECONDS", str(30 * DAY), to.whole(60, 30 * DAY),
         "Seconds after sign-in that end a browser session, used or not (30 days, and no more).")
+    signing_key_days: int = declare("Accounts", "DAYS", "90", to.whole(0, 3650),
+        "Days after which a key that signs tokens gets a successor, which is published a day before it signs; 0: only "
+        "by command.", live=True)
     smtp_url: str = declare("Mail", "URL", "", to.smtp_url,
         "Mail server: smtp://USER:PASSWORD@HOST:587?starttls, smtps://HOST, or smtp://HOST without TLS, which takes no "
         "password unless it is on this machine. With it an address must be confirmed before an app sees it; without it "

@@ -15,7 +15,7 @@ APPS = "{apps}:all"
 APPS_SWEPT = "{apps}:sweep"
 APIS = "{apis}:all"
 DELETIONS = "{leaving}:all"
-KEYRING = "{keyring}:state"
+KEYRING, SIGNING = "{keyring}:state", "{keyring}:signing"
 APPS_CHANNEL = "latchkey:apps"
 RELAYED = "{webhooks}:sweep"
 DELIVERIES_DUE = "{webhooks}:due"
@@ -297,17 +297,16 @@ def without_input(key: str) -> str:
 _CLIENT, _ID = r"(?P<client>[A-Za-z0-9_-]{1,64})", r"(?P<name>[A-Za-z0-9_-]{22})"
 _PERSONS = re.compile(r"\{(?P<shard>[0-9a-f]{3})\}:(?P=shard)(?P<member>[0-9a-f]{29}):(?P<noun>.+)", re.S)
 _NOUNS = frozenset(key.rpartition(":")[2] for noun, key in person("0" * 32).items() if noun != "users")
+_ONE_OF_A_KIND = {"all-apps": APPS, "all-apis": APIS, "all-leaving": DELETIONS, "keyring": KEYRING, "signing": SIGNING}
+_ONE_OF_A_KIND |= {"relayed": RELAYED, "apps-swept": APPS_SWEPT, "deliveries-due": DELIVERIES_DUE}
 _ALONE = tuple(
     (kind, re.compile(pattern, re.S))
     for kind, pattern in (
         ("registration", rf"\{{app:{_CLIENT}\}}"),
         ("days", rf"\{{app:{_CLIENT}\}}:days"),
         ("people", rf"\{{app:{_CLIENT}\}}:people"),
-        ("all-apps", re.escape(APPS)),
+        *((kind, re.escape(key)) for kind, key in _ONE_OF_A_KIND.items()),
         ("api", rf"\{{api:{_CLIENT}\}}"),
-        ("all-apis", re.escape(APIS)),
-        ("all-leaving", re.escape(DELETIONS)),
-        ("keyring", re.escape(KEYRING)),
         ("invite", r"\{email:(?P<name>[^:]+)\}:invite"),
         ("email", r"\{email:(?P<name>[^:]+)\}"),
         ("window", r"\{window:(?P<name>[a-z-]+):(?P<rest>.+)\}(?::[0-9a-f.:/]+)?"),
@@ -315,9 +314,6 @@ _ALONE = tuple(
         ("app-users", rf"\{{(?P<shard>[0-9a-f]{{3}})\}}:app:{_CLIENT}:users"),
         ("outbox", r"\{(?P<shard>[0-9a-f]{3})\}:outbox"),
         ("due", r"\{(?P<shard>[0-9a-f]{3})\}:due"),
-        ("relayed", re.escape(RELAYED)),
-        ("apps-swept", re.escape(APPS_SWEPT)),
-        ("deliveries-due", re.escape(DELIVERIES_DUE)),
         ("delivery", re.escape(DELIVERY_PREFIX) + _ID),
         ("deliveries", rf"\{{webhooks\}}:app:{_CLIENT}"),
         ("security-events", rf"\{{audit\}}:(?P<name>{'|'.join(_STREAMS.values())})"),

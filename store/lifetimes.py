@@ -34,6 +34,9 @@ DEVICE = 365 * DAY  # how long a browser that signed a person in is known; short
 MIDDLE, WIDE = 4, 16  # times the limit of one address: the limit of a /56, and of a /48 or an IPv4 /24
 # Sealed texts that give access live at most this long, and a server notes hourly which key it seals with.
 LONGEST_SEALED = 30 * DAY + DAY
+SIGNED_TOKEN = 60 * MINUTE  # the longest life of a token that others verify by its signature
+SIGNING_AHEAD = DAY  # how long a signing key is published before it signs: caches of the set expire by then
+SIGNING_MARGIN = 10 * MINUTE  # how much longer a key is published than its last token lives, for clocks that differ
 
 
 @dataclass(frozen=True, slots=True)

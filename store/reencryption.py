@@ -1,8 +1,8 @@
 """Re-encrypts documents and secrets under the front key while servers run.
 
-It covers every document and the secrets of authenticator apps and webhooks, with one compare-and-set each. After an
-interruption, start it again: it skips what is done. A completed run is noted in the store, because `retire_key.lua`
-needs proof that nothing sealed before the run is left under another key.
+It covers every document, the secrets of authenticator apps and webhooks, and the signing keys, with one compare-and-set
+each. After an interruption, start it again: it skips what is done. A completed run is noted in the store, because
+`retire_key.lua` needs proof that nothing sealed before the run is left under another key.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from store.apps.apps import Apps
 from store.apps.webhooks import WebhookSecrets
 from store.crypto.cipher import Cipher
 from store.crypto.keyring import Keys
+from store.crypto.signing_store import SigningStore
 from store.documents.person_documents import PAST_ALL
 from store.engine.scripts import Scripts
 from store.errors import StoreError, StoreUnavailable, wrapped
@@ -62,6 +63,7 @@ class Reencryption:
         state: KeyState,
         apps: Apps,
         signing: WebhookSecrets,
+        signing_keys: SigningStore,
     ) -> None:
         self._client = client
         self._secrets = secrets
@@ -71,6 +73,7 @@ class Reencryption:
         self._state = state
         self._apps = apps
         self._signing = signing
+        self._signing_keys = signing_keys
 
     async def run(self, lag: int) -> AsyncGenerator[Progress, None]:
         """Re-encrypts what is not under the front key, and yields its progress after each step.
@@ -93,6 +96,7 @@ class Reencryption:
             progress.done += len(users)
             yield progress
         await self._renew_signing(progress)
+        await self._renew_signing_keys(progress)
         yield progress
         if not progress.unreadable:
             await self._state.record_reencryption(front, begun - lag)
@@ -161,6 +165,13 @@ class Reencryption:
                 progress.unreadable += 1
                 if len(progress.named) < MOST_NAMED:
                     progress.named.append(f"{app.client_id} (webhook)")
+
+    async def _renew_signing_keys(self, progress: Progress) -> None:
+        """Renews the private halves of the signing keys."""
+        _, unreadable = await self._signing_keys.reseal()
+        progress.unreadable += len(unreadable)
+        room = max(MOST_NAMED - len(progress.named), 0)
+        progress.named += [f"{kid} (signing key)" for kid in unreadable[:room]]
 
     async def _people(self) -> AsyncIterator[Sequence[str]]:
         """Yields every user id, in batches."""

@@ -38,6 +38,8 @@ from store.crypto.keyring import Keys
 from store.crypto.pairwise import Pairwise
 from store.crypto.passwords import PasswordHasher
 from store.crypto.seal import Sealer
+from store.crypto.signing_keys import SigningKeys
+from store.crypto.signing_store import SigningStore
 from store.documents.documents import Documents, Quotas
 from store.documents.hosting import Hosting, OwnerLimits
 from store.documents.person_documents import PersonDocuments
@@ -100,7 +102,9 @@ class Store:
         self.headroom = headroom = Headroom()
         self.apps = Apps(client, scripts, wakeup=wakeup)
         self.apis = Apis(client, scripts)
-        self.announcements = Announcements(client, self.apps.forget, self.apis.forget)
+        self.signing_store = SigningStore(scripts, keys, session_lifetime * 1000)
+        self.signing_keys = SigningKeys(self.signing_store)
+        self.announcements = Announcements(client, self.apps.forget, self.apis.forget, self.signing_keys.heard)
         self.app_sweep = AppSweep(client, self.apps)
         signing = WebhookSecrets(keys)
         self.webhooks = Webhooks(self.apps, signing)
@@ -144,7 +148,7 @@ class Store:
         self.operator = Operator(client, scripts, self.people, self.credits)
         self.key_state = KeyState(scripts)
         self.reencryption = Reencryption(
-            client, scripts, self.cipher, secrets, keys, self.key_state, self.apps, signing
+            client, scripts, self.cipher, secrets, keys, self.key_state, self.apps, signing, self.signing_store
         )
         self.fsck = Fsck(client, scripts, self.cipher, secrets, keys, addresses)
         self.upgrade = Upgrade(client, scripts, self.key_state)

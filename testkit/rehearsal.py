@@ -150,6 +150,7 @@ class Rehearsal:
                 await self._webhooks.bring_out(TELL_SECONDS)
             self.clock.forward(seconds)
             self.store.apps.forget()
+            self.store.signing_keys.forget()
             await self._sweep()
             self._webhooks.wake()
             return self.clock.now()
@@ -176,6 +177,7 @@ class Rehearsal:
                 await self.store.client.flushall()
             self.clock.back_to_the_present()
             self.store.apps.forget()
+            self.store.signing_keys.forget()
             self._sessions.clear()
             self._making.clear()
             self.answer = self._first

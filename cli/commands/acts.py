@@ -34,6 +34,8 @@ ACTS: Final[Mapping[str, str]] = {
     "keys.rotate_keys": "key_made_by_operator",
     "keys.reencrypt": "documents_reencrypted_by_operator",
     "keys.retire_key": "key_retired_by_operator",
+    "signing.rotate_keys": "signing_key_made_by_operator",
+    "signing.revoke_key": "signing_key_revoked_by_operator",
     "fsck.check_store": "store_repaired_by_operator",
     "backup.back_up": "store_copied_by_operator",
     "backup.restore": "store_restored_by_operator",
@@ -52,6 +54,7 @@ READS: Final = frozenset(
             "people.show_user",
         ),
         *("credits.show_credits", "audit.show_events", "shell.completion", "keys.generate_key", "keys.list_keys"),
+        "signing.list_keys",
     }
 )
 """Commands that change nothing in the store."""

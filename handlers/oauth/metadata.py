@@ -1,9 +1,11 @@
-"""GET /.well-known/oauth-authorization-server. RFC 8414."""
+"""GET /.well-known/oauth-authorization-server (RFC 8414) and GET /.well-known/jwks.json (RFC 7517)."""
 
 from __future__ import annotations
 
 from handlers.core.api import ApiHandler
 from store.names import SCOPES
+
+CACHED = "public, max-age=300"
 
 
 class MetadataHandler(ApiHandler):
@@ -13,7 +15,7 @@ class MetadataHandler(ApiHandler):
         """Answers with the metadata document."""
         base = self.site.base_url
         methods = ["client_secret_basic", "client_secret_post", "none"]
-        self.set_header("Cache-Control", "public, max-age=300")
+        self.set_header("Cache-Control", CACHED)
         self.write_json(
             {
                 "issuer": base,
@@ -34,3 +36,13 @@ class MetadataHandler(ApiHandler):
                 "authorization_response_iss_parameter_supported": True,
             }
         )
+
+
+class KeySetHandler(ApiHandler):
+    """The public keys that verify what this server signs."""
+
+    async def get(self) -> None:
+        """Answers with the key set. A new key is in it a day before it signs, so everybody may cache it for minutes."""
+        keys = await self.store.signing_keys.published()
+        self.set_header("Cache-Control", CACHED)
+        self.write_json(keys)

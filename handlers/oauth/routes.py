@@ -9,7 +9,7 @@ from handlers.oauth.authorize import AuthorizeHandler
 from handlers.oauth.balance import BalanceHandler, ConnectedAppsHandler
 from handlers.oauth.decide import DecideHandler
 from handlers.oauth.introspect import IntrospectHandler
-from handlers.oauth.metadata import MetadataHandler
+from handlers.oauth.metadata import KeySetHandler, MetadataHandler
 from handlers.oauth.resource_metadata import ResourceMetadataHandler
 from handlers.oauth.revoke import RevokeHandler
 from handlers.oauth.token import TokenHandler
@@ -31,6 +31,7 @@ ROUTES: tuple[Route, ...] = (
     Route(r"/api/oauth/introspect", IntrospectHandler, "introspect", Policy(window="introspect")),
     Route(r"/\.well-known/oauth-protected-resource", ResourceMetadataHandler, "resource-metadata", OPEN),
     Route(r"/\.well-known/oauth-authorization-server", MetadataHandler, "metadata", OPEN),
+    Route(r"/\.well-known/jwks\.json", KeySetHandler, "jwks", OPEN),
     Route(r"/api/v1/credits/balance", BalanceHandler, "credits", Policy(scope="credits:read", window="credits-read")),
     Route(r"/api/v1/apps", ConnectedAppsHandler, "apps", Policy(scope="apps:read", window="apps-read")),
 )

@@ -104,6 +104,21 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             "authorization_response_iss_parameter_supported": True,
         }
     },
+    "KeySet": {
+        "keys": {
+            "keys": [
+                {
+                    "kty": "EC",
+                    "crv": "P-256",
+                    "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+                    "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+                    "kid": "oKIywvGUpTVTyxMQ3bwIIeQUudfr_CkLMjCE19ECD-U",
+                    "use": "sig",
+                    "alg": "ES256",
+                }
+            ]
+        }
+    },
     "Document": {"note": _NOTE},
     "WrittenDocument": {"written": {"collection": "notes", **_ITEM}},
     "DocumentPage": {

@@ -183,6 +183,17 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             calls_store=False,
         )
     },
+    "jwks": {
+        "get": Operation(
+            "Discovery",
+            "Keys (RFC 7517)",
+            (
+                "The public keys that verify what this server signs, the signing one of each algorithm first. A new "
+                "key is here a day before it signs, and an old one until its last token is over."
+            ),
+            {200: Success("the key set", "KeySet")},
+        )
+    },
     "openapi": {
         "get": Operation(
             "Discovery",

@@ -86,6 +86,19 @@ _LEFT = {"description": "the remaining credits, if the token has credits:read"}
 _CREDITS = written({"charged": COUNT}, {"remaining": {**MONEY, **_LEFT}})
 _USAGE = written({"used": COUNT, "limit": COUNT})
 
+_COORDINATE = exactly(r"[A-Za-z0-9_-]{43}")
+_KEY = {"kid": _COORDINATE, "use": {"const": "sig"}}
+_RSA_KEY = written({"kty": {"const": "RSA"}, "n": FILLED, "e": FILLED, **_KEY, "alg": {"const": "RS256"}})
+_EC_KEY = written(
+    {
+        **{"kty": {"const": "EC"}, "crv": {"const": "P-256"}, "x": _COORDINATE, "y": _COORDINATE},
+        **{**_KEY, "alg": {"const": "ES256"}},
+    }
+)
+_ED_KEY = written(
+    {"kty": {"const": "OKP"}, "crv": {"const": "Ed25519"}, "x": _COORDINATE, **_KEY, "alg": {"const": "EdDSA"}}
+)
+
 _BLOCK = read({"type": {"enum": list(BLOCKS)}}, {"text": TEXT})
 _CONTENT: Schema = {"oneOf": [TEXT, {"type": "array", "minItems": 1, "items": ref("AIBlock")}]}
 _ASKED_OF_A_MODEL = {
@@ -193,6 +206,7 @@ SCHEMAS: dict[str, Schema] = {
             "authorization_response_iss_parameter_supported": FLAG,
         }
     ),
+    "KeySet": written({"keys": listed({"oneOf": [_RSA_KEY, _EC_KEY, _ED_KEY]})}),
     # Hosted documents.
     "Document": {"description": "any JSON value (RFC 8259), nested at most 200 deep"},
     "WrittenDocument": written({"collection": exactly(COLLECTION.pattern), **_ITEM}),

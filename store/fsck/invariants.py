@@ -144,6 +144,11 @@ INVARIANTS = (
     Invariant("delivery", "a delivery is on its app's list, and due while it waits", ERROR, "adds it"),
     Invariant("delivery-left", "due and listed deliveries exist; the next read drops others", NOTE, "drops it"),
     Invariant("keyring", "the keys that wrote the store match their check values", ERROR),
+    Invariant(
+        "signing",
+        "a signing key is whole; its private half opens under a configured key and fits the public half",
+        ERROR,
+    ),
     Invariant("keyring-unknown", "every key that wrote the store is configured", NOTE),
     Invariant(
         "deletion-left",

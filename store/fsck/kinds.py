@@ -72,6 +72,7 @@ KINDS: dict[str, KeyKind] = {
     "all-apis": KeyKind("zset"),
     "all-leaving": KeyKind("zset"),
     "keyring": KeyKind("hash"),
+    "signing": KeyKind("hash", others=r"[A-Za-z0-9_-]{43}:(?:state|public|private)"),
     "email": KeyKind("string", 0, value=rb"[0-9a-f]{32}"),
     "invite": KeyKind("string", INVITE, value=rb"[A-Za-z0-9_-]{22} .*"),
     "window": _WINDOW,

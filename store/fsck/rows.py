@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from store import keys
-from store.fsck import apps, credits, lists, pairs, people, webhooks
+from store.fsck import apps, credits, lists, pairs, people, signing, webhooks
 from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import KINDS, PAIR, SLACK, KeyKind, is_known, lifetime, wrong_fields
@@ -52,6 +52,7 @@ BEYOND: dict[str, Beyond] = {
     "days": Beyond(apps.reads_of_app_stats, apps.judge_app_stats),
     "people": Beyond(apps.reads_of_app_stats, apps.judge_app_stats),
     "keyring": Beyond(people.no_reads, apps.judge_keyring),
+    "signing": Beyond(people.no_reads, signing.judge_signing),
     "balance": Beyond(people.no_reads, credits.judge_balance),
     "ledger": Beyond(credits.reads_of_ledger, credits.judge_ledger),
     "holds": Beyond(credits.reads_of_holds, credits.judge_holds),

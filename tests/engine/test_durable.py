@@ -64,6 +64,7 @@ LOSABLE = {
     "note_sealing": "noted again within the hour; a key is retired after a month",
     "record_event": "a line of the activity",
     "record_own_event": "a line of the activity",
+    "drop_signing_key": "the next process that reads the keys drops it again",
     "record_reencryption": "without it no key is retired: the walk is done again",
     "release_email": "an entry that the row does not bear out counts for nothing",
     "rename_passkey": "a name",

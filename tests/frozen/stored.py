@@ -23,6 +23,7 @@ _PARTS = (
 _FIELDS = (
     (r"to:.*", "to:<digest>"),
     (r"([bn]):(notes|letters)", r"\1:<collection>"),
+    (r"[A-Za-z0-9_-]{43}:(state|public|private)", r"<thumbprint>:\1"),
 )
 
 

@@ -170,6 +170,11 @@ async def writes_on(f: Furnished) -> None:
     assert int((await f.keeper.put("notes/n3"))[0].etag) > int(before)
 
 
+async def signing_key_that_opens_nowhere(f: Furnished) -> None:
+    kid = (await f.store.signing_keys.for_signing("ES256")).kid
+    await f.client.hset(keys.SIGNING, f"{kid}:private", b"\x01" + bytes(80))
+
+
 DATA = [
     case(revoked_for_ever, "grace", proof=ends_with_the_grant),
     case(data_that_stays, "grace", proof=ends_with_the_grant),
@@ -222,5 +227,6 @@ DATA = [
     case(lambda f: f.client.set(keys.app_stats("ghost")["people"], "3"), "numbers"),
     case(lambda f: f.client.set(keys.app_stats(f.world.app.client_id)["people"], "300"), "numbers-drift"),
     case(lambda f: f.client.hset(keys.KEYRING, "check:1", "0" * 32), "keyring", "keyring"),
+    case(signing_key_that_opens_nowhere, "signing", "signing"),
     case(lambda f: f.client.hset(keys.KEYRING, "check:9", "0" * 32), "keyring-unknown", "keyring-unknown"),
 ]

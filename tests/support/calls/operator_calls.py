@@ -88,6 +88,78 @@ async def _(w: World) -> Call:
     return lambda: w.store.key_state.note_sealing(1)
 
 
+@call("signing_keys.for_signing", "list_signing_keys", "add_signing_key")
+async def _(w: World) -> Call:
+    w.store.signing_keys.forget()
+    return lambda: w.store.signing_keys.for_signing("ES256")
+
+
+@call("signing_keys.published", "list_signing_keys", "add_signing_key")
+async def _(w: World) -> Call:
+    w.store.signing_keys.forget()
+    return w.store.signing_keys.published
+
+
+@call("signing_keys.verifier", "list_signing_keys")
+async def _(w: World) -> Call:
+    w.store.signing_keys.forget()
+    return lambda: w.store.signing_keys.verifier("A" * 43)
+
+
+@call("signing_keys.verify", "list_signing_keys")
+async def _(w: World) -> Call:
+    text = (await w.store.signing_keys.for_signing("ES256")).sign({}, "JWT")
+    w.store.signing_keys.forget()
+    return lambda: w.store.signing_keys.verify(text, types=["JWT"])
+
+
+@call("signing_store.rotate", "list_signing_keys", "add_signing_key")
+async def _(w: World) -> Call:
+    return lambda: w.store.signing_store.rotate("ES256", at_once=True)
+
+
+@call("signing_store.promote", "promote_signing_key")
+async def _(w: World) -> Call:
+    await w.store.signing_keys.for_signing("EdDSA")
+    waits, _ = await w.store.signing_store.rotate("EdDSA")
+    return lambda: w.store.signing_store.promote(waits.row)
+
+
+@call("signing_store.revoke", "revoke_signing_key")
+async def _(w: World) -> Call:
+    kid = (await w.store.signing_keys.for_signing("ES256")).kid
+    return lambda: w.store.signing_store.revoke(kid)
+
+
+@call("signing_store.drop", "drop_signing_key")
+async def _(w: World) -> Call:
+    await w.store.signing_keys.for_signing("ES256")
+    row = (await w.store.signing_store.read()).rows[0]
+    return lambda: w.store.signing_store.drop(row, whole=False)
+
+
+@call("signing_store.make", "add_signing_key")
+async def _(w: World) -> Call:
+    found = await w.store.signing_store.read()
+    return lambda: w.store.signing_store.make("ES256", found, 0)
+
+
+@call("signing_store.reseal", "list_signing_keys", "reseal_signing_key")
+async def _(w: World) -> Call:
+    await w.store.signing_store.rotate("EdDSA", at_once=True)
+    return rotated(w.store, 2).signing_store.reseal
+
+
+@call("signing_store.read", "list_signing_keys")
+async def _(w: World) -> Call:
+    return w.store.signing_store.read
+
+
+@call("signing_store.listed", "list_signing_keys")
+async def _(w: World) -> Call:
+    return w.store.signing_store.listed
+
+
 @call("key_state.note_layout", "note_layout")
 async def _(w: World) -> Call:
     return w.store.key_state.note_layout
@@ -110,12 +182,14 @@ async def _(w: World) -> Call:
 
 @call(
     "reencryption.run",
-    *("note_sealing", "list_stale_documents", "reseal_document", "reseal_secret", "save_app", "record_reencryption"),
+    *("note_sealing", "list_stale_documents", "reseal_document", "reseal_secret", "save_app"),
+    *("list_signing_keys", "reseal_signing_key", "record_reencryption"),
 )
 async def _(w: World) -> Call:
     await held(w)
     await App.add(w)
     await w.store.webhooks.set_url(w.app.client_id, HOOK)
+    await w.store.signing_store.rotate("EdDSA", at_once=True)
     newer = rotated(w.store, 2)
     return lambda: drained(newer.reencryption.run(0))
 

@@ -67,6 +67,7 @@ class Furnished:
         await store.limits.sign_in("192.0.2.1", world.email)
         await App.add(world)
         await add_passkey(world)
+        await store.signing_keys.for_signing("ES256")
         with suppress(Refused):
             await store.second_step.with_code(await half_of(world), "000000", VISITOR)
         other = await World.make(store)
