@@ -120,6 +120,7 @@ def api(cast: Cast) -> list[Message]:
         message("GET", "/api/v1/apps", reader),
         message("GET", "/.well-known/oauth-authorization-server"),
         message("GET", "/.well-known/oauth-protected-resource"),
+        message("GET", "/.well-known/jwks.json"),
         message("GET", "/openapi.json", {"Accept": "*/*"}),
         message("GET", "/readyz"),
         message("GET", "/api/nothing/here"),

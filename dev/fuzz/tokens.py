@@ -56,6 +56,7 @@ class Cast:
         assert secret
         cast.secret = secret
         await cast.store.credits.grant(cast.ada, CREDITS)
+        await cast.store.signing_keys.published()  # the first reader of the set makes the keys
         cast.session, cast.ended = await cast.sign_in("ada@example.com"), cast.sealed(TokenKind.SESSION)
         live = await cast.mint("all-scopes", SCOPES)
         cast.everything = live.access_token

@@ -67,6 +67,7 @@ async def test_origins_are_never_reflected_and_errors_have_cors_headers(service:
         ("OPTIONS", "/api/nowhere", {}, 404),
         ("POST", "/api/oauth/introspect", {}, 400),
         *(("GET", f"/.well-known/oauth-{what}", {}, 200) for what in METADATA),
+        ("GET", "/.well-known/jwks.json", {}, 200),
     ]
     for method, path, headers, status in requests:
         response = await send(service.base_url + path, method, headers={**sent, **headers})
@@ -81,7 +82,7 @@ async def test_origins_are_never_reflected_and_errors_have_cors_headers(service:
 
 @pytest.mark.gen_test
 @pytest.mark.trap(23)
-@pytest.mark.parametrize("path", [*API, *(f"/.well-known/oauth-{what}" for what in METADATA)])
+@pytest.mark.parametrize("path", [*API, "/.well-known/jwks.json", *(f"/.well-known/oauth-{what}" for what in METADATA)])
 async def test_preflights_are_answered_with_lists(service: Service, path: str) -> None:
     headers = {
         "Origin": EVIL,
@@ -249,6 +250,7 @@ GETS = (
     "/oauth/authorize",
     "/api/oauth/userinfo",
     "/.well-known/oauth-authorization-server",
+    "/.well-known/jwks.json",
     "/healthz",
     "/readyz",
     "/static/latchkey.css",

@@ -34,6 +34,7 @@ GETS = (
     "/oauth/authorize",
     "/api/oauth/userinfo",
     "/.well-known/oauth-authorization-server",
+    "/.well-known/jwks.json",
     "/healthz",
     "/readyz",
     "/static/latchkey.css",
