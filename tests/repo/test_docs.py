@@ -265,6 +265,7 @@ def test_the_table_of_keys_matches_the_code() -> None:
         keys.APIS,
         keys.api(client),
         keys.KEYRING,
+        keys.SIGNING,
         keys.DELETIONS,
         *keys.app_stats(client).values(),
         keys.email("<address>"),
