@@ -20,7 +20,8 @@ from handlers.core.policy import Policy
 from handlers.core.route import Route
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.openapi.examples import EVENTS, OF_PARAMETERS, as_form, examples_of, of_error, shown
-from handlers.openapi.operations import HTML, OPERATIONS, Operation, Success
+from handlers.openapi.operation import HTML, Operation, Success
+from handlers.openapi.operations import OPERATIONS
 from handlers.openapi.parameters import PARAMETERS
 from handlers.openapi.schemas import SCHEMAS, TEXT, Schema, form_of, ref
 from handlers.openapi.words import SUMMARY, TAGS, introduction, limit, needs, told

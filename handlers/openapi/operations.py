@@ -2,47 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 from handlers.core.params import JSON
+from handlers.openapi.operation import EVENTS, Operation, Success
 
-
-@dataclass(frozen=True, slots=True)
-class Success:
-    """A success. `schema` names the schema of the body; empty if there is none. `headers` come in addition to those of
-    every answer and of the window."""
-
-    description: str
-    schema: str = ""
-    kinds: tuple[str, ...] = (JSON,)
-    headers: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """`description`, in Markdown: what the operation does beyond its summary. `errors`: codes of the catalogue in
-    addition to those that follow from the policy. `path` names the groups of the route's pattern. `body` names the
-    schema of the request; `document`: JSON only. `calls_store`: 503 while the store is away. `page`: errors are pages
-    for a client that does not ask for JSON. `security`: alternatives to the scopes of the policy."""
-
-    tag: str
-    summary: str
-    description: str
-    answers: Mapping[int, Success]
-    errors: tuple[str, ...] = ()
-    path: tuple[str, ...] = ()
-    parameters: tuple[str, ...] = ()
-    body: str = ""
-    document: bool = False
-    calls_store: bool = True
-    page: bool = False
-    sdk: bool = False
-    security: tuple[tuple[str, ...], ...] = field(default=())
-
-
-HTML = "text/html"
-EVENTS = "text/event-stream"
 _CLIENT = (("client",), ())
 _MESSAGES = {
     200: Success("the reply and what it cost; with stream, events", "AIReply", (JSON, EVENTS), ("Idempotent-Replayed",))
