@@ -38,6 +38,11 @@ def is_private(name: str) -> bool:
     return hidden or name in UNDERNEATH
 
 
+def last_name(function: ast.expr) -> str:
+    """The name by which a function is called, without its object."""
+    return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+
+
 def names_in(node: ast.AST) -> Iterator[tuple[ast.AST, str, str]]:
     """Private names in code: the line, the name, and its object ("" for a defined name)."""
     for inner in ast.walk(node):
@@ -45,7 +50,7 @@ def names_in(node: ast.AST) -> Iterator[tuple[ast.AST, str, str]]:
             yield inner, inner.attr, ast.unparse(inner.value)
         elif isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)) and is_private(inner.name):
             yield inner, inner.name, ""
-        elif isinstance(inner, ast.Call) and ast.unparse(inner.func).rpartition(".")[2] in BY_NAME:
+        elif isinstance(inner, ast.Call) and last_name(inner.func) in BY_NAME:
             for word in inner.args:
                 if isinstance(word, ast.Constant) and isinstance(word.value, str) and is_private(word.value):
                     of = ast.unparse(inner.args[0])
@@ -56,7 +61,7 @@ def own_names(tree: ast.Module) -> set[str]:
     """The private names that a module gives to objects of its own."""
     found = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self":
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and last_name(node.value) == "self":
             found.add(node.attr)
         elif isinstance(node, ast.ClassDef):
             for line in node.body:
