@@ -40,7 +40,9 @@ def is_private(name: str) -> bool:
 
 def last_name(function: ast.expr) -> str:
     """The name by which a function is called, without its object."""
-    return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    return (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )
 
 
 def names_in(node: ast.AST) -> Iterator[tuple[ast.AST, str, str]]:
