@@ -187,6 +187,11 @@ async def test_processes_that_race_make_one_successor(clock: FakeClock, memory_s
     forget((memory_store, other))
     assert await published(memory_store, "ES256") == await published(other, "ES256")
     assert len(await phases(memory_store, "ES256")) == 2
+    # Both have read the same keys before either adds one.
+    found = await memory_store.signing_store.read()
+    assert await memory_store.signing_store.make("ES256", found, 0)
+    assert await other.signing_store.make("ES256", found, 0) is None
+    assert len(await phases(memory_store, "ES256")) == 3
 
 
 @pytest.mark.gen_test
