@@ -31,6 +31,7 @@ from tests.support.store.world import CALLBACK, SCOPES, VISITOR, World
 pytestmark = pytest.mark.slow
 
 REFUSED = {
+    "apis.create": "a registration of an API",
     "apps.create": "a registration",
     "authorizations.begin": "a pending request",
     "authorizations.decide": "a grant and a code",
