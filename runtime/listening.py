@@ -110,12 +110,12 @@ def for_each_worker(sockets: list[socket.socket], workers: int, *, shared: bool 
     try:
         for one in sockets:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        return [sockets, *([_beside(one) for one in sockets] for _ in range(workers - 1))]
+        return [sockets, *([_another(one) for one in sockets] for _ in range(workers - 1))]
     except OSError as error:
         raise StartupError(f"cannot listen with each worker: {error.strerror or error}") from None
 
 
-def _beside(one: socket.socket) -> socket.socket:
+def _another(one: socket.socket) -> socket.socket:
     """Another listening socket on the address of `one`."""
     other = _sharing(one.family, one.getsockname())
     other.listen(BACKLOG)

@@ -93,7 +93,7 @@ def _differing(before: Settings, after: Settings) -> tuple[str, ...]:
     return tuple(item.name for item in SETTINGS if getattr(before, item.name) != getattr(after, item.name))
 
 
-def read_anew(before: Settings, reread: Callable[[], Settings]) -> Fresh:
+def read_checked(before: Settings, reread: Callable[[], Settings]) -> Fresh:
     """Reads and checks everything, and changes nothing. Raises SettingsError, ConfigError, KeyRingError, OSError."""
     wanted = reread()
     wanted.require_keys()
@@ -147,7 +147,7 @@ class Reloads:
             if fresh := Fresh.take(runtime.settings, runtime.handover):
                 self._take_up(fresh)
             return
-        fresh = read_anew(runtime.settings, runtime.reread)
+        fresh = read_checked(runtime.settings, runtime.reread)
         if fresh.ring is not None:
             await self._store.key_state.check(fresh.ring)
         self._take_up(fresh)

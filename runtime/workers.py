@@ -24,7 +24,7 @@ from runtime import event_loop, notify
 from runtime.demo import Demo
 from runtime.listening import for_each_worker, take_connections
 from runtime.process_state import Runtime
-from runtime.reload import attempt, read_anew
+from runtime.reload import attempt, read_checked
 from runtime.starting import announce, prepare
 from runtime.wiring import open_store
 from store.crypto.keyring import KeyRing, Keys
@@ -130,7 +130,7 @@ class _Supervisor:
         self._reload_asked = False
         runtime = self._runtime
         with attempt():
-            fresh = read_anew(runtime.settings, runtime.reread)
+            fresh = read_checked(runtime.settings, runtime.reread)
             if fresh.ring is not None:
                 asyncio.run(_check_keys(runtime, fresh.ring))
             fresh.give(runtime.handover)

@@ -57,7 +57,7 @@ class DeleteAccountHandler(ReauthPage):
     uses_scripts = True
 
     async def get(self) -> None:
-        """Shows what will be deleted, and asks for confirmation."""
+        """Shows what will be deleted, and asks for re-authentication."""
         await self.show()
 
     async def show(self, *, typed: str = "", errors: dict[str, str] | None = None) -> None:
@@ -82,7 +82,7 @@ class DeleteAccountHandler(ReauthPage):
         )
 
     async def post(self) -> None:
-        """Deletes the account after the person typed its e-mail address and confirmed their identity. The first write
+        """Deletes the account after the person typed its e-mail address and re-authenticated. The first write
         ends every session and the access of every app."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()

@@ -145,11 +145,11 @@ class ForgotHandler(LinkPage):
         except ValueError as error:
             self.set_status(400)
             return await self.show(target, typed, str(error))
-        with mails.asking(self.site, self.counted_address, "reset") as held:
+        with mails.asking(self.site, self.counted_address, "reset") as room:
             await self.store.signing_in.forgot(email, self.counted_address, self.read_cookie(DEVICE_COOKIE))
             self.remember_going(target, 2 * RESET_LINK)  # a link that is mailed again lives twice as long
             work = mails.forgotten(self.site, email, self.counted_address, target)
-            self.site.in_background(work, within=self.site.scatter, held=held.pop_all())
+            self.site.in_background(work, within=self.site.scatter, room=room.pop_all())
         self.sent(email, "1 hour")
 
 
@@ -242,7 +242,7 @@ class EmailHandler(GuardedPage, LinkPage):
                 self.set_status(400)
                 return await self.show(typed, "The current password is not right.", "current")
             verified = found.password
-        with mails.asking(self.site, self.counted_address, "change") as held:
+        with mails.asking(self.site, self.counted_address, "change") as room:
             await self.store.limits.change_mail(self.counted_address, new)
             try:
                 link = await self.store.links.to_change(
@@ -252,7 +252,7 @@ class EmailHandler(GuardedPage, LinkPage):
                 await self.store.limits.give_back_change_mail(self.counted_address, new)
                 raise
             work = mails.change(self.site, session.user, link, self.counted_address)
-            self.site.in_background(work, within=self.site.scatter, held=held.pop_all())
+            self.site.in_background(work, within=self.site.scatter, room=room.pop_all())
         self.sent(new, "1 hour", "/account", profile)
 
 

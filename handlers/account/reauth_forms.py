@@ -1,4 +1,4 @@
-"""Forms that ask the person to confirm their identity, before the form's handler runs."""
+"""Forms that ask the person to re-authenticate, before the form's handler runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WRITING = ("post", "put", "patch", "delete")
 
 
 class GuardedPage(ReauthPage):
-    """A page whose forms may require a confirmation. Without a recent one, the person gets a page that asks for it,
+    """A page whose forms may require re-authentication. Without a recent one, the person gets a page that asks for it,
     keeps what was typed, and sends the form again."""
 
     uses_scripts = False
@@ -35,18 +35,18 @@ class GuardedPage(ReauthPage):
         self.guard = policy.post or PersonPost("")
 
     def session(self) -> Session | None:
-        """The session in the cookie, or its successor after a confirmation with this form."""
+        """The session in the cookie, or its successor after a re-authentication with this form."""
         return self._moved or super().session()
 
     async def prepare(self) -> None:  # type: ignore[override]  # Tornado awaits it
-        """Asks for the confirmation that the form's rules require. Once there is one, the handler runs."""
+        """Asks for the re-authentication that the form's rules require. After it, the handler runs."""
         super().prepare()
         if self.request.method == "POST" and self.guard.reauth in (ReauthRule.RECENT, ReauthRule.CURRENT):
             self.check_same_origin()
             await self.reauth_first(self.require_session(), self.body())
 
     async def reauth_first(self, session: Session, params: Params) -> None:
-        """Accepts the confirmation in the form, or asks for one. Raises SignedOut, Refused."""
+        """Accepts the re-authentication in the form, or asks for one. Raises SignedOut, Refused."""
         if self.guard.excuses(params.get):
             return
         if self.has_reauth(params):
@@ -61,11 +61,11 @@ class GuardedPage(ReauthPage):
             await self.ask(factors, params)
 
     def has_reauth(self, params: Params) -> bool:
-        """Whether the form comes from the page that asks for a confirmation."""
+        """Whether the form comes from the page that asks for re-authentication."""
         return bool(params.get(PASSWORD) or params.get(CREDENTIAL))
 
     async def take_reauth(self, session: Session, params: Params) -> str:
-        """The cookie of the confirmed session. Raises ReauthFailed, Refused("rate_limited"), HasherBusy."""
+        """The cookie of the re-authenticated session. Raises ReauthFailed, Refused("rate_limited"), HasherBusy."""
         reauth = self.store.reauth
         if params.get(CREDENTIAL):
             return await reauth.with_passkey(session, *self.read_passkey(params), self.visitor)
@@ -83,7 +83,7 @@ class GuardedPage(ReauthPage):
         return found[0] if found else self.request.path
 
     async def ask(self, factors: Factors, params: Params, error: str | None = None) -> None:
-        """The page that asks for a confirmation. Keeps what was typed, except secrets."""
+        """The page that asks for re-authentication. Keeps what was typed, except secrets."""
         if self.wants_json():
             raise Refused("access_denied", error or REAUTH_FIRST)
         self.uses_scripts = True
@@ -116,4 +116,4 @@ def check_posts(routes: Iterable[Route]) -> None:
         if route.post.mailed != bool(route.post.windows):
             raise WrongRoute(f"{route.name}: mailed about without a window, or a window without mails")
         if route.post.reauth in (ReauthRule.RECENT, ReauthRule.CURRENT) and not issubclass(route.handler, GuardedPage):
-            raise WrongRoute(f"{route.name}: demands a confirmation, and its handler asks for none")
+            raise WrongRoute(f"{route.name}: demands re-authentication, and its handler asks for none")

@@ -33,7 +33,7 @@ _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 class SecurityPage(GuardedPage):
-    """The page. It shows each error in its section, and asks for a confirmation itself."""
+    """The page. It shows each error in its section, and asks for re-authentication itself."""
 
     uses_scripts = True
 
@@ -100,7 +100,7 @@ class SecurityPage(GuardedPage):
         await self.show_unproved()
 
     async def show_unproved(self) -> None:
-        """The page, which first asks for a confirmation."""
+        """The page, which first asks for re-authentication."""
         self.set_status(403)
         await self.show("confirm", REAUTH_FIRST)
 
@@ -137,10 +137,10 @@ class SecurityHandler(SecurityPage):
 
 
 class ReauthHandler(SecurityPage):
-    """Confirms the person's identity before a change to how they sign in."""
+    """Re-authenticates the person before a change to how they sign in."""
 
     async def post(self) -> None:
-        """Notes the confirmation in the session, which gets a new cookie."""
+        """Notes the re-authentication in the session, which gets a new cookie."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         reauth = self.store.reauth
@@ -158,7 +158,7 @@ class ReauthHandler(SecurityPage):
 
 
 class ReauthOptionsHandler(SecurityPage):
-    """WebAuthn options for a confirmation with a passkey."""
+    """WebAuthn options for re-authentication with a passkey."""
 
     async def post(self) -> None:
         """Lists this person's passkeys."""

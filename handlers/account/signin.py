@@ -223,11 +223,11 @@ class SignUpHandler(SignInPage):
         except ValueError as error:
             self.set_status(400)
             return await self.ask(target, typed, str(error))
-        with mails.asking(self.site, self.counted_address, "signup") as held:
+        with mails.asking(self.site, self.counted_address, "signup") as room:
             await self.store.limits.sign_up_mail(self.counted_address, email)
             self.remember_going(target, INVITE)
             work = mails.invitation(self.site, email, self.counted_address, target)
-            self.site.in_background(work, within=self.site.scatter, held=held.pop_all())
+            self.site.in_background(work, within=self.site.scatter, room=room.pop_all())
         self.render(
             "mail_sent.html",
             title="Look into your mailbox",

@@ -80,13 +80,13 @@ def asking(site: Site, asker: str, what: str) -> Iterator[ExitStack]:
     """Reserves room for a requested mail before windows count the request for its recipient. Otherwise requests without
     room would use up the windows, and the recipient would get neither this mail nor the next. Yields the room, for the
     caller that posts the mail later. Raises Refused("rate_limited")."""
-    with ExitStack() as held:
+    with ExitStack() as room:
         try:
-            held.enter_context(site.mail.room.hold(network_of(asker), what))
+            room.enter_context(site.mail.room.reserve(network_of(asker), what))
         except NoRoom:
             said = "Many mails wait to be sent. Try again in a minute."
             raise Refused("rate_limited", said, retry_after=60) from None
-        yield held
+        yield room
 
 
 async def confirmation(site: Site, user: str, email: str, asker: str, target: str = "", *, again: bool = True) -> None:

@@ -1,5 +1,5 @@
-"""The rules of each form for people: confirmation, notices and undo. Each row of the route map with a form names its
-rules. The server refuses to start if a form has none, and tests send each form with a stolen cookie."""
+"""The rules of each form for people: re-authentication, notices and undo. Each row of the route map with a form names
+its rules. The server refuses to start if a form has none, and tests send each form with a stolen cookie."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class ReauthRule(Enum):
 
     NONE = "none"
     RECENT = "recent"
-    """The person entered the password within the last 10 minutes, or confirmed with the second step if they have
+    """The person entered the password within the last 10 minutes, or used the second step if they have
     one."""
     CURRENT = "current password"
-    """The form has the current password. A person with a second step also confirmed with it, as for RECENT."""
+    """The form has the current password. A person with a second step also used it, as for RECENT."""
     THERE = "then and there"
     """The form itself has everything that a sign-in needs."""
 
@@ -37,10 +37,10 @@ ACTIVITY, PERSON, OWNER = "activity", "mail to the person", "mail to the owner"
 class PersonPost:
     """`does` says what the form does, as in "you asked to …". `session`: False if the form works signed out, with what
     it contains. `tells`: where the person, or the owner of the app, learns of it. `undo`: how to undo it, empty if
-    nobody can. `excused`: a field and the value that makes a confirmation unnecessary. `keeps`: the fields that are
-    kept while the person confirms, a star for any ending; never a secret. `once`: with a second step, a confirmation is
-    good for one such change. `windows`: each mail about the form took a place in one of these, so they limit the mails;
-    a form that tells by mail has at least one."""
+    nobody can. `excused`: a field and the value that makes re-authentication unnecessary. `keeps`: the fields that are
+    kept while the person re-authenticates, a star for any ending; never a secret. `once`: with a second step, a
+    re-authentication is good for one such change. `windows`: each mail about the form took a place in one of these, so
+    they limit the mails; a form that tells by mail has at least one."""
 
     does: str
     reauth: ReauthRule = ReauthRule.NONE
@@ -58,11 +58,11 @@ class PersonPost:
         return bool({PERSON, OWNER} & set(self.tells))
 
     def excuses(self, get: Callable[[str], str | None]) -> bool:
-        """Whether the form needs no confirmation. `get` reads its fields."""
+        """Whether the form needs no re-authentication. `get` reads its fields."""
         return self.excused is not None and get(self.excused[0]) == self.excused[1]
 
     def kept(self, name: str) -> bool:
-        """Whether a field is kept while the person confirms."""
+        """Whether a field is kept while the person re-authenticates."""
         return any(name.startswith(one[:-1]) if one.endswith("*") else name == one for one in self.keeps)
 
 

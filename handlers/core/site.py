@@ -94,15 +94,15 @@ class Site:
         return relying_party_of(self.base_url)
 
     def in_background(
-        self, work: Coroutine[Any, Any, None], *, within: float = 0.0, held: AbstractContextManager[Any] | None = None
+        self, work: Coroutine[Any, Any, None], *, within: float = 0.0, room: AbstractContextManager[Any] | None = None
     ) -> None:
         """Runs work in the background; shutdown waits for it. Stops if the store is away. Starts after a random delay
         of up to `within` seconds: an immediate start would delay the next request, and that delay would reveal the
-        work. Leaves `held` at the end."""
+        work. Leaves `room` at the end."""
 
         async def quiet() -> None:
             try:
-                with held or nullcontext():
+                with room or nullcontext():
                     if within:
                         await asyncio.sleep(within * random.getrandbits(20) / 2**20)
                     with suppress(StoreUnavailable):

@@ -24,7 +24,7 @@ from handlers.openapi.operation import HTML, Operation, Success
 from handlers.openapi.operations import OPERATIONS
 from handlers.openapi.parameters import PARAMETERS
 from handlers.openapi.schemas import SCHEMAS, TEXT, Schema, form_of, ref
-from handlers.openapi.words import SUMMARY, TAGS, introduction, limit, needs, told
+from handlers.openapi.words import SUMMARY, TAGS, describe, introduction, limit, needs
 from store import lifetimes
 
 GROUPS = {group.name: group for group in vars(lifetimes).values() if isinstance(group, lifetimes.Group)}
@@ -227,7 +227,7 @@ def _error(codes: tuple[str, ...], operation: Operation) -> dict[str, Any]:
     content = {JSON: {"schema": _error_schema(codes, sdk=operation.sdk), **shown(examples)}}
     if operation.page:
         content[HTML] = {"schema": ref("Page"), **shown(examples_of("Page"))}
-    described = "\n\n".join(told(code) for code in codes)
+    described = "\n\n".join(describe(code) for code in codes)
     return {"description": described, "headers": _headers(headers), "content": content}
 
 

@@ -118,6 +118,6 @@ def limit(group: Group) -> str:
     return f"At most {group.limit} requests {period} (window `{group.name}`)."
 
 
-def told(code: str) -> str:
+def describe(code: str) -> str:
     """An error, under the code that clients see."""
     return f"`{PUBLIC_NAME.get(code, code)}`: {CATALOGUE[code].description}"

@@ -33,9 +33,9 @@ class _Turn:
     admitted: asyncio.Event = field(default_factory=asyncio.Event, compare=False)
 
 
-class _Lane:
+class _Queue:
     """The turns of one rank, for first tries or for retries. Payers take turns: the second mail of a payer waits until
-    every other payer had a turn. `served`: in the count over all lanes, the number of this lane's latest turn."""
+    every other payer had a turn. `served`: in the count over all queues, the number of this queue's latest turn."""
 
     def __init__(self) -> None:
         self.turns: list[_Turn] = []
@@ -74,7 +74,7 @@ class Line:
 
     def __init__(self) -> None:
         self._numbers, self._served = itertools.count(), itertools.count(1)
-        self._waiting: dict[tuple[Rank, bool], _Lane] = defaultdict(_Lane)
+        self._waiting: dict[tuple[Rank, bool], _Queue] = defaultdict(_Queue)
         self._sending: list[tuple[Rank, bool]] = []
         self._ends = {rank: asyncio.Event() for rank in Rank}
         self.closing = False
@@ -108,14 +108,14 @@ class Line:
             self._admit()
 
     def _admit(self) -> None:
-        while kinds := [kind for kind, lane in self._waiting.items() if lane.turns and self._may_send(*kind)]:
+        while kinds := [kind for kind, queue in self._waiting.items() if queue.turns and self._may_send(*kind)]:
             kind = min(kinds, key=self._order)
             self._sending.append(kind)
             self._waiting[kind].next(next(self._served)).admitted.set()
 
     def _order(self, kind: tuple[Rank, bool]) -> tuple[int, int]:
-        lane = self._waiting[kind]
-        return (kind[0], lane.turns[0].number) if self.closing else (lane.served, lane.turns[0].number)
+        queue = self._waiting[kind]
+        return (kind[0], queue.turns[0].number) if self.closing else (queue.served, queue.turns[0].number)
 
     def _may_send(self, rank: Rank, later: bool) -> bool:
         alike = [other_later for other, other_later in self._sending if other is rank]

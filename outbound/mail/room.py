@@ -55,12 +55,12 @@ class MailRoom:
         self._waiting: dict[Waiting, None] = {}  # in the order of arrival
         self._undos, self._notices = 0, 0
         self._counts: Counter[tuple[str, str, bool]] = Counter()  # has no zeros
-        self._held: Counter[tuple[str, str, bool]] = Counter()
+        self._reserved: Counter[tuple[str, str, bool]] = Counter()
 
     @property
     def empty(self) -> bool:
         """Whether all counts are zero."""
-        return not (self._waiting or self._undos or self._notices or self._counts or self._held)
+        return not (self._waiting or self._undos or self._notices or self._counts or self._reserved)
 
     def refusal(self, mail: Mail) -> str:
         """Why the mail cannot wait; empty if it can, perhaps in the place of `loser`."""
@@ -118,19 +118,19 @@ class MailRoom:
             _count(self._counts, bound.payer, number)
 
     @contextmanager
-    def hold(self, network: str, what: str) -> Iterator[None]:
+    def reserve(self, network: str, what: str) -> Iterator[None]:
         """Reserves room for a requested mail until it is posted: a request that counts for the mail's recipient must
         not end without the mail. Raises NoRoom."""
         asked = _asked(network, what)
-        if self._counts[asked] + self._held[asked] >= MOST_ASKED:
+        if self._counts[asked] + self._reserved[asked] >= MOST_ASKED:
             raise NoRoom
-        if self._others + self._held.total() >= MOST_OTHERS:
+        if self._others + self._reserved.total() >= MOST_OTHERS:
             raise NoRoom
-        _count(self._held, asked, 1)
+        _count(self._reserved, asked, 1)
         try:
             yield
         finally:
-            _count(self._held, asked, -1)
+            _count(self._reserved, asked, -1)
 
 
 def _count(counts: Counter[tuple[str, str, bool]], payer: tuple[str, str, bool], number: int) -> None:

@@ -88,8 +88,8 @@ class QuickHandler(TaskHandler):
 
 
 class LeanHandler(QuickHandler):
-    """A handler that renders no template and streams no upload. `answer` takes the place of `_execute`, which works
-    too. Relies on: Tornado's own way to a handler reads these two as it finds them here."""
+    """A handler that renders no template and streams no upload. `answer` does the work of `_execute`, which also
+    works. Relies on: Tornado's own way to a handler reads these two attributes."""
 
     _auto_finish, _prepared_future = True, None
 
@@ -106,8 +106,8 @@ class LeanHandler(QuickHandler):
         request.connection.set_close_callback(self.on_connection_close)  # type: ignore[union-attr]  # as finish_at_once
 
     async def answer(self, args: list[str | bytes]) -> None:
-        """Answers the request; `args` are the parts of its path. Whatever is raised becomes an answer, also where what
-        is waited for was cancelled.
+        """Answers the request; `args` are the parts of its path. Every exception becomes an answer, also the
+        cancellation of an awaited task.
 
         Relies on: `_handle_request_exception` logs what is being handled, and answers it unless `_finished` is set.
         """

@@ -182,7 +182,7 @@ class Cluster(NodeCommands):
         return _Subscription(self, **options)
 
     def refresh(self, failed: str | None = None) -> None:
-        """Has the slots read anew, beside; a node that `failed` is asked last."""
+        """Reads the slots again in the background. A node that `failed` is asked last."""
         if self.slots_unread:  # the next command reads them
             return
         self._stale, self._failed = True, failed

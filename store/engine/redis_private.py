@@ -65,7 +65,7 @@ class NodeCommands(RedisCluster):
 
     Relies on: `nodes_manager` has redis-py's tables. `nodes_cache` has the nodes by name and `slots_cache` the nodes of
     each slot, its owner first; `startup_nodes` has the nodes that are asked for the slots, by name, and
-    `connection_kwargs` what a ClusterNode needs beside its address.
+    `connection_kwargs` what a ClusterNode needs besides its address.
     """
 
     async def ask(self, node: ClusterNode, words: tuple[Any, ...]) -> Any:

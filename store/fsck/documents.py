@@ -78,8 +78,8 @@ async def _judge_row(context: FsckContext, pair: Pair, raw: bytes, row: Document
     wrong = []
     if match is None:
         what = f"{shown} has no metadata" if not row.meta else f"{shown} has unreadable metadata"
-        anew = await _metadata(context, pair, name, size) if name and not row.meta else None
-        return [found("documents", known["docs"], what, anew)]
+        mend = await _metadata(context, pair, name, size) if name and not row.meta else None
+        return [found("documents", known["docs"], what, mend)]
     still: list[Expected] = [(in_words(row.meta), "HGET", known["meta"], name)]
     if row.score is None or float(row.score) != 0:
         mend = context.reader.mend(known["meta"], still, ("ZADD", known["index"], "0", name))

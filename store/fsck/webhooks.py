@@ -22,12 +22,12 @@ async def judge_due(context: FsckContext, at: ParsedKey, key: str, look: Look, s
     """Checks that each entry of the due list has documents that end at its time. The next sweep handles past ones."""
     wrong = []
     for some in in_steps(await members_of(context, key), AT_ONCE):
-        spelt = [_ENTRY.fullmatch(in_words(one)) for one, _ in some]
-        if not all(spelt):
-            gone = [(key, in_words(one)) for (one, _), entry in zip(some, spelt, strict=True) if not entry]
+        entries = [_ENTRY.fullmatch(in_words(one)) for one, _ in some]
+        if not all(entries):
+            gone = [(key, in_words(one)) for (one, _), entry in zip(some, entries, strict=True) if not entry]
             mend = context.reader.mend(key, [], *(("ZREM", *one) for one in gone))
             wrong.append(found("due", key, f"{len(gone)} entries name no person and app", mend))
-        pairs = [(entry[0], at.shard + entry[1], entry[2]) for entry in spelt if entry]
+        pairs = [(entry[0], at.shard + entry[1], entry[2]) for entry in entries if entry]
         reads: list[Read] = []
         for entry, user, client in pairs:
             docs, grant = keys.hosted(user, client)["docs"], keys.grant(user, client)

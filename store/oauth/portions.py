@@ -44,7 +44,7 @@ class Portions:
         self._scripts = scripts
         self.group = group
         self._clock = clock
-        self.held: OrderedDict[str, Allotment] = OrderedDict()
+        self.allotments: OrderedDict[str, Allotment] = OrderedDict()
 
     @property
     def _portion(self) -> int:
@@ -65,11 +65,11 @@ class Portions:
         return Window(limit, max(0, min(remaining, limit)), own.reset)
 
     def _of(self, caller: str) -> Allotment:
-        own = self.held.get(caller)
+        own = self.allotments.get(caller)
         if own is None:
-            own = self.held[caller] = Allotment(reset=int(wall.time() * 1000) + self.group.period)
-            while len(self.held) > MOST_CALLERS:
-                self.held.popitem(last=False)
+            own = self.allotments[caller] = Allotment(reset=int(wall.time() * 1000) + self.group.period)
+            while len(self.allotments) > MOST_CALLERS:
+                self.allotments.popitem(last=False)
         elif own.left > 0 and self._clock() >= own.ends:
             # The window no longer counts these calls, so nobody may make them.
             own.left = 0

@@ -28,7 +28,7 @@ def of(store: Store, limit: int, clock: Any = None) -> Portions:
 
 async def settled(windows: Portions) -> None:
     """Waits for what runs in the background."""
-    for own in windows.held.values():
+    for own in windows.allotments.values():
         if own.taking:
             await own.taking
 
@@ -114,7 +114,7 @@ async def test_what_was_admitted_on_credit_is_counted(memory_store: Store) -> No
     reply = await memory_store.scripts.run(
         "take_window", {"window": keys.window("introspect", CALLER)}, limit=6000, period=MINUTE
     )
-    (own,) = windows.held.values()
+    (own,) = windows.allotments.values()
     assert reply.number("remaining") == 6000 - 10 - own.left - 1
 
 
@@ -135,7 +135,7 @@ async def test_an_old_portion_adds_nothing_to_a_later_window(memory_store: Store
     windows = of(memory_store, 600, ticking)
     await windows.take(CALLER)
     await settled(windows)
-    assert windows.held[CALLER].left > 0
+    assert windows.allotments[CALLER].left > 0
     ticking.now += 60
     await memory_store.client.delete(keys.window("introspect", CALLER))
     assert len(await admitted(windows, 700)) == 600
@@ -154,7 +154,7 @@ async def test_what_is_kept_of_callers_is_bounded(memory_store: Store, monkeypat
     windows = of(memory_store, 100)
     for number in range(9):
         await windows.take(f"caller-{number}")
-    assert list(windows.held) == ["caller-6", "caller-7", "caller-8"]
+    assert list(windows.allotments) == ["caller-6", "caller-7", "caller-8"]
     await settled(windows)
 
 

@@ -18,7 +18,7 @@ from outbound.ai.config import ConfigError
 from outbound.ai.echo import EchoUpstream, echo_model
 from outbound.ai.models import Models, OldModels, Timeouts
 from outbound.mail.mailer import SmtpServer
-from runtime.reload import read_anew
+from runtime.reload import read_checked
 from settings.declared import SETTINGS, Settings
 from settings.types import SettingsError
 from store.crypto.keyring import KeyRing, KeyRingError, Keys
@@ -189,7 +189,7 @@ def fails(error: Exception) -> Callable[[], Settings]:
 )
 def test_invalid_settings_are_refused(reread: Callable[[], Settings], error: type[Exception]) -> None:
     with pytest.raises(error):
-        read_anew(BEFORE, reread)
+        read_checked(BEFORE, reread)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_invalid_settings_are_refused(reread: Callable[[], Settings], error: typ
 )
 def test_proxy_settings_reload_only_on_a_server_that_others_reach(before: Settings, kept: tuple[str, ...]) -> None:
     wanted = replace(before, trusted_proxies=(ip_network("127.0.0.1"),), signup="off")
-    fresh = read_anew(before, lambda: wanted)
+    fresh = read_checked(before, lambda: wanted)
     assert fresh.kept == kept
     assert set(fresh.changed) == {"signup", "trusted_proxies"} - set(kept)
     assert (fresh.settings.here_alone, fresh.settings.testable) == (before.here_alone, before.testable)
@@ -223,7 +223,7 @@ async def test_a_loopback_server_logs_that_proxy_settings_need_a_restart(
 def test_malformed_keys_are_refused() -> None:
     before = Settings(redis_url="redis://h", secret_keys=OLD_RING)
     with pytest.raises(KeyRingError):
-        read_anew(before, lambda: replace(before, secret_keys="1:short"))
+        read_checked(before, lambda: replace(before, secret_keys="1:short"))
 
 
 @pytest.mark.gen_test

@@ -182,9 +182,9 @@ async def test_a_request_refused_for_a_full_mail_queue_does_not_count_for_the_ac
     assert (await browser.submit(page, path, **fields)).code == 200
     await post.settled()
     link = link_in(post.mails.mails[-1])
-    with ExitStack() as held:
+    with ExitStack() as reserved:
         for _ in range(MOST_ASKED):
-            held.enter_context(post.site.mail.room.hold(NETWORK, "reset" if path == "/forgot" else ""))
+            reserved.enter_context(post.site.mail.room.reserve(NETWORK, "reset" if path == "/forgot" else ""))
         for _ in range(10):
             refused = await browser.submit(page, path, **fields)
             assert (refused.code, refused.headers["Retry-After"]) == (429, "60")
@@ -216,9 +216,9 @@ async def test_free_queue_places_do_not_reveal_accounts(post: Post, monkeypatch:
 def room_for_resets(post: Post) -> int:
     """The number of further reset requests that this network can make now."""
     room = 0
-    with ExitStack() as held, suppress(NoRoom):
+    with ExitStack() as reserved, suppress(NoRoom):
         while True:
-            held.enter_context(post.site.mail.room.hold(NETWORK, "reset"))
+            reserved.enter_context(post.site.mail.room.reserve(NETWORK, "reset"))
             room += 1
     return room
 

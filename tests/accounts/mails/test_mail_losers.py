@@ -48,7 +48,7 @@ async def test_undo_links_of_a_hundred_accounts_keep_out_no_other_mail() -> None
     sender = mailer(relay, retries=(A_DAY,))
     await fill(sender, relay, UNDO, MOST_WAITING // MOST_UNDOS, MOST_UNDOS)
     assert sender.queue == MOST_UNDOS_IN_ALL
-    with sender.room.hold("192.0.2.0/24", "signup"):
+    with sender.room.reserve("192.0.2.0/24", "signup"):
         sender.post(replace(LINK, what="signup", network="192.0.2.0/24"))
     for one in many(LINK, MOST_OTHERS - 1):
         sender.post(one)

@@ -99,13 +99,13 @@ async def test_one_networks_mails_of_all_kinds_fill_few_places() -> None:
 
 async def test_a_queue_place_is_reserved_from_request_to_mail() -> None:
     sender = mailer(Relay(refuse), retries=(A_DAY,))
-    with ExitStack() as held:
+    with ExitStack() as reserved:
         for _ in range(MOST_ASKED):
-            held.enter_context(sender.room.hold("192.0.2.0/24", "signup"))
+            reserved.enter_context(sender.room.reserve("192.0.2.0/24", "signup"))
         for what in ("signup", "change", "confirm"):
-            with pytest.raises(NoRoom), sender.room.hold("192.0.2.0/24", what):
+            with pytest.raises(NoRoom), sender.room.reserve("192.0.2.0/24", what):
                 raise AssertionError
-        with sender.room.hold("198.51.100.0/24", "signup"):
+        with sender.room.reserve("198.51.100.0/24", "signup"):
             assert not sender.room.empty
     assert sender.room.empty
     await end(sender)
@@ -114,11 +114,11 @@ async def test_a_queue_place_is_reserved_from_request_to_mail() -> None:
 async def test_password_resets_have_their_own_places() -> None:
     """Only these may send no mail, and that must reveal nothing."""
     sender = mailer(Relay(refuse), retries=(A_DAY,))
-    with ExitStack() as held:
+    with ExitStack() as reserved:
         for _ in range(MOST_ASKED - 1):
-            held.enter_context(sender.room.hold("192.0.2.0/24", "signup"))
+            reserved.enter_context(sender.room.reserve("192.0.2.0/24", "signup"))
         sender.post(replace(LINK, what="reset", network="192.0.2.0/24"))
-        held.enter_context(sender.room.hold("192.0.2.0/24", "signup"))
+        reserved.enter_context(sender.room.reserve("192.0.2.0/24", "signup"))
     assert MAIL_TO.limit * 7 < MOST_ASKED, "seven accounts fill them in no network"
     await end(sender)
 
@@ -139,7 +139,7 @@ async def test_undo_mails_of_five_accounts_take_no_places_of_other_links() -> No
     for one in many(LINK, len(NETWORKS) * 2 * MOST_ASKED):
         sender.post(one)
     before = sender.queue
-    with sender.room.hold("192.0.2.0/24", "signup"):
+    with sender.room.reserve("192.0.2.0/24", "signup"):
         sender.post(replace(LINK, what="signup", to="ada@example.com", network="192.0.2.0/24"))
     assert sender.queue == before + 1
     await end(sender)
@@ -307,7 +307,7 @@ async def test_waiters_cut_off_at_shutdown_leave_nothing_behind() -> None:
     assert (
         sender.queue,
         sender._line._sending,
-        any(lane.turns or lane._last for lane in sender._line._waiting.values()),
+        any(queue.turns or queue._last for queue in sender._line._waiting.values()),
     ) == (0, [], False)
 
 

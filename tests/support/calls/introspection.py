@@ -21,5 +21,5 @@ async def _(w: World) -> Call:
 @call("introspection_windows.take", "take_portion")
 async def _(w: World) -> Call:
     # A process that knows of no room asks the store before it admits a call.
-    w.store.introspection_windows.held[w.app.client_id] = Allotment(remaining=0)
+    w.store.introspection_windows.allotments[w.app.client_id] = Allotment(remaining=0)
     return lambda: w.store.introspection_windows.take(w.app.client_id)
