@@ -22,8 +22,8 @@ LOOK_SELDOM_SECONDS = 10.0
 
 
 class Ask(Page):
-    """Asks a model something, which the person pays. What came of it stands on the front page: reloading that asks,
-    and costs, nothing."""
+    """Asks a model a question, which the person pays for. The front page shows the answer, so reloading it asks and
+    costs nothing."""
 
     async def post(self) -> None:
         session = self.checked_session()

@@ -1,5 +1,5 @@
-"""Where Latchkey tells the demo app of what became of a connection, so that no open page goes on as if nothing had
-happened. Any library for Standard Webhooks does the first half of it."""
+"""Receives Latchkey's events about connections, so that open pages of the demo app notice their end. Any library for
+Standard Webhooks can check the signature."""
 
 from __future__ import annotations
 

@@ -70,8 +70,8 @@ ENGINES_ALONE = ("redis", "cluster")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what has a target of its own; what speaks HTTP with a server of ours; what also runs on Tornado's, because
-    the two servers can differ there; and what is about one of them."""
+    """Marks tests that have their own target, that speak HTTP with the server, that also run on Tornado's HTTP server
+    because the two servers can differ there, or that are about one of the two."""
     for item in items:
         for marker, beginnings in APART.items():
             if item.path.name.startswith(beginnings):
@@ -310,8 +310,8 @@ def ai_store(memory_store: Store) -> Store:
 def ai_site(
     io_loop: IOLoop, ai_store: Store, base_url: str, upstream: ScriptedUpstream, caplog: pytest.LogCaptureFixture
 ) -> Iterator[Site]:
-    """A site whose one model runs on the scripted upstream: what a module of AI calls overrides `site` with. Whatever a
-    test does to a call, no traceback and no complaint of a library may stand in the log afterwards."""
+    """A site whose one model runs on the scripted upstream. Modules about AI calls override `site` with it. Whatever a
+    test does to a call, the log must have no traceback and no complaint of a library."""
     made = Site(ai_store, base_url, models=models_on(upstream.url))
     yield made
     io_loop.run_sync(made.models.close)

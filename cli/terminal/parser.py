@@ -71,7 +71,7 @@ class HelpFormatter(RichHelpFormatter):
 
 
 class Parser(ChoosingParser):
-    """`examples` are command lines without the program's name, for which `typed` stands. Of the settings, whose groups
+    """`examples` are command lines without the program's name, which is `typed`. Of the settings, whose groups
     are titled `aside`, help shows the actions with a dest of `brief` alone, until it is asked for all."""
 
     def __init__(
@@ -200,7 +200,7 @@ class Parser(ChoosingParser):
         for title, description, actions, is_rest in groups_of(self):
             free = [one for one in actions if one in shown and one not in needed and one.option_strings]
             if is_rest and self._aside:
-                # What every command has stands behind what is its own.
+                # The flags of every command come after the command's own.
                 everywhere = [one for one in free if one.dest in ("help", "json")]
                 free = [one for one in free if one not in everywhere and one.dest not in self._brief] + everywhere
             yield title or "", description, free

@@ -1,4 +1,4 @@
-"""Requests and answers as bytes, for what is answered without a request being made of its head."""
+"""Requests and answers as bytes, for requests that are answered before their head is parsed."""
 
 from __future__ import annotations
 

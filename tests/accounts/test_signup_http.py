@@ -102,7 +102,7 @@ async def test_sign_up_may_be_closed(service: Service) -> None:
     response = await browser.send("/signup", "POST", form={**form, "email": "eve@example.com", "invite": "x"})
     assert response.code == 403
     assert await service.store.people.find("eve@example.com") is None
-    assert (await browser.sign_in()).code == 303  # those who have an account go on as ever
+    assert (await browser.sign_in()).code == 303  # people with an account still sign in
 
 
 @pytest.mark.gen_test

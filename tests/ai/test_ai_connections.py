@@ -87,7 +87,7 @@ def site(memory_store: Store, base_url: str, upstream: Upstream) -> Site:
 
 
 async def names_up_to_the_last(model: Model) -> list[str]:
-    """The events of a stream, behind the last of which nobody reads on."""
+    """The events of a stream. The reader stops at the last one."""
     names = []
     events = model.upstream.stream(model, ASKED)
     async for event in events:

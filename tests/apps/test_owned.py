@@ -243,7 +243,7 @@ async def test_the_next_attempt_completes_an_interrupted_registration(
             await register(world)
         made = await register(world)
         assert await listed(world) == [made.registration.client_id]
-        # Whose answer alone was lost, that registration stands; its secret nobody has seen.
+        # If only the answer was lost, the app is registered, but nobody has seen its secret.
         assert made.again == (script == "save_app" and not lose_request)
         await world.store.apps.delete(made.registration.client_id)
         assert await listed(world) == []

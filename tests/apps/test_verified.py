@@ -124,7 +124,7 @@ async def test_changing_name_or_redirect_uris_ends_both_verifications(
     await prove(browser)
     await service.store.apps.update("own", service.ada, homepage="https://app.example")
     assert await proven(service) == "app.example"
-    # An operator vouches for what the operator writes; the domain named the app of before.
+    # An operator vouches for what the operator writes; the domain proved the app as it was.
     await service.store.apps.update("own", **change)
     assert await proven(service) == ""
     assert await mark(app, browser) == "Verified by the operator of this server"

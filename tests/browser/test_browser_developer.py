@@ -54,7 +54,7 @@ def test_a_developer_registers_tries_and_deletes_an_app(server: Server, browser:
     browser.click("Make a second secret")
     browser.wait_for("Type your password to go on")
     [asked] = browser.console()
-    assert "403" in asked, "the page that asks, of which the browser complains"
+    assert "403" in asked, "the browser complains of the page that asks"
     browser.type("confirm_password", demo.PASSWORD + ENTER)
     browser.wait_for("lk_cs_")
     browser.click("End the older one")

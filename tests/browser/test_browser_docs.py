@@ -90,7 +90,7 @@ def test_the_unfolded_page_has_no_axe_violation_and_no_overflow(browser: Chromiu
         found += [f"{mode}: {one}" for one in browser.run(look)]
     browser.show_as(NARROWEST, "light")
     found += browser.run(BURST)
-    # On a phone what is said of an answer has the width there is, and not that of a letter.
+    # On a phone, the description of an answer has the full width, not that of a letter.
     widths = browser.run(
         "return [...document.querySelectorAll('.response-col_description')].map((one) => one.offsetWidth)"
     )

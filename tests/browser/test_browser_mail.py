@@ -111,7 +111,7 @@ def test_with_mail_authorization_goes_through_the_mailbox(data_dir: Path) -> Non
             browser.wait_for("The Daily Leaf", f"{server.url}/oauth/authorize?")
             browser.click("Allow")
             browser.wait_for("Grace", f"{app}/")
-            # Who has no account makes one by mail, and comes to the app all the same.
+            # A person without an account makes one by mail, and also reaches the app.
             browser.forget()
             browser.open(app)
             browser.click(INVITATION)
@@ -176,5 +176,5 @@ def test_an_address_is_confirmed_and_changed_and_a_password_reset(server: Server
         browser.click("Sign in")
         browser.wait_for("Sign out")
         assert browser.console() == []
-    # On this machine the mails stand in the log as well, for whoever develops here.
+    # On a loopback address the log also shows the mails, for developers.
     assert re.search(r"mail to new@example\.com: Your password was changed", server.log)

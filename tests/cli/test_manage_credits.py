@@ -68,7 +68,7 @@ def test_a_repeated_key_counts_once(home: Home, ada: str) -> None:
     first = grant(home, "700", "--key", "payment-1", "--reason", "Top-up")
     again = grant(home, "700", "--key", "payment-1", "--reason", "Top-up")
     assert (first["replayed"], again) == (False, {**first, "replayed": True})
-    # An option may stand before the amount, a child of its own gives it as a shell does.
+    # An option may come before the amount. A child process gets it as from a shell.
     said = child(home.data_dir, "credits", "grant", "--key", "payment-1", EMAIL, "-700", "--json")
     assert said.error[:2] == (1, "idempotency_mismatch")
     assert home.error("credits", "grant", EMAIL, "700", "--key", "payment-1")[1] == "idempotency_mismatch"

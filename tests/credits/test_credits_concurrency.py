@@ -182,7 +182,7 @@ async def test_concurrent_holds_and_deductions_never_exceed_the_balance(stores: 
 
 
 async def a_history(world: World, apps: list[Spender], seed: int, steps: int) -> tuple[int, int]:
-    """One caller among many: any calls in any order. Returns what it was told it added and was charged."""
+    """One caller among many: any calls in any order. Returns the credits added and charged by the answers."""
     order, added, charged, holds = random.Random(seed), 0, 0, list[Hold]()
     for _ in range(steps):
         app = order.choice(apps)

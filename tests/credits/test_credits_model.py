@@ -107,7 +107,7 @@ class Credits(RuleBasedStateMachine):
         )
 
     def standing(self, person: int, now: int) -> int:
-        """How many holds of a person stand."""
+        """How many open holds a person has."""
         return sum(one.state == "held" and one.ends > now and one.pair[0] == person for one in self.holds)
 
     def spent(self, pair: Pair, now: int) -> int:
@@ -198,7 +198,7 @@ class Credits(RuleBasedStateMachine):
         self.settle(0, used, replied)
 
     def pick(self, n: int) -> Standing | None:
-        """One of the holds that stand, or any that there ever was."""
+        """One of the open holds, or any earlier one."""
         now = self.run(self.now())
         standing = [one for one in self.holds if one.state == "held" and one.ends > now]
         some = standing if standing and n % 4 else self.holds
@@ -305,7 +305,7 @@ class Credits(RuleBasedStateMachine):
 
     @invariant()
     def the_books_are_right(self) -> None:
-        """Opening and ledger add up, what is held is the sum of the holds that stand, spendable is never negative, each
+        """Opening and ledger add up, what is held is the sum of the open holds, spendable is never negative, each
         hold was charged once (all in `recount`), and all of it is what the model says."""
         now = self.run(self.now())
         for person in self.touched:

@@ -97,7 +97,7 @@ def toml_keys(names: set[str], folder: Path) -> Iterator[str]:
         error = json.loads(said.err)["error_description"]
         unknown = re.match(r"'(\w+)' is no setting", error)
         if not unknown:
-            # Every key is known; what is complained of is the value of one.
+            # Every key is known, and the complaint is about a value.
             assert " must be " in error, error
             break
         left.remove(unknown[1])

@@ -157,7 +157,7 @@ async def test_every_page_forbids_framing_foreign_content_and_scripts(service: S
 
 
 def directives_of(page: HTTPResponse) -> dict[str, list[str]]:
-    """The Content-Security-Policy, of which there is one."""
+    """The directives of the only Content-Security-Policy."""
     (header,) = page.headers.get_list("Content-Security-Policy")
     return {words[0]: words[1:] for words in (part.split() for part in header.split(";"))}
 

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import pytest
 from tornado.web import RequestHandler
 
+from cli.terminal.argparse_private import commands_of, flags_of
 from dev.tables import DOCUMENTS as TABLED
 from dev.tables import TABLES, renewed
 from handlers.core.errors import CATALOGUE
@@ -116,20 +117,16 @@ def test_no_path_outside_the_project_is_named(path: Path) -> None:
 
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
-    for action in parser._actions:
-        yield from action.option_strings
-        if isinstance(action, argparse._SubParsersAction):
-            for inner in action.choices.values():
-                yield from _options(inner)
+    yield from flags_of(parser)
+    for inner in commands_of(parser).values():
+        yield from _options(inner)
 
 
 def _commands() -> set[str]:
-    nouns = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
     found = set()
-    for noun, parser in nouns.choices.items():
-        verbs = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    for noun, parser in commands_of(build_parser()).items():
         # What follows a noun without verbs is an option.
-        found |= {f"{noun} {word}" for word in (verbs[0].choices if verbs else _options(parser))}
+        found |= {f"{noun} {word}" for word in commands_of(parser) or _options(parser)}
     return found
 
 

@@ -113,7 +113,7 @@ def test_operations_are_described_in_ordered_groups() -> None:
     assert all(len(operation["tags"]) == 1 for operation in made)
     assert [tag["name"] for tag in DOCUMENT["tags"]] == list(TAGS)
     assert all(parameter["description"] for parameter in DOCUMENT["components"]["parameters"].values())
-    # Errors, scopes and headers of limits stand in the introduction.
+    # The introduction has errors, scopes and headers of limits.
     words = DOCUMENT["info"]["description"]
     names = {PUBLIC_NAME.get(code, code) for code in CATALOGUE} | set(SCOPES) | {"X-RateLimit-Reset", "Retry-After"}
     assert [name for name in names if f"`{name}`" not in words] == []

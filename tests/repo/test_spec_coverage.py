@@ -17,7 +17,7 @@ HERE = Path(__file__).parent.parent
 
 
 def marked() -> Iterator[tuple[str, object, str]]:
-    """Each `pytest.mark.spec(...)` and `pytest.mark.trap(...)` of the suite: which, what it names and where."""
+    """Each `pytest.mark.spec(...)` and `pytest.mark.trap(...)` of the suite: the marker, the clause and the place."""
     for path in sorted(HERE.rglob("test_*.py")):
         text = path.read_text()
         if ".mark.spec(" not in text and ".mark.trap(" not in text:  # to parse all would take a second

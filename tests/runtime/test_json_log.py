@@ -144,7 +144,7 @@ def test_every_handler_belongs_to_one_route_for_the_log() -> None:
 
 @pytest.fixture
 def configured(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """`logs.configure`, undone at the end; what it needs of the process is as it was."""
+    """`logs.configure`. The end of the test restores what it changes in the process."""
     root = logging.getLogger()
     before = root.handlers[:], root.level, sys.excepthook, threading.excepthook, sys.unraisablehook
     kept = {name: getattr(logging, name) for name in ("logThreads", "logProcesses", "logMultiprocessing", "_srcfile")}

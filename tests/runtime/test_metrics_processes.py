@@ -85,7 +85,7 @@ def level(server: Server, name: str) -> float:
 
 @contextlib.contextmanager
 def revoking(port: int, count: int) -> Iterator[list[http.client.HTTPConnection]]:
-    """Requests of which each is a script call, over a connection each, not answered yet."""
+    """Unanswered requests, each a script call on its own connection."""
     connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=30) for _ in range(count)]
     try:
         for number, one in enumerate(connections):

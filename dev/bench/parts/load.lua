@@ -4,8 +4,8 @@
 --   wrk -t1 -s load.lua URL -- once FILE 0        the same, but none is ever sent twice
 --   wrk -t1 -s load.lua URL -- chain FILE 0       rotates refresh tokens, each token of an answer once in its turn
 --
--- FILE has parts with NUL between them: requests, whole; for a chain what stands before the token in a request, what
--- stands behind it ("-" for nothing), and tokens of one length.
+-- FILE has parts with NUL between them: whole requests; for a chain, the text before the token in a request, the text
+-- after it ("-" for none), and tokens of one length.
 local parts, turns_back, sender = {}, true, nil
 at, ran_out = 0, 0 -- not local: `done` asks the thread for them
 

@@ -29,7 +29,7 @@ def picky(message: EmailMessage) -> None:
 
 
 def sent_and_dropped(sender: Mailer) -> list[str]:
-    """What becomes of each mail, from now on."""
+    """The outcome of each mail, from now on."""
     outcomes: list[str] = []
     sender.watch = lambda what, outcome: outcomes.append(outcome)
     return outcomes

@@ -67,8 +67,8 @@ def test_non_minimal_encoding_is_accepted_only_where_nothing_reencodes_it(raw: b
 
 
 def test_decoding_matches_a_library() -> None:
-    # The `webauthn` library learns where a value ended by encoding it again: one byte of difference, and it would go on
-    # in the middle of bytes that nobody has looked at.
+    # The `webauthn` library learns where a value ended by encoding it again. If one byte differed, it would continue in
+    # the middle of unread bytes.
     rng, read = random.Random(1), 0
     raws = [cbor2.dumps(value) for value in (FITS, {1: 3, 3: -257, -1: b"n" * 256, -2: b"\1\0\1"}, {"a": [True, None]})]
     for _ in range(3000):

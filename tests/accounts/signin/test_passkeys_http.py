@@ -48,7 +48,7 @@ async def test_a_passkey_is_added_and_signs_in_alone(service: Service) -> None:
     assert (answer.code, answer.headers["Location"]) == (303, "/account")
     assert (await browser.get("/account")).code == 200
     again = await browser.submit(form, "/signin/passkey", credential=ada.device.get(options))
-    assert again.code == 403, "the XSRF token of before is gone"
+    assert again.code == 403, "the earlier XSRF token is gone"
     form = await browser.get("/signin")
     again = await browser.submit(form, "/signin/passkey", credential=ada.device.get(options))
     assert (again.code, says(again, "Try again")) == (400, True)

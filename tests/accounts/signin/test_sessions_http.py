@@ -66,7 +66,7 @@ async def test_sessions_of_a_disabled_or_deleted_person_are_dead(service: Servic
     assert await signed_in_as(browser) is None
     assert (await browser.sign_in()).code == 400
     await service.store.operator.set_status(EMAIL, "active")
-    assert await signed_in_as(browser) is None  # those of before stay dead
+    assert await signed_in_as(browser) is None  # earlier sessions stay dead
     assert (await browser.sign_in()).code == 303
 
 
