@@ -278,9 +278,10 @@ class ChangeHandler(LinkPage):
         self.check_same_origin()
         session, link = self.require_session(), self.body().get("link") or ""
         await self.store.sessions.profile(session)  # raises SignedOut before an address is reserved
-        change = await self.store.links.change(session, link, self.visitor)
-        if not change.again:
-            mails.address_changed(self.site, session.user, change, self.visitor)
+        with mails.undoable(self.site, session.user, "address_changed"):
+            change = await self.store.links.change(session, link, self.visitor)
+            if not change.again:
+                mails.address_changed(self.site, session.user, change, self.visitor)
         await self.changed(change.new)
 
     async def changed(self, email: str) -> None:

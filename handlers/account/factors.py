@@ -70,7 +70,9 @@ class AuthenticatorHandler(FactorsPage):
         session, params = self.require_session(), self.body()
         factors, sealed = await self.store.factors.of(session), params.require("secret")
         try:
-            added = await self.store.factors.enable_totp(session, sealed, params.get("code") or "", self.visitor)
+            with mails.undoable(self.site, session.user, "second_step"):
+                added = await self.store.factors.enable_totp(session, sealed, params.get("code") or "", self.visitor)
+                self.tell(factors, "An authenticator app was set up for your account", added.undo)
         except Unproved:
             return await self.show_unproved()
         except Refused as refusal:
@@ -78,7 +80,6 @@ class AuthenticatorHandler(FactorsPage):
                 raise
             self.set_status(400)
             return self.show_secret(factors, sealed, refusal.description)
-        self.tell(factors, "An authenticator app was set up for your account", added.undo)
         if not added.codes:
             return self.see_done("/account/security?app")
         self.show_codes(factors, added.codes, "Your authenticator app is set up.")
@@ -157,14 +158,15 @@ class AddPasskeyHandler(FactorsPage):
         try:
             name = name_of(params) or self.visitor.agent
             answer = read_answer(params.get("credential") or "")
-            added = await self.store.factors.add_passkey(
-                session, self.site.relying_party, challenge, answer, name, self.visitor
-            )
+            with mails.undoable(self.site, session.user, "second_step"):
+                added = await self.store.factors.add_passkey(
+                    session, self.site.relying_party, challenge, answer, name, self.visitor
+                )
+                self.tell(factors, "A passkey was added to your account", added.undo)
         except Unproved:
             return await self.show_unproved()
         except Refused as refusal:
             return await self.show_refusal("passkeys", refusal)
-        self.tell(factors, "A passkey was added to your account", added.undo)
         if not added.codes:
             return self.see_done("/account/security?passkey")
         self.show_codes(factors, added.codes, "Your passkey was added.")

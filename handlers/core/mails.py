@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tornado.template import Loader
@@ -80,9 +80,24 @@ def asking(site: Site, asker: str, what: str) -> Iterator[ExitStack]:
     """Reserves room for a requested mail before windows count the request for its recipient. Otherwise requests without
     room would use up the windows, and the recipient would get neither this mail nor the next. Yields the room, for the
     caller that posts the mail later. Raises Refused("rate_limited")."""
+    with _place_for(site.mail.room.reserve(network_of(asker), what)) as room:
+        yield room
+
+
+@contextmanager
+def undoable(site: Site, user: str, what: str) -> Iterator[None]:
+    """Reserves room for the mail with an undo link before the change is made. Otherwise a thief with many accounts of
+    their own would leave no place for the mail, and take the person's account for good. Raises
+    Refused("rate_limited")."""
+    with _place_for(site.mail.room.reserve_undo(user, what)):
+        yield
+
+
+@contextmanager
+def _place_for(place: AbstractContextManager[None]) -> Iterator[ExitStack]:
     with ExitStack() as room:
         try:
-            room.enter_context(site.mail.room.reserve(network_of(asker), what))
+            room.enter_context(place)
         except NoRoom:
             said = "Many mails wait to be sent. Try again in a minute."
             raise Refused("rate_limited", said, retry_after=60) from None

@@ -18,6 +18,9 @@ links can't keep out undo links. The gaps between the limits are larger than fou
 test checks this. Many accounts can fill the places of notices, or those of undo links: then the account with the most
 of them loses one to an account with fewer."""
 MOST_UNDOS_IN_ALL = MOST_WAITING - MOST_OTHERS
+SPARE_UNDOS = 10
+"""Places beyond all others, for undo links with a reserved place: the mail that was to lose its own may be on its
+way by then."""
 MOST_ALIKE, MOST_UNDOS = 40, 10
 """Waiting mails of one kind that one account caused. One notice goes to up to 11 addresses. The second number is for
 mails with an undo link."""
@@ -28,7 +31,7 @@ turn, so the remaining room doesn't reveal that."""
 
 
 class NoRoom(Exception):
-    """Nobody in this network can ask for a mail now."""
+    """No such mail can wait now."""
 
 
 class _Bound(NamedTuple):
@@ -56,11 +59,14 @@ class MailRoom:
         self._undos, self._notices = 0, 0
         self._counts: Counter[tuple[str, str, bool]] = Counter()  # has no zeros
         self._reserved: Counter[tuple[str, str, bool]] = Counter()
+        self._reserved_undos: Counter[tuple[str, str, bool]] = Counter()
 
     @property
     def empty(self) -> bool:
         """Whether all counts are zero."""
-        return not (self._waiting or self._undos or self._notices or self._counts or self._reserved)
+        return not (
+            self._waiting or self._undos or self._notices or self._counts or self._reserved or self._reserved_undos
+        )
 
     def refusal(self, mail: Mail) -> str:
         """Why the mail cannot wait; empty if it can, perhaps in the place of `loser`."""
@@ -68,7 +74,10 @@ class MailRoom:
         if reason := next((f"{bound.most} {bound.words} wait already" for bound in full), ""):
             return reason
         reason = self._total_refusal(mail)
-        return "" if reason and self.loser(mail) else reason
+        return "" if reason and (self._has_place(mail) or self._weakest(mail)) else reason
+
+    def _has_place(self, mail: Mail) -> bool:
+        return mail.undo and self._reserved_undos[_account(mail)] > 0
 
     def _total_refusal(self, mail: Mail) -> str:
         if mail.undo:
@@ -82,7 +91,10 @@ class MailRoom:
         change places, each with their like. The account with the most of them loses one: one that was tried before,
         and the newest of those. Accounts with equally many change places only if that mail was tried, so every mail is
         tried once at least."""
-        if not self._total_refusal(mail) or mail.rank is Rank.LINK:
+        return self._weakest(mail) if self._total_refusal(mail) else None
+
+    def _weakest(self, mail: Mail) -> Waiting | None:
+        if mail.rank is Rank.LINK:
             return None
         like = [one for one in self._waiting if one.mail.rank is mail.rank]
         counts = Counter(one.mail.paid_by for one in like)
@@ -132,6 +144,24 @@ class MailRoom:
         finally:
             _count(self._reserved, asked, -1)
 
+    @contextmanager
+    def reserve_undo(self, user: str, what: str) -> Iterator[None]:
+        """Reserves room for a mail with an undo link before the change that it undoes: 130 accounts can fill all places
+        with mails that nobody has tried yet, and whoever has somebody's password would make the change while they do.
+        Raises NoRoom."""
+        mail = Mail(what, "", "", "", link=True, undo=True, payer=user)
+        taken = self._undos + self._reserved_undos.total()
+        if self.refusal(mail) or taken >= MOST_UNDOS_IN_ALL + SPARE_UNDOS:
+            raise NoRoom
+        if taken >= MOST_UNDOS_IN_ALL and not self._weakest(mail):
+            raise NoRoom
+        account = _account(mail)
+        _count(self._reserved_undos, account, 1)
+        try:
+            yield
+        finally:
+            _count(self._reserved_undos, account, -1)
+
 
 def _count(counts: Counter[tuple[str, str, bool]], payer: tuple[str, str, bool], number: int) -> None:
     counts[payer] += number
@@ -143,10 +173,14 @@ def _asked(network: str, what: str) -> tuple[str, str, bool]:
     return network, "reset" if what == "reset" else "", False
 
 
+def _account(mail: Mail) -> tuple[str, str, bool]:
+    return mail.payer or mail.to, mail.what, mail.link
+
+
 def _bounds(mail: Mail) -> tuple[_Bound, ...]:
     """The limits of a mail: its account's, and that of the network that asked for it, if there is one."""
     most = MOST_UNDOS if mail.undo else MOST_ALIKE
-    account = _Bound((mail.payer or mail.to, mail.what, mail.link), most, "of this kind by this account")
+    account = _Bound(_account(mail), most, "of this kind by this account")
     if not mail.network:
         return (account,)
     return account, _Bound(_asked(mail.network, mail.what), MOST_ASKED, "asked for from this network")

@@ -1,0 +1,105 @@
+"""A change that an undo link must follow is made only if the mail with that link has a place."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from outbound.mail.room import MOST_UNDOS_IN_ALL, SPARE_UNDOS, NoRoom
+from tests.accounts.mails.test_email_links_addresses import NEW, ask_for
+from tests.accounts.mails.test_mail_queue import A_DAY, UNDO, Relay, end, many, refuse
+from tests.support.browser import email_links
+from tests.support.browser.email_links import CHANGE, Post, heading
+from tests.support.browser.mailbox import mailer, until
+from tests.support.browser.second_factors import Person
+from tests.support.http.driver import EMAIL
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
+ADA = replace(UNDO, to="ada@example.com", payer="ada")
+
+
+async def test_an_address_changes_only_if_its_undo_link_can_be_mailed(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many accounts change their own addresses at once, faster than a mail server takes mails."""
+    browser, stuck = await post.service.signed_in(), asyncio.Event()
+    await ask_for(browser, NEW)
+    page = await browser.get(await post.link(NEW, CHANGE))
+    await post.settled()
+    send = post.mails.send
+
+    async def slow(message: Any) -> None:
+        await stuck.wait()
+        await send(message)
+
+    monkeypatch.setattr(post.mails, "send", slow)
+    for one in many(UNDO, MOST_UNDOS_IN_ALL):
+        post.site.mail.post(one)
+    refused = await browser.submit(page, "/account/email/change")
+    assert (refused.code, refused.headers["Retry-After"]) == (429, "60")
+    assert (await post.service.browser().sign_in(EMAIL)).code == 303, "nothing has changed"
+    stuck.set()
+    await until(lambda: not post.site.mail.queue)
+    assert heading(await browser.submit(page, "/account/email/change")) == "Your address was changed"
+    await post.settled()
+    assert "/account/email/undo?link=" in post.mails.to(EMAIL)[-1].get_content()
+    assert post.site.mail.room.empty, "no change keeps its place"
+
+
+async def test_reserved_places_are_counted() -> None:
+    sender = mailer(Relay(refuse), retries=(A_DAY,))
+    for one in many(UNDO, MOST_UNDOS_IN_ALL - 1):
+        sender.post(one)
+    with sender.room.reserve_undo("ada", UNDO.what):
+        with pytest.raises(NoRoom), sender.room.reserve_undo("grace", UNDO.what):
+            raise AssertionError
+        sender.post(ADA)
+    assert sender.queue == MOST_UNDOS_IN_ALL
+    await end(sender)
+    await until(lambda: sender.room.empty)
+
+
+async def test_a_reserved_place_outlives_the_mail_that_was_to_lose_its_own() -> None:
+    sender = mailer(Relay(refuse), retries=(A_DAY,))
+    for one in many(UNDO, MOST_UNDOS_IN_ALL):
+        sender.post(one)
+    await until(lambda: all(one.tried and not one.sending for one in sender.room._waiting))
+    with ExitStack() as reserved:
+        for number in range(SPARE_UNDOS):
+            reserved.enter_context(sender.room.reserve_undo(f"{number}", UNDO.what))
+        with pytest.raises(NoRoom), sender.room.reserve_undo("grace", UNDO.what):
+            raise AssertionError
+        for waiting in sender.room._waiting:
+            waiting.sending = True
+        for number in range(SPARE_UNDOS):
+            sender.post(replace(UNDO, payer=f"{number}"))
+        assert sender.queue == MOST_UNDOS_IN_ALL + SPARE_UNDOS, "none is dropped"
+    await end(sender)
+    await until(lambda: sender.room.empty)
+
+
+@pytest.mark.parametrize("factor", ["app", "passkey"])
+async def test_a_second_step_is_added_only_if_its_undo_link_can_be_mailed(
+    post: Post, monkeypatch: pytest.MonkeyPatch, factor: str
+) -> None:
+    person, stuck = await Person.arrive(post.service), asyncio.Event()
+    await post.settled()
+    monkeypatch.setattr(post.mails, "send", lambda message: stuck.wait())
+    for one in many(UNDO, MOST_UNDOS_IN_ALL):
+        post.site.mail.post(one)
+    refused = await (person.add_app() if factor == "app" else person.add_passkey())
+    assert (refused.code, refused.headers["Retry-After"]) == (429, "60")
+    signed_in = await post.service.browser().sign_in(EMAIL)
+    assert "second" not in signed_in.headers["Location"], "no second step was added"
+    stuck.set()
+    await until(lambda: not post.site.mail.queue)
+    added = await (person.add_app() if factor == "app" else person.add_passkey())
+    assert added.code == 200
+    assert "second" in (await post.service.browser().sign_in(EMAIL)).headers["Location"]
+    await post.settled()
+    assert post.site.mail.room.empty
