@@ -60,7 +60,7 @@ class Response(NamedTuple):
 
 
 class Stage:
-    """One connection to the server. Every request uses an address of its own, so no window fills."""
+    """One connection to the server. Every request comes from another address and network, so no window fills."""
 
     def __init__(self, port: int, cast: Cast) -> None:
         self.cast = cast
@@ -93,7 +93,8 @@ class Stage:
 
     def _from(self) -> dict[str, str]:
         number = next(self._addresses)
-        return {"X-Forwarded-For": f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"}
+        # The next address is in another /24: those of one network share windows and a part of the mail queue.
+        return {"X-Forwarded-For": f"10.{number & 255}.{number >> 8 & 255}.{number >> 16 & 255}"}
 
     def ask(self, request: bytes) -> Response:
         """Sends a request and waits for the complete answer."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +14,8 @@ from dev.bench.parts import results
 from dev.timing import __main__ as timing
 from dev.timing.judging import Judged, judge, rank_chance
 from dev.timing.pairs import HASH, Pair, pairs_of
-from dev.timing.stage import staged
+from dev.timing.stage import Stage, staged
+from store.limits import network_of
 
 
 def samples(number: int, apart: float, noise: float = 20.0) -> list[tuple[float, float]]:
@@ -74,6 +76,13 @@ def test_every_pair_is_answered_alike(tmp_path: Path) -> None:
         other = Pair("odd", pairs[0].first, lambda: stage.userinfo("x"), 400, 1.0)
         with pytest.raises(Unexpected, match="odd: 401"):
             other.measure(stage, 1)
+
+
+def test_requests_do_not_share_a_network() -> None:
+    stage = object.__new__(Stage)
+    stage._addresses = count(1)
+    networks = [network_of(stage._from()["X-Forwarded-For"]) for _ in range(2000)]
+    assert len(set(networks)) == 2000
 
 
 def test_a_row_passes_within_its_bound() -> None:
