@@ -18,6 +18,7 @@ from observability.metrics.memory import MetricsMemory
 from outbound.ai.config import ConfigError, load_models
 from runtime import event_loop, notify, workers
 from runtime.arguments import load
+from runtime.early_stop import EarlyStop
 from runtime.hangup import Hangup
 from runtime.listening import bind, raise_open_files
 from runtime.process_state import Runtime
@@ -62,10 +63,10 @@ def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:
 def run(settings: Settings, reread: Callable[[], Settings]) -> int:
     """Binds the sockets or takes those that systemd passes, starts an embedded store, serves. Raises StartupError,
     KeyRingError, OSError."""
-    hangup = Hangup()
+    early = EarlyStop()
+    hangup = Hangup(early)
     raise_open_files()
-    # Before there is anything to drain, SIGTERM ends the start and the store as Ctrl-C does.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    early.take()
     signal.signal(signal.SIGHUP, hangup.note)
     passed = passed_sockets(os.environ)
     check_passed(passed, settings)
@@ -77,8 +78,9 @@ def run(settings: Settings, reread: Callable[[], Settings]) -> int:
             (settings.metrics_host, settings.metrics_port),
         )
     )
-    embedded = start_embedded(settings) if settings.redis_url == "embedded" else None
+    embedded = start_embedded(settings, early) if settings.redis_url == "embedded" else None
     try:
+        early.check()
         runtime = Runtime(
             settings,
             unix_url(embedded.socket_path) if embedded else settings.redis_url,
@@ -93,6 +95,7 @@ def run(settings: Settings, reread: Callable[[], Settings]) -> int:
             memory=MetricsMemory(settings.workers),
             passed=bool(passed),
             reread=reread,
+            early=early,
             hangup=hangup,
         )
         if settings.workers == 1:
@@ -101,12 +104,15 @@ def run(settings: Settings, reread: Callable[[], Settings]) -> int:
         return workers.supervise(runtime, serve)
     finally:
         if embedded:
+            # A closed event loop has given its signals back: their default would end the process before the store.
+            early.take()
             embedded.stop()
 
 
-def start_embedded(settings: Settings) -> EmbeddedStore:
-    """The embedded store, with its memory limit. Raises StartupError."""
-    return EmbeddedStore.start(settings.data_dir, "server", limit=limit_of(settings.store_memory or default_memory()))
+def start_embedded(settings: Settings, early: EarlyStop) -> EmbeddedStore:
+    """The embedded store, with its memory limit. Raises StartupError, KeyboardInterrupt."""
+    limit = limit_of(settings.store_memory or default_memory())
+    return EmbeddedStore.start(settings.data_dir, "server", limit=limit, check=early.check)
 
 
 if __name__ == "__main__":

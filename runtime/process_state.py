@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from observability.metrics.memory import MetricsMemory
 from outbound.ai.models import Models
+from runtime.early_stop import EarlyStop
 from runtime.handover import Handover
 from runtime.hangup import Hangup
 from settings.declared import Settings
@@ -42,6 +43,8 @@ class Runtime:
     """The number of this process among the workers."""
     reread: Callable[[], Settings] = Settings
     """Reads the settings again, from the same sources. Raises SettingsError."""
+    early: EarlyStop = field(default_factory=EarlyStop)
+    """A signal that came before the process could stop in good order."""
     hangup: Hangup = field(default_factory=Hangup)
     handover: Handover = field(default_factory=Handover)
     """Passes reloaded settings from the supervisor to its workers."""

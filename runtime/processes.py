@@ -39,6 +39,9 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
     announces."""
     signals = Signals(runtime)
     stop, settings = signals.stop, runtime.settings
+    if stop.is_set():
+        signals.no_more()
+        return
     opened = open_store(runtime.settings, runtime.store_url, runtime.keys)
     async with (
         opened as store,
@@ -133,6 +136,8 @@ class Signals:
         self._loop.add_signal_handler(signal.SIGHUP, self._hung_up)
         if runtime.hangup.asked:
             self.reload.set()
+        if runtime.early.asked:
+            self.stop.set()
 
     def _stop_at_leisure(self) -> None:
         self._at_leisure = True

@@ -49,7 +49,10 @@ Serve = Callable[..., Awaitable[None]]
 
 def supervise(runtime: Runtime, serve: Serve) -> int:
     """Serves with `settings.workers` processes until a signal. Returns the exit status."""
-    demo = asyncio.run(_prepare(runtime))
+    try:
+        demo = asyncio.run(_prepare(runtime))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
     runtime.supervisor = os.getpid()
     try:
         supervisor = _Supervisor(runtime, serve)
@@ -63,7 +66,8 @@ def supervise(runtime: Runtime, serve: Serve) -> int:
 
 async def _prepare(runtime: Runtime) -> Demo | None:
     async with open_store(runtime.settings, runtime.store_url, runtime.keys) as store:
-        return await prepare(runtime, store)
+        with runtime.early.cancelling():
+            return await prepare(runtime, store)
 
 
 async def _check_keys(runtime: Runtime, ring: KeyRing) -> None:
@@ -97,6 +101,7 @@ class _Supervisor:
     def start(self) -> None:
         for number in SIGNALS:
             signal.signal(number, self._on_signal)
+        self._runtime.early.check()
         self._reload_asked |= self._runtime.hangup.asked
         take_connections((*_all(self._sockets), *self._runtime.ops_sockets, *self._runtime.metrics_sockets))
         for sockets in self._sockets:

@@ -30,6 +30,8 @@ _LONGEST_LOG: Final = 1 << 20
 _POLL: Final = 0.02
 _GLANCE: Final = 0.5  # seconds
 
+Check = Callable[[], None]
+
 
 class EmbeddedStore:
     """A running store that this process owns; made by `start` or `open_for_manage`, ended by `stop`."""
@@ -38,19 +40,24 @@ class EmbeddedStore:
     pid: int
     adopted: bool
 
-    def __init__(self, files: Files, lock: Lock, owner: Owner, wait: float, limit: int = 0) -> None:
+    def __init__(
+        self, files: Files, lock: Lock, owner: Owner, wait: float, limit: int = 0, check: Check = lambda: None
+    ) -> None:
         self._files, self._owner, self._owner_pid = files, owner, os.getpid()
         self._lock: Lock | None = lock
         self._process: subprocess.Popen[bytes] | None = None
         lock.say(owner, "starting")
         try:
-            found = _orphan(files, wait)
+            found = _orphan(files, wait, check)
             self.adopted = found is not None
             self.socket_path = found or datadir.new_socket(files)
-            self.pid = self._spawn(wait) if found is None else client_of(found).info("server")["process_id"]
+            self.pid = self._spawn(wait, check) if found is None else client_of(found).info("server")["process_id"]
             with client_of(self.socket_path) as client:  # also for a store taken over from a killed owner
                 client.config_set("maxmemory", limit)
         except BaseException as exc:
+            if self._process is not None:
+                self._process.kill()
+                self._process.wait()
             lock.release()
             if isinstance(exc, (OSError, redis.RedisError)):
                 raise StartupError(f"The data directory {files.root} cannot be used: {exc}") from exc
@@ -58,14 +65,17 @@ class EmbeddedStore:
         lock.say(owner, "running")
 
     @classmethod
-    def start(cls, data_dir: Path, owner: Owner, wait: float = 30.0, limit: int = 0) -> EmbeddedStore:
+    def start(
+        cls, data_dir: Path, owner: Owner, wait: float = 30.0, limit: int = 0, check: Check = lambda: None
+    ) -> EmbeddedStore:
         """Starts the store of `data_dir`, or takes it over from a killed owner.
 
         From `limit` bytes of memory on (0: never) the store refuses writes that add to it.
 
         `wait` is the seconds allowed for another owner to end, and again for the store to answer; a loading store may
         take longer while it makes progress. Raises StartupError: at once if a server runs there already, after `wait`
-        if anything else owns the directory, and with the end of the store's log if the store does not start.
+        if anything else owns the directory, and with the end of the store's log if the store does not start. `check` is
+        called while this waits: what it raises ends the start, and no new store is left.
         """
         files = Files.prepare(data_dir)
         deadline = time.monotonic() + wait
@@ -76,8 +86,9 @@ class EmbeddedStore:
                     f"A server (process {holder.pid}) runs on the data directory {files.root} already. "
                     "Stop it, or give this one another --data-dir."
                 )
+            check()
             _pause(deadline, files, holder)
-        return cls(files, lock, owner, wait, limit)
+        return cls(files, lock, owner, wait, limit, check)
 
     def stop(self, timeout: float = 10.0) -> None:
         """Stop the store with all its data on disk and release the directory; after `timeout` seconds, kill it.
@@ -126,7 +137,7 @@ class EmbeddedStore:
             return self._process.poll() is not None
         return not datadir.is_store(self.pid, self._files)
 
-    def _spawn(self, wait: float) -> int:
+    def _spawn(self, wait: float, check: Check) -> int:
         files = self._files
         datadir.record_socket(files, self.socket_path)
         if files.log.exists() and files.log.stat().st_size > _LONGEST_LOG:
@@ -148,13 +159,8 @@ class EmbeddedStore:
             except OSError as exc:
                 raise StartupError(_no_binary(exc)) from exc
         process = self._process
-        try:
-            if not _await_ready(files, self.socket_path, wait, lambda: process.poll() is None):
-                raise StartupError(_failed(files, "it ended by itself"))
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
+        if not _await_ready(files, self.socket_path, wait, lambda: process.poll() is None, check):
+            raise StartupError(_failed(files, "it ended by itself"))
         return process.pid
 
 
@@ -209,12 +215,14 @@ def _probe(files: Files, path: str) -> _Seen:
         return _Seen("mute")
 
 
-def _orphan(files: Files, wait: float) -> str | None:
+def _orphan(files: Files, wait: float, check: Check) -> str | None:
     """The socket of a live store whose owner was killed; None if there is none in reach."""
     path = datadir.recorded_socket(files)
     if path is not None:
         state = _probe(files, path).state
-        if state in ("ready", "loading", "mute") and _await_ready(files, path, wait, lambda: datadir.connects(path)):
+        if state in ("ready", "loading", "mute") and _await_ready(
+            files, path, wait, lambda: datadir.connects(path), check
+        ):
             return path
         if state != "foreign":
             datadir.discard_socket(files, path)
@@ -228,11 +236,12 @@ def _orphan(files: Files, wait: float) -> str | None:
     return None
 
 
-def _await_ready(files: Files, path: str, wait: float, runs: Callable[[], bool]) -> bool:
+def _await_ready(files: Files, path: str, wait: float, runs: Callable[[], bool], check: Check) -> bool:
     """Whether the store answered before it ended; while it loads, `wait` counts from its last progress."""
     deadline = time.monotonic() + wait
     loaded = -1
     while (seen := _probe(files, path)).state != "ready":
+        check()
         if seen.loaded > loaded:
             loaded, deadline = seen.loaded, time.monotonic() + wait
         if not runs():

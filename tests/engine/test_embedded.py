@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from runtime.early_stop import EarlyStop
 from server import start_embedded
 from settings.declared import Settings
 from store.engine.datadir import Files, Lock, connects
@@ -59,7 +60,7 @@ def test_data_survives_stop_and_start(data_dir: Path) -> None:
 
 
 def test_the_store_is_private_and_configured_to_keep_everything(data_dir: Path) -> None:
-    store = start_embedded(Settings(data_dir=data_dir, store_memory=2**28))
+    store = start_embedded(Settings(data_dir=data_dir, store_memory=2**28), EarlyStop())
     with redis.Redis(unix_socket_path=store.socket_path, decode_responses=True) as client:
         wanted = {
             "maxmemory": str(2**28 - 2**24),
