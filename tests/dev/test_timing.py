@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import random
-from itertools import count
+from itertools import count, repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import Mock
 
 import pytest
 
 from dev.bench.measure import Unexpected
 from dev.bench.parts import results
 from dev.timing import __main__ as timing
+from dev.timing import pairs
 from dev.timing.judging import Judged, judge, rank_chance
 from dev.timing.pairs import HASH, Pair, pairs_of
-from dev.timing.stage import Stage, staged
+from dev.timing.stage import Response, Stage, staged
 from store.limits import network_of
 
 
@@ -68,12 +70,12 @@ def test_ranks_are_compared_as_in_the_books() -> None:
 
 def test_every_pair_is_answered_alike(tmp_path: Path) -> None:
     with TemporaryDirectory(prefix="timing-", dir="/tmp") as directory, staged(Path(directory), 10) as stage:
-        pairs = pairs_of(stage)
-        for pair in pairs:
+        every = pairs_of(stage)
+        for pair in every:
             assert len(pair.measure(stage, 6)) == int(6 * pair.share)
-        assert sum(pair.bound is None for pair in pairs) == 1
-        assert max(pair.bound or 0 for pair in pairs) == HASH
-        other = Pair("odd", pairs[0].first, lambda: stage.userinfo("x"), 400, 1.0)
+        assert sum(pair.bound is None for pair in every) == 1
+        assert max(pair.bound or 0 for pair in every) == HASH
+        other = Pair("odd", every[0].first, lambda: stage.userinfo("x"), 400, 1.0)
         with pytest.raises(Unexpected, match="odd: 401"):
             other.measure(stage, 1)
 
@@ -83,6 +85,23 @@ def test_requests_do_not_share_a_network() -> None:
     stage._addresses = count(1)
     networks = [network_of(stage._from()["X-Forwarded-For"]) for _ in range(2000)]
     assert len(set(networks)) == 2000
+
+
+@pytest.mark.parametrize("mails", [True, False])
+def test_a_form_that_sends_mail_waits_while_the_server_has_no_room(
+    monkeypatch: pytest.MonkeyPatch, mails: bool
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(pairs, "sleep", pauses.append)
+    stage = Mock(spec=Stage)
+    stage.ask.side_effect = [Response(status, b"", 1.0) for status in (200, 429, 429, 200, 200)]
+    pair = Pair("a form", bytes, bytes, 200, 50.0, tries=1, mails=mails)
+    if mails:
+        assert pair.measure(stage, 1) == [(1.0, 1.0)]
+        assert pauses == [pairs.PAUSE, pairs.PAUSE]
+        stage.ask.side_effect = repeat(Response(429, b"", 1.0))
+    with pytest.raises(Unexpected, match="a form: 429"):
+        pair.measure(stage, 1)
 
 
 def test_a_row_passes_within_its_bound() -> None:
