@@ -84,6 +84,7 @@ lint: $(VENV)/installed-test  ## check style, format and types, locked packages,
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m dev.checks.house
+	$(BIN)/python -m dev.checks.imports
 	$(BIN)/python -m dev.checks.lock
 	$(BIN)/python -m dev.checks.secret_scan
 	$(BIN)/python -m dev.checks.audit
