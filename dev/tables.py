@@ -51,7 +51,7 @@ def _limit(window: str) -> str:
 def _takes(post: PersonPost) -> str:
     takes = "what it carries" if not post.session else "session"
     if post.reauth is not ReauthRule.NONE:
-        takes += f", {post.reauth.value} confirmation" if post.reauth is ReauthRule.RECENT else f", {post.reauth.value}"
+        takes += f", {post.reauth.value}" + " re-authentication" * (post.reauth is ReauthRule.RECENT)
     if post.excused:
         takes += f", but with `{post.excused[0]}={post.excused[1]}`"
     return takes

@@ -218,7 +218,7 @@ def test_documented_limits_and_lifetimes_match_the_code() -> None:
     assert f"; {lifetimes.OWN_PASSWORDS.limit} in {minutes} minutes in all sessions of the person | the session" in HTTP
     assert lifetimes.OWN_PASSWORDS.period == lifetimes.OWN_PASSWORD.period
     minutes = lifetimes.OWN_PASSKEY.period // lifetimes.MINUTE
-    assert f"confirms with a passkey | {lifetimes.OWN_PASSKEY.limit} in {minutes} minutes, wrong" in HTTP
+    assert f"re-authenticates with a passkey | {lifetimes.OWN_PASSKEY.limit} in {minutes} minutes, wrong" in HTTP
     minutes = lifetimes.FACTOR.period // lifetimes.MINUTE
     assert f"in a row | {lifetimes.FACTOR.limit}, then a pause of {minutes} minutes" in HTTP
     assert f"a day; {lifetimes.FACTOR_MOST} until" in HTTP
