@@ -38,13 +38,11 @@ class PrivateKey:
     def generate(cls, algorithm: str) -> PrivateKey:
         """A new key. RS256 takes a tenth of a second or more: call it in a thread. Raises ValueError for an algorithm
         that this server does not sign with."""
-        if algorithm == RS256:
-            return cls._of(algorithm, rsa.generate_private_key(65537, RSA_BITS))
-        if algorithm == ES256:
-            return cls._of(algorithm, ec.generate_private_key(ec.SECP256R1()))
-        if algorithm == EDDSA:
-            return cls._of(algorithm, ed25519.Ed25519PrivateKey.generate())
-        raise ValueError(f"no keys are made for {algorithm}")
+        while True:
+            made = cls._of(algorithm, _random(algorithm))
+            # A command line reads a name with a leading hyphen as an option.
+            if not made.kid.startswith("-"):
+                return made
 
     @classmethod
     def load(cls, algorithm: str, der: bytes) -> PrivateKey:
@@ -68,3 +66,13 @@ class PrivateKey:
     def sign(self, message: bytes) -> bytes:
         """The signature as JOSE writes it."""
         return algorithms.sign(self.algorithm, self.key, message)
+
+
+def _random(algorithm: str) -> Private:
+    if algorithm == RS256:
+        return rsa.generate_private_key(65537, RSA_BITS)
+    if algorithm == ES256:
+        return ec.generate_private_key(ec.SECP256R1())
+    if algorithm == EDDSA:
+        return ed25519.Ed25519PrivateKey.generate()
+    raise ValueError(f"no keys are made for {algorithm}")

@@ -15,7 +15,7 @@ from joserfc.jwk import KeySet
 
 from dev.fuzz.jwts import b64, signed, wrong_jwts
 from store.crypto.jose import base64url, claims, jws
-from store.crypto.jose.algorithms import ALGORITHMS, half_hash, is_signed
+from store.crypto.jose.algorithms import ALGORITHMS, EDDSA, half_hash, is_signed
 from store.crypto.jose.algorithms import sign as sign_with
 from store.crypto.jose.jwk import parse_key
 from store.crypto.jose.private import OURS, PrivateKey
@@ -295,3 +295,7 @@ def test_audiences(value: Any, expected: tuple[str, ...] | None) -> None:
             claims.audiences(json.loads(json.dumps({"aud": value})))
     else:
         assert claims.audiences({"aud": value}) == expected
+
+
+def test_no_name_of_a_key_looks_like_an_option() -> None:
+    assert {key.kid[0] for key in (PrivateKey.generate(EDDSA) for _ in range(1000))}.isdisjoint("-")
