@@ -4,14 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
-# One version for every platform and every Python that setup.cfg takes, with the hashes of what the registry has.
+# One version of each package for every platform and Python that setup.cfg allows, with the registry's hashes.
 LOCK := $(BIN)/uv pip compile setup.cfg --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --custom-compile-command "make lock"
-# A test file stays in one process, so that its fixtures are made once. Files in the order of their names: by the number
-# of their tests, the browser's would come last and be waited for.
+# A test file stays in one process, so that its fixtures are made once. Files run in the order of their names: sorted by
+# their number of tests, the slow browser tests would come last.
 PARALLEL ?= -n 4 --dist loadfile --no-loadscope-reorder
 
-# Tests start hundreds of processes, and compiling the modules takes each half a second.
+# Tests start hundreds of processes, and each would need half a second to compile the modules.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -25,13 +25,13 @@ help:  ## list these targets
 run: $(VENV)/installed  ## start the server with the demo app (ARGS="--port 0" passes flags)
 	$(BIN)/python server.py --demo $(ARGS)
 
-test: $(VENV)/installed-test  ## run the tests but those of the next four (ARGS="tests/cli/test_settings.py -x" passes arguments)
+test: $(VENV)/installed-test  ## run the tests, without those of the next four (ARGS="tests/cli/test_settings.py -x" passes arguments)
 	$(BIN)/python -m pytest $(PARALLEL) -m "not browser and not bench and not slow and not engines" $(ARGS)
 
 test-slow: $(VENV)/installed-test  ## run the tests that take long: many processes, or many cases
 	$(BIN)/python -m pytest $(PARALLEL) -m slow $(ARGS)
 
-test-engines: $(VENV)/installed-test  ## run on Redis and on a cluster what `make test` runs on memory and Valkey
+test-engines: $(VENV)/installed-test  ## run the tests of the store on Redis and on a cluster; make test has memory and Valkey
 	$(BIN)/python -m pytest $(PARALLEL) -m engines $(ARGS)
 
 test-browser: $(VENV)/installed-test  ## run the tests that drive Chromium
@@ -44,22 +44,22 @@ fuzz: $(VENV)/installed-test  ## fuzz for ten minutes (ARGS="--seconds 36000 --h
 	$(BIN)/python -m dev.fuzz $(ARGS)
 
 # The tests run the fast HTTP server on asyncio's loop, and server processes on uvloop. Both servers run the same handlers:
-# tests/runtime/http/test_both_servers.py asks each route on both, and here run the tests whose bytes a server can change.
-# All that speaks HTTP: LATCHKEY_TEST_HTTP=tornado make test ARGS="-m http".
-crosscheck: $(VENV)/installed-test  ## run what is about requests and answers on Tornado's HTTP server, and the fast one on uvloop
+# tests/runtime/http/test_both_servers.py asks each route on both. This target runs the tests of what a server can change.
+# To run every test that speaks HTTP: LATCHKEY_TEST_HTTP=tornado make test ARGS="-m http".
+crosscheck: $(VENV)/installed-test  ## run the tests of requests and answers on Tornado's HTTP server, and on the fast one with uvloop
 	LATCHKEY_TEST_HTTP=tornado $(BIN)/python -m pytest $(PARALLEL) -m "wire and not protocol" $(ARGS)
 	LATCHKEY_TEST_LOOP=uvloop $(BIN)/python -m pytest $(PARALLEL) -m protocol $(ARGS)
 
 test-cluster: $(VENV)/installed-test  ## run all tests with clusters of Valkey and of Redis 7 for stores
 	LATCHKEY_TEST_ENGINES=cluster,cluster7 $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
-test-fsck: $(VENV)/installed-test  ## check a store of 100,000 keys, as the tests do one of 10,000
+test-fsck: $(VENV)/installed-test  ## check a store of 100,000 keys; the tests check one of 10,000
 	LATCHKEY_FSCK_KEYS=100000 $(BIN)/python -m pytest tests/engine/keys/test_fsck_under_load.py $(ARGS)
 
 test-deploy: $(VENV)/installed-test  ## check the files of deploy/ with the programs they are for (nginx-light, caddy, systemd)
 	$(BIN)/python -m pytest deploy $(ARGS)
 
-timing: $(VENV)/installed-bench  ## measure whether the time of an answer tells what it does not; writes docs/timing.md
+timing: $(VENV)/installed-bench  ## measure whether response times leak secrets; writes docs/timing.md
 	$(BIN)/python -m dev.timing $(ARGS)
 
 .PHONY: proof
@@ -67,18 +67,18 @@ proof: $(VENV)/installed-test  ## break servers and stores under load, check eve
 	$(BIN)/python -m dev.proof $(ARGS)
 
 .PHONY: mutants
-mutants: $(VENV)/installed-test  ## plant 60 mistakes one by one, each of which a test must notice (ARGS="--some 10 --by-date")
+mutants: $(VENV)/installed-test  ## plant mistakes one by one: a test must notice each (ARGS="--some 10 --by-date")
 	$(BIN)/python -m dev.mutants $(ARGS)
 
 .PHONY: frozen
 frozen: $(VENV)/installed-test  ## write what users and programs see into tests/frozen/snapshots, after a wanted change
 	LATCHKEY_FROZEN=accept $(BIN)/python -m pytest tests/frozen $(ARGS)
 
-screenshots: $(VENV)/installed-test  ## write pictures of all pages into build/screenshots, to be looked at
+screenshots: $(VENV)/installed-test  ## write pictures of all pages into build/screenshots
 	rm -rf build/screenshots
 	LATCHKEY_SHOTS=build/screenshots $(BIN)/python -m pytest tests/browser/test_browser_pages.py $(ARGS)
 
-lint: $(VENV)/installed-test  ## check style, format and types, locked packages, and that no secret is in a file
+lint: $(VENV)/installed-test  ## check style, format, types, imports, the shape of the tree, locked packages and secrets
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -89,14 +89,14 @@ lint: $(VENV)/installed-test  ## check style, format and types, locked packages,
 	$(BIN)/python -m dev.checks.secret_scan
 	$(BIN)/python -m dev.checks.audit
 
-lock: | $(BIN)/python  ## make the lock files anew, with the newest releases that setup.cfg takes
+lock: | $(BIN)/python  ## renew the lock files, with the newest releases that setup.cfg allows
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13,<0.14'
 	$(LOCK) --all-extras --output-file requirements-dev.lock
 	$(LOCK) --extra fast --constraint requirements-dev.lock --output-file requirements.lock
 
 bench: bench-endpoints bench-documents bench-ai  ## measure endpoints, hosted documents and AI calls, in 20 minutes (needs wrk)
 
-bench-endpoints: $(VENV)/installed-bench  ## measure every endpoint beside its ceilings (ARGS="--rounds 2 --burst 1")
+bench-endpoints: $(VENV)/installed-bench  ## measure every endpoint against its ceilings (ARGS="--rounds 2 --burst 1")
 	$(BIN)/python -m dev.bench.endpoints $(ARGS)
 
 bench-documents: $(VENV)/installed-bench  ## measure hosted documents (ARGS="--documents 10,1000")
@@ -105,22 +105,22 @@ bench-documents: $(VENV)/installed-bench  ## measure hosted documents (ARGS="--d
 bench-ai: $(VENV)/installed-bench  ## measure AI calls (ARGS="--seconds 10 --asked 100000")
 	$(BIN)/python -m dev.bench.ai $(ARGS)
 
-bench-peers: $(VENV)/installed-bench  ## install other servers, measure Latchkey beside them, in 20 minutes
+bench-peers: $(VENV)/installed-bench  ## install other servers and compare Latchkey with them, in 20 minutes
 	$(BIN)/python -m dev.bench.peers $(ARGS)
 
 bench-flat: $(VENV)/installed-bench  ## measure over a full store, in 20 minutes and 12 GB (ARGS="--users 10000")
 	$(BIN)/python -m dev.bench.flat $(ARGS)
 
-bench-memory: $(VENV)/installed-bench  ## measure what things take in Redis and in Valkey, in 4 minutes
+bench-memory: $(VENV)/installed-bench  ## measure memory in Redis and in Valkey, in 4 minutes
 	$(BIN)/python -m dev.bench.memory $(ARGS)
 
-bench-waiting: $(VENV)/installed-bench  ## measure what waiting for a replica costs, in 3 minutes
+bench-waiting: $(VENV)/installed-bench  ## measure the cost of waiting for a replica, in 3 minutes
 	$(BIN)/python -m dev.bench.waiting $(ARGS)
 
 bench-overload: $(VENV)/installed-bench  ## measure twice the sustainable load, in 4 minutes; writes docs/overload.md
 	$(BIN)/python -m dev.bench.overload $(ARGS)
 
-bench-metrics: $(VENV)/installed-bench  ## measure what counting for Prometheus costs, in 3 minutes
+bench-metrics: $(VENV)/installed-bench  ## measure the cost of metrics, in 3 minutes
 	$(BIN)/python -m dev.bench.metrics $(ARGS)
 
 bench-starting: $(VENV)/installed-bench  ## measure starts, and the memory of idle workers, in a minute
@@ -137,16 +137,16 @@ passwords: $(VENV)/installed  ## build the filter of refused passwords again, by
 	$(BIN)/python -m dev.checks.common_passwords --fetch $(ARGS)
 
 .PHONY: vendor
-vendor: $(VENV)/installed  ## fetch what pages load of other projects, by the recorded hashes (ARGS=--record: a new version)
+vendor: $(VENV)/installed  ## fetch files of other projects that pages load, by the recorded hashes (ARGS=--record: a new version)
 	$(BIN)/python -m dev.checks.vendor --fetch $(ARGS)
 
-docs: $(VENV)/installed  ## write docs/settings.md, and what follows from the code in docs/clients.md, http.md and security.md
+docs: $(VENV)/installed  ## write docs/settings.md, and the generated parts of docs/clients.md, http.md and security.md
 	$(BIN)/python -m settings > docs/settings.md.new
 	mv docs/settings.md.new docs/settings.md
 	$(BIN)/python -m tests.oauth.clients.document
 	$(BIN)/python -m dev.tables
 
-clean:  ## remove what make and the tools made; data/ stays
+clean:  ## remove everything that make and the tools made; data/ stays
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/support/node/node_modules tests/oauth/clients/node/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,5 +1,5 @@
-// The page /docs: Swagger UI shows /openapi.json, to be read. Nothing is sent from here: the page lies where people are
-// signed in, and calls are made with a client.
+// The page /docs: Swagger UI shows /openapi.json for reading only. It sends no calls: people are signed in on this
+// origin, and calls are made with a client.
 "use strict";
 
 (() => {
@@ -24,7 +24,7 @@
         part("operations"));
     };
 
-    // Errors look alike, and the introduction shows what one is: here their codes will do.
+    // Errors look alike, and the introduction shows one: here their codes are enough.
     const brief = (Whole, { getComponent }) => (props) => {
       if (Number(props.code) < 400) return make(Whole, props);
       const Markdown = getComponent("Markdown", true);
@@ -37,7 +37,7 @@
     // Examples are shown as they are: the viewer's colours are the same in light and in dark.
     const Code = ({ children, className }) => make("pre", { className: `code ${className || ""}` }, children);
 
-    // A link within a button can be reached by nobody who uses a keyboard. The address follows what is unfolded anyway.
+    // Nobody can reach a link within a button by keyboard. The address follows the open operation anyway.
     const Plain = ({ text }) => make("span", null, text);
 
     return {
@@ -53,8 +53,7 @@
     };
   };
 
-  // What the viewer leaves to guess for who has the page read aloud: choices without a name, and tables that call
-  // themselves regions, all without one.
+  // For screen readers: names choices that have none, and tables that the viewer marks as regions without a name.
   const viewer = document.getElementById("viewer");
   const mend = () => {
     for (const choice of viewer.querySelectorAll("select:not([aria-label])")) choice.setAttribute("aria-label", "Example");

@@ -1,7 +1,7 @@
-// A page of another site can cover this one, or put it in the place of another, between the two clicks of a double
-// click: the second one then presses a button that nobody has read. So a button with data-unhurried takes no click
-// until its page has been in front for a moment, nor until somebody who clicks without looking has stopped. Without this
-// script it works at once. It runs before there is a button to press, so it is not deferred.
+// Another site's page can cover this one, or swap it in, between the two clicks of a double click: the second click
+// would press a button that nobody has read. So a button with data-unhurried ignores clicks until its page has been in
+// front for a moment, and until quick clicking has stopped. Without this script the button works at once. The script
+// is not deferred, so it runs before there is a button to press.
 "use strict";
 
 (() => {
