@@ -211,6 +211,7 @@ def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     add("--refresh-retry-seconds", "0 to 60: how long a lost rotation is answered again", metavar="N", type=int)
     about = "days after a sign-in at which its refresh tokens end; 0: no end but the server's"
     add("--refresh-lifetime-days", about, metavar="N", type=int)
+    add("--id-token-alg", "how its ID tokens are signed; ES256 is the quickest", choices=("RS256", "ES256", "EdDSA"))
     flag = argparse.BooleanOptionalAction
     add("--public", "no client_secret, PKCE only", action=flag)
     add("--pkce-required", "PKCE is mandatory", action=flag)

@@ -15,7 +15,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from settings.types import PREFIX
-from store.apps.registration import Registration, new_secret, secret_digest
+from store.apps.client_secrets import new_secret, secret_digest
+from store.apps.registration import Registration
 from store.apps.webhooks import new_webhook_secret
 from store.errors import StartupError
 from store.refused import Refused

@@ -14,8 +14,8 @@ MAX_TYPED_NAME_LENGTH = 4 * MAX_NAME_LENGTH
 """Code points of a name before it is normalised. Some keyboards send a letter and its marks apart: Vietnamese takes up
 to three code points for one, Hangul too. Without a bound, normalising 32,000 marks in a row takes seconds."""
 
-SCOPES = ("profile", "credits:read", "credits:spend", "apps:read", "data:read", "data:write")
-"""All scopes (SPEC 2.4), in the order that people and token responses see."""
+SCOPES = ("openid", "profile", "email", "credits:read", "credits:spend", "apps:read", "data:read", "data:write")
+"""All scopes (SPEC 2.4; OpenID Connect Core 5.4), in the order that people and token responses see."""
 
 _LOCAL_ATOM = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]")
 _DOMAIN_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")

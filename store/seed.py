@@ -26,6 +26,7 @@ from store.apps.redirect_uris import check_redirect_uri
 from store.apps.registration import Registration
 from store.apps.webhooks import check_webhook_secret
 from store.credits.credits import MAX_AMOUNT
+from store.crypto.jose.algorithms import RS256
 from store.crypto.passwords import check_length, check_password
 from store.errors import StartupError
 from store.lifetimes import EMAIL_RESERVATION, SECOND
@@ -243,6 +244,7 @@ def _app(fields: _Fields) -> _App:
         "iss_in_response": fields.boolean("issInResponse", True),
         "refresh_retry_seconds": fields.whole("refreshRetrySeconds", 0),
         "refresh_lifetime_days": fields.whole("refreshLifetimeDays", 0),
+        "id_token_alg": fields.text("idTokenAlg", RS256),
         "homepage": fields.text("homepage", ""),
         "webhook_url": fields.text("webhookUrl", ""),
     }

@@ -54,9 +54,11 @@ from store.lifetimes import INTROSPECT
 from store.limits import RateLimits
 from store.oauth.authorizations import Authorizations
 from store.oauth.grants import Grants
+from store.oauth.id_tokens import IdTokens
 from store.oauth.identity import Identity
 from store.oauth.introspection import Introspection
 from store.oauth.portions import Portions
+from store.oauth.progress import RequestProgress
 from store.oauth.tokens import Tokens
 from store.operations import Operator
 from store.reencryption import Reencryption
@@ -133,9 +135,11 @@ class Store:
         self.links = Links(scripts, sealer, hasher, addresses, self.app_stats, wakeup, idle)
         self.undoing = Undoing(scripts, sealer, hasher, addresses, self.app_stats, wakeup, self.owned)
         self.authorizations = Authorizations(scripts, sealer, idle, bounds)
+        self.progress = RequestProgress(sealer)
         self.tokens = Tokens(scripts, sealer, self.limits, self.app_stats, wakeup, bounds, refresh_lifetime)
         self.introspection = Introspection(scripts, sealer, Pairwise(client), refresh_lifetime)
         self.introspection_windows = Portions(scripts, INTROSPECT)
+        self.id_tokens = IdTokens(self.signing_keys)
         self.identity = Identity(scripts)
         self.profiles = Profiles(scripts, sealer, idle, headroom)
         self.grants = Grants(scripts, wakeup, idle)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from handlers.core.params import Params, decode_json
 from handlers.core.policy import Policy
 from handlers.oauth.authorize import AuthorizeHandler
+from handlers.oauth.requests import Interaction
 from store.apps.redirect_uris import is_interceptable
 from store.apps.registration import Registration
 from store.oauth.authorizations import AuthorizationRequest, Pending
@@ -27,14 +30,14 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
         self.rehearsal = rehearsal
 
     async def begin(
-        self, app: Registration, request: AuthorizationRequest, prompts: set[str], pairs: list[tuple[str, str]]
+        self, app: Registration, request: AuthorizationRequest, interaction: Interaction, pairs: list[tuple[str, str]]
     ) -> None:
         """Answers for the person, or shows the pages if no person is set."""
         played = self.played()
         if played.decides == "ask" or not is_at_home(self.request):
-            return await super().begin(app, request, prompts, pairs)
+            return await super().begin(app, request, interaction, pairs)
         try:
-            await self.play(played, app, request, prompts)
+            await self.play(played, app, request, interaction.prompts)
         except SignedOut:
             # For example, disabled: nobody could answer.
             raise Refused("access_denied", "This person cannot sign in.") from None
@@ -50,7 +53,7 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
         return answer_of(Params(value, typed=True), self.rehearsal.answer)
 
     async def play(
-        self, played: AutoConsent, app: Registration, request: AuthorizationRequest, prompts: set[str]
+        self, played: AutoConsent, app: Registration, request: AuthorizationRequest, prompts: Collection[str]
     ) -> None:
         """Redirects with a code or with the refusal."""
         session = await self.rehearsal.session(played.email)
@@ -60,7 +63,7 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
         always_ask = always_ask or played.scopes is not None
         begun = await self.store.authorizations.begin(session, request, always_ask=always_ask)
         if not isinstance(begun, Pending):
-            return self.send_back(app, request.redirect_uri, {"code": begun.code}, request.state)
+            return self.send_back(app, request.redirect_uri, {"code": begun.code}, request.state, request.mode)
         if "none" in prompts:
             raise Refused("consent_required", "The person has to consent.")
         ticked = None if played.scopes is None else [one for one in request.scopes if one in played.scopes]
@@ -76,4 +79,4 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
         if decided.connected:
             self.store.app_stats.connected(app.client_id)
         answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
-        self.send_back(app, decided.redirect_uri, answer, decided.state)
+        self.send_back(app, decided.redirect_uri, answer, decided.state, decided.mode)

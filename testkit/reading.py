@@ -11,6 +11,7 @@ from store.apps.client_ids import new_client_id
 from store.apps.registration import Registration
 from store.apps.webhooks import check_webhook_secret
 from store.credits.credits import MAX_AMOUNT
+from store.crypto.jose.algorithms import RS256
 from store.names import normalise_email, parse_scope
 from store.refused import Refused
 from testkit.rehearsal import AutoConsent, Decides
@@ -110,6 +111,7 @@ def registration_of(params: Params) -> tuple[Registration, str | None]:
             iss_in_response=flag(params, "issInResponse", True),
             refresh_retry_seconds=given.get("refreshRetrySeconds", 0),
             refresh_lifetime_days=given.get("refreshLifetimeDays", 0),
+            id_token_alg=params.get("idTokenAlg") or RS256,
             homepage=params.get("homepage") or "",
             webhook_url=params.get("webhookUrl") or "",
         )

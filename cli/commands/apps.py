@@ -27,7 +27,15 @@ from store.wiring import Store
 # The options of `app create` and `app update` have the names of the fields that they set. An omitted option is absent.
 APP_OPTIONS = (
     *("name", "redirect_uris", "scopes", "public", "pkce_required", "hosted_storage", "homepage"),
-    *("refresh_retry_seconds", "refresh_lifetime_days", "iss_in_response", "status", "webhook_url", "verified"),
+    *(
+        "refresh_retry_seconds",
+        "refresh_lifetime_days",
+        "iss_in_response",
+        "status",
+        "webhook_url",
+        "verified",
+        "id_token_alg",
+    ),
 )
 
 

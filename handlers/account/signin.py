@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from hashlib import sha256
 from urllib.parse import quote, urlsplit
 
@@ -25,6 +26,17 @@ INVITATION_OVER = "This invitation works no longer: it was used, a newer one was
 
 def _mark(target: str) -> str:
     return sha256(target.encode()).hexdigest()
+
+
+def login_hint(target: str) -> str:
+    """The address that an authorization request names for its sign-in (OpenID Connect Core 3.1.2.1)."""
+    parts = urlsplit(target)
+    if parts.path != "/oauth/authorize":
+        return ""
+    with suppress(Refused):
+        hint = once(parse_pairs(parts.query)).get("login_hint") or ""
+        return hint if len(hint) <= MAX_EMAIL_BYTES else ""
+    return ""
 
 
 class SignInPage(PageHandler):
@@ -68,7 +80,7 @@ class SignInPage(PageHandler):
             title="Sign in",
             signed_in=await self.profile_if_known(),
             next=target,
-            email=email,
+            email=email or login_hint(target),
             error=error,
             passkey_error=passkey_error,
             passkeys=self.site.relying_party is not None,

@@ -16,7 +16,8 @@ from handlers.core.reading import LONG_BODY
 from handlers.core.server_state import ServerState
 from runtime.http.tornado_private import LeanHandler
 from store.apps.api_record import ApiRegistration, is_api_id
-from store.apps.registration import Registration, secret_matches
+from store.apps.client_secrets import secret_matches
+from store.apps.registration import Registration
 from store.refused import Refused
 from store.results import Caller, Window
 

@@ -177,6 +177,10 @@ class PageHandler(BaseHandler):
         """Redirects to the sign-in page, which leads on to `target`."""
         self.see_other(f"/signin?next={quote(target, safe='')}")
 
+    def to_sign_up(self, target: str) -> None:
+        """Redirects to the page that makes an account, which leads on to `target`."""
+        self.see_other(f"/signup?next={quote(target, safe='')}")
+
     def check_same_origin(self) -> None:
         """Refuses a form that another origin's page sent. Raises Refused("access_denied")."""
         origin = self.request.headers.get("Origin")

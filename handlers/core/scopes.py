@@ -17,9 +17,19 @@ class ScopeWords(NamedTuple):
 
 
 SCOPE_WORDS: dict[str, ScopeWords] = {
+    "openid": ScopeWords(
+        "Sign you in",
+        "It recognises you when you return, by an id. It learns nothing else about you from this.",
+        False,
+    ),
     "profile": ScopeWords(
         "See who you are",
         "Your name, e-mail address, picture and user id, so that it knows you when you return.",
+        False,
+    ),
+    "email": ScopeWords(
+        "See your e-mail address",
+        "Your address, and whether you have confirmed it.",
         False,
     ),
     "credits:read": ScopeWords(

@@ -13,9 +13,10 @@ from handlers.developer.app_changes import changed_lines
 from handlers.developer.app_form import AppForm
 from handlers.developer.plot import bars
 from handlers.developer.snippets import snippets_of
+from store.apps.client_secrets import secret_mark
 from store.apps.domains import PATH, provable
 from store.apps.lookalikes import looks_like_a_brand
-from store.apps.registration import Registration, secret_mark
+from store.apps.registration import Registration
 from store.refused import Refused
 from store.results import Profile
 

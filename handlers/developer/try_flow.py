@@ -149,7 +149,7 @@ class TryHandler(DeveloperPage):
 
     async def read_userinfo(self, caller: Caller, access_token: str) -> Step:
         """Reads userinfo as the app would."""
-        found, _ = await self.store.identity.read(caller, "profile")
+        found, _, _ = await self.store.identity.read(caller, "profile")
         sent = f"GET /api/oauth/userinfo\nAuthorization: Bearer {shortened(access_token)}"
         words = "With the access token your app asks who the person is. Keep records under sub, which never changes."
         answer = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from handlers.core import mails
 from handlers.core.amounts import SpendLimit, spend_limit, typed_limit
-from handlers.core.page import Onward, PageHandler
+from handlers.core.page import Onward
 from handlers.core.params import Params
-from handlers.oauth.authorize import answer_url
+from handlers.oauth.answers import AnsweringPage, answer_url
 from store.names import SCOPES
 from store.oauth.authorizations import TOO_MANY_APPS
 from store.refused import Refused
@@ -15,7 +15,7 @@ BOX = "scope:"
 SPEND = "credits:spend"
 
 
-class DecideHandler(PageHandler):
+class DecideHandler(AnsweringPage):
     """Requires a session cookie, an XSRF token and the same origin, so that no other site can decide for a person."""
 
     async def post(self) -> None:
@@ -47,12 +47,12 @@ class DecideHandler(PageHandler):
             self.store.app_stats.connected(app.client_id)
         mails.allowance_grew(self.site, session.user, app.client_id, decided.allowance, self.visitor)
         answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
-        url = answer_url(app, self.site.base_url, decided.redirect_uri, answer, decided.state)
         self.write_window(decided.window)
         if self.wants_json():
+            url = answer_url(app, self.site.base_url, decided.redirect_uri, answer, decided.state)
             self.write_json({"redirect_to": url})
         else:
-            self.see_other(url)
+            self.send_back(app, decided.redirect_uri, answer, decided.state, decided.mode)
 
     def way_on(self, refusal: Refused, here: bool) -> Onward:
         """Sends a person with too many apps to their list."""

@@ -1,11 +1,19 @@
-"""GET /.well-known/oauth-authorization-server (RFC 8414) and GET /.well-known/jwks.json (RFC 7517)."""
+"""GET /.well-known/oauth-authorization-server (RFC 8414), the same as GET /.well-known/openid-configuration (OpenID
+Connect Discovery 4), and GET /.well-known/jwks.json (RFC 7517)."""
 
 from __future__ import annotations
 
 from handlers.core.api import ApiHandler
+from handlers.oauth.requests import PROMPTS, RESPONSE_MODES
+from store.crypto.jose.private import OURS
 from store.names import SCOPES
+from store.oauth.sign_in import LEVELS
 
 CACHED = "public, max-age=300"
+CLAIMS = [
+    *("sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash"),
+    *("name", "picture", "email", "email_verified"),
+]
 
 
 class MetadataHandler(ApiHandler):
@@ -25,17 +33,32 @@ class MetadataHandler(ApiHandler):
                 "introspection_endpoint": f"{base}/api/oauth/introspect",
                 "introspection_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
                 "userinfo_endpoint": f"{base}/api/oauth/userinfo",
+                "jwks_uri": f"{base}/.well-known/jwks.json",
                 "scopes_supported": list(SCOPES),
                 "response_types_supported": ["code"],
-                "response_modes_supported": ["query"],
+                "response_modes_supported": list(RESPONSE_MODES),
                 "grant_types_supported": ["authorization_code", "refresh_token"],
                 "token_endpoint_auth_methods_supported": methods,
                 "revocation_endpoint_auth_methods_supported": methods,
                 "code_challenge_methods_supported": ["S256"],
                 "require_pkce": self.site.require_pkce,
                 "authorization_response_iss_parameter_supported": True,
+                "subject_types_supported": ["public"],
+                "id_token_signing_alg_values_supported": list(OURS),
+                "acr_values_supported": [*reversed(LEVELS)],
+                "claims_supported": CLAIMS,
+                "claim_types_supported": ["normal"],
+                "prompt_values_supported": list(PROMPTS),
+                # Explicit where the default would mislead (Discovery 3).
+                "claims_parameter_supported": True,
+                "request_parameter_supported": False,
+                "request_uri_parameter_supported": False,
             }
         )
+
+
+class OpenIdConfigurationHandler(MetadataHandler):
+    """The same under the name that OpenID Connect clients look for."""
 
 
 class KeySetHandler(ApiHandler):

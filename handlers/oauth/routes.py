@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from handlers.core.person_posts import ACTIVITY, PERSON, UNSPENT, PersonPost
-from handlers.core.policy import OPEN, PAGE, Policy
+from handlers.core.policy import OPEN, Policy
 from handlers.core.route import Route
 from handlers.oauth.authorize import AuthorizeHandler
 from handlers.oauth.balance import BalanceHandler, ConnectedAppsHandler
 from handlers.oauth.decide import DecideHandler
 from handlers.oauth.introspect import IntrospectHandler
-from handlers.oauth.metadata import KeySetHandler, MetadataHandler
+from handlers.oauth.metadata import KeySetHandler, MetadataHandler, OpenIdConfigurationHandler
 from handlers.oauth.resource_metadata import ResourceMetadataHandler
 from handlers.oauth.revoke import RevokeHandler
 from handlers.oauth.token import TokenHandler
@@ -17,7 +17,8 @@ from handlers.oauth.userinfo import UserinfoHandler
 from store.lifetimes import SPENDING_MAIL
 
 ROUTES: tuple[Route, ...] = (
-    Route(r"/oauth/authorize", AuthorizeHandler, "authorize", PAGE),
+    # Other sites post here, and the answer only redirects: nothing needs an XSRF token.
+    Route(r"/oauth/authorize", AuthorizeHandler, "authorize", OPEN),
     Route(
         r"/api/oauth/authorize",
         DecideHandler,
@@ -26,12 +27,13 @@ ROUTES: tuple[Route, ...] = (
         PersonPost("decide what an app may do", tells=(ACTIVITY, PERSON), undo=UNSPENT, windows=(SPENDING_MAIL,)),
     ),
     Route(r"/api/oauth/token", TokenHandler, "token", Policy(window="oauth", finishes=True)),
-    Route(r"/api/oauth/userinfo", UserinfoHandler, "userinfo", Policy(scope="profile", window="oauth")),
+    Route(r"/api/oauth/userinfo", UserinfoHandler, "userinfo", Policy(scope="openid profile", window="oauth")),
     Route(r"/api/oauth/revoke", RevokeHandler, "revoke", Policy(window="oauth", finishes=True)),
     Route(r"/api/oauth/introspect", IntrospectHandler, "introspect", Policy(window="introspect")),
     Route(r"/\.well-known/oauth-protected-resource", ResourceMetadataHandler, "resource-metadata", OPEN),
     Route(r"/\.well-known/oauth-authorization-server", MetadataHandler, "metadata", OPEN),
     Route(r"/\.well-known/jwks\.json", KeySetHandler, "jwks", OPEN),
+    Route(r"/\.well-known/openid-configuration", OpenIdConfigurationHandler, "openid-configuration", OPEN),
     Route(r"/api/v1/credits/balance", BalanceHandler, "credits", Policy(scope="credits:read", window="credits-read")),
     Route(r"/api/v1/apps", ConnectedAppsHandler, "apps", Policy(scope="apps:read", window="apps-read")),
 )

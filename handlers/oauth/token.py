@@ -1,13 +1,17 @@
-"""POST /api/oauth/token. SPEC 4.3."""
+"""POST /api/oauth/token. SPEC 4.3, OpenID Connect Core 3.1.3, 12."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from handlers.core.api import ApiHandler
 from handlers.core.params import Params
+from handlers.oauth.requests import IGNORED, without_ungiven
 from store.apps.registration import Registration
+from store.crypto.signing_keys import Signer
 from store.names import parse_scope
+from store.oauth.id_tokens import TYPE, id_token_claims
 from store.oauth.tokens import TokenResponse, UnknownUser
 from store.refused import Refused
 
@@ -31,33 +35,39 @@ class TokenHandler(ApiHandler):
             app = await self._app(params)
             call = self.store.tokens.exchange(app, code, redirect_uri, verifier)
         else:
-            refresh_token, scopes = params.require("refresh_token"), _check_scope(params.get("scope"))
+            refresh_token, wanted = params.require("refresh_token"), _check_scope(params.get("scope"))
             app = await self._app(params)
+            scopes = without_ungiven(app, wanted)
             call = self.store.tokens.refresh(app, refresh_token, scopes)
+        # The key comes first: after the exchange, a store that is away would cost the person the tokens.
+        signer = await self.store.id_tokens.signer(app.id_token_alg) if "openid" in app.scopes else None
         try:
             response = await call
         except UnknownUser as unknown:
             await self.refuse_unknown(unknown.refusal)
-        self._write(response)
+        self._write(app, response, signer)
 
     async def _app(self, params: Params) -> Registration:
         app = await self.authenticate(params)
         assert app is not None
         return app
 
-    def _write(self, response: TokenResponse) -> None:
+    def _write(self, app: Registration, response: TokenResponse, signer: Signer | None) -> None:
         if response.window:
             self.write_window(response.window)
         self.set_header("Pragma", "no-cache")  # RFC 6749 5.1, in addition to Cache-Control: no-store
-        self.write_json(
-            {
-                "access_token": response.access_token,
-                "token_type": "Bearer",
-                "expires_in": response.expires_in,
-                "refresh_token": response.refresh_token,
-                "scope": response.scope,
-            }
-        )
+        answer: dict[str, Any] = {
+            "access_token": response.access_token,
+            "token_type": "Bearer",
+            "expires_in": response.expires_in,
+            "refresh_token": response.refresh_token,
+            "scope": response.scope,
+        }
+        if response.sign_in and signer:
+            picture = f"{self.site.base_url}/picture/{self.store.profiles.address(response.sign_in.profile)}"
+            claims = id_token_claims(response, app.client_id, app.id_token_alg, self.site.base_url, picture)
+            answer["id_token"] = signer.sign(claims, TYPE)
+        self.write_json(answer)
 
 
 def _check_verifier(verifier: str | None) -> str | None:
@@ -67,9 +77,11 @@ def _check_verifier(verifier: str | None) -> str | None:
 
 
 def _check_scope(scope: str | None) -> tuple[str, ...]:
-    if scope is None:
+    """The scopes of a refresh; `offline_access` is ignored, as in the authorization request."""
+    words = [word for word in (scope or "").split(" ") if word != IGNORED]
+    if scope is None or not words:
         return ()
     try:
-        return parse_scope(scope)
+        return parse_scope(" ".join(words))
     except ValueError:
         raise Refused("invalid_scope") from None

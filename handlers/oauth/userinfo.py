@@ -1,25 +1,20 @@
-"""GET and POST /api/oauth/userinfo. SPEC 4.4."""
+"""GET and POST /api/oauth/userinfo. SPEC 4.4, OpenID Connect Core 5.3."""
 
 from __future__ import annotations
 
 from handlers.core.api import ApiHandler
+from store.oauth.id_tokens import claims_of
 
 
 class UserinfoHandler(ApiHandler):
     """The person's profile, for the app."""
 
     async def get(self) -> None:
-        """Answers with the userinfo object of SPEC 2.3."""
-        profile, window = await self.store.identity.read(await self.caller(), self.needed)
+        """Answers with `sub`, and the claims that the token's scopes give: with `profile`, the userinfo object of SPEC
+        2.3."""
+        profile, scopes, window = await self.store.identity.read(await self.caller(), self.needed)
         self.write_window(window)
-        self.write_json(
-            {
-                "sub": profile.user,
-                "email": profile.email,
-                "email_verified": profile.email_verified,
-                "name": profile.name,
-                "picture": f"{self.site.base_url}/picture/{self.store.profiles.address(profile)}",
-            }
-        )
+        picture = f"{self.site.base_url}/picture/{self.store.profiles.address(profile)}"
+        self.write_json({"sub": profile.user, **claims_of(profile, scopes, picture)})
 
     post = get  # OpenID Connect Core 5.3.1

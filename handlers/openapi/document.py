@@ -183,7 +183,11 @@ def _answer(answer: Success, *, limited: bool) -> dict[str, Any]:
     if answer.kinds:
         whole = {"schema": ref(answer.schema), **shown(examples_of(answer.schema))}
         events = {"schema": TEXT, "example": EVENTS}
-        made["content"] = {kind: whole if kind in (JSON, HTML) else events for kind in answer.kinds}
+        kinds = {
+            JSON: whole,
+            HTML: whole if answer.schema == "Page" else {"schema": ref("Page"), **shown(examples_of("Page"))},
+        }
+        made["content"] = {kind: kinds.get(kind, events) for kind in answer.kinds}
     return made
 
 

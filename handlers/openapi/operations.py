@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from handlers.core.params import JSON
-from handlers.openapi.operation import EVENTS, Operation, Success
+from handlers.openapi.operation import EVENTS, HTML, Operation, Success
 
 _CLIENT = (("client",), ())
 _MESSAGES = {
@@ -27,10 +27,12 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "For an unknown app or an unregistered `redirect_uri`, the browser gets an error page and no redirect. "
                 "Every other outcome goes back to `redirect_uri`, with `state` and `iss` (RFC 9207): `code`, or "
                 "`error` and `error_description`. In addition to the codes of the table, errors are "
-                "`unsupported_response_type`, `invalid_scope`, `access_denied`, and for `prompt=none` `login_required` "
-                "and `consent_required`. An app that an operator registered gets errors at once. An app with an owner "
-                "gets errors after sign-in, and `prompt=none` without a covering grant shows a page that names the "
-                "app's address and leads on with the error."
+                "`unsupported_response_type`, `invalid_scope`, `access_denied`, `unmet_authentication_requirements`, "
+                "`request_not_supported`, `request_uri_not_supported`, `registration_not_supported`, and for "
+                "`prompt=none` `login_required` and `consent_required`. An app that an operator registered gets errors "
+                "at once. An app with an owner gets errors after sign-in, and `prompt=none` without a covering grant "
+                "shows a page that names the app's address and leads on with the error. The parameters may be sent "
+                "as a form, which is answered by a redirect to this address."
             ),
             {
                 200: Success(
@@ -46,11 +48,12 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             errors=("invalid_request", "rate_limited"),
             parameters=(
                 *("client_id", "redirect_uri", "response_type", "scope", "state", "code_challenge"),
+                *("nonce", "max_age", "acr_values", "claims", "id_token_hint", "response_mode", "login_hint"),
                 *("code_challenge_method", "prompt"),
             ),
             page=True,
             security=(("session",), ()),
-        )
+        ),
     },
     "decide": {
         "post": Operation(
@@ -61,7 +64,12 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "must be this server. The answer to a form is a redirect, the answer to JSON the address to go to."
             ),
             {
-                200: Success("where to go, for a client that asks for JSON", "Redirect"),
+                200: Success(
+                    "where to go, for a client that asks for JSON; with `response_mode=form_post`, a page that posts "
+                    "the answer to the app",
+                    "Redirect",
+                    (JSON, HTML),
+                ),
                 303: Success("to the app, or to the sign-in page", "", (), ("Location",)),
             },
             errors=("invalid_request", "invalid_scope", "login_required", "access_denied"),
@@ -141,6 +149,15 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "Discovery",
             "Metadata (RFC 8414)",
             "The issuer, the endpoints, and what they support.",
+            {200: Success("the metadata", "Metadata")},
+            calls_store=False,
+        )
+    },
+    "openid-configuration": {
+        "get": Operation(
+            "Discovery",
+            "Metadata (OpenID Connect Discovery)",
+            "The same document as `/.well-known/oauth-authorization-server`.",
             {200: Success("the metadata", "Metadata")},
             calls_store=False,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from handlers.ai.messages import IDEMPOTENCY_KEY
 from handlers.documents.documents import COLLECTION, DOCUMENT_ID, MOST_ITEMS, PREFIX
-from handlers.oauth.authorize import CHALLENGE, MAX_STATE, PROMPTS
+from handlers.oauth.requests import CHALLENGE, MAX_NONCE, MAX_STATE, PROMPTS, RESPONSE_MODES
 from handlers.openapi.schemas import FILLED, SCOPE_LIST, TEXT, Schema, exactly
 
 
@@ -42,7 +42,16 @@ PARAMETERS: dict[str, Schema] = {
     "state": _query("state", {**FILLED, "maxLength": MAX_STATE}, "32 random bytes are recommended", required=True),
     "code_challenge": _query("code_challenge", exactly(CHALLENGE.pattern), "base64url(SHA-256(code_verifier))"),
     "code_challenge_method": _query("code_challenge_method", {"const": "S256"}, "with code_challenge"),
+    "nonce": _query("nonce", {**FILLED, "maxLength": MAX_NONCE}, "returned in the ID token"),
+    "max_age": _query(
+        "max_age", {"type": "integer", "minimum": 0, "maximum": 999_999_999}, "seconds since the sign-in, at most"
+    ),
+    "acr_values": _query("acr_values", TEXT, "levels of sign-in of which one is required, the best first: phr, 2, 1"),
+    "claims": _query("claims", TEXT, "requests for single claims, as JSON"),
+    "id_token_hint": _query("id_token_hint", TEXT, "an ID token of the expected person"),
+    "login_hint": _query("login_hint", TEXT, "the e-mail address that the sign-in page begins with"),
+    "response_mode": _query("response_mode", {"enum": [*RESPONSE_MODES]}, "how the answer comes back"),
     "prompt": _query(
-        "prompt", {"type": "string", "enum": sorted(PROMPTS)}, "one or several separated by spaces; none must be alone"
+        "prompt", {"type": "string", "enum": [*PROMPTS]}, "one or several separated by spaces; none must be alone"
     ),
 }

@@ -137,7 +137,8 @@ SCHEMAS: dict[str, Schema] = {
             "expires_in": {"type": "integer", "minimum": 0, "maximum": ACCESS_TOKEN // SECOND},
             "refresh_token": exactly("lk_rt_[A-Za-z0-9_-]+"),
             "scope": SCOPE_LIST,
-        }
+        },
+        {"id_token": exactly(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")},
     ),
     "RevocationRequest": read({"token": FILLED}, {"token_type_hint": TEXT, **_CLIENT, **_SECRET}),
     "Nothing": written({}),
@@ -171,11 +172,13 @@ SCHEMAS: dict[str, Schema] = {
     "Userinfo": written(
         {
             "sub": exactly("[0-9a-f]{32}"),
+        },
+        {
             "email": TEXT,
             "email_verified": FLAG,
             "name": FILLED,
             "picture": ADDRESS,
-        }
+        },
     ),
     "Decision": read(
         {"request_id": FILLED, "decision": {"enum": ["allow", "deny"]}},
@@ -188,7 +191,7 @@ SCHEMAS: dict[str, Schema] = {
     "Redirect": written({"redirect_to": TEXT}),
     "Metadata": written(
         {
-            "issuer": ADDRESS,
+            **dict.fromkeys(("issuer", "jwks_uri"), ADDRESS),
             **{
                 f"{name}_endpoint": ADDRESS
                 for name in ("authorization", "token", "revocation", "introspection", "userinfo")
@@ -199,11 +202,18 @@ SCHEMAS: dict[str, Schema] = {
                     *("scopes_supported", "response_types_supported", "response_modes_supported"),
                     *("grant_types_supported", "token_endpoint_auth_methods_supported"),
                     *("revocation_endpoint_auth_methods_supported", "introspection_endpoint_auth_methods_supported"),
-                    "code_challenge_methods_supported",
+                    *("code_challenge_methods_supported", "subject_types_supported", "acr_values_supported"),
+                    *("id_token_signing_alg_values_supported", "claims_supported", "claim_types_supported"),
+                    "prompt_values_supported",
                 )
             },
-            "require_pkce": FLAG,
-            "authorization_response_iss_parameter_supported": FLAG,
+            **dict.fromkeys(
+                (
+                    *("require_pkce", "authorization_response_iss_parameter_supported", "claims_parameter_supported"),
+                    *("request_parameter_supported", "request_uri_parameter_supported"),
+                ),
+                FLAG,
+            ),
         }
     ),
     "KeySet": written({"keys": listed({"oneOf": [_RSA_KEY, _EC_KEY, _ED_KEY]})}),

@@ -1,7 +1,7 @@
 -- A person's connected apps, including those in their grace window, are fields `app:<client>` of the person's row: a
 -- separate list would take nearly as much memory as a grant. The grant has the time of the connection.
 
--- '1' if `profile` was ever granted to the app, or if an earlier release connected it. Otherwise '0': the app does not know
+-- '1' if `profile` or `openid` was ever granted to the app, or if an earlier release connected it. Otherwise '0': the app does not know
 -- the person's id, and events must not reveal it.
 local function app_field(client)
   return 'app:' .. client
@@ -9,7 +9,8 @@ end
 
 -- Adds an app with the scopes of its grant. An app that once knew the person's id keeps its '1'.
 local function enter_app(user, client, scope)
-  if string.find(' ' .. scope .. ' ', ' profile ', 1, true) then
+  local spaced = ' ' .. scope .. ' '
+  if string.find(spaced, ' profile ', 1, true) or string.find(spaced, ' openid ', 1, true) then
     redis.call('HSET', user, app_field(client), '1')
   else
     redis.call('HSETNX', user, app_field(client), '0')

@@ -17,20 +17,37 @@
 --- ARGV[10] place: the field of the grant that remembers consent to this redirect URI
 --- ARGV[11] limit (number)
 --- ARGV[12] period (number): ms
+--- ARGV[13] client
+--- ARGV[14] fresh (number): how long ago the sign-in may have been, in ms; -1: any time
+--- ARGV[15] methods: ways to sign in of which one is required, or empty
+--- ARGV[16] nonce: of the ID token, or empty
+--- ARGV[17] acr: requested levels, separated by commas, or empty
+--- ARGV[18] fresh_sid: public id for a session that has none
+--- ARGV[19] mode: how the app wants its answer: form_post, or empty
 --- @reply signed_out
 --- @reply rate_limited reset retry
+--- @reply sign_in
+--- @reply step_up email email_verified name picture
 --- @reply remembered
 --- @reply page email email_verified name picture granted spend_limit
 --- @include "session"
 --- @include "scope"
 --- @include "remembered"
 --- @include "window"
+--- @include "signed_in"
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 -- Each request leaves a row for a while, so the window keeps anybody from filling the store.
 local admitted, _, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
+
+local born = redis.call('HMGET', session, 'created_at', 'method')
+if fresh >= 0 and now - tonumber(born[1]) > fresh then return {'sign_in'} end
+if methods ~= '' and not has_scope(methods, born[2] or 'pwd') then
+  local email, verified, name, picture = profile(user)
+  return {'step_up', email, verified, name, picture}
+end
 
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'spend_limit', place)
 local granted = given[1] and not given[3] and given[2] or ''
@@ -39,12 +56,18 @@ if always_ask ~= '1' and given[1] and not given[3] and covers(granted, scope) an
     covers(remembered_scopes(given[5]), scope) then
   redis.call('HSET', code, 'redirect_uri', redirect_uri, 'scope', scope, 'challenge', challenge, 'epoch', given[1],
     'terms', terms)
+  if has_scope(scope, 'openid') then
+    redis.call('HSET', code, 'nonce', nonce, 'signed', signed_in(session, client, fresh_sid, acr))
+  end
   redis.call('PEXPIREAT', code, int(now + code_ttl))
   return {'remembered'}
 end
 
 redis.call('HSET', request, 'redirect_uri', redirect_uri, 'scope', scope, 'challenge', challenge, 'state', state,
   'terms', terms, 'place', place)
+if nonce ~= '' then redis.call('HSET', request, 'nonce', nonce) end
+if acr ~= '' then redis.call('HSET', request, 'acr', acr) end
+if mode ~= '' then redis.call('HSET', request, 'mode', mode) end
 redis.call('PEXPIREAT', request, int(now + request_ttl))
 local email, verified, name, picture = profile(user)
 return {'page', email, verified, name, picture, granted, given[4] or ''}

@@ -35,13 +35,14 @@
 --- ARGV[18] most (number): apps of one person
 --- ARGV[19] access_ttl (number): ms
 --- ARGV[20] raise_kept (number): ms that the previous spending limit is remembered
+--- ARGV[21] fresh_sid: public id for a session that has none
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply gone remaining reset
 --- @reply invalid_scope remaining reset
 --- @reply full remaining reset
---- @reply denied remaining reset redirect_uri state
---- @reply allowed remaining reset redirect_uri state connected told
+--- @reply denied remaining reset redirect_uri state mode
+--- @reply allowed remaining reset redirect_uri state mode connected told
 --- @derives prefix shard
 --- @durable
 --- @include "session"
@@ -53,27 +54,32 @@
 --- @include "spending"
 --- @include "allowance"
 --- @include "audit"
+--- @include "signed_in"
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
 
-local asked = redis.call('HMGET', request, 'redirect_uri', 'scope', 'challenge', 'state', 'terms', 'place')
+local asked = redis.call('HMGET', request, 'redirect_uri', 'scope', 'challenge', 'state', 'terms', 'place',
+  'nonce', 'acr', 'mode')
+local mode = asked[9] or ''
 -- If the registration has changed since, the checks of the request are void.
 if not asked[1] or asked[5] ~= terms then return {'gone', remaining, reset} end
 
 if decision ~= 'allow' then
   redis.call('DEL', request)
   record(audit, 'consent_denied', client, address, agent)
-  return {'denied', remaining, reset, asked[1], asked[4]}
+  return {'denied', remaining, reset, asked[1], asked[4], mode}
 end
 
 -- The code has only the ticked scopes, while grant and remembered consent keep scopes that were not requested.
 local scope = asked[2]
 if scopes ~= '*' then
-  if scopes == '' or not covers(scope, scopes) then return {'invalid_scope', remaining, reset} end
-  scope = intersect(scope, scopes)
+  if not covers(scope, scopes) then return {'invalid_scope', remaining, reset} end
+  -- `openid` is no checkbox: it is what signing in means.
+  scope = intersect(scope, scopes .. ' openid')
+  if scope == '' then return {'invalid_scope', remaining, reset} end
 end
 local before = allowance_of(grant)
 -- An app with a place keeps it, even if the person has more apps than the present bound. The request stays, so the same page
@@ -90,6 +96,9 @@ if asked[6] then remember(grant, asked[6], asked[2], scope) end
 if has_scope(scope, 'credits:spend') then set_spend_limit(grant, spend_limit) end
 redis.call('HSET', code, 'redirect_uri', asked[1], 'scope', scope, 'challenge', asked[3], 'epoch', epoch,
   'terms', terms)
+if has_scope(scope, 'openid') then
+  redis.call('HSET', code, 'nonce', asked[7] or '', 'signed', signed_in(session, client, fresh_sid, asked[8] or ''))
+end
 redis.call('PEXPIREAT', code, int(now + code_ttl))
 redis.call('DEL', request)
 record(audit, 'consent_given', client, address, agent)
@@ -97,4 +106,4 @@ local after = allowance_of(grant)
 note_growth(grant, before, after, raise_kept, now)
 if before and after and before ~= after then record(audit, 'spend_limit_set', client, address, agent) end
 local told = told_of_growth(user, undos, before, after, mails, mails_most, mails_period, now)
-return {'allowed', remaining, reset, asked[1], asked[4], connected, told}
+return {'allowed', remaining, reset, asked[1], asked[4], mode, connected, told}

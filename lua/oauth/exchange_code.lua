@@ -27,10 +27,11 @@
 --- @reply redirect_mismatch remaining reset
 --- @reply verifier_mismatch remaining reset
 --- @reply scope_withdrawn remaining reset
---- @reply ok remaining reset scope
+--- @reply ok remaining reset scope person
 --- @derives prefix
 --- @durable
 --- @include "scope"
+--- @include "signed_in"
 --- @include "window"
 --- @include "issue"
 --- @include "families"
@@ -57,7 +58,7 @@ if redis.call('EXISTS', family) == 1 then
   return {'replayed'}
 end
 if status ~= 'active' then return {'dead'} end
-local row = redis.call('HMGET', code, 'redirect_uri', 'scope', 'challenge', 'epoch', 'terms')
+local row = redis.call('HMGET', code, 'redirect_uri', 'scope', 'challenge', 'epoch', 'terms', 'signed', 'nonce')
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
 if not row[1] or row[4] ~= given[1] or given[3] or row[5] ~= terms then return {'dead'} end
 
@@ -75,5 +76,6 @@ if list_family(grant, prefix .. 'family:', family_id, row[4], most, access_ttl, 
   record(audit, 'tokens_crowded_out', client, '', '')
 end
 issue_tokens(family, access, 0, scope, scope, row[4], refresh_ttl, access_ttl, lifetime, false, now)
+if row[6] then redis.call('HSET', family, 'signed', row[6]) end
 redis.call('HSET', grant, 'last_used_at', int(now))
-return {'ok', remaining, reset, scope}
+return {'ok', remaining, reset, scope, id_token_fields(user, scope, row[6], row[7])}

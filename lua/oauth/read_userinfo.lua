@@ -1,4 +1,4 @@
---- Read the person's profile. (SPEC 4.4, 2.3)
+--- Read the person's profile, and the scopes that say how much of it the app sees. (SPEC 4.4, 2.3)
 --- KEYS[1] user
 --- KEYS[2] grant
 --- KEYS[3] family
@@ -10,11 +10,11 @@
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
---- @reply ok remaining reset email email_verified name picture
+--- @reply ok remaining reset scope email email_verified name picture
 --- @reserve
 --- @include "guard"
 
-local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
+local word, a, b, scope, granted = admit(user, grant, family, access, window, needed, limit, period, now_ms())
 if word ~= 'ok' then return {word, a, b} end
 local row = redis.call('HMGET', user, 'email', 'verified', 'name', 'picture')
-return {'ok', a, b, row[1], row[2] or '0', row[3], row[4] or ''}
+return {'ok', a, b, intersect(scope, granted), row[1], row[2] or '0', row[3], row[4] or ''}

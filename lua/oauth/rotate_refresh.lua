@@ -23,9 +23,10 @@
 --- @reply rate_limited reset retry
 --- @reply invalid_scope remaining reset
 --- @reply scope_withdrawn remaining reset
---- @reply ok remaining reset scope expires_in
+--- @reply ok remaining reset scope expires_in person
 --- @durable
 --- @include "scope"
+--- @include "signed_in"
 --- @include "window"
 --- @include "issue"
 --- @include "epoch"
@@ -36,7 +37,7 @@
 
 local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end
-local line = redis.call('HMGET', family, 'generation', 'scope', 'epoch', 'revoked', 'born')
+local line = redis.call('HMGET', family, 'generation', 'scope', 'epoch', 'revoked', 'born', 'signed')
 -- A family that made room for a later sign-in is over, like an expired one. That is no theft, so the pair's others live on.
 if not line[1] or line[4] == 'crowded' then return {'dead'} end
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
@@ -73,7 +74,8 @@ local admitted, remaining, reset, retry = take_window(window, limit, period, now
 if not admitted then return {'rate_limited', reset, retry} end
 if again then
   local scope = successor ~= '1' and successor or line[2]
-  return {'ok', remaining, reset, scope, math.ceil(redis.call('PTTL', access) / 1000)}
+  return {'ok', remaining, reset, scope, math.ceil(redis.call('PTTL', access) / 1000),
+    id_token_fields(user, scope, line[6])}
 end
 -- RFC 6749 6: a scope that was not granted originally is refused; a narrower one is for this access token only.
 if wanted ~= '' and not covers(line[2], wanted) then return {'invalid_scope', remaining, reset} end
@@ -81,4 +83,4 @@ local scope = intersect(intersect(wanted ~= '' and wanted or line[2], given[2]),
 if scope == '' then return {'scope_withdrawn', remaining, reset} end
 issue_tokens(family, access, generation + 1, line[2], scope, line[3], refresh_ttl, access_ttl, lifetime, born, now)
 redis.call('HSET', grant, 'last_used_at', int(now))
-return {'ok', remaining, reset, scope, math.floor(access_ttl / 1000)}
+return {'ok', remaining, reset, scope, math.floor(access_ttl / 1000), id_token_fields(user, scope, line[6])}

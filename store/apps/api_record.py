@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import msgpack
 
 from store.apps.client_ids import client_id_of
-from store.apps.registration import LIVE_SECRETS, InvalidRegistration, secret_digest, secret_matches
+from store.apps.client_secrets import secret_digest, secret_matches
+from store.apps.registration import LIVE_SECRETS, InvalidRegistration
 from store.names import SCOPES, check_app_name
 from store.webhooks.urls import is_host, is_loopback_url
 

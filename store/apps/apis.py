@@ -14,7 +14,7 @@ from store import keys
 from store.apps.api_record import ApiRegistration, api_id
 from store.apps.api_scopes import ApiScopeName
 from store.apps.cache import RegistrationCache
-from store.apps.registration import new_secret
+from store.apps.client_secrets import new_secret
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable, wrapped
 from store.lifetimes import APP_BEGUN

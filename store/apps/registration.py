@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import hmac
 import re
-import secrets as random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,9 +12,11 @@ from typing import Any
 import msgpack
 
 from store.apps.api_scopes import check_api_scopes, parse_qualified
+from store.apps.client_secrets import secret_digest, secret_mark, secret_matches
 from store.apps.redirect_uris import check_redirect_uri, remembered_form, web_host
+from store.crypto.jose.private import OURS
 from store.lifetimes import DOMAIN_PROOF
-from store.names import check_app_name, check_client_id, parse_scope
+from store.names import SCOPES, check_app_name, check_client_id, parse_scope
 from store.refused import Refused
 from store.webhooks.urls import check_webhook_url
 
@@ -74,6 +74,7 @@ class Registration:
     domain_misses: int = 0
     secrets_at: tuple[int, ...] = ()
     changed_at: int = 0
+    id_token_alg: str = OURS[0]
 
     def __post_init__(self) -> None:
         check_client_id(self.client_id)
@@ -97,6 +98,8 @@ class Registration:
             raise InvalidRegistration(f"refreshRetrySeconds is 0 to {MOST_RETRY}")
         if not 0 <= self.refresh_lifetime_days <= MOST_LIFETIME:
             raise InvalidRegistration(f"refreshLifetimeDays is 0 (no end) to {MOST_LIFETIME}")
+        if self.id_token_alg not in OURS:
+            raise InvalidRegistration(f"idTokenAlg is one of {', '.join(OURS)}")
         if self.domain and not is_domain(self.domain):
             raise InvalidRegistration("a proven domain is a name such as example.com")
         if self.webhook_url:
@@ -128,6 +131,12 @@ class Registration:
         """The lifetime in days of the refresh tokens of a sign-in: the shorter of the app's own and the server's
         `most`; 0 means unlimited."""
         return min(filter(None, (self.refresh_lifetime_days, most)), default=0)
+
+    @property
+    def grantable(self) -> tuple[str, ...]:
+        """The scopes that a person may grant: the registered ones, and `email`, which `profile` includes."""
+        both = {*self.scopes, "email"} if "profile" in self.scopes else self.scopes
+        return tuple(scope for scope in SCOPES if scope in both)
 
     @property
     def from_operator(self) -> bool:
@@ -213,6 +222,7 @@ class Registration:
             "issInResponse": self.iss_in_response,
             "refreshRetrySeconds": self.refresh_retry_seconds,
             "refreshLifetimeDays": self.refresh_lifetime_days,
+            "idTokenAlg": self.id_token_alg,
             "webhookUrl": self.webhook_url,
             "verified": self.verified,
             "verifiedDomain": self.domain,
@@ -269,6 +279,7 @@ class Registration:
             secrets_at=tuple(row.get("secretsAt", ())),
             api_scopes=tuple(row.get("apiScopes", ())),
             changed_at=row.get("changedAt", 0),
+            id_token_alg=row.get("idTokenAlg", OURS[0]),
         )
 
 
@@ -322,29 +333,3 @@ def check_homepage(address: str) -> None:
     """Raises InvalidRegistration unless an app may name this address, or none, as its own."""
     if address and not _HOMEPAGE.fullmatch(address):
         raise InvalidRegistration("homepage must be an http or https address in ASCII, without spaces")
-
-
-def secret_mark(digest: bytes) -> str:
-    """The name of a live secret on pages: the beginning of its digest, which reveals nothing about the secret."""
-    return digest.hex()[:8]
-
-
-_NO_DIGEST = bytes(32)
-
-
-def new_secret() -> str:
-    """A new client secret: the prefix that secret scanners look for, and 256 random bits."""
-    return "lk_cs_" + random.token_urlsafe(32)
-
-
-def secret_matches(secret: str, digests: Sequence[bytes]) -> bool:
-    """Whether this is one of the secrets with these digests. The time reveals neither how much of it was right nor that
-    there are no secrets."""
-    digest = secret_digest(secret)
-    matches = [hmac.compare_digest(digest, known) for known in digests or (_NO_DIGEST,)]
-    return any(matches) and bool(digests)
-
-
-def secret_digest(secret: str) -> bytes:
-    """The stored digest of a secret: SHA-256, because 256 random bits need no slow hash."""
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -49,6 +49,7 @@ class TokenKind(enum.Enum):
     UNDO = "un"
     PICTURE = "pc"
     DEVICE = "dv"
+    PROGRESS = "pg"
 
     prefix: str
     associated_data: tuple[list[bytes], ...]

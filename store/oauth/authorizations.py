@@ -13,6 +13,7 @@ from store.bounds import Bounds
 from store.crypto.seal import Sealer, Token, TokenKind, fresh_epoch, new_id
 from store.engine.scripts import Scripts
 from store.lifetimes import ACCESS_TOKEN, AUTHORIZE, CODE, OAUTH, REQUEST, SPENDING_MAIL, UNDO_LINK
+from store.oauth.sign_in import methods_for
 from store.refused import Refused, let_in, refuse_signed_out
 from store.results import Allowance, Profile, Visitor, Window, allowance_of, profile_of
 
@@ -20,7 +21,8 @@ from store.results import Allowance, Profile, Visitor, Window, allowance_of, pro
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
     """A request that passed every check. `challenge` is empty without PKCE; `terms` are those of the registration that
-    the request was checked against; `place` is the grant's field for remembered consent (`Registration.place`)."""
+    the request was checked against; `place` is the grant's field for remembered consent (`Registration.place`).
+    `nonce` goes into the ID token; `acr` has the requested levels, best first; `mode` is `form_post` or empty."""
 
     client: str
     redirect_uri: str
@@ -29,6 +31,21 @@ class AuthorizationRequest:
     challenge: str
     terms: str
     place: str
+    nonce: str = ""
+    acr: tuple[str, ...] = ()
+    mode: str = ""
+
+
+class SignInAgain(Exception):
+    """The person is signed in, but signed in too long ago for this request."""
+
+
+class StepUp(Exception):
+    """The person is signed in, but in none of the ways that this request requires."""
+
+    def __init__(self, profile: Profile) -> None:
+        super().__init__()
+        self.profile = profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +68,9 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Where to send the browser; `code` is None if the person denied. `connected`: the app is newly connected;
-    `allowance`: the notice to mail to the person if the app may spend more than before."""
+    """Where to send the browser, and how (`mode`, as in the request); `code` is None if the person denied.
+    `connected`: the app is newly connected; `allowance`: the notice to mail to the person if the app may spend more
+    than before."""
 
     redirect_uri: str
     state: str
@@ -60,6 +78,7 @@ class Decision:
     window: Window
     connected: bool = False
     allowance: Allowance | None = None
+    mode: str = ""
 
 
 TOO_MANY_APPS = (
@@ -77,9 +96,12 @@ class Authorizations:
         self._sealer = sealer
         self._idle = idle
 
-    async def begin(self, session: Session, request: AuthorizationRequest, *, always_ask: bool) -> Remembered | Pending:
+    async def begin(
+        self, session: Session, request: AuthorizationRequest, *, always_ask: bool, fresh: int | None = None
+    ) -> Remembered | Pending:
         """Returns a code if a live grant covers the scopes and remembers consent to them at this redirect URI.
-        Otherwise keeps the request for 10 minutes. Raises SignedOut, Refused("rate_limited")."""
+        Otherwise keeps the request for 10 minutes. `fresh`: how long ago the sign-in may have been, in ms; None: any
+        time. Raises SignedOut, SignInAgain, StepUp, Refused("rate_limited")."""
         one_id = new_id()
         reply = await self._scripts.run(
             "begin_authorization",
@@ -102,8 +124,19 @@ class Authorizations:
             place=request.place,
             limit=AUTHORIZE.limit,
             period=AUTHORIZE.period,
+            client=request.client,
+            fresh=-1 if fresh is None else fresh,
+            methods=methods_for(request.acr),
+            nonce=request.nonce,
+            acr=",".join(request.acr),
+            fresh_sid=new_id(),
+            mode=request.mode,
         )
         refuse_signed_out(reply)
+        if reply.word == "sign_in":
+            raise SignInAgain
+        if reply.word == "step_up":
+            raise StepUp(profile_of(session.user, reply))
         if reply.word == "rate_limited":
             let_in(AUTHORIZE, reply)
         if reply.word == "remembered":
@@ -174,6 +207,7 @@ class Authorizations:
             shard=keys.shard_prefix(user),
             most=self._bounds.grants,
             access_ttl=ACCESS_TOKEN,
+            fresh_sid=new_id(),
             **visitor.fields(),
         )
         refuse_signed_out(reply)
@@ -190,4 +224,5 @@ class Authorizations:
         if reply.word == "allowed":
             code = self._sealer.seal(Token(TokenKind.CODE, user, client, code_id, 0))
             connected, allowance = reply.text("connected") == "1", allowance_of(reply)
-        return Decision(reply.text("redirect_uri"), reply.text("state"), code, window, connected, allowance)
+        mode = reply.text("mode")
+        return Decision(reply.text("redirect_uri"), reply.text("state"), code, window, connected, allowance, mode)

@@ -15,9 +15,9 @@ class Identity:
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
-    async def read(self, caller: Caller, needed: str) -> tuple[Profile, Window]:
-        """The person's profile. `needed`: the token must carry one of these scopes. Raises Refused("invalid_token",
-        "insufficient_scope" or "rate_limited")."""
+    async def read(self, caller: Caller, needed: str) -> tuple[Profile, frozenset[str], Window]:
+        """The person's profile, and the scopes that say how much of it the app sees. `needed`: the token must carry one
+        of these scopes. Raises Refused("invalid_token", "insufficient_scope" or "rate_limited")."""
         reply = await self._scripts.run(
             "read_userinfo",
             {
@@ -29,4 +29,4 @@ class Identity:
             period=OAUTH.period,
         )
         window = admitted(reply, OAUTH, needed)
-        return profile_of(caller.user, reply), window
+        return profile_of(caller.user, reply), frozenset(reply.text("scope").split()), window

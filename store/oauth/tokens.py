@@ -15,6 +15,7 @@ from store.crypto.seal import Sealer, Token, TokenKind, fingerprint, fresh_epoch
 from store.engine.scripts import Scripts
 from store.lifetimes import ACCESS_TOKEN, DAY, OAUTH, REFRESH_TOKEN
 from store.limits import RateLimits
+from store.oauth.sign_in import SignInFacts, sign_in_of
 from store.refused import Refused, let_in
 from store.results import Window
 from store.webhooks.relay_wakeup import RelayWakeup
@@ -23,13 +24,15 @@ MS_PER_SECOND = 1000
 
 
 class TokenResponse(NamedTuple):
-    """A token response (SPEC 2.2). `expires_in` is in seconds; `window` is None if no limit applies."""
+    """A token response (SPEC 2.2). `expires_in` is in seconds; `window` is None if no limit applies. `sign_in`: what an
+    ID token says of the sign-in; None without the scope `openid`."""
 
     access_token: str
     refresh_token: str
     expires_in: int
     scope: str
     window: Window | None = None
+    sign_in: SignInFacts | None = None
 
 
 class UnknownUser(Exception):
@@ -96,7 +99,7 @@ class Tokens:
             client=app.client_id,
             redirect_uri=redirect_uri,
             challenge=s256(verifier) if verifier is not None else "",
-            registered=" ".join(app.scopes),
+            registered=" ".join(app.grantable),
             access_ttl=ACCESS_TOKEN,
             refresh_ttl=REFRESH_TOKEN,
             lifetime=self._lifetime(app),
@@ -120,7 +123,8 @@ class Tokens:
             raise Refused("invalid_grant", "code_verifier does not fit the authorization request.", window=window)
         if reply.word == "scope_withdrawn":
             raise Refused("invalid_grant", "The person has withdrawn the scopes of this code.", window=window)
-        return self._response(token, 0, reply.text("scope"), ACCESS_TOKEN // MS_PER_SECOND, window)
+        response = self._response(token, 0, reply.text("scope"), ACCESS_TOKEN // MS_PER_SECOND, window)
+        return response._replace(sign_in=sign_in_of(token.user, reply))
 
     async def refresh(self, app: Registration, refresh_token: str, scopes: Sequence[str]) -> TokenResponse:
         """Rotates a refresh token; `scopes` narrow this access token, empty means all. SPEC 3.1, RFC 6749 6.
@@ -143,7 +147,7 @@ class Tokens:
             client=app.client_id,
             generation=token.generation,
             wanted=" ".join(scopes),
-            registered=" ".join(app.scopes),
+            registered=" ".join(app.grantable),
             fresh_epoch=fresh_epoch(),
             retry_ms=app.refresh_retry_seconds * 1000,
             access_ttl=ACCESS_TOKEN,
@@ -161,7 +165,8 @@ class Tokens:
             raise Refused("invalid_scope", "A refresh cannot widen the scope.", window=window)
         if reply.word == "scope_withdrawn":
             raise Refused("invalid_grant", "The person has withdrawn the scopes of this token.", window=window)
-        return self._response(token, generation, reply.text("scope"), reply.number("expires_in"), window)
+        response = self._response(token, generation, reply.text("scope"), reply.number("expires_in"), window)
+        return response._replace(sign_in=sign_in_of(token.user, reply))
 
     async def mint(self, user: str, app: Registration, scopes: Sequence[str]) -> TokenResponse:
         """Grants and issues tokens for the operator, as a consent and an exchange would. A live grant keeps its other

@@ -30,7 +30,7 @@ async def test_a_new_name_is_visible_at_once_and_logged_once(store: Store) -> No
     tokens = await world.tokens()
     for _ in range(2):
         await store.profiles.rename(world.session, "Grace Hopper", VISITOR)
-    profile, _ = await store.identity.read(world.caller(tokens.access_token), "profile")
+    profile, _, _ = await store.identity.read(world.caller(tokens.access_token), "profile")
     assert profile.name == "Grace Hopper"
     assert (await world.events()).count("name_changed") == 1
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from store.apps.registration import Registration, secret_mark
+from store.apps.client_secrets import secret_mark
+from store.apps.registration import Registration
 from store.errors import StoreUnavailable
 from store.wiring import Store
 from tests.accounts.test_undo_address import THIEF, confirms, mails, post, site, undo_of

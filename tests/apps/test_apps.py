@@ -11,8 +11,9 @@ import pytest
 from store import keys as spell
 from store.apps import registration
 from store.apps.client_ids import new_client_id
+from store.apps.client_secrets import new_secret
 from store.apps.redirect_uris import InvalidRedirectURI
-from store.apps.registration import Registration, new_secret
+from store.apps.registration import Registration
 from store.names import check_client_id
 from store.wiring import Store
 from tests.support.lists.offenders import each

@@ -9,8 +9,8 @@ import pytest
 
 from store import keys as spell
 from store.apps.apps import Apps
+from store.apps.client_secrets import secret_mark
 from store.apps.owned import Registered
-from store.apps.registration import secret_mark
 from store.apps.tombstones import LASTS
 from store.crypto.keyring import Keys
 from store.errors import StoreUnavailable

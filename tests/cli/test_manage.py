@@ -114,6 +114,7 @@ def test_an_app_record_has_the_apis_fields(home: Home) -> None:
         "issInResponse": False,
         "refreshRetrySeconds": 0,
         "refreshLifetimeDays": 0,
+        "idTokenAlg": "RS256",
         "webhookUrl": "",
         "verified": False,
         "verifiedDomain": "",

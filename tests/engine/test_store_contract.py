@@ -31,7 +31,7 @@ async def test_an_exchange_returns_tokens_with_their_lifetimes(store: Store) -> 
     assert REFRESH_TOKEN - 5000 < await store.client.pttl(rows["family"]) <= REFRESH_TOKEN
     token = world.opened(TokenKind.CODE, code)
     assert not await store.client.exists(keys.code(token.user, token.id))
-    profile, _ = await store.identity.read(world.caller(tokens.access_token), "profile")
+    profile, _, _ = await store.identity.read(world.caller(tokens.access_token), "profile")
     assert (profile.user, profile.email) == (world.user, world.email)
 
 

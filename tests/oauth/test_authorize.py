@@ -232,7 +232,7 @@ async def test_prompt_none_never_shows_a_page(service: Service) -> None:
         pytest.param("login", True, False, id="login"),
         pytest.param("consent", False, True, id="consent"),
         pytest.param("login consent", True, True, id="both"),
-        pytest.param("select_account", False, False, id="select_account is not acted on"),
+        pytest.param("select_account", False, True, id="select_account"),
         pytest.param("", False, False, id="empty"),
     ],
 )

@@ -6,7 +6,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.support.http.driver import ALL_SCOPES, CALLBACK, Service, answer_of, json_of, query_of, send
+from store.names import SCOPES
+from tests.support.http.driver import CALLBACK, Service, answer_of, json_of, query_of, send
 
 ADDRESS = "/.well-known/oauth-authorization-server"
 
@@ -20,7 +21,7 @@ async def test_the_metadata_has_what_rfc_8414_requires(service: Service) -> None
     assert response.headers["Content-Type"] == "application/json"
     document = json_of(response)
     assert document["issuer"] == service.base_url
-    assert document["scopes_supported"] == list(ALL_SCOPES)
+    assert document["scopes_supported"] == list(SCOPES)
     assert document["response_types_supported"] == ["code"]
     assert document["grant_types_supported"] == ["authorization_code", "refresh_token"]
     assert document["code_challenge_methods_supported"] == ["S256"]
@@ -38,7 +39,7 @@ async def test_the_resource_is_described_and_named_by_a_401(service: Service) ->
     document = json_of(response)
     assert document["resource"] == service.base_url
     assert document["authorization_servers"] == [json_of(await send(service.base_url + ADDRESS))["issuer"]]
-    assert document["scopes_supported"] == list(ALL_SCOPES)
+    assert document["scopes_supported"] == list(SCOPES)
     assert document["bearer_methods_supported"] == ["header"]
     assert response.headers["Content-Type"] == "application/json"
     refused = await send(service.base_url + "/api/oauth/userinfo")
@@ -46,7 +47,7 @@ async def test_the_resource_is_described_and_named_by_a_401(service: Service) ->
     assert refused.headers["WWW-Authenticate"] == f'Bearer realm="latchkey", resource_metadata="{address}"'
     tokens = await service.tokens(scope="data:read")
     lacking = await service.web.userinfo(tokens["access_token"])
-    said = f'Bearer realm="latchkey", error="insufficient_scope", scope="profile", resource_metadata="{address}"'
+    said = f'Bearer realm="latchkey", error="insufficient_scope", scope="openid profile", resource_metadata="{address}"'
     assert (lacking.code, lacking.headers["WWW-Authenticate"]) == (403, said)
 
 
@@ -80,10 +81,16 @@ async def test_a_client_can_work_from_the_metadata_alone(service: Service) -> No
 
 
 @pytest.mark.gen_test
-async def test_there_is_no_openid_configuration(service: Service) -> None:
-    """Clients that look there first go on after a 404, and stop at a document without keys."""
-    response = await send(service.base_url + "/.well-known/openid-configuration")
-    assert response.code == 404
+async def test_openid_discovery_answers_the_same_document(service: Service) -> None:
+    documents = [
+        await send(f"{service.base_url}/.well-known/{name}")
+        for name in ("openid-configuration", "oauth-authorization-server")
+    ]
+    assert documents[0].body == documents[1].body
+    found = json_of(documents[0])
+    # Discovery 3: what the defaults would say otherwise.
+    assert found["request_uri_parameter_supported"] is False
+    assert "RS256" in found["id_token_signing_alg_values_supported"]
 
 
 @pytest.mark.gen_test

@@ -132,7 +132,7 @@ async def test_a_token_without_the_scope_is_403_insufficient_scope(service: Serv
     response = await userinfo(service, f"Bearer {tokens['access_token']}")
     assert response.code == 403
     assert json_of(response)["error"] == "insufficient_scope"
-    challenge = bearer_challenge(service.base_url, 'error="insufficient_scope"', 'scope="profile"')
+    challenge = bearer_challenge(service.base_url, 'error="insufficient_scope"', 'scope="openid profile"')
     assert response.headers["WWW-Authenticate"] == challenge
 
 

@@ -20,7 +20,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from dev.checks import audit, lock, secret_scan
-from store.apps.registration import new_secret
+from store.apps.client_secrets import new_secret
 from store.apps.webhooks import new_webhook_secret
 from store.crypto.keyring import KeyRing, Keys
 from store.crypto.seal import Sealer, Token, TokenKind, new_id, new_user_id

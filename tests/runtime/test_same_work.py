@@ -12,7 +12,7 @@ from tornado.httpclient import HTTPResponse
 
 from handlers.core.site import Site
 from outbound.mail.mailer import Mailer, Spool
-from store.apps.registration import secret_digest, secret_matches
+from store.apps.client_secrets import secret_digest, secret_matches
 from store.crypto.passwords import PasswordHasher
 from store.crypto.seal import Token, TokenKind, new_id
 from store.wiring import Store

@@ -27,16 +27,16 @@
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
--- The row of the new session has no re-authentication: each allows one change.
+-- The row moves, so apps know the session by the same `sid`. It has no re-authentication: each allows one change.
 if has_factor(factors, passkeys) and not proved(session, factors, passkeys, proof, now) then return {'unproved'} end
 if redis.call('HGET', user, 'password') ~= old_password then return {'stale'} end
 redis.call('HSET', user, 'password', new_password)
 -- Anybody who guessed codes knew the old password.
 redis.call('DEL', guesses)
-local recovered_at = redis.call('HGET', session, 'recovered_at')
 local epoch = redis.call('HINCRBY', user, 'epoch', 1)
-redis.call('DEL', session, sessions)
-write_session(new_session, sessions, session_id, int(epoch), idle, lifetime, address, agent, now)
-if recovered_at then redis.call('HSET', new_session, 'recovered_at', recovered_at) end
+redis.call('DEL', sessions)
+redis.call('RENAME', session, new_session)
+redis.call('HDEL', new_session, 'proved_at', 'shown_at')
+write_session(new_session, sessions, session_id, int(epoch), idle, lifetime, address, agent, '', now)
 record(audit, 'password_changed', '', address, agent)
 return {'ok'}

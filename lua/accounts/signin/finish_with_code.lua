@@ -55,7 +55,7 @@ forgive(guesses, whose)
 if end_idlest(sessions, session_prefix, session_epoch, most_sessions) > 0 then
   record(audit, 'session_crowded_out', '', address, agent)
 end
-write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
+write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, 'otp', now)
 if digest ~= '' then redis.call('HSET', session, 'recovered_at', int(now)) end
 local before = sign_ins(audit)
 record(audit, digest ~= '' and 'signed_in_by_recovery' or 'signed_in', '', address, agent)

@@ -18,6 +18,7 @@
 --- ARGV[10] agent
 --- ARGV[11] session_prefix: prefix of a session's key, up to the session id
 --- ARGV[12] most_sessions (number): of one person
+--- ARGV[13] method: passkey, or pwd+passkey after the password
 --- @reply over
 --- @reply used
 --- @reply regressed
@@ -43,7 +44,7 @@ end
 if end_idlest(sessions, session_prefix, session_epoch, most_sessions) > 0 then
   record(audit, 'session_crowded_out', '', address, agent)
 end
-write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
+write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, method, now)
 local before = sign_ins(audit)
 record(audit, 'signed_in_by_passkey', '', address, agent)
 return {'ok', warned_of(user, undos, now), before, int(now)}

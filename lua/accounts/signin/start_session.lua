@@ -37,7 +37,7 @@ if has_factor(factors, passkeys) then return {'second_step', int(now), devices_s
 if end_idlest(sessions, session_prefix, session_epoch, most_sessions) > 0 then
   record(audit, 'session_crowded_out', '', address, agent)
 end
-write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
+write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, '', now)
 local before = sign_ins(audit)
 record(audit, 'signed_in', '', address, agent)
 return {'ok', warned_of(user, undos, now), before, int(now)}

@@ -156,6 +156,7 @@ class SecondStep:
             session_epoch=session_epoch,
             credential=answer.credential,
             count=count,
+            method="pwd+passkey" if half else "passkey",
             issued=opened.issued,
             lasts=CHALLENGE,
             idle=self._sessions.idle,

@@ -18,7 +18,7 @@ from handlers.core.route import Route, WrongRoute
 from handlers.routes import POSTS, ROUTES
 from store import keys
 from store.accounts.signin.totp import STEP, code_at
-from store.apps.registration import secret_mark
+from store.apps.client_secrets import secret_mark
 from store.lifetimes import FACTOR, OWN_PASSWORDS, SIGN_IN_ADDRESS
 from tests.support.browser import email_links
 from tests.support.browser.email_links import Post

@@ -13,7 +13,7 @@ from handlers.routes import POSTS, ROUTES
 from outbound.mail.mail import Mail
 from outbound.mail.mailer import Mailer
 from store import keys
-from store.apps.registration import secret_mark
+from store.apps.client_secrets import secret_mark
 from store.apps.webhooks import newest_mark
 from store.lifetimes import CHANGE_APP, OWN_PASSKEY, OWN_PASSWORDS, SIGN_IN_DEVICES, Group
 from tests.accounts.audit.test_person_posts import APP_FIELDS, NEW_PASSWORD, OWN, PASSWORDS, Victim, sends

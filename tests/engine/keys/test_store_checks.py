@@ -135,7 +135,7 @@ async def test_dead_tokens_do_not_count_in_their_persons_window(store: Store) ->
     for _ in range(OAUTH.limit):
         assert not await world.lives(old.access_token)
         assert await refusal_of(world.exchange(code)) == "invalid_grant"
-    _, window = await store.identity.read(world.caller(live.access_token), "profile")
+    _, _, window = await store.identity.read(world.caller(live.access_token), "profile")
     assert window.remaining > OAUTH.limit - 12
 
 
@@ -194,7 +194,7 @@ async def test_a_revocation_counts_for_the_person_only_if_it_ended_something(sto
     ended, live = await world.tokens(), await world.tokens()
 
     async def remaining() -> int:
-        _, window = await store.identity.read(world.caller(live.access_token), "profile")
+        _, _, window = await store.identity.read(world.caller(live.access_token), "profile")
         return window.remaining
 
     before = await remaining()

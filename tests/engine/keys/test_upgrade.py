@@ -93,7 +93,7 @@ async def test_the_upgrade_converts_everything(old_store: Store) -> None:
 async def test_old_tokens_codes_and_sessions_keep_working(old_store: Store) -> None:
     world = await world_of(await brought_over(old_store), ADA, ADA["cookie"])
     store = world.store
-    profile, _ = await store.identity.read(world.caller(ADA["access"]), "profile")
+    profile, _, _ = await store.identity.read(world.caller(ADA["access"]), "profile")
     assert (profile.user, profile.email, profile.name) == (ADA["user"], ADA["email"], "Ada Lovelace")
     assert profile.email_verified
     # A token that was narrower than its family still is.

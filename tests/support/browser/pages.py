@@ -15,7 +15,7 @@ from handlers.core.fallback import StaticHandler
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.credits.pages import by_app
 from handlers.credits.spending_plot import plot_of
-from handlers.oauth.authorize import Mark
+from handlers.oauth.answers import Mark
 from store.accounts.undoing import Undo
 from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
 from tests.support.browser.portal_samples import NOW, portal_pages
@@ -55,7 +55,9 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     nothing = Account(0, 0, 0, None, (), ())
     entry = Sample(at=NOW, text=text, app=text, address=text, device=text)
     bare = Sample(at=NOW, text=text, app=None, address="", device="")
-    scopes = [Sample(name=n, **w._asdict(), granted_before=n == "profile") for n, w in SCOPE_WORDS.items()]
+    scopes = [
+        Sample(name=n, **w._asdict(), granted_before=n == "profile") for n, w in SCOPE_WORDS.items() if n != "openid"
+    ]
     account = Sample(user=text, name=text, email=text, email_verified=False, picture=text)
     plain = Sample(**{**vars(account), "email_verified": True, "picture": ""})
     spent = Spending(NOW.date(), False, tuple((NOW.date(), str(number), 5 - number) for number in range(5)))
@@ -110,6 +112,18 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "kept": [SCOPE_WORDS["credits:read"].title, text],
             "next": text,
             "spend_limit": 5_000_000,
+            "signs_in": True,
+        },
+        "form_post.html": {**known, "app": app, "app_domain": text, "action": text, "fields": {"state": text}},
+        "choose_account.html": {**known, "app": app, "onward_to": text, "again": text},
+        "step_up.html": {**known, "app": app, "app_domain": text, "passkey": True, "again": text, "target": text},
+        "step_up.html second step": {
+            **known,
+            "app": app,
+            "app_domain": text,
+            "passkey": False,
+            "again": text,
+            "target": text,
         },
         "account.html": {**profile, "name_error": text, "picture_error": text, "notice": None},
         "account.html changed": {**profile, "profile": plain, "name_error": "", "picture_error": "", "notice": text},

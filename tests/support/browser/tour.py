@@ -149,6 +149,12 @@ def consent(tour: Tour) -> None:
     tour.stop("consent.html kept", "stays allowed too")
     tour.open(asks("weather-diary").replace("prompt=consent", "prompt=none"))
     tour.stop("leaving.html", "Check the address first")
+    tour.open(asks("weather-diary", ("profile",)).replace("prompt=consent", "prompt=select_account"))
+    tour.stop("choose_account.html", "Which account do you want to use?")
+    tour.open(asks("weather-diary", ("profile",)) + "&acr_values=phr")
+    tour.stop("step_up.html", "Sign in with a passkey")
+    tour.open(asks("weather-diary", ("profile",)) + "&acr_values=2")
+    tour.stop("step_up.html second step", "Sign in with a second step")
 
 
 def developer(tour: Tour) -> None:

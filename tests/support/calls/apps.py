@@ -7,8 +7,8 @@ from typing import Any
 
 from store import keys
 from store.accounts.signin.passkeys import options_for_use, read_answer
+from store.apps.client_secrets import secret_mark
 from store.apps.owner_deletion import AppDeletionForm
-from store.apps.registration import secret_mark
 from store.apps.webhooks import newest_mark
 from tests.support.calls.prepared import Call, call
 from tests.support.store.second_factors import RELYING_PARTY, add_passkey, reauth_if_needed

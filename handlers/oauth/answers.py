@@ -1,0 +1,65 @@
+"""Authorization responses: how an answer reaches the app. RFC 6749 4.1.2, RFC 9207, Form Post Response Mode."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from handlers.core.page import PageHandler
+from store.apps.lookalikes import looks_like_a_brand
+from store.apps.redirect_uris import display_origin, with_params
+from store.apps.registration import Registration
+
+
+class Mark(NamedTuple):
+    """Who vouches for an app: the operator, or a domain that the app has proven; empty if nobody does.
+
+    `brand` is a well-known brand that the name resembles. A domain never vouches for such a name, because whoever
+    registers `evil.example` can prove that domain. So a mark with a brand has no domain.
+    """
+
+    by_operator: bool
+    domain: str
+    brand: str
+
+
+class AnsweringPage(PageHandler):
+    """A page that sends people back to the app."""
+
+    def send_back(
+        self, app: Registration, redirect_uri: str, answer: dict[str, str], state: str | None, mode: str = ""
+    ) -> None:
+        """Brings the browser to the app with the answer, its `state`, and `iss` (RFC 9207). `mode`: `form_post` for a
+        form that posts itself, otherwise a redirect."""
+        if mode != "form_post":
+            return self.see_other(answer_url(app, self.site.base_url, redirect_uri, answer, state))
+        self.uses_scripts = True
+        self.allow_form_to(redirect_uri)
+        self.render(
+            "form_post.html",
+            title=f"Back to {app.name}",
+            app=app,
+            app_domain=display_origin(redirect_uri),
+            action=redirect_uri,
+            fields=answer_fields(app, self.site.base_url, answer, state),
+        )
+
+
+def answer_fields(app: Registration, issuer: str, answer: dict[str, str], state: str | None) -> dict[str, str]:
+    """The parameters of an authorization response."""
+    fields = {name: value for name, value in answer.items() if value}
+    if state is not None:
+        fields["state"] = state
+    if app.iss_in_response:
+        fields["iss"] = issuer
+    return fields
+
+
+def answer_url(app: Registration, issuer: str, redirect_uri: str, answer: dict[str, str], state: str | None) -> str:
+    """The address that brings an authorization response to the app."""
+    return with_params(redirect_uri, answer_fields(app, issuer, answer, state))
+
+
+def mark_of(app: Registration, redirect_uri: str) -> Mark:
+    """The mark of an app that uses this redirect URI."""
+    brand = looks_like_a_brand(app.name) or ""
+    return Mark(app.verified, "" if brand else app.proven_for(redirect_uri), brand)

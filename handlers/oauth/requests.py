@@ -1,0 +1,223 @@
+"""Checks of authorization requests. SPEC 4.1, OpenID Connect Core 3.1.2."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from handlers.core.params import Params, decode_json, once
+from store.apps.redirect_uris import is_own_origin, match_redirect_uri
+from store.apps.registration import Registration
+from store.names import SCOPES, parse_scope
+from store.oauth.authorizations import AuthorizationRequest
+from store.oauth.sign_in import LEVELS, known_levels
+from store.refused import Refused
+
+CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+PROMPTS = ("none", "login", "consent", "select_account", "create")
+RESPONSE_MODES = ("query", "form_post")
+MAX_STATE = 2000
+MAX_NONCE = 512
+MAX_CLAIMS = 4096
+_MAX_AGE = re.compile(r"[0-9]{1,9}")
+IGNORED = "offline_access"
+"""A scope that every client may name: every code exchange gives a refresh token anyway."""
+_CLAIMS = {"email": "email", "email_verified": "email", "name": "profile", "picture": "profile"}
+"""The scope that gives a claim: a request for the claim is a request for the scope, which the person sees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """What the app wants the person to go through. `max_age`: the greatest age of the sign-in in seconds, or None;
+    `subject`: the `sub` that the person must have, or empty; `hint`: an `id_token_hint`, unchecked."""
+
+    prompts: frozenset[str]
+    max_age: int | None = None
+    subject: str = ""
+    hint: str = ""
+
+    @property
+    def quiet(self) -> bool:
+        """Whether no page may be shown."""
+        return "none" in self.prompts
+
+    @property
+    def anew(self) -> bool:
+        """Whether the person must sign in for this very request."""
+        return "login" in self.prompts or self.max_age == 0
+
+
+def check_redirect_uri(app: Registration, pairs: list[tuple[str, str]], base_url: str) -> str:
+    """SPEC 4.1: a registered redirect URI, but never one of this server."""
+    redirect_uri = once([pair for pair in pairs if pair[0] == "redirect_uri"]).get("redirect_uri")
+    if redirect_uri is None or not match_redirect_uri(app.redirect_uris, redirect_uri):
+        raise Refused("invalid_request", f"{app.name} did not register the address it wants you to go back to.")
+    # The base URL may have changed since the registration.
+    if is_own_origin(redirect_uri, base_url):
+        raise Refused("invalid_request", f"{app.name} wants you to go back to this server, which is no app's address.")
+    return redirect_uri
+
+
+def check_request(
+    app: Registration, redirect_uri: str, params: Params, require_pkce: bool = False
+) -> tuple[AuthorizationRequest, Interaction]:
+    """Checks the rest of the request. Raises Refused, which goes back to the app. `require_pkce`: see `check_pkce`."""
+    refuse_objects(params)
+    # RFC 6749 3.1.1
+    response_type = params.require("response_type")
+    if response_type != "code":
+        raise Refused("unsupported_response_type", "The only response type is code.")
+    state = params.require("state")
+    if len(state.encode()) > MAX_STATE:
+        raise Refused("invalid_request", f"state is longer than {MAX_STATE} bytes.")
+    claims, nonce = read_claims(params), bounded(params, "nonce", MAX_NONCE)
+    scopes, challenge = check_scope(app, params, claims), check_pkce(app, params, require_pkce)
+    request = AuthorizationRequest(
+        app.client_id,
+        redirect_uri,
+        scopes,
+        state,
+        challenge,
+        app.terms,
+        app.place(redirect_uri),
+        nonce=nonce if "openid" in scopes else "",
+        acr=wanted_levels(params, claims),
+        mode="form_post" if check_mode(params) == "form_post" else "",
+    )
+    return request, check_interaction(params, claims)
+
+
+def refuse_objects(params: Params) -> None:
+    """Core 3.1.2.6, 6.1: parameters that are not supported have errors of their own."""
+    if params.get("request") is not None:
+        raise Refused("request_not_supported")
+    if params.get("request_uri") is not None:
+        raise Refused("request_uri_not_supported")
+    if params.get("registration") is not None:
+        raise Refused("registration_not_supported")
+
+
+def bounded(params: Params, name: str, most: int) -> str:
+    """A parameter as text, empty if it is missing. Raises Refused("invalid_request") beyond `most` bytes."""
+    value = params.get(name) or ""
+    if len(value.encode()) > most:
+        raise Refused("invalid_request", f"{name} is longer than {most} bytes.")
+    return value
+
+
+def check_mode(params: Params) -> str:
+    """OAuth 2.0 Multiple Response Types 2.1, Form Post Response Mode."""
+    mode = params.get("response_mode") or "query"
+    if mode not in RESPONSE_MODES:
+        raise Refused("invalid_request", f"response_mode is one of {', '.join(RESPONSE_MODES)}.")
+    return mode
+
+
+def read_claims(params: Params) -> Mapping[str, Any]:
+    """Core 5.5: the parameter `claims`; without members if it is missing. Raises Refused("invalid_request")."""
+    text = bounded(params, "claims", MAX_CLAIMS)
+    claims = decode_json(text.encode()) if text else {}
+    if not isinstance(claims, dict) or not all(
+        isinstance(claims.get(place, {}), dict) for place in ("userinfo", "id_token")
+    ):
+        raise Refused("invalid_request", "claims is an object with the members userinfo and id_token.")
+    return claims
+
+
+def check_scope(app: Registration, params: Params, claims: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+    """SPEC 7: every scope registered by the app; SPEC 2.4: a data scope for an app with hosted storage. Each requested
+    claim adds the scope that gives it, if the app registered that: claims are voluntary (Core 5.5.1)."""
+    scopes = requested_scopes(app, params.require("scope"))
+    if "openid" in scopes:
+        asked = {name for place in ("userinfo", "id_token") for name in (claims or {}).get(place, {})}
+        also = {_CLAIMS[name] for name in asked & _CLAIMS.keys()} & set(app.grantable)
+        scopes = tuple(scope for scope in SCOPES if scope in also or scope in scopes)
+    if app.hosted_storage and not Registration.data_scopes(scopes):
+        raise Refused("invalid_scope", "An app with hosted storage asks for data:read or data:write.")
+    return scopes
+
+
+def requested_scopes(app: Registration, text: str) -> tuple[str, ...]:
+    """The scopes of a parameter `scope`, as far as the app registered them. Raises Refused("invalid_scope")."""
+    words = [word for word in text.split(" ") if word != IGNORED]
+    try:
+        scopes = parse_scope(" ".join(words))
+    except ValueError:
+        raise Refused("invalid_scope", "A scope is unknown.") from None
+    scopes = without_ungiven(app, scopes)
+    if not scopes or not set(scopes) <= set(app.grantable):
+        raise Refused("invalid_scope", "The app did not register all of these scopes.")
+    return scopes
+
+
+def without_ungiven(app: Registration, scopes: tuple[str, ...]) -> tuple[str, ...]:
+    """The scopes without `email` if the app signs people in and registered nothing that gives an address. Programs
+    request it by default, and the app of a careful owner still works."""
+    if "email" not in app.grantable and "openid" in app.scopes:
+        return tuple(scope for scope in scopes if scope != "email")
+    return scopes
+
+
+def check_pkce(app: Registration, params: Params, require_pkce: bool) -> str:
+    """SPEC 5.2, RFC 7636 4.3: S256, or nothing if both the app and the server (`require_pkce`) allow it."""
+    challenge, method = params.get("code_challenge"), params.get("code_challenge_method")
+    if challenge is None:
+        if method is not None:
+            raise Refused("invalid_request", "code_challenge is missing.")
+        if require_pkce:
+            raise Refused("invalid_request", "Every app of this server must use PKCE: code_challenge is missing.")
+        if app.needs_pkce:
+            raise Refused("invalid_request", "This app must use PKCE: code_challenge is missing.")
+        return ""
+    if method != "S256":
+        raise Refused("invalid_request", "code_challenge_method must be S256.")
+    if not CHALLENGE.fullmatch(challenge):
+        raise Refused("invalid_request", "code_challenge must be 43 base64url characters.")
+    return challenge
+
+
+def check_interaction(params: Params, claims: Mapping[str, Any]) -> Interaction:
+    """Core 3.1.2.1: what the app wants the person to go through."""
+    prompts = frozenset((params.get("prompt") or "").split())
+    if not prompts <= {*PROMPTS} or ("none" in prompts and len(prompts) > 1):
+        raise Refused("invalid_request", "prompt is one of none, login, consent, or several but none.")
+    age = params.get("max_age")
+    if age is not None and not _MAX_AGE.fullmatch(age):
+        raise Refused("invalid_request", "max_age is a number of seconds.")
+    subject = _member(claims, "sub").get("value", "")
+    if not isinstance(subject, str):
+        raise Refused("invalid_request", "The value of the claim sub is a text.")
+    return Interaction(prompts, int(age) if age else None, subject, params.get("id_token_hint") or "")
+
+
+def wanted_levels(params: Params, claims: Mapping[str, Any]) -> tuple[str, ...]:
+    """The levels of which the sign-in must satisfy one, best first: those known here of `acr_values` and of an
+    essential claim `acr` (Core 5.5.1.1). Raises Refused("unmet_authentication_requirements") if an essential one names
+    only unknown levels."""
+    voluntary = known_levels(bounded(params, "acr_values", 255))
+    acr = _member(claims, "acr")
+    if acr.get("essential") is not True:
+        return voluntary
+    values = acr.get("values", [acr["value"]] if "value" in acr else [])
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise Refused("invalid_request", "The values of the claim acr are texts.")
+    known = tuple(dict.fromkeys(value for value in values if value in LEVELS))
+    if values and not known:
+        raise Refused("unmet_authentication_requirements", "No sign-in here has the requested level.")
+    return known or voluntary
+
+
+def _member(claims: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """What was requested of a claim of the ID token; null asks for nothing special."""
+    value = claims.get("id_token", {}).get(name)
+    if value is not None and not isinstance(value, dict):
+        raise Refused("invalid_request", f"The claim {name} is requested by an object or null.")
+    return value or {}
+
+
+def first_of(pairs: Iterable[tuple[str, str]], name: str) -> str | None:
+    """A parameter's value for an error response. A repeated or overlong parameter is not echoed."""
+    values = [value for key, value in pairs if key == name]
+    return values[0] if len(values) == 1 and len(values[0].encode()) <= MAX_STATE else None

@@ -1,0 +1,21 @@
+--- @include "now"
+--- @include "scope"
+-- What an ID token says of the sign-in that it comes from, in one text: the session's public id, the time of the sign-in
+-- (seconds), how the person signed in, and the requested levels (`acr`), as `store/oauth/sign_in.py` reads it. Codes and
+-- families have it if they come from a request with `openid`.
+
+-- The text for an app. Notes in the session that the app knows it: signing out tells the app.
+-- `fresh_sid` becomes the public id of a session that has none: the session's own id moves, and is nobody's business.
+local function signed_in(session, client, fresh_sid, acr)
+  redis.call('HSETNX', session, 'sid', fresh_sid)
+  redis.call('HSET', session, 'rp:' .. client, '')
+  local row = redis.call('HMGET', session, 'sid', 'created_at', 'method')
+  return table.concat({row[1], int(math.floor(tonumber(row[2]) / 1000)), row[3] or 'pwd', acr}, ' ')
+end
+
+-- The fields of an ID token in a script's answer: none without `openid` or without a sign-in.
+local function id_token_fields(user, scope, signed, nonce)
+  if not signed or not has_scope(scope, 'openid') then return {} end
+  local row = redis.call('HMGET', user, 'email', 'verified', 'name', 'picture')
+  return {signed, nonce or '', row[1], row[2] or '0', row[3], row[4] or ''}
+end

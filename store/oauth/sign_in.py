@@ -1,0 +1,70 @@
+"""How a person signed in, as apps learn it: levels (`acr`), methods (`amr`), time. OpenID Connect Core 2, RFC 8176."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from store.engine.scripts import Reply
+from store.results import Profile
+
+METHODS = {
+    "pwd": ("pwd",),
+    "otp": ("pwd", "otp", "mfa"),
+    "pwd+passkey": ("pwd", "pop", "user", "mfa"),
+    "passkey": ("pop", "user", "mfa"),
+}
+"""The ways to sign in, as sessions record them, with their values of `amr`. A code of the authenticator app and a
+recovery code are both `otp`. Every passkey verifies its user."""
+
+LEVELS = {
+    "phr": frozenset(("pwd+passkey", "passkey")),
+    "2": frozenset(("otp", "pwd+passkey", "passkey")),
+    "1": frozenset(METHODS),
+}
+"""The values of `acr`, strongest first, with the ways to sign in that satisfy them: a passkey; a second step; any."""
+
+
+class SignInFacts(NamedTuple):
+    """The sign-in behind an ID token. `sid`: the session's public id; `auth_time`: epoch seconds; `method`: one of
+    METHODS; `wanted`: the levels that the app requested, best first; `nonce`: empty if there was none, and at a
+    refresh."""
+
+    sid: str
+    auth_time: int
+    method: str
+    wanted: tuple[str, ...]
+    nonce: str
+    profile: Profile
+
+    @property
+    def acr(self) -> str:
+        """The level: the best of the requested ones that this sign-in satisfies, otherwise the strongest."""
+        return next(level for level in (*self.wanted, *LEVELS) if self.method in LEVELS[level])
+
+    @property
+    def amr(self) -> Sequence[str]:
+        """The methods, as registered by RFC 8176."""
+        return METHODS[self.method]
+
+
+def known_levels(text: str) -> tuple[str, ...]:
+    """The levels in a list of `acr` values with spaces between, in its order, without those unknown here."""
+    return tuple(dict.fromkeys(level for level in text.split() if level in LEVELS))
+
+
+def methods_for(levels: Sequence[str]) -> str:
+    """The ways to sign in that satisfy at least one of these levels, as the scripts take them; empty for any."""
+    found = {method for level in levels for method in LEVELS[level]}
+    return "" if not levels or found == METHODS.keys() else " ".join(sorted(found))
+
+
+def sign_in_of(user: str, reply: Reply) -> SignInFacts | None:
+    """The sign-in in a script's answer, from the field `person` (`lua/include/signed_in.lua`)."""
+    person = reply.rows("person")
+    if not person:
+        return None
+    signed, nonce, email, verified, name, picture = (value.decode() for value in person)
+    sid, auth_time, method, wanted = signed.split(" ")
+    profile = Profile(user, email, verified == "1", name, picture)
+    return SignInFacts(sid, int(auth_time), method, tuple(filter(None, wanted.split(","))), nonce, profile)
