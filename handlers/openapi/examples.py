@@ -231,7 +231,7 @@ OF_PARAMETERS: dict[str, Any] = {
     "max_age": 3600,
     "acr_values": "2",
     "claims": '{"id_token":{"email":null}}',
-    "id_token_hint": "eyJ0eXAiOiJKV1QifQ.eyJpc3MiOiJodHRwczovL2lkIn0.c2lnbmF0dXJl",
+    "id_token_hint": "an-id-token",
     "login_hint": "ada@example.com",
     "response_mode": "query",
     "prompt": "consent",
