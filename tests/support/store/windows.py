@@ -52,7 +52,8 @@ class LuaWindow:
     def take(self, now: int) -> Answer:
         """Counts one request at `now` (epoch ms)."""
         self.now = now
-        admitted, remaining, reset, retry = self._take(b"window", self.limit, self.period, now)
+        admitted, remaining, reset, retry, taken = self._take(b"window", self.limit, self.period, now)
+        assert taken == int(admitted)
         assert remaining == int(remaining)
         assert reset == int(reset)
         assert retry == int(retry)
