@@ -28,7 +28,7 @@ class HomeHandler(PageHandler):
     async def get(self) -> None:
         """Shows what this server is for."""
         signup_open = self.site.signup == "open"
-        self.render("home.html", title=PRODUCT, signed_in=await self.profile(), signup_open=signup_open)
+        self.render("base/home.html", title=PRODUCT, signed_in=await self.profile(), signup_open=signup_open)
 
 
 class Mistyped(NamedTuple):
@@ -72,7 +72,7 @@ class AppsPage(PageHandler):
         if mistyped and not wrong:
             raise mistyped.refusal  # the page has no field for it
         self.render(
-            "account_apps.html",
+            "account/apps.html",
             title="Connected apps",
             signed_in=page.profile,
             apps=apps,

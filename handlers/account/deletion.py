@@ -67,7 +67,7 @@ class DeleteAccountHandler(ReauthPage):
         _, account = await self.store.credits.of(session, most=1)
         factors = await self.store.factors.of(session)
         self.render(
-            "account_delete.html",
+            "account/delete.html",
             title="Delete your account",
             signed_in=count.profile,
             apps=count.apps,
@@ -118,4 +118,4 @@ class DeletedHandler(PageHandler):
         """Shows the same page to everybody."""
         text = "Your data here is deleted, and no app can use your account any more."
         heading = "Your account was deleted"
-        self.render("message.html", title=heading, heading=heading, text=text, status=200)
+        self.render("base/message.html", title=heading, heading=heading, text=text, status=200)

@@ -43,12 +43,14 @@ class LinkPage(SignInPage):
     async def done(self, heading: str, text: str, href: str = "/account", label: str = "Go to your account") -> None:
         """Says what was done, with a link to the next page."""
         signed_in = await self.profile()
-        self.render("done.html", title=heading, heading=heading, text=text, href=href, label=label, signed_in=signed_in)
+        self.render(
+            "links/done.html", title=heading, heading=heading, text=text, href=href, label=label, signed_in=signed_in
+        )
 
     def sent(self, email: str, lasts: str, onward: str = "", signed_in: Profile | None = None) -> None:
         """Says that a mail is on its way. `onward` is the next page."""
         self.render(
-            "mail_sent.html",
+            "links/mail_sent.html",
             title="Look into your mailbox",
             email=email,
             lasts=lasts,
@@ -84,7 +86,7 @@ class ConfirmHandler(LinkPage):
         profile = await self.owner(seen)
         await self.allow_redirect_of(seen.target)
         self.render(
-            "link_confirm.html", title="Confirm your address", signed_in=profile, email=seen.mailed_to, link=link
+            "links/confirm.html", title="Confirm your address", signed_in=profile, email=seen.mailed_to, link=link
         )
 
     async def post(self) -> None:
@@ -125,7 +127,7 @@ class ForgotHandler(LinkPage):
     async def show(self, target: str, email: str = "", error: str | None = None) -> None:
         """The form, with the error if there is one."""
         self.render(
-            "forgot.html",
+            "signin/forgot.html",
             title="Forgotten password",
             signed_in=await self.profile_if_known(),
             next=target,
@@ -168,7 +170,7 @@ class ResetHandler(LinkPage):
         if seen.used:
             raise Refused("invalid_request", "This link was used already. Sign in, or ask for another.")
         self.render(
-            "link_reset.html",
+            "links/reset.html",
             title="New password",
             email=seen.email,
             link=link,
@@ -210,7 +212,7 @@ class EmailHandler(GuardedPage, LinkPage):
         session = self.require_session()
         profile = await self.store.sessions.profile(session)
         self.render(
-            "account_email.html",
+            "account/email.html",
             title="E-mail address",
             signed_in=profile,
             profile=profile,
@@ -270,7 +272,7 @@ class ChangeHandler(LinkPage):
             return await self.changed(seen.mailed_to)
         title = "Change your address"
         self.render(
-            "link_change.html", title=title, signed_in=profile, old=profile.email, new=seen.mailed_to, link=link
+            "links/change.html", title=title, signed_in=profile, old=profile.email, new=seen.mailed_to, link=link
         )
 
     async def post(self) -> None:
@@ -299,7 +301,7 @@ class UndoHandler(LinkPage):
         if undo.used:
             return await self.undone(undo)
         title = "Remove the second step" if undo.first_factor else "Take your address back"
-        self.render("link_undo.html", title=title, undo=undo, link=link)
+        self.render("links/undo.html", title=title, undo=undo, link=link)
 
     async def post(self) -> None:
         """Takes the account back, sends notices, and mails a link that sets a new password."""

@@ -28,7 +28,7 @@ class FactorsPage(SecurityPage):
     def show_codes(self, factors: Factors, codes: list[str], notice: str) -> None:
         """The page of new recovery codes."""
         self.render(
-            "account_recovery.html",
+            "account/recovery.html",
             title="Your recovery codes",
             signed_in=factors,
             codes=codes,
@@ -54,7 +54,7 @@ class AuthenticatorHandler(FactorsPage):
         uri = key_uri(secret, PRODUCT, factors.email)
         picture = segno.make(uri, error="m", micro=False)
         self.render(
-            "account_authenticator.html",
+            "account/authenticator.html",
             title="Set up an authenticator app",
             signed_in=factors,
             sealed=sealed,

@@ -28,7 +28,7 @@ class ProfilePage(PageHandler):
         """The page, with what was typed and its errors."""
         profile = await self.store.sessions.profile(self.require_session())
         self.render(
-            "account.html",
+            "account/profile.html",
             title="Your account",
             signed_in=profile,
             profile=profile,

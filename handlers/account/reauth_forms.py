@@ -90,7 +90,7 @@ class GuardedPage(ReauthPage):
         self.allow_form_to()
         self.set_status(400 if error else 403)
         self.render(
-            "confirm_yourself.html",
+            "account/confirm_yourself.html",
             title="Confirm it’s you",
             signed_in=factors,
             factors=factors,

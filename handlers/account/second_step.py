@@ -95,7 +95,7 @@ class SecondStepHandler(PasskeyPage):
         options = await self.store.second_step.options(half)
         await self.allow_redirect_of(target)
         self.render(
-            "signin_second.html",
+            "signin/second_step.html",
             title="One more step",
             next=target,
             next_query=next_query(target),

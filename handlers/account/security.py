@@ -69,7 +69,7 @@ class SecurityPage(GuardedPage):
         if notice == NOTICES["changed"] and factors.second:
             notice = f"{notice} {LOOK_AT_FACTORS}"
         self.render(
-            "account_security.html",
+            "account/security.html",
             title="Security",
             signed_in=profile,
             errors={part: error} if error else {},

@@ -76,7 +76,7 @@ class SignInPage(PageHandler):
         """The sign-in page, with the error if there is one."""
         await self.allow_redirect_of(target)
         self.render(
-            "signin.html",
+            "signin/signin.html",
             title="Sign in",
             signed_in=await self.profile_if_known(),
             next=target,
@@ -179,7 +179,7 @@ class SignUpHandler(SignInPage):
         """The form, with the error if there is one."""
         await self.allow_redirect_of(target)
         self.render(
-            "signup.html",
+            "signin/signup.html",
             title="Create an account",
             signed_in=await self.profile_if_known(),
             next=target,
@@ -226,7 +226,9 @@ class SignUpHandler(SignInPage):
     async def ask(self, target: str, email: str = "", error: str | None = None) -> None:
         """The form on a server that sends mail: only the address, because whoever reads its mail makes the account."""
         title, signed_in = "Create an account", await self.profile_if_known()
-        self.render("signup_address.html", title=title, signed_in=signed_in, next=target, email=email, error=error)
+        self.render(
+            "signin/signup_address.html", title=title, signed_in=signed_in, next=target, email=email, error=error
+        )
 
     async def invite(self, typed: str, target: str) -> None:
         """Mails an invitation, or a notice if there is an account. The page says the same in both cases."""
@@ -241,7 +243,7 @@ class SignUpHandler(SignInPage):
             work = mails.invitation(self.site, email, self.counted_address, target)
             self.site.in_background(work, within=self.site.scatter, room=room.pop_all())
         self.render(
-            "mail_sent.html",
+            "links/mail_sent.html",
             title="Look into your mailbox",
             email=email,
             lasts="7 days",

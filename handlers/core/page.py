@@ -207,7 +207,7 @@ class PageHandler(BaseHandler):
             # Don't look the session up: this page must work while the store is away.
             here = self.session() is not None
             self.render(
-                "message.html",
+                "base/message.html",
                 title=heading,
                 heading=heading,
                 text=self.words_for(refusal),

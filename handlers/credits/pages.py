@@ -27,7 +27,7 @@ class CreditsHandler(PageHandler):
         entries = account.entries[:ENTRIES_ON_A_PAGE]
         older = len(account.entries) > len(entries)
         self.render(
-            "account_credits.html",
+            "account/credits.html",
             title="Credits",
             signed_in=profile,
             account=account,

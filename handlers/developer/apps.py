@@ -44,7 +44,7 @@ class DeveloperPage(GuardedPage):
         if form.errors:
             self.set_status(400)
         self.render(
-            "developer_register.html",
+            "developer/register.html",
             title="Register an app",
             signed_in=profile,
             form=form,
@@ -75,7 +75,7 @@ class DeveloperPage(GuardedPage):
             spent=sum(day.spent for day in figures.days),
         )
         self.render(
-            "developer_app.html",
+            "developer/app.html",
             title=app.name,
             signed_in=profile,
             app=app,
@@ -114,7 +114,7 @@ class OwnedAppsHandler(DeveloperPage):
         """Shows the person's own apps."""
         owned = await self.store.owned.list(self.require_session())
         self.render(
-            "developer_apps.html",
+            "developer/apps.html",
             title="Your apps",
             signed_in=owned.profile,
             owned=owned,

@@ -21,7 +21,7 @@ class DeleteAppHandler(ReauthPage):
         profile, app = await self.store.owned.find(session, client_id)
         factors = await self.store.factors.of(session)
         self.render(
-            "developer_delete.html",
+            "developer/delete.html",
             title=f"Delete {app.name}",
             signed_in=profile,
             app=app,

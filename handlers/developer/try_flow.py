@@ -58,7 +58,7 @@ class TryHandler(DeveloperPage):
                 steps, wrong = await self.walk(app, params, started[1])
         if wrong:
             self.set_status(400)
-        self.render("developer_try.html", title=f"Try {app.name}", signed_in=profile, app=app, steps=steps, wrong=wrong)
+        self.render("developer/try.html", title=f"Try {app.name}", signed_in=profile, app=app, steps=steps, wrong=wrong)
 
     async def post(self, client_id: str) -> None:
         """Starts a try: makes state and verifier, keeps them in this browser, and redirects it like an app."""

@@ -54,7 +54,7 @@ class WebhooksPage(GuardedPage):
         found = await self.store.deliveries.list(app.client_id, before or None, PAGE + 1)
         now = await self.store.apps.now()
         self.render(
-            "developer_webhooks.html",
+            "developer/webhooks.html",
             title=f"Webhooks of {app.name}",
             signed_in=profile,
             app=app,
@@ -151,7 +151,7 @@ class DeliveryHandler(WebhooksPage):
         found = await self.delivery(client_id, delivery_id)
         body = body_of(found.type, found.occurred_at, found.client_id, found.sub, found.details)
         self.render(
-            "developer_delivery.html",
+            "developer/delivery.html",
             title=f"{found.type}, webhook of {app.name}",
             signed_in=profile,
             app=app,

@@ -42,7 +42,7 @@ class AppDataHandler(DataHandler):
             self.require_session(), client_id, collection=collection, after=after
         )
         self.render(
-            "account_app_data.html",
+            "account/app_data.html",
             title="Stored documents",
             signed_in=page.profile,
             app=await self.app(client_id),
@@ -66,7 +66,7 @@ class DocumentPageHandler(DataHandler):
         )
         text = content.decode()
         self.render(
-            "account_document.html",
+            "account/document.html",
             title=document_id,
             signed_in=profile,
             app=await self.app(client_id),

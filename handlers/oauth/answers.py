@@ -35,7 +35,7 @@ class AnsweringPage(PageHandler):
         self.uses_scripts = True
         self.allow_form_to(redirect_uri)
         self.render(
-            "form_post.html",
+            "oauth/form_post.html",
             title=f"Back to {app.name}",
             app=app,
             app_domain=display_origin(redirect_uri),

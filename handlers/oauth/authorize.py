@@ -126,7 +126,7 @@ class AuthorizeHandler(AnsweringPage):
     ) -> None:
         """A page that names the address, and lets the person decide to go there."""
         self.render(
-            "leaving.html",
+            "oauth/leaving.html",
             title=f"Go to {app.name}?",
             signed_in=await self.profile(),
             app=app,
@@ -159,7 +159,12 @@ class AuthorizeHandler(AnsweringPage):
             return self.to_sign_in(again)
         onward = address_of(self.marked(app, pairs, "account", profile.user))
         self.render(
-            "choose_account.html", title="Choose an account", signed_in=profile, app=app, onward_to=onward, again=again
+            "oauth/choose_account.html",
+            title="Choose an account",
+            signed_in=profile,
+            app=app,
+            onward_to=onward,
+            again=again,
         )
 
     def step_up(
@@ -171,7 +176,7 @@ class AuthorizeHandler(AnsweringPage):
             raise refusal
         answer = {"error": refusal.code, "error_description": refusal.description}
         self.render(
-            "step_up.html",
+            "oauth/step_up.html",
             title="A stronger sign-in is needed",
             signed_in=profile,
             app=app,
@@ -186,7 +191,7 @@ class AuthorizeHandler(AnsweringPage):
         here."""
         target = self.request.uri or "/"
         await mails.confirmation(self.site, profile.user, profile.email, self.counted_address, target, again=False)
-        self.render("confirm_first.html", title="Confirm your address", signed_in=profile, app=app, next=target)
+        self.render("oauth/confirm_first.html", title="Confirm your address", signed_in=profile, app=app, next=target)
 
     def show_consent(self, app: Registration, request: AuthorizationRequest, pending: Pending) -> None:
         """The consent page."""
@@ -194,7 +199,7 @@ class AuthorizeHandler(AnsweringPage):
         self.allow_form_to(request.redirect_uri)
         boxes = [name for name in request.scopes if name != "openid"]
         self.render(
-            "consent.html",
+            "oauth/consent.html",
             title=f"Allow {app.name}?",
             signed_in=pending.profile,
             request_id=pending.request_id,

@@ -13,7 +13,7 @@ class DocsHandler(PageHandler):
     def get(self) -> None:
         """Shows the page."""
         self.render(
-            "docs.html",
+            "base/docs.html",
             title="The HTTP interface",
             base_url=self.site.base_url,
             session_here=self.session() is not None,

@@ -77,7 +77,7 @@ _NAMED_OTHERWISE = {
 }
 # Invisible: fillers, the grapheme joiner, vowels and selectors of Khmer and Mongolian, the blank of Braille.
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800\u3164\uffa0")
-# Words that the consent page puts next to an app's name (templates/app_mark.html).
+# Words that the consent page puts next to an app's name (templates/base/app_mark.html).
 _SAYS = "verified"
 _SAYS_TOO = ("it controls", "by the operator", "operator of this", "of this server", "nobody has checked")
 _TRADEMARKS = str.maketrans(dict.fromkeys("™℠®©℗🄬", " "))

@@ -21,7 +21,7 @@ from tests.support.browser.webdriver import Chromium
 from tests.support.processes.npm import packages
 from tests.support.store.checked_store import checked, findings
 
-# What these routes answer is a redirect, a file or JSON, or a page that says what is wrong (`message.html`).
+# What these routes answer is a redirect, a file or JSON, or a page that says what is wrong (`base/message.html`).
 NO_PAGE = {
     *("decide", "signout", "account-picture-remove", "account-download", "account-export", "account-app-revoke"),
     *("account-data-delete", "account-document-delete", "account-session-end", "account-sessions-end"),
@@ -58,7 +58,7 @@ def test_no_page_is_left_out(tour: Tour) -> None:
     names = [seen.name for seen in tour.seen]
     assert len(names) == len(set(names))
     # The page that posts an answer to an app leaves at once.
-    assert set(pages("")) - {"form_post.html"} <= set(names)
+    assert set(pages("")) - {"oauth/form_post.html"} <= set(names)
     of_demo = {name.removeprefix("demo ").split()[0] for name in names if name.startswith("demo ")}
     assert of_demo == {path.name for path in (ROOT / "examples" / "templates").glob("*.html")} - {"layout.html"}
     for seen in tour.seen:
@@ -69,7 +69,7 @@ def test_no_route_is_left_out(tour: Tour) -> None:
     """A route that is added is seen here, or named as one without a page of its own."""
     routes = {route.name for route in ROUTES if issubclass(route.handler, PageHandler)}
     assert routes >= NO_PAGE
-    shown = {seen.route for seen in tour.seen if "message.html" not in seen.templates or seen.status == 200}
+    shown = {seen.route for seen in tour.seen if "base/message.html" not in seen.templates or seen.status == 200}
     assert shown - {""} == routes - NO_PAGE
 
 

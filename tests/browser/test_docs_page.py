@@ -110,14 +110,14 @@ class TestWithoutAStore:
 
 
 def test_without_scripts_the_docs_page_links_to_the_document() -> None:
-    page = render("docs.html")
+    page = render("base/docs.html")
     (words,) = page.all("noscript")
     assert "openapi.json" in words.text
     assert [link.get("href") for link in page.inside(words, "a")] == ["/openapi.json"]
 
 
 @pytest.mark.parametrize(
-    "name", ["home.html", "developer_apps.html", "developer_apps.html empty", "developer_app.html"]
+    "name", ["base/home.html", "developer/apps.html", "developer/apps.html empty", "developer/app.html"]
 )
 def test_developer_pages_link_to_the_docs(name: str) -> None:
     assert "/docs" in [link.get("href") for link in render(name).all("a")]

@@ -22,13 +22,14 @@ every_page = each("name", pages(""))
 
 
 def test_every_template_is_rendered_here() -> None:
-    shared = {"layout.html", "account_tabs.html", "developer_form.html", "app_mark.html", "password_and_code.html"}
-    assert {path.name for path in (ROOT / "templates").glob("*.html")} - shared == {
-        name.split()[0] for name in pages("")
-    }
+    parts = ("layout", "account_tabs", "app_mark", "password_and_code")
+    shared = {"developer/form.html"} | {f"base/{part}.html" for part in parts}
+    folder = ROOT / "templates"
+    kept = {path.relative_to(folder).as_posix() for path in folder.rglob("*.html")}
+    assert kept - shared == {name.split()[0] for name in pages("")}
 
 
-TO_AN_APP = "form_post.html"
+TO_AN_APP = "oauth/form_post.html"
 """Its form goes to an app, which gets nothing of ours but the answer."""
 
 
@@ -99,7 +100,7 @@ def test_signing_out_takes_one_click(name: str) -> None:
 
 @pytest.mark.spec("2.4")
 def test_consent_explains_each_scope_and_allows_unticking() -> None:
-    page = render("consent.html", app_domain="evil.example")
+    page = render("oauth/consent.html", app_domain="evil.example")
     form = next(form for form in page.all("form") if form.get("action") == "/api/oauth/authorize")
     boxes = [field for field in page.inside(form, "input") if field.get("type") == "checkbox"]
     offered = {name: words for name, words in SCOPE_WORDS.items() if name != "openid"}
@@ -116,7 +117,7 @@ def test_consent_explains_each_scope_and_allows_unticking() -> None:
 
 
 def test_enter_on_the_consent_page_does_not_submit() -> None:
-    page = render("consent.html")
+    page = render("oauth/consent.html")
     form = next(form for form in page.all("form") if form.get("action") == "/api/oauth/authorize")
     first, *buttons = page.inside(form, "button")
     assert {"disabled", "hidden"} <= set(first.attributes)
@@ -164,13 +165,13 @@ def test_clickjacked_clicks_grant_nothing() -> None:
 
 
 def test_an_invalid_amount_does_not_prevent_denying() -> None:
-    deny = next(button for button in render("consent.html").all("button") if button.get("value") == "deny")
+    deny = next(button for button in render("oauth/consent.html").all("button") if button.get("value") == "deny")
     assert "formnovalidate" in deny.attributes
 
 
 @pytest.mark.parametrize(("micro", "shown"), [(5_000_000, "5.00"), (None, ""), (0, "0.00")])
 def test_the_limit_is_next_to_the_spending_scope(micro: int | None, shown: str) -> None:
-    page = render("consent.html", spend_limit=micro)
+    page = render("oauth/consent.html", spend_limit=micro)
     field = next(field for field in page.all("input") if field.get("name") == "spend_dollars")
     assert field.get("value") == shown
     row = next(parent for parent in field.parents if parent.tag == "li")
@@ -182,7 +183,7 @@ def test_the_limit_is_next_to_the_spending_scope(micro: int | None, shown: str) 
 
 
 def test_errors_are_associated_with_their_fields() -> None:
-    page = render("signin.html", error="Not that password.")
+    page = render("signin/signin.html", error="Not that password.")
     alert = next(element for element in page.elements if element.get("role") == "alert")
     fields = [field for field in page.all("input") if field.get("id") in ("email", "password")]
     assert [field.get("aria-describedby") for field in fields] == [alert.get("id")] * 2
@@ -191,14 +192,14 @@ def test_errors_are_associated_with_their_fields() -> None:
 
 
 def test_an_invitation_fixes_the_address() -> None:
-    fields = {field.get("name"): field for field in render("signup.html invited", "x").all("input")}
+    fields = {field.get("name"): field for field in render("signin/signup.html invited", "x").all("input")}
     assert fields["invite"].get("value") == "x"
     assert "readonly" in fields["email"].attributes
-    assert "invite" not in {field.get("name") for field in render("signup.html").all("input")}
+    assert "invite" not in {field.get("name") for field in render("signin/signup.html").all("input")}
 
 
 @pytest.mark.parametrize(
-    ("mode", "words"), [("signin.html", "/signup?next=%2F"), ("signup.html", "/signin?next=%2Fa%3Fb")]
+    ("mode", "words"), [("signin/signin.html", "/signup?next=%2F"), ("signin/signup.html", "/signin?next=%2Fa%3Fb")]
 )
 def test_the_target_is_kept_between_sign_in_and_sign_up(mode: str, words: str) -> None:
     page = render(mode, next="/a?b")
@@ -207,7 +208,7 @@ def test_the_target_is_kept_between_sign_in_and_sign_up(mode: str, words: str) -
 
 
 def test_disconnecting_asks_for_confirmation_and_explains_it() -> None:
-    page = render("account_apps.html", "a/b?c")
+    page = render("account/apps.html", "a/b?c")
     form = next(form for form in page.all("form") if form.get("action").endswith("/revoke"))
     assert form.get("action") == "/account/apps/a%2Fb%3Fc/revoke"
     details = next(parent for parent in form.parents if parent.tag == "details")

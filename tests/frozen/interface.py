@@ -141,7 +141,7 @@ def forms() -> Iterator[str]:
     for state in pages("X"):
         page = render(state, "X")
         for form in page.all("form"):
-            where = "layout.html" if any(one.tag == "header" for one in form.parents) else state.split()[0]
+            where = "base/layout.html" if any(one.tag == "header" for one in form.parents) else state.split()[0]
             at = f"{where} {(form.get('method') or 'get').upper()} {form.get('action') or 'itself'}"
             yield from sorted({f"{at} {field}" for field in _fields(page, form)})
 

@@ -79,7 +79,12 @@ def test_a_crowded_folder_is_reported_unless_it_holds_data() -> None:
     files = [f"store/apps/file{number}.py" for number in range(MOST_FILES + 1)]
     assert list(crowded(files[1:])) == []
     assert list(crowded(files)) == [f"store/apps: {MOST_FILES + 1} files, not {MOST_FILES}"]
-    assert list(crowded([f"templates/{number}.html" for number in range(99)])) == []
+    assert list(crowded([f"static/{number}.svg" for number in range(99)])) == []
+
+
+def test_a_crowded_folder_of_templates_is_reported() -> None:
+    files = [f"templates/account/{number}.html" for number in range(MOST_FILES + 1)]
+    assert list(crowded(files)) == [f"templates/account: {MOST_FILES + 1} files, not {MOST_FILES}"]
 
 
 def test_a_long_module_is_reported() -> None:

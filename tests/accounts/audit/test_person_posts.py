@@ -287,7 +287,7 @@ def test_an_unlisted_form_prevents_the_start(
 
 
 def test_reauthentication_keeps_every_field_of_an_app_form() -> None:
-    names = re.findall(r' name="([^"{]*)', (ROOT / "templates" / "developer_form.html").read_text())
+    names = re.findall(r' name="([^"{]*)', (ROOT / "templates/developer/form.html").read_text())
     assert len(names) > 5
     assert [name for name in names if name != "kind" and not POSTS["developer-app"].kept(name)] == []
 

@@ -80,7 +80,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     account_deletion: dict[str, Any] = {**known, "apps": 1, "documents": 2, "paid": 1, "typed": text}
     account_deletion |= {"has_app": True, "has_passkey": True, "asks_code": True, "passkeys_work": True}
     return {
-        "signin.html": {
+        "signin/signin.html": {
             **stranger,
             "email": text,
             "error": text,
@@ -89,7 +89,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "signup_open": True,
             "next_query": "?next=%2F",
         },
-        "signin.html first": {
+        "signin/signin.html first": {
             **stranger,
             "email": "",
             "error": None,
@@ -98,11 +98,11 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "signup_open": False,
             "next_query": "",
         },
-        "signin_second.html": {**stranger, "error": text, "has_app": True, "has_passkey": True},
-        "signin_second.html recovery": {**stranger, "error": None, "has_app": False, "has_passkey": False},
-        "signup.html": {**sign_up, "error": None, "invite": None},
-        "signup.html invited": {**sign_up, "error": text, "invite": text},
-        "consent.html": {
+        "signin/second_step.html": {**stranger, "error": text, "has_app": True, "has_passkey": True},
+        "signin/second_step.html recovery": {**stranger, "error": None, "has_app": False, "has_passkey": False},
+        "signin/signup.html": {**sign_up, "error": None, "invite": None},
+        "signin/signup.html invited": {**sign_up, "error": text, "invite": text},
+        "oauth/consent.html": {
             **known,
             "request_id": text,
             "app": app,
@@ -114,10 +114,10 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "spend_limit": 5_000_000,
             "signs_in": True,
         },
-        "form_post.html": {**known, "app": app, "app_domain": text, "action": text, "fields": {"state": text}},
-        "choose_account.html": {**known, "app": app, "onward_to": text, "again": text},
-        "step_up.html": {**known, "app": app, "app_domain": text, "passkey": True, "again": text, "target": text},
-        "step_up.html second step": {
+        "oauth/form_post.html": {**known, "app": app, "app_domain": text, "action": text, "fields": {"state": text}},
+        "oauth/choose_account.html": {**known, "app": app, "onward_to": text, "again": text},
+        "oauth/step_up.html": {**known, "app": app, "app_domain": text, "passkey": True, "again": text, "target": text},
+        "oauth/step_up.html second step": {
             **known,
             "app": app,
             "app_domain": text,
@@ -125,13 +125,19 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "again": text,
             "target": text,
         },
-        "account.html": {**profile, "name_error": text, "picture_error": text, "notice": None},
-        "account.html changed": {**profile, "profile": plain, "name_error": "", "picture_error": "", "notice": text},
-        "account_delete.html": {
+        "account/profile.html": {**profile, "name_error": text, "picture_error": text, "notice": None},
+        "account/profile.html changed": {
+            **profile,
+            "profile": plain,
+            "name_error": "",
+            "picture_error": "",
+            "notice": text,
+        },
+        "account/delete.html": {
             **account_deletion,
             "errors": dict.fromkeys(("email", "password", "code", "passkey"), text),
         },
-        "account_delete.html first": {
+        "account/delete.html first": {
             **account_deletion,
             "apps": 0,
             "documents": 0,
@@ -141,7 +147,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "has_passkey": False,
             "asks_code": False,
         },
-        "account_apps.html": {
+        "account/apps.html": {
             **known,
             "apps": [used, free, unused],
             "revoked": [revoked],
@@ -149,8 +155,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "number": 2,
             "pages": 3,
         },
-        "account_apps.html empty": {**known, "apps": [], "revoked": [], "wrong": False, "number": 1, "pages": 1},
-        "account_credits.html": {
+        "account/apps.html empty": {**known, "apps": [], "revoked": [], "wrong": False, "number": 1, "pages": 1},
+        "account/credits.html": {
             **known,
             "account": credits,
             "names": {text: text},
@@ -160,7 +166,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "onward": None,
             **plot,
         },
-        "account_credits.html older": {
+        "account/credits.html older": {
             **known,
             "account": credits,
             "names": {text: text},
@@ -170,7 +176,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "onward": "2-0",
             **no_plot,
         },
-        "account_credits.html empty": {
+        "account/credits.html empty": {
             **known,
             "account": nothing,
             "names": {},
@@ -180,7 +186,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "onward": None,
             **no_plot,
         },
-        "account_app_data.html": {
+        "account/app_data.html": {
             **known,
             "app": app,
             "data_until": NOW,
@@ -190,7 +196,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "groups": [("notes", [document])],
             "onward": text,
         },
-        "account_app_data.html empty": {
+        "account/app_data.html empty": {
             **known,
             "app": app,
             "data_until": None,
@@ -200,9 +206,9 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "groups": [],
             "onward": None,
         },
-        "account_document.html": {**known, "app": app, "found": document, "text": text},
+        "account/document.html": {**known, "app": app, "found": document, "text": text},
         **portal_pages(text, known),
-        "account_security.html": {
+        "account/security.html": {
             **security,
             "errors": dict.fromkeys(("confirm", "password", "passkeys", "authenticator", "recovery"), text),
             "notice": None,
@@ -219,7 +225,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
                 passkeys=(passkey, unused_passkey),
             ),
         },
-        "account_security.html proved": {
+        "account/security.html proved": {
             **security,
             "errors": {},
             "notice": text,
@@ -227,7 +233,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "ordinary": [],
             "factors": Sample(proved=True, second=True, secret=None, since=None, codes=10, passkeys=(passkey,)),
         },
-        "account_security.html changed": {
+        "account/security.html changed": {
             **security,
             "errors": {},
             "notice": text,
@@ -237,7 +243,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "devices": [device],
             "factors": Sample(proved=True, second=False, secret=None, since=None, codes=0, passkeys=()),
         },
-        "confirm_yourself.html": {
+        "account/confirm_yourself.html": {
             **known,
             "factors": Sample(asks_code=True, secret=b"sealed", passkeys=(passkey,)),
             "does": text,
@@ -247,7 +253,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "error": text,
             "passkeys_offered": True,
         },
-        "confirm_yourself.html first": {
+        "account/confirm_yourself.html first": {
             **known,
             "factors": Sample(asks_code=False, secret=None, passkeys=()),
             "does": text,
@@ -257,7 +263,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "error": None,
             "passkeys_offered": False,
         },
-        "account_authenticator.html": {
+        "account/authenticator.html": {
             **known,
             "sealed": text,
             "uri": "otpauth://totp/" + text,
@@ -265,8 +271,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "picture": "<svg></svg>",
             "error": text,
         },
-        "account_recovery.html": {**known, "codes": [text, text], "notice": text},
-        "account_email.html": {
+        "account/recovery.html": {**known, "codes": [text, text], "notice": text},
+        "account/email.html": {
             **known,
             "profile": account,
             "second": False,
@@ -274,7 +280,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "error": text,
             "wrong": "email",
         },
-        "account_email.html confirmed": {
+        "account/email.html confirmed": {
             **known,
             "profile": Sample(name=text, email=text, email_verified=True),
             "second": True,
@@ -282,23 +288,23 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "error": None,
             "wrong": "",
         },
-        "leaving.html": {**known, "app": app, "app_domain": text, "target": text, "mark": Mark(True, "", "")},
-        "leaving.html signed out": {
+        "oauth/leaving.html": {**known, "app": app, "app_domain": text, "target": text, "mark": Mark(True, "", "")},
+        "oauth/leaving.html signed out": {
             **stranger,
             "app": app,
             "app_domain": text,
             "target": text,
             "mark": Mark(False, "", text),
         },
-        "confirm_first.html": {**known, "app": app, "next": text},
-        "link_confirm.html": {**known, "email": text, "link": text},
-        "link_change.html": {**known, "old": text, "new": text, "link": text},
-        "link_undo.html": {**stranger, "undo": Undo(text, text, text, False, False), "link": text},
-        "link_undo.html second step": {**stranger, "undo": Undo(text, text, f"{text}.", False, True), "link": text},
-        "link_reset.html": {**stranger, "email": text, "link": text, "error": text, "min_password": 10},
-        "forgot.html": {**stranger, "email": text, "error": text},
-        "signup_address.html": {**stranger, "next": text, "email": text, "error": text},
-        "mail_sent.html": {
+        "oauth/confirm_first.html": {**known, "app": app, "next": text},
+        "links/confirm.html": {**known, "email": text, "link": text},
+        "links/change.html": {**known, "old": text, "new": text, "link": text},
+        "links/undo.html": {**stranger, "undo": Undo(text, text, text, False, False), "link": text},
+        "links/undo.html second step": {**stranger, "undo": Undo(text, text, f"{text}.", False, True), "link": text},
+        "links/reset.html": {**stranger, "email": text, "link": text, "error": text, "min_password": 10},
+        "signin/forgot.html": {**stranger, "email": text, "error": text},
+        "signin/signup_address.html": {**stranger, "next": text, "email": text, "error": text},
+        "links/mail_sent.html": {
             **stranger,
             "email": text,
             "lasts": "1 hour",
@@ -306,14 +312,14 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "mail_reaches_people": False,
             "if_account": True,
         },
-        "done.html": {**stranger, "heading": text, "text": text, "href": "/signin", "label": text},
-        "message.html": {**message, "status": 400, "onward": ("/account", text), "session_here": True},
-        "message.html other": {**message, "status": 403, "sign_out_to": text},
-        "message.html short": {**message, "status": 200},
-        "docs.html": {**stranger, "base_url": text},
-        "home.html": {**stranger, "signup_open": True},
-        "home.html closed": {**stranger, "signup_open": False},
-        "home.html signed in": {**known, "signup_open": True},
+        "links/done.html": {**stranger, "heading": text, "text": text, "href": "/signin", "label": text},
+        "base/message.html": {**message, "status": 400, "onward": ("/account", text), "session_here": True},
+        "base/message.html other": {**message, "status": 403, "sign_out_to": text},
+        "base/message.html short": {**message, "status": 200},
+        "base/docs.html": {**stranger, "base_url": text},
+        "base/home.html": {**stranger, "signup_open": True},
+        "base/home.html closed": {**stranger, "signup_open": False},
+        "base/home.html signed in": {**known, "signup_open": True},
     }
 
 

@@ -70,22 +70,22 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     somebody: Any = None
     listed: dict[str, Any] = {**known, "open": True, "full": False, "most": 20, "most_days": 0, "notice": None}
     return {
-        "developer_apps.html": {
+        "developer/apps.html": {
             **listed,
             "owned": Owned(somebody, (own, off), (text,), (Deleted(text, text, NOW),)),  # type: ignore[arg-type]
             "notice": text,
             "most_days": 7,
         },
-        "developer_apps.html empty": {**listed, "owned": Owned(somebody, (), (), ()), "open": False},
-        "developer_apps.html full": {**listed, "owned": Owned(somebody, (own,), (), ()), "full": True},  # type: ignore[arg-type]
-        "developer_register.html": {**page, "kind_open": True},
-        "developer_register.html wrong": {**page, "kind_open": True, "form": wrong},
-        "developer_app.html": page,
-        "developer_app.html new": {**page, "secret": text, "fresh": True, "notice": None},
-        "developer_app.html wrong form": {**page, "marks": ["a", "b"], "wrong": text, "form": wrong},
-        "developer_app.html off": {**page, "app": off, "marks": [], "domains": (), "wrong_domain": None},
-        "developer_app.html disabled": {**page, "app": disabled, "marks": [], "domain": "", "wrong_domain": None},
-        "developer_delete.html": {
+        "developer/apps.html empty": {**listed, "owned": Owned(somebody, (), (), ()), "open": False},
+        "developer/apps.html full": {**listed, "owned": Owned(somebody, (own,), (), ()), "full": True},  # type: ignore[arg-type]
+        "developer/register.html": {**page, "kind_open": True},
+        "developer/register.html wrong": {**page, "kind_open": True, "form": wrong},
+        "developer/app.html": page,
+        "developer/app.html new": {**page, "secret": text, "fresh": True, "notice": None},
+        "developer/app.html wrong form": {**page, "marks": ["a", "b"], "wrong": text, "form": wrong},
+        "developer/app.html off": {**page, "app": off, "marks": [], "domains": (), "wrong_domain": None},
+        "developer/app.html disabled": {**page, "app": disabled, "marks": [], "domain": "", "wrong_domain": None},
+        "developer/delete.html": {
             **known,
             "app": own,
             "typed": text,
@@ -93,9 +93,9 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
             "errors": dict.fromkeys(("confirm", "password", "code", "passkey"), text),
         },
         **webhook_pages(text, known),
-        "developer_try.html": {**known, "app": own, "steps": [], "wrong": None},
-        "developer_try.html done": {**known, "app": own, "steps": steps, "wrong": None},
-        "developer_try.html wrong": {**known, "app": off, "steps": [], "wrong": text},
+        "developer/try.html": {**known, "app": own, "steps": [], "wrong": None},
+        "developer/try.html done": {**known, "app": own, "steps": steps, "wrong": None},
+        "developer/try.html wrong": {**known, "app": off, "steps": [], "wrong": text},
     }
 
 
@@ -127,14 +127,14 @@ def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     one: dict[str, Any] = {**known, "app": app, "body": text, "most": 12, "notice": None}
     bare = Sample(client_id=text, name=text, webhook_url="")
     return {
-        "developer_webhooks.html": page,
-        "developer_webhooks.html first": {**page, "app": bare, "deliveries": [], "onward": None, "notice": None},
-        "developer_webhooks.html new": {**page, "secret": text, "two_sign": True, "notice": None},
-        "developer_webhooks.html wrong": {**page, "wrong_url": text},
-        "developer_webhooks.html refused": {**page, "wrong": text, "posting": False},
-        "developer_webhooks.html older": {**page, "before": text},
-        "developer_delivery.html": {**one, "one": waiting, "notice": text},
-        "developer_delivery.html running": {**one, "one": running},
-        "developer_delivery.html failed": {**one, "one": failed},
-        "developer_delivery.html done": {**one, "one": done},
+        "developer/webhooks.html": page,
+        "developer/webhooks.html first": {**page, "app": bare, "deliveries": [], "onward": None, "notice": None},
+        "developer/webhooks.html new": {**page, "secret": text, "two_sign": True, "notice": None},
+        "developer/webhooks.html wrong": {**page, "wrong_url": text},
+        "developer/webhooks.html refused": {**page, "wrong": text, "posting": False},
+        "developer/webhooks.html older": {**page, "before": text},
+        "developer/delivery.html": {**one, "one": waiting, "notice": text},
+        "developer/delivery.html running": {**one, "one": running},
+        "developer/delivery.html failed": {**one, "one": failed},
+        "developer/delivery.html done": {**one, "one": done},
     }

@@ -241,7 +241,8 @@ class Tour:
             self.browser.show_as(width, scheme)
             violations += [f"{name}, {mode}: {one}" for one in self.browser.run(self._look[scheme])]
             if self.shots:
-                self.browser.screenshot(self.shots / mode / f"{name.replace('.html', '').replace(' ', '-')}.png")
+                picture = re.sub("[/ ]", "-", name.replace(".html", ""))
+                self.browser.screenshot(self.shots / mode / f"{picture}.png")
         for width in (MODES["phone"][0], NARROWEST):
             self.browser.show_as(width, "light")
             burst += [f"{name}, {width} px: {one}" for one in self.browser.run(BURST)]
