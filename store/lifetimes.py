@@ -50,6 +50,7 @@ class Group:
 
 OAUTH = Group("oauth", 100)  # SPEC 8.1: /api/oauth/*, per user, shared by all apps
 INTROSPECT = Group("introspect", 6000)  # per app or API that asks; an operator may set another limit
+CLIENT = Group("client", 600)  # calls that an app makes for itself
 AUTHORIZE = Group("authorize", 60)  # each leaves a pending request for ten minutes
 ADDRESS = Group("address", 100)  # requests to /api/oauth/* whose user is unknown
 SIGN_IN_ADDRESS = Group("signin-address", 20)

@@ -50,8 +50,9 @@ from store.engine.scripts import ScriptObserver, Scripts
 from store.errors import StartupError, StoreError, wrapped
 from store.fsck.walk import Fsck
 from store.keystate import LAYOUT, KeyState
-from store.lifetimes import INTROSPECT
+from store.lifetimes import CLIENT, INTROSPECT
 from store.limits import RateLimits
+from store.oauth.app_tokens import AppTokens
 from store.oauth.authorizations import Authorizations
 from store.oauth.grants import Grants
 from store.oauth.id_tokens import IdTokens
@@ -137,7 +138,10 @@ class Store:
         self.authorizations = Authorizations(scripts, sealer, idle, bounds)
         self.progress = RequestProgress(sealer)
         self.tokens = Tokens(scripts, sealer, self.limits, self.app_stats, wakeup, bounds, refresh_lifetime)
-        self.introspection = Introspection(scripts, sealer, Pairwise(client), refresh_lifetime)
+        self.introspection = Introspection(
+            scripts, sealer, self.signing_keys, Pairwise(client), self.apps, self.apis, refresh_lifetime
+        )
+        self.app_tokens = AppTokens(scripts, sealer, self.signing_keys, self.apis, Portions(scripts, CLIENT))
         self.introspection_windows = Portions(scripts, INTROSPECT)
         self.id_tokens = IdTokens(self.signing_keys)
         self.identity = Identity(scripts)

@@ -25,13 +25,17 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "invalid_request": CatalogueEntry(400, "A parameter is missing or malformed."),
     "invalid_grant": CatalogueEntry(400, "The grant is expired, used, revoked or does not fit."),
     "invalid_scope": CatalogueEntry(400, "A scope is unknown or was not registered by the app."),
+    "invalid_target": CatalogueEntry(400, "The resource is unknown, or not the one of these scopes."),
+    "unauthorized_client": CatalogueEntry(400, "The app may not use this grant type."),
     "invalid_client": CatalogueEntry(401, "Client authentication failed."),
     "invalid_token": CatalogueEntry(401, "The access token is expired, revoked or not valid."),
     "insufficient_scope": CatalogueEntry(403, "The token lacks the scope that this call needs."),
     "rate_limited": CatalogueEntry(429, "Too many requests. Try again later."),
     "access_denied": CatalogueEntry(403, "The person or the server denied the request."),
     "unsupported_response_type": CatalogueEntry(400, "The only response type is code."),
-    "unsupported_grant_type": CatalogueEntry(400, "The grant types are authorization_code and refresh_token."),
+    "unsupported_grant_type": CatalogueEntry(
+        400, "The grant types are authorization_code, refresh_token and client_credentials."
+    ),
     "insufficient_credits": CatalogueEntry(402, "The person's credits do not cover this."),
     "app_spend_limit": CatalogueEntry(402, "This app has reached the person's spending limit for this month."),
     "idempotency_in_progress": CatalogueEntry(409, "The call with this Idempotency-Key is still in progress."),

@@ -19,11 +19,12 @@ class IntrospectHandler(ApiHandler):
         token = params.require("token")
         params.get("token_type_hint")  # only a hint: the token itself has its kind
         asker = await self.authenticate_asker(params)
+        base = self.site.base_url
         self.write_window(await self.store.introspection_windows.take(asker.client_id))
         if isinstance(asker, Registration):
-            found = await self.store.introspection.by_app(asker, token)
+            found = await self.store.introspection.by_app(asker, token, base)
         else:
-            found = await self.store.introspection.by_api(asker.client_id, token)
+            found = await self.store.introspection.by_api(asker, token, base)
         self.write_json({"active": False} if found is None else self._facts(found))
 
     def _facts(self, found: LiveToken) -> dict[str, Any]:
@@ -34,7 +35,7 @@ class IntrospectHandler(ApiHandler):
             "sub": found.sub,
             "scope": found.scope,
             "iss": base,
-            "aud": base,
+            "aud": found.audience or base,
             "exp": found.expires,
         }
         if found.is_access:

@@ -37,7 +37,7 @@ class MetadataHandler(ApiHandler):
                 "scopes_supported": list(SCOPES),
                 "response_types_supported": ["code"],
                 "response_modes_supported": list(RESPONSE_MODES),
-                "grant_types_supported": ["authorization_code", "refresh_token"],
+                "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
                 "token_endpoint_auth_methods_supported": methods,
                 "revocation_endpoint_auth_methods_supported": methods,
                 "code_challenge_methods_supported": ["S256"],

@@ -26,6 +26,9 @@ class TokenHandler(ApiHandler):
         """Answers with the token response of SPEC 2.2."""
         params = self.body()
         grant_type = params.require("grant_type")
+        if grant_type == "client_credentials":
+            await self._for_itself(params)
+            return
         if grant_type not in ("authorization_code", "refresh_token"):
             raise Refused("unsupported_grant_type")
         # Malformed requests are refused before the app is authenticated and before any window counts them.
@@ -46,6 +49,16 @@ class TokenHandler(ApiHandler):
         except UnknownUser as unknown:
             await self.refuse_unknown(unknown.refusal)
         self._write(app, response, signer)
+
+    async def _for_itself(self, params: Params) -> None:
+        """A token for an API, without a person. RFC 6749 4.4, RFC 8707 2.2."""
+        resource, names = params.get("resource"), (params.get("scope") or "").split()
+        app = await self._app(params)
+        issued = await self.store.app_tokens.issue(app, resource, names, self.site.base_url)
+        self.write_window(issued.window)
+        self.set_header("Pragma", "no-cache")
+        facts = {"token_type": "Bearer", "expires_in": issued.expires_in, "scope": issued.scope}
+        self.write_json({"access_token": issued.access_token, **facts})
 
     async def _app(self, params: Params) -> Registration:
         app = await self.authenticate(params)

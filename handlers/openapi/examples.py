@@ -33,6 +33,7 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             **_CLIENT,
         },
         "refresh": {"grant_type": "refresh_token", "refresh_token": _REFRESH, **_CLIENT},
+        "itself": {"grant_type": "client_credentials", "resource": "https://orders.example", **_CLIENT},
     },
     "Tokens": {
         "tokens": {

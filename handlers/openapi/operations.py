@@ -89,7 +89,10 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "code nor refresh token."
             ),
             {200: Success("the tokens", "Tokens", headers=("Pragma",))},
-            errors=("invalid_request", "unsupported_grant_type", "invalid_client", "invalid_grant", "invalid_scope"),
+            errors=(
+                *("invalid_request", "unsupported_grant_type", "invalid_client", "invalid_grant", "invalid_scope"),
+                *("invalid_target", "unauthorized_client"),
+            ),
             body="TokenRequest",
             security=_CLIENT,
         )

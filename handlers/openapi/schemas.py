@@ -128,18 +128,29 @@ SCHEMAS: dict[str, Schema] = {
                 {"grant_type": {"const": "refresh_token"}, "refresh_token": FILLED},
                 {**_CLIENT, **_SECRET, "scope": SCOPE_LIST},
             ),
+            read(
+                {"grant_type": {"const": "client_credentials"}}, {**_CLIENT, **_SECRET, "resource": TEXT, "scope": TEXT}
+            ),
         ]
     },
-    "Tokens": written(
-        {
-            "access_token": exactly("lk_at_[A-Za-z0-9_-]+"),
-            "token_type": {"const": "Bearer"},
-            "expires_in": {"type": "integer", "minimum": 0, "maximum": ACCESS_TOKEN // SECOND},
-            "refresh_token": exactly("lk_rt_[A-Za-z0-9_-]+"),
-            "scope": SCOPE_LIST,
-        },
-        {"id_token": exactly(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")},
-    ),
+    "Tokens": {
+        "anyOf": [
+            written(
+                {
+                    "access_token": exactly("lk_at_[A-Za-z0-9_-]+"),
+                    "token_type": {"const": "Bearer"},
+                    "expires_in": {"type": "integer", "minimum": 0, "maximum": ACCESS_TOKEN // SECOND},
+                    "refresh_token": exactly("lk_rt_[A-Za-z0-9_-]+"),
+                    "scope": SCOPE_LIST,
+                },
+                {"id_token": exactly(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")},
+            ),
+            # client_credentials: for an API, opaque or a JWT.
+            written(
+                {"access_token": FILLED, "token_type": {"const": "Bearer"}, "expires_in": COUNT, "scope": FILLED},
+            ),
+        ]
+    },
     "RevocationRequest": read({"token": FILLED}, {"token_type_hint": TEXT, **_CLIENT, **_SECRET}),
     "Nothing": written({}),
     "IntrospectionRequest": read({"token": FILLED}, {"token_type_hint": TEXT, **_CLIENT, **_SECRET}),

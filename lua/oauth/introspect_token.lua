@@ -1,4 +1,4 @@
---- Tell whether a token is live, for its own app. (RFC 7662 2.2)
+--- Tell whether a token is live, for its own app or for the API that it is for. (RFC 7662 2.2)
 --- It makes the same reads for every token, and changes nothing: a superseded refresh token is no replay here.
 --- KEYS[1] user
 --- KEYS[2] grant
@@ -8,8 +8,9 @@
 --- ARGV[2] generation (number): of the token
 --- ARGV[3] client
 --- ARGV[4] lifetime (number): ms after which the family ends, rotated or not; 0: never
+--- ARGV[5] audience: the API that asks, or '*' for the token's own app
 --- @reply dead
---- @reply live scope expires entered
+--- @reply live scope expires entered api issued
 --- @reserve
 --- @include "scope"
 --- @include "now"
@@ -21,6 +22,14 @@ local line = redis.call('HMGET', family, 'epoch', 'revoked', 'scope', 'generatio
 local own = redis.call('GET', access)
 local left = kind == 'access' and redis.call('PTTL', access) or redis.call('PTTL', family)
 local now = now_ms()
+
+-- A token that an app has for itself belongs to no person.
+local api, issued, names = string.match(own or '', '^!(%S+) (%d+) (.+)$')
+if audience ~= '*' and audience ~= api then return {'dead'} end
+if api then
+  if kind ~= 'access' or left <= 0 then return {'dead'} end
+  return {'live', names, now + left, '', api, issued}
+end
 
 if person[1] ~= 'active' or not line[1] or line[1] ~= given[1] or line[2] or given[3] then return {'dead'} end
 local scope = line[3]
@@ -35,4 +44,4 @@ else
 end
 scope = intersect(scope, given[2])
 if scope == '' or left <= 0 then return {'dead'} end
-return {'live', scope, now + left, person[2] or ''}
+return {'live', scope, now + left, person[2] or '', '', ''}

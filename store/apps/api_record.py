@@ -24,7 +24,8 @@ MAX_TITLE = 100
 MAX_DETAIL = 300
 LEAST_LIFETIME, DEFAULT_LIFETIME, MOST_LIFETIME = 60, 600, 3600
 """Lifetimes of an API's access tokens in seconds. A JWT can't be taken back, so it is short."""
-TOKEN_FORMATS = ("opaque", "jwt")
+JWT_FORMAT = "jwt"
+TOKEN_FORMATS = ("opaque", JWT_FORMAT)
 SIGNING_ALGS = ("ES256", "RS256")
 RESERVED_SCOPES = frozenset((*SCOPES, "openid", "profile", "email", "groups", "offline_access", "address", "phone"))
 """Scopes of Latchkey and of OpenID Connect, which no API may have."""

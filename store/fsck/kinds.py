@@ -43,6 +43,7 @@ LINKS = {"confirm": CONFIRM_LINK, "reset": RESET_LINK, "change": CHANGE_LINK}
 
 NUMBER, TEXT, ANY = rb"[0-9]{1,19}", rb".+", rb".*"
 EPOCH = rb"[0-9]{1,20}"
+APP_TOKEN = rb"!api_[A-Za-z0-9]{15} [0-9]+( [!#-<>-\[\]-~]{1,64})+"
 SCOPES = rb"[a-z]+(:[a-z]+)?( [a-z]+(:[a-z]+)?)*"
 
 
@@ -151,7 +152,7 @@ KINDS: dict[str, KeyKind] = {
         others="revoked|replayed|born|signed",
         outlives=True,
     ),
-    "access": KeyKind("string", ACCESS_TOKEN, value=rb"1|" + SCOPES, outlives=True),
+    "access": KeyKind("string", ACCESS_TOKEN, value=rb"1|" + SCOPES + rb"|" + APP_TOKEN, outlives=True),
     "presented": _WINDOW,
     "limit": _WINDOW,
     "idem": KeyKind("hash", 0, {"digest": rb"[0-9a-f]{32}"}, others="state|hold|charged|left", outlives=True),

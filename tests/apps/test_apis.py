@@ -254,7 +254,7 @@ async def test_a_text_that_is_no_client_id_costs_no_read_and_no_room(valkey_engi
         ("https://orders.example admin profile", ("profile",), ("orders.example/admin",)),
         ("https://bills.example/ admin", (), ("bills.example/admin",)),
     ],
-    ids=lambda case: case[0],
+    ids=str,
 )
 def test_an_operator_names_scopes_of_apis_plainly(text: str, own: tuple[str, ...], theirs: tuple[str, ...]) -> None:
     pairs = (scope.split("/") for scope in theirs)

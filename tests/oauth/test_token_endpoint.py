@@ -169,7 +169,7 @@ async def test_missing_parameters_are_invalid_request(service: Service, left_out
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize("grant_type", ["password", "client_credentials", "Authorization_Code", "implicit"])
+@pytest.mark.parametrize("grant_type", ["password", "Client_Credentials", "Authorization_Code", "implicit"])
 async def test_other_grant_types_are_unsupported(service: Service, grant_type: str) -> None:
     assert error_of(await service.web.token(grant_type=grant_type)) == (400, "unsupported_grant_type")
 

@@ -108,7 +108,11 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
         **shown,  # type: ignore[dict-item]
         "authorize": [lambda: browser.get(service.web.authorize_url(prompt="consent", code_challenge=challenge()))],
         "decide": [lambda: browser.send("/api/oauth/authorize", "POST", form=decision)],
-        "token": [lambda: service.web.exchange(code), lambda: service.web.refresh(tokens["refresh_token"])],
+        "token": [
+            lambda: service.web.exchange(code),
+            lambda: service.web.refresh(tokens["refresh_token"]),
+            lambda: service.web.token(grant_type="client_credentials"),
+        ],
         "revoke": [lambda: service.web.revoke("lk_rt_unknown")],
     }
 

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from store.oauth.portions import Allotment
+from tests.support.calls.apis import api_of, registered
 from tests.support.calls.prepared import Call, call
 from tests.support.store.world import World
+
+ISSUER = "https://id.example"
 
 
 @call("introspection.by_app", "introspect_token")
 async def _(w: World) -> Call:
     access = (await w.tokens()).access_token
-    return lambda: w.store.introspection.by_app(w.app, access)
+    return lambda: w.store.introspection.by_app(w.app, access, ISSUER)
 
 
 @call("introspection.by_api", "introspect_token")
 async def _(w: World) -> Call:
-    return lambda: w.store.introspection.by_api("api_any", "lk_at_invented")
+    return lambda: w.store.introspection.by_api(api_of(w), "lk_at_invented", ISSUER)
+
+
+@call("app_tokens.issue", "issue_app_token")
+async def _(w: World) -> Call:
+    api = await registered(w)
+    app = await w.store.apps.update(w.app.client_id, api_scopes=(f"{api}/orders",))
+    # A portion in hand, so that the call takes none in the background.
+    w.store.app_tokens.windows.held[app.client_id] = Allotment(left=100, remaining=600, ends=inf)
+    return lambda: w.store.app_tokens.issue(app, api_of(w).identifier, (), ISSUER)
 
 
 @call("introspection_windows.take", "take_portion")

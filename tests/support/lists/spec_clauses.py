@@ -124,6 +124,8 @@ TRAPS: dict[int, Clause] = {
     44: Clause("no signed token chooses its own algorithm, key or extensions"),
     45: Clause("a signed token of one type is none of another type"),
     47: Clause("a signing key is published before it signs, and until its last token is over, on every host"),
+    51: Clause("a token for one resource is dead at every other"),
     52: Clause("introspection tells a stranger no more than about an invented token"),
+    57: Clause("no person's data answers to a token that an app has for itself"),
     67: Clause("a stream is charged once and within its hold, however it reports its usage"),
 }

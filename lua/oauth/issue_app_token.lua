@@ -1,0 +1,12 @@
+--- Write the access token that an app gets for itself, at an API. (RFC 6749 4.4)
+--- KEYS[1] access
+--- ARGV[1] api
+--- ARGV[2] scope: names of the API's scopes
+--- ARGV[3] ttl (number): ms
+--- @reply ok issued
+--- @include "now"
+
+-- The mark tells this row from those of a person's tokens, which have a family.
+local issued = int(math.floor(now_ms() / 1000))
+redis.call('SET', access, '!' .. api .. ' ' .. issued .. ' ' .. scope, 'PX', int(ttl))
+return {'ok', issued}
