@@ -32,6 +32,7 @@ pytestmark = pytest.mark.slow
 
 REFUSED = {
     "apis.create": "a registration of an API",
+    "app_tokens.issue": "an access token",
     "apps.create": "a registration",
     "authorizations.begin": "a pending request",
     "authorizations.decide": "a grant and a code",
