@@ -172,6 +172,13 @@ class Crowd:
             "place": self.app.place(CALLBACK),
             "limit": _NO_LIMIT,
             "period": _MINUTE,
+            "client": client,
+            "fresh": -1,
+            "methods": "",
+            "nonce": "",
+            "acr": "",
+            "fresh_sid": "",
+            "mode": "",
         }
 
     def _writes(self, lineages: Iterable[Lineage], numbers: Sequence[int], content: bytes) -> Iterator[Call]:
