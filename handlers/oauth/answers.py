@@ -47,7 +47,7 @@ class AnsweringPage(PageHandler):
 def answer_fields(app: Registration, issuer: str, answer: dict[str, str], state: str | None) -> dict[str, str]:
     """The parameters of an authorization response."""
     fields = {name: value for name, value in answer.items() if value}
-    if state is not None:
+    if state:
         fields["state"] = state
     if app.iss_in_response:
         fields["iss"] = issuer

@@ -39,7 +39,11 @@ PARAMETERS: dict[str, Schema] = {
     ),
     "response_type": _query("response_type", {"const": "code"}, "the authorization code flow", required=True),
     "scope": _query("scope", SCOPE_LIST, "among the app's registered scopes", required=True),
-    "state": _query("state", {**FILLED, "maxLength": MAX_STATE}, "32 random bytes are recommended", required=True),
+    "state": _query(
+        "state",
+        {**FILLED, "maxLength": MAX_STATE},
+        "32 random bytes are recommended; it may be missing if the scope has `openid` and PKCE is used",
+    ),
     "code_challenge": _query("code_challenge", exactly(CHALLENGE.pattern), "base64url(SHA-256(code_verifier))"),
     "code_challenge_method": _query("code_challenge_method", {"const": "S256"}, "with code_challenge"),
     "nonce": _query("nonce", {**FILLED, "maxLength": MAX_NONCE}, "returned in the ID token"),

@@ -222,3 +222,18 @@ async def test_a_hint_names_the_person_that_the_app_expects(service: Service) ->
     # A hint of another app is none.
     stranger = await service.add_app("stranger", scopes=("openid",))
     assert refusal(await browser.get(stranger.authorize_url(scope="openid", id_token_hint=hint))) == "invalid_request"
+
+
+@pytest.mark.gen_test
+async def test_state_may_be_missing_where_openid_and_pkce_are_used(service: Service) -> None:
+    """Some programs of OpenID Connect leave to PKCE what `state` protects."""
+    app, browser = await openid_app(service), await service.signed_in()
+    for decision, name in (("allow", "code"), ("allow", "code"), ("deny", "error")):
+        prompt = "consent" if decision == "deny" else None
+        url = app.authorize_url(scope="openid profile", state=None, prompt=prompt)
+        assert set(answer_of(await browser.consent(url, decision))) == {name, "iss"}
+    for changes in ({"scope": "profile data:read"}, {"scope": "openid profile", "code_challenge": None}):
+        refused = await browser.get(app.authorize_url(state=None, **changes))
+        assert answer_of(refused) == {"error": "invalid_request", "error_description": "state is missing."} | {
+            "iss": service.base_url
+        }
