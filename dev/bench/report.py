@@ -1,4 +1,4 @@
-"""Writes docs/benchmarks.md, docs/benchmarks.svg and docs/capacity.md from the results of the last runs.
+"""Writes docs/benchmarks.md, docs/pictures/benchmarks.svg and docs/capacity.md from the results of the last runs.
 
 python -m dev.bench.report [--results DIRECTORY] [--docs DIRECTORY]
 """
@@ -140,7 +140,7 @@ def render(read: Results) -> dict[str, str]:
     plot = draw(
         "Requests per second of Latchkey and its peers", groups(Found.load(read.endpoints), Found.load(read.peers))
     )
-    return {"benchmarks.md": benchmarks(read), "benchmarks.svg": plot, "capacity.md": capacities(read)}
+    return {"benchmarks.md": benchmarks(read), "pictures/benchmarks.svg": plot, "capacity.md": capacities(read)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -151,7 +151,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     read = Results.read(options.results)
     for name, content in render(read).items():
-        (options.docs / name).write_text(content, "utf-8")
+        path = options.docs / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content, "utf-8")
     print(aims.aim_table(all_aims(read)))
     return 0
 

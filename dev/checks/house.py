@@ -17,7 +17,7 @@ MOST_FOLDERS = 17
 TOP_MODULES = {"server.py", "manage.py"}
 MOST_FILES = 25
 """Files in a folder. Data of a test or a program is not code and does not count."""
-DATA = ("tests/frozen/snapshots", "static", "docs", "dev/bench/results")
+DATA = ("tests/frozen/snapshots", "static", "dev/bench/results")
 LONGEST_PRODUCT, LONGEST = 350, 400
 """Lines of a product module, and of any other module."""
 OWN = ("dev/", "tests/", "deploy/")

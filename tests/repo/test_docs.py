@@ -167,7 +167,7 @@ def test_every_named_environment_variable_exists(path: Path) -> None:
 
 
 def test_the_diagram_names_existing_scripts_and_routes() -> None:
-    picture = (ROOT / "docs" / "flow.svg").read_text("utf-8")
+    picture = (ROOT / "docs" / "pictures" / "flow.svg").read_text("utf-8")
     scripts = re.findall(r'class="code"[^>]*>([a-z_]+)<', picture)
     assert scripts
     assert [name for name in scripts if name not in script_files()] == []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import pytest
+
 from dev.checks.house import HABITS, LONGEST, LONGEST_PRODUCT, MOST_FILES, MOST_FOLDERS, ROOT, crowded, habits, long
 
 SERVER = ("cli", "handlers", "observability", "outbound", "runtime", "settings", "store", "testkit")
@@ -82,9 +84,10 @@ def test_a_crowded_folder_is_reported_unless_it_holds_data() -> None:
     assert list(crowded([f"static/{number}.svg" for number in range(99)])) == []
 
 
-def test_a_crowded_folder_of_templates_is_reported() -> None:
-    files = [f"templates/account/{number}.html" for number in range(MOST_FILES + 1)]
-    assert list(crowded(files)) == [f"templates/account: {MOST_FILES + 1} files, not {MOST_FILES}"]
+@pytest.mark.parametrize("folder", ["templates/account", "docs"])
+def test_a_crowded_folder_of_pages_is_reported(folder: str) -> None:
+    files = [f"{folder}/page{number}" for number in range(MOST_FILES + 1)]
+    assert list(crowded(files)) == [f"{folder}: {MOST_FILES + 1} files, not {MOST_FILES}"]
 
 
 def test_a_long_module_is_reported() -> None:
