@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 import pytest
@@ -211,8 +210,8 @@ def test_every_column_of_the_table_is_tested() -> None:
     assert set(CAPABILITIES) == TESTED
 
 
-def test_the_document_contains_the_tested_code() -> None:
-    shown = Path(document.DOCUMENT).read_text("utf-8")
-    assert document.renewed(shown) == shown, "make docs writes docs/clients.md anew"
+def test_the_documents_contain_the_tested_code() -> None:
+    shown = [file.read_text("utf-8") for file in document.DOCUMENTS]
+    assert [document.renewed(text) for text in shown] == shown, "make docs writes these pages anew"
     for library in LIBRARIES:
-        assert f"<!-- from {library.path.relative_to(ROOT)} -->" in shown
+        assert f"<!-- from {library.path.relative_to(ROOT)} -->" in shown[0]

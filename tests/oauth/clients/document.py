@@ -1,4 +1,4 @@
-"""Writes the generated parts of docs/clients.md: the table, and the examples as they are run."""
+"""Writes the generated parts of docs/clients.md and docs/programs.md: the table, and the examples as they are run."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 
 from tests.oauth.clients.table import ROOT, table
 
-DOCUMENT = ROOT / "docs" / "clients.md"
-LANGUAGES = {".py": "python", ".mjs": "js"}
-_SHOWN = re.compile(r"^ *(?:#|//) \[show\]\n(.*?)^ *(?:#|//) \[/show\]$", re.MULTILINE | re.DOTALL)
+DOCUMENTS = (ROOT / "docs" / "clients.md", ROOT / "docs" / "programs.md")
+LANGUAGES = {".py": "python", ".mjs": "js", ".conf": "apache", ".html": "html"}
+_SHOWN = re.compile(
+    r"^ *(?:#|//|<!--) \[show\](?: -->)?\n(.*?)^ *(?:#|//|<!--) \[/show\](?: -->)?$", re.MULTILINE | re.DOTALL
+)
 _PART = re.compile(r"^<!-- from (\S+) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 
 
@@ -38,4 +40,5 @@ def renewed(text: str) -> str:
 
 
 if __name__ == "__main__":
-    DOCUMENT.write_text(renewed(DOCUMENT.read_text("utf-8")), "utf-8")
+    for document in DOCUMENTS:
+        document.write_text(renewed(document.read_text("utf-8")), "utf-8")

@@ -143,7 +143,11 @@ class Browser:
 
 def fields_of(page: HTTPResponse, action: str) -> dict[str, str]:
     """The hidden fields and checked boxes of a form on a page."""
-    text = page.body.decode()
+    return form_fields(page.body.decode(), action)
+
+
+def form_fields(text: str, action: str) -> dict[str, str]:
+    """The hidden fields and checked boxes of a form in this HTML."""
     form = re.search(rf'<form[^>]*action="{re.escape(action)}"[^>]*>(.*?)</form>', text, re.S)
     assert form, f"no form for {action} on the page: {text[:2000]}"
     found = {}
