@@ -127,9 +127,9 @@ async def invitation(site: Site, email: str, asker: str, target: str) -> None:
 
 
 async def forgotten(site: Site, email: str, asker: str, target: str) -> None:
-    """Mails the link that sets a new password and leads on to `target`, if there is an account. `asker` is empty after
-    a link that took the account back: only its person has that link. A stranger's request without an account takes the
-    place and the turn of a mail too: the places that are left and the order of mails tell nobody of it."""
+    """Mails the link that sets a new password and leads on to `target`. Without an active account with this address,
+    the mail says so instead: whether a mail is sent, and how long it takes, would reveal accounts. `asker` is empty
+    after a link that took the account back: only its person has that link, and there is an account."""
     user = await site.store.people.find(email)
     link = None
     if user:
@@ -138,7 +138,7 @@ async def forgotten(site: Site, email: str, asker: str, target: str) -> None:
     if user and link:
         write(site, "reset", email, user, asker, link=_address(site, "/reset", link))
     elif asker:
-        site.mail.post(Mail("reset", email, "", "", link=True, network=network_of(asker), blank=True))
+        write(site, "no_account", email, "", asker)
 
 
 async def change(site: Site, user: str, link: Link, asker: str) -> None:

@@ -11,8 +11,7 @@ from outbound.mail.line import Rank
 class Mail:
     """A plain-text mail. `what` is a word for the log. `link`: the mail has a link that no other mail has. `undo`: its
     link undoes a change. `payer`: the id of the account that caused the mail; if empty, the mail counts for its
-    recipient. `network`: the network that asked for it, if anybody may ask. `blank`: the mail takes a place, turns and
-    tries like any other and is never sent, so none reveals whether there is an account."""
+    recipient. `network`: the network that asked for it, if anybody may ask."""
 
     what: str
     to: str
@@ -22,7 +21,6 @@ class Mail:
     undo: bool = False
     payer: str = ""
     network: str = ""
-    blank: bool = False
 
     @property
     def rank(self) -> Rank:

@@ -12,16 +12,13 @@ import logging
 import os
 import re
 import secrets
-from asyncio import sleep
-from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime, localtime, make_msgid
 from pathlib import Path
-from time import monotonic
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -41,8 +38,6 @@ LATE_RETRIES = (60.0, 300.0, 900.0)
 """The same for the further retries of a mail that undoes a change, because nobody can ask for it again. A relay may
 limit the mails a minute."""
 LEAVE_SECONDS = 2.0
-TIMED = 50
-"""The latest mails whose times blank mails take."""
 KEPT = 200
 LONGEST_LINE = 998  # octets (RFC 5321 4.5.3.1.6)
 _ADDRESS = re.compile(r"[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
@@ -62,9 +57,6 @@ class Transport(Protocol):
 
     async def send(self, message: EmailMessage) -> None:
         """Raises Undelivered, or OSError for a failure of this machine."""
-
-    async def rehearse(self, sender: str) -> None:
-        """Takes the time of a mail and fails like one, and sends none. Raises Undelivered."""
 
 
 class _Client(aiosmtplib.SMTP):
@@ -91,27 +83,12 @@ class SmtpServer:
             "timeout": timeout,
         }
         self._patience = 3 * timeout  # stops a server that answers each step at the last moment
-        self._took: deque[float] = deque(maxlen=TIMED)  # seconds of the latest mails that were sent
 
     async def send(self, message: EmailMessage) -> None:
         """Sends one mail over one connection. Raises Undelivered."""
-        began = monotonic()
-        await self._talk(lambda client: client.send_message(message))
-        self._took.append(monotonic() - began)
-
-    async def rehearse(self, sender: str) -> None:
-        """Connects and names the sender, as each mail does, and leaves. Takes as long as one of the latest mails: the
-        server may work on the text of each, and a shorter turn would show in the times of the mails behind it. Raises
-        Undelivered."""
-        began = monotonic()
-        await self._talk(lambda client: client.mail(sender))
-        if self._took:
-            await sleep(secrets.choice(self._took) - (monotonic() - began))
-
-    async def _talk(self, say: Callable[[_Client], Awaitable[object]]) -> None:
         client = _Client(**self._server)  # type: ignore[arg-type]  # a dict with several types
         try:
-            await self._hand_over(client, say)
+            await self._hand_over(client, message)
         except aiosmtplib.SMTPResponseException as error:
             reason = f"{type(error).__name__} {error.code}"
             raise Undelivered(reason, temporary=400 <= error.code < 500) from None
@@ -123,11 +100,11 @@ class SmtpServer:
         except (aiosmtplib.SMTPException, ValueError) as error:
             raise Undelivered(type(error).__name__, temporary=False) from None
 
-    async def _hand_over(self, client: _Client, say: Callable[[_Client], Awaitable[object]]) -> None:
+    async def _hand_over(self, client: _Client, message: EmailMessage) -> None:
         try:
             async with asyncio.timeout(self._patience):
                 await client.connect()  # with TLS and login if the URL has them
-                await say(client)
+                await client.send_message(message)
             # The server has accepted the mail, so an error from here on causes no retry.
             with suppress(aiosmtplib.SMTPException, OSError):
                 async with asyncio.timeout(LEAVE_SECONDS):
@@ -152,9 +129,6 @@ class Spool:
             log.info("mail: %s", message["Subject"])
         if self._folder:
             await asyncio.to_thread(self._keep, self._folder, message.as_bytes())
-
-    async def rehearse(self, sender: str) -> None:
-        """Does nothing: a file is written at once."""
 
     def _keep(self, folder: Path, content: bytes) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -214,7 +188,7 @@ class Mailer:
 
     def _drop(self, mail: Mail, reason: str) -> None:
         log.warning("mail %s dropped: %s", mail.what, reason)
-        self._tell(mail, "dropped")
+        self.watch(mail.what, "dropped")
 
     def _leave(self, waiting: Waiting) -> asyncio.Task[None]:
         self.room.leave(waiting)
@@ -236,21 +210,16 @@ class Mailer:
         mail = waiting.mail
         try:
             await self._try(waiting)
-            self._tell(mail, "sent")
+            self.watch(mail.what, "sent")
         except (Undelivered, OSError, ValueError) as error:
             # An OSError of the spool has a path; other errors may contain the address.
             reason = str(error) if isinstance(error, Undelivered) else type(error).__name__
-            if not mail.blank:
-                log.warning("mail %s not sent: %s", mail.what, reason)
-            self._tell(mail, "failed")
+            log.warning("mail %s not sent: %s", mail.what, reason)
+            self.watch(mail.what, "failed")
         except asyncio.CancelledError:
             if waiting in self._tasks:  # the server is stopping; otherwise `post` has told it
-                self._tell(mail, "dropped")
+                self.watch(mail.what, "dropped")
             raise
-
-    def _tell(self, mail: Mail, outcome: str) -> None:
-        if not mail.blank:
-            self.watch(mail.what, outcome)
 
     async def _try(self, waiting: Waiting) -> None:
         """Sends a mail, with retries. Raises Undelivered, OSError, ValueError."""
@@ -263,8 +232,6 @@ class Mailer:
                 async with self._line.place(mail.rank, mail.paid_by, later=number > 0):
                     last = last or self._line.closing
                     waiting.tried = waiting.sending = True
-                    if mail.blank:
-                        return await self._transport.rehearse(self._sender)
                     # Compose the mail only now: a composed mail takes many times the memory.
                     return await self._transport.send(compose(mail, self._sender, stamp))
             except Undelivered as failure:

@@ -26,8 +26,10 @@ MOST_ALIKE, MOST_UNDOS = 40, 10
 mails with an undo link."""
 MOST_ASKED = 40
 """Waiting mails that one network asked for, signed in or not: this many that set a new password, and this many of all
-other kinds together. Only a request for a new password may send no mail. A blank mail then takes the place and the
-turn, so the remaining room doesn't reveal that."""
+other kinds together. So whoever asks for sign-ups keeps nobody in the network from a new password."""
+RESETS = ("reset", "no_account")
+"""The mails to an address for which somebody asked to set a new password, with an account and without. They must take
+the same places: the places that are left would reveal accounts."""
 
 
 class NoRoom(Exception):
@@ -170,7 +172,7 @@ def _count(counts: Counter[tuple[str, str, bool]], payer: tuple[str, str, bool],
 
 
 def _asked(network: str, what: str) -> tuple[str, str, bool]:
-    return network, "reset" if what == "reset" else "", False
+    return network, "reset" if what in RESETS else "", False
 
 
 def _account(mail: Mail) -> tuple[str, str, bool]:

@@ -27,7 +27,7 @@ from tests.support.processes.engines import FakeClock
 pytestmark = pytest.mark.gen_test
 
 NETWORK = "127.0.0.0/24"
-NEW_PASSWORD = "another horse battery"
+NEW_PASSWORD, NO_ACCOUNT = "another horse battery", "No account with this address"
 confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
 
@@ -118,7 +118,13 @@ async def test_forgot_gives_everybody_the_same_answer(post: Post) -> None:
     assert answers[0][0] == 200
     assert all(answer == answers[0] for answer in answers)
     await post.settled()
-    assert [mail["To"] for mail in post.mails.mails] == [EMAIL]
+    told = {mail["To"]: mail["Subject"] for mail in post.mails.mails}
+    assert told == {EMAIL: RESET, "nobody@example.com": NO_ACCOUNT, "gone@example.com": NO_ACCOUNT}
+    assert len(post.mails.mails) == 3
+    for email in ("nobody@example.com", "gone@example.com"):
+        text = post.mails.to(email)[0].get_content()
+        assert "no active account" in " ".join(text.split())
+        assert "?" not in text, "no link"
 
 
 async def test_the_answer_precedes_the_account_lookup(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,6 +146,7 @@ async def test_the_answer_precedes_the_account_lookup(post: Post, monkeypatch: p
     await post.settled()
     assert sorted(mail["Subject"] for mail in post.mails.mails) == [
         "Finish creating your account",
+        NO_ACCOUNT,
         "Set a new password",
         "You have an account already",
     ]
@@ -246,7 +253,8 @@ async def test_forgot_is_limited_per_account_existing_or_not_and_per_address(pos
         await post.forgot(f"nobody{number}@example.com")
     assert (await post.forgot("another@example.com")).code == 429
     await post.settled()
-    assert len(post.mails.mails) == 5
+    assert [len(post.mails.to(email)) for email in (EMAIL, "nobody@example.com")] == [5, 5]
+    assert len(post.mails.mails) == 20 - 2, "a refused request mails nobody"
 
 
 @pytest.mark.trap(21)

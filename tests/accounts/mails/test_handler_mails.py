@@ -82,6 +82,7 @@ async def test_requested_mails_count_for_the_network_and_the_account(
     await mails.invitation(site, "new@example.com", asker, "")
     await mails.invitation(site, world.email, asker, "")
     await mails.forgotten(site, world.email, asker, "")
+    await mails.forgotten(site, "nobody@example.com", asker, "")
     await mails.confirmation(site, grace, other, asker)
     await mails.change(site, world.user, mails.Link("text", "free@example.com"), asker)  # type: ignore[attr-defined]
     await mails.change(site, world.user, mails.Link("text", other), asker)  # type: ignore[attr-defined]
@@ -89,6 +90,7 @@ async def test_requested_mails_count_for_the_network_and_the_account(
         ("signup", "", network),
         ("signup_again", world.user, network),
         ("reset", world.user, network),
+        ("no_account", "", network),
         ("confirm", grace, network),
         ("change", world.user, network),
         ("address_taken", world.user, network),

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from tornado.ioloop import IOLoop
 
-from outbound.mail import mailer as module
 from outbound.mail.mail import Mail
 from outbound.mail.mailer import SmtpServer, Undelivered, compose
 from tests.engine.keys.test_check_store import certificate
@@ -86,59 +85,6 @@ async def test_a_temporary_failure_is_retried(mailbox: Mailbox, answers: list[st
     await mailbox.mail()
     assert mailbox.attempts == tries
     await sender.close(1)
-
-
-@pytest.mark.gen_test
-@pytest.mark.parametrize("blank", [True, False], ids=["no account", "an account"])
-@pytest.mark.parametrize("refusals", [0, 1, 3])
-async def test_a_blank_mail_is_retried_like_a_real_one(
-    mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, refusals: int, blank: bool
-) -> None:
-    """Otherwise the time and the number of tries of a reset would reveal accounts."""
-    senders: list[str] = []
-
-    async def begin(server: Any, session: Any, envelope: Any, address: str, options: list[str]) -> str:
-        senders.append(address)
-        envelope.mail_from = address
-        return "451 try later" if len(senders) <= refusals else "250 OK"
-
-    monkeypatch.setattr(mailbox, "handle_MAIL", begin, raising=False)
-    sender = mailer(SmtpServer(mailbox.url))
-    sender.post(replace(MAIL, blank=blank))
-    await until(lambda: not sender.queue)
-    assert senders == ["noreply@id.example"] * min(refusals + 1, 3)
-    assert len(mailbox.mails) == (not blank and refusals < 3)
-    assert len(caplog.messages) == (not blank and refusals == 3)
-    await sender.close(1)
-
-
-@pytest.mark.gen_test
-async def test_a_blank_mail_takes_as_long_as_the_latest_ones_with_a_text(
-    mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A mail server may take a second for a text. The mails behind would show whether there was one."""
-    clock = [0.0]
-    monkeypatch.setattr(module, "monotonic", lambda: clock[0])
-    taken = mailbox.handle_DATA
-
-    async def slowly(server: Any, session: Any, envelope: Any) -> str:
-        clock[0] += 7
-        return await taken(server, session, envelope)
-
-    slept: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
-
-    monkeypatch.setattr(mailbox, "handle_DATA", slowly)
-    server = SmtpServer(mailbox.url)
-    await server.rehearse("noreply@id.example")
-    assert slept == [], "it knows of no mail"
-    await server.send(compose(MAIL, "noreply@id.example"))
-    monkeypatch.setattr(module, "sleep", sleep)
-    await server.rehearse("noreply@id.example")
-    assert slept == [7]
-    assert len(mailbox.mails) == 1
 
 
 @pytest.mark.gen_test

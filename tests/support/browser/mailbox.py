@@ -140,9 +140,6 @@ class Kept:
             raise self.failures.pop(0)
         self.mails.append(message)
 
-    async def rehearse(self, sender: str) -> None:
-        """Does nothing."""
-
     def to(self, address: str) -> list[EmailMessage]:
         """The mails sent to an address, oldest first."""
         return [mail for mail in self.mails if mail["To"].addresses[0].addr_spec == address]
