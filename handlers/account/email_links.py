@@ -280,7 +280,7 @@ class ChangeHandler(LinkPage):
         self.check_same_origin()
         session, link = self.require_session(), self.body().get("link") or ""
         await self.store.sessions.profile(session)  # raises SignedOut before an address is reserved
-        with mails.undoable(self.site, session.user, "address_changed"):
+        with mails.undoable(self.site, session.user, "address_changed", self.visitor):
             change = await self.store.links.change(session, link, self.visitor)
             if not change.again:
                 mails.address_changed(self.site, session.user, change, self.visitor)

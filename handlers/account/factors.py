@@ -70,7 +70,7 @@ class AuthenticatorHandler(FactorsPage):
         session, params = self.require_session(), self.body()
         factors, sealed = await self.store.factors.of(session), params.require("secret")
         try:
-            with mails.undoable(self.site, session.user, "second_step"):
+            with mails.undoable(self.site, session.user, "second_step", self.visitor):
                 added = await self.store.factors.enable_totp(session, sealed, params.get("code") or "", self.visitor)
                 self.tell(factors, "An authenticator app was set up for your account", added.undo)
         except Unproved:
@@ -158,7 +158,7 @@ class AddPasskeyHandler(FactorsPage):
         try:
             name = name_of(params) or self.visitor.agent
             answer = read_answer(params.get("credential") or "")
-            with mails.undoable(self.site, session.user, "second_step"):
+            with mails.undoable(self.site, session.user, "second_step", self.visitor):
                 added = await self.store.factors.add_passkey(
                     session, self.site.relying_party, challenge, answer, name, self.visitor
                 )

@@ -44,12 +44,14 @@ MOST_LINES, LONGEST_LINE = 30, 200
 
 def write(site: Site, what: str, to: str, payer: str, asker: str = "", **values: str) -> None:
     """Posts the mail of `templates/mail/<what>.txt`, whose first line is the subject. `payer`: the user whose account
-    causes the mail, or empty; `asker`: the counted address of the client that asked for it, if strangers can ask."""
+    causes the mail, or empty; `asker`: the counted address of the client that asked for it, if strangers can ask. A
+    mail that names the visitor's address counts for the visitor's network too."""
     text = _WORDS.load(f"{what}.txt").generate(site=site.base_url, **values).decode()
     subject, _, body = text.partition("\n")
     link, network = bool(values.get("link")), network_of(asker) if asker else ""
     undo = link and what in TAKES_BACK
-    site.mail.post(Mail(what, to, subject, body.lstrip("\n"), link, undo, payer, network))
+    origin = _network(values.get("address", ""))
+    site.mail.post(Mail(what, to, subject, body.lstrip("\n"), link, undo, payer, network, origin))
 
 
 def warn(site: Site, what: str, user: str, warned: Sequence[str], **values: str) -> None:
@@ -85,11 +87,11 @@ def asking(site: Site, asker: str, what: str) -> Iterator[ExitStack]:
 
 
 @contextmanager
-def undoable(site: Site, user: str, what: str) -> Iterator[None]:
+def undoable(site: Site, user: str, what: str, visitor: Visitor) -> Iterator[None]:
     """Reserves room for the mail with an undo link before the change is made. Otherwise a thief with many accounts of
     their own would leave no place for the mail, and take the person's account for good. Raises
     Refused("rate_limited")."""
-    with _place_for(site.mail.room.reserve_undo(user, what)):
+    with _place_for(site.mail.room.reserve_undo(user, what, _network(visitor.address))):
         yield
 
 
@@ -232,6 +234,10 @@ def new_sign_in(site: Site, found: SignedIn, visitor: Visitor) -> None:
     here = _place(visitor)
     if all(_place(Visitor(entry.address, entry.agent)) != here for entry in found.before):
         warn(site, "new_sign_in", found.user, found.warned, **_circumstances(visitor))
+
+
+def _network(address: str) -> str:
+    return network_of(window_address(address))
 
 
 def _place(visitor: Visitor) -> tuple[str, str]:

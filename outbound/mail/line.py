@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
 AT_ONCE, NOTICES_AT_ONCE = 4, 3
 LATER_AT_ONCE = 1
@@ -25,21 +26,28 @@ class Rank(IntEnum):
     NOTICE = 2
 
 
+class Payer(NamedTuple):
+    """The network and the account that a mail counts for."""
+
+    network: str
+    account: str
+
+
 @dataclass(order=True, slots=True)
 class _Turn:
+    """Turns compare by round, and then by arrival."""
+
     round: int
     number: int
     payer: str = field(compare=False)
     admitted: asyncio.Event = field(default_factory=asyncio.Event, compare=False)
 
 
-class _Queue:
-    """The turns of one rank, for first tries or for retries. Payers take turns: the second mail of a payer waits until
-    every other payer had a turn. `served`: in the count over all queues, the number of this queue's latest turn."""
+class _Turns:
+    """Turns of payers. The second turn of a payer comes when every other payer had one."""
 
     def __init__(self) -> None:
         self.turns: list[_Turn] = []
-        self.served = 0
         self._round = 0
         self._last: dict[str, int] = {}  # the round of the newest turn of each waiting payer
 
@@ -50,27 +58,72 @@ class _Queue:
         heappush(self.turns, turn)
         return turn
 
-    def next(self, served: int) -> _Turn:
+    def next(self) -> _Turn:
         """Removes and returns the first turn."""
         turn = heappop(self.turns)
-        self._round, self.served = turn.round, served
-        self._forget(turn)
+        self._round = turn.round
+        if self._last[turn.payer] == turn.round:
+            del self._last[turn.payer]
         return turn
 
     def drop(self, turn: _Turn) -> None:
         """Removes a turn that no longer waits."""
         self.turns.remove(turn)
         heapify(self.turns)
-        self._forget(turn)
-
-    def _forget(self, turn: _Turn) -> None:
-        if self._last.get(turn.payer) == turn.round:
+        if left := [other.round for other in self.turns if other.payer == turn.payer]:
+            self._last[turn.payer] = max(left)
+        else:
             del self._last[turn.payer]
+
+    def drop_newest(self, payer: str) -> None:
+        """Removes the payer's last turn."""
+        self.drop(max(turn for turn in self.turns if turn.payer == payer))
+
+
+class _Queue:
+    """The turns of one rank, for first tries or for retries. Networks take turns, and so do the accounts of each.
+    `served`: in the count over all queues, the number of this queue's latest turn."""
+
+    def __init__(self) -> None:
+        self.served = 0
+        self._networks = _Turns()
+        self._accounts: dict[str, _Turns] = {}  # of each network that waits
+
+    def __len__(self) -> int:
+        return len(self._networks.turns)
+
+    @property
+    def first(self) -> int:
+        """The number of the mail that is next."""
+        return self._accounts[self._networks.turns[0].payer].turns[0].number
+
+    def add(self, number: int, payer: Payer) -> _Turn:
+        """Adds a turn after the others of the network and of the account."""
+        self._networks.add(number, payer.network)
+        return self._accounts.setdefault(payer.network, _Turns()).add(number, payer.account)
+
+    def next(self, served: int) -> _Turn:
+        """Removes and returns the first turn."""
+        self.served = served
+        network = self._networks.next().payer
+        turn = self._accounts[network].next()
+        self._tidy(network)
+        return turn
+
+    def drop(self, turn: _Turn, network: str) -> None:
+        """Removes a turn that no longer waits. The network loses its last one."""
+        self._networks.drop_newest(network)
+        self._accounts[network].drop(turn)
+        self._tidy(network)
+
+    def _tidy(self, network: str) -> None:
+        if not self._accounts[network].turns:
+            del self._accounts[network]
 
 
 class Line:
-    """Assigns the places for sending. The ranks take turns, and so do the payers of a rank; at shutdown, the most
-    important rank comes first."""
+    """Assigns the places for sending. The ranks take turns, and so do the networks of a rank and the accounts of a
+    network; at shutdown, the most important rank comes first."""
 
     def __init__(self) -> None:
         self._numbers, self._served = itertools.count(), itertools.count(1)
@@ -92,7 +145,7 @@ class Line:
             await asyncio.wait_for(self._ends[rank].wait(), seconds)
 
     @asynccontextmanager
-    async def place(self, rank: Rank, payer: str, *, later: bool) -> AsyncIterator[None]:
+    async def place(self, rank: Rank, payer: Payer, *, later: bool) -> AsyncIterator[None]:
         """Holds a place for sending. `later`: this is a retry."""
         kind = rank, later
         turn = self._waiting[kind].add(next(self._numbers), payer)
@@ -104,18 +157,18 @@ class Line:
             if turn.admitted.is_set():
                 self._sending.remove(kind)
             else:
-                self._waiting[kind].drop(turn)
+                self._waiting[kind].drop(turn, payer.network)
             self._admit()
 
     def _admit(self) -> None:
-        while kinds := [kind for kind, queue in self._waiting.items() if queue.turns and self._may_send(*kind)]:
+        while kinds := [kind for kind, queue in self._waiting.items() if queue and self._may_send(*kind)]:
             kind = min(kinds, key=self._order)
             self._sending.append(kind)
             self._waiting[kind].next(next(self._served)).admitted.set()
 
     def _order(self, kind: tuple[Rank, bool]) -> tuple[int, int]:
         queue = self._waiting[kind]
-        return (kind[0], queue.turns[0].number) if self.closing else (queue.served, queue.turns[0].number)
+        return (kind[0] if self.closing else queue.served), queue.first
 
     def _may_send(self, rank: Rank, later: bool) -> bool:
         alike = [other_later for other, other_later in self._sending if other is rank]

@@ -95,3 +95,18 @@ async def test_requested_mails_count_for_the_network_and_the_account(
         ("change", world.user, network),
         ("address_taken", world.user, network),
     ]
+
+
+async def test_notices_and_undo_links_count_for_the_visitors_network(memory_store: Store) -> None:
+    posted = Posted()
+    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
+    warned, undo = ("ada@example.com", "old@example.com"), mails.Link("text", "ada@example.com")  # type: ignore[attr-defined]
+    for address in ("203.0.113.7", "2001:db8:1:2::3", "unknown", ""):
+        visitor = Visitor(address, "Testing/1.0")
+        mails.password_changed(site, "u1", warned, visitor)
+        change = AddressChange("ada@example.com", "new@example.com", False, undo, warned)
+        mails.address_changed(site, "u1", change, visitor)
+    origins = [letter.origin for letter in posted.letters]
+    assert origins == [network for network in ("203.0.113.0/24", "2001:db8:1::/48", "unknown", "") for _ in range(4)]
+    assert {(letter.network, letter.payer) for letter in posted.letters} == {("", "u1")}
+    assert len({letter.paid_by for letter in posted.letters if not letter.origin}) == 1, "the account has its own turns"

@@ -1,4 +1,5 @@
-"""Many accounts fill the places for undo links or for notices: the ones with the most lose places to the others."""
+"""Many accounts fill the places for undo links or for notices: the ones with the most lose places to the others. For
+notices, so do the networks."""
 
 from __future__ import annotations
 
@@ -9,9 +10,19 @@ from typing import Any
 
 import pytest
 
+from outbound.mail import room
+from outbound.mail.line import NOTICES_AT_ONCE
 from outbound.mail.mail import Mail
 from outbound.mail.mailer import Mailer
-from outbound.mail.room import MOST_ALIKE, MOST_NOTICES, MOST_OTHERS, MOST_UNDOS, MOST_UNDOS_IN_ALL, MOST_WAITING
+from outbound.mail.room import (
+    MOST_ALIKE,
+    MOST_NOTICES,
+    MOST_OTHERS,
+    MOST_UNDOS,
+    MOST_UNDOS_IN_ALL,
+    MOST_WAITING,
+    Waiting,
+)
 from tests.accounts.mails.test_mail_queue import A_DAY, LINK, NOTICE, UNDO, Relay, end, many, refuse
 from tests.support.browser.mailbox import mailer, until
 
@@ -118,3 +129,71 @@ async def test_a_mail_that_is_being_sent_or_was_never_tried_keeps_its_place() ->
     slow.set()
     await until(lambda: not sender.queue)
     assert sender.room.empty
+
+
+async def stuck_notices(networks: int) -> tuple[Mailer, asyncio.Event]:
+    """A mailer whose places for notices are full of untried ones, each of another account, and what lets them go."""
+    stuck = asyncio.Event()
+    relay = Relay(lambda message: stuck.wait())
+    sender = mailer(relay)
+    for number, one in enumerate(many(NOTICE, MOST_NOTICES)):
+        sender.post(replace(one, payer=one.to, origin=f"192.0.{number % networks}.0/24"))
+    await until(lambda: len(relay.tries) == NOTICES_AT_ONCE)
+    return sender, stuck
+
+
+@pytest.mark.parametrize("networks", [1, 10])
+async def test_untried_notices_of_a_few_networks_keep_out_no_other_networks_notice(networks: int) -> None:
+    sender, stuck = await stuck_notices(networks)
+    outcomes = sent_and_dropped(sender)
+    for number in range(3):
+        sender.post(replace(NOTICE, to=ADA, payer="ada", origin="198.51.100.0/24", what=f"notice-{number}"))
+    assert sender.queue == MOST_NOTICES
+    assert sum(one.mail.payer == "ada" for one in sender.room._waiting) == 3
+    stuck.set()
+    await until(lambda: not sender.queue)
+    assert (outcomes.count("dropped"), outcomes.count("sent")) == (3, MOST_NOTICES)
+    assert sender.room.empty
+
+
+async def test_a_notice_takes_a_place_by_lot_in_a_network_that_fills_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever fills the places from one network, and then acts from there, can't choose whose notice goes."""
+    sender, stuck = await stuck_notices(1)
+    lots: list[list[str]] = []
+
+    def draw(losers: list[Waiting]) -> Waiting:
+        lots.append([one.mail.to for one in losers])
+        return losers[17]
+
+    monkeypatch.setattr(room.secrets, "choice", draw)
+    waiting = [one.mail.to for one in sender.room._waiting if not one.sending]
+    sender.post(replace(NOTICE, to=ADA, payer="ada", origin="192.0.0.0/24"))
+    assert waiting in lots
+    assert len(waiting) == MOST_NOTICES - NOTICES_AT_ONCE
+    left = [one.mail.to for one in sender.room._waiting]
+    assert ADA in left
+    assert waiting[17] not in left
+    sender.post(replace(NOTICE, to="again@example.com", payer="ada", origin="192.0.0.0/24"))
+    assert [one.mail.to for one in sender.room._waiting] == left, "an account with as many gets no place of others"
+    stuck.set()
+    await until(lambda: not sender.queue)
+
+
+@pytest.mark.parametrize("letter", [NOTICE, UNDO], ids=lambda letter: letter.subject)
+async def test_networks_take_turns_before_accounts_do(letter: Mail) -> None:
+    stuck = asyncio.Event()
+    relay = Relay(lambda message: stuck.wait())
+    sender = mailer(relay)
+    for one in many(replace(letter, subject="many"), 100):
+        sender.post(replace(one, payer=one.to, origin="192.0.2.0/24"))
+    await until(lambda: len(relay.tries) >= NOTICES_AT_ONCE)
+    busy = len(relay.tries)
+    for _ in range(3):
+        sender.post(replace(letter, subject="heir", to=ADA, payer="most", origin="192.0.2.0/24"))
+    for one in many(replace(letter, subject="other"), 3):
+        sender.post(replace(one, payer=one.to, origin="198.51.100.0/24"))
+    stuck.set()
+    await until(lambda: not sender.queue)
+    assert [place for place, said in enumerate(relay.tries[busy:]) if said == "other"] == [1, 3, 5]
+    heirs = [place for place, said in enumerate(relay.tries[busy:]) if said == "heir"]
+    assert heirs == [100 - busy + 3, 101 - busy + 3, 102 - busy + 3], "the accounts of a network take turns too"

@@ -170,7 +170,7 @@ async def test_one_payers_mails_are_serial_and_do_not_delay_others(letter: Mail,
         sender.post(one)
     if tried:
         await until(lambda: relay.tries.count("stranger") == 12)
-        await until(lambda: len(sender._line._waiting[letter.rank, True].turns) == 51)
+        await until(lambda: len(sender._line._waiting[letter.rank, True]) == 51)
     relay.tries.clear()
     slow.set()
     await until(lambda: not sender.queue)
@@ -286,7 +286,7 @@ async def test_waiters_cut_off_at_shutdown_leave_nothing_behind() -> None:
     assert (
         sender.queue,
         sender._line._sending,
-        any(queue.turns or queue._last for queue in sender._line._waiting.values()),
+        any(queue or queue._accounts or queue._networks._last for queue in sender._line._waiting.values()),
     ) == (0, [], False)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from outbound.mail.room import MOST_UNDOS_IN_ALL, SPARE_UNDOS, NoRoom
+from outbound.mail.room import MOST_UNDOS_IN_ALL, MOST_UNDOS_OF_NETWORK, SPARE_UNDOS, NoRoom
 from tests.accounts.mails.test_email_links_addresses import NEW, ask_for
 from tests.accounts.mails.test_mail_queue import A_DAY, UNDO, Relay, end, many, refuse
 from tests.support.browser import email_links
@@ -20,6 +20,7 @@ from tests.support.http.driver import EMAIL
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
+NETWORK = "192.0.2.0/24"
 ADA = replace(UNDO, to="ada@example.com", payer="ada")
 
 
@@ -55,8 +56,8 @@ async def test_reserved_places_are_counted() -> None:
     sender = mailer(Relay(refuse), retries=(A_DAY,))
     for one in many(UNDO, MOST_UNDOS_IN_ALL - 1):
         sender.post(one)
-    with sender.room.reserve_undo("ada", UNDO.what):
-        with pytest.raises(NoRoom), sender.room.reserve_undo("grace", UNDO.what):
+    with sender.room.reserve_undo("ada", UNDO.what, ""):
+        with pytest.raises(NoRoom), sender.room.reserve_undo("grace", UNDO.what, ""):
             raise AssertionError
         sender.post(ADA)
     assert sender.queue == MOST_UNDOS_IN_ALL
@@ -71,8 +72,8 @@ async def test_a_reserved_place_outlives_the_mail_that_was_to_lose_its_own() -> 
     await until(lambda: all(one.tried and not one.sending for one in sender.room._waiting))
     with ExitStack() as reserved:
         for number in range(SPARE_UNDOS):
-            reserved.enter_context(sender.room.reserve_undo(f"{number}", UNDO.what))
-        with pytest.raises(NoRoom), sender.room.reserve_undo("grace", UNDO.what):
+            reserved.enter_context(sender.room.reserve_undo(f"{number}", UNDO.what, ""))
+        with pytest.raises(NoRoom), sender.room.reserve_undo("grace", UNDO.what, ""):
             raise AssertionError
         for waiting in sender.room._waiting:
             waiting.sending = True
@@ -81,6 +82,67 @@ async def test_a_reserved_place_outlives_the_mail_that_was_to_lose_its_own() -> 
         assert sender.queue == MOST_UNDOS_IN_ALL + SPARE_UNDOS, "none is dropped"
     await end(sender)
     await until(lambda: sender.room.empty)
+
+
+async def test_untried_undo_links_of_one_network_take_a_tenth_of_the_places() -> None:
+    """A network with more accounts can't delay the undo links of others, nor keep them from a change."""
+    stuck = asyncio.Event()
+    sender = mailer(Relay(lambda message: stuck.wait()))
+    for one in many(replace(UNDO, origin=NETWORK), MOST_UNDOS_OF_NETWORK - 1):
+        sender.post(replace(one, payer=one.to))
+    with sender.room.reserve_undo("grace", UNDO.what, NETWORK):
+        with pytest.raises(NoRoom), sender.room.reserve_undo("eve", UNDO.what, NETWORK):
+            raise AssertionError
+        with sender.room.reserve_undo("ada", UNDO.what, "198.51.100.0/24"):
+            sender.post(replace(ADA, origin="198.51.100.0/24"))
+        sender.post(replace(UNDO, payer="grace", origin=NETWORK))
+    with pytest.raises(NoRoom), sender.room.reserve_undo("eve", UNDO.what, NETWORK):
+        raise AssertionError
+    assert sender.queue == MOST_UNDOS_OF_NETWORK + 1
+    assert MOST_UNDOS_OF_NETWORK * 10 == MOST_UNDOS_IN_ALL
+    stuck.set()
+    await until(lambda: not sender.queue)
+    assert sender.room.empty
+
+
+async def test_undo_links_that_were_tried_keep_no_change_of_their_network_back() -> None:
+    """They no longer delay others' first tries, and a mail server may be away for long."""
+    sender = mailer(Relay(refuse), retries=(A_DAY,))
+    for one in many(replace(UNDO, origin=NETWORK), MOST_UNDOS_OF_NETWORK):
+        sender.post(replace(one, payer=one.to))
+    await until(lambda: all(one.tried and not one.sending for one in sender.room._waiting))
+    with sender.room.reserve_undo("ada", UNDO.what, NETWORK):
+        sender.post(replace(ADA, origin=NETWORK))
+    assert sender.queue == MOST_UNDOS_OF_NETWORK + 1
+    await end(sender)
+
+
+@pytest.mark.parametrize("change", ["address", "app", "passkey"])
+async def test_a_full_network_changes_nothing_that_an_undo_link_must_follow(
+    post: Post, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    person, stuck = await Person.arrive(post.service), asyncio.Event()
+    if change == "address":
+        await ask_for(person.browser, NEW)
+        page = await person.browser.get(await post.link(NEW, CHANGE))
+    await post.settled()
+
+    async def act() -> int:
+        if change == "address":
+            return (await person.browser.submit(page, "/account/email/change")).code
+        return (await (person.add_app() if change == "app" else person.add_passkey())).code
+
+    send = post.mails.send
+    monkeypatch.setattr(post.mails, "send", lambda message: stuck.wait())
+    for one in many(replace(UNDO, origin="127.0.0.0/24"), MOST_UNDOS_OF_NETWORK):
+        post.site.mail.post(replace(one, payer=one.to))
+    assert await act() == 429
+    monkeypatch.setattr(post.mails, "send", send)
+    stuck.set()
+    await until(lambda: not post.site.mail.queue)
+    assert await act() == 200
+    await post.settled()
+    assert post.site.mail.room.empty
 
 
 @pytest.mark.parametrize("factor", ["app", "passkey"])
