@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
-from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 AT_ONCE, NOTICES_AT_ONCE = 4, 3
@@ -33,92 +32,57 @@ class Payer(NamedTuple):
     account: str
 
 
-@dataclass(order=True, slots=True)
+@dataclass(eq=False, slots=True)
 class _Turn:
-    """Turns compare by round, and then by arrival."""
+    """A mail's turn. `number`: its place in the order of arrival."""
 
-    round: int
+    payer: Payer
     number: int
-    payer: str = field(compare=False)
-    admitted: asyncio.Event = field(default_factory=asyncio.Event, compare=False)
-
-
-class _Turns:
-    """Turns of payers. The second turn of a payer comes when every other payer had one."""
-
-    def __init__(self) -> None:
-        self.turns: list[_Turn] = []
-        self._round = 0
-        self._last: dict[str, int] = {}  # the round of the newest turn of each waiting payer
-
-    def add(self, number: int, payer: str) -> _Turn:
-        """Adds a turn after the payer's other turns."""
-        self._last[payer] = max(self._round, self._last.get(payer, 0)) + 1
-        turn = _Turn(self._last[payer], number, payer)
-        heappush(self.turns, turn)
-        return turn
-
-    def next(self) -> _Turn:
-        """Removes and returns the first turn."""
-        turn = heappop(self.turns)
-        self._round = turn.round
-        if self._last[turn.payer] == turn.round:
-            del self._last[turn.payer]
-        return turn
-
-    def drop(self, turn: _Turn) -> None:
-        """Removes a turn that no longer waits."""
-        self.turns.remove(turn)
-        heapify(self.turns)
-        if left := [other.round for other in self.turns if other.payer == turn.payer]:
-            self._last[turn.payer] = max(left)
-        else:
-            del self._last[turn.payer]
-
-    def drop_newest(self, payer: str) -> None:
-        """Removes the payer's last turn."""
-        self.drop(max(turn for turn in self.turns if turn.payer == payer))
+    admitted: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class _Queue:
-    """The turns of one rank, for first tries or for retries. Networks take turns, and so do the accounts of each.
-    `served`: in the count over all queues, the number of this queue's latest turn."""
+    """The turns of one rank, for first tries or for retries. Networks take turns, and so do the accounts of each: the
+    second turn of one comes when every other had one. `served`: in the count over all queues, the number of this
+    queue's latest turn."""
 
     def __init__(self) -> None:
         self.served = 0
-        self._networks = _Turns()
-        self._accounts: dict[str, _Turns] = {}  # of each network that waits
+        # Only those that wait. The first key is the next to have a turn, and then goes to the end.
+        self._networks: dict[str, dict[str, deque[_Turn]]] = {}
 
-    def __len__(self) -> int:
-        return len(self._networks.turns)
+    def __bool__(self) -> bool:
+        return bool(self._networks)
 
     @property
-    def first(self) -> int:
-        """The number of the mail that is next."""
-        return self._accounts[self._networks.turns[0].payer].turns[0].number
+    def first(self) -> _Turn:
+        """The next turn."""
+        accounts = next(iter(self._networks.values()))
+        return next(iter(accounts.values()))[0]
 
-    def add(self, number: int, payer: Payer) -> _Turn:
-        """Adds a turn after the others of the network and of the account."""
-        self._networks.add(number, payer.network)
-        return self._accounts.setdefault(payer.network, _Turns()).add(number, payer.account)
+    def add(self, turn: _Turn) -> None:
+        """Adds a turn after the others of its account."""
+        accounts = self._networks.setdefault(turn.payer.network, {})
+        accounts.setdefault(turn.payer.account, deque()).append(turn)
 
     def next(self, served: int) -> _Turn:
-        """Removes and returns the first turn."""
-        self.served = served
-        network = self._networks.next().payer
-        turn = self._accounts[network].next()
-        self._tidy(network)
+        """Removes and returns the next turn."""
+        self.served, turn = served, self.first
+        network, account = turn.payer
+        accounts = self._networks[network] = self._networks.pop(network)
+        accounts[account] = accounts.pop(account)
+        self.drop(turn)
         return turn
 
-    def drop(self, turn: _Turn, network: str) -> None:
-        """Removes a turn that no longer waits. The network loses its last one."""
-        self._networks.drop_newest(network)
-        self._accounts[network].drop(turn)
-        self._tidy(network)
-
-    def _tidy(self, network: str) -> None:
-        if not self._accounts[network].turns:
-            del self._accounts[network]
+    def drop(self, turn: _Turn) -> None:
+        """Removes a turn."""
+        network, account = turn.payer
+        accounts = self._networks[network]
+        accounts[account].remove(turn)
+        if not accounts[account]:
+            del accounts[account]
+        if not accounts:
+            del self._networks[network]
 
 
 class Line:
@@ -148,7 +112,8 @@ class Line:
     async def place(self, rank: Rank, payer: Payer, *, later: bool) -> AsyncIterator[None]:
         """Holds a place for sending. `later`: this is a retry."""
         kind = rank, later
-        turn = self._waiting[kind].add(next(self._numbers), payer)
+        turn = _Turn(payer, next(self._numbers))
+        self._waiting[kind].add(turn)
         try:
             self._admit()
             await turn.admitted.wait()
@@ -157,7 +122,7 @@ class Line:
             if turn.admitted.is_set():
                 self._sending.remove(kind)
             else:
-                self._waiting[kind].drop(turn, payer.network)
+                self._waiting[kind].drop(turn)
             self._admit()
 
     def _admit(self) -> None:
@@ -168,7 +133,7 @@ class Line:
 
     def _order(self, kind: tuple[Rank, bool]) -> tuple[int, int]:
         queue = self._waiting[kind]
-        return (kind[0] if self.closing else queue.served), queue.first
+        return (kind[0] if self.closing else queue.served), queue.first.number
 
     def _may_send(self, rank: Rank, later: bool) -> bool:
         alike = [other_later for other, other_later in self._sending if other is rank]

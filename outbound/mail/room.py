@@ -17,11 +17,12 @@ MOST_WAITING, MOST_OTHERS, MOST_NOTICES = 1000, 870, 400
 and which nobody asked for. So an account that causes many notices can't keep links out, and a client that asks for many
 links can't keep out undo links. The gaps between the limits are larger than four networks and five accounts can fill; a
 test checks this. Many accounts can fill the places of notices, or those of undo links: then the account with the most
-of them loses one to an account with fewer. For notices, that is an account of the network with the most."""
+of them loses one to an account with fewer."""
 MOST_UNDOS_IN_ALL = MOST_WAITING - MOST_OTHERS
 MOST_UNDOS_OF_NETWORK = MOST_UNDOS_IN_ALL // 10
 """Places for undo links that were not tried yet, of changes that visitors of one network made. A change without such a
-place is refused. Accounts are cheap, but networks are not."""
+place is refused. So a thief with many accounts can't delay the undo link of the theft for long, nor keep others from
+their changes: accounts are cheap, but networks are not."""
 SPARE_UNDOS = 10
 """Places beyond all others, for undo links with a reserved place: the mail that was to lose its own may be on its
 way by then."""
@@ -65,8 +66,7 @@ class MailRoom:
         self._undos, self._notices = 0, 0
         self._counts: Counter[tuple[str, str, bool]] = Counter()  # has no zeros
         self._reserved: Counter[tuple[str, str, bool]] = Counter()
-        self._reserved_undos: Counter[tuple[str, str, bool]] = Counter()
-        self._reserved_origins: Counter[tuple[str, str, bool]] = Counter()
+        self._reserved_undos: list[Mail] = []
 
     @property
     def empty(self) -> bool:
@@ -84,7 +84,7 @@ class MailRoom:
         return "" if reason and (self._has_place(mail) or self._weakest(mail)) else reason
 
     def _has_place(self, mail: Mail) -> bool:
-        return mail.undo and self._reserved_undos[_account(mail)] > 0
+        return any(_account(one) == _account(mail) for one in self._reserved_undos)
 
     def _total_refusal(self, mail: Mail) -> str:
         if mail.undo:
@@ -95,14 +95,29 @@ class MailRoom:
 
     def loser(self, mail: Mail) -> Waiting | None:
         """The waiting mail whose place this one gets; None if it needs none or gets none. Only undo links and notices
-        change places, each with their like."""
+        change places, each with their like. The account with the most of them loses its newest: a thief who makes more
+        changes to an account can't push out the link that undoes the first. Among accounts with equally many, those
+        come first whose newest was tried before, and then the lot decides, so nobody can choose whose mail goes."""
         return self._weakest(mail) if self._total_refusal(mail) else None
 
     def _weakest(self, mail: Mail) -> Waiting | None:
+        if mail.rank is Rank.LINK:
+            return None
         like = [one for one in self._waiting if one.mail.rank is mail.rank]
-        if mail.rank is Rank.NOTICE:
-            return _weakest_notice(mail, like)
-        return _weakest_undo(mail, like) if mail.undo else None
+        counts = Counter(one.mail.account for one in like)
+        newest = {one.mail.account: one for one in like}.values()
+
+        def weight(one: Waiting) -> tuple[int, bool]:
+            return counts[one.mail.account], one.tried
+
+        def may_lose(one: Waiting) -> bool:
+            more = counts[one.mail.account] - counts[mail.account]
+            # An undo link's change is made already, so each is tried once.
+            return not one.sending and (more > 1 or (more == 1 and (one.tried or not mail.undo)))
+
+        here = [one for one in newest if may_lose(one)]
+        most = max(map(weight, here), default=None)
+        return secrets.choice([one for one in here if weight(one) == most]) if here else None
 
     @property
     def _others(self) -> int:
@@ -148,57 +163,24 @@ class MailRoom:
         """Reserves room for a mail with an undo link before the change that it undoes: 130 accounts can fill all places
         with mails that nobody has tried yet, and whoever has somebody's password would make the change while they do.
         `origin`: the network of the visitor. Raises NoRoom."""
-        mail = Mail(what, "", "", "", link=True, undo=True, payer=user)
-        taken = self._undos + self._reserved_undos.total()
+        mail = Mail(what, "", "", "", link=True, undo=True, payer=user, origin=origin)
+        taken = self._undos + len(self._reserved_undos)
         if self.refusal(mail) or taken >= MOST_UNDOS_IN_ALL + SPARE_UNDOS:
             raise NoRoom
         if taken >= MOST_UNDOS_IN_ALL and not self._weakest(mail):
             raise NoRoom
-        if origin and self._untried_undos(origin) >= MOST_UNDOS_OF_NETWORK:
+        if self._untried_undos(origin) >= MOST_UNDOS_OF_NETWORK:
             raise NoRoom
-        account, network = _account(mail), (origin, "", True)
-        _count(self._reserved_undos, account, 1)
-        _count(self._reserved_origins, network, 1)
+        self._reserved_undos.append(mail)
         try:
             yield
         finally:
-            _count(self._reserved_undos, account, -1)
-            _count(self._reserved_origins, network, -1)
+            self._reserved_undos.remove(mail)
 
     def _untried_undos(self, origin: str) -> int:
-        """Undo links of this network that delay those of others, and reserved places."""
-        undos = [one for one in self._waiting if one.mail.undo and one.mail.origin == origin]
-        return sum(one.sending or not one.tried for one in undos) + self._reserved_origins[origin, "", True]
-
-
-def _weakest_undo(mail: Mail, undos: list[Waiting]) -> Waiting | None:
-    """The account with the most loses one: one that was tried before, and the newest of those. Accounts with equally
-    many change places only if that mail was tried: its change is made already, so every undo link is tried once."""
-    counts = Counter(one.mail.account for one in undos)
-    here = [one for one in undos if not one.sending]
-    if not here:
-        return None
-    found = max(reversed(here), key=lambda one: (counts[one.mail.account], one.tried))
-    more = counts[found.mail.account] - counts[mail.account]
-    return found if more > 1 or (more == 1 and found.tried) else None
-
-
-def _weakest_notice(mail: Mail, notices: list[Waiting]) -> Waiting | None:
-    """The network with the most loses one, of its account with the most: one that was tried before, or one by lot. So a
-    network full of accounts keeps no other's notice out, and whoever fills it can't choose whose notice goes. Without
-    fewer notices of its network, or of its account, a mail gets no place of others."""
-    networks = Counter(one.mail.paid_by.network for one in notices)
-    accounts = Counter(one.mail.account for one in notices)
-
-    def weight(one: Waiting) -> tuple[int, int, bool]:
-        return networks[one.mail.paid_by.network], accounts[one.mail.account], one.tried
-
-    here = [one for one in notices if not one.sending]
-    if not here:
-        return None
-    most = max(map(weight, here))
-    fair = most[0] > networks[mail.paid_by.network] + 1 or most[1] > accounts[mail.account]
-    return secrets.choice([one for one in here if weight(one) == most]) if fair else None
+        """Undo links of this network that delay other first tries, and reserved places."""
+        untried = [one.mail for one in self._waiting if one.mail.undo and (one.sending or not one.tried)]
+        return sum(mail.origin == origin for mail in (*untried, *self._reserved_undos))
 
 
 def _count(counts: Counter[tuple[str, str, bool]], payer: tuple[str, str, bool], number: int) -> None:

@@ -56,8 +56,8 @@ async def test_reserved_places_are_counted() -> None:
     sender = mailer(Relay(refuse), retries=(A_DAY,))
     for one in many(UNDO, MOST_UNDOS_IN_ALL - 1):
         sender.post(one)
-    with sender.room.reserve_undo("ada", UNDO.what, ""):
-        with pytest.raises(NoRoom), sender.room.reserve_undo("grace", UNDO.what, ""):
+    with sender.room.reserve_undo("ada", UNDO.what, "198.51.100.0/24"):
+        with pytest.raises(NoRoom), sender.room.reserve_undo("grace", UNDO.what, "203.0.113.0/24"):
             raise AssertionError
         sender.post(ADA)
     assert sender.queue == MOST_UNDOS_IN_ALL
@@ -72,8 +72,8 @@ async def test_a_reserved_place_outlives_the_mail_that_was_to_lose_its_own() -> 
     await until(lambda: all(one.tried and not one.sending for one in sender.room._waiting))
     with ExitStack() as reserved:
         for number in range(SPARE_UNDOS):
-            reserved.enter_context(sender.room.reserve_undo(f"{number}", UNDO.what, ""))
-        with pytest.raises(NoRoom), sender.room.reserve_undo("grace", UNDO.what, ""):
+            reserved.enter_context(sender.room.reserve_undo(f"{number}", UNDO.what, NETWORK))
+        with pytest.raises(NoRoom), sender.room.reserve_undo("grace", UNDO.what, "203.0.113.0/24"):
             raise AssertionError
         for waiting in sender.room._waiting:
             waiting.sending = True
