@@ -50,7 +50,7 @@ def write(site: Site, what: str, to: str, payer: str, asker: str = "", **values:
     subject, _, body = text.partition("\n")
     link, network = bool(values.get("link")), network_of(asker) if asker else ""
     undo = link and what in TAKES_BACK
-    origin = _network(values.get("address", ""))
+    origin = network_of(values.get("address", ""))
     site.mail.post(Mail(what, to, subject, body.lstrip("\n"), link, undo, payer, network, origin))
 
 
@@ -91,7 +91,7 @@ def undoable(site: Site, user: str, what: str, visitor: Visitor) -> Iterator[Non
     """Reserves room for the mail with an undo link before the change is made. Otherwise a thief with many accounts of
     their own would leave no place for the mail, and take the person's account for good. Raises
     Refused("rate_limited")."""
-    with _place_for(site.mail.room.reserve_undo(user, what, _network(visitor.address))):
+    with _place_for(site.mail.room.reserve_undo(user, what, network_of(visitor.address))):
         yield
 
 
@@ -234,10 +234,6 @@ def new_sign_in(site: Site, found: SignedIn, visitor: Visitor) -> None:
     here = _place(visitor)
     if all(_place(Visitor(entry.address, entry.agent)) != here for entry in found.before):
         warn(site, "new_sign_in", found.user, found.warned, **_circumstances(visitor))
-
-
-def _network(address: str) -> str:
-    return network_of(window_address(address))
 
 
 def _place(visitor: Visitor) -> tuple[str, str]:

@@ -185,6 +185,24 @@ async def test_the_lot_decides_which_of_many_accounts_loses_its_mail(
     await end(sender)
 
 
+async def test_a_notice_that_was_tried_goes_before_one_that_was_not() -> None:
+    relay, stuck = Relay(refuse), asyncio.Event()
+    sender = mailer(relay, retries=(A_DAY,))
+    await fill(sender, relay, NOTICE, MOST_NOTICES - NOTICES_AT_ONCE - 1, 1)
+    relay.answer = lambda message: stuck.wait()
+    for number in range(NOTICES_AT_ONCE):
+        sender.post(replace(NOTICE, to=f"slow-{number}@example.com", payer=f"slow-{number}"))
+    await until(lambda: len(sender._line._sending) == NOTICES_AT_ONCE)
+    sender.post(replace(NOTICE, to=ADA, payer="ada"))
+    untried = ADA, *(f"{number}@example.com" for number in range(50))
+    for to in untried[1:]:
+        sender.post(replace(NOTICE, to=to, payer=to))
+    assert sender.queue == MOST_NOTICES
+    assert set(untried) <= {one.mail.to for one in sender.room._waiting}
+    stuck.set()
+    await end(sender)
+
+
 @pytest.mark.parametrize("letter", [NOTICE, UNDO], ids=lambda letter: letter.subject)
 async def test_networks_take_turns_before_accounts_do(letter: Mail) -> None:
     stuck = asyncio.Event()
@@ -196,10 +214,13 @@ async def test_networks_take_turns_before_accounts_do(letter: Mail) -> None:
     busy = len(relay.tries)
     for _ in range(3):
         sender.post(replace(letter, subject="heir", to=ADA, payer="most", origin="192.0.2.0/24"))
+    for one in many(replace(letter, subject="late"), 5):
+        sender.post(replace(one, payer=one.to, origin="192.0.2.0/24"))
     for one in many(replace(letter, subject="other"), 3):
         sender.post(replace(one, payer=one.to, origin="198.51.100.0/24"))
     stuck.set()
     await until(lambda: not sender.queue)
-    assert [place for place, said in enumerate(relay.tries[busy:]) if said == "other"] == [1, 3, 5]
-    heirs = [place for place, said in enumerate(relay.tries[busy:]) if said == "heir"]
-    assert heirs == [100 - busy + 3, 101 - busy + 3, 102 - busy + 3], "the accounts of a network take turns too"
+    said = relay.tries[busy:]
+    assert [place for place, subject in enumerate(said) if subject == "other"] == [1, 3, 5]
+    own = [subject for subject in said if subject != "other"]
+    assert own == ["many"] * (100 - busy) + ["heir"] + ["late"] * 5 + ["heir"] * 2

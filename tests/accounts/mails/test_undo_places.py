@@ -77,6 +77,8 @@ async def test_a_reserved_place_outlives_the_mail_that_was_to_lose_its_own() -> 
             raise AssertionError
         for waiting in sender.room._waiting:
             waiting.sending = True
+        sender.post(replace(UNDO, payer="grace"))
+        assert sender.queue == MOST_UNDOS_IN_ALL, "a reserved place is for its account"
         for number in range(SPARE_UNDOS):
             sender.post(replace(UNDO, payer=f"{number}"))
         assert sender.queue == MOST_UNDOS_IN_ALL + SPARE_UNDOS, "none is dropped"
