@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from outbound.mail import room
 from outbound.mail.line import NOTICES_AT_ONCE
 from outbound.mail.mail import Mail
 from outbound.mail.mailer import Mailer
@@ -170,7 +169,7 @@ async def test_the_lot_decides_which_of_many_accounts_loses_its_mail(
         lots.append([one.mail.to for one in losers])
         return losers[17]
 
-    monkeypatch.setattr(room.secrets, "choice", draw)
+    monkeypatch.setattr("outbound.mail.room.secrets.choice", draw)
     waiting = [one.mail.to for one in sender.room._waiting if not one.sending]
     sender.post(replace(letter, to=ADA, payer="ada"))
     assert waiting in lots
