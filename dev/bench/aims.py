@@ -21,6 +21,8 @@ TIMES = (
     ("userinfo", "@node-oauth/oauth2-server", "userinfo", 1.5),
     ("refresh", "oidc-provider", "refresh", 3.0),
     ("refresh", "@node-oauth/oauth2-server", "refresh", 2.5),
+    ("introspection", "oidc-provider", "introspection", 3.0),
+    ("refresh, ES256 id_token", "oidc-provider", "refresh, ES256 id_token", 3.5),
     ("refresh", "Authlib, Flask", "refresh", 18.0),
     ("refresh", "django-oauth-toolkit", "refresh", 40.0),
     ("document GET", "Kinto, memory", "document GET", 8.0),

@@ -76,7 +76,7 @@ def found(rates: dict[tuple[str, str], float], connections: int = 32) -> Found:
 
 
 def test_every_benchmark_request_is_answered(rows: dict[str, Row]) -> None:
-    assert len(rows) == 11
+    assert len(rows) == 13
     for row in rows.values():
         assert row.look() > 0
         assert row.process.cpu() > 0

@@ -40,6 +40,8 @@ QUESTION = {
 LOOKS = 3
 QUIET_SECONDS = 0.05
 _ATTEMPTS = 50
+_UNLIMITED = ("--introspections-per-minute", "10000000")
+"""Windows of callers, which one load generator would fill."""
 _MARK = "here"
 _SLICES = 100
 
@@ -79,6 +81,7 @@ class Latchkey:
         self.filled = stack.enter_context(FilledStore.started(directory / "store"))
         self.socket_path: str = self.filled.client.get_connection_kwargs()["path"]
         self.crowd = Crowd.gather(self.socket_path, self.filled.ring)
+        self.openid = Crowd.gather(self.socket_path, self.filled.ring, ("openid", "profile"))
         self.users: list[str] = []
         self.lineages: list[Lineage] = []
         self.cookies: list[str] = []
@@ -114,7 +117,8 @@ class Latchkey:
         neither ceilings nor peers write one."""
         port = free_port()
         command = [sys.executable, *program, "--host", HOST, "--port", str(port), "--redis-url", self.filled.url]
-        command += ["--data-dir", str(self._directory / "server"), *self._http(), "--log-level", "warning", *flags]
+        command += ["--data-dir", str(self._directory / "server"), *self._http(), "--log-level", "warning"]
+        command += [*_UNLIMITED, *flags]
         return self._start(command, port, "server.log", LATCHKEY_SECRET_KEYS=self.filled.ring.render())
 
     def serve_ceiling(self) -> Process:
@@ -147,7 +151,7 @@ class Latchkey:
 
     def rows(self, process: Process, model: str = ECHO) -> list[Row]:
         """A row for each endpoint; AI calls go to `model`."""
-        client = {"client_id": self.crowd.app.client_id, "client_secret": self.crowd.secret}
+        client, openid = _credentials(self.crowd), _credentials(self.openid)
         headers = [bearer(self.crowd.access(lineage)) for lineage in self.lineages]
         kept, content = f"/api/v1/data/{name_of(3)}", document(SIZE)
         json_headers = [{**header, "Content-Type": "application/json"} for header in headers]
@@ -160,6 +164,13 @@ class Latchkey:
         def refresh(token: str) -> bytes:
             form = {"grant_type": "refresh_token", **client}
             return http("POST", "/api/oauth/token", {}, f"{urlencode(form)}&refresh_token={token}")
+
+        def refresh_with_id_token(token: str) -> bytes:
+            form = {"grant_type": "refresh_token", **openid}
+            return http("POST", "/api/oauth/token", {}, f"{urlencode(form)}&refresh_token={token}")
+
+        def introspect(token: str) -> bytes:
+            return http("POST", "/api/oauth/introspect", {}, urlencode({"token": token, **client}))
 
         def revoke(token: str) -> bytes:
             return http("POST", "/api/oauth/revoke", {}, urlencode({"token": token, **client}))
@@ -183,6 +194,18 @@ class Latchkey:
                 b"refresh_token",
             ),
             "refresh": (Chained(self._file("refresh"), self._refresh_tokens, refresh), b"refresh_token"),
+            "refresh, ES256 id_token": (
+                Chained(
+                    self._file("refresh-openid"),
+                    lambda most: self._refresh_tokens(most, self.openid),
+                    refresh_with_id_token,
+                ),
+                b"id_token",
+            ),
+            "introspection": (
+                Replayed(self._file("introspection"), [introspect(self.crowd.access(one)) for one in self.lineages]),
+                b'"active":true',
+            ),
             "revoke": (
                 Once(self._file("revoke"), lambda most: [revoke(token) for token in self._refresh_tokens(most)]),
                 b"{}",
@@ -239,9 +262,10 @@ class Latchkey:
         first, self._used = self._used, (self._used + count) % len(self.users)
         return first
 
-    def _refresh_tokens(self, count: int) -> list[str]:
-        made: list[Lineage] = self.crowd.consent(cycled(self.users, self._next(count), count))
-        return [self.crowd.refresh(lineage) for lineage in made]
+    def _refresh_tokens(self, count: int, crowd: Crowd | None = None) -> list[str]:
+        crowd = crowd or self.crowd
+        made: list[Lineage] = crowd.consent(cycled(self.users, self._next(count), count))
+        return [crowd.refresh(lineage) for lineage in made]
 
     def _codes(self, count: int) -> list[str]:
         return self.crowd.codes(cycled(self.cookies, self._next(count), count))
@@ -258,6 +282,10 @@ class Latchkey:
             "prompt": "consent",
         }
         return http("GET", f"/oauth/authorize?{urlencode(asked)}", {"Cookie": f"latchkey_session={cookie}"})
+
+
+def _credentials(crowd: Crowd) -> dict[str, str]:
+    return {"client_id": crowd.app.client_id, "client_secret": crowd.secret}
 
 
 def _between(commands: Iterator[str], mark: str, *, marks: int) -> list[int]:

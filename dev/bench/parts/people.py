@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -55,7 +56,7 @@ class Crowd:
 
     @classmethod
     def gather(cls, socket_path: str, ring: KeyRing, scopes: tuple[str, ...] = SCOPES) -> Crowd:
-        """Starts without people; registers a confidential app with hosted storage."""
+        """Starts without people; registers a confidential app, with hosted storage if it has scopes of data."""
         app, secret = asyncio.run(_register(socket_path, ring, scopes))
         return cls(socket_path, ring, app, secret)
 
@@ -75,6 +76,12 @@ class Crowd:
             pipe.run("mint_token", (self._mint(one, access_ttl) for one in made))
             # A consent remembers the redirect URI; tokens that the operator mints have none.
             pipe.send(("HSET", keys.grant(one.user, client), place, f"1 {scopes}") for one in made)
+            if "openid" in self.app.scopes:
+                # A code says how the person signed in; tokens that the operator mints do not.
+                signed = f"{new_id()} {int(time.time())} pwd "
+                pipe.send(
+                    ("HSET", keys.token(one.user, client, one.family, 0)["family"], "signed", signed) for one in made
+                )
         return made
 
     def sign_in(self, users: Iterable[str]) -> list[str]:
@@ -221,7 +228,14 @@ async def _register(socket_path: str, ring: KeyRing, scopes: tuple[str, ...]) ->
         unix_url(socket_path), Keys(ring), hasher, timeout=30, connections=2, session_idle=60, session_lifetime=60
     )
     try:
-        wanted = Registration(new_client_id(), "Bench", (CALLBACK,), scopes, hosted_storage=True)
+        wanted = Registration(
+            new_client_id(),
+            "Bench",
+            (CALLBACK,),
+            scopes,
+            hosted_storage=bool(Registration.data_scopes(scopes)),
+            id_token_alg="ES256",
+        )
         app, secret = await store.apps.create(wanted)
     finally:
         await store.close()

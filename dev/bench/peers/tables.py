@@ -7,16 +7,24 @@ from dev.bench.measure import table
 from dev.bench.parts.latchkey import BARE, CEILING, SYSTEM
 from dev.bench.parts.rounds import Found, Key
 
-COMPARED = ("userinfo", "refresh", "document GET", "document PUT", "AI call")
+COMPARED = (
+    "userinfo",
+    "introspection",
+    "refresh",
+    "refresh, ES256 id_token",
+    "document GET",
+    "document PUT",
+    "AI call",
+)
 """Latchkey's endpoints that peers have too."""
 HEADER = ("call", "server", "requests/s", "p50, ms", "p99, ms", "server, ms", "store, ms", "Latchkey is", "by CPU")
 
 
 def counterpart(endpoint: str) -> str:
-    """The endpoint of Latchkey that matches an endpoint of a peer or of a ceiling. `refresh, ES256 id_token` matches a
-    refresh; introspection matches userinfo, because both check a token."""
-    known = endpoint.partition(",")[0]
-    return "userinfo" if known in ("introspection", BARE) else known
+    """The endpoint of Latchkey that matches an endpoint of a peer or of a ceiling: `refresh, not rotating` matches a
+    refresh, and a bare handler userinfo."""
+    known = endpoint if endpoint in COMPARED else endpoint.partition(",")[0]
+    return "userinfo" if known == BARE else known
 
 
 def peer_table(found: Found, connections: int) -> str:
