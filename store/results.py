@@ -100,6 +100,12 @@ class Caller(NamedTuple):
             return needed
         return " ".join(scope for scope in needed.split() if scope in self.registered)
 
+    def sees(self, scopes: frozenset[str]) -> frozenset[str]:
+        """The scopes for identity among these that the app still has registered: the registration may have shrunk since
+        the person allowed them. `profile` includes `email`."""
+        also = {"email"} if "profile" in self.registered else set()
+        return scopes & {*self.registered, *also}
+
 
 def window_of(group: Group, reply: Reply) -> Window:
     """The window's figures in the reply to an admitted request."""

@@ -12,9 +12,10 @@ class UserinfoHandler(ApiHandler):
     async def get(self) -> None:
         """Answers with `sub`, and the claims that the token's scopes give: with `profile`, the userinfo object of SPEC
         2.3."""
-        profile, scopes, window = await self.store.identity.read(await self.caller(), self.needed)
+        caller = await self.caller()
+        profile, scopes, window = await self.store.identity.read(caller, self.needed)
         self.write_window(window)
         picture = f"{self.site.base_url}/picture/{self.store.profiles.address(profile)}"
-        self.write_json({"sub": profile.user, **claims_of(profile, scopes, picture)})
+        self.write_json({"sub": profile.user, **claims_of(profile, caller.sees(scopes), picture)})
 
     post = get  # OpenID Connect Core 5.3.1

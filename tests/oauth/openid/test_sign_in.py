@@ -102,6 +102,16 @@ async def test_userinfo_gives_what_the_scopes_of_the_token_give(service: Service
 
 
 @pytest.mark.gen_test
+async def test_userinfo_gives_nothing_that_the_app_no_longer_registers(service: Service) -> None:
+    app = await service.add_app("mail-app", scopes=("openid", "profile"))
+    token = (await service.tokens(app, scope="openid profile email"))["access_token"]
+    await service.store.apps.update("mail-app", scopes=("openid", "email"))
+    assert set(json_of(await app.userinfo(token))) == {"sub", "email", "email_verified"}
+    await service.store.apps.update("mail-app", scopes=("openid",))
+    assert set(json_of(await app.userinfo(token))) == {"sub"}
+
+
+@pytest.mark.gen_test
 async def test_email_and_offline_access_are_ignored_where_an_app_cannot_have_them(service: Service) -> None:
     app = await service.add_app("shy-app", scopes=("openid",))
     tokens = await service.tokens(app, scope="openid email offline_access")
