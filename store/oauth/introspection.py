@@ -67,7 +67,7 @@ class Introspection:
         if reply.text("api"):
             api = await self._apis.active(reply.text("api"))
             return _of_app(app, api, reply) if api else None
-        scope = " ".join(scope for scope in reply.text("scope").split() if scope in app.scopes)
+        scope = " ".join(scope for scope in reply.text("scope").split() if scope in app.grantable)
         if not scope:
             return None
         is_access, expires = looked_up.kind is TokenKind.ACCESS, reply.number("expires") // MS_PER_SECOND

@@ -60,6 +60,15 @@ async def test_an_app_learns_what_its_own_live_tokens_are(service: Service) -> N
 
 
 @pytest.mark.gen_test
+async def test_a_token_with_the_address_alone_is_live(service: Service) -> None:
+    app = await service.add_app("mail-app", scopes=("openid", "profile"))
+    for scope in ("email", "openid email"):
+        token = (await service.tokens(app, scope=scope, prompt="consent"))["access_token"]
+        facts = await own(service, token, app)
+        assert (facts["active"], facts.get("scope")) == (True, scope)
+
+
+@pytest.mark.gen_test
 async def test_both_ways_of_credentials_and_both_kinds_of_body_work(service: Service) -> None:
     access = (await service.tokens())["access_token"]
     url = f"{service.base_url}/api/oauth/introspect"
