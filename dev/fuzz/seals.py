@@ -91,7 +91,7 @@ async def one_of_each(cast: Cast) -> dict[TokenKind, str]:
         TokenKind.CHALLENGE: await store.second_step.challenge(None),
         TokenKind.PICTURE: store.profiles.address(profile).partition(".")[0],
         TokenKind.DEVICE: await store.devices.renew(None, ada),
-        TokenKind.PROGRESS: store.progress.mark("sign-in", "web-app"),
+        TokenKind.PROGRESS: store.progress.mark("sign-in", "a-digest", ada),
         **{kind: link.text for kind, link in links.items() if link is not None},
     }
 
@@ -131,7 +131,7 @@ def openers(cast: Cast) -> dict[TokenKind, Callable[[str], Awaitable[bool]]]:
         TokenKind.UNDO: lambda text: refused(store.undoing.look(text)),
         TokenKind.PICTURE: lambda text: refused(store.profiles.picture(f"{text}.svg")),
         TokenKind.DEVICE: lambda text: known(store.devices.open(text)),
-        TokenKind.PROGRESS: lambda text: known(store.progress.open(text, "web-app")),
+        TokenKind.PROGRESS: lambda text: known(store.progress.open(text, "a-digest")),
     }
 
 

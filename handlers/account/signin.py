@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from hashlib import sha256
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
+from handlers.account.authorize_address import address_of, pairs_of, request_print, wants_proof
 from handlers.core import mails
 from handlers.core.base import DEVICE_COOKIE
 from handlers.core.page import PageHandler, next_query, safe_next
@@ -30,11 +31,8 @@ def _mark(target: str) -> str:
 
 def login_hint(target: str) -> str:
     """The address that an authorization request names for its sign-in (OpenID Connect Core 3.1.2.1)."""
-    parts = urlsplit(target)
-    if parts.path != "/oauth/authorize":
-        return ""
     with suppress(Refused):
-        hint = once(parse_pairs(parts.query)).get("login_hint") or ""
+        hint = once(pairs_of(target)).get("login_hint") or ""
         return hint if len(hint) <= MAX_EMAIL_BYTES else ""
     return ""
 
@@ -68,7 +66,14 @@ class SignInPage(PageHandler):
     async def signed_in(self, found: SignedIn, target: str) -> None:
         """Signs this browser in and goes on. Every way to sign in ends here."""
         await self.replace_session(found)
-        self.see_other(target)
+        self.see_other(self.proved(target, found))
+
+    def proved(self, target: str, found: SignedIn) -> str:
+        """The target. The address of an authorization request that wants proof of a sign-in gets a mark."""
+        pairs = pairs_of(target)
+        if not wants_proof(pairs):
+            return target
+        return address_of(pairs, self.store.progress.mark("sign-in", request_print(pairs), found.user, found.at))
 
     async def show_sign_in(
         self, target: str, email: str = "", error: str | None = None, passkey_error: str | None = None
@@ -91,11 +96,8 @@ class SignInPage(PageHandler):
     async def allow_redirect_of(self, target: str) -> None:
         """Lets `form-action` pass the redirect to the app: if the next authorization needs no page, that redirect
         follows this form."""
-        parts = urlsplit(target)
-        if parts.path != "/oauth/authorize":
-            return
         try:
-            params = once(parse_pairs(parts.query))
+            params = once(pairs_of(target))
             client_id, redirect_uri = params.get("client_id"), params.get("redirect_uri")
             app = await self.store.apps.active(client_id) if client_id else None
         except Refused:
@@ -217,11 +219,12 @@ class SignUpHandler(SignInPage):
         credentials = await self.store.people.credentials(email)
         if credentials is None:
             raise SignedOut
-        await self.replace_session(await self.store.sessions.start(credentials, self.visitor, self.device()))
+        found = await self.store.sessions.start(credentials, self.visitor, self.device())
+        await self.replace_session(found)
         if invited is None:
             work = mails.confirmation(self.site, user, email, self.counted_address, target, again=False)
             self.site.in_background(work)
-        self.see_other(target)
+        self.see_other(self.proved(target, found))
 
     async def ask(self, target: str, email: str = "", error: str | None = None) -> None:
         """The form on a server that sends mail: only the address, because whoever reads its mail makes the account."""

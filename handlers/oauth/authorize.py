@@ -4,14 +4,15 @@ OpenID Connect Core 3.1.2."""
 from __future__ import annotations
 
 from types import SimpleNamespace
-from urllib.parse import urlencode
 
+from handlers.account.authorize_address import MAX_ADDRESS, PROGRESS, Pairs, address_of, request_print
 from handlers.core import mails
 from handlers.core.amounts import DEFAULT_SPEND_LIMIT
 from handlers.core.params import once, parse_pairs
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.oauth.answers import AnsweringPage, answer_url, mark_of
 from handlers.oauth.requests import Interaction, check_redirect_uri, check_request, first_of
+from store.accounts.signin.sessions import Session
 from store.apps.redirect_uris import display_origin, is_interceptable
 from store.apps.registration import Registration
 from store.names import SCOPES
@@ -20,14 +21,6 @@ from store.oauth.progress import RequestStep
 from store.refused import Refused, SignedOut
 from store.results import Profile
 
-Pairs = list[tuple[str, str]]
-PROGRESS = "progress"
-"""Our parameter for what this request has led to so far (`store/oauth/progress.py`)."""
-SLACK = 2000
-"""How much older than its mark a sign-in may seem, in ms: the store looks a moment later than this process."""
-MAX_ADDRESS = 8192
-"""The longest address, in bytes, that a posted request may become."""
-
 
 class AuthorizeHandler(AnsweringPage):
     """The address to which an app sends a person's browser."""
@@ -35,6 +28,7 @@ class AuthorizeHandler(AnsweringPage):
     async def get(self) -> None:
         """Redirects with a code or to the sign-in page, or shows the consent page."""
         pairs = parse_pairs(self.request.query)
+        check_length(pairs)
         # Until app and redirect URI are known to belong together, errors are pages: nothing is redirected.
         app = await self.check_client(pairs)
         redirect_uri = self.own_try_page(app, pairs) or check_redirect_uri(app, pairs, self.site.base_url)
@@ -49,10 +43,9 @@ class AuthorizeHandler(AnsweringPage):
     def post(self) -> None:
         """Core 3.1.2.1: the same parameters as a form. Redirects to the same request by GET: browsers send no session
         cookie with another site's form."""
-        address = f"/oauth/authorize?{urlencode(parse_pairs(self.request.body))}"
-        if len(address) > MAX_ADDRESS:
-            raise Refused("invalid_request", "The request is too long.")
-        self.see_other(address)
+        pairs = parse_pairs(self.request.body)
+        check_length(pairs)
+        self.see_other(address_of(pairs))
 
     async def check_client(self, pairs: Pairs) -> Registration:
         """The app, if it is registered and active."""
@@ -74,21 +67,25 @@ class AuthorizeHandler(AnsweringPage):
     ) -> None:
         """Continues for a person who is signed in; sends others to sign in and back."""
         session = self.session()
-        step = self.store.progress.open(first_of(pairs, PROGRESS), app.client_id)
-        signed_in_for_this = step is not None and step.done == "sign-in"
-        if session is None or (interaction.anew and not signed_in_for_this):
-            return self.sign_in_first(app, pairs, interaction)
+        step = self.step_of(session, pairs)
+        since = step.at if step else 0
+        if session is None or (interaction.anew and not since):
+            return self.sign_in_first(pairs, interaction)
         await self.check_person(app, interaction, session.user)
         # RFC 8252 8.6: only the consent page proves which app listens at a loopback port or a custom scheme.
         always_ask = "consent" in interaction.prompts or (app.public and is_interceptable(request.redirect_uri))
-        if {"select_account", "create"} & interaction.prompts and not chosen(step, session.user):
+        if {"select_account", "create"} & interaction.prompts and step is None:
             return await self.choose_account(app, pairs)
         try:
             begun = await self.store.authorizations.begin(
-                session, request, always_ask=always_ask, fresh=allowed_age(interaction, step)
+                session,
+                request,
+                always_ask=always_ask,
+                fresh=interaction.oldest,
+                since=since if interaction.anew or interaction.max_age else 0,
             )
         except (SignedOut, SignInAgain):
-            return self.sign_in_first(app, pairs, interaction)
+            return self.sign_in_first(pairs, interaction)
         except StepUp as needed:
             return self.step_up(app, request, interaction, needed.profile, pairs)
         if not isinstance(begun, Pending):
@@ -98,6 +95,11 @@ class AuthorizeHandler(AnsweringPage):
         if self.site.mail.confirms and not begun.profile.email_verified:
             return await self.confirm_first(app, begun.profile)
         self.show_consent(app, request, begun)
+
+    def step_of(self, session: Session | None, pairs: Pairs) -> RequestStep | None:
+        """What this person has done for this request, by the mark in its address."""
+        step = self.store.progress.open(first_of(pairs, PROGRESS), request_print(pairs))
+        return step if step and session and step.user == session.user else None
 
     async def check_person(self, app: Registration, interaction: Interaction, user: str) -> None:
         """Core 3.1.2.1, 5.5.1: the app may name the person that it expects. Raises Refused("login_required") for
@@ -118,7 +120,7 @@ class AuthorizeHandler(AnsweringPage):
         if any(name == "prompt" and "none" in value.split() for name, value in pairs):
             return await self.show_target(app, redirect_uri, answer, state)
         if await self.profile() is None:
-            return self.to_sign_in(f"/oauth/authorize?{urlencode(pairs)}")
+            return self.to_sign_in(address_of(pairs))
         self.send_back(app, redirect_uri, answer, state, mode)
 
     async def show_target(
@@ -135,36 +137,27 @@ class AuthorizeHandler(AnsweringPage):
             target=answer_url(app, self.site.base_url, redirect_uri, answer, state),
         )
 
-    def sign_in_first(self, app: Registration, pairs: Pairs, interaction: Interaction) -> None:
-        """Redirects to the sign-in page and back here. A request that demands a new sign-in comes back with a mark of
-        the time when it was sent there."""
+    def sign_in_first(self, pairs: Pairs, interaction: Interaction) -> None:
+        """Redirects to the sign-in page and back here. The sign-in leaves a mark if the request demands one."""
         if interaction.quiet:
             raise Refused("login_required", "The person has to sign in.")
-        if interaction.prompts - {"consent"} or interaction.max_age is not None:
-            pairs = self.marked(app, pairs, "sign-in")
         target = address_of(pairs)
         creates = "create" in interaction.prompts and self.session() is None and self.site.signup != "off"
         self.to_sign_up(target) if creates else self.to_sign_in(target)
 
-    def marked(self, app: Registration, pairs: Pairs, done: str, user: str = "") -> Pairs:
-        """The request with the mark of a step."""
-        mark = self.store.progress.mark(done, app.client_id, *([user] if user else []))
-        return [*(pair for pair in pairs if pair[0] != PROGRESS), (PROGRESS, mark)]
-
     async def choose_account(self, app: Registration, pairs: Pairs) -> None:
         """Shows who is signed in (Core 3.1.2.1, `select_account`), and offers to continue or to sign in otherwise."""
         profile = await self.profile()
-        again = address_of(self.marked(app, pairs, "sign-in"))
         if profile is None:
-            return self.to_sign_in(again)
-        onward = address_of(self.marked(app, pairs, "account", profile.user))
+            return self.to_sign_in(address_of(pairs))
+        mark = self.store.progress.mark("account", request_print(pairs), profile.user)
         self.render(
             "oauth/choose_account.html",
             title="Choose an account",
             signed_in=profile,
             app=app,
-            onward_to=onward,
-            again=again,
+            onward_to=address_of(pairs, mark),
+            again=address_of(pairs),
         )
 
     def step_up(
@@ -182,7 +175,7 @@ class AuthorizeHandler(AnsweringPage):
             app=app,
             app_domain=display_origin(request.redirect_uri),
             passkey="2" not in request.acr,
-            again=address_of(self.marked(app, pairs, "sign-in")),
+            again=address_of(pairs),
             target=answer_url(app, self.site.base_url, request.redirect_uri, answer, request.state),
         )
 
@@ -222,22 +215,10 @@ def try_page(base_url: str, client_id: str) -> str:
     return f"{base_url}/developer/apps/{client_id}/try"
 
 
-def address_of(pairs: Pairs) -> str:
-    """The address of a request."""
-    return f"/oauth/authorize?{urlencode(pairs)}"
-
-
-def chosen(step: RequestStep | None, user: str) -> bool:
-    """Whether the person chose this account for the request, or signed in to it for the request."""
-    return step is not None and (step.done == "sign-in" or step.user == user)
-
-
-def allowed_age(interaction: Interaction, step: RequestStep | None) -> int | None:
-    """How long ago the sign-in may have been, in ms; None: any time. A sign-in for this very request is new enough."""
-    ages = [step.age + SLACK] if step is not None and step.done == "sign-in" else []
-    if interaction.max_age:
-        ages.append(interaction.max_age * 1000)
-    return max(ages, default=None)
+def check_length(pairs: Pairs) -> None:
+    """Refuses a request whose address would not fit where pages keep it. Raises Refused("invalid_request")."""
+    if len(address_of(pairs)) > MAX_ADDRESS:
+        raise Refused("invalid_request", "The request is too long.")
 
 
 def offered_limit(pending: Pending) -> int | None:

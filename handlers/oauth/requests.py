@@ -48,6 +48,11 @@ class Interaction:
         """Whether the person must sign in for this very request."""
         return "login" in self.prompts or self.max_age == 0
 
+    @property
+    def oldest(self) -> int | None:
+        """How old a sign-in may be that was not for this request, in ms; None if age does not matter."""
+        return self.max_age * 1000 if self.max_age and not self.anew else None
+
 
 def check_redirect_uri(app: Registration, pairs: list[tuple[str, str]], base_url: str) -> str:
     """SPEC 4.1: a registered redirect URI, but never one of this server."""

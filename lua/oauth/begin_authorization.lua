@@ -18,12 +18,14 @@
 --- ARGV[11] limit (number)
 --- ARGV[12] period (number): ms
 --- ARGV[13] client
---- ARGV[14] fresh (number): how long ago the sign-in may have been, in ms; -1: any time
---- ARGV[15] methods: ways to sign in of which one is required, or empty
---- ARGV[16] nonce: of the ID token, or empty
---- ARGV[17] acr: requested levels, separated by commas, or empty
---- ARGV[18] fresh_sid: public id for a session that has none
---- ARGV[19] mode: how the app wants its answer: form_post, or empty
+--- ARGV[14] fresh (number): how long ago the sign-in may have been, in ms; -1: no age is enough
+--- ARGV[15] since (number): time of a sign-in for this request, which counts whatever its age; 0: there was none
+--- ARGV[16] since_lasts (number): ms that it counts
+--- ARGV[17] methods: ways to sign in of which one is required, or empty
+--- ARGV[18] nonce: of the ID token, or empty
+--- ARGV[19] acr: requested levels, separated by commas, or empty
+--- ARGV[20] fresh_sid: public id for a session that has none
+--- ARGV[21] mode: how the app wants its answer: form_post, or empty
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply sign_in
@@ -43,7 +45,13 @@ local admitted, _, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
 
 local born = redis.call('HMGET', session, 'created_at', 'method')
-if fresh >= 0 and now - tonumber(born[1]) > fresh then return {'sign_in'} end
+-- The earliest sign-in that this request accepts. Without an age and a sign-in of its own, any.
+local earliest = 0
+if fresh >= 0 or since > 0 then
+  earliest = fresh >= 0 and now - fresh or math.huge
+  if since > 0 and now - since <= since_lasts then earliest = math.min(earliest, since) end
+  if tonumber(born[1]) < earliest then return {'sign_in'} end
+end
 if methods ~= '' and not has_scope(methods, born[2] or 'pwd') then
   local email, verified, name, picture = profile(user)
   return {'step_up', email, verified, name, picture}
@@ -68,6 +76,9 @@ redis.call('HSET', request, 'redirect_uri', redirect_uri, 'scope', scope, 'chall
 if nonce ~= '' then redis.call('HSET', request, 'nonce', nonce) end
 if acr ~= '' then redis.call('HSET', request, 'acr', acr) end
 if mode ~= '' then redis.call('HSET', request, 'mode', mode) end
+-- The decision may come from another session of the person.
+if earliest > 0 then redis.call('HSET', request, 'earliest', int(earliest)) end
+if methods ~= '' then redis.call('HSET', request, 'methods', methods) end
 redis.call('PEXPIREAT', request, int(now + request_ttl))
 local email, verified, name, picture = profile(user)
 return {'page', email, verified, name, picture, granted, given[4] or ''}

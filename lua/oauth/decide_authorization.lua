@@ -62,10 +62,15 @@ local admitted, remaining, reset, retry = take_window(window, limit, period, now
 if not admitted then return {'rate_limited', reset, retry} end
 
 local asked = redis.call('HMGET', request, 'redirect_uri', 'scope', 'challenge', 'state', 'terms', 'place',
-  'nonce', 'acr', 'mode')
+  'nonce', 'acr', 'mode', 'earliest', 'methods')
 local mode = asked[9] or ''
 -- If the registration has changed since, the checks of the request are void.
 if not asked[1] or asked[5] ~= terms then return {'gone', remaining, reset} end
+-- The page was shown to a sign-in that was new and strong enough. Another session of the person may be neither.
+local born = redis.call('HMGET', session, 'created_at', 'method')
+if tonumber(born[1]) < tonumber(asked[10] or '0') or (asked[11] and not has_scope(asked[11], born[2] or 'pwd')) then
+  return {'gone', remaining, reset}
+end
 
 if decision ~= 'allow' then
   redis.call('DEL', request)

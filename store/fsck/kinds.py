@@ -143,7 +143,9 @@ KINDS: dict[str, KeyKind] = {
         {"id": TEXT, "email": TEXT, "epoch": EPOCH, "target": ANY, "mailed": b"[01]"},
         others="used|shown|born",
     ),
-    "request": KeyKind("hash", REQUEST, {**_ASKED, "state": ANY}, others=r"place|nonce|acr|mode", outlives=True),
+    "request": KeyKind(
+        "hash", REQUEST, {**_ASKED, "state": ANY}, others=r"place|nonce|acr|mode|earliest|methods", outlives=True
+    ),
     "code": KeyKind("hash", CODE, {**_ASKED, "epoch": EPOCH}, others="nonce|signed", outlives=True),
     "family": KeyKind(
         "hash",

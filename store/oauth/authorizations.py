@@ -37,7 +37,7 @@ class AuthorizationRequest:
 
 
 class SignInAgain(Exception):
-    """The person is signed in, but signed in too long ago for this request."""
+    """The person is signed in, but not recently enough, or not for this request."""
 
 
 class StepUp(Exception):
@@ -97,11 +97,18 @@ class Authorizations:
         self._idle = idle
 
     async def begin(
-        self, session: Session, request: AuthorizationRequest, *, always_ask: bool, fresh: int | None = None
+        self,
+        session: Session,
+        request: AuthorizationRequest,
+        *,
+        always_ask: bool,
+        fresh: int | None = None,
+        since: int = 0,
     ) -> Remembered | Pending:
         """Returns a code if a live grant covers the scopes and remembers consent to them at this redirect URI.
-        Otherwise keeps the request for 10 minutes. `fresh`: how long ago the sign-in may have been, in ms; None: any
-        time. Raises SignedOut, SignInAgain, StepUp, Refused("rate_limited")."""
+        Otherwise keeps the request for 10 minutes. `fresh`: how long ago the sign-in may have been, in ms. `since`: the
+        time of a sign-in for this request (epoch ms), which counts for 10 minutes whatever `fresh` says. Without both,
+        any sign-in will do. Raises SignedOut, SignInAgain, StepUp, Refused("rate_limited")."""
         one_id = new_id()
         reply = await self._scripts.run(
             "begin_authorization",
@@ -126,6 +133,8 @@ class Authorizations:
             period=AUTHORIZE.period,
             client=request.client,
             fresh=-1 if fresh is None else fresh,
+            since=since,
+            since_lasts=REQUEST,
             methods=methods_for(request.acr),
             nonce=request.nonce,
             acr=",".join(request.acr),

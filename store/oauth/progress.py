@@ -4,39 +4,33 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from store.clock import wall
 from store.crypto.seal import Sealer, Token, TokenKind, new_id
-from store.lifetimes import MINUTE
-
-NOBODY = "0" * 32
-LASTS = 60 * MINUTE
 
 
 class RequestStep(NamedTuple):
-    """A step of a request. `done`: `sign-in` if the person was sent to sign in, `account` if `user` chose to continue.
-    `age`: ms since then, by the clock that made the mark: session times are the store's, so only ages compare."""
+    """A step of one request by one person. `done`: `sign-in` if `user` signed in for the request at `at` (epoch ms, by
+    the store's clock), `account` if `user` chose to continue with the present session."""
 
     done: str
-    age: int
+    at: int
     user: str
 
 
 class RequestProgress:
-    """Makes and reads marks. No I/O."""
+    """Makes and reads marks. A mark names the request by a digest of its parameters: whoever takes it elsewhere gains
+    nothing. No I/O."""
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
 
-    def mark(self, done: str, client: str, user: str = NOBODY) -> str:
-        """The mark of a step that begins now."""
-        now = int(wall.time() * 1000)
-        return self._sealer.seal(Token(TokenKind.PROGRESS, user, f"{done} {now} {client}", new_id(), 0))
+    def mark(self, done: str, request: str, user: str, at: int = 0) -> str:
+        """The mark of a step that was just done. `request`: a digest."""
+        return self._sealer.seal(Token(TokenKind.PROGRESS, user, f"{done} {at} {request}", new_id(), 0))
 
-    def open(self, text: str | None, client: str) -> RequestStep | None:
-        """The step in a mark of this app's request; None for any other text, and after an hour."""
+    def open(self, text: str | None, request: str) -> RequestStep | None:
+        """The step in a mark of this request; None for any other text."""
         token = self._sealer.open(TokenKind.PROGRESS, text) if text else None
         if token is None:
             return None
         done, at, of = token.client.split(" ")
-        age = int(wall.time() * 1000) - int(at)
-        return RequestStep(done, age, token.user) if of == client and 0 <= age <= LASTS else None
+        return RequestStep(done, int(at), token.user) if of == request else None

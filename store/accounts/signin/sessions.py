@@ -65,11 +65,12 @@ class LiveSession:
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A sign-in: the person, the cookies of the session and of the known device, the addresses of its notice, and the
-    earlier sign-ins and sign-up among the newest 50 events of the activity. Simultaneous sign-ins each have the ones
-    that came before."""
+    """A sign-in: the person, its time (epoch ms, by the store's clock), the cookies of the session and of the known
+    device, the addresses of its notice, and the earlier sign-ins and sign-up among the newest 50 events of the
+    activity. Simultaneous sign-ins each have the ones that came before."""
 
     user: str
+    at: int
     cookie: str
     device: str
     warned: tuple[str, ...]
@@ -118,9 +119,10 @@ class Sessions:
 
     def signed_in(self, session: Session, reply: Reply, session_epoch: str, before: Device | None) -> SignedIn:
         """The sign-in from the answer of the script that made its session; `before`: the known device, if any."""
-        device = self._devices.seal(before, session.user, session_epoch, reply.number("now"))
+        at = reply.number("now")
+        device = self._devices.seal(before, session.user, session_epoch, at)
         before_it = tuple(map(activity_of, reply.rows("before")))
-        return SignedIn(session.user, self.seal(session), device, warned_of(reply), before_it)
+        return SignedIn(session.user, at, self.seal(session), device, warned_of(reply), before_it)
 
     def room(self, user: str) -> dict[str, str | int]:
         """Arguments for scripts that make a session: the bound on sessions, and the prefix of their keys."""

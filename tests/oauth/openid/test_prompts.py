@@ -8,7 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.oauth.openid.test_sign_in import claims_in, openid_app, refusal
-from tests.support.http.driver import Browser, Service, answer_of, json_of
+from tests.support.http.driver import EMAIL, App, Browser, Service, answer_of, fields_of, json_of, query_of
+from tests.support.lists.offenders import each
 from tests.support.processes.engines import FakeClock
 
 
@@ -25,23 +26,62 @@ async def sent_to_sign_in(browser: Browser, url: str) -> str:
     return next_of(page.headers["Location"])
 
 
+async def signed_in_for(browser: Browser, url: str, email: str = EMAIL) -> str:
+    """Signs in as this request demands. Returns the address at which the request goes on."""
+    back = await sent_to_sign_in(browser, url)
+    location: str = (await browser.sign_in(email, next=back)).headers["Location"]
+    assert location.startswith("/oauth/authorize?")
+    return location
+
+
 @pytest.mark.gen_test
+@pytest.mark.trap(46)
 async def test_prompt_login_takes_a_new_sign_in_and_nothing_else(service: Service, clock: FakeClock) -> None:
     app, browser = await openid_app(service), await service.signed_in()
     first = json_of(await app.exchange(await service.code(app, browser, scope="openid")))
     clock.advance(600)
-    back = await sent_to_sign_in(browser, app.authorize_url(scope="openid", prompt="login"))
+    url = app.authorize_url(scope="openid", prompt="login")
     # Whoever goes back without signing in is sent there again.
-    assert await sent_to_sign_in(browser, back)
-    await browser.sign_in(next=back)
-    code = answer_of(await browser.get(back))["code"]
+    assert await sent_to_sign_in(browser, await sent_to_sign_in(browser, url))
+    marked = await signed_in_for(browser, url)
+    code = answer_of(await browser.get(marked))["code"]
     after = await claims_in(service, json_of(await app.exchange(code))["id_token"])
     before = await claims_in(service, first["id_token"])
     assert after["auth_time"] - before["auth_time"] >= 600
     assert after["sid"] != before["sid"]
-    # The mark holds for an hour.
-    clock.advance(3601)
-    assert await sent_to_sign_in(browser, back)
+    # The sign-in counts for ten minutes.
+    clock.advance(599)
+    assert "code" in answer_of(await browser.get(marked))
+    clock.advance(2)
+    assert await sent_to_sign_in(browser, marked)
+
+
+@pytest.mark.gen_test
+@pytest.mark.trap(46)
+@each("demand", [{"prompt": "login"}, {"max_age": "0"}, {"max_age": "50"}, {"prompt": "login", "max_age": "5000"}])
+async def test_a_sign_in_counts_for_its_request_and_its_person_alone(
+    service: Service, clock: FakeClock, demand: dict[str, str]
+) -> None:
+    if await service.store.apps.find("openid-app") is None:
+        await openid_app(service)
+        await service.add_person("mallory@example.com")
+    app = App(service.base_url, "openid-app", None)
+    url = app.authorize_url(scope="openid", **demand)
+    early, ada, mallory = [await service.signed_in(one) for one in (EMAIL, EMAIL, "mallory@example.com")]
+    clock.advance(100)
+    own = query_of(await signed_in_for(ada, url))["progress"][0]
+    theirs = query_of(await signed_in_for(mallory, url, "mallory@example.com"))["progress"][0]
+    clock.advance(100)
+    # Another request, another person's mark, and a session that is older than the sign-in.
+    other = app.authorize_url(scope="openid", **demand, state="another", nonce="another")
+    for browser, marked in (
+        (ada, f"{other}&progress={own}"),
+        (ada, f"{url}&progress={theirs}"),
+        (mallory, f"{url}&progress={own}"),
+        (early, f"{url}&progress={own}"),
+    ):
+        assert await sent_to_sign_in(browser, marked)
+    assert (await ada.get(f"{url}&progress={own}")).code in (200, 303)
 
 
 @pytest.mark.gen_test
@@ -55,9 +95,73 @@ async def test_max_age_is_the_age_of_the_sign_in(service: Service, clock: FakeCl
     )
     for age in ("50", "0"):
         clock.advance(60)
-        back = await sent_to_sign_in(browser, app.authorize_url(scope="openid", max_age=age))
-        await browser.sign_in(next=back)
-        assert "code" in answer_of(await browser.get(back))
+        marked = await signed_in_for(browser, app.authorize_url(scope="openid", max_age=age))
+        assert "code" in answer_of(await browser.get(marked))
+
+
+@pytest.mark.gen_test
+async def test_a_decision_takes_a_sign_in_as_new_as_the_request_demands(service: Service, clock: FakeClock) -> None:
+    app, early = await openid_app(service), await service.signed_in()
+    clock.advance(100)
+    late = await service.signed_in()
+    page = await late.get(app.authorize_url(scope="openid", max_age="50"))
+    form = fields_of(page, "/api/oauth/authorize")
+    own = fields_of(await early.get(app.authorize_url(scope="openid")), "/api/oauth/authorize")["_xsrf"]
+    sent = await early.send("/api/oauth/authorize", "POST", form={**form, "_xsrf": own, "decision": "allow"})
+    assert sent.code == 400
+    # Time that passes on the page itself does not count.
+    clock.advance(100)
+    assert "code" in answer_of(await late.submit(page, "/api/oauth/authorize", decision="allow"))
+
+
+async def stronger(service: Service, method: str) -> Browser:
+    """A browser with a session that began in this way."""
+    browser = await service.signed_in()
+    session = next(filter(None, map(service.store.sessions.open, browser.cookies.values())))
+    await service.store.client.hset(session.keys()["session"], "method", method)
+    return browser
+
+
+@pytest.mark.gen_test
+async def test_a_decision_takes_a_sign_in_as_strong_as_the_request_demands(service: Service) -> None:
+    app, weak, strong = await openid_app(service), await service.signed_in(), await stronger(service, "otp")
+    page = await strong.get(app.authorize_url(scope="openid", acr_values="2"))
+    form = fields_of(page, "/api/oauth/authorize")
+    own = fields_of(await weak.get(app.authorize_url(scope="openid")), "/api/oauth/authorize")["_xsrf"]
+    sent = await weak.send("/api/oauth/authorize", "POST", form={**form, "_xsrf": own, "decision": "allow"})
+    assert sent.code == 400
+    code = answer_of(await strong.submit(page, "/api/oauth/authorize", decision="allow"))["code"]
+    claims = await claims_in(service, json_of(await app.exchange(code))["id_token"])
+    assert (claims["acr"], claims["amr"]) == ("2", ["pwd", "otp", "mfa"])
+
+
+@pytest.mark.gen_test
+async def test_the_level_is_the_best_of_those_requested(service: Service) -> None:
+    app, levels = await openid_app(service), {}
+    for method in ("pwd", "otp", "pwd+passkey", "passkey"):
+        browser = await stronger(service, method)
+        for asked in ("", "1", "2 1", "phr 2 1"):
+            code = await service.code(app, browser, scope="openid", acr_values=asked)
+            claims = await claims_in(service, json_of(await app.exchange(code))["id_token"])
+            levels[method, asked] = claims["acr"]
+    assert levels == {
+        ("pwd", ""): "1",
+        ("pwd", "1"): "1",
+        ("pwd", "2 1"): "1",
+        ("pwd", "phr 2 1"): "1",
+        ("otp", ""): "2",
+        ("otp", "1"): "1",
+        ("otp", "2 1"): "2",
+        ("otp", "phr 2 1"): "2",
+        ("pwd+passkey", ""): "phr",
+        ("pwd+passkey", "1"): "1",
+        ("pwd+passkey", "2 1"): "2",
+        ("pwd+passkey", "phr 2 1"): "phr",
+        ("passkey", ""): "phr",
+        ("passkey", "1"): "1",
+        ("passkey", "2 1"): "2",
+        ("passkey", "phr 2 1"): "phr",
+    }
 
 
 @pytest.mark.gen_test
@@ -76,9 +180,7 @@ async def test_select_account_shows_who_is_signed_in(service: Service) -> None:
     again = html.unescape(text.split('name="next" value="')[1].split('"')[0])
     signed_out = await browser.submit(page, "/signout", next=again)
     assert signed_out.headers["Location"] == again
-    back = await sent_to_sign_in(browser, again)
-    await browser.sign_in("bob@example.com", next=back)
-    redirect = await browser.consent(back)
+    redirect = await browser.consent(await signed_in_for(browser, again, "bob@example.com"))
     tokens = json_of(await app.exchange(answer_of(redirect)["code"]))
     assert (await claims_in(service, tokens["id_token"]))["sub"] != service.ada
 

@@ -123,6 +123,7 @@ TRAPS: dict[int, Clause] = {
     43: Clause("one more scope takes none away, and those of a revoked grant do not come back"),
     44: Clause("no signed token chooses its own algorithm, key or extensions"),
     45: Clause("a signed token of one type is none of another type"),
+    46: Clause("a demanded sign-in is a new one, of this person and for this request, and its time is the token's"),
     47: Clause("a signing key is published before it signs, and until its last token is over, on every host"),
     51: Clause("a token for one resource is dead at every other"),
     52: Clause("introspection tells a stranger no more than about an invented token"),

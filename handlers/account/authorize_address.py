@@ -1,0 +1,45 @@
+"""The address of an authorization request, on its way through sign-in, sign-up and the choice of an account."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from hashlib import sha256
+from urllib.parse import urlencode, urlsplit
+
+from handlers.core.params import parse_pairs
+from store.refused import Refused
+
+Pairs = list[tuple[str, str]]
+
+PATH = "/oauth/authorize"
+PROGRESS = "progress"
+"""Our parameter for what this request has led to so far (`store/oauth/progress.py`)."""
+MAX_ADDRESS = 15_000
+"""The longest address of a request, in bytes. With a mark it still fits where pages keep the address to go on to."""
+_PROVES = frozenset({"prompt", "max_age", "claims"})
+"""Parameters by which a request may demand its own sign-in, or a certain person."""
+
+
+def address_of(pairs: Pairs, mark: str = "") -> str:
+    """The address of a request, with this mark instead of an earlier one."""
+    kept = [pair for pair in pairs if pair[0] != PROGRESS]
+    return f"{PATH}?{urlencode([*kept, (PROGRESS, mark)] if mark else kept)}"
+
+
+def pairs_of(target: str) -> Pairs:
+    """The parameters of the authorization request at an address; none for any other address."""
+    parts = urlsplit(target)
+    if parts.path == PATH:
+        with suppress(Refused):
+            return parse_pairs(parts.query)
+    return []
+
+
+def request_print(pairs: Pairs) -> str:
+    """What a mark says of its request: a digest of all parameters, so no other request can use the mark."""
+    return sha256(address_of(pairs).encode()).hexdigest()
+
+
+def wants_proof(pairs: Pairs) -> bool:
+    """Whether a sign-in on the way to this request must leave a mark."""
+    return any(name in _PROVES for name, _ in pairs)
