@@ -207,6 +207,10 @@ def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     add("--scopes", 'such as "profile data:read"; scopes of APIs by their names', metavar="S", required=required)
     add("--homepage", "http or https address", metavar="URL")
     add("--webhook-url", "where events are posted; empty for nowhere", metavar="URL")
+    about = "where people return after it signed them out; may be repeated, once empty for nowhere"
+    add("--post-logout-redirect-uri", about, metavar="U", action="append", dest="post_logout_redirect_uris")
+    about = "where it hears that a session has ended; empty for nowhere"
+    add("--backchannel-logout-uri", about, metavar="URL")
     add("--owner", "who manages it in the browser", metavar="EMAIL|SUB")
     add("--refresh-retry-seconds", "0 to 60: how long a lost rotation is answered again", metavar="N", type=int)
     about = "days after a sign-in at which its refresh tokens end; 0: no end but the server's"

@@ -3,7 +3,9 @@
     {"apps": [{"client_id": "web", "client_secret": "...", "name": "Web", "redirect_uris": ["https://web.example/cb"],
                "scopes": "profile data:read", "public": false, "pkceRequired": false, "hostedStorage": false,
                "issInResponse": true, "refreshRetrySeconds": 0, "homepage": "", "webhookUrl": "https://web.example/hook",
-               "webhook_secret": "whsec_..."}],
+               "webhook_secret": "whsec_...", "idTokenAlg": "RS256",
+               "postLogoutRedirectUris": ["https://web.example/bye"],
+               "backchannelLogoutUri": "https://web.example/logout"}],
      "users": [{"email": "ada@example.com", "name": "Ada", "password": "...", "credits": 5000000}]}
 
 Existing apps and people stay unchanged, whatever the file says. `credits`, in micro-dollars, go only to a person who
@@ -45,6 +47,7 @@ _SECRET = re.compile(r"[A-Za-z0-9_-]{32,256}")
 _APP_FIELDS = (
     *("client_id", "client_secret", "name", "redirect_uris", "scopes", "public", "pkceRequired", "hostedStorage"),
     *("issInResponse", "refreshRetrySeconds", "refreshLifetimeDays", "homepage", "webhookUrl", "webhook_secret"),
+    *("idTokenAlg", "postLogoutRedirectUris", "backchannelLogoutUri"),
 )
 _USER_FIELDS = ("email", "name", "password", "credits")
 CREDITS_REASON = "First credits"
@@ -229,8 +232,10 @@ def _app(fields: _Fields) -> _App:
     if secret is not None and not _SECRET.fullmatch(secret):
         raise _Invalid(fields.at("client_secret"), "must be 32 to 256 characters of A-Z, a-z, 0-9, _ and -")
     redirect_uris = fields.texts("redirect_uris")
-    for position, uri in enumerate(redirect_uris):
-        _checked(f"{fields.at('redirect_uris')}[{position}]", check_redirect_uri, uri, public)
+    back = fields.texts("postLogoutRedirectUris") if "postLogoutRedirectUris" in fields.given else ()
+    for name, uris in (("redirect_uris", redirect_uris), ("postLogoutRedirectUris", back)):
+        for position, uri in enumerate(uris):
+            _checked(f"{fields.at(name)}[{position}]", check_redirect_uri, uri, public)
     scopes = fields.given.get("scopes")
     scopes = scopes.split() if isinstance(scopes, str) else fields.texts("scopes")
     facts: dict[str, Any] = {
@@ -245,6 +250,8 @@ def _app(fields: _Fields) -> _App:
         "refresh_retry_seconds": fields.whole("refreshRetrySeconds", 0),
         "refresh_lifetime_days": fields.whole("refreshLifetimeDays", 0),
         "id_token_alg": fields.text("idTokenAlg", RS256),
+        "post_logout_redirect_uris": back,
+        "backchannel_logout_uri": fields.text("backchannelLogoutUri", ""),
         "homepage": fields.text("homepage", ""),
         "webhook_url": fields.text("webhookUrl", ""),
     }

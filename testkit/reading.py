@@ -112,6 +112,8 @@ def registration_of(params: Params) -> tuple[Registration, str | None]:
             refresh_retry_seconds=given.get("refreshRetrySeconds", 0),
             refresh_lifetime_days=given.get("refreshLifetimeDays", 0),
             id_token_alg=params.get("idTokenAlg") or RS256,
+            post_logout_redirect_uris=tuple(params.texts("postLogoutRedirectUris") or ()),
+            backchannel_logout_uri=params.get("backchannelLogoutUri") or "",
             homepage=params.get("homepage") or "",
             webhook_url=params.get("webhookUrl") or "",
         )

@@ -21,7 +21,7 @@ from store.moments import at, timestamp
 from store.names import check_app_name
 from store.operations import person_named
 from store.refused import Refused
-from store.webhooks.urls import check_webhook_url, is_loopback_url
+from store.webhooks.urls import LOGOUT_URL, check_webhook_url, is_loopback_url
 from store.wiring import Store
 
 # The options of `app create` and `app update` have the names of the fields that they set. An omitted option is absent.
@@ -35,6 +35,8 @@ APP_OPTIONS = (
         "webhook_url",
         "verified",
         "id_token_alg",
+        "post_logout_redirect_uris",
+        "backchannel_logout_uri",
     ),
 )
 
@@ -42,7 +44,8 @@ APP_OPTIONS = (
 async def create_app(context: Context, args: Namespace) -> CommandResult:
     """Registers an app. Raises Refused, ValueError."""
     fields = _app_fields(context, args) | await _scopes(context, args)
-    _check_redirect_uris(context, fields["redirect_uris"], fields.get("public", False))
+    uris = (*fields["redirect_uris"], *fields.get("post_logout_redirect_uris", ()))
+    _check_redirect_uris(context, uris, fields.get("public", False))
     client_id = args.client_id if args.client_id is not None else new_client_id()
     if args.client_id is not None:
         await context.store.apps.check_free(client_id)
@@ -83,7 +86,9 @@ async def update_app(context: Context, args: Namespace) -> CommandResult:
         raise Refused("invalid_request", "Nothing to change is given.")
     present = await find_app(context.store, args.client_id)
     public = fields.get("public", present.public)
-    _check_redirect_uris(context, fields.get("redirect_uris", present.redirect_uris), public)
+    uris = fields.get("redirect_uris", present.redirect_uris)
+    back = fields.get("post_logout_redirect_uris", present.post_logout_redirect_uris)
+    _check_redirect_uris(context, (*uris, *back), public)
     if public:
         fields["secrets"] = ()
     if fields.get("verified") is False:
@@ -156,10 +161,15 @@ def _app_fields(context: Context, args: Namespace) -> dict[str, Any]:
             check_honest_name(fields["name"])
     if "redirect_uris" in fields:
         fields["redirect_uris"] = tuple(fields["redirect_uris"])
+    if "post_logout_redirect_uris" in fields:
+        fields["post_logout_redirect_uris"] = tuple(filter(None, fields["post_logout_redirect_uris"]))
+    # Without a base URL, assume the server of a developer's machine.
+    base_url = context.settings.base_url
+    loopback = not base_url or is_loopback_url(base_url)
     if fields.get("webhook_url"):
-        # Without a base URL, assume the server of a developer's machine.
-        base_url = context.settings.base_url
-        check_webhook_url(fields["webhook_url"], loopback=not base_url or is_loopback_url(base_url))
+        check_webhook_url(fields["webhook_url"], loopback=loopback)
+    if fields.get("backchannel_logout_uri"):
+        check_webhook_url(fields["backchannel_logout_uri"], loopback=loopback, what=LOGOUT_URL)
     return fields
 
 

@@ -83,6 +83,8 @@ APP_FORM = (
     "omit_iss",
     "refresh_retry_seconds",
     "refresh_lifetime_days",
+    "post_logout_redirect_uris",
+    "backchannel_logout_uri",
     "scope:*",
 )
 

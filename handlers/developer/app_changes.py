@@ -14,8 +14,10 @@ _SAID = {
     "iss_in_response": "Whether iss is sent",
     "refresh_retry_seconds": "Refresh retry window, in seconds",
     "refresh_lifetime_days": "Days after which a sign-in ends",
+    "backchannel_logout_uri": "Back-channel logout URL",
 }
-_TOLD = ("name", "redirect_uris")  # in words of their own
+_ADDRESSES = {"redirect_uris": "Redirect URI", "post_logout_redirect_uris": "Address after signing out"}
+_TOLD = ("name", *_ADDRESSES)  # in words of their own
 
 
 def changed_lines(app: Registration, fields: dict[str, Any]) -> list[str]:
@@ -23,8 +25,11 @@ def changed_lines(app: Registration, fields: dict[str, Any]) -> list[str]:
     lines = []
     if fields["name"] != app.name:
         lines.append(f"Name: {fields['name']} (until now {app.name})")
-    lines += [f"Redirect URI added: {uri}" for uri in fields["redirect_uris"] if uri not in app.redirect_uris]
-    lines += [f"Redirect URI removed: {uri}" for uri in app.redirect_uris if uri not in fields["redirect_uris"]]
+    for name, said in _ADDRESSES.items():
+        before = getattr(app, name)
+        after = fields.get(name, before)
+        lines += [f"{said} added: {uri}" for uri in after if uri not in before]
+        lines += [f"{said} removed: {uri}" for uri in before if uri not in after]
     lines += [
         f"{_SAID.get(name, name)}: {_shown(value)}"
         for name, value in fields.items()

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handlers.core.params import Params
+from handlers.core.site import Site
 from store.apps.lookalikes import check_honest_name
 from store.apps.redirect_uris import check_redirect_uri
 from store.apps.registration import MAX_REDIRECT_URIS, MOST_LIFETIME, MOST_RETRY, Registration, check_homepage
 from store.names import SCOPES, check_app_name
+from store.webhooks.urls import LOGOUT_URL, check_webhook_url
 
 BOX = "scope:"
 _NUMBER = re.compile(r"[0-9]{1,10}")
@@ -31,6 +33,8 @@ class AppForm:
     omit_iss: bool = False
     refresh_retry_seconds: str = "0"
     refresh_lifetime_days: str = "0"
+    post_logout_redirect_uris: str = ""
+    backchannel_logout_uri: str = ""
     errors: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
@@ -48,12 +52,13 @@ class AppForm:
             omit_iss=not app.iss_in_response,
             refresh_retry_seconds=str(app.refresh_retry_seconds),
             refresh_lifetime_days=str(app.refresh_lifetime_days),
+            post_logout_redirect_uris="\n".join(app.post_logout_redirect_uris),
+            backchannel_logout_uri=app.backchannel_logout_uri,
         )
 
     @classmethod
-    def read(cls, params: Params, public: bool, base_url: str, named: str = "") -> AppForm:
-        """The typed values, each checked. `base_url` is this server's origin. `named` is the app's present name, which
-        it may keep."""
+    def read(cls, params: Params, public: bool, site: Site, named: str = "") -> AppForm:
+        """The typed values, each checked for this server. `named` is the app's present name, which it may keep."""
         made = cls(
             name=params.get("name") or "",
             homepage=(params.get("homepage") or "").strip(),
@@ -66,11 +71,13 @@ class AppForm:
             omit_iss=params.get("omit_iss") is not None,
             refresh_retry_seconds=(params.get("refresh_retry_seconds") or "0").strip(),
             refresh_lifetime_days=(params.get("refresh_lifetime_days") or "0").strip(),
+            post_logout_redirect_uris=params.get("post_logout_redirect_uris") or "",
+            backchannel_logout_uri=(params.get("backchannel_logout_uri") or "").strip(),
         )
-        made.check(base_url, named)
+        made.check(site, named)
         return made
 
-    def check(self, base_url: str, named: str) -> None:
+    def check(self, site: Site, named: str) -> None:
         """Collects the errors of values that may not be registered."""
         try:
             self.name = check_app_name(self.name)
@@ -90,14 +97,20 @@ class AppForm:
             text = getattr(self, name)
             if not (_NUMBER.fullmatch(text) and int(text) <= most):
                 self.errors[name] = [f"Type a whole number from 0 to {most}."]
-        if wrong := self.wrong_uris(base_url):
-            self.errors["redirect_uris"] = wrong
+        if not lines_of(self.redirect_uris):
+            self.errors["redirect_uris"] = ["Enter at least one address."]
+        for name in ("redirect_uris", "post_logout_redirect_uris"):
+            if wrong := self.wrong_uris(getattr(self, name), site.base_url):
+                self.errors[name] = wrong
+        if self.backchannel_logout_uri:
+            try:
+                check_webhook_url(self.backchannel_logout_uri, loopback=site.on_loopback, what=LOGOUT_URL)
+            except ValueError as error:
+                self.errors["backchannel_logout_uri"] = [str(error)]
 
-    def wrong_uris(self, base_url: str) -> list[str]:
+    def wrong_uris(self, typed: str, base_url: str) -> list[str]:
         """Why these addresses may not be registered. If there are too many, none is checked."""
-        uris = self.lines()
-        if not uris:
-            return ["Enter at least one address."]
+        uris = lines_of(typed)
         if len(uris) > MAX_REDIRECT_URIS:
             return [f"These are {len(uris)} addresses; an app has at most {MAX_REDIRECT_URIS}."]
         wrong = []
@@ -108,28 +121,27 @@ class AppForm:
                 wrong.append(f"Line {line}: {error}")
         return wrong
 
-    def lines(self) -> dict[str, int]:
-        """The addresses with the first line of each. Checks and registration both use this result, uncut."""
-        found: dict[str, int] = {}
-        for number, line in enumerate(self.redirect_uris.split("\n"), 1):
-            if uri := line.strip():
-                found.setdefault(uri, number)
-        return found
-
-    def uris(self) -> tuple[str, ...]:
-        """The addresses, without repetitions."""
-        return tuple(self.lines())
-
     def fields(self) -> dict[str, Any]:
         """The fields of a registration that this form sets."""
         return {
             "name": self.name,
             "homepage": self.homepage,
-            "redirect_uris": self.uris(),
+            "redirect_uris": tuple(lines_of(self.redirect_uris)),
             "scopes": self.scopes,
             "pkce_required": self.pkce_required or self.public,
             "hosted_storage": self.hosted_storage,
             "iss_in_response": not self.omit_iss,
             "refresh_retry_seconds": int(self.refresh_retry_seconds),
             "refresh_lifetime_days": int(self.refresh_lifetime_days),
+            "post_logout_redirect_uris": tuple(lines_of(self.post_logout_redirect_uris)),
+            "backchannel_logout_uri": self.backchannel_logout_uri,
         }
+
+
+def lines_of(typed: str) -> dict[str, int]:
+    """The addresses in a field, each once, with its first line. Checks and registration both use this result, uncut."""
+    found: dict[str, int] = {}
+    for number, line in enumerate(typed.split("\n"), 1):
+        if uri := line.strip():
+            found.setdefault(uri, number)
+    return found

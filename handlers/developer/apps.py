@@ -149,7 +149,7 @@ class RegisterHandler(DeveloperPage):
         if kind not in ("confidential", "public"):
             raise Refused("invalid_request", "kind is confidential or public.")
         profile = await self.store.sessions.profile(session)
-        form = AppForm.read(params, kind == "public", self.site.base_url)
+        form = AppForm.read(params, kind == "public", self.site)
         if not 16 <= len(form.nonce) <= 64:
             raise Refused("invalid_request", "The form is incomplete. Open it again.")
         if form.errors:
@@ -179,7 +179,7 @@ class OwnedAppHandler(DeveloperPage):
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         profile, app = await self.store.owned.find(session, client_id)
-        form = AppForm.read(params, app.public, self.site.base_url, app.name)
+        form = AppForm.read(params, app.public, self.site, app.name)
         if not form.errors:
             try:
                 app = await self.store.owned.update(session, client_id, "app_changed", self.visitor, **form.fields())

@@ -106,7 +106,8 @@ class AuthorizeHandler(AnsweringPage):
         another."""
         expected = {interaction.subject} - {""}
         if interaction.hint:
-            expected.add(await self.store.id_tokens.hinted(interaction.hint, self.site.base_url, app.client_id))
+            hint = await self.store.id_tokens.read_hint(interaction.hint, self.site.base_url, app.client_id)
+            expected.add(hint.sub)
         if expected - {user}:
             raise Refused("login_required", "Another person is signed in.")
 

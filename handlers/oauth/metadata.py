@@ -33,6 +33,7 @@ class MetadataHandler(ApiHandler):
                 "introspection_endpoint": f"{base}/api/oauth/introspect",
                 "introspection_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
                 "userinfo_endpoint": f"{base}/api/oauth/userinfo",
+                "end_session_endpoint": f"{base}/oauth/logout",
                 "jwks_uri": f"{base}/.well-known/jwks.json",
                 "scopes_supported": list(SCOPES),
                 "response_types_supported": ["code"],

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from handlers.core.person_posts import ACTIVITY, PERSON, UNSPENT, PersonPost
-from handlers.core.policy import OPEN, Policy
+from handlers.core.policy import LAST_PAGE, OPEN, Policy
 from handlers.core.route import Route
 from handlers.oauth.authorize import AuthorizeHandler
 from handlers.oauth.balance import BalanceHandler, ConnectedAppsHandler
 from handlers.oauth.decide import DecideHandler
 from handlers.oauth.introspect import IntrospectHandler
+from handlers.oauth.logout import LogoutHandler
 from handlers.oauth.metadata import KeySetHandler, MetadataHandler, OpenIdConfigurationHandler
 from handlers.oauth.resource_metadata import ResourceMetadataHandler
 from handlers.oauth.revoke import RevokeHandler
@@ -25,6 +26,13 @@ ROUTES: tuple[Route, ...] = (
         "decide",
         Policy(window="oauth", xsrf=True, finishes=True),
         PersonPost("decide what an app may do", tells=(ACTIVITY, PERSON), undo=UNSPENT, windows=(SPENDING_MAIL,)),
+    ),
+    Route(
+        r"/oauth/logout",
+        LogoutHandler,
+        "logout",
+        LAST_PAGE,
+        PersonPost("sign out", session=False, tells=(ACTIVITY,), undo="sign in"),
     ),
     Route(r"/api/oauth/token", TokenHandler, "token", Policy(window="oauth", finishes=True)),
     Route(r"/api/oauth/userinfo", UserinfoHandler, "userinfo", Policy(scope="openid profile", window="oauth")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from handlers.core.params import JSON
+from handlers.openapi.openid_operations import OPENID_OPERATIONS
 from handlers.openapi.operation import EVENTS, HTML, Operation, Success
 
 _CLIENT = (("client",), ())
@@ -156,26 +157,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             calls_store=False,
         )
     },
-    "openid-configuration": {
-        "get": Operation(
-            "Discovery",
-            "Metadata (OpenID Connect Discovery)",
-            "The same document as `/.well-known/oauth-authorization-server`.",
-            {200: Success("the metadata", "Metadata")},
-            calls_store=False,
-        )
-    },
-    "jwks": {
-        "get": Operation(
-            "Discovery",
-            "Keys (RFC 7517)",
-            (
-                "The public keys that verify what this server signs, the signing one of each algorithm first. A new "
-                "key is here a day before it signs, and an old one until its last token is over."
-            ),
-            {200: Success("the key set", "KeySet")},
-        )
-    },
+    **OPENID_OPERATIONS,
     "openapi": {
         "get": Operation(
             "Discovery",

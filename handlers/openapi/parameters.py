@@ -52,7 +52,12 @@ PARAMETERS: dict[str, Schema] = {
     ),
     "acr_values": _query("acr_values", TEXT, "levels of sign-in of which one is required, the best first: phr, 2, 1"),
     "claims": _query("claims", TEXT, "requests for single claims, as JSON"),
-    "id_token_hint": _query("id_token_hint", TEXT, "an ID token of the expected person"),
+    "id_token_hint": _query("id_token_hint", TEXT, "an ID token of the app: of the expected person or the session"),
+    "asking_client_id": _query("client_id", FILLED, "the app, if there is no id_token_hint"),
+    "asking_state": _query("state", {**FILLED, "maxLength": MAX_STATE}, "comes back with the redirect"),
+    "post_logout_redirect_uri": _query(
+        "post_logout_redirect_uri", FILLED, "one of the app's registered ones, character for character"
+    ),
     "login_hint": _query("login_hint", TEXT, "the e-mail address that the sign-in page begins with"),
     "response_mode": _query("response_mode", {"enum": [*RESPONSE_MODES]}, "how the answer comes back"),
     "prompt": _query(

@@ -205,7 +205,7 @@ SCHEMAS: dict[str, Schema] = {
             **dict.fromkeys(("issuer", "jwks_uri"), ADDRESS),
             **{
                 f"{name}_endpoint": ADDRESS
-                for name in ("authorization", "token", "revocation", "introspection", "userinfo")
+                for name in ("authorization", "token", "revocation", "introspection", "userinfo", "end_session")
             },
             **{
                 name: listed(TEXT)

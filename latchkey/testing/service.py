@@ -51,12 +51,16 @@ class Latchkey:
         refresh_lifetime_days: int = 0,
         iss_in_response: bool = True,
         webhook_url: str | None = None,
+        id_token_alg: str | None = None,
+        post_logout_redirect_uris: Sequence[str] = (),
+        backchannel_logout_uri: str | None = None,
         client_id: str | None = None,
         client_secret: str | None = None,
     ) -> App:
         """Registers an app (SPEC 2.1). `scopes` is a list, or names separated by spaces. A public app has no secret and
-        uses PKCE. Events are posted to `webhook_url`, which may be on this machine; with it there is a
-        `webhook_secret`. Without `client_id` or `client_secret` (at least 32 characters), one is made."""
+        uses PKCE. Events are posted to `webhook_url`, logout tokens to `backchannel_logout_uri`; both may be on this
+        machine. With a `webhook_url` there is a `webhook_secret`. Without `client_id` or `client_secret` (at least 32
+        characters), one is made."""
         record = {
             "name": name,
             "redirect_uris": list(redirect_uris),
@@ -68,6 +72,9 @@ class Latchkey:
             "refreshLifetimeDays": refresh_lifetime_days,
             "issInResponse": iss_in_response,
             "webhookUrl": webhook_url,
+            "idTokenAlg": id_token_alg,
+            "postLogoutRedirectUris": list(post_logout_redirect_uris),
+            "backchannelLogoutUri": backchannel_logout_uri,
             "client_id": client_id,
             "client_secret": client_secret,
         }

@@ -13,17 +13,16 @@ import msgpack
 
 from store.apps.api_scopes import check_api_scopes, parse_qualified
 from store.apps.client_secrets import secret_digest, secret_mark, secret_matches
+from store.apps.domain_names import is_domain
 from store.apps.redirect_uris import check_redirect_uri, remembered_form, web_host
 from store.crypto.jose.private import OURS
 from store.lifetimes import DOMAIN_PROOF
 from store.names import SCOPES, check_app_name, check_client_id, parse_scope
 from store.refused import Refused
-from store.webhooks.urls import check_webhook_url
+from store.webhooks.urls import LOGOUT_URL, check_webhook_url
 
 MAX_REDIRECT_URIS = 20
 _HOMEPAGE = re.compile(r"https?://[!-~]{1,2000}")
-_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-_DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})+")
 LIVE_SECRETS = 2
 _APART = ("secrets", "secrets_at", "verified", "domain", "domain_until", "domain_checked", "domain_misses")
 """Fields that have their own time, or none."""
@@ -45,7 +44,9 @@ class Registration:
     is proven until `domain_until` (epoch ms); `domain_checked` is the time of the last check (epoch ms),
     `domain_misses` the number of checks since the last good one that found no file, or a file without the app.
     `secrets_at`: when the owner made each secret, 0 if somebody else did; `changed_at`: the owner's last act on the
-    app, other than ending something (both epoch ms). `api_scopes` are scopes of APIs, qualified."""
+    app, other than ending something (both epoch ms). `api_scopes` are scopes of APIs, qualified.
+    `post_logout_redirect_uris`: where a sign-out that the app requested may lead; `backchannel_logout_uri`: where it
+    hears that a session has ended, empty for nowhere."""
 
     client_id: str
     name: str
@@ -75,6 +76,8 @@ class Registration:
     secrets_at: tuple[int, ...] = ()
     changed_at: int = 0
     id_token_alg: str = OURS[0]
+    post_logout_redirect_uris: tuple[str, ...] = ()
+    backchannel_logout_uri: str = ""
 
     def __post_init__(self) -> None:
         check_client_id(self.client_id)
@@ -82,6 +85,8 @@ class Registration:
         check_homepage(self.homepage)
         if not 1 <= len(self.redirect_uris) <= MAX_REDIRECT_URIS:
             raise InvalidRegistration(f"an app registers 1 to {MAX_REDIRECT_URIS} redirect URIs")
+        if len(self.post_logout_redirect_uris) > MAX_REDIRECT_URIS:
+            raise InvalidRegistration(f"an app registers at most {MAX_REDIRECT_URIS} postLogoutRedirectUris")
         if not self.scopes and not self.api_scopes:
             raise InvalidRegistration("an app registers at least one scope")
         if self.scopes and tuple(parse_scope(" ".join(self.scopes))) != self.scopes:
@@ -104,13 +109,21 @@ class Registration:
             raise InvalidRegistration("a proven domain is a name such as example.com")
         if self.webhook_url:
             check_webhook_url(self.webhook_url, loopback=True)  # the server decides whether loopback is allowed
+        if self.backchannel_logout_uri:
+            check_webhook_url(self.backchannel_logout_uri, loopback=True, what=LOGOUT_URL)
 
     def check_redirect_uris(self, before: Registration | None = None) -> None:
         """Raises InvalidRedirectURI unless all of them may register. Called only when a registration is written, and
-        skipped if `before` has the same: 20 long ones take 2 to 10 ms, and lists of apps read hundreds."""
-        if before is None or (before.redirect_uris, before.public) != (self.redirect_uris, self.public):
-            for uri in self.redirect_uris:
+        those that `before` has are skipped: 20 long ones take 2 to 10 ms, and lists of apps read hundreds."""
+        checked = set() if before is None or before.public != self.public else {*before.return_uris}
+        for uri in self.return_uris:
+            if uri not in checked:
                 check_redirect_uri(uri, self.public)
+
+    @property
+    def return_uris(self) -> tuple[str, ...]:
+        """Every address of the app to which a browser may be sent."""
+        return (*self.redirect_uris, *self.post_logout_redirect_uris)
 
     @staticmethod
     def data_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
@@ -223,6 +236,8 @@ class Registration:
             "refreshRetrySeconds": self.refresh_retry_seconds,
             "refreshLifetimeDays": self.refresh_lifetime_days,
             "idTokenAlg": self.id_token_alg,
+            "postLogoutRedirectUris": list(self.post_logout_redirect_uris),
+            "backchannelLogoutUri": self.backchannel_logout_uri,
             "webhookUrl": self.webhook_url,
             "verified": self.verified,
             "verifiedDomain": self.domain,
@@ -280,6 +295,8 @@ class Registration:
             api_scopes=tuple(row.get("apiScopes", ())),
             changed_at=row.get("changedAt", 0),
             id_token_alg=row.get("idTokenAlg", OURS[0]),
+            post_logout_redirect_uris=tuple(row.get("postLogoutRedirectUris", ())),
+            backchannel_logout_uri=row.get("backchannelLogoutUri", ""),
         )
 
 
@@ -320,13 +337,6 @@ def without_secret(app: Registration, mark: str) -> Registration:
     if not kept:
         raise Refused("invalid_request", "This is the only secret of the app. Make a new one first.")
     return _with_secrets(app, kept)
-
-
-def is_domain(text: str) -> bool:
-    """Whether a text is a domain name in lower-case ASCII with at least two labels: no IP address, no loopback."""
-    if len(text) > 253 or not _DOMAIN.fullmatch(text) or text.endswith(".localhost"):
-        return False
-    return not re.fullmatch(r"[0-9]+|0x[0-9a-f]*", text.rpartition(".")[2])
 
 
 def check_homepage(address: str) -> None:

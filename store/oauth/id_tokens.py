@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from store.clock import wall
 from store.crypto.jose.algorithms import half_hash
@@ -17,6 +17,15 @@ from store.results import Profile
 LIFETIME = 3600
 """Seconds."""
 TYPE = "JWT"
+NO_HINT = "id_token_hint is no ID token of this app."
+
+
+class Hint(NamedTuple):
+    """An ID token that an app sent back: the app that it is for, the person, and the session's public id."""
+
+    client_id: str
+    sub: str
+    sid: str
 
 
 class IdTokens:
@@ -29,19 +38,21 @@ class IdTokens:
         """The key that signs now. Raises StoreUnavailable."""
         return await self._keys.for_signing(algorithm)
 
-    async def hinted(self, hint: str, issuer: str, client_id: str) -> str:
-        """The `sub` of an ID token of this app that was sent as `id_token_hint`, however old (Core 3.1.2.1). Raises
-        Refused("invalid_request") for anything else."""
+    async def read_hint(self, text: str, issuer: str, client_id: str | None = None) -> Hint:
+        """The ID token that was sent as `id_token_hint`, however old (Core 3.1.2.1), if it is one for this app; without
+        a `client_id`, for the app that it names. Raises Refused("invalid_request") for anything else."""
         try:
-            found = await self._keys.verify(hint, types=(TYPE,))
-            if found.claims.get("iss") != issuer or client_id not in audiences(found.claims):
+            found = await self._keys.verify(text, types=(TYPE,))
+            named = audiences(found.claims)
+            client = client_id or (named[0] if len(named) == 1 else "")
+            if found.claims.get("iss") != issuer or client not in named:
                 raise JoseError("audience")
-            sub = found.claims.get("sub")
         except JoseError:
-            raise Refused("invalid_request", "id_token_hint is no ID token of this app.") from None
-        if not isinstance(sub, str):
-            raise Refused("invalid_request", "id_token_hint is no ID token of this app.")
-        return sub
+            raise Refused("invalid_request", NO_HINT) from None
+        sub, sid = found.claims.get("sub"), found.claims.get("sid")
+        if not isinstance(sub, str) or not isinstance(sid, str):
+            raise Refused("invalid_request", NO_HINT)
+        return Hint(client, sub, sid)
 
 
 def claims_of(profile: Profile, scopes: Iterable[str], picture: str) -> dict[str, Any]:

@@ -151,9 +151,13 @@ class Sessions:
             raise SecondStepNeeded(self._sealer.seal(Token(TokenKind.SECOND_STEP, credentials.user, born, new_id(), 0)))
         return self.signed_in(session, reply, credentials.session_epoch, device)
 
-    async def end(self, session: Session, visitor: Visitor) -> None:
-        """Ends a session at once."""
-        await self._scripts.run("end_session", session.keys(), session_id=session.session_id, **visitor.fields())
+    async def end(self, session: Session, visitor: Visitor, *, client_id: str = "", sid: str = "") -> bool:
+        """Ends a session at once, for the app `client_id` if one asked for it. With a `sid`, only a session that apps
+        know by it: returns False for another one."""
+        reply = await self._scripts.run(
+            "end_session", session.keys(), session_id=session.session_id, client=client_id, sid=sid, **visitor.fields()
+        )
+        return reply.word == "ok"
 
     async def live(self, session: Session) -> list[LiveSession]:
         """The person's sessions, newest first, including this one. Raises SignedOut."""

@@ -65,6 +65,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     no_plot: dict[str, Any] = {"plot": None}
     stranger: dict[str, Any] = {"signed_in": None, "next": text, "next_query": "?next=%2F"}
     sign_up: dict[str, Any] = {**stranger, "email": text, "name": text, "min_password": 10}
+    leaving: dict[str, Any] = {"app": app, "app_domain": text, "target": text}
     message: dict[str, Any] = {**stranger, "heading": text, "text": text, "onward": None, "sign_out_to": ""}
     known: dict[str, Any] = {"signed_in": person}
     passkey = Sample(credential=text, name=text, created_at=NOW, used_at=NOW)
@@ -288,14 +289,12 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "error": None,
             "wrong": "",
         },
-        "oauth/leaving.html": {**known, "app": app, "app_domain": text, "target": text, "mark": Mark(True, "", "")},
-        "oauth/leaving.html signed out": {
-            **stranger,
-            "app": app,
-            "app_domain": text,
-            "target": text,
-            "mark": Mark(False, "", text),
-        },
+        "oauth/logout.html": {**known, **leaving, "asked": {"client_id": text, "state": text}},
+        "oauth/logout.html nobody": {**known, "app": None, "app_domain": "", "target": "", "asked": {}},
+        "oauth/signed_out.html": {**stranger, "app": None, "app_domain": "", "target": ""},
+        "oauth/signed_out.html onward": {**stranger, **leaving},
+        "oauth/leaving.html": {**known, **leaving, "mark": Mark(True, "", "")},
+        "oauth/leaving.html signed out": {**stranger, **leaving, "mark": Mark(False, "", text)},
         "oauth/confirm_first.html": {**known, "app": app, "next": text},
         "links/confirm.html": {**known, "email": text, "link": text},
         "links/change.html": {**known, "old": text, "new": text, "link": text},

@@ -40,9 +40,11 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
             "hosted_storage",
             "refresh_retry_seconds",
             "refresh_lifetime_days",
+            "post_logout_redirect_uris",
+            "backchannel_logout_uri",
         )
     }
-    wrong = AppForm(text, text, text, ("profile",), False, True, text, True, True, text, text, errors)
+    wrong = AppForm(text, text, text, ("profile",), False, True, text, True, True, text, text, text, text, errors)
     day = Day(NOW.date(), 5, 1, 2000, 1, 0)
     page: dict[str, Any] = {
         **known,

@@ -61,6 +61,12 @@ def strangers(tour: Tour) -> None:
     tour.stop("base/message.html wrong address", "did not register the address")
     tour.open(asks("weather-diary").replace("prompt=consent", "prompt=none"))
     tour.stop("oauth/leaving.html signed out", "Check the address first")
+    bye = "https://diary.example/bye"
+    tour.stand.run(tour.stand.store.apps.update("weather-diary", post_logout_redirect_uris=(bye,)))
+    tour.open(f"/oauth/logout?client_id=weather-diary&post_logout_redirect_uri={bye}")
+    tour.stop("oauth/signed_out.html onward", "You’re signed out")
+    tour.open("/oauth/logout")
+    tour.stop("oauth/signed_out.html", "You’re signed out")
     tour.open("/nothing/here")
     tour.stop("base/message.html not found", "Not found")
 
@@ -155,6 +161,10 @@ def consent(tour: Tour) -> None:
     tour.stop("oauth/step_up.html", "Sign in with a passkey")
     tour.open(asks("weather-diary", ("profile",)) + "&acr_values=2")
     tour.stop("oauth/step_up.html second step", "Sign in with a second step")
+    tour.open("/oauth/logout?client_id=weather-diary&post_logout_redirect_uri=https://diary.example/bye")
+    tour.stop("oauth/logout.html", "asks to sign you out")
+    tour.open("/oauth/logout")
+    tour.stop("oauth/logout.html nobody", "Stay signed in")
 
 
 def developer(tour: Tour) -> None:

@@ -112,12 +112,12 @@ async def _(w: World) -> Call:
     return lambda: w.store.id_tokens.signer("EdDSA")
 
 
-@call("id_tokens.hinted", "list_signing_keys")
+@call("id_tokens.read_hint", "list_signing_keys")
 async def _(w: World) -> Call:
     claims = {"iss": "https://id.example", "aud": "an-app", "sub": w.user}
     text = (await w.store.signing_keys.for_signing("ES256")).sign(claims, "JWT")
     w.store.signing_keys.forget()
-    return lambda: w.store.id_tokens.hinted(text, "https://id.example", "an-app")
+    return lambda: w.store.id_tokens.read_hint(text, "https://id.example", "an-app")
 
 
 @call("signing_keys.verify", "list_signing_keys")
