@@ -56,7 +56,7 @@ async def create_app(context: Context, args: Namespace) -> CommandResult:
     shown = {name: value for name, value in (("client_secret", secret), ("webhook_secret", signing)) if value}
     notes = [f"The client_secret {SHOWN_ONCE}"] if secret else []
     notes += [f"The webhook_secret {SIGNING_ONCE}"] if signing else []
-    return CommandResult({**_app(registration), **shown}, note="\n".join(notes))
+    return CommandResult({**_app(registration), **shown}, note="\n".join(notes), words=_words(registration))
 
 
 async def list_apps(context: Context, args: Namespace) -> CommandResult:
@@ -76,7 +76,8 @@ async def show_app(context: Context, args: Namespace) -> CommandResult:
         if day.calls or day.spent or day.connected or day.disconnected
     ]
     columns = ("day", "calls", "limited", "spent", "connected", "disconnected")
-    return CommandResult({**_app(registration), "people": figures.people, "days": days}, columns)
+    record = {**_app(registration), "people": figures.people, "days": days}
+    return CommandResult(record, columns, words=_words(registration))
 
 
 async def update_app(context: Context, args: Namespace) -> CommandResult:
@@ -102,7 +103,8 @@ async def update_app(context: Context, args: Namespace) -> CommandResult:
     lacks_secret = not changed.public and not changed.secrets
     notes = ["It has no secret yet; `app rotate-secret` makes one."] if lacks_secret else []
     notes += [f"The webhook_secret {SIGNING_ONCE}"] if signing else []
-    return CommandResult({**_app(changed), **({"webhook_secret": signing} if signing else {})}, note="\n".join(notes))
+    record = {**_app(changed), **({"webhook_secret": signing} if signing else {})}
+    return CommandResult(record, note="\n".join(notes), words=_words(changed))
 
 
 async def rotate_secret(context: Context, args: Namespace) -> CommandResult:
@@ -184,3 +186,8 @@ def _check_redirect_uris(context: Context, uris: tuple[str, ...], public: bool) 
 
 def _app(registration: Registration) -> dict[str, Any]:
     return {**registration.record(), "createdAt": timestamp(at(registration.created_at))}
+
+
+def _words(registration: Registration) -> dict[str, str]:
+    """Shows no line for a list without members: it would look like a table without rows."""
+    return {name: "" for name, value in registration.record().items() if value == []}
