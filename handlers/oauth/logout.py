@@ -53,7 +53,8 @@ class LogoutHandler(PageHandler):
         if profile is None:
             return self.show_signed_out(request)
         self.allow_form_to(request.back or None)
-        self.render("oauth/logout.html", title="Sign out?", signed_in=profile, **self.shown(request), asked=request.asked)
+        shown = {**self.shown(request), "asked": request.asked}
+        self.render("oauth/logout.html", title="Sign out?", signed_in=profile, **shown)
 
     async def post(self) -> None:
         """The person's decision. Without an XSRF token it is a request of an app (RP-Initiated Logout 2): redirects to
