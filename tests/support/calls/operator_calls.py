@@ -114,7 +114,7 @@ async def _(w: World) -> Call:
 
 @call("id_tokens.read_hint", "list_signing_keys")
 async def _(w: World) -> Call:
-    claims = {"iss": "https://id.example", "aud": "an-app", "sub": w.user}
+    claims = {"iss": "https://id.example", "aud": "an-app", "sub": w.user, "sid": "a-session"}
     text = (await w.store.signing_keys.for_signing("ES256")).sign(claims, "JWT")
     w.store.signing_keys.forget()
     return lambda: w.store.id_tokens.read_hint(text, "https://id.example", "an-app")
