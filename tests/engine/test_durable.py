@@ -57,6 +57,7 @@ LOSABLE = {
     "hold_email": "the entry of an old address, which then counts for nothing and gives way",
     "issue_change": "a link that leads nowhere; another is mailed",
     "issue_link": "a link that leads nowhere; another is mailed",
+    "issue_app_token": "the app asks for another token",
     "note_mistyped": "a line of the activity",
     "list_grants": "drops names of apps that are gone",
     "list_sessions": "drops what is left of sessions that ended",
