@@ -11,7 +11,7 @@ from handlers.core.amounts import DEFAULT_SPEND_LIMIT
 from handlers.core.params import once, parse_pairs
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.oauth.answers import AnsweringPage, answer_url, mark_of
-from handlers.oauth.requests import Interaction, check_redirect_uri, check_request, first_of
+from handlers.oauth.requests import Interaction, check_mode, check_redirect_uri, check_request, first_of, words_of
 from store.accounts.signin.sessions import Session
 from store.apps.redirect_uris import display_origin, is_interceptable
 from store.apps.registration import Registration
@@ -20,6 +20,8 @@ from store.oauth.authorizations import AuthorizationRequest, Pending, SignInAgai
 from store.oauth.progress import RequestStep
 from store.refused import Refused, SignedOut
 from store.results import Profile
+
+SIGN_IN = "The person has to sign in."
 
 
 class AuthorizeHandler(AnsweringPage):
@@ -32,6 +34,7 @@ class AuthorizeHandler(AnsweringPage):
         # Until app and redirect URI are known to belong together, errors are pages: nothing is redirected.
         app = await self.check_client(pairs)
         redirect_uri = self.own_try_page(app, pairs) or check_redirect_uri(app, pairs, self.site.base_url)
+        check_mode(pairs)
         try:
             request, interaction = check_request(app, redirect_uri, once(pairs), self.site.require_pkce)
             await self.begin(app, request, interaction, pairs)
@@ -71,7 +74,8 @@ class AuthorizeHandler(AnsweringPage):
         since = step.at if step else 0
         if session is None or (interaction.anew and not since):
             return self.sign_in_first(pairs, interaction)
-        await self.check_person(app, interaction, session.user)
+        if not await self.is_expected(app, interaction, session.user):
+            return await self.other_person(pairs, interaction, step)
         # RFC 8252 8.6: only the consent page proves which app listens at a loopback port or a custom scheme.
         always_ask = "consent" in interaction.prompts or (app.public and is_interceptable(request.redirect_uri))
         if {"select_account", "create"} & interaction.prompts and step is None:
@@ -91,7 +95,7 @@ class AuthorizeHandler(AnsweringPage):
         if not isinstance(begun, Pending):
             return self.send_back(app, request.redirect_uri, {"code": begun.code}, request.state, request.mode)
         if interaction.quiet:
-            raise Refused("consent_required", "The person has to consent.")
+            raise quietly(interaction, Refused("consent_required", "The person has to consent."))
         if self.site.mail.confirms and not begun.profile.email_verified:
             return await self.confirm_first(app, begun.profile)
         self.show_consent(app, request, begun)
@@ -101,15 +105,22 @@ class AuthorizeHandler(AnsweringPage):
         step = self.store.progress.open(first_of(pairs, PROGRESS), request_print(pairs))
         return step if step and session and step.user == session.user else None
 
-    async def check_person(self, app: Registration, interaction: Interaction, user: str) -> None:
-        """Core 3.1.2.1, 5.5.1: the app may name the person that it expects. Raises Refused("login_required") for
-        another."""
-        expected = {interaction.subject} - {""}
+    async def is_expected(self, app: Registration, interaction: Interaction, user: str) -> bool:
+        """Whether the app may mean this person (Core 3.1.2.2): its `id_token_hint` and its claim `sub` may name one.
+        Raises Refused("invalid_request") for a wrong hint."""
         if interaction.hint:
             hint = await self.store.id_tokens.read_hint(interaction.hint, self.site.base_url, app.client_id)
-            expected.add(hint.sub)
-        if expected - {user}:
-            raise Refused("login_required", "Another person is signed in.")
+            if hint.sub != user:
+                return False
+        return interaction.subjects is None or user in interaction.subjects
+
+    async def other_person(self, pairs: Pairs, interaction: Interaction, step: RequestStep | None) -> None:
+        """Refuses a person whom the app does not mean. Lets them sign in as somebody else first if their session is
+        over, or if an answer would tell the app whether it guessed who is signed in."""
+        signed_in_for_this = step is not None and step.done == "sign-in"
+        if (interaction.guesses and not signed_in_for_this) or await self.profile() is None:
+            return self.sign_in_first(pairs, interaction)
+        raise Refused("login_required", SIGN_IN)
 
     async def answer_error(self, app: Registration, redirect_uri: str, refusal: Refused, pairs: Pairs) -> None:
         """Sends the error to the app (RFC 6749 4.1.2.1). If anybody may have registered the app, nobody is redirected
@@ -118,7 +129,7 @@ class AuthorizeHandler(AnsweringPage):
         state, mode = first_of(pairs, "state"), first_of(pairs, "response_mode") or ""
         if app.from_operator:
             return self.send_back(app, redirect_uri, answer, state, mode)
-        if any(name == "prompt" and "none" in value.split() for name, value in pairs):
+        if any(name == "prompt" and "none" in words_of(value) for name, value in pairs):
             return await self.show_target(app, redirect_uri, answer, state)
         if await self.profile() is None:
             return self.to_sign_in(address_of(pairs))
@@ -141,7 +152,7 @@ class AuthorizeHandler(AnsweringPage):
     def sign_in_first(self, pairs: Pairs, interaction: Interaction) -> None:
         """Redirects to the sign-in page and back here. The sign-in leaves a mark if the request demands one."""
         if interaction.quiet:
-            raise Refused("login_required", "The person has to sign in.")
+            raise Refused("login_required", SIGN_IN)
         target = address_of(pairs)
         creates = "create" in interaction.prompts and self.session() is None and self.site.signup != "off"
         self.to_sign_up(target) if creates else self.to_sign_in(target)
@@ -167,7 +178,7 @@ class AuthorizeHandler(AnsweringPage):
         """Offers a stronger sign-in to a person whose sign-in is too weak for the request (RFC 9470)."""
         refusal = Refused("unmet_authentication_requirements", "The sign-in does not have the requested level.")
         if interaction.quiet:
-            raise refusal
+            raise quietly(interaction, refusal)
         answer = {"error": refusal.code, "error_description": refusal.description}
         self.render(
             "oauth/step_up.html",
@@ -214,6 +225,11 @@ class AuthorizeHandler(AnsweringPage):
 def try_page(base_url: str, client_id: str) -> str:
     """The address of the page on which an owner tries the app."""
     return f"{base_url}/developer/apps/{client_id}/try"
+
+
+def quietly(interaction: Interaction, refusal: Refused) -> Refused:
+    """The answer to `prompt=none` for a person who is signed in, but may not have been named by chance."""
+    return Refused("login_required", SIGN_IN) if interaction.guesses else refusal
 
 
 def check_length(pairs: Pairs) -> None:

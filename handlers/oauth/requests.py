@@ -31,11 +31,12 @@ _CLAIMS = {"email": "email", "email_verified": "email", "name": "profile", "pict
 @dataclass(frozen=True, slots=True)
 class Interaction:
     """What the app wants the person to go through. `max_age`: the greatest age of the sign-in in seconds, or None;
-    `subject`: the `sub` that the person must have, or empty; `hint`: an `id_token_hint`, unchecked."""
+    `subjects`: the values of `sub` of which the person must have one, None if the app names none; `hint`: an
+    `id_token_hint`, unchecked."""
 
     prompts: frozenset[str]
     max_age: int | None = None
-    subject: str = ""
+    subjects: frozenset[str] | None = None
     hint: str = ""
 
     @property
@@ -47,6 +48,12 @@ class Interaction:
     def anew(self) -> bool:
         """Whether the person must sign in for this very request."""
         return "login" in self.prompts or self.max_age == 0
+
+    @property
+    def guesses(self) -> bool:
+        """Whether the app names a person without an ID token. Anybody can do that, so the answer must not tell who is
+        signed in."""
+        return self.subjects is not None and not self.hint
 
     @property
     def oldest(self) -> int | None:
@@ -63,6 +70,13 @@ def check_redirect_uri(app: Registration, pairs: list[tuple[str, str]], base_url
     if is_own_origin(redirect_uri, base_url):
         raise Refused("invalid_request", f"{app.name} wants you to go back to this server, which is no app's address.")
     return redirect_uri
+
+
+def check_mode(pairs: Iterable[tuple[str, str]]) -> None:
+    """Core 3.1.2.6: an unknown response mode gets a page, because nobody knows how to answer the app. Raises
+    Refused("invalid_request")."""
+    if any(name == "response_mode" and value not in ("", *RESPONSE_MODES) for name, value in pairs):
+        raise Refused("invalid_request", f"response_mode is one of {', '.join(RESPONSE_MODES)}.")
 
 
 def check_request(
@@ -87,7 +101,7 @@ def check_request(
         app.place(redirect_uri),
         nonce=nonce if "openid" in scopes else "",
         acr=wanted_levels(params, claims),
-        mode="form_post" if check_mode(params) == "form_post" else "",
+        mode="form_post" if params.get("response_mode") == "form_post" else "",
     )
     return request, check_interaction(params, claims)
 
@@ -116,14 +130,6 @@ def bounded(params: Params, name: str, most: int) -> str:
     if len(value.encode()) > most:
         raise Refused("invalid_request", f"{name} is longer than {most} bytes.")
     return value
-
-
-def check_mode(params: Params) -> str:
-    """OAuth 2.0 Multiple Response Types 2.1, Form Post Response Mode."""
-    mode = params.get("response_mode") or "query"
-    if mode not in RESPONSE_MODES:
-        raise Refused("invalid_request", f"response_mode is one of {', '.join(RESPONSE_MODES)}.")
-    return mode
 
 
 def read_claims(params: Params) -> Mapping[str, Any]:
@@ -191,16 +197,20 @@ def check_pkce(app: Registration, params: Params, require_pkce: bool) -> str:
 
 def check_interaction(params: Params, claims: Mapping[str, Any]) -> Interaction:
     """Core 3.1.2.1: what the app wants the person to go through."""
-    prompts = frozenset((params.get("prompt") or "").split())
+    prompts = words_of(params.get("prompt"))
     if not prompts <= {*PROMPTS} or ("none" in prompts and len(prompts) > 1):
         raise Refused("invalid_request", "prompt is one of none, login, consent, or several but none.")
     age = params.get("max_age")
     if age is not None and not _MAX_AGE.fullmatch(age):
         raise Refused("invalid_request", "max_age is a number of seconds.")
-    subject = _member(claims, "sub").get("value", "")
-    if not isinstance(subject, str):
-        raise Refused("invalid_request", "The value of the claim sub is a text.")
-    return Interaction(prompts, int(age) if age else None, subject, params.get("id_token_hint") or "")
+    return Interaction(prompts, int(age) if age else None, wanted_subjects(claims), params.get("id_token_hint") or "")
+
+
+def wanted_subjects(claims: Mapping[str, Any]) -> frozenset[str] | None:
+    """The values of `sub` of which the person must have one (Core 3.1.2.2, 5.5.1); None if the app names none."""
+    named = [_values(claims, place, "sub") for place in ("id_token", "userinfo")]
+    wanted = [frozenset(values) for values in named if values is not None]
+    return frozenset.intersection(*wanted) if wanted else None
 
 
 def wanted_levels(params: Params, claims: Mapping[str, Any]) -> tuple[str, ...]:
@@ -208,24 +218,35 @@ def wanted_levels(params: Params, claims: Mapping[str, Any]) -> tuple[str, ...]:
     essential claim `acr` (Core 5.5.1.1). Raises Refused("unmet_authentication_requirements") if an essential one names
     only unknown levels."""
     voluntary = known_levels(bounded(params, "acr_values", 255))
-    acr = _member(claims, "acr")
-    if acr.get("essential") is not True:
+    values = _values(claims, "id_token", "acr") or []
+    if _member(claims, "id_token", "acr").get("essential") is not True:
         return voluntary
-    values = acr.get("values", [acr["value"]] if "value" in acr else [])
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise Refused("invalid_request", "The values of the claim acr are texts.")
     known = tuple(dict.fromkeys(value for value in values if value in LEVELS))
     if values and not known:
         raise Refused("unmet_authentication_requirements", "No sign-in here has the requested level.")
     return known or voluntary
 
 
-def _member(claims: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """What was requested of a claim of the ID token; null asks for nothing special."""
-    value = claims.get("id_token", {}).get(name)
+def words_of(text: str | None) -> frozenset[str]:
+    """The words of a list with single spaces between them (Core 14)."""
+    return frozenset(filter(None, (text or "").split(" ")))
+
+
+def _member(claims: Mapping[str, Any], place: str, name: str) -> Mapping[str, Any]:
+    """What was requested of a claim at a place; null asks for nothing special."""
+    value = claims.get(place, {}).get(name)
     if value is not None and not isinstance(value, dict):
         raise Refused("invalid_request", f"The claim {name} is requested by an object or null.")
     return value or {}
+
+
+def _values(claims: Mapping[str, Any], place: str, name: str) -> list[str] | None:
+    """The requested values of a claim; None if any will do."""
+    member = _member(claims, place, name)
+    values = member.get("values", [member["value"]] if "value" in member else None)
+    if values is not None and not (isinstance(values, list) and all(isinstance(value, str) for value in values)):
+        raise Refused("invalid_request", f"The values of the claim {name} are texts.")
+    return values
 
 
 def first_of(pairs: Iterable[tuple[str, str]], name: str) -> str | None:
