@@ -51,8 +51,13 @@ async def test_a_request_with_a_sub_is_for_that_person(service: Service) -> None
     await service.code(app, browser, scope="openid")
     await service.add_person(BOB)
     others: list[dict[str, Any]] = [{"value": "somebody"}, {"values": ["somebody", "0"]}, {"value": ""}, {"values": []}]
+    own: list[dict[str, Any]] = [
+        {"value": service.ada},
+        {"values": ["somebody", service.ada]},
+        {"essential": True},
+    ]
     for place in ("id_token", "userinfo"):
-        for member in ({"value": service.ada}, {"values": ["somebody", service.ada]}, {"essential": True}):
+        for member in own:
             assert "code" in answer_of(await browser.get(naming(app, member, place)))
         for member in (
             {"value": "somebody"},
