@@ -93,7 +93,7 @@ async def test_a_hint_that_is_no_id_token_of_ours_is_refused(service: Service) -
     tokens = await service.tokens(app, browser, scope="openid")
     head, body, signature = tokens["id_token"].split(".")
     signer = await service.store.id_tokens.signer("RS256")
-    claims = {"iss": service.base_url, "aud": app.client_id, "sub": service.ada}
+    claims = {"iss": service.base_url, "aud": app.client_id, "sub": service.ada, "sid": "a-session"}
     wrong = {
         "an access token": tokens["access_token"],
         "no signature": f"{head}.{body}.",
@@ -103,6 +103,7 @@ async def test_a_hint_that_is_no_id_token_of_ours_is_refused(service: Service) -
         "another issuer": signer.sign({**claims, "iss": f"{service.base_url}/"}, "JWT"),
         "another audience": signer.sign({**claims, "aud": ["another-app"]}, "JWT"),
         "without a person": signer.sign({**claims, "sub": 7}, "JWT"),
+        "without a session": signer.sign({**claims, "sid": None}, "JWT"),
         "too long": head + "." + "b" * 9000 + ".c",
     }
     for name, hint in wrong.items():
