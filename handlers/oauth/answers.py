@@ -22,6 +22,13 @@ class Mark(NamedTuple):
     brand: str
 
 
+class WayBack(NamedTuple):
+    """How a page offers to go back to the app with an answer: a link to this address, or with `fields` a form to it."""
+
+    address: str
+    fields: dict[str, str]
+
+
 class AnsweringPage(PageHandler):
     """A page that sends people back to the app."""
 
@@ -42,6 +49,15 @@ class AnsweringPage(PageHandler):
             action=redirect_uri,
             fields=answer_fields(app, self.site.base_url, answer, state),
         )
+
+    def way_back(
+        self, app: Registration, redirect_uri: str, answer: dict[str, str], state: str | None, mode: str
+    ) -> WayBack:
+        """What `send_back` does, for a page on which the person decides to go. Allows the page its form."""
+        if mode != "form_post":
+            return WayBack(answer_url(app, self.site.base_url, redirect_uri, answer, state), {})
+        self.allow_form_to(redirect_uri)
+        return WayBack(redirect_uri, answer_fields(app, self.site.base_url, answer, state))
 
 
 def answer_fields(app: Registration, issuer: str, answer: dict[str, str], state: str | None) -> dict[str, str]:

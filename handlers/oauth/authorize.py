@@ -4,13 +4,14 @@ OpenID Connect Core 3.1.2."""
 from __future__ import annotations
 
 from types import SimpleNamespace
+from urllib.parse import urlencode
 
 from handlers.account.authorize_address import MAX_ADDRESS, PROGRESS, Pairs, address_of, request_print
 from handlers.core import mails
 from handlers.core.amounts import DEFAULT_SPEND_LIMIT
 from handlers.core.params import once, parse_pairs
 from handlers.core.scopes import SCOPE_WORDS
-from handlers.oauth.answers import AnsweringPage, answer_url, mark_of
+from handlers.oauth.answers import AnsweringPage, mark_of
 from handlers.oauth.requests import Interaction, check_mode, check_redirect_uri, check_request, first_of, words_of
 from store.accounts.signin.sessions import Session
 from store.apps.redirect_uris import display_origin, is_interceptable
@@ -130,13 +131,13 @@ class AuthorizeHandler(AnsweringPage):
         if app.from_operator:
             return self.send_back(app, redirect_uri, answer, state, mode)
         if any(name == "prompt" and "none" in words_of(value) for name, value in pairs):
-            return await self.show_target(app, redirect_uri, answer, state)
+            return await self.show_target(app, redirect_uri, answer, state, mode)
         if await self.profile() is None:
             return self.to_sign_in(address_of(pairs))
         self.send_back(app, redirect_uri, answer, state, mode)
 
     async def show_target(
-        self, app: Registration, redirect_uri: str, answer: dict[str, str], state: str | None
+        self, app: Registration, redirect_uri: str, answer: dict[str, str], state: str | None, mode: str
     ) -> None:
         """A page that names the address, and lets the person decide to go there."""
         self.render(
@@ -146,7 +147,7 @@ class AuthorizeHandler(AnsweringPage):
             app=app,
             app_domain=display_origin(redirect_uri),
             mark=mark_of(app, redirect_uri),
-            target=answer_url(app, self.site.base_url, redirect_uri, answer, state),
+            back=self.way_back(app, redirect_uri, answer, state, mode),
         )
 
     def sign_in_first(self, pairs: Pairs, interaction: Interaction) -> None:
@@ -180,6 +181,9 @@ class AuthorizeHandler(AnsweringPage):
         if interaction.quiet:
             raise quietly(interaction, refusal)
         answer = {"error": refusal.code, "error_description": refusal.description}
+        # The present session lasts until the stronger sign-in, which begins with this person's address.
+        named = any(name == "login_hint" for name, _ in pairs)
+        hinted = pairs if named else [*pairs, ("login_hint", profile.email)]
         self.render(
             "oauth/step_up.html",
             title="A stronger sign-in is needed",
@@ -187,8 +191,8 @@ class AuthorizeHandler(AnsweringPage):
             app=app,
             app_domain=display_origin(request.redirect_uri),
             passkey="2" not in request.acr,
-            again=address_of(pairs),
-            target=answer_url(app, self.site.base_url, request.redirect_uri, answer, request.state),
+            again=f"/signin?{urlencode({'next': address_of(hinted)})}",
+            back=self.way_back(app, request.redirect_uri, answer, request.state, request.mode),
         )
 
     async def confirm_first(self, app: Registration, profile: Profile) -> None:

@@ -29,8 +29,8 @@ def test_every_template_is_rendered_here() -> None:
     assert kept - shared == {name.split()[0] for name in pages("")}
 
 
-TO_AN_APP = "oauth/form_post.html"
-"""Its form goes to an app, which gets nothing of ours but the answer."""
+TO_AN_APP = ("oauth/form_post.html", "oauth/leaving.html form_post", "oauth/step_up.html form_post")
+"""Their forms go to an app, which gets nothing of ours but the answer."""
 
 
 @every_page

@@ -202,6 +202,30 @@ async def test_a_weak_sign_in_is_stepped_up_or_refused(service: Service) -> None
         assert b"wants to be surer" in page.body
         quiet = await browser.get(app.authorize_url(scope="openid", acr_values=acr, prompt="none"))
         assert refusal(quiet) == "unmet_authentication_requirements"
+    # The way on leads to the sign-in page, with this person's address, and does not sign them out.
+    page = await browser.get(app.authorize_url(scope="openid", acr_values="2"))
+    onward = html.unescape(page.body.decode().split('class="button full" href="')[1].split('"')[0])
+    again = await browser.get(onward)
+    assert f'value="{EMAIL}"'.encode() in again.body
+    assert query_of(next_of(onward))["acr_values"] == ["2"]
     for acr in ("1", "phr 1", "unknown"):
         tokens = json_of(await app.exchange(await service.code(app, browser, scope="openid", acr_values=acr)))
         assert (await claims_in(service, tokens["id_token"]))["acr"] == "1"
+
+
+@pytest.mark.gen_test
+async def test_the_way_back_to_the_app_is_a_form_where_the_app_wants_one(service: Service) -> None:
+    app, browser = await openid_app(service), await service.signed_in()
+    weak = {"scope": "openid", "acr_values": "2", "response_mode": "form_post"}
+    page = await browser.get(app.authorize_url(**weak))
+    assert fields_of(page, app.redirect_uri)["error"] == "unmet_authentication_requirements"
+    assert "error=" not in page.body.decode()
+    assert "form-action" not in page.headers["Content-Security-Policy"]
+    # Nobody is sent at once to an app that anybody may have registered.
+    curious = await service.add_app("curious", scopes=("openid",), owner=service.ada)
+    for person in (browser, service.browser()):
+        page = await person.get(curious.authorize_url(scope="openid", prompt="none", response_mode="form_post"))
+        fields = fields_of(page, curious.redirect_uri)
+        assert fields["error"] in ("login_required", "consent_required")
+        assert (fields["state"], fields["iss"]) == ("a-state", service.base_url)
+        assert b"data-submit-now" not in page.body

@@ -15,7 +15,7 @@ from handlers.core.fallback import StaticHandler
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.credits.pages import by_app
 from handlers.credits.spending_plot import plot_of
-from handlers.oauth.answers import Mark
+from handlers.oauth.answers import Mark, WayBack
 from store.accounts.undoing import Undo
 from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
 from tests.support.browser.portal_samples import NOW, portal_pages
@@ -66,8 +66,11 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     stranger: dict[str, Any] = {"signed_in": None, "next": text, "next_query": "?next=%2F"}
     sign_up: dict[str, Any] = {**stranger, "email": text, "name": text, "min_password": 10}
     leaving: dict[str, Any] = {"app": app, "app_domain": text, "target": text}
+    to_app: dict[str, Any] = {"app": app, "app_domain": text, "back": WayBack(text, {})}
+    by_form = {"back": WayBack(text, {"state": text})}
     message: dict[str, Any] = {**stranger, "heading": text, "text": text, "onward": None, "sign_out_to": ""}
     known: dict[str, Any] = {"signed_in": person}
+    stepping: dict[str, Any] = {**known, **to_app, "passkey": True, "again": text}
     passkey = Sample(credential=text, name=text, created_at=NOW, used_at=NOW)
     unused_passkey = Sample(credential=text, name=text, created_at=NOW, used_at=None)
     device = Sample(session_id=text, device=text, address=text, created_at=NOW, seen_at=NOW, here=True)
@@ -117,15 +120,9 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         },
         "oauth/form_post.html": {**known, "app": app, "app_domain": text, "action": text, "fields": {"state": text}},
         "oauth/choose_account.html": {**known, "app": app, "onward_to": text, "again": text},
-        "oauth/step_up.html": {**known, "app": app, "app_domain": text, "passkey": True, "again": text, "target": text},
-        "oauth/step_up.html second step": {
-            **known,
-            "app": app,
-            "app_domain": text,
-            "passkey": False,
-            "again": text,
-            "target": text,
-        },
+        "oauth/step_up.html": stepping,
+        "oauth/step_up.html second step": {**stepping, "passkey": False},
+        "oauth/step_up.html form_post": {**stepping, **by_form},
         "account/profile.html": {**profile, "name_error": text, "picture_error": text, "notice": None},
         "account/profile.html changed": {
             **profile,
@@ -293,8 +290,9 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "oauth/logout.html nobody": {**known, "app": None, "app_domain": "", "target": "", "asked": {}},
         "oauth/signed_out.html": {**stranger, "app": None, "app_domain": "", "target": ""},
         "oauth/signed_out.html onward": {**stranger, **leaving},
-        "oauth/leaving.html": {**known, **leaving, "mark": Mark(True, "", "")},
-        "oauth/leaving.html signed out": {**stranger, **leaving, "mark": Mark(False, "", text)},
+        "oauth/leaving.html": {**known, **to_app, "mark": Mark(True, "", "")},
+        "oauth/leaving.html signed out": {**stranger, **to_app, "mark": Mark(False, "", text)},
+        "oauth/leaving.html form_post": {**known, **to_app, **by_form, "mark": Mark(True, "", "")},
         "oauth/confirm_first.html": {**known, "app": app, "next": text},
         "links/confirm.html": {**known, "email": text, "link": text},
         "links/change.html": {**known, "old": text, "new": text, "link": text},
