@@ -59,7 +59,7 @@ test-fsck: $(VENV)/installed-test  ## check a store of 100,000 keys; the tests c
 test-deploy: $(VENV)/installed-test  ## check the files of deploy/ with the programs they are for (nginx-light, caddy, systemd)
 	$(BIN)/python -m pytest deploy $(ARGS)
 
-timing: $(VENV)/installed-bench  ## measure whether response times leak secrets; writes docs/timing.md
+timing: $(VENV)/installed-bench  ## measure whether response times leak secrets; writes docs/contributing/timing.md
 	$(BIN)/python -m dev.timing $(ARGS)
 
 .PHONY: proof

@@ -24,7 +24,7 @@ from dev.timing.stage import PEOPLE, staged
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results.json"
-PAGE = ROOT / "docs" / "timing.md"
+PAGE = ROOT / "docs" / "contributing" / "timing.md"
 FORM_USES = 4
 """Times an hour that a form is sent for one address: the windows allow 5."""
 
@@ -78,7 +78,7 @@ def rows_as_table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def page(found: dict[str, Any]) -> str:
-    """docs/timing.md."""
+    """docs/contributing/timing.md."""
     text = (HERE / "page.md").read_text("utf-8")
     return text.format(day=found["day"], machine=found["machine"], rows=rows_as_table(found["rows"]))
 

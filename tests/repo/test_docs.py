@@ -35,7 +35,7 @@ README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 INDEX = ROOT / "docs" / "index.md"
 HTTP = (ROOT / "docs" / "http.md").read_text("utf-8")
-DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 FOLDERS = (
     *(

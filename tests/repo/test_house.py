@@ -1,4 +1,4 @@
-"""The shape and the language of the tree, as `make lint` checks them, and the words of docs/words.md."""
+"""The shape and the language of the tree, as `make lint` checks them, and the words of docs/contributing/words.md."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ DEFINED = re.compile(r"^[ \t]*class (\w+)|^([A-Z][a-z]\w*) = ", re.MULTILINE)
 
 def table(heading: str) -> list[list[str]]:
     """The rows of the table under a heading, without backticks."""
-    text = (ROOT / "docs" / "words.md").read_text("utf-8").partition(f"### {heading}\n")[2].partition("\n#")[0]
+    words = (ROOT / "docs" / "contributing" / "words.md").read_text("utf-8")
+    text = words.partition(f"### {heading}\n")[2].partition("\n#")[0]
     rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
     return rows[2:]
 
@@ -53,7 +54,7 @@ def test_no_replaced_word_names_a_class_or_a_module() -> None:
     found += [path for path in modules if (ROOT / path).exists()]
     assert len(replaced) > 50, "the table of classes was not found"
     assert len(modules) > 50, "the table of modules was not found"
-    assert not found, f"docs/words.md has the words for these: {sorted(set(found))}"
+    assert not found, f"docs/contributing/words.md has the words for these: {sorted(set(found))}"
 
 
 def test_no_two_classes_of_the_server_have_one_name() -> None:
