@@ -14,7 +14,8 @@ from store import keys
 from store.apps.cache import CACHE_SECONDS, RegistrationCache
 from store.apps.client_secrets import new_secret, secret_digest
 from store.apps.deletion import OnProgress, Retiring
-from store.apps.registration import Registration, changed_by_owner, rotated, without_secret
+from store.apps.registration import Registration
+from store.apps.registration_changes import changed_by_owner, rotated, without_secret
 from store.apps.tombstones import BY_OPERATOR, BY_OWNER, Remains, Tombstone
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable, wrapped

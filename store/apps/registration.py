@@ -12,13 +12,12 @@ from typing import Any
 import msgpack
 
 from store.apps.api_scopes import check_api_scopes, parse_qualified
-from store.apps.client_secrets import secret_digest, secret_mark, secret_matches
+from store.apps.client_secrets import secret_matches
 from store.apps.domain_names import is_domain
 from store.apps.redirect_uris import check_redirect_uri, remembered_form, web_host
 from store.crypto.jose.private import OURS
 from store.lifetimes import DOMAIN_PROOF
 from store.names import SCOPES, check_app_name, check_client_id, parse_scope
-from store.refused import Refused
 from store.webhooks.urls import LOGOUT_URL, check_webhook_url
 
 MAX_REDIRECT_URIS = 20
@@ -181,7 +180,7 @@ class Registration:
         same = replace(present, **apart, status=ended) == self
         known = present.made_at()
         secrets_at = tuple(known.get(secret, now) for secret in self.secrets)
-        return replace(self, secrets_at=_told(secrets_at), changed_at=self.changed_at if same else now)
+        return replace(self, secrets_at=told(secrets_at), changed_at=self.changed_at if same else now)
 
     def made_at(self) -> dict[bytes, int]:
         """When the owner made each secret (epoch ms); 0 if somebody else did."""
@@ -196,7 +195,7 @@ class Registration:
         if len(kept) == len(self.secrets) and not doubtful:
             return self
         off = self.active and (doubtful or not kept)
-        secrets, secrets_at = tuple(one for one, _ in kept), _told([at for _, at in kept])
+        secrets, secrets_at = tuple(one for one, _ in kept), told([at for _, at in kept])
         return replace(self, secrets=secrets, secrets_at=secrets_at, status="off" if off else self.status)
 
     @property
@@ -300,43 +299,9 @@ class Registration:
         )
 
 
-def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
-    """The registration with its owner's changes. Raises Refused("access_denied") if they would enable an app that the
-    operator has disabled."""
-    if "status" in changes and app.status == "disabled":
-        raise Refused("access_denied", "The operator of this server has disabled this app.")
-    return replace(app, **changes)
-
-
-def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool = False) -> Registration:
-    """The registration with a new secret in front. The older of two secrets ends; with `spare`, raises Refused."""
-    if app.public:
-        raise Refused("invalid_request", "A public app has no secret.")
-    if spare and len(app.secrets) >= LIVE_SECRETS:
-        raise Refused("invalid_request", "This app has two live secrets. End one of them first.")
-    kept = () if drop_old else app.secrets[: LIVE_SECRETS - 1]
-    return _with_secrets(app, (secret_digest(secret), *kept))
-
-
-def _told(times: Sequence[int]) -> tuple[int, ...]:
-    # A registration without known times has one form, because registrations are compared.
+def told(times: Sequence[int]) -> tuple[int, ...]:
+    """The times of secrets. A registration without known times has one form, because registrations are compared."""
     return tuple(times) if any(times) else ()
-
-
-def _with_secrets(app: Registration, secrets: tuple[bytes, ...]) -> Registration:
-    known = app.made_at()
-    return replace(app, secrets=secrets, secrets_at=_told([known.get(secret, 0) for secret in secrets]))
-
-
-def without_secret(app: Registration, mark: str) -> Registration:
-    """The registration without the secret with this mark. Raises Refused("not_found", or "invalid_request" for the last
-    one)."""
-    kept = tuple(digest for digest in app.secrets if secret_mark(digest) != mark)
-    if len(kept) == len(app.secrets):
-        raise Refused("not_found", "This app has no such secret any more.")
-    if not kept:
-        raise Refused("invalid_request", "This is the only secret of the app. Make a new one first.")
-    return _with_secrets(app, kept)
 
 
 def check_homepage(address: str) -> None:

@@ -1,0 +1,44 @@
+"""Changes of a registration that its owner makes: of its fields, and of its secrets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from store.apps.client_secrets import secret_digest, secret_mark
+from store.apps.registration import LIVE_SECRETS, Registration, told
+from store.refused import Refused
+
+
+def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
+    """The registration with its owner's changes. Raises Refused("access_denied") if they would enable an app that the
+    operator has disabled."""
+    if "status" in changes and app.status == "disabled":
+        raise Refused("access_denied", "The operator of this server has disabled this app.")
+    return replace(app, **changes)
+
+
+def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool = False) -> Registration:
+    """The registration with a new secret in front. The older of two secrets ends; with `spare`, raises Refused."""
+    if app.public:
+        raise Refused("invalid_request", "A public app has no secret.")
+    if spare and len(app.secrets) >= LIVE_SECRETS:
+        raise Refused("invalid_request", "This app has two live secrets. End one of them first.")
+    kept = () if drop_old else app.secrets[: LIVE_SECRETS - 1]
+    return _with_secrets(app, (secret_digest(secret), *kept))
+
+
+def _with_secrets(app: Registration, secrets: tuple[bytes, ...]) -> Registration:
+    known = app.made_at()
+    return replace(app, secrets=secrets, secrets_at=told([known.get(secret, 0) for secret in secrets]))
+
+
+def without_secret(app: Registration, mark: str) -> Registration:
+    """The registration without the secret with this mark. Raises Refused("not_found", or "invalid_request" for the last
+    one)."""
+    kept = tuple(digest for digest in app.secrets if secret_mark(digest) != mark)
+    if len(kept) == len(app.secrets):
+        raise Refused("not_found", "This app has no such secret any more.")
+    if not kept:
+        raise Refused("invalid_request", "This is the only secret of the app. Make a new one first.")
+    return _with_secrets(app, kept)
