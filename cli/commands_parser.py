@@ -216,6 +216,10 @@ def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     about = "days after a sign-in at which its refresh tokens end; 0: no end but the server's"
     add("--refresh-lifetime-days", about, metavar="N", type=int)
     add("--id-token-alg", "how its ID tokens are signed; ES256 is the quickest", choices=("RS256", "ES256", "EdDSA"))
+    about = "public: `sub` is the person's id (default); pairwise: one id for all apps of its sector. It never changes"
+    add("--subject-type", about, choices=("public", "pairwise"))
+    about = "https address of a JSON array with the redirect URIs of a pairwise app; its host is the sector"
+    add("--sector-identifier-uri", about, metavar="URI", dest="sector_uri")
     flag = argparse.BooleanOptionalAction
     add("--public", "no client_secret, PKCE only", action=flag)
     add("--pkce-required", "PKCE is mandatory", action=flag)

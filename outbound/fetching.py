@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import aiohttp
@@ -14,6 +15,7 @@ from outbound.guarded_http import guarded_session, in_words
 from store.keyed_semaphore import FairSemaphore
 
 AT_ONCE = 8
+PLAIN = ("text/plain",)
 CONNECT_SECONDS, WHOLE_SECONDS = 5.0, 10.0
 
 
@@ -45,14 +47,14 @@ class Fetcher:
         self._tls = tls
         self._semaphore = FairSemaphore(AT_ONCE)
 
-    async def fetch(self, url: str, most: int, person: str = "") -> Fetched:
-        """A plain text of at most `most` bytes, for a `person`, without following redirects. Raises nothing except
-        cancellation."""
+    async def fetch(self, url: str, most: int, person: str = "", types: Sequence[str] = PLAIN) -> Fetched:
+        """A text of one of these media `types` and of at most `most` bytes, for a `person`, without following
+        redirects. Raises nothing except cancellation."""
         payer = person or url
         for_whom = asking.set(payer)
         try:
             async with asyncio.timeout(self._whole), self._semaphore.place(payer):
-                return await self._fetch(url, most)
+                return await self._fetch(url, most, types)
         except TimeoutError:
             return Fetched(b"", f"There was no whole answer within {self._whole:g} seconds.", answered=False)
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -60,8 +62,8 @@ class Fetcher:
         finally:
             asking.reset(for_whom)
 
-    async def _fetch(self, url: str, most: int) -> Fetched:
-        headers = {"user-agent": "Latchkey-Verification", "accept": "text/plain", "accept-encoding": "identity"}
+    async def _fetch(self, url: str, most: int, types: Sequence[str]) -> Fetched:
+        headers = {"user-agent": "Latchkey-Verification", "accept": ", ".join(types), "accept-encoding": "identity"}
         async with (
             guarded_session(self._policy, 1, CONNECT_SECONDS, self._resolver, headers, self._tls) as session,
             session.get(url, allow_redirects=False) as response,
@@ -72,8 +74,9 @@ class Fetcher:
                 passing = response.status >= 500 or response.status == 429
                 return Fetched(b"", f"The answer was {response.status}.", answered=not passing)
             # HTML proves nothing: some sites answer every path with a page.
-            if response.content_type != "text/plain" or "content-encoding" in response.headers:
-                return Fetched(b"", "The answer was not a plain text (Content-Type: text/plain).")
+            if response.content_type not in types or "content-encoding" in response.headers:
+                what = "a plain text" if types == PLAIN else "of the right type"
+                return Fetched(b"", f"The answer was not {what} (Content-Type: {' or '.join(types)}).")
             text = b""
             while len(text) <= most and (piece := await response.content.read(most + 1 - len(text))):
                 text += piece

@@ -170,7 +170,7 @@ class Settings:
         "Posts under way at once in each process: of one owner's apps at most a quarter, of one app at most four.")
     webhook_networks: tuple[Network, ...] = declare("Webhooks", "NETWORKS", "", to.networks,
         "Addresses and networks, by commas, that events may be posted to beside those of the public internet: of "
-        "receivers in your own network. Whoever registers an app reaches them.", many=True)
+        "receivers in your own network. Whoever registers an app reaches them.", "both", many=True)
 
     password_memory: int = declare("Passwords", "KIB", "19456", to.whole(8192, 262_144),
         "KiB of memory that one password hash (Argon2id) takes.", "both")

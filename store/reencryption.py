@@ -1,8 +1,8 @@
 """Re-encrypts documents and secrets under the front key while servers run.
 
-It covers every document, the secrets of authenticator apps and webhooks, and the signing keys, with one compare-and-set
-each. After an interruption, start it again: it skips what is done. A completed run is noted in the store, because
-`retire_key.lua` needs proof that nothing sealed before the run is left under another key.
+It covers every document, the secrets of authenticator apps and webhooks, the signing keys and the salt of pairwise ids,
+with one compare-and-set each. After an interruption, start it again: it skips what is done. A completed run is noted in
+the store, because `retire_key.lua` needs proof that nothing sealed before the run is left under another key.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from store.apps.apps import Apps
 from store.apps.webhooks import WebhookSecrets
 from store.crypto.cipher import Cipher
 from store.crypto.keyring import Keys
+from store.crypto.pairwise import Pairwise
 from store.crypto.signing_store import SigningStore
 from store.documents.person_documents import PAST_ALL
 from store.engine.scripts import Scripts
@@ -64,6 +65,7 @@ class Reencryption:
         apps: Apps,
         signing: WebhookSecrets,
         signing_keys: SigningStore,
+        pairwise: Pairwise,
     ) -> None:
         self._client = client
         self._secrets = secrets
@@ -74,6 +76,7 @@ class Reencryption:
         self._apps = apps
         self._signing = signing
         self._signing_keys = signing_keys
+        self._pairwise = pairwise
 
     async def run(self, lag: int) -> AsyncGenerator[Progress, None]:
         """Re-encrypts what is not under the front key, and yields its progress after each step.
@@ -97,6 +100,7 @@ class Reencryption:
             yield progress
         await self._renew_signing(progress)
         await self._renew_signing_keys(progress)
+        await self._renew_salt(progress)
         yield progress
         if not progress.unreadable:
             await self._state.record_reencryption(front, begun - lag)
@@ -172,6 +176,17 @@ class Reencryption:
         progress.unreadable += len(unreadable)
         room = max(MOST_NAMED - len(progress.named), 0)
         progress.named += [f"{kid} (signing key)" for kid in unreadable[:room]]
+
+    async def _renew_salt(self, progress: Progress) -> None:
+        """Renews the salt of pairwise ids."""
+        try:
+            await self._pairwise.reseal()
+        except StoreUnavailable:
+            raise
+        except StoreError:
+            progress.unreadable += 1
+            if len(progress.named) < MOST_NAMED:
+                progress.named.append("the salt of pairwise ids")
 
     async def _people(self) -> AsyncIterator[Sequence[str]]:
         """Yields every user id, in batches."""

@@ -88,11 +88,13 @@ class Caller(NamedTuple):
     registered: tuple[str, ...]
     owner: str = ""
     """The app's owner; empty for an app of the operator's."""
+    sector: str = ""
+    """The app's sector; empty for the subject type `public`."""
 
     @classmethod
-    def of(cls, token: Token, registered: tuple[str, ...], owner: str | None = None) -> Caller:
+    def of(cls, token: Token, registered: tuple[str, ...], owner: str | None = None, sector: str = "") -> Caller:
         """The caller that an opened access token names."""
-        return cls(token.user, token.client, token.id, token.generation, registered, owner or "")
+        return cls(token.user, token.client, token.id, token.generation, registered, owner or "", sector)
 
     def may(self, needed: str) -> str:
         """The needed scopes that the app has registered."""

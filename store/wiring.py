@@ -60,6 +60,7 @@ from store.oauth.identity import Identity
 from store.oauth.introspection import Introspection
 from store.oauth.portions import Portions
 from store.oauth.progress import RequestProgress
+from store.oauth.subjects import Subjects
 from store.oauth.tokens import Tokens
 from store.operations import Operator
 from store.reencryption import Reencryption
@@ -113,7 +114,9 @@ class Store:
         self.webhooks = Webhooks(self.apps, signing)
         self.app_stats = AppStats(scripts)
         self.deliveries = Deliveries(scripts)
-        self.outbox = Outbox(client, scripts, self.deliveries, wakeup)
+        self.pairwise = Pairwise(client, scripts, keys)
+        self.subjects = Subjects(self.pairwise, self.apps)
+        self.outbox = Outbox(client, scripts, self.deliveries, self.subjects.in_event, wakeup)
         self.owned = OwnedApps(client, scripts, self.apps, self.webhooks, idle, headroom)
         self.limits = RateLimits(scripts)
         addresses = Addresses(client, scripts)
@@ -139,7 +142,7 @@ class Store:
         self.progress = RequestProgress(sealer)
         self.tokens = Tokens(scripts, sealer, self.limits, self.app_stats, wakeup, bounds, refresh_lifetime)
         self.introspection = Introspection(
-            scripts, sealer, self.signing_keys, Pairwise(client), self.apps, self.apis, refresh_lifetime
+            scripts, sealer, self.signing_keys, self.subjects, self.apps, self.apis, refresh_lifetime
         )
         self.app_tokens = AppTokens(scripts, sealer, self.signing_keys, self.apis, Portions(scripts, CLIENT))
         self.introspection_windows = Portions(scripts, INTROSPECT)
@@ -156,7 +159,16 @@ class Store:
         self.operator = Operator(client, scripts, self.people, self.credits)
         self.key_state = KeyState(scripts)
         self.reencryption = Reencryption(
-            client, scripts, self.cipher, secrets, keys, self.key_state, self.apps, signing, self.signing_store
+            client,
+            scripts,
+            self.cipher,
+            secrets,
+            keys,
+            self.key_state,
+            self.apps,
+            signing,
+            self.signing_store,
+            self.pairwise,
         )
         self.fsck = Fsck(client, scripts, self.cipher, secrets, keys, addresses)
         self.upgrade = Upgrade(client, scripts, self.key_state)

@@ -7,8 +7,9 @@ from typing import cast
 
 from handlers.core.amounts import spend_limit
 from handlers.core.params import Params
-from store.apps.client_ids import new_client_id
+from store.apps.client_ids import check_free_of_people, new_client_id
 from store.apps.registration import Registration
+from store.apps.sectors import PUBLIC
 from store.apps.webhooks import check_webhook_secret
 from store.credits.credits import MAX_AMOUNT
 from store.crypto.jose.algorithms import RS256
@@ -114,9 +115,11 @@ def registration_of(params: Params) -> tuple[Registration, str | None]:
             id_token_alg=params.get("idTokenAlg") or RS256,
             post_logout_redirect_uris=tuple(params.texts("postLogoutRedirectUris") or ()),
             backchannel_logout_uri=params.get("backchannelLogoutUri") or "",
+            subject_type=params.get("subjectType") or PUBLIC,
             homepage=params.get("homepage") or "",
             webhook_url=params.get("webhookUrl") or "",
         )
+        check_free_of_people(made.client_id)
         made.check_redirect_uris()
         return made, secret
     except ValueError as error:

@@ -17,6 +17,7 @@ from store.apps.client_ids import new_client_id
 from store.apps.lookalikes import check_honest_name
 from store.apps.redirect_uris import InvalidRedirectURI, check_redirect_uri
 from store.apps.registration import Registration
+from store.apps.sectors import check_sector_uri
 from store.moments import at, timestamp
 from store.names import check_app_name
 from store.operations import person_named
@@ -37,6 +38,8 @@ APP_OPTIONS = (
         "id_token_alg",
         "post_logout_redirect_uris",
         "backchannel_logout_uri",
+        "subject_type",
+        "sector_uri",
     ),
 )
 
@@ -49,7 +52,8 @@ async def create_app(context: Context, args: Namespace) -> CommandResult:
     client_id = args.client_id if args.client_id is not None else new_client_id()
     if args.client_id is not None:
         await context.store.apps.check_free(client_id)
-    Registration(client_id, **fields)  # checked before the owner: nobody can own an invalid app
+    checked = Registration(client_id, **fields)  # checked before the owner: nobody can own an invalid app
+    await _check_sector(context, checked)
     fields |= await _given(context.store, client_id, args)
     begun, signing = context.store.webhooks.begun(Registration(client_id, **fields))
     registration, secret = await context.store.apps.create(begun)
@@ -94,7 +98,10 @@ async def update_app(context: Context, args: Namespace) -> CommandResult:
         fields["secrets"] = ()
     if fields.get("verified") is False:
         fields["domain"] = ""
-    replace(present, **fields)
+    changed = replace(present, **fields)
+    changed.check_redirect_uris(present)
+    if changed.redirect_uris != present.redirect_uris:
+        await _check_sector(context, changed)
     fields |= await _given(context.store, args.client_id, args)
     url = fields.pop("webhook_url", None)
     changed, signing = await context.store.apps.update(args.client_id, **fields), None
@@ -182,6 +189,18 @@ def _check_redirect_uris(context: Context, uris: tuple[str, ...], public: bool) 
             check_redirect_uri(uri, public, context.settings.base_url)
         except InvalidRedirectURI as error:
             raise ValueError(f"redirect URI {uri[:200]!a}: {error}") from None
+
+
+async def _check_sector(context: Context, app: Registration) -> None:
+    """Checks that the sector identifier URI, if there is one, lists the app's redirect URIs. Raises ValueError."""
+    if not app.sector_uri:
+        return
+    from outbound.sector_files import check_sector  # aiohttp takes longer to load than most commands run
+    from runtime.outbound_wiring import open_fetcher
+
+    base_url = context.settings.base_url
+    check_sector_uri(app.sector_uri, loopback=not base_url or is_loopback_url(base_url))
+    await check_sector(open_fetcher(context.settings), app.sector_uri, app.redirect_uris)
 
 
 def _app(registration: Registration) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class ApiHandler(LeanHandler, BaseHandler):
         if token is None or app is None:
             raise Refused("invalid_token")
         self.counted_app = token.client
-        return Caller.of(token, app.scopes, app.owner)
+        return Caller.of(token, app.scopes, app.owner, app.sector)
 
     async def read_body(
         self, person: str, read: Callable[[], T], check: Callable[[], Awaitable[Window]], window: Window | None = None

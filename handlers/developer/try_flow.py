@@ -140,7 +140,9 @@ class TryHandler(DeveloperPage):
         try:
             opened = self.store.tokens.open_access(tokens.access_token)
             if opened is not None and "profile" in tokens.scope.split():
-                steps.append(await self.read_userinfo(Caller.of(opened, app.scopes), tokens.access_token))
+                steps.append(
+                    await self.read_userinfo(Caller.of(opened, app.scopes, sector=app.sector), tokens.access_token)
+                )
         finally:
             await self.store.tokens.revoke(app, tokens.refresh_token)
         words = "Your app gives its tokens back when a person signs out of it. These here end now."
@@ -153,7 +155,7 @@ class TryHandler(DeveloperPage):
         sent = f"GET /api/oauth/userinfo\nAuthorization: Bearer {shortened(access_token)}"
         words = "With the access token your app asks who the person is. Keep records under sub, which never changes."
         answer = {
-            "sub": found.user,
+            "sub": await self.store.subjects.of(caller.client, caller.sector, caller.user),
             "name": found.name,
             "email": found.email,
             "email_verified": found.email_verified,

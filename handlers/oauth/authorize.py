@@ -108,12 +108,16 @@ class AuthorizeHandler(AnsweringPage):
 
     async def is_expected(self, app: Registration, interaction: Interaction, user: str) -> bool:
         """Whether the app may mean this person (Core 3.1.2.2): its `id_token_hint` and its claim `sub` may name one.
-        Raises Refused("invalid_request") for a wrong hint."""
+        No table leads from a `sub` to a person, so that of the person here is computed. Raises
+        Refused("invalid_request") for a wrong hint."""
+        if not interaction.hint and interaction.subjects is None:
+            return True
+        sub = await self.store.subjects.of(app.client_id, app.sector, user)
         if interaction.hint:
             hint = await self.store.id_tokens.read_hint(interaction.hint, self.site.base_url, app.client_id)
-            if hint.sub != user:
+            if hint.sub != sub:
                 return False
-        return interaction.subjects is None or user in interaction.subjects
+        return interaction.subjects is None or sub in interaction.subjects
 
     async def other_person(self, pairs: Pairs, interaction: Interaction, step: RequestStep | None) -> None:
         """Refuses a person whom the app does not mean. Lets them sign in as somebody else first if their session is

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from handlers.core.api import ApiHandler
 from handlers.oauth.requests import PROMPTS, RESPONSE_MODES
+from store.apps.sectors import SUBJECT_TYPES
 from store.crypto.jose.private import OURS
 from store.names import SCOPES
 from store.oauth.sign_in import LEVELS
@@ -44,7 +45,7 @@ class MetadataHandler(ApiHandler):
                 "code_challenge_methods_supported": ["S256"],
                 "require_pkce": self.site.require_pkce,
                 "authorization_response_iss_parameter_supported": True,
-                "subject_types_supported": ["public"],
+                "subject_types_supported": list(SUBJECT_TYPES),
                 "id_token_signing_alg_values_supported": list(OURS),
                 "acr_values_supported": [*reversed(LEVELS)],
                 "claims_supported": CLAIMS,

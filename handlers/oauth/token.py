@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 from handlers.core.api import ApiHandler
@@ -36,19 +37,20 @@ class TokenHandler(ApiHandler):
             code, redirect_uri = params.require("code"), params.require("redirect_uri")
             verifier = _check_verifier(params.get("code_verifier"))
             app = await self._app(params)
-            call = self.store.tokens.exchange(app, code, redirect_uri, verifier)
+            call = partial(self.store.tokens.exchange, app, code, redirect_uri, verifier)
         else:
             refresh_token, wanted = params.require("refresh_token"), _check_scope(params.get("scope"))
             app = await self._app(params)
             scopes = without_ungiven(app, wanted)
-            call = self.store.tokens.refresh(app, refresh_token, scopes)
-        # The key comes first: after the exchange, a store that is away would cost the person the tokens.
+            call = partial(self.store.tokens.refresh, app, refresh_token, scopes)
+        # What signs and names comes first: after the exchange, a store that is away would cost the person the tokens.
         signer = await self.store.id_tokens.signer(app.id_token_alg) if "openid" in app.scopes else None
+        await self.store.subjects.prepare(app.sector)
         try:
-            response = await call
+            response = await call()
         except UnknownUser as unknown:
             await self.refuse_unknown(unknown.refusal)
-        self._write(app, response, signer)
+        await self._write(app, response, signer)
 
     async def _for_itself(self, params: Params) -> None:
         """A token for an API, without a person. RFC 6749 4.4, RFC 8707 2.2."""
@@ -65,7 +67,7 @@ class TokenHandler(ApiHandler):
         assert app is not None
         return app
 
-    def _write(self, app: Registration, response: TokenResponse, signer: Signer | None) -> None:
+    async def _write(self, app: Registration, response: TokenResponse, signer: Signer | None) -> None:
         if response.window:
             self.write_window(response.window)
         self.set_header("Pragma", "no-cache")  # RFC 6749 5.1, in addition to Cache-Control: no-store
@@ -78,7 +80,8 @@ class TokenHandler(ApiHandler):
         }
         if response.sign_in and signer:
             picture = f"{self.site.base_url}/picture/{self.store.profiles.address(response.sign_in.profile)}"
-            claims = id_token_claims(response, app.client_id, app.id_token_alg, self.site.base_url, picture)
+            sub = await self.store.subjects.of(app.client_id, app.sector, response.sign_in.profile.user)
+            claims = id_token_claims(response, sub, app.client_id, app.id_token_alg, self.site.base_url, picture)
             answer["id_token"] = signer.sign(claims, TYPE)
         self.write_json(answer)
 

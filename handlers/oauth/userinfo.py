@@ -14,8 +14,10 @@ class UserinfoHandler(ApiHandler):
         2.3."""
         caller = await self.caller()
         profile, scopes, window = await self.store.identity.read(caller, self.needed)
+        # A token with one of the needed scopes comes from a grant of `profile` or `openid`.
+        sub = await self.store.subjects.of(caller.client, caller.sector, caller.user)
         self.write_window(window)
         picture = f"{self.site.base_url}/picture/{self.store.profiles.address(profile)}"
-        self.write_json({"sub": profile.user, **claims_of(profile, caller.sees(scopes), picture)})
+        self.write_json({"sub": sub, **claims_of(profile, caller.sees(scopes), picture)})
 
     post = get  # OpenID Connect Core 5.3.1

@@ -182,7 +182,7 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "Userinfo": written(
         {
-            "sub": exactly("[0-9a-f]{32}"),
+            "sub": exactly("[0-9a-f]{32}|pw_[A-Za-z0-9_-]{22}"),
         },
         {
             "email": TEXT,

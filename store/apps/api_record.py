@@ -101,6 +101,13 @@ class ApiRegistration:
         return api_id(self.identifier)
 
     @property
+    def sector(self) -> str:
+        """The host of the identifier: the sector in which the API knows the people of pairwise apps."""
+        found = _IDENTIFIER.fullmatch(self.identifier)
+        assert found is not None  # checked at registration
+        return found[2]
+
+    @property
     def active(self) -> bool:
         """Whether the API may introspect, and apps may get tokens for it."""
         return self.status == "active"

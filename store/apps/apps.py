@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 
 from store import keys
 from store.apps.cache import CACHE_SECONDS, RegistrationCache
+from store.apps.client_ids import check_free_of_people
 from store.apps.client_secrets import new_secret, secret_digest
 from store.apps.deletion import OnProgress, Retiring
 from store.apps.registration import Registration
@@ -79,7 +80,9 @@ class Apps:
 
     async def create(self, registration: Registration, secret: str | None = None) -> tuple[Registration, str | None]:
         """Registers an app. Returns it with its secret, which is shown only now and never stored (None for a public
-        app). Raises Refused("invalid_request") if the client id is taken, InvalidRedirectURI."""
+        app). Raises Refused("invalid_request") if the client id is taken, ValueError for one that could be a person's,
+        InvalidRedirectURI, InvalidSector."""
+        check_free_of_people(registration.client_id)
         registration.check_redirect_uris()
         now = await self.now()
         with wrapped():

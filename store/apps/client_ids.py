@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import string
+
+_OF_A_PERSON = re.compile(r"[0-9A-Fa-f]{32}|pw_[A-Za-z0-9_-]{22}")
 
 
 def new_client_id() -> str:
@@ -17,3 +20,10 @@ def client_id_of(seed: bytes) -> str:
     app. Registration checks whether it is taken."""
     number, digits = int.from_bytes(seed), string.ascii_letters + string.digits
     return "".join(digits[number // len(digits) ** place % len(digits)] for place in range(15))
+
+
+def check_free_of_people(client_id: str) -> None:
+    """Raises ValueError for a new client id with the form of a person's `sub`. An app's own tokens have its client id
+    as `sub`, so an API would take them for that person's. Older registrations keep theirs."""
+    if _OF_A_PERSON.fullmatch(client_id):
+        raise ValueError("A client_id must not look like a person's id: 32 hex digits, or pw_ and 22 characters.")

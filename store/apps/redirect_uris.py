@@ -126,6 +126,16 @@ def web_host(uri: str) -> str | None:
     return parts.host if parts.scheme == "https" and parts.port in ("", "443") else None
 
 
+def host_of(uri: str) -> str:
+    """The host of a redirect URI, without the port; for a private-use scheme the scheme with its colon, which is no
+    host's name.
+
+    Raises InvalidRedirectURI for a URI that could not be registered.
+    """
+    parts = _parse(uri)
+    return parts.host if parts.is_web else f"{parts.scheme}:"
+
+
 def is_own_origin(uri: str, base_url: str) -> bool:
     """Whether a redirect URI leads to this server, whose origin is `base_url`.
 

@@ -14,7 +14,8 @@ import msgpack
 from store.apps.api_scopes import check_api_scopes, parse_qualified
 from store.apps.client_secrets import secret_matches
 from store.apps.domain_names import is_domain
-from store.apps.redirect_uris import check_redirect_uri, remembered_form, web_host
+from store.apps.redirect_uris import check_redirect_uri, host_of, remembered_form, web_host
+from store.apps.sectors import FIXED, PUBLIC, InvalidSector, check_one_host, check_subject_type
 from store.crypto.jose.private import OURS
 from store.lifetimes import DOMAIN_PROOF
 from store.names import SCOPES, check_app_name, check_client_id, parse_scope
@@ -77,6 +78,8 @@ class Registration:
     id_token_alg: str = OURS[0]
     post_logout_redirect_uris: tuple[str, ...] = ()
     backchannel_logout_uri: str = ""
+    subject_type: str = PUBLIC
+    sector_uri: str = ""
 
     def __post_init__(self) -> None:
         check_client_id(self.client_id)
@@ -104,6 +107,7 @@ class Registration:
             raise InvalidRegistration(f"refreshLifetimeDays is 0 (no end) to {MOST_LIFETIME}")
         if self.id_token_alg not in OURS:
             raise InvalidRegistration(f"idTokenAlg is one of {', '.join(OURS)}")
+        check_subject_type(self.subject_type, self.sector_uri)
         if self.domain and not is_domain(self.domain):
             raise InvalidRegistration("a proven domain is a name such as example.com")
         if self.webhook_url:
@@ -112,12 +116,18 @@ class Registration:
             check_webhook_url(self.backchannel_logout_uri, loopback=True, what=LOGOUT_URL)
 
     def check_redirect_uris(self, before: Registration | None = None) -> None:
-        """Raises InvalidRedirectURI unless all of them may register. Called only when a registration is written, and
-        those that `before` has are skipped: 20 long ones take 2 to 10 ms, and lists of apps read hundreds."""
+        """Raises InvalidRedirectURI unless all of them may register, and InvalidSector. Called only when a registration
+        is written, and those that `before` has are skipped: 20 long ones take 2 to 10 ms, and lists of apps read
+        hundreds."""
         checked = set() if before is None or before.public != self.public else {*before.return_uris}
         for uri in self.return_uris:
             if uri not in checked:
                 check_redirect_uri(uri, self.public)
+        if self.sector:
+            check_one_host(self.redirect_uris, self.sector_uri)
+        # Core 8.1: another sector would make strangers of everybody who uses the app.
+        if before is not None and (before.sector, before.sector_uri) != (self.sector, self.sector_uri):
+            raise InvalidSector(FIXED)
 
     @property
     def return_uris(self) -> tuple[str, ...]:
@@ -138,6 +148,11 @@ class Registration:
     def needs_pkce(self) -> bool:
         """Whether PKCE is mandatory (SPEC 5.2): for a public app, and with `pkceRequired`."""
         return self.public or self.pkce_required
+
+    @property
+    def sector(self) -> str:
+        """The sector of a pairwise app (Core 8.1); empty for the subject type `public`."""
+        return "" if self.subject_type == PUBLIC else host_of(self.sector_uri or self.redirect_uris[0])
 
     def refresh_days(self, most: int) -> int:
         """The lifetime in days of the refresh tokens of a sign-in: the shorter of the app's own and the server's
@@ -237,6 +252,8 @@ class Registration:
             "idTokenAlg": self.id_token_alg,
             "postLogoutRedirectUris": list(self.post_logout_redirect_uris),
             "backchannelLogoutUri": self.backchannel_logout_uri,
+            "subjectType": self.subject_type,
+            "sectorIdentifierUri": self.sector_uri,
             "webhookUrl": self.webhook_url,
             "verified": self.verified,
             "verifiedDomain": self.domain,
@@ -296,6 +313,8 @@ class Registration:
             id_token_alg=row.get("idTokenAlg", OURS[0]),
             post_logout_redirect_uris=tuple(row.get("postLogoutRedirectUris", ())),
             backchannel_logout_uri=row.get("backchannelLogoutUri", ""),
+            subject_type=row.get("subjectType", PUBLIC),
+            sector_uri=row.get("sectorIdentifierUri", ""),
         )
 
 

@@ -7,15 +7,25 @@ from typing import Any
 
 from store.apps.client_secrets import secret_digest, secret_mark
 from store.apps.registration import LIVE_SECRETS, Registration, told
+from store.apps.sectors import InvalidSector
 from store.refused import Refused
 
 
 def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
     """The registration with its owner's changes. Raises Refused("access_denied") if they would enable an app that the
-    operator has disabled."""
+    operator has disabled, or change redirect URIs that a sector identifier URI lists, and Refused("invalid_request") if
+    they would change the sector."""
     if "status" in changes and app.status == "disabled":
         raise Refused("access_denied", "The operator of this server has disabled this app.")
-    return replace(app, **changes)
+    changed = replace(app, **changes)
+    if app.sector and changed.redirect_uris != app.redirect_uris:
+        if app.sector_uri:
+            raise Refused("access_denied", "The operator of this server changes the redirect URIs of this app.")
+        try:
+            changed.check_redirect_uris(app)
+        except InvalidSector as error:
+            raise Refused("invalid_request", str(error)) from None
+    return changed
 
 
 def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool = False) -> Registration:

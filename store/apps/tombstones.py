@@ -6,7 +6,7 @@ the events about the end of the data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgpack
@@ -23,7 +23,7 @@ BY_OWNER, BY_OPERATOR = "by_owner", "by_operator"
 class Remains:
     """The remains of a deleted app: some hundred bytes, whatever it had registered. The webhook stays only if the app
     was active. Sealed secrets are newest first; of two, the older signs for a day after `webhook_rotated_at` (epoch
-    ms). `row` leaves out the `owner`, because the tombstone has it."""
+    ms). `sector` is that of a pairwise app. `row` leaves out the `owner`, because the tombstone has it."""
 
     client_id: str
     name: str
@@ -31,13 +31,16 @@ class Remains:
     webhook_secrets: tuple[bytes, ...] = ()
     webhook_rotated_at: int = 0
     owner: str = ""
+    sector: str = ""
 
     @classmethod
     def of(cls, app: Registration) -> Remains:
         """The remains of an app that is deleted now."""
+        kept = cls(app.client_id, app.name, owner=app.owner, sector=app.sector)
         if not (app.active and app.webhook_url):
-            return cls(app.client_id, app.name, owner=app.owner)
-        return cls(app.client_id, app.name, app.webhook_url, app.webhook_secrets, app.webhook_rotated_at, app.owner)
+            return kept
+        secrets, rotated_at = app.webhook_secrets, app.webhook_rotated_at
+        return replace(kept, webhook_url=app.webhook_url, webhook_secrets=secrets, webhook_rotated_at=rotated_at)
 
     def row(self) -> dict[str, Any]:
         """The stored form."""
@@ -47,13 +50,14 @@ class Remains:
             "webhookUrl": self.webhook_url,
             "webhookSecrets": list(self.webhook_secrets),
             "webhookRotatedAt": self.webhook_rotated_at,
+            **({"sector": self.sector} if self.sector else {}),
         }
 
     @classmethod
     def of_row(cls, row: dict[str, Any], owner: str) -> Remains:
         """The inverse of `row`."""
-        secrets = tuple(row["webhookSecrets"])
-        return cls(row["client_id"], row["name"], row["webhookUrl"], secrets, row["webhookRotatedAt"], owner)
+        secrets, sector = tuple(row["webhookSecrets"]), row.get("sector", "")
+        return cls(row["client_id"], row["name"], row["webhookUrl"], secrets, row["webhookRotatedAt"], owner, sector)
 
 
 @dataclass(frozen=True, slots=True)

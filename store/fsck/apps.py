@@ -10,6 +10,7 @@ from store.apps.api_record import ApiRegistration
 from store.apps.registration import Registration
 from store.apps.tombstones import LASTS, Remains, Tombstone
 from store.apps.webhooks import WebhookSecrets
+from store.crypto.pairwise import SALT, is_plain, salt_secrets
 from store.errors import StoreError
 from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
@@ -180,13 +181,15 @@ async def drifted(context: FsckContext, client: str) -> list[Finding]:
 
 async def judge_keyring(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """Compares the store's notes about its secret keys with the configured keys."""
-    row = {name: in_words(value) for name, value in row_of(seen[0]).items()}
-    wrong = [
+    raw = row_of(seen[0])
+    salt = raw.pop(SALT, None)
+    row = {name: in_words(value) for name, value in raw.items()}
+    wrong = [] if salt is None else _unsound_salt(context, key, salt)
+    wrong += [
         found("keyring", key, f"the note {name} is malformed")
         for name, value in row.items()
         if not (
             (re.fullmatch(r"check:[0-9]+", name) and re.fullmatch(r"[0-9a-f]{32}", value))
-            or (name == "pairwise" and re.fullmatch(r"[0-9a-f]{64}", value))
             or (
                 re.fullmatch(r"sealed_at:[0-9]+|documents_(front|since)|layout", name)
                 and re.fullmatch(r"-?[0-9]+", value)
@@ -202,3 +205,13 @@ async def judge_keyring(context: FsckContext, at: ParsedKey, key: str, look: Loo
         elif configured.check_value != value:
             wrong.append(found("keyring", key, f"key {key_id} differs from the one that wrote the store"))
     return wrong
+
+
+def _unsound_salt(context: FsckContext, key: str, salt: bytes) -> list[Finding]:
+    if is_plain(salt):
+        return []
+    try:
+        salt_secrets(context.ring).open(SALT, salt)
+    except StoreError:
+        return [found("keyring-salt", key, "the salt of pairwise ids does not open")]
+    return []

@@ -149,6 +149,7 @@ INVARIANTS = (
         "a signing key is whole; its private half opens under a configured key and fits the public half",
         ERROR,
     ),
+    Invariant("keyring-salt", "the salt of pairwise ids opens under a configured key", ERROR),
     Invariant("keyring-unknown", "every key that wrote the store is configured", NOTE),
     Invariant(
         "deletion-left",

@@ -67,14 +67,15 @@ def claims_of(profile: Profile, scopes: Iterable[str], picture: str) -> dict[str
 
 
 def id_token_claims(
-    response: TokenResponse, client_id: str, algorithm: str, issuer: str, picture: str
+    response: TokenResponse, sub: str, client_id: str, algorithm: str, issuer: str, picture: str
 ) -> dict[str, Any]:
-    """The claims of the ID token that goes with a token response of an OpenID sign-in."""
+    """The claims of the ID token that goes with a token response of an OpenID sign-in. `sub`: the person, as the app
+    knows them."""
     sign_in, now = response.sign_in, int(wall.time())
     assert sign_in is not None
     claims: dict[str, Any] = {
         "iss": issuer,
-        "sub": sign_in.profile.user,
+        "sub": sub,
         "aud": client_id,
         "exp": now + LIFETIME,
         "iat": now,

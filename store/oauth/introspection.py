@@ -12,12 +12,12 @@ from store.apps.apis import Apis
 from store.apps.apps import Apps
 from store.apps.registration import Registration
 from store.crypto.jose.refusal import JoseError
-from store.crypto.pairwise import Pairwise
 from store.crypto.seal import Sealer, Token, TokenKind, fingerprint
 from store.crypto.signing_keys import SigningKeys
 from store.engine.scripts import Reply, Scripts
 from store.lifetimes import ACCESS_TOKEN, DAY
 from store.oauth.app_tokens import AT_JWT
+from store.oauth.subjects import Subjects
 from store.oauth.tokens import MS_PER_SECOND
 
 
@@ -43,7 +43,7 @@ class Introspection:
         scripts: Scripts,
         sealer: Sealer,
         signing: SigningKeys,
-        pairwise: Pairwise,
+        subjects: Subjects,
         apps: Apps,
         apis: Apis,
         refresh_days: int = 0,
@@ -51,7 +51,7 @@ class Introspection:
         self._scripts = scripts
         self._sealer = sealer
         self._signing = signing
-        self._pairwise = pairwise
+        self._subjects = subjects
         self._apps = apps
         self._apis = apis
         self._refresh_days = refresh_days
@@ -71,7 +71,7 @@ class Introspection:
         if not scope:
             return None
         is_access, expires = looked_up.kind is TokenKind.ACCESS, reply.number("expires") // MS_PER_SECOND
-        sub = await self._pairwise.of(app.client_id, looked_up.user, reply.text("entered"))
+        sub = await self._subjects.of(app.client_id, app.sector, looked_up.user, reply.text("entered"))
         issued = expires - ACCESS_TOKEN // MS_PER_SECOND if is_access else None
         return LiveToken(is_access, app.client_id, sub, scope, "", expires, issued)
 

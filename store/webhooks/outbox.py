@@ -25,7 +25,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from store import keys
-from store.crypto.pairwise import KNOWS, Pairwise
+from store.crypto.pairwise import KNOWS
 from store.crypto.seal import new_id
 from store.engine.background import background
 from store.engine.scripts import Scripts
@@ -51,18 +51,27 @@ SHARDS_AT_ONCE = 64
 
 Wanted = Callable[[str], Awaitable[bool]]
 """Whether the app with this client id receives webhooks."""
+Named = Callable[[str, str, str], Awaitable[str]]
+"""The `sub` for an app of a person, from the app's field in the person's row (`Subjects.in_event`)."""
 
 
 class Outbox:
     """Moves events from outboxes to deliveries. Every method raises StoreUnavailable; a later sweep moves the rest. It
     also moves events of an app for which `wanted` raises another error, or of a shard with another store error."""
 
-    def __init__(self, client: Redis, scripts: Scripts, deliveries: Deliveries, wakeup: RelayWakeup) -> None:
+    def __init__(
+        self,
+        client: Redis,
+        scripts: Scripts,
+        deliveries: Deliveries,
+        named: Named,
+        wakeup: RelayWakeup,
+    ) -> None:
         self._client = client
         self._scripts = scripts
         self._deliveries = deliveries
+        self._named = named
         self._wakeup = wakeup
-        self._pairwise = Pairwise(client)
         self._consumer = new_id()
         self._moving = asyncio.Lock()
         self.idle = IDLE
@@ -177,7 +186,7 @@ class Outbox:
                     continue
                 try:
                     if await wanted(event.client_id):
-                        sub = await self._pairwise.of(event.client_id, event.sub, entered)
+                        sub = await self._named(event.client_id, event.sub, entered)
                         moved += await self._deliveries.enqueue(replace(event, sub=sub))
                     done.append(entry.decode())
                 except StoreUnavailable:

@@ -117,6 +117,8 @@ def test_an_app_record_has_the_apis_fields(home: Home) -> None:
         "idTokenAlg": "RS256",
         "postLogoutRedirectUris": [],
         "backchannelLogoutUri": "",
+        "subjectType": "public",
+        "sectorIdentifierUri": "",
         "webhookUrl": "",
         "verified": False,
         "verifiedDomain": "",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from store import keys
+from store.apps.registration import Registration
 from store.errors import StartupError
 from store.seed import SeedReport, seed
 from store.wiring import Store
@@ -54,6 +55,8 @@ async def test_seeding_creates_apps_and_people_as_the_file_says(memory_store: St
         "hostedStorage": True,
         "issInResponse": False,
         "refreshRetrySeconds": 10,
+        "idTokenAlg": "ES256",
+        "subjectType": "pairwise",
         "homepage": "https://native.example",
     }
     progress: list[tuple[int, ...]] = []
@@ -111,6 +114,13 @@ async def paid(store: Store, email: str) -> tuple[int, list[str]]:
     """The balance, and the reasons of its entries."""
     account = await store.credits.show((await store.operator.find(email)).user)
     return account.paid, [entry.reason for entry in account.entries]
+
+
+@pytest.mark.gen_test
+async def test_a_file_from_before_a_rule_about_client_ids_still_starts(memory_store: Store, write: Write) -> None:
+    old = "0123456789abcdef" * 2
+    await memory_store.apps._save(old, b"", Registration(old, "Old", ("https://web.example/cb",), ("profile",)).pack())
+    assert await seed(memory_store, write({"apps": [{**WEB, "client_id": old}]})) == SeedReport((), ())
 
 
 @pytest.mark.gen_test
@@ -212,6 +222,21 @@ async def test_a_confidential_app_without_a_secret_gets_an_unknown_one(memory_st
         ),
         pytest.param({"users": [{**ADA, "name": "\ud800"}]}, "users[0].name: A name", id="a lone surrogate"),
         pytest.param({"apps": [{**WEB, "client_id": "a b"}]}, "apps[0].client_id: A client_id", id="a bad client id"),
+        pytest.param(
+            {"apps": [{**WEB, "client_id": "0123456789abcdef" * 2}]},
+            "apps[0].client_id: A client_id must not look like a person's id",
+            id="a client id that could be a person's",
+        ),
+        pytest.param(
+            {
+                "apps": [
+                    {**WEB, "subjectType": "pairwise", "redirect_uris": ["https://a.example/", "https://b.example/"]}
+                ]
+            },
+            "apps[0].redirect_uris: the redirect URIs of a pairwise app have one host",
+            id="several hosts of a pairwise app",
+        ),
+        pytest.param({"apps": [{**WEB, "subjectType": "both"}]}, "apps[0]: subjectType is public or", id="a bad type"),
         pytest.param({"apps": [{**WEB, "scopes": ["root"]}]}, "apps[0].scopes: There is no scope", id="a bad scope"),
         pytest.param({"apps": [{**WEB, "scopes": []}]}, "apps[0].scopes: A scope is", id="no scope"),
         pytest.param({"apps": [{**WEB, "public": "yes"}]}, "apps[0].public: must be true or false", id="no boolean"),

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from store import keys
-from store.crypto.pairwise import Pairwise
 from store.lifetimes import GRACE
 from store.wiring import Store
 from tests.support.calls.webhooks import wanted
@@ -45,7 +44,7 @@ async def test_an_event_names_the_person_if_profile_was_ever_granted(
         await world.tokens(scopes)
     await world.revoke_app()
     await store.people.delete(world.user)
-    alias = await Pairwise(store.client).sub(world.app.client_id, world.user)
+    alias = await store.pairwise.for_app(world.app.client_id, world.user)
     assert await subs(world) == [world.user if known else alias] * 2
     assert world.user not in alias
 
@@ -62,10 +61,10 @@ async def test_pairwise_ids_are_stable_and_differ_by_app(
     clock.advance(GRACE / 1000 + 1)
     await memory_store.outbox.sweep(wanted)
     assert await subs(world) == [first], "the documents ended, 30 days on"
-    pairwise = Pairwise(rotated(memory_store, 88).client)
-    assert await pairwise.sub(world.app.client_id, world.user) == first, "whichever key is in front"
-    assert await pairwise.sub("another-app", world.user) != first
-    assert await pairwise.sub(world.app.client_id, "0" * 32) != first
+    pairwise = rotated(memory_store, 88).pairwise
+    assert await pairwise.for_app(world.app.client_id, world.user) == first, "whichever key is in front"
+    assert await pairwise.for_app("another-app", world.user) != first
+    assert await pairwise.for_app(world.app.client_id, "0" * 32) != first
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,13 @@ async def test_a_reset_waits_for_moves_in_progress(memory_store: Store) -> None:
 
 async def test_a_reset_drops_pending_hints(memory_store: Store) -> None:
     wakeup = RelayWakeup()
-    outbox = Outbox(memory_store.client, memory_store.scripts, memory_store.deliveries, wakeup)
+    outbox = Outbox(
+        memory_store.client,
+        memory_store.scripts,
+        memory_store.deliveries,
+        memory_store.subjects.in_event,
+        wakeup,
+    )
     wakeup.add("0" * 32)
     async with outbox.still():
         await memory_store.client.flushall()

@@ -28,6 +28,7 @@ async def test_a_restored_copy_signs_with_a_key_that_was_published(tmp_path: Pat
     engine = EmbeddedStore.start(home, "server")
     async with opened(unix_url(engine.socket_path), ring) as store:
         text, kid = await signed(store, "ES256")
+        sub = await store.pairwise.for_sector("app.example", "0" * 32)
         waits, _ = await store.signing_store.rotate("ES256")
         before = await published(store, "ES256")
         said = await asyncio.to_thread(child, home, "store", "backup", str(copy))
@@ -41,5 +42,6 @@ async def test_a_restored_copy_signs_with_a_key_that_was_published(tmp_path: Pat
     async with opened(unix_url(engine.socket_path), ring) as store:
         assert (await signed(store, "ES256"))[1] == kid
         assert await published(store, "ES256") == before == [kid, waits.row.kid]
+        assert await store.pairwise.for_sector("app.example", "0" * 32) == sub, "apps know their people again"
         assert (await store.signing_keys.verify(text, types=TYPES)).claims == {"sub": "ada"}
     engine.stop()

@@ -228,5 +228,6 @@ DATA = [
     case(lambda f: f.client.set(keys.app_stats(f.world.app.client_id)["people"], "300"), "numbers-drift"),
     case(lambda f: f.client.hset(keys.KEYRING, "check:1", "0" * 32), "keyring", "keyring"),
     case(signing_key_that_opens_nowhere, "signing", "signing"),
+    case(lambda f: f.client.hset(keys.KEYRING, "pairwise", b"\x01" + bytes(60)), "keyring-salt", "keyring-salt"),
     case(lambda f: f.client.hset(keys.KEYRING, "check:9", "0" * 32), "keyring-unknown", "keyring-unknown"),
 ]

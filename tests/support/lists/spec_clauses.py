@@ -126,6 +126,7 @@ TRAPS: dict[int, Clause] = {
     46: Clause("a demanded sign-in is a new one, of this person and for this request, and its time is the token's"),
     47: Clause("a signing key is published before it signs, and until its last token is over, on every host"),
     49: Clause("id_token_hint is checked for signature, issuer and audience, but not for exp, and names the person"),
+    50: Clause("a person has one id for the apps of a sector, and another for other sectors"),
     51: Clause("a token for one resource is dead at every other"),
     52: Clause("introspection tells a stranger no more than about an invented token"),
     57: Clause("no person's data answers to a token that an app has for itself"),
