@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from handlers.core.params import Params, decode_json
 from handlers.core.policy import Policy
 from handlers.oauth.authorize import AuthorizeHandler
 from handlers.oauth.requests import Interaction
 from store.apps.redirect_uris import is_interceptable
 from store.apps.registration import Registration
-from store.oauth.authorizations import AuthorizationRequest, Pending
+from store.oauth.authorizations import AuthorizationRequest, Pending, StepUp
 from store.refused import Refused, SignedOut
 from testkit.guard import is_at_home
 from testkit.reading import answer_of
@@ -37,10 +35,12 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
         if played.decides == "ask" or not is_at_home(self.request):
             return await super().begin(app, request, interaction, pairs)
         try:
-            await self.play(played, app, request, interaction.prompts)
+            await self.play(played, app, request, interaction)
         except SignedOut:
             # For example, disabled: nobody could answer.
             raise Refused("access_denied", "This person cannot sign in.") from None
+        except StepUp:
+            raise Refused("unmet_authentication_requirements", "This person signs in by password alone.") from None
 
     def played(self) -> AutoConsent:
         """The answer to this request. Raises Refused("invalid_request")."""
@@ -53,10 +53,12 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
         return answer_of(Params(value, typed=True), self.rehearsal.answer)
 
     async def play(
-        self, played: AutoConsent, app: Registration, request: AuthorizationRequest, prompts: Collection[str]
+        self, played: AutoConsent, app: Registration, request: AuthorizationRequest, interaction: Interaction
     ) -> None:
         """Redirects with a code or with the refusal."""
-        session = await self.rehearsal.session(played.email)
+        session, prompts = await self.rehearsal.session(played.email), interaction.prompts
+        if not await self.is_expected(app, interaction, session.user):
+            raise Refused("login_required", "Another person is signed in.")
         denies = played.decides == "deny"
         # The same as for a person, except that a person who denies is asked even after an earlier consent.
         always_ask = denies or "consent" in prompts or (app.public and is_interceptable(request.redirect_uri))

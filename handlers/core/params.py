@@ -146,14 +146,20 @@ def media_type(request: HTTPServerRequest) -> str:
 def parse_body(request: HTTPServerRequest) -> Params:
     """The body of a POST: one JSON object or a form (SPEC 1). Raises Refused("invalid_request" or
     "unsupported_media_type")."""
-    kind = media_type(request)
-    if kind == JSON:
+    if media_type(request) == JSON:
         value = decode_json(request.body)
         if not isinstance(value, dict):
             raise Refused("invalid_request", "The body must be one JSON object.")
         return Params(value, typed=True)
+    return once(body_pairs(request))
+
+
+def body_pairs(request: HTTPServerRequest) -> list[tuple[str, str]]:
+    """The pairs of a form, in order; repeated ones too. Raises Refused("invalid_request" or
+    "unsupported_media_type")."""
+    kind = media_type(request)
     if kind == FORM or (not kind and not request.body):
-        return once(parse_pairs(request.body))
+        return parse_pairs(request.body)
     raise Refused("unsupported_media_type")
 
 

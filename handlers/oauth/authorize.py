@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from handlers.account.authorize_address import MAX_ADDRESS, PROGRESS, Pairs, address_of, request_print
 from handlers.core import mails
 from handlers.core.amounts import DEFAULT_SPEND_LIMIT
-from handlers.core.params import once, parse_pairs
+from handlers.core.params import JSON, body_pairs, media_type, once, parse_pairs
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.oauth.answers import AnsweringPage, mark_of
 from handlers.oauth.requests import Interaction, check_mode, check_redirect_uri, check_request, first_of, words_of
@@ -45,9 +45,13 @@ class AuthorizeHandler(AnsweringPage):
             await self.answer_error(app, redirect_uri, refusal, pairs)
 
     def post(self) -> None:
-        """Core 3.1.2.1: the same parameters as a form. Redirects to the same request by GET: browsers send no session
-        cookie with another site's form."""
-        pairs = parse_pairs(self.request.body)
+        """Core 3.1.2.1: the same parameters as a form, or as JSON. Redirects to the same request by GET: browsers send
+        no session cookie with another site's form."""
+        if media_type(self.request) == JSON:
+            params = self.body()
+            pairs = [(name, params.get(name) or "") for name in params.names()]
+        else:
+            pairs = body_pairs(self.request)
         check_length(pairs)
         self.see_other(address_of(pairs))
 

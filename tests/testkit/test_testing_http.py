@@ -78,6 +78,17 @@ def exchange(http: httpx.Client, app: Any, code: str) -> httpx.Response:
     return http.post("/api/oauth/token", data=fields)
 
 
+def test_a_request_that_the_person_cannot_meet_gets_its_error(http: httpx.Client) -> None:
+    app = app_in(http, scopes="openid")["client_id"]
+    for more, error in (
+        ({"acr_values": "phr"}, "unmet_authentication_requirements"),
+        ({"claims": '{"id_token":{"sub":{"value":"somebody"}}}'}, "login_required"),
+        ({"id_token_hint": "x.y.z"}, "invalid_request"),
+    ):
+        assert sent_on(http.get(request_of(app, scope="openid", **more)))["error"] == error
+    assert "code" in sent_on(http.get(request_of(app, scope="openid", acr_values="phr 1")))
+
+
 def test_auto_consent_signs_in_and_allows(http: httpx.Client, server: Server) -> None:
     app = app_in(http)
     back = sent_on(http.get(request_of(app["client_id"])))

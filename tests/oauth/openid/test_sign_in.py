@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
@@ -174,10 +175,25 @@ async def test_a_posted_request_goes_on_as_a_get(service: Service) -> None:
     assert answer.headers["Location"].startswith("/oauth/authorize?client_id=openid-app&")
     browser = await service.signed_in()
     assert b"It signs you in" in (await browser.get(answer.headers["Location"])).body
+    # A JSON object says the same.
+    headers = {"Content-Type": "application/json"}
+    typed = await send(
+        f"{service.base_url}/oauth/authorize", "POST", body=json.dumps(form), headers=headers, described=False
+    )
+    assert typed.headers["Location"] == answer.headers["Location"]
     long = await send(
         f"{service.base_url}/oauth/authorize", "POST", form={**form, "state": "s" * 15_000}, described=False
     )
     assert long.code == 400
+    for kind, body, status in (
+        ("text/plain", "client_id=openid-app", 415),
+        ("application/json", '["client_id"]', 400),
+        ("application/json", '{"client_id": 7}', 400),
+        ("application/x-www-form-urlencoded", "client_id=%ff", 400),
+    ):
+        headers = {"Content-Type": kind, "Accept": "text/html"}
+        refused = await send(f"{service.base_url}/oauth/authorize", "POST", body=body, headers=headers, described=False)
+        assert refused.code == status, body
 
 
 def refusal(response: HTTPResponse) -> str:
