@@ -10,6 +10,8 @@ from tests.support.http.driver import ALL_SCOPES, CALLBACK, Service, answer_of, 
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.2.5 query")
+@pytest.mark.openid("core 16.4 disclosure")
 @pytest.mark.spec("4.1")
 async def test_the_redirect_has_only_code_state_and_issuer(service: Service) -> None:
     redirect = await (await service.signed_in()).consent(service.web.authorize_url(state="s /?&=%é"))
@@ -36,6 +38,8 @@ GOOD = challenge()
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.2.2 oauth")
+@pytest.mark.openid("core 3.1.2.2 required")
 @pytest.mark.spec("4.1")
 @pytest.mark.spec("5.2")
 @pytest.mark.spec("5.3")
@@ -145,6 +149,7 @@ async def test_a_repeated_parameter_redirects_with_invalid_request(service: Serv
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.2.3 signed out")
 async def test_a_signed_out_person_signs_in_and_returns_to_the_request(service: Service) -> None:
     browser = service.browser()
     url = service.web.authorize_url(state="päss & more")
@@ -209,6 +214,8 @@ async def test_apps_that_can_be_impersonated_always_need_consent(
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.2.1 none")
+@pytest.mark.openid("core 3.1.2.3 none")
 async def test_prompt_none_never_shows_a_page(service: Service) -> None:
     url = service.web.authorize_url(prompt="none")
     assert answer_of(await service.browser().get(url)) == {

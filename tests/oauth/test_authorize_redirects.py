@@ -14,6 +14,7 @@ EVIL = "https://evil.test/steal"
 
 # Each is a change of a good request whose redirect_uri is the evil one: whatever else is wrong, nobody is sent there.
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.2.6 redirect_uri")
 @pytest.mark.trap(13)
 @pytest.mark.parametrize(
     "changes",
@@ -104,6 +105,7 @@ VARIANTS = {
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.2.1 redirect_uri")
 @pytest.mark.trap(14)
 @pytest.mark.spec("4.1")
 @pytest.mark.spec("2.1")

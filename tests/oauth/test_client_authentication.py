@@ -37,6 +37,7 @@ def code_fields(code: str, **changes: str) -> dict[str, str]:
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.3.1 client")
 @pytest.mark.spec("5.1")
 @pytest.mark.spec("7")
 @pytest.mark.trap(11)

@@ -81,6 +81,7 @@ async def test_a_client_can_work_from_the_metadata_alone(service: Service) -> No
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("discovery 3 RS256")
 async def test_openid_discovery_answers_the_same_document(service: Service) -> None:
     documents = [
         await send(f"{service.base_url}/.well-known/{name}")

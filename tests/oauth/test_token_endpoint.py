@@ -17,6 +17,8 @@ DAY = 86400
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.3.3 token_type")
+@pytest.mark.openid("core 3.1.3.3 no-store")
 @pytest.mark.spec("2.2")
 @pytest.mark.spec("4.3")
 @pytest.mark.spec("8.2")
@@ -53,6 +55,7 @@ async def test_exchange_and_refresh_return_the_token_response(service: Service, 
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.3.2 redirect_uri")
 @pytest.mark.spec("3.2")
 @pytest.mark.spec("7")
 @pytest.mark.parametrize(
@@ -90,6 +93,7 @@ async def test_a_code_lives_sixty_seconds(service: Service, clock: FakeClock) ->
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.3.2 code")
 @pytest.mark.spec("3.2")
 async def test_a_replayed_code_is_refused_and_ends_its_tokens(service: Service) -> None:
     browser = await service.signed_in()
@@ -154,6 +158,7 @@ async def test_verifier_has_43_to_128_unreserved_characters(service: Service, ve
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.3.4 error")
 @pytest.mark.spec("4.3")
 @pytest.mark.spec("7")
 @pytest.mark.parametrize("left_out", ["grant_type", "code", "redirect_uri", "client_id", "refresh_token"])
@@ -296,6 +301,8 @@ async def test_tokens_of_other_kinds_are_refused(service: Service) -> None:
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.3.2 client")
+@pytest.mark.openid("core 12.1 token")
 async def test_codes_and_tokens_of_another_app_are_refused(service: Service) -> None:
     browser = await service.signed_in()
     other = await service.add_app("other")

@@ -60,6 +60,7 @@ async def test_sub_is_the_same_for_every_app_and_differs_between_people(service:
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 5.1 email")
 @pytest.mark.trap(34)
 async def test_an_unconfirmed_address_is_reported_as_unverified(service: Service) -> None:
     browser = service.browser()
@@ -117,6 +118,7 @@ async def test_a_missing_token_is_401_without_an_error_in_the_challenge(service:
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 5.3 bearer")
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 async def test_the_bearer_scheme_is_case_insensitive(service: Service, scheme: str) -> None:
     tokens = await service.tokens()

@@ -1,4 +1,5 @@
-"""Every clause of the specification and every known trap has a test that names it, and no test names another."""
+"""Every clause of the specification and of OpenID Connect, and every known trap, has a test that names it, and no test
+names another."""
 
 from __future__ import annotations
 
@@ -11,19 +12,22 @@ import pytest
 
 from tests.conftest import WIRE
 from tests.support.lists.offenders import each
+from tests.support.lists.openid_clauses import DEMANDS, Demand
 from tests.support.lists.spec_clauses import CLAUSES, TRAPS, Clause
 
 HERE = Path(__file__).parent.parent
+MARKERS = ("spec", "trap", "openid")
 
 
 def marked() -> Iterator[tuple[str, object, str]]:
-    """Each `pytest.mark.spec(...)` and `pytest.mark.trap(...)` of the suite: the marker, the clause and the place."""
+    """Each mark of the suite that names a clause or a trap: the marker, the clause and the place."""
+    calls = {f"pytest.mark.{marker}" for marker in MARKERS}
     for path in sorted(HERE.rglob("test_*.py")):
         text = path.read_text()
-        if ".mark.spec(" not in text and ".mark.trap(" not in text:  # to parse all would take a second
+        if not any(f"{call}(" in text for call in calls):  # to parse all would take a second
             continue
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("pytest.mark.spec", "pytest.mark.trap"):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in calls:
                 where = f"{path.name}:{node.lineno}"
                 assert len(node.args) == 1, f"{where}: one clause each"
                 assert isinstance(node.args[0], ast.Constant), f"{where}: a literal"
@@ -33,7 +37,7 @@ def marked() -> Iterator[tuple[str, object, str]]:
 @pytest.fixture(scope="module")
 def places() -> Mapping[str, Mapping[object, list[str]]]:
     """Where the suite names each clause and each trap."""
-    found: dict[str, dict[object, list[str]]] = {"spec": defaultdict(list), "trap": defaultdict(list)}
+    found: dict[str, dict[object, list[str]]] = {marker: defaultdict(list) for marker in MARKERS}
     for marker, named, where in marked():
         found[marker][named].append(where)
     return found
@@ -60,9 +64,20 @@ def test_a_trap_has_a_test(places: Mapping[str, Mapping[object, list[str]]], nam
     check(name, clause, places["trap"])
 
 
+@each(("name", "demand"), [pytest.param(*one, id=f"{one[0]}: {one[1].summary}") for one in DEMANDS.items()])
+def test_a_clause_of_openid_connect_has_a_test_or_a_reason(
+    places: Mapping[str, Mapping[object, list[str]]], name: str, demand: Demand
+) -> None:
+    if demand.without:
+        assert name not in places["openid"], f"{name} is tested: take the reason out of the list"
+    else:
+        assert name in places["openid"], "no test is marked for it"
+
+
 def test_tests_name_only_existing_clauses_and_traps(places: Mapping[str, Mapping[object, list[str]]]) -> None:
     assert {name: where for name, where in places["spec"].items() if name not in CLAUSES} == {}
     assert {name: where for name, where in places["trap"].items() if name not in TRAPS} == {}
+    assert {name: where for name, where in places["openid"].items() if name not in DEMANDS} == {}
 
 
 def test_every_name_of_tests_that_run_on_both_servers_is_a_file() -> None:

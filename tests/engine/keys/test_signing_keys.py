@@ -34,6 +34,7 @@ async def test_nothing_is_made_before_it_is_needed(memory_store: Store) -> None:
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("discovery 3 jwks_uri")
 @pytest.mark.filterwarnings("ignore:EdDSA is deprecated")
 async def test_the_set_verifies_what_is_signed(memory_store: Store) -> None:
     found = await memory_store.signing_keys.published()

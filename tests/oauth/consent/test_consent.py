@@ -28,6 +28,7 @@ async def test_the_page_names_the_app_the_scopes_and_the_redirect_target(service
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 16.22 307")
 @pytest.mark.trap(18)
 @pytest.mark.spec("4.2")
 async def test_a_form_decision_redirects_with_303(service: Service) -> None:
@@ -217,6 +218,7 @@ FORGERIES = [
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.2.3 forgery")
 @pytest.mark.trap(22)
 @pytest.mark.parametrize(("fields", "headers"), FORGERIES)
 async def test_forged_forms_do_nothing(

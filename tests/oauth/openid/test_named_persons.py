@@ -27,6 +27,7 @@ async def ended(service: Service, browser: Browser) -> Browser:
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.2.1 id_token_hint")
 @pytest.mark.trap(49)
 async def test_a_hint_names_the_person_that_the_app_expects(service: Service) -> None:
     app, browser = await openid_app(service), await service.signed_in()
@@ -46,6 +47,8 @@ async def test_a_hint_names_the_person_that_the_app_expects(service: Service) ->
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.2.2 sub")
+@pytest.mark.openid("core 5.5.1 sub")
 async def test_a_request_with_a_sub_is_for_that_person(service: Service) -> None:
     app, browser = await openid_app(service), await service.signed_in()
     await service.code(app, browser, scope="openid")
@@ -88,6 +91,7 @@ async def test_an_app_cannot_guess_who_is_signed_in(service: Service) -> None:
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.2.2 id_token_hint")
 async def test_a_hint_that_is_no_id_token_of_ours_is_refused(service: Service) -> None:
     app, browser = await openid_app(service), await service.signed_in()
     tokens = await service.tokens(app, browser, scope="openid")

@@ -35,6 +35,9 @@ async def signed_in_for(browser: Browser, url: str, email: str = EMAIL) -> str:
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.2.1 login")
+@pytest.mark.openid("core 3.1.2.3 login")
+@pytest.mark.openid("core 15.1 prompt")
 @pytest.mark.trap(46)
 async def test_prompt_login_takes_a_new_sign_in_and_nothing_else(service: Service, clock: FakeClock) -> None:
     app, browser = await openid_app(service), await service.signed_in()
@@ -85,6 +88,8 @@ async def test_a_sign_in_counts_for_its_request_and_its_person_alone(
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.2.1 max_age")
+@pytest.mark.openid("core 15.1 max_age")
 async def test_max_age_is_the_age_of_the_sign_in(service: Service, clock: FakeClock) -> None:
     app, browser = await openid_app(service), await service.signed_in()
     await service.code(app, browser, scope="openid")
@@ -136,6 +141,7 @@ async def test_a_decision_takes_a_sign_in_as_strong_as_the_request_demands(servi
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 2 acr")
 async def test_the_level_is_the_best_of_those_requested(service: Service) -> None:
     app, levels = await openid_app(service), {}
     for method in ("pwd", "otp", "pwd+passkey", "passkey"):

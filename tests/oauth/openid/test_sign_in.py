@@ -11,6 +11,7 @@ from joserfc import jwt
 from joserfc.jwk import KeySet
 from tornado.httpclient import HTTPResponse
 
+from store.clock import wall
 from tests.support.http.driver import EMAIL, NAME, App, Service, answer_of, fields_of, json_of, send
 from tests.support.lists.offenders import each
 
@@ -33,6 +34,11 @@ async def claims_in(service: Service, id_token: str, algorithm: str = "RS256") -
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 2 iss")
+@pytest.mark.openid("core 2 aud")
+@pytest.mark.openid("core 2 times")
+@pytest.mark.openid("core 2 auth_time")
+@pytest.mark.openid("core 3.1.3.3 id_token")
 async def test_the_id_token_says_who_signed_in_when_and_how(service: Service) -> None:
     app, began = await openid_app(service), int(time.time())
     tokens = await service.tokens(app, scope="openid profile", nonce="n-0S6")
@@ -58,6 +64,8 @@ async def test_the_id_token_says_who_signed_in_when_and_how(service: Service) ->
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 2 signed")
+@pytest.mark.openid("core 15.1 RS256")
 @pytest.mark.filterwarnings("ignore:EdDSA is deprecated")
 @each("algorithm", ["RS256", "ES256", "EdDSA"])
 async def test_an_app_chooses_how_its_id_tokens_are_signed(service: Service, algorithm: str) -> None:
@@ -67,12 +75,20 @@ async def test_an_app_chooses_how_its_id_tokens_are_signed(service: Service, alg
 
 
 @pytest.mark.gen_test
-async def test_a_refreshed_id_token_keeps_the_sign_in_and_has_no_nonce(service: Service) -> None:
+@pytest.mark.openid("core 12.2 same")
+@pytest.mark.openid("core 12.2 auth_time")
+@pytest.mark.openid("core 12.2 nonce")
+@pytest.mark.openid("core 12.2 iat")
+async def test_a_refreshed_id_token_keeps_the_sign_in_and_has_no_nonce(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = await openid_app(service)
     first = await service.tokens(app, scope="openid profile", nonce="once")
     before = await claims_in(service, first["id_token"])
+    monkeypatch.setattr(wall, "ahead", 100.0)
     again = json_of(await app.refresh(first["refresh_token"]))
     after = await claims_in(service, again["id_token"])
+    assert after["exp"] - 3600 == after["iat"] >= before["iat"] + 100
     same = ("iss", "sub", "aud", "auth_time", "sid", "acr", "amr", "azp")
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
     assert "nonce" not in after
@@ -80,6 +96,7 @@ async def test_a_refreshed_id_token_keeps_the_sign_in_and_has_no_nonce(service: 
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.3.2 openid")
 async def test_an_app_that_never_heard_of_openid_gets_no_id_token(service: Service) -> None:
     app = await openid_app(service)
     assert "id_token" not in await service.tokens(app, scope="profile data:read", nonce="ignored")
@@ -113,6 +130,7 @@ async def test_userinfo_gives_nothing_that_the_app_no_longer_registers(service: 
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 11 ignored")
 async def test_email_and_offline_access_are_ignored_where_an_app_cannot_have_them(service: Service) -> None:
     app = await service.add_app("shy-app", scopes=("openid",))
     tokens = await service.tokens(app, scope="openid email offline_access")
@@ -149,6 +167,7 @@ async def test_unticking_everything_leaves_the_sign_in_alone(service: Service) -
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.2.5 query")
 async def test_a_form_post_brings_the_code_without_an_address(service: Service) -> None:
     app, browser = await openid_app(service), await service.signed_in()
     page = await browser.consent(app.authorize_url(scope="openid", response_mode="form_post"))
@@ -164,6 +183,7 @@ async def test_a_form_post_brings_the_code_without_an_address(service: Service) 
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.2.1 methods")
 async def test_a_posted_request_goes_on_as_a_get(service: Service) -> None:
     app = await openid_app(service)
     form = dict(
@@ -202,6 +222,9 @@ def refusal(response: HTTPResponse) -> str:
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.2.1 none alone")
+@pytest.mark.openid("core 3.1.2.2 error")
+@pytest.mark.openid("core 6.1 request")
 @each(
     ("changes", "error"),
     [
@@ -237,6 +260,7 @@ async def test_wrong_parameters_of_a_sign_in_go_back_to_the_app(
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 3.1.2.6 response_mode")
 async def test_an_unknown_response_mode_gets_a_page(service: Service) -> None:
     """Core 3.1.2.6: without knowing the mode nobody can answer the app."""
     app = await openid_app(service)

@@ -41,6 +41,7 @@ async def introspected(service: Service, app: App, token: str) -> str:
 
 @pytest.mark.trap(50)
 @pytest.mark.gen_test
+@pytest.mark.openid("core 8.1 sector")
 async def test_apps_of_one_sector_know_a_person_by_one_id_and_others_by_another(service: Service) -> None:
     one = await pairwise_app(service, "one", "https://app.example/one", "https://app.example:8443/port")
     two = await pairwise_app(service, "two", "https://app.example/two")
@@ -126,6 +127,7 @@ async def test_an_api_knows_people_of_pairwise_apps_in_its_own_sector(service: S
 
 
 @pytest.mark.gen_test
+@pytest.mark.openid("core 8 subject_types")
 async def test_the_metadata_names_both_types(service: Service) -> None:
     metadata = json_of(await send(f"{service.base_url}/.well-known/openid-configuration"))
     assert metadata["subject_types_supported"] == ["public", "pairwise"]
