@@ -202,6 +202,21 @@ def pages(cast: Cast) -> list[Message]:
             "prompt": "consent login",
         }
     )
+    # Nobody gets past the wrong hint, not even a person who is signed in.
+    ask_openid = urlencode(
+        {
+            **{"client_id": "web-app", "redirect_uri": CALLBACK, "response_type": "code", "state": "a-state"},
+            **{"scope": "openid profile", "code_challenge": "c" * 43, "code_challenge_method": "S256"},
+            **{"nonce": "n-0S6_WzA2Mj", "max_age": "60", "prompt": "select_account consent", "acr_values": "phr 2"},
+            **{"login_hint": "ada@example.com", "ui_locales": "fr-CA en", "response_mode": "form_post"},
+            "claims": '{"userinfo":{"email":null},"id_token":{"acr":{"essential":true,"values":["2"]}}}',
+            "id_token_hint": "a.b.c",
+            "progress": cast.sealed(TokenKind.PROGRESS, "sign-in 1 digest"),
+        }
+    )
+    leave = urlencode(
+        {"client_id": "web-app", "id_token_hint": "a.b.c", "post_logout_redirect_uri": CALLBACK, "state": "a-state"}
+    )
     decision = {
         "request_id": cast.sealed(TokenKind.REQUEST, "web-app"),
         "decision": "allow",
@@ -235,6 +250,9 @@ def pages(cast: Cast) -> list[Message]:
         message("GET", "/account/download?format=jsonl", over),
         message("GET", f"/oauth/authorize?{ask}"),
         message("GET", f"/oauth/authorize?{ask}", over),
+        message("GET", f"/oauth/authorize?{ask_openid}", over),
+        message("POST", "/oauth/authorize", over | form, ask_openid),
+        message("GET", f"/oauth/logout?{leave}", over),
         message("GET", f"/picture/{cast.sealed(TokenKind.PICTURE, 'AL')}.svg"),
         message("GET", f"/confirm?link={cast.sealed(TokenKind.CONFIRM, 'ada@example.com')}"),
         message("GET", f"/reset?link={cast.sealed(TokenKind.RESET, 'ada@example.com')}"),

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from dev.fuzz.jwts import wrong_jwts
+from store.refused import Refused
 from tests.oauth.openid.test_prompts import sent_to_sign_in, signed_in_for
 from tests.oauth.openid.test_sign_in import openid_app, refusal
 from tests.support.http.driver import App, Browser, Service, answer_of
@@ -113,5 +115,9 @@ async def test_a_hint_that_is_no_id_token_of_ours_is_refused(service: Service) -
     for name, hint in wrong.items():
         answer = await browser.get(app.authorize_url(scope="openid", id_token_hint=hint))
         assert refusal(answer) == "invalid_request", name
+    header = {"typ": "JWT", "alg": "RS256", "kid": signer.kid}
+    for hint in wrong_jwts(signer.key, header, claims).values():
+        with pytest.raises(Refused, match="invalid_request"):
+            await service.store.id_tokens.read_hint(hint, service.base_url, app.client_id)
     expired = signer.sign({**claims, "exp": 1}, "JWT")
     assert "code" in answer_of(await browser.get(app.authorize_url(scope="openid", id_token_hint=expired)))
