@@ -18,6 +18,9 @@ SCOPES = ("openid", "profile", "email", "credits:read", "credits:spend", "apps:r
 """All scopes (SPEC 2.4; OpenID Connect Core 5.4), in the order that people and token responses see."""
 
 _LOCAL_ATOM = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]")
+_ENCODED_WORD = re.compile(r"=\?.*\?=")
+"""What readers of mail headers decode, even inside an address, where it must not be (RFC 2047 5). It may hide a line
+break, and so another header."""
 _DOMAIN_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _CLIENT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SCOPE = re.compile(r"[!#-\[\]-~]+(?: [!#-\[\]-~]+)*")
@@ -41,8 +44,8 @@ def normalise_email(text: str) -> str:
     The form is lower case: the local part is case-sensitive by RFC 5321 2.4, but no mail service in use distinguishes
     people by case, and people vary the case they type. The form is NFC, so one address is one string (RFC 6532 3.1),
     and the domain is in ASCII (IDNA 2008, RFC 5891, with the mapping of UTS 46). Quoted local parts and address
-    literals are refused. A domain of one label, such as `localhost`, is allowed. Lengths are bytes of UTF-8 (RFC 5321
-    4.5.3.1): 64 for the local part, 254 in all.
+    literals are refused, and so are encoded words. A domain of one label, such as `localhost`, is allowed. Lengths are
+    bytes of UTF-8 (RFC 5321 4.5.3.1): 64 for the local part, 254 in all.
     """
     text = text.strip()
     if len(text) > MAX_EMAIL_BYTES:  # before any work that grows with the length
@@ -105,7 +108,7 @@ def parse_scope(text: str) -> tuple[str, ...]:
 def _normalise_local_part(local: str) -> str:
     # Lower-casing can leave NFC.
     local = unicodedata.normalize("NFC", local.lower())
-    if not all(map(_is_atom, local.split("."))):
+    if not all(map(_is_atom, local.split("."))) or _ENCODED_WORD.search(local):
         raise ValueError("The part of the e-mail address before the @ is not a valid one.")
     if len(local.encode()) > MAX_LOCAL_PART_BYTES:
         raise ValueError(f"The part of an e-mail address before the @ has at most {MAX_LOCAL_PART_BYTES} bytes.")

@@ -40,7 +40,8 @@ limit the mails a minute."""
 LEAVE_SECONDS = 2.0
 KEPT = 200
 LONGEST_LINE = 998  # octets (RFC 5321 4.5.3.1.6)
-_ADDRESS = re.compile(r"[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
+# Without encoded words (RFC 2047): Python's `email` would decode them, with the line breaks that they may hide.
+_ADDRESS = re.compile(r"(?!.*=\?.*\?=)[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
 
 
 class Undelivered(Exception):
@@ -278,7 +279,7 @@ def compose(mail: Mail, sender: str, stamp: Stamp | None = None) -> EmailMessage
     message = EmailMessage(policy=SMTP)
     message["From"] = _address(sender, "Latchkey")
     message["To"] = _address(mail.to)
-    message["Subject"] = mail.subject
+    message["Subject"] = mail.subject.replace("=?", "= ?")  # an app's name must not be an encoded word either
     message["Date"] = date
     message["Message-ID"] = message_id
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: prevents out-of-office replies

@@ -276,6 +276,7 @@ async def test_a_server_with_an_untrusted_certificate_gets_no_mail(
         replace(MAIL, to="ada@example.com\nBcc: eve@example.com"),
         replace(MAIL, to="ada@example.com, eve@example.com"),
         replace(MAIL, to="no address"),
+        replace(MAIL, to="=?utf-8?q?x=0d=0abcc=3aeve=40example.com=0d=0ax=3a?=@example.com"),
     ],
 )
 async def test_headers_cannot_be_injected(mailbox: Mailbox, caplog: pytest.LogCaptureFixture, hostile: Mail) -> None:
@@ -285,6 +286,15 @@ async def test_headers_cannot_be_injected(mailbox: Mailbox, caplog: pytest.LogCa
     assert [message.partition(":")[0] for message in caplog.messages] == ["mail reset not sent"]
     assert mailbox.attempts == 0
     await sender.close(1)
+
+
+@pytest.mark.parametrize("name", ["=?utf-8?q?x=0d=0abcc:eve@example.com?=", "==??utf-8?q?x?=", "a=?utf-8?q?_x?="])
+def test_encoded_words_in_a_subject_are_not_decoded(name: str) -> None:
+    raw = compose(replace(MAIL, subject=f"Your app {name} was changed"), "a@b.example").as_bytes()
+    found = email.message_from_bytes(raw, policy=default)
+    assert found["bcc"] is None
+    assert found["Subject"] == f"Your app {name.replace('=?', '= ?')} was changed"
+    assert found.get_content().replace("\r\n", "\n") == MAIL.text
 
 
 def test_lines_that_look_like_headers_or_the_end_stay_in_the_text() -> None:
