@@ -310,7 +310,7 @@ class UndoHandler(LinkPage):
         if not undo.used:
             mails.taken_back(self.site, undo, self.visitor)
             self.remember_going("/account/security", 2 * RESET_LINK)
-            reset = mails.forgotten(self.site, undo.old, "", "/account/security")
+            reset = mails.forgotten(self.site, undo.old, "", "/account/security", self.visitor.address)
             self.site.in_background(reset, within=self.site.scatter)
         self.write_session(None)
         await self.undone(undo)

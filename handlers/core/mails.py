@@ -42,15 +42,16 @@ MOST_LINES, LONGEST_LINE = 30, 200
 """Lines of a list in a mail, and characters of a line. Enough for an app's new name and all its new redirect URIs."""
 
 
-def write(site: Site, what: str, to: str, payer: str, asker: str = "", **values: str) -> None:
+def write(site: Site, what: str, to: str, payer: str, asker: str = "", caused_from: str = "", **values: str) -> None:
     """Posts the mail of `templates/mail/<what>.txt`, whose first line is the subject. `payer`: the user whose account
     causes the mail, or empty; `asker`: the counted address of the client that asked for it, if strangers can ask. A
-    mail that names the visitor's address counts for the visitor's network too."""
+    mail that names the visitor's address counts for the visitor's network too, and one that does not, for the network
+    of `caused_from`."""
     text = _WORDS.load(f"{what}.txt").generate(site=site.base_url, **values).decode()
     subject, _, body = text.partition("\n")
     link, network = bool(values.get("link")), network_of(asker) if asker else ""
     undo = link and what in TAKES_BACK
-    origin = network_of(values.get("address", ""))
+    origin = network_of(values.get("address", caused_from))
     site.mail.post(Mail(what, to, subject, body.lstrip("\n"), link, undo, payer, network, origin))
 
 
@@ -128,17 +129,18 @@ async def invitation(site: Site, email: str, asker: str, target: str) -> None:
     write(site, "signup", email, "", asker, link=f"{site.base_url}/signup?invite={invite}")
 
 
-async def forgotten(site: Site, email: str, asker: str, target: str) -> None:
+async def forgotten(site: Site, email: str, asker: str, target: str, undone_from: str = "") -> None:
     """Mails the link that sets a new password and leads on to `target`. Without an active account with this address,
-    the mail says so instead: whether a mail is sent, and how long it takes, would reveal accounts. `asker` is empty
-    after a link that took the account back: only its person has that link, and there is an account."""
+    the mail says so instead: whether a mail is sent, and how long it takes, would reveal accounts. After a link that
+    took the account back, `asker` is empty, because there is an account and only its person has that link;
+    `undone_from` is then the visitor's address."""
     user = await site.store.people.find(email)
     link = None
     if user:
         with suppress(Refused):
             link = await site.store.links.to_reset(user, email, _kept(target))
     if user and link:
-        write(site, "reset", email, user, asker, link=_address(site, "/reset", link))
+        write(site, "reset", email, user, asker, undone_from, link=_address(site, "/reset", link))
     elif asker:
         write(site, "no_account", email, "", asker)
 

@@ -37,6 +37,11 @@ RESETS = ("reset", "no_account")
 the same places: the places that are left would reveal accounts."""
 
 
+MOST_AFTER_UNDOS = MOST_UNDOS_OF_NETWORK
+"""Waiting links that set a new password after an undo link, of visitors of one network. Whoever changes and undoes the
+addresses of many accounts takes no places of other people's links. A person whose link gets no place can ask for it."""
+
+
 class NoRoom(Exception):
     """No such mail can wait now."""
 
@@ -198,9 +203,14 @@ def _account(mail: Mail) -> tuple[str, str, bool]:
 
 
 def _bounds(mail: Mail) -> tuple[_Bound, ...]:
-    """The limits of a mail: its account's, and that of the network that asked for it, if there is one."""
+    """The limits of a mail: its account's, and that of the network that asked for it or caused a link, if there is
+    one."""
     most = MOST_UNDOS if mail.undo else MOST_ALIKE
     account = _Bound(_account(mail), most, "of this kind by this account")
     if not mail.network:
+        if mail.origin and mail.rank is Rank.LINK:
+            return account, _Bound(
+                (mail.origin, "after undo", True), MOST_AFTER_UNDOS, "after undo links of this network"
+            )
         return (account,)
     return account, _Bound(_asked(mail.network, mail.what), MOST_ASKED, "asked for from this network")

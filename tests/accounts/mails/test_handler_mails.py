@@ -97,6 +97,14 @@ async def test_requested_mails_count_for_the_network_and_the_account(
     ]
 
 
+async def test_new_passwords_after_an_undo_count_for_the_visitors_network(memory_store: Store) -> None:
+    world, posted = await World.make(memory_store), Posted()
+    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
+    await mails.forgotten(site, world.email, "", "", "203.0.113.7")
+    (letter,) = posted.letters
+    assert (letter.network, letter.origin, letter.payer) == ("", "203.0.113.0/24", world.user)
+
+
 async def test_notices_and_undo_links_count_for_the_visitors_network(memory_store: Store) -> None:
     posted = Posted()
     site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts

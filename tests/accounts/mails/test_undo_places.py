@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from outbound.mail.room import MOST_UNDOS_IN_ALL, MOST_UNDOS_OF_NETWORK, SPARE_UNDOS, NoRoom
+from outbound.mail.mail import Mail
+from outbound.mail.room import MOST_AFTER_UNDOS, MOST_UNDOS_IN_ALL, MOST_UNDOS_OF_NETWORK, SPARE_UNDOS, NoRoom
 from tests.accounts.mails.test_email_links_addresses import NEW, ask_for
-from tests.accounts.mails.test_mail_queue import A_DAY, UNDO, Relay, end, many, refuse
+from tests.accounts.mails.test_mail_queue import A_DAY, LINK, UNDO, Relay, end, many, refuse
 from tests.support.browser import email_links
 from tests.support.browser.email_links import CHANGE, Post, heading
 from tests.support.browser.mailbox import mailer, until
@@ -167,3 +168,31 @@ async def test_a_second_step_is_added_only_if_its_undo_link_can_be_mailed(
     assert "second" in (await post.service.browser().sign_in(EMAIL)).headers["Location"]
     await post.settled()
     assert post.site.mail.room.empty
+
+
+async def test_links_after_the_undo_links_of_one_network_fill_few_places() -> None:
+    sender = mailer(Relay(refuse), retries=(A_DAY,))
+    reset = replace(LINK, what="reset", origin=NETWORK)
+    for one in many(reset, MOST_AFTER_UNDOS + 1):
+        sender.post(replace(one, payer=one.to))
+    assert sender.queue == MOST_AFTER_UNDOS
+    sender.post(replace(reset, payer="ada", origin="198.51.100.0/24"))
+    with sender.room.reserve(NETWORK, "reset"):
+        sender.post(replace(reset, payer="ada", origin="", network=NETWORK))
+    assert sender.queue == MOST_AFTER_UNDOS + 2, "people in the network can ask for a link"
+    await end(sender)
+    assert sender.room.empty
+
+
+async def test_a_new_password_after_an_undo_counts_for_the_visitors_network(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thief, owner = await post.service.signed_in(), post.service.browser()
+    await ask_for(thief, NEW)
+    await thief.submit(await thief.get(await post.link(NEW, CHANGE)), "/account/email/change")
+    page = await owner.get(await post.link(EMAIL, "Your e-mail address was changed"))
+    posted: list[Mail] = []
+    monkeypatch.setattr(post.site.mail, "post", posted.append)
+    await owner.submit(page, "/account/email/undo")
+    await until(lambda: any(letter.what == "reset" for letter in posted))
+    assert {letter.origin for letter in posted} == {"127.0.0.0/24"}
