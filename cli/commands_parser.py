@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from cli.apis_parser import ABSENT, Verbs, add_apis
 from cli.keys_parser import add_secret_keys, add_signing_keys
+from cli.people_parser import add_groups, add_users
 from cli.terminal.parser import NoCommand, Parser, UsageError
 from latchkey import __version__
 from settings.declared import SETTINGS
@@ -106,7 +107,8 @@ def build_parser(program: str = PROGRAM) -> Parser:
     serve.set_defaults(run="", ask="", offline=True, password_stdin=False)
     _add_apps(noun("app", "registered apps"))
     add_apis(noun("api", "APIs of yours that Latchkey protects"))
-    _add_users(noun("user", "people's accounts"))
+    add_users(noun("user", "people's accounts"))
+    add_groups(noun("group", "the groups of a person, for apps with the scope `groups`", "user"))
     _add_credits(noun("credits", "people's credits, in micro-dollars: 1000000 are a dollar"))
     _add_tokens(noun("token", "tokens for tests and operators"))
     add_secret_keys(noun("keys", "the secret keys that seal tokens and documents, and the keys that sign"))
@@ -233,59 +235,6 @@ def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     add("--iss", "iss in the authorization response (RFC 9207)", action=flag, dest="iss_in_response")
 
 
-def _add_users(verb: Verbs) -> None:
-    about = "read the password, or ask for it at a terminal; else one is made and printed"
-    create = verb(
-        "create",
-        "people.create_user",
-        "make an account; its address counts as confirmed",
-        "--email ada@example.com --name Ada",
-        "--email ada@example.com --name Ada --password-stdin",
-    )
-    create.add_argument("--name", metavar="N", required=True, help="what apps and other people see")
-    create.add_argument("--password-stdin", action="store_true", help=about)
-    create.set_defaults(password=None)
-    invite = verb(
-        "invite",
-        "people.invite_user",
-        "make a link with which the address can sign up; needs --base-url",
-        "--email ada@example.com --base-url https://id.example.org",
-    )
-    for named in (create, invite):
-        named.add_argument("--email", metavar="E", required=True, help="the address that the person signs in with")
-    verb("list", "people.list_users", "every person", "", "--json")
-    question = "Delete {email}, with everything apps keep for this person?"
-    ada = "ada@example.com"
-    reset = verb("set-password", "people.set_password", "give a person a new password; every session ends", ada)
-    reset.add_argument("--password-stdin", action="store_true", help=about)
-    reset.set_defaults(password=None)
-    export = verb(
-        "export",
-        "export.export_user",
-        "write out all that is kept of one person",
-        f"{ada} --output ada.zip",
-        f"{ada} --format jsonl --output -",
-    )
-    export.add_argument("--output", metavar="FILE", required=True, help="- is standard output")
-    export.add_argument("--format", choices=("zip", "jsonl"), default="zip", help="zip or jsonl; default: zip")
-    about = "one person: second step, connected apps, newest activity"
-    for named in (
-        reset,
-        export,
-        verb("show", "people.show_user", about, ada),
-        verb("reset-factors", "people.reset_factors", "take authenticator app, passkeys and recovery codes", ada),
-        verb("disable", "people.disable_user", "stop every token, end every session, and let nobody in", ada),
-        verb(
-            "enable",
-            "people.enable_user",
-            "let the person in again; tokens that have not expired work again",
-            ada,
-        ),
-        verb("delete", "people.delete_user", "delete a person and all that is theirs", ada, ask=question),
-    ):
-        named.add_argument("email", metavar="EMAIL|SUB", help="e-mail address, or the `sub` that apps see")
-
-
 def _add_credits(verb: Verbs) -> None:
     about = "give a person credits, or take them with an amount below zero"
     grant = verb(
@@ -298,7 +247,7 @@ def _add_credits(verb: Verbs) -> None:
     about = "the balance, what is held, and the newest entries"
     show = verb("show", "credits.show_credits", about, "ada@example.com --limit 20")
     for named in (grant, show):
-        named.add_argument("email", metavar="EMAIL|SUB", help="e-mail address, or the `sub` that apps see")
+        named.add_argument("email", metavar="EMAIL|SUB", help="e-mail address, or the `sub` that public apps see")
     grant.add_argument("amount", metavar="MICRODOLLARS", type=whole, help="1000000 are a dollar")
     grant.add_argument("--reason", metavar="R", default="", help="what it is for; the person sees it")
     grant.add_argument("--key", metavar="K", help="given again with the same key, it is done once (in 90 days)")

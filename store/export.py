@@ -95,6 +95,7 @@ async def _profile(store: Store, person: Person) -> dict[str, Any]:
         "name": person.name,
         "picture": bool(person.picture),
         "status": person.status,
+        "groups": list(person.groups),
         "createdAt": timestamp(person.created_at),
         "registeredApps": [app.record() for app in registered if app and app.owner == person.user],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 import idna
 
@@ -14,8 +15,14 @@ MAX_TYPED_NAME_LENGTH = 4 * MAX_NAME_LENGTH
 """Code points of a name before it is normalised. Some keyboards send a letter and its marks apart: Vietnamese takes up
 to three code points for one, Hangul too. Without a bound, normalising 32,000 marks in a row takes seconds."""
 
-SCOPES = ("openid", "profile", "email", "credits:read", "credits:spend", "apps:read", "data:read", "data:write")
+SCOPES = (
+    *("openid", "profile", "email", "groups", "credits:read", "credits:spend", "apps:read", "data:read", "data:write"),
+)
 """All scopes (SPEC 2.4; OpenID Connect Core 5.4), in the order that people and token responses see."""
+ADVERTISED = tuple(scope for scope in SCOPES if scope != "groups")
+"""The scopes in metadata. Some clients request all of these, and few apps are registered for `groups`."""
+MAX_GROUPS = 50
+"""The most groups of a person."""
 
 _LOCAL_ATOM = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]")
 _ENCODED_WORD = re.compile(r"=\?.*\?=")
@@ -81,6 +88,15 @@ def same_name(typed: str, name: str) -> bool:
 def check_app_name(text: str) -> str:
     """Return an app's name under the rules of `check_person_name`. Raises ValueError."""
     return _check_display_name(text, "An app's name")
+
+
+def check_groups(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names of groups, each once and under the rules of `check_person_name`, in one order. Raises ValueError,
+    also for more than MAX_GROUPS."""
+    groups = tuple(sorted({_check_display_name(name, "A group's name") for name in names}))
+    if len(groups) > MAX_GROUPS:
+        raise ValueError(f"A person has at most {MAX_GROUPS} groups.")
+    return groups
 
 
 def check_client_id(text: str) -> str:

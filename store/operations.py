@@ -21,7 +21,7 @@ from store.moments import at
 from store.names import is_user_id, normalise_email
 from store.oauth.grants import Grant
 from store.refused import Refused
-from store.results import unheard
+from store.results import groups_in, unheard
 
 SHARDS_AT_ONCE = 256
 
@@ -40,6 +40,7 @@ class Person:
     grants: tuple[Grant, ...]
     activity: tuple[Activity, ...]
     registered: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
     @property
     def apps(self) -> tuple[str, ...]:
@@ -167,6 +168,7 @@ def _person(user: str, reply: Reply, activity: int) -> Person:
         tuple(_grant(row) for row in reply.rows("rows")),
         tuple(activities(reply, activity)),
         tuple(client.decode() for client in reply.rows("registered")),
+        groups_in(reply.text("groups")),
     )
 
 

@@ -66,8 +66,8 @@ def allowance_of(reply: Reply) -> Allowance | None:
 
 
 class Profile(NamedTuple):
-    """A person's profile (SPEC 2.3). `warned`: the addresses that a warning goes to, as in `warned_of`; empty if not
-    requested."""
+    """A person's profile (SPEC 2.3). `warned`: the addresses that a warning goes to, as in `warned_of`; `groups`: names
+    in one order. Both are empty if not requested."""
 
     user: str
     email: str
@@ -75,6 +75,7 @@ class Profile(NamedTuple):
     name: str
     picture: str
     warned: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
 
 class Caller(NamedTuple):
@@ -123,4 +124,10 @@ def profile_of(user: str, reply: Reply) -> Profile:
         reply.text("name"),
         reply.text("picture"),
         warned_of(reply) if "warned" in reply.fields else (),
+        groups_in(reply.text("groups")) if "groups" in reply.fields else (),
     )
+
+
+def groups_in(text: str) -> tuple[str, ...]:
+    """The groups in the field of a person's row, which has one in each line."""
+    return tuple(text.split("\n")) if text else ()

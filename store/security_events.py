@@ -184,6 +184,8 @@ _ALL: Final = (
     _by_operator("factors_reset_by_operator", "Authenticator app, passkeys and recovery codes removed by the operator"),
     _by_operator("exported_by_operator", "Account exported by the operator"),
     _by_operator("token_minted", "Access given by the operator"),
+    _told_to_people("groups_changed", "Your groups changed by the operator", actor="operator"),
+    _by_operator("groups_changed_by_operator", "Groups of a person changed", "the groups: +added -removed", trail=""),
     _told_to_people("own_app_deleted_by_operator", "Your app deleted by the operator", actor="operator"),
     _by_operator("app_given_by_operator", "App given to you by the operator"),
     # A shop adds credits with each purchase, so buyers cause these events. Commands are the operator's own acts.

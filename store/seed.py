@@ -6,7 +6,8 @@
                "webhook_secret": "whsec_...", "idTokenAlg": "RS256", "subjectType": "public",
                "postLogoutRedirectUris": ["https://web.example/bye"],
                "backchannelLogoutUri": "https://web.example/logout"}],
-     "users": [{"email": "ada@example.com", "name": "Ada", "password": "...", "credits": 5000000}]}
+     "users": [{"email": "ada@example.com", "name": "Ada", "password": "...", "credits": 5000000,
+                "groups": ["staff"]}]}
 
 Existing apps and people stay unchanged, whatever the file says. `credits`, in micro-dollars, go only to a person who
 never had any, so at most once. The whole file is checked before anything is written.
@@ -34,7 +35,7 @@ from store.crypto.jose.algorithms import RS256
 from store.crypto.passwords import check_length, check_password
 from store.errors import StartupError
 from store.lifetimes import EMAIL_RESERVATION, SECOND
-from store.names import check_app_name, check_client_id, check_person_name, normalise_email, parse_scope
+from store.names import check_app_name, check_client_id, check_groups, check_person_name, normalise_email, parse_scope
 from store.refused import Refused
 from store.results import Visitor, unheard
 from store.seed_fields import Fields, Invalid, seed_object
@@ -52,7 +53,7 @@ _APP_FIELDS = (
     *("issInResponse", "refreshRetrySeconds", "refreshLifetimeDays", "homepage", "webhookUrl", "webhook_secret"),
     *("idTokenAlg", "subjectType", "postLogoutRedirectUris", "backchannelLogoutUri"),
 )
-_USER_FIELDS = ("email", "name", "password", "credits")
+_USER_FIELDS = ("email", "name", "password", "credits", "groups")
 CREDITS_REASON = "First credits"
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -83,6 +84,7 @@ class _User:
     name: str
     password: str
     credits: int
+    groups: tuple[str, ...]
 
 
 async def seed(
@@ -158,7 +160,13 @@ async def _create_user(store: Store, user: _User, patience: float) -> bool:
     while not await _exists(store, user.email):
         try:
             await store.people.create(
-                user.email, user.name, user.password, verified=True, event="created_by_operator", visitor=Visitor()
+                user.email,
+                user.name,
+                user.password,
+                verified=True,
+                event="created_by_operator",
+                visitor=Visitor(),
+                groups=user.groups,
             )
         except Refused:
             # The address is reserved without an account: another server is half-way, or one was killed there.
@@ -265,7 +273,8 @@ def _user(fields: Fields) -> _User:
     credits = fields.whole("credits", 0)
     if "credits" in fields.given and not 1 <= credits <= MAX_AMOUNT:
         raise Invalid(fields.at("credits"), f"must be 1 to {MAX_AMOUNT} micro-dollars")
-    return _User(fields.place, email, name, password, credits)
+    groups = _checked(fields.at("groups"), check_groups, fields.texts("groups")) if "groups" in fields.given else ()
+    return _User(fields.place, email, name, password, credits, groups)
 
 
 def _checked(place: str, check: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:

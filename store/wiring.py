@@ -10,6 +10,7 @@ from store.accounts.account_deletion import AccountDeletion
 from store.accounts.addresses import Addresses
 from store.accounts.audit.security_log import SecurityLog
 from store.accounts.audit.security_reading import SecurityEvents
+from store.accounts.groups import Groups
 from store.accounts.links import Links
 from store.accounts.people import People
 from store.accounts.profiles import Profiles
@@ -121,6 +122,7 @@ class Store:
         self.limits = RateLimits(scripts)
         addresses = Addresses(client, scripts)
         self.people = People(client, scripts, sealer, hasher, addresses, self.app_stats, wakeup, security)
+        self.groups = Groups(scripts, security)
         self.devices = Devices(scripts, sealer)
         self.bounds = bounds = Bounds()
         lifetime = session_lifetime * 1000

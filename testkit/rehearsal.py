@@ -77,10 +77,10 @@ class Rehearsal:
                 return credentials.user
             return await self.person(email, email.partition("@")[0], secrets.token_urlsafe(12))
 
-    async def person(self, email: str, name: str, password: str) -> str:
+    async def person(self, email: str, name: str, password: str, groups: Sequence[str] = ()) -> str:
         """Makes a person with a confirmed address, and returns the user id. Raises Refused."""
         return await self.store.people.create(
-            email, name, password, verified=True, event="created_by_operator", visitor=VISITOR
+            email, name, password, verified=True, event="created_by_operator", visitor=VISITOR, groups=groups
         )
 
     async def session(self, email: str) -> Session:

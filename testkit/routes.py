@@ -13,7 +13,7 @@ from handlers.core.params import JSON, once, parse_pairs
 from handlers.core.policy import OPEN, Policy
 from store.credits.credits import CURRENCY, MAX_AMOUNT, SCALE
 from store.crypto.passwords import check_length
-from store.names import check_person_name
+from store.names import check_groups, check_person_name
 from store.refused import Refused
 from testkit.authorize import PlayedAuthorizeHandler
 from testkit.guard import check_driver
@@ -102,12 +102,30 @@ class PeopleHandler(TestingHandler):
         try:
             name = check_person_name(name)
             check_length(password)  # tests may use weak passwords
+            groups = check_groups(params.texts("groups") or ())
         except ValueError as error:
             raise Refused("invalid_request", str(error)) from None
-        user = await self.rehearsal.person(email, name, password)
+        user = await self.rehearsal.person(email, name, password, groups)
         if credits:
             await self.store.credits.grant(user, credits, reason="A test")
-        self.write_json({"sub": user, "email": email, "name": name, "password": password})
+        self.write_json({"sub": user, "email": email, "name": name, "password": password, "groups": list(groups)})
+
+
+class TestGroupsHandler(TestingHandler):
+    """POST /testing/people/groups."""
+
+    async def post(self) -> None:
+        """Replaces a person's groups, as the operator does."""
+        params = self.body()
+        person = await self.store.operator.find(await self.rehearsal.user(email_of(params)))
+        wanted = params.texts("groups") or ()
+        try:
+            kept = check_groups(wanted)
+            gone = [name for name in person.groups if name not in kept]
+            groups = await self.store.groups.change(person.user, person.groups, add=kept, remove=gone)
+        except ValueError as error:
+            raise Refused("invalid_request", str(error)) from None
+        self.write_json({"sub": person.user, "groups": list(groups)})
 
 
 class LeaveHandler(TestingHandler):
@@ -208,6 +226,7 @@ TESTING_ROUTES: list[tuple[str, Any]] = [
     (r"/testing/consents", ConsentsHandler),
     (r"/testing/apps", TestAppsHandler),
     (r"/testing/people", PeopleHandler),
+    (r"/testing/people/groups", TestGroupsHandler),
     (r"/testing/people/delete", LeaveHandler),
     (r"/testing/tokens", TokensHandler),
     (r"/testing/disconnect", DisconnectHandler),

@@ -28,6 +28,8 @@ ACTS: Final[Mapping[str, str]] = {
     "people.disable_user": "",
     "people.enable_user": "",
     "people.delete_user": "",
+    "people.add_groups": "",
+    "people.remove_groups": "",
     "export.export_user": "",
     "credits.grant_credits": "",
     "tokens.mint_token": "",

@@ -15,7 +15,7 @@ from cli.terminal.progress import ProgressBar
 from store.crypto.passwords import check_password
 from store.lifetimes import DAY, INVITE
 from store.moments import timestamp
-from store.names import check_person_name, normalise_email
+from store.names import check_groups, check_person_name, normalise_email
 from store.operations import Person, person_named
 from store.refused import Refused
 from store.results import Visitor
@@ -26,14 +26,14 @@ async def create_user(context: Context, args: Namespace) -> CommandResult:
     email, name = normalise_email(args.email), check_person_name(args.name)
     password = secrets.token_urlsafe(18) if args.password is None else args.password
     await _check_password(context, password, email, name)
-    visitor = Visitor()
+    groups = check_groups(args.groups)
     await context.store.people.create(
-        email, name, password, verified=True, event="created_by_operator", visitor=visitor
+        email, name, password, verified=True, event="created_by_operator", visitor=Visitor(), groups=groups
     )
-    record = _user(await context.store.operator.find(email))
+    person = await context.store.operator.find(email)
     if args.password is not None:
-        return CommandResult(record)
-    return CommandResult({**record, "password": password}, note=f"The password {SHOWN_ONCE}")
+        return _one(person)
+    return _one(person, {"password": password}, note=f"The password {SHOWN_ONCE}")
 
 
 async def list_users(context: Context, args: Namespace) -> CommandResult:
@@ -63,13 +63,13 @@ async def show_user(context: Context, args: Namespace) -> CommandResult:
         for entry in person.activity
     ]
     record = {**_user(person), **factors, "apps": list(person.apps), "activity": activity}
-    return CommandResult(record, ("at", "event", "client_id", "address", "agent"))
+    return CommandResult(record, ("at", "event", "client_id", "address", "agent"), words=_words(record))
 
 
 async def disable_user(context: Context, args: Namespace) -> CommandResult:
     """Disables a person: stops every token, ends every session and blocks sign-in. Raises Refused("not_found"),
     ValueError."""
-    return CommandResult(_user(await context.store.operator.set_status(person_named(args.email), "disabled")))
+    return _one(await context.store.operator.set_status(person_named(args.email), "disabled"))
 
 
 async def set_password(context: Context, args: Namespace) -> CommandResult:
@@ -77,20 +77,35 @@ async def set_password(context: Context, args: Namespace) -> CommandResult:
     person = await context.store.operator.find(person_named(args.email))
     password = secrets.token_urlsafe(18) if args.password is None else args.password
     await _check_password(context, password, person.email, person.name)
-    record = _user(await context.store.operator.set_password(person.user, await context.store.hasher.hash(password)))
+    changed = await context.store.operator.set_password(person.user, await context.store.hasher.hash(password))
     if args.password is not None:
-        return CommandResult(record)
-    return CommandResult({**record, "password": password}, note=f"The password {SHOWN_ONCE}")
+        return _one(changed)
+    return _one(changed, {"password": password}, note=f"The password {SHOWN_ONCE}")
 
 
 async def reset_factors(context: Context, args: Namespace) -> CommandResult:
     """Removes a person's second step, but not the password. Raises Refused("not_found"), ValueError."""
-    return CommandResult(_user(await context.store.operator.reset_factors(person_named(args.email))))
+    return _one(await context.store.operator.reset_factors(person_named(args.email)))
 
 
 async def enable_user(context: Context, args: Namespace) -> CommandResult:
     """Enables a person again. Raises Refused("not_found"), ValueError."""
-    return CommandResult(_user(await context.store.operator.set_status(person_named(args.email), "active")))
+    return _one(await context.store.operator.set_status(person_named(args.email), "active"))
+
+
+async def add_groups(context: Context, args: Namespace) -> CommandResult:
+    """Adds a person to groups. Raises Refused("not_found"), ValueError."""
+    person = await context.store.operator.find(person_named(args.email))
+    await context.store.groups.change(person.user, person.groups, add=args.groups)
+    note = "" if person.email_verified else "Nobody has confirmed this address: the account may be somebody else's."
+    return _one(await context.store.operator.find(person.user), note=note)
+
+
+async def remove_groups(context: Context, args: Namespace) -> CommandResult:
+    """Removes a person from groups. Raises Refused("not_found"), ValueError."""
+    person = await context.store.operator.find(person_named(args.email))
+    await context.store.groups.change(person.user, person.groups, remove=args.groups)
+    return _one(await context.store.operator.find(person.user))
 
 
 async def delete_user(context: Context, args: Namespace) -> CommandResult:
@@ -123,6 +138,16 @@ async def _check_password(context: Context, password: str, email: str, name: str
         await Breaches(context.settings.password_ranges).check(password)
 
 
+def _one(person: Person, more: dict[str, Any] | None = None, note: str = "") -> CommandResult:
+    record = {**_user(person), **(more or {})}
+    return CommandResult(record, note=note, words=_words(record))
+
+
+def _words(record: dict[str, Any]) -> dict[str, str]:
+    """Shows no line for a list without members: it would look like a table without rows."""
+    return {name: "" for name in ("groups",) if not record[name]}
+
+
 def _user(person: Person) -> dict[str, Any]:
     return {
         "sub": person.user,
@@ -130,5 +155,6 @@ def _user(person: Person) -> dict[str, Any]:
         "email_verified": person.email_verified,
         "name": person.name,
         "status": person.status,
+        "groups": list(person.groups),
         "createdAt": timestamp(person.created_at),
     }

@@ -32,6 +32,12 @@ SCOPE_WORDS: dict[str, ScopeWords] = {
         "Your address, and whether you have confirmed it.",
         False,
     ),
+    "groups": ScopeWords(
+        "See your groups",
+        "The names of the groups that the operator of this server has put you in, such as a team or a role. The app "
+        "may decide by them what you can do there.",
+        False,
+    ),
     "credits:read": ScopeWords(
         "See your credit balance",
         "It sees how much you can still spend. It cannot spend any of it.",

@@ -7,13 +7,13 @@ from handlers.core.api import ApiHandler
 from handlers.oauth.requests import PROMPTS, RESPONSE_MODES
 from store.apps.sectors import SUBJECT_TYPES
 from store.crypto.jose.private import OURS
-from store.names import SCOPES
+from store.names import ADVERTISED
 from store.oauth.sign_in import LEVELS
 
 CACHED = "public, max-age=300"
 CLAIMS = [
     *("sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash"),
-    *("name", "picture", "email", "email_verified"),
+    *("name", "picture", "email", "email_verified", "groups"),
 ]
 
 
@@ -36,7 +36,7 @@ class MetadataHandler(ApiHandler):
                 "userinfo_endpoint": f"{base}/api/oauth/userinfo",
                 "end_session_endpoint": f"{base}/oauth/logout",
                 "jwks_uri": f"{base}/.well-known/jwks.json",
-                "scopes_supported": list(SCOPES),
+                "scopes_supported": list(ADVERTISED),
                 "response_types_supported": ["code"],
                 "response_modes_supported": list(RESPONSE_MODES),
                 "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],

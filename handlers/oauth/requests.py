@@ -24,7 +24,7 @@ MAX_CLAIMS = 4096
 _MAX_AGE = re.compile(r"[0-9]{1,9}")
 IGNORED = "offline_access"
 """A scope that every client may name: every code exchange gives a refresh token anyway."""
-_CLAIMS = {"email": "email", "email_verified": "email", "name": "profile", "picture": "profile"}
+_CLAIMS = {"email": "email", "email_verified": "email", "groups": "groups", "name": "profile", "picture": "profile"}
 """The scope that gives a claim: a request for the claim is a request for the scope, which the person sees."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from handlers.core.api import ApiHandler
-from store.names import SCOPES
+from store.names import ADVERTISED
 
 
 class ResourceMetadataHandler(ApiHandler):
@@ -17,7 +17,7 @@ class ResourceMetadataHandler(ApiHandler):
             {
                 "resource": base,
                 "authorization_servers": [base],
-                "scopes_supported": list(SCOPES),
+                "scopes_supported": list(ADVERTISED),
                 "bearer_methods_supported": ["header"],
                 "resource_name": "Latchkey",
                 "resource_documentation": f"{base}/docs",

@@ -189,6 +189,7 @@ SCHEMAS: dict[str, Schema] = {
             "email_verified": FLAG,
             "name": FILLED,
             "picture": ADDRESS,
+            "groups": listed(FILLED),
         },
     ),
     "Decision": read(

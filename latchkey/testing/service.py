@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, overload
 from urllib.parse import urlencode, urlsplit
@@ -90,13 +91,30 @@ class Latchkey:
         )
 
     def person(
-        self, name: str = "Ada Lovelace", *, email: str | None = None, password: str | None = None, credits: int = 0
+        self,
+        name: str = "Ada Lovelace",
+        *,
+        email: str | None = None,
+        password: str | None = None,
+        credits: int = 0,
+        groups: Sequence[str] = (),
     ) -> Person:
-        """Makes a person with a confirmed address and `credits` micro-dollars. Without an address or password, makes
-        one."""
-        made = self._post("people", name=name, email=email, password=password, credits=credits)
-        self._last = Person(**made)
+        """Makes a person with a confirmed address, `credits` micro-dollars and these groups. Without an address or
+        password, makes one."""
+        given: dict[str, Any] = {"name": name, "email": email, "password": password, "credits": credits}
+        made = self._post("people", **given, groups=list(groups))
+        self._last = Person(**{**made, "groups": tuple(made["groups"])})
         return self._last
+
+    def groups(self, person: Person | None, groups: Sequence[str]) -> Person:
+        """Replaces a person's groups, as the operator does, and returns the changed person. None is the person made
+        last."""
+        who = self._somebody(person)
+        made = self._post("people/groups", email=who.email, groups=list(groups))
+        changed = replace(who, groups=tuple(made["groups"]))
+        if who == self._last:
+            self._last = changed
+        return changed
 
     def token(
         self, person: Person | None = None, app: App | None = None, scopes: str | Sequence[str] = ()

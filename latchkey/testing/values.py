@@ -37,6 +37,7 @@ class Person:
     email: str
     name: str
     password: str = field(repr=False)
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

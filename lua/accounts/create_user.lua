@@ -10,6 +10,7 @@
 --- ARGV[6] event: signed_up or created_by_operator
 --- ARGV[7] address
 --- ARGV[8] agent
+--- ARGV[9] groups: one in each line, or empty
 --- @reply exists
 --- @reply ok
 --- @include "now"
@@ -21,6 +22,8 @@ local now = now_ms()
 redis.call('HSET', user, 'status', 'active', 'epoch', '1', 'email', email, 'name', name, 'password', password,
   'created_at', int(now))
 if email_verified == '1' then redis.call('HSET', user, 'verified', '1') end
+if groups ~= '' then redis.call('HSET', user, 'groups', groups) end
 redis.call('SADD', users, member)
 record(audit, event, '', address, agent)
+if groups ~= '' then record(audit, 'groups_changed', '', '', '') end
 return {'ok'}

@@ -1,5 +1,5 @@
 -- A set of scopes is a space-separated string, in the order of `SCOPES` in store/names.py.
-local ALL_SCOPES = 'openid profile email credits:read credits:spend apps:read data:read data:write'
+local ALL_SCOPES = 'openid profile email groups credits:read credits:spend apps:read data:read data:write'
 
 local function has_scope(scopes, name)
   return string.find(' ' .. scopes .. ' ', ' ' .. name .. ' ', 1, true) ~= nil

@@ -17,5 +17,6 @@ end
 local function id_token_fields(user, scope, signed, nonce)
   if not signed or not has_scope(scope, 'openid') then return {} end
   local row = redis.call('HMGET', user, 'email', 'verified', 'name', 'picture')
-  return {signed, nonce or '', row[1], row[2] or '0', row[3], row[4] or ''}
+  local groups = has_scope(scope, 'groups') and redis.call('HGET', user, 'groups') or ''
+  return {signed, nonce or '', row[1], row[2] or '0', row[3], row[4] or '', groups}
 end

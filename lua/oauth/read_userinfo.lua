@@ -10,11 +10,14 @@
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
---- @reply ok remaining reset scope email email_verified name picture
+--- @reply ok remaining reset scope email email_verified name picture groups
 --- @reserve
 --- @include "guard"
 
 local word, a, b, scope, granted = admit(user, grant, family, access, window, needed, limit, period, now_ms())
 if word ~= 'ok' then return {word, a, b} end
+local held = intersect(scope, granted)
 local row = redis.call('HMGET', user, 'email', 'verified', 'name', 'picture')
-return {'ok', a, b, intersect(scope, granted), row[1], row[2] or '0', row[3], row[4] or ''}
+-- Groups may be long, and few apps see them.
+local groups = has_scope(held, 'groups') and redis.call('HGET', user, 'groups') or ''
+return {'ok', a, b, held, row[1], row[2] or '0', row[3], row[4] or '', groups}

@@ -8,7 +8,7 @@ A crash after any step leaves no half-working account.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from redis.asyncio import Redis
 from store import keys
 from store.accounts.addresses import Addresses
 from store.accounts.audit.security_log import SecurityLog
+from store.accounts.groups import described
 from store.app_stats import AppStats
 from store.crypto.passwords import HasherBusy, PasswordHasher
 from store.crypto.seal import Sealer, Token, TokenKind, new_id, new_user_id
@@ -81,11 +82,19 @@ class People:
         self._hasher = hasher
 
     async def create(
-        self, email: str, name: str, password: str, *, verified: bool, event: str, visitor: Visitor
+        self,
+        email: str,
+        name: str,
+        password: str,
+        *,
+        verified: bool,
+        event: str,
+        visitor: Visitor,
+        groups: Sequence[str] = (),
     ) -> str:
         """Creates an account and returns its user id.
 
-        `email` is normalised already; `verified`: the address is known to be this person's. Raises
+        `email` and `groups` are normalised already; `verified`: the address is known to be this person's. Raises
         Refused("invalid_request") if the address has an account, HasherBusy, StoreUnavailable.
         """
         hashed = await self._hasher.hash(password)
@@ -101,8 +110,11 @@ class People:
             name=name,
             password=hashed,
             event=event,
+            groups="\n".join(groups),
             **visitor.fields(),
         )
+        if groups:
+            self._security.note("groups_changed_by_operator", person=user, detail=described((), groups))
         if not await self._addresses.keep(email, user):
             await self.delete(user)
             raise Refused("invalid_request", TAKEN)

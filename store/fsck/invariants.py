@@ -43,6 +43,7 @@ INVARIANTS = (
         "adds the address if it is free",
         apart=True,
     ),
+    Invariant("groups", "the groups of a person are valid names, in one order", ERROR),
     Invariant("address-left", "an address in the index belongs to its person", NOTE, "frees the address", apart=True),
     Invariant(
         "undo",

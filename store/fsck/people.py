@@ -14,6 +14,8 @@ from store.fsck.kinds import SLACK
 from store.fsck.reading import Look, Read, in_steps, in_words, number, row_of
 from store.keys import ParsedKey
 from store.lifetimes import DAY
+from store.names import check_groups
+from store.results import groups_in
 
 AT_ONCE = 100
 _STORED = re.compile(r"([0-9]+) ([0-9]+) ([0-9]+)")
@@ -51,10 +53,20 @@ async def judge_user(context: FsckContext, at: ParsedKey, key: str, look: Look, 
                 context.reader.mend(key, still, ("HDEL", key, "picture")),
             )
         )
+    groups = groups_in(in_words(row.get("groups")))
+    if not _sound(groups):
+        wrong.append(found("groups", key, "a group has no valid name, or stands twice or in the wrong place"))
     wrong += await _address(context, at.user, key, in_words(row.get("email")))
     clients = [name[4:] for name in row if name.startswith("app:")]
     wrong += await _connected(context, at.user, key, clients)
     return wrong + await _stored(context, at.user, key, in_words(row.get("stored")), clients)
+
+
+def _sound(groups: tuple[str, ...]) -> bool:
+    try:
+        return check_groups(groups) == groups
+    except ValueError:
+        return False
 
 
 async def _address(context: FsckContext, user: str, key: str, email: str) -> list[Finding]:

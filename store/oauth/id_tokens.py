@@ -63,6 +63,8 @@ def claims_of(profile: Profile, scopes: Iterable[str], picture: str) -> dict[str
         claims |= {"email": profile.email, "email_verified": profile.email_verified}
     if "profile" in held:
         claims |= {"name": profile.name, "picture": picture}
+    if "groups" in held:
+        claims["groups"] = list(profile.groups)
     return claims
 
 

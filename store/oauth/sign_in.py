@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from store.engine.scripts import Reply
-from store.results import Profile
+from store.results import Profile, groups_in
 
 METHODS = {
     "pwd": ("pwd",),
@@ -64,7 +64,7 @@ def sign_in_of(user: str, reply: Reply) -> SignInFacts | None:
     person = reply.rows("person")
     if not person:
         return None
-    signed, nonce, email, verified, name, picture = (value.decode() for value in person)
+    signed, nonce, email, verified, name, picture, groups = (value.decode() for value in person)
     sid, auth_time, method, wanted = signed.split(" ")
-    profile = Profile(user, email, verified == "1", name, picture)
+    profile = Profile(user, email, verified == "1", name, picture, groups=groups_in(groups))
     return SignInFacts(sid, int(auth_time), method, tuple(filter(None, wanted.split(","))), nonce, profile)

@@ -162,6 +162,7 @@ PEOPLE = [
     case(session_unlisted, "sessions", proof=is_listed),
     case(lambda f: f.client.zadd(f.person["sessions"], {"A" * 22: 1}), "sessions-left"),
     case(lambda f: f.client.hdel(f.person["user"], "picture"), "picture"),
+    case(lambda f: f.client.hset(f.person["user"], "groups", "staff\nadmins"), "groups", "groups"),
     case(lambda f: f.client.delete(f.person["picture"]), "picture"),
     case(without_a_second_step, "factors"),
     case(half_a_passkey, "factors", "factors"),

@@ -1,0 +1,71 @@
+"""The commands of `user`."""
+
+from __future__ import annotations
+
+from cli.apis_parser import Verbs
+
+
+def add_users(verb: Verbs) -> None:
+    """Declares the verbs of `user`."""
+    about = "read the password, or ask for it at a terminal; else one is made and printed"
+    create = verb(
+        "create",
+        "people.create_user",
+        "make an account; its address counts as confirmed",
+        "--email ada@example.com --name Ada",
+        "--email ada@example.com --name Ada --password-stdin",
+    )
+    create.add_argument("--name", metavar="N", required=True, help="what apps and other people see")
+    create.add_argument("--password-stdin", action="store_true", help=about)
+    about_groups = "a group of the person, for apps with the scope `groups`; may be repeated"
+    create.add_argument("--group", metavar="G", action="append", dest="groups", default=[], help=about_groups)
+    create.set_defaults(password=None)
+    invite = verb(
+        "invite",
+        "people.invite_user",
+        "make a link with which the address can sign up; needs --base-url",
+        "--email ada@example.com --base-url https://id.example.org",
+    )
+    for named in (create, invite):
+        named.add_argument("--email", metavar="E", required=True, help="the address that the person signs in with")
+    verb("list", "people.list_users", "every person", "", "--json")
+    question = "Delete {email}, with everything apps keep for this person?"
+    ada = "ada@example.com"
+    reset = verb("set-password", "people.set_password", "give a person a new password; every session ends", ada)
+    reset.add_argument("--password-stdin", action="store_true", help=about)
+    reset.set_defaults(password=None)
+    export = verb(
+        "export",
+        "export.export_user",
+        "write out all that is kept of one person",
+        f"{ada} --output ada.zip",
+        f"{ada} --format jsonl --output -",
+    )
+    export.add_argument("--output", metavar="FILE", required=True, help="- is standard output")
+    export.add_argument("--format", choices=("zip", "jsonl"), default="zip", help="zip or jsonl; default: zip")
+    about = "one person: second step, connected apps, newest activity"
+    for named in (
+        reset,
+        export,
+        verb("show", "people.show_user", about, ada),
+        verb("reset-factors", "people.reset_factors", "take authenticator app, passkeys and recovery codes", ada),
+        verb("disable", "people.disable_user", "stop every token, end every session, and let nobody in", ada),
+        verb(
+            "enable",
+            "people.enable_user",
+            "let the person in again; tokens that have not expired work again",
+            ada,
+        ),
+        verb("delete", "people.delete_user", "delete a person and all that is theirs", ada, ask=question),
+    ):
+        named.add_argument("email", metavar="EMAIL|SUB", help="e-mail address, or the `sub` that public apps see")
+
+
+def add_groups(verb: Verbs) -> None:
+    """Declares the verbs of `user group`."""
+    for named in (
+        verb("add", "people.add_groups", "add a person to groups", 'ada@example.com staff "Site admins"'),
+        verb("remove", "people.remove_groups", "remove a person from groups", "ada@example.com staff"),
+    ):
+        named.add_argument("email", metavar="EMAIL|SUB", help="e-mail address, or the `sub` that public apps see")
+        named.add_argument("groups", metavar="GROUP", nargs="+", help="1 to 100 characters; a person has at most 50")
