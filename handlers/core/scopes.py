@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from handlers.core.format import money
@@ -65,6 +65,15 @@ SCOPE_WORDS: dict[str, ScopeWords] = {
         True,
     ),
 }
+
+
+def asked_words(scope: str, groups: Sequence[str]) -> ScopeWords:
+    """A scope that an app asks for, with what a person has of it now: their `groups`."""
+    words = SCOPE_WORDS[scope]
+    if scope == "groups":
+        yours = f"You are in: {', '.join(groups)}." if groups else "You are in none now."
+        return words._replace(detail=f"{words.detail} {yours}")
+    return words
 
 
 def allowed(scopes: Iterable[str], spend_limit: int | None) -> list[ScopeWords]:

@@ -10,7 +10,7 @@ from handlers.account.authorize_address import MAX_ADDRESS, PROGRESS, Pairs, add
 from handlers.core import mails
 from handlers.core.amounts import DEFAULT_SPEND_LIMIT
 from handlers.core.params import JSON, body_pairs, media_type, once, parse_pairs
-from handlers.core.scopes import SCOPE_WORDS
+from handlers.core.scopes import SCOPE_WORDS, asked_words
 from handlers.oauth.answers import AnsweringPage, mark_of
 from handlers.oauth.requests import Interaction, check_mode, check_redirect_uri, check_request, first_of, words_of
 from store.accounts.signin.sessions import Session
@@ -225,7 +225,11 @@ class AuthorizeHandler(AnsweringPage):
             mark=mark_of(app, request.redirect_uri),
             signs_in="openid" in request.scopes,
             scopes=[
-                SimpleNamespace(name=name, granted_before=name in pending.granted, **SCOPE_WORDS[name]._asdict())
+                SimpleNamespace(
+                    name=name,
+                    granted_before=name in pending.granted,
+                    **asked_words(name, pending.profile.groups)._asdict(),
+                )
                 for name in boxes
             ],
             kept=[SCOPE_WORDS[name].title for name in SCOPES if name in pending.granted - {*request.scopes}],

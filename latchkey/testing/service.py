@@ -53,6 +53,7 @@ class Latchkey:
         iss_in_response: bool = True,
         webhook_url: str | None = None,
         id_token_alg: str | None = None,
+        subject_type: str | None = None,
         post_logout_redirect_uris: Sequence[str] = (),
         backchannel_logout_uri: str | None = None,
         client_id: str | None = None,
@@ -61,7 +62,8 @@ class Latchkey:
         """Registers an app (SPEC 2.1). `scopes` is a list, or names separated by spaces. A public app has no secret and
         uses PKCE. Events are posted to `webhook_url`, logout tokens to `backchannel_logout_uri`; both may be on this
         machine. With a `webhook_url` there is a `webhook_secret`. Without `client_id` or `client_secret` (at least 32
-        characters), one is made."""
+        characters), one is made. With the `subject_type` "pairwise" the app's `sub` of a person differs from that of
+        `person`."""
         record = {
             "name": name,
             "redirect_uris": list(redirect_uris),
@@ -74,6 +76,7 @@ class Latchkey:
             "issInResponse": iss_in_response,
             "webhookUrl": webhook_url,
             "idTokenAlg": id_token_alg,
+            "subjectType": subject_type,
             "postLogoutRedirectUris": list(post_logout_redirect_uris),
             "backchannelLogoutUri": backchannel_logout_uri,
             "client_id": client_id,

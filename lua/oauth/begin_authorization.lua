@@ -31,7 +31,7 @@
 --- @reply sign_in
 --- @reply step_up email email_verified name picture
 --- @reply remembered
---- @reply page email email_verified name picture granted spend_limit
+--- @reply page email email_verified name picture granted spend_limit groups
 --- @include "session"
 --- @include "scope"
 --- @include "remembered"
@@ -81,4 +81,5 @@ if earliest > 0 then redis.call('HSET', request, 'earliest', int(earliest)) end
 if methods ~= '' then redis.call('HSET', request, 'methods', methods) end
 redis.call('PEXPIREAT', request, int(now + request_ttl))
 local email, verified, name, picture = profile(user)
-return {'page', email, verified, name, picture, granted, given[4] or ''}
+local groups = has_scope(scope, 'groups') and redis.call('HGET', user, 'groups') or ''
+return {'page', email, verified, name, picture, granted, given[4] or '', groups}

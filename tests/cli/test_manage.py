@@ -230,6 +230,7 @@ def test_the_life_of_a_person_by_commands(home: Home) -> None:
         "email_verified": True,
         "name": "Ada",
         "status": "active",
+        "groups": [],
         "createdAt": made["createdAt"],
     }
 

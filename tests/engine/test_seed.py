@@ -27,7 +27,7 @@ WEB: dict[str, Any] = {
     "redirect_uris": ["https://web.example/cb"],
     "scopes": "data:read profile",
 }
-ADA: dict[str, Any] = {"email": "Ada@Example.com", "name": "Ada", "password": PASSWORD}
+ADA: dict[str, Any] = {"email": "Ada@Example.com", "name": "Ada", "password": PASSWORD, "groups": ["staff", "admins"]}
 Write = Callable[[object], Path]
 
 
@@ -78,7 +78,9 @@ async def test_seeding_creates_apps_and_people_as_the_file_says(memory_store: St
     credentials = await memory_store.people.verify("ada@example.com", PASSWORD)
     assert credentials is not None
     assert credentials.active
-    assert (await memory_store.operator.find("ada@example.com")).email_verified
+    ada = await memory_store.operator.find("ada@example.com")
+    assert ada.email_verified
+    assert ada.groups == ("admins", "staff")
 
 
 @pytest.mark.gen_test
@@ -203,6 +205,8 @@ async def test_a_confidential_app_without_a_secret_gets_an_unknown_one(memory_st
             id="one address in two spellings",
         ),
         pytest.param({"apps": [WEB, WEB]}, "apps[1].client_id: is that of apps[0]", id="one client id twice"),
+        pytest.param({"users": [{**ADA, "groups": "staff"}]}, "users[0].groups: must be a list", id="groups as a text"),
+        pytest.param({"users": [{**ADA, "groups": ["\n"]}]}, "users[0].groups: A group's name", id="a bad group"),
         pytest.param({"users": [{**ADA, "name": 1}]}, "users[0].name: must be a string", id="a number for a name"),
         pytest.param({"users": [{"email": "a@b.example", "name": "A"}]}, "users[0].password: is missing", id="missing"),
         pytest.param({"users": [{**ADA, "password": "short"}]}, "users[0].password: Choose", id="a bad password"),

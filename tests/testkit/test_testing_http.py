@@ -248,7 +248,9 @@ def test_travel_is_limited_to_valid_dates(http: httpx.Client) -> None:
     assert post(http, "travel", days=3660)["now"].startswith("20")
 
 
-@pytest.mark.parametrize("call", ["tokens", "disconnect", "credits", "limits", "consents", "people", "people/delete"])
+@pytest.mark.parametrize(
+    "call", ["tokens", "disconnect", "credits", "limits", "consents", "people", "people/groups", "people/delete"]
+)
 def test_an_invalid_address_is_refused(http: httpx.Client, call: str) -> None:
     client_id = app_in(http)["client_id"]
     fields = {"email": "nobody", "client_id": client_id, "amount": 1, "group": "oauth"}
@@ -265,6 +267,22 @@ def test_credits_can_be_granted_and_read(http: httpx.Client) -> None:
     assert shown == {"sub": person["sub"], **figures}
     short = http.post("/testing/credits", json={"email": "bob@example.com", "amount": -8})
     assert (short.status_code, short.json()["error"]) == (402, "insufficient_credits")
+
+
+def test_a_played_person_has_the_groups_that_a_test_gives(http: httpx.Client) -> None:
+    person = post(http, "people", email="bob@example.com", groups=["staff", "admins"])
+    assert person["groups"] == ["admins", "staff"]
+    app = app_in(http, scopes="openid groups", subjectType="pairwise")
+    tokens = post(http, "tokens", email=person["email"], client_id=app["client_id"])
+    bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
+    seen = http.get("/api/oauth/userinfo", headers=bearer).json()
+    assert seen["groups"] == ["admins", "staff"]
+    assert seen["sub"].startswith("pw_")
+    changed = post(http, "people/groups", email=person["email"], groups=["staff", "editors"])
+    assert changed == {"sub": person["sub"], "groups": ["editors", "staff"]}
+    assert http.get("/api/oauth/userinfo", headers=bearer).json()["groups"] == ["editors", "staff"]
+    refused = http.post("/testing/people/groups", json={"email": person["email"], "groups": ["x" * 101]})
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_request")
 
 
 def test_a_reset_restores_the_seed(tmp_path: Path) -> None:

@@ -195,6 +195,17 @@ def test_an_app_may_spend_what_the_person_lets_it(latchkey):
     assert latchkey.credit(ada, -1_000_000).paid == 4_000_000 - charged
 
 
+def test_an_app_sees_groups_and_calls_people_by_a_name_of_its_own(latchkey):
+    app = latchkey.app(scopes="openid groups", subject_type="pairwise")
+    ada = latchkey.person(groups=["staff", "admins"])
+    assert ada.groups == ("admins", "staff")
+    token = latchkey.token(ada, app)
+    assert userinfo(latchkey, token).json()["groups"] == ["admins", "staff"]
+    assert userinfo(latchkey, token).json()["sub"] != ada.sub
+    assert latchkey.groups(ada, ["staff"]).groups == latchkey.groups(None, ["staff"]).groups == ("staff",)
+    assert userinfo(latchkey, token).json()["groups"] == ["staff"]
+
+
 def test_disconnected_is_disconnected(latchkey):
     app, ada = latchkey.app(), latchkey.person()
     token = latchkey.token(ada, app)
@@ -255,7 +266,7 @@ def test_nothing_of_the_service_is_loaded_here():
     assert {name.partition(".")[0] for name in sys.modules} & {"tornado", "fakeredis", "redis", "handlers"} == set()
 """
     )
-    suite.runpytest_subprocess(*PLUGINS, "-W", "error").assert_outcomes(passed=17)
+    suite.runpytest_subprocess(*PLUGINS, "-W", "error").assert_outcomes(passed=18)
 
 
 def test_an_app_hears_of_what_happened(suite: pytest.Pytester) -> None:

@@ -31,6 +31,12 @@ async def _(w: World) -> Call:
     return people
 
 
+@call("groups.change", "set_groups")
+async def _(w: World) -> Call:
+    present = (await w.store.operator.find(w.user)).groups
+    return lambda: w.store.groups.change(w.user, present, add=[f"group {len(present)}"])
+
+
 @call("operator.note", "record_event")
 async def _(w: World) -> Call:
     return lambda: w.store.operator.note(w.user, "exported_by_operator")
