@@ -258,6 +258,7 @@ def _account(user: str) -> Call:
         "event": "signed_up",
         "address": "192.0.2.1",
         "agent": AGENT,
+        "groups": "",
     }
 
 

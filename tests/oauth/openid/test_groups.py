@@ -56,6 +56,18 @@ async def test_nobody_sees_groups_without_the_scope(service: Service) -> None:
 
 
 @pytest.mark.gen_test
+async def test_the_store_hands_out_groups_by_the_scopes_of_token_and_grant(memory_store: Store) -> None:
+    world = await World.make(memory_store, scopes=("openid", "groups"))
+    await memory_store.groups.change(world.user, (), add=["staff"])
+    tokens = await world.tokens(("openid", "groups"))
+    profile, _, _ = await memory_store.identity.read(world.caller(tokens.access_token), "openid")
+    assert profile.groups == ("staff",)
+    await world.code(("openid", "groups"), ticked=("openid",))
+    profile, _, _ = await memory_store.identity.read(world.caller(tokens.access_token), "openid")
+    assert profile.groups == (), "the person took it back"
+
+
+@pytest.mark.gen_test
 async def test_the_person_may_untick_them(service: Service) -> None:
     app, browser = await group_app(service), await service.signed_in()
     assert b"You are in none now." in (await browser.get(app.authorize_url(scope="openid groups"))).body
