@@ -200,7 +200,7 @@ def test_a_client_id_with_other_characters_is_refused(text: str) -> None:
 
 @pytest.mark.spec("2.4")
 def test_the_scopes_are_those_of_the_specification() -> None:
-    own = {"openid", "email"}  # OpenID Connect Core 5.4
+    own = {"openid", "email", "groups"}  # OpenID Connect
     assert [scope for scope in SCOPES if scope not in own] == [*ALL_SCOPES]
 
 

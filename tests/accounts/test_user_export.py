@@ -75,6 +75,7 @@ def check_records(sub: str, profile: Record, apps: list[Record], activity: list[
         "name",
         "picture",
         "status",
+        "groups",
         "createdAt",
         "registeredApps",
     }

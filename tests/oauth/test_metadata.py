@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from store.names import SCOPES
+from store.names import ADVERTISED
 from tests.support.http.driver import CALLBACK, Service, answer_of, json_of, query_of, send
 
 ADDRESS = "/.well-known/oauth-authorization-server"
@@ -21,7 +21,7 @@ async def test_the_metadata_has_what_rfc_8414_requires(service: Service) -> None
     assert response.headers["Content-Type"] == "application/json"
     document = json_of(response)
     assert document["issuer"] == service.base_url
-    assert document["scopes_supported"] == list(SCOPES)
+    assert document["scopes_supported"] == list(ADVERTISED)
     assert document["response_types_supported"] == ["code"]
     assert document["grant_types_supported"] == ["authorization_code", "refresh_token", "client_credentials"]
     assert document["code_challenge_methods_supported"] == ["S256"]
@@ -39,7 +39,7 @@ async def test_the_resource_is_described_and_named_by_a_401(service: Service) ->
     document = json_of(response)
     assert document["resource"] == service.base_url
     assert document["authorization_servers"] == [json_of(await send(service.base_url + ADDRESS))["issuer"]]
-    assert document["scopes_supported"] == list(SCOPES)
+    assert document["scopes_supported"] == list(ADVERTISED)
     assert document["bearer_methods_supported"] == ["header"]
     assert response.headers["Content-Type"] == "application/json"
     refused = await send(service.base_url + "/api/oauth/userinfo")
