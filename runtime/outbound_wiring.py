@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from outbound.address_policy import AddressPolicy
+from outbound.client_keys import ClientKeys
 from outbound.fetching import Fetcher
 from outbound.mail.mailer import LATE_RETRIES, Mailer, SmtpServer, Spool
 from outbound.webhooks.poster import WebhookSender
@@ -11,6 +12,8 @@ from settings.declared import Settings
 from store.wiring import Store
 
 MAIL_FOLDER = "mail"
+KEYS_SECONDS = 5.0
+"""How long fetching the keys of an app may take."""
 
 
 def open_webhooks(settings: Settings, store: Store) -> WebhookSender:
@@ -23,6 +26,12 @@ def open_webhooks(settings: Settings, store: Store) -> WebhookSender:
 def open_fetcher(settings: Settings) -> Fetcher:
     """Fetches the files that prove domains, from addresses that webhooks may go to."""
     return Fetcher(AddressPolicy(settings.webhook_networks, loopback=settings.here_alone))
+
+
+def open_client_keys(settings: Settings) -> ClientKeys:
+    """Fetches the keys of apps, from addresses that webhooks may go to. A client waits for it, so not for long."""
+    policy = AddressPolicy(settings.webhook_networks, loopback=settings.here_alone)
+    return ClientKeys(Fetcher(policy, whole=KEYS_SECONDS))
 
 
 def open_mailer(settings: Settings, base_url: str) -> Mailer:

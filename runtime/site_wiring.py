@@ -11,7 +11,7 @@ from observability.metrics.measures import Measures
 from outbound.ai.models import Models
 from outbound.breaches import Breaches
 from outbound.webhooks.poster import WebhookSender
-from runtime.outbound_wiring import open_fetcher, open_mailer
+from runtime.outbound_wiring import open_client_keys, open_fetcher, open_mailer
 from runtime.process_state import Runtime
 from settings.declared import Settings
 from store.wiring import Store
@@ -33,6 +33,7 @@ def open_site(runtime: Runtime, store: Store, webhooks: WebhookSender) -> Site:
         scatter=SCATTER_SECONDS,
         mail=open_mailer(settings, runtime.base_url),
         fetcher=open_fetcher(settings),
+        client_keys=open_client_keys(settings),
         ai_calls=ConcurrencyLimit(settings.ai_calls, settings.ai_calls_per_person),
         downloads=ConcurrencyLimit(settings.downloads, settings.downloads_per_person),
         measures=Measures(runtime.memory.place(runtime.number)),

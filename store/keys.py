@@ -41,6 +41,11 @@ def app_stats(client: str) -> dict[str, str]:
     return {"app": app(client), "days": f"{app(client)}:days", "people": f"{app(client)}:people"}
 
 
+def assertion(client: str, digest: str) -> str:
+    """The mark of a used client assertion, in the slot of its app."""
+    return f"{app(client)}:jti:{digest}"
+
+
 def email(address: str) -> str:
     """The entry of an e-mail address in the index."""
     return f"{{email:{address}}}"
@@ -305,6 +310,7 @@ _ALONE = tuple(
         ("registration", rf"\{{app:{_CLIENT}\}}"),
         ("days", rf"\{{app:{_CLIENT}\}}:days"),
         ("people", rf"\{{app:{_CLIENT}\}}:people"),
+        ("assertion", rf"\{{app:{_CLIENT}\}}:jti:{_ID}"),
         *((kind, re.escape(key)) for kind, key in _ONE_OF_A_KIND.items()),
         ("api", rf"\{{api:{_CLIENT}\}}"),
         ("invite", r"\{email:(?P<name>[^:]+)\}:invite"),

@@ -15,6 +15,7 @@ APP_BEGUN = 10 * MINUTE  # an app in its owner's list without a registration is 
 APPS_SWEEP = 10 * MINUTE  # between two searches for unfinished deletions of apps
 CODE = 60 * SECOND  # RFC 6749 4.1.2: at most ten minutes
 REQUEST = 10 * MINUTE
+ASSERTION = 12 * MINUTE  # the mark of a used client assertion: its ten minutes, and clocks that differ
 EMAIL_RESERVATION = 60 * SECOND
 INVITE = 7 * DAY
 SECOND_STEP = 5 * MINUTE  # from the password to the second step

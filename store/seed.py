@@ -150,7 +150,7 @@ async def _create_app(store: Store, app: _App) -> bool:
         return False
     if begun.secret and app.webhook_secret is None:
         log.info("seed file: %s has no webhook_secret; the command `app rotate-webhook-secret` makes one", client_id)
-    if app.secret is None and not app.registration.public:
+    if app.secret is None and app.registration.has_secret:
         log.info("seed file: %s has no client_secret; the command `app rotate-secret` makes one", client_id)
     return True
 

@@ -55,6 +55,7 @@ from store.lifetimes import CLIENT, INTROSPECT
 from store.limits import RateLimits
 from store.oauth.app_tokens import AppTokens
 from store.oauth.authorizations import Authorizations
+from store.oauth.client_assertions import ClientAssertions
 from store.oauth.grants import Grants
 from store.oauth.id_tokens import IdTokens
 from store.oauth.identity import Identity
@@ -142,6 +143,7 @@ class Store:
         self.undoing = Undoing(scripts, sealer, hasher, addresses, self.app_stats, wakeup, self.owned)
         self.authorizations = Authorizations(scripts, sealer, idle, bounds)
         self.progress = RequestProgress(sealer)
+        self.client_assertions = ClientAssertions(scripts)
         self.tokens = Tokens(scripts, sealer, self.limits, self.app_stats, wakeup, bounds, refresh_lifetime)
         self.introspection = Introspection(
             scripts, sealer, self.signing_keys, self.subjects, self.apps, self.apis, refresh_lifetime

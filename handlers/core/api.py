@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Awaitable, Callable
 from typing import NoReturn, TypeVar
 
 from tornado.httputil import HTTPServerRequest
 
 from handlers.core.base import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED, BaseHandler
-from handlers.core.params import Params, decode_form
+from handlers.core.client_credentials import WHY, Credentials, read_credentials
+from handlers.core.params import Params
 from handlers.core.policy import Policy
 from handlers.core.reading import LONG_BODY
 from handlers.core.server_state import ServerState
@@ -18,6 +17,9 @@ from runtime.http.tornado_private import LeanHandler
 from store.apps.api_record import ApiRegistration, is_api_id
 from store.apps.client_secrets import secret_matches
 from store.apps.registration import Registration
+from store.clock import wall
+from store.crypto.jose.refusal import JoseError
+from store.oauth.client_assertions import Proof, check_assertion
 from store.refused import Refused
 from store.results import Caller, Window
 
@@ -96,74 +98,85 @@ class ApiHandler(LeanHandler, BaseHandler):
         raise refusal
 
     async def authenticate(self, params: Params, *, optional: bool = False) -> Registration | None:
-        """The app that sends the request: HTTP Basic or credentials in the body, never both (SPEC 5.1, RFC 6749 2.3.1).
-        If `optional`, the secret may be missing; without any client the result is None. Raises Refused("invalid_client"
-        or "invalid_request")."""
-        client_id, secret = self._credentials(params)
-        if client_id is None:
-            if optional and secret is None:
-                return None
-            raise Refused("invalid_request", "client_id is missing.")
-        app = await self.store.apps.active(client_id)
-        authentic = _is_authentic(app, secret)
-        if app is None or not (authentic or (optional and secret is None)):
-            self.store.security.note("client_refused", client=app.client_id if app else "")
-            await self.refuse_unknown(Refused("invalid_client"))
-        elif authentic:  # without a secret, anybody may send any app's client_id
-            self.counted_app = app.client_id
+        """The app that sends the request, as `recognise`; its assertion, if it sent one, is used up."""
+        app, proof = await self.recognise(params, optional=optional)
+        if app is not None and proof is not None:
+            await self._use(app, proof)
         return app
+
+    async def recognise(self, params: Params, *, optional: bool = False) -> tuple[Registration | None, Proof | None]:
+        """The app that sends the request, which proves itself in the one way it registered (SPEC 5.1, RFC 6749 2.3, RFC
+        7523 2.2); and its assertion, which the caller must use up. If `optional`, the proof may be missing; without any
+        client the result is None. Raises Refused("invalid_client" or "invalid_request")."""
+        sent = self._credentials(params)
+        if sent.client_id is None:
+            if optional and sent.secret is None:
+                return None, None
+            raise Refused("invalid_request", "client_id is missing.")
+        app = await self.store.apps.active(sent.client_id)
+        proof, why = await self._proof(app, sent)
+        authentic = proof is not None or _is_authentic(app, sent)
+        if app is None or not (authentic or (optional and sent.has_no_proof)):
+            self.store.security.note("client_refused", client=app.client_id if app else "")
+            await self.refuse_unknown(Refused("invalid_client", why))
+        elif authentic:  # without a proof, anybody may send any app's client_id
+            self.counted_app = app.client_id
+        return app, proof
 
     async def authenticate_asker(self, params: Params) -> Registration | ApiRegistration:
         """The API, or the confidential app, that asks about a token (RFC 7662 2.1). Raises Refused("invalid_client" or
         "invalid_request")."""
-        client_id, secret = self._credentials(params)
+        sent = self._credentials(params)
         asker: Registration | ApiRegistration | None = None
-        if client_id is not None and is_api_id(client_id):
-            asker = await self.store.apis.active(client_id)
-        elif client_id is not None:
-            asker = await self.store.apps.active(client_id)
+        proof, why = None, ""
+        if sent.client_id is not None and is_api_id(sent.client_id):
+            asker = await self.store.apis.active(sent.client_id)
+        elif sent.client_id is not None:
+            app = asker = await self.store.apps.active(sent.client_id)
+            proof, why = await self._proof(app, sent)
         # A public app proves nothing, so it is nobody here.
-        matches = secret_matches(secret or "", asker.secrets if asker else ())
+        matches = proof is not None or secret_matches(sent.secret or "", asker.secrets if asker else ())
         if asker is None or not matches:
             self.basic_tried = True  # RFC 6749 5.2: the challenge names the scheme, also for a request without one
             self.store.security.note("client_refused", client=asker.client_id if asker else "")
-            await self.refuse_unknown(Refused("invalid_client"))
+            await self.refuse_unknown(Refused("invalid_client", why))
         if isinstance(asker, Registration):
             self.counted_app = asker.client_id
+            if proof is not None:
+                await self._use(asker, proof)
         return asker
 
-    def _credentials(self, params: Params) -> tuple[str | None, str | None]:
-        client_id, secret = params.get("client_id"), params.get("client_secret")
+    def _credentials(self, params: Params) -> Credentials:
         header = self.request.headers.get_list("Authorization")
-        if not header:
-            return client_id, secret
-        scheme, _, encoded = header[0].partition(" ")
-        if scheme.lower() != "basic":
-            raise Refused("invalid_request", "Authenticate with HTTP Basic or with client_secret in the body.")
-        self.basic_tried = True
-        if len(header) > 1 or secret is not None:
-            raise Refused("invalid_request", "Client credentials were sent twice.")
-        basic_id, basic_secret = _decode_basic(encoded.strip())
-        if client_id is not None and client_id != basic_id:
-            raise Refused("invalid_request", "client_id differs between header and body.")
-        return basic_id, basic_secret or None
+        self.basic_tried = bool(header) and header[0].partition(" ")[0].lower() == "basic"
+        return read_credentials(params, header)
+
+    async def _proof(self, app: Registration | None, sent: Credentials) -> tuple[Proof | None, str]:
+        """The assertion that was sent, if it is a valid one of this app; otherwise why it is not, for people."""
+        if sent.assertion is None or app is None or not app.private_key_jwt:
+            return None, ""
+        text, client, base = sent.assertion, app.client_id, self.site.base_url
+        audiences = {base, f"{base}/api/oauth/token", f"{base}{self.request.path}"}
+        now = wall.time()
+        try:
+            return await self.site.client_keys.verified(
+                app, lambda known: check_assertion(text, known, client, audiences, now)
+            ), ""
+        except JoseError as error:
+            return None, f"The assertion is refused: {WHY.get(error.reason, error.reason)}."
+
+    async def _use(self, app: Registration, proof: Proof) -> None:
+        """Uses an assertion up. Raises Refused("invalid_client" or "rate_limited"), StoreUnavailable."""
+        try:
+            await self.store.client_assertions.use(app.client_id, proof)
+        except Refused as refusal:
+            self.store.security.note("client_refused", client=app.client_id)
+            await self.refuse_unknown(refusal)
 
 
-def _is_authentic(app: Registration | None, secret: str | None) -> bool:
+def _is_authentic(app: Registration | None, sent: Credentials) -> bool:
     """SPEC 5.1: a confidential app proves itself with its secret; a public app has none, only its client_id. An unknown
     app costs as much work as a wrong secret."""
     if app is not None and app.public:
-        return secret is None
-    return secret is not None and secret_matches(secret, app.secrets if app is not None else ())
-
-
-def _decode_basic(encoded: str) -> tuple[str, str]:
-    """Decodes both halves: they are form-encoded before they are joined (RFC 6749 2.3.1)."""
-    try:
-        joined = base64.b64decode(encoded, validate=True)
-    except (binascii.Error, ValueError):
-        raise Refused("invalid_request", "The Basic credentials are malformed.") from None
-    client_id, colon, secret = joined.partition(b":")
-    if not colon:
-        raise Refused("invalid_request", "The Basic credentials are malformed.")
-    return decode_form(client_id), decode_form(secret)
+        return sent.has_no_proof
+    return sent.secret is not None and secret_matches(sent.secret, app.secrets if app is not None else ())

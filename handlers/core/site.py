@@ -20,6 +20,7 @@ from outbound.address_policy import AddressPolicy
 from outbound.ai.echo import echo_model
 from outbound.ai.models import Models
 from outbound.breaches import Breaches
+from outbound.client_keys import ClientKeys
 from outbound.fetching import Fetcher
 from outbound.mail.mailer import Mailer, Spool
 from store.accounts.signin.passkeys import RelyingParty, relying_party_of
@@ -59,6 +60,7 @@ class Site:
     downloads: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(32, 2))
     fetcher: Fetcher = field(default_factory=lambda: Fetcher(AddressPolicy()))
     """Fetches the files that prove apps' domains."""
+    client_keys: ClientKeys = field(default_factory=lambda: ClientKeys(Fetcher(AddressPolicy())))
     here_alone: bool = True
     """Whether only this machine is served, whatever the base URL is."""
     posts_events: bool = True

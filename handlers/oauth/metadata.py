@@ -8,6 +8,7 @@ from handlers.oauth.requests import PROMPTS, RESPONSE_MODES
 from store.apps.sectors import SUBJECT_TYPES
 from store.crypto.jose.private import OURS
 from store.names import ADVERTISED
+from store.oauth.client_assertions import CLIENT_ALGORITHMS
 from store.oauth.sign_in import LEVELS
 
 CACHED = "public, max-age=300"
@@ -23,7 +24,8 @@ class MetadataHandler(ApiHandler):
     def get(self) -> None:
         """Answers with the metadata document."""
         base = self.site.base_url
-        methods = ["client_secret_basic", "client_secret_post", "none"]
+        confidential = ["client_secret_basic", "client_secret_post", "private_key_jwt"]
+        methods, algorithms = [*confidential, "none"], list(CLIENT_ALGORITHMS)
         self.set_header("Cache-Control", CACHED)
         self.write_json(
             {
@@ -32,7 +34,8 @@ class MetadataHandler(ApiHandler):
                 "token_endpoint": f"{base}/api/oauth/token",
                 "revocation_endpoint": f"{base}/api/oauth/revoke",
                 "introspection_endpoint": f"{base}/api/oauth/introspect",
-                "introspection_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
+                "introspection_endpoint_auth_methods_supported": confidential,
+                "introspection_endpoint_auth_signing_alg_values_supported": algorithms,
                 "userinfo_endpoint": f"{base}/api/oauth/userinfo",
                 "end_session_endpoint": f"{base}/oauth/logout",
                 "jwks_uri": f"{base}/.well-known/jwks.json",
@@ -41,7 +44,9 @@ class MetadataHandler(ApiHandler):
                 "response_modes_supported": list(RESPONSE_MODES),
                 "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
                 "token_endpoint_auth_methods_supported": methods,
+                "token_endpoint_auth_signing_alg_values_supported": algorithms,
                 "revocation_endpoint_auth_methods_supported": methods,
+                "revocation_endpoint_auth_signing_alg_values_supported": algorithms,
                 "code_challenge_methods_supported": ["S256"],
                 "require_pkce": self.site.require_pkce,
                 "authorization_response_iss_parameter_supported": True,

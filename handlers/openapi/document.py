@@ -283,7 +283,8 @@ def _security_schemes(base_url: str) -> dict[str, Any]:
             "type": "http",
             "scheme": "basic",
             "description": "`client_id` and `client_secret`, both form-encoded (RFC 6749 2.3.1); or the two in the "
-            "body, never both. A public app sends its `client_id` in the body.",
+            "body, never both. A public app sends its `client_id` in the body, and an app with `private_key_jwt` "
+            "a `client_assertion` there.",
         },
         "session": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "of the pages; not for apps"},
         "xsrf": {"type": "apiKey", "in": "header", "name": "X-Xsrftoken", "description": "or _xsrf in a form"},

@@ -17,6 +17,8 @@ _AT, _LATER = "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z"
 _MONEY = {"currency": CURRENCY, "scale": SCALE}
 _ACCESS, _REFRESH = "lk_at_an-access-token", "lk_rt_a-refresh-token"
 _CLIENT = {"client_id": "notes-app", "client_secret": "a-client-secret"}
+_CONFIDENTIAL = ["client_secret_basic", "client_secret_post", "private_key_jwt"]
+_ALGORITHMS = ["RS256", "PS256", "ES256", "EdDSA"]
 _NOTE = {"text": "Ferns have no flowers.", "done": False}
 _ITEM = {"id": "n1", "etag": '"1767225600001"', "size": 49, "createdAt": _AT, "updatedAt": _AT}
 _ASKED = {"model": "latchkey-echo", "messages": [{"role": "user", "content": "Hello"}]}
@@ -92,7 +94,8 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             "token_endpoint": "https://id.example.org/api/oauth/token",
             "revocation_endpoint": "https://id.example.org/api/oauth/revoke",
             "introspection_endpoint": "https://id.example.org/api/oauth/introspect",
-            "introspection_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
+            "introspection_endpoint_auth_methods_supported": _CONFIDENTIAL,
+            "introspection_endpoint_auth_signing_alg_values_supported": _ALGORITHMS,
             "userinfo_endpoint": "https://id.example.org/api/oauth/userinfo",
             "end_session_endpoint": "https://id.example.org/oauth/logout",
             "jwks_uri": "https://id.example.org/.well-known/jwks.json",
@@ -100,8 +103,10 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             "response_types_supported": ["code"],
             "response_modes_supported": ["query", "form_post"],
             "grant_types_supported": ["authorization_code", "refresh_token"],
-            "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
-            "revocation_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
+            "token_endpoint_auth_methods_supported": [*_CONFIDENTIAL, "none"],
+            "token_endpoint_auth_signing_alg_values_supported": _ALGORITHMS,
+            "revocation_endpoint_auth_methods_supported": [*_CONFIDENTIAL, "none"],
+            "revocation_endpoint_auth_signing_alg_values_supported": _ALGORITHMS,
             "code_challenge_methods_supported": ["S256"],
             "require_pkce": False,
             "authorization_response_iss_parameter_supported": True,

@@ -85,9 +85,9 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "Exchange a code, or a refresh token, for tokens",
             (
                 "A code lives 60 seconds and works once. A code or refresh token that is used again ends every token "
-                "that came from it. Client authentication is HTTP Basic, or `client_id` and "
-                "`client_secret` in the body; a public app sends its `client_id` alone. A failed check uses up neither "
-                "code nor refresh token."
+                "that came from it. Client authentication is what the app registered: HTTP Basic, or `client_id` and "
+                "`client_secret` in the body; a signed `client_assertion`, which counts once (RFC 7523); a public app "
+                "sends its `client_id` alone. A failed check uses up neither code nor refresh token."
             ),
             {200: Success("the tokens", "Tokens", headers=("Pragma",))},
             errors=(

@@ -10,6 +10,7 @@ from typing import Any
 
 from handlers.ai.errors import OTHERS, TYPES
 from handlers.ai.request import BLOCKS, MAX_ASKED
+from handlers.core.client_credentials import ASSERTION_TYPE
 from handlers.documents.documents import COLLECTION, DOCUMENT_ID
 from handlers.oauth.token import VERIFIER
 from store.credits.credits import CURRENCY, MAX_AMOUNT, SCALE
@@ -80,7 +81,11 @@ def form_of(schema: Schema) -> Schema:
 
 _ITEM = {"id": exactly(DOCUMENT_ID.pattern), "etag": ETAG, "size": COUNT, "createdAt": TIME, "updatedAt": TIME}
 _CLIENT = {"client_id": FILLED}
-_SECRET = {"client_secret": {**FILLED, "description": "in the body, or by HTTP Basic; none for a public app"}}
+_SECRET = {
+    "client_secret": {**FILLED, "description": "in the body, or by HTTP Basic; none for a public app"},
+    "client_assertion": {**FILLED, "description": "in place of a secret, for an app with private_key_jwt (RFC 7523)"},
+    "client_assertion_type": {"const": ASSERTION_TYPE},
+}
 _MONEY_IS = {"currency": {"const": CURRENCY}, "scale": {"const": SCALE}}
 _LEFT = {"description": "the remaining credits, if the token has credits:read"}
 _CREDITS = written({"charged": COUNT}, {"remaining": {**MONEY, **_LEFT}})
@@ -213,7 +218,12 @@ SCHEMAS: dict[str, Schema] = {
                 for name in (
                     *("scopes_supported", "response_types_supported", "response_modes_supported"),
                     *("grant_types_supported", "token_endpoint_auth_methods_supported"),
-                    *("revocation_endpoint_auth_methods_supported", "introspection_endpoint_auth_methods_supported"),
+                    *(
+                        f"{endpoint}_endpoint_auth_{what}_supported"
+                        for endpoint in ("revocation", "introspection")
+                        for what in ("methods", "signing_alg_values")
+                    ),
+                    "token_endpoint_auth_signing_alg_values_supported",
                     *("code_challenge_methods_supported", "subject_types_supported", "acr_values_supported"),
                     *("id_token_signing_alg_values_supported", "claims_supported", "claim_types_supported"),
                     "prompt_values_supported",

@@ -79,16 +79,16 @@ class Apps:
         self.cache.forget(client_id)
 
     async def create(self, registration: Registration, secret: str | None = None) -> tuple[Registration, str | None]:
-        """Registers an app. Returns it with its secret, which is shown only now and never stored (None for a public
-        app). Raises Refused("invalid_request") if the client id is taken, ValueError for one that could be a person's,
-        InvalidRedirectURI, InvalidSector."""
+        """Registers an app. Returns it with its secret, which is shown only now and never stored (None for an app
+        without one). Raises Refused("invalid_request") if the client id is taken, ValueError for one that could be a
+        person's, InvalidRedirectURI, InvalidSector."""
         check_free_of_people(registration.client_id)
         registration.check_redirect_uris()
         now = await self.now()
         with wrapped():
             # The list is first: an interruption leaves an entry without an app, which the next attempt ignores.
             await self._client.zadd(keys.APPS, {registration.client_id: now // 1000}, nx=True)
-        if not registration.public:
+        if registration.has_secret:
             secret = secret or new_secret()
             registration = replace(registration, secrets=(secret_digest(secret),))
         registration = replace(registration, created_at=now)

@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import msgpack
+import orjson
 
 from store.apps.api_scopes import check_api_scopes, parse_qualified
+from store.apps.client_keys import BY_KEY, BY_NOTHING, BY_SECRET, check_jwks_uri
 from store.apps.client_secrets import secret_matches
 from store.apps.domain_names import is_domain
 from store.apps.redirect_uris import check_redirect_uri, host_of, remembered_form, web_host
@@ -46,7 +48,8 @@ class Registration:
     `secrets_at`: when the owner made each secret, 0 if somebody else did; `changed_at`: the owner's last act on the
     app, other than ending something (both epoch ms). `api_scopes` are scopes of APIs, qualified.
     `post_logout_redirect_uris`: where a sign-out that the app requested may lead; `backchannel_logout_uri`: where it
-    hears that a session has ended, empty for nowhere."""
+    hears that a session has ended, empty for nowhere. `private_key_jwt`: the app authenticates by signed assertions;
+    `jwks` has its public keys (`store/apps/client_keys.py`), or `jwks_uri` is where they are."""
 
     client_id: str
     name: str
@@ -80,6 +83,9 @@ class Registration:
     backchannel_logout_uri: str = ""
     subject_type: str = PUBLIC
     sector_uri: str = ""
+    private_key_jwt: bool = False
+    jwks: str = ""
+    jwks_uri: str = ""
 
     def __post_init__(self) -> None:
         check_client_id(self.client_id)
@@ -99,6 +105,7 @@ class Registration:
             raise InvalidRegistration("an app with hosted storage registers data:read or data:write")
         if self.public and self.secrets:
             raise InvalidRegistration("a public app has no secret")
+        self._check_keys()
         if self.status not in ("active", "off", "disabled"):
             raise InvalidRegistration("status is active, off or disabled")
         if not 0 <= self.refresh_retry_seconds <= MOST_RETRY:
@@ -114,6 +121,16 @@ class Registration:
             check_webhook_url(self.webhook_url, loopback=True)  # the server decides whether loopback is allowed
         if self.backchannel_logout_uri:
             check_webhook_url(self.backchannel_logout_uri, loopback=True, what=LOGOUT_URL)
+
+    def _check_keys(self) -> None:
+        if self.private_key_jwt and (self.public or self.secrets):
+            raise InvalidRegistration("an app authenticates in one way: by a secret, by private_key_jwt, or not at all")
+        if self.jwks and self.jwks_uri:
+            raise InvalidRegistration("an app registers jwks or jwksUri, not both")
+        if self.private_key_jwt and not self.has_keys:
+            raise InvalidRegistration("an app with private_key_jwt registers jwks or jwksUri")
+        if self.jwks_uri:
+            check_jwks_uri(self.jwks_uri, loopback=True)  # the server decides whether loopback is allowed
 
     def check_redirect_uris(self, before: Registration | None = None) -> None:
         """Raises InvalidRedirectURI unless all of them may register, and InvalidSector. Called only when a registration
@@ -143,6 +160,21 @@ class Registration:
     def active(self) -> bool:
         """Whether the app may do anything at all."""
         return self.status == "active"
+
+    @property
+    def has_secret(self) -> bool:
+        """Whether the app authenticates with a secret."""
+        return not self.public and not self.private_key_jwt
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether the app registered public keys."""
+        return bool(self.jwks or self.jwks_uri)
+
+    @property
+    def auth_method(self) -> str:
+        """How the app authenticates: one of AUTH_METHODS."""
+        return BY_NOTHING if self.public else BY_KEY if self.private_key_jwt else BY_SECRET
 
     @property
     def needs_pkce(self) -> bool:
@@ -254,6 +286,9 @@ class Registration:
             "backchannelLogoutUri": self.backchannel_logout_uri,
             "subjectType": self.subject_type,
             "sectorIdentifierUri": self.sector_uri,
+            "authMethod": self.auth_method,
+            "jwks": orjson.loads(self.jwks) if self.jwks else None,
+            "jwksUri": self.jwks_uri,
             "webhookUrl": self.webhook_url,
             "verified": self.verified,
             "verifiedDomain": self.domain,
@@ -265,7 +300,7 @@ class Registration:
 
     def pack(self) -> bytes:
         """The stored bytes."""
-        row = {**self.record(), "secrets": list(self.secrets)}
+        row = {**self.record(), "secrets": list(self.secrets), "jwks": self.jwks}
         if self.webhook_secrets:
             row |= {"webhookSecrets": list(self.webhook_secrets), "webhookRotatedAt": self.webhook_rotated_at}
         if self.domain:
@@ -315,6 +350,9 @@ class Registration:
             backchannel_logout_uri=row.get("backchannelLogoutUri", ""),
             subject_type=row.get("subjectType", PUBLIC),
             sector_uri=row.get("sectorIdentifierUri", ""),
+            private_key_jwt=row.get("authMethod") == BY_KEY,
+            jwks=row.get("jwks", ""),
+            jwks_uri=row.get("jwksUri", ""),
         )
 
 

@@ -30,8 +30,9 @@ def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
 
 def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool = False) -> Registration:
     """The registration with a new secret in front. The older of two secrets ends; with `spare`, raises Refused."""
-    if app.public:
-        raise Refused("invalid_request", "A public app has no secret.")
+    if not app.has_secret:
+        has = "A public app" if app.public else "An app with private_key_jwt"
+        raise Refused("invalid_request", f"{has} has no secret.")
     if spare and len(app.secrets) >= LIVE_SECRETS:
         raise Refused("invalid_request", "This app has two live secrets. End one of them first.")
     kept = () if drop_old else app.secrets[: LIVE_SECRETS - 1]

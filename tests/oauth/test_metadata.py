@@ -26,7 +26,7 @@ async def test_the_metadata_has_what_rfc_8414_requires(service: Service) -> None
     assert document["grant_types_supported"] == ["authorization_code", "refresh_token", "client_credentials"]
     assert document["code_challenge_methods_supported"] == ["S256"]
     assert document["authorization_response_iss_parameter_supported"] is True
-    methods = {"client_secret_basic", "client_secret_post", "none"}
+    methods = {"client_secret_basic", "client_secret_post", "private_key_jwt", "none"}
     assert set(document["token_endpoint_auth_methods_supported"]) == methods
     assert set(document["revocation_endpoint_auth_methods_supported"]) == methods
     assert set(document["introspection_endpoint_auth_methods_supported"]) == methods - {"none"}

@@ -20,8 +20,8 @@ JWK: TypeAlias = Mapping[str, Any]
 
 MOST_KEYS = 20
 """The most keys of a client's set."""
-LONGEST_SET = 32 * 2**10
-"""In bytes. Twenty keys of RSA with 4,096 bits take half of it."""
+LONGEST_SET = 64 * 2**10
+"""In bytes. Twenty keys of RSA with 4,096 bits take a quarter of it; certificates in `x5c` take more."""
 DEEPEST = 8
 MOST_MEMBERS = 24
 LONGEST_KID = 256

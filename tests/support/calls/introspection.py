@@ -1,9 +1,11 @@
-"""Calls about tokens, by the apps and APIs that ask."""
+"""Calls about tokens, and about the apps and APIs that ask."""
 
 from __future__ import annotations
 
 from math import inf
 
+from store.crypto.seal import new_id
+from store.oauth.client_assertions import Proof
 from store.oauth.portions import Allotment
 from tests.support.calls.apis import api_of, registered
 from tests.support.calls.prepared import Call, call
@@ -37,3 +39,8 @@ async def _(w: World) -> Call:
     # A process that knows of no room asks the store before it admits a call.
     w.store.introspection_windows.allotments[w.app.client_id] = Allotment(remaining=0)
     return lambda: w.store.introspection_windows.take(w.app.client_id)
+
+
+@call("client_assertions.use", "use_assertion")
+async def _(w: World) -> Call:
+    return lambda: w.store.client_assertions.use(w.app.client_id, Proof(new_id(), 60_000))

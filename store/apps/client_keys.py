@@ -1,0 +1,54 @@
+"""Public keys of apps: what a registration keeps of them. RFC 7517, RFC 7591 2."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import orjson
+
+from store.crypto.jose.jwk import PublicKey, parse_keys, read_keys
+from store.crypto.jose.refusal import JoseError
+from store.webhooks.urls import InvalidWebhookUrl, check_webhook_url
+
+BY_SECRET, BY_KEY, BY_NOTHING = "client_secret", "private_key_jwt", "none"
+AUTH_METHODS = (BY_SECRET, BY_KEY, BY_NOTHING)
+_REASONS = {
+    "private_key": "has a private or a symmetric key: publish only public keys",
+    "weak_key": "has an RSA key that is not of 2,048 to 4,096 bits",
+    "jwks_size": "is too large: a set has at most 20 keys in 64 KiB",
+    "jwks_empty": "has no key that can be used: RSA, P-256 or Ed25519, for signatures",
+}
+
+
+class InvalidKeys(ValueError):
+    """A set of keys, or its URL, may not register; the message says why, for people."""
+
+
+def registered_keys(raw: bytes) -> str:
+    """The text that a registration keeps of a set of keys. Keys that cannot be used here are left out. Raises
+    InvalidKeys."""
+    try:
+        keys = read_keys(raw)
+    except JoseError as error:
+        raise InvalidKeys(f"jwks {_REASONS.get(error.reason, 'is not a sound JSON Web Key Set')}") from None
+    return orjson.dumps({"keys": [key.to_jwk(only_algorithm(key)) for key in keys]}).decode()
+
+
+def only_algorithm(key: PublicKey) -> str | None:
+    """The one algorithm that the key's owner named; None if several fit."""
+    return key.algorithms[0] if len(key.algorithms) == 1 else None
+
+
+@lru_cache(maxsize=1000)
+def parsed_keys(text: str) -> tuple[PublicKey, ...]:
+    """The keys in a text of `registered_keys`; none in an empty one. A set is parsed once."""
+    return parse_keys(orjson.loads(text)) if text else ()
+
+
+def check_jwks_uri(url: str, *, loopback: bool = False) -> None:
+    """Raises InvalidKeys unless an app may publish its keys at this URL: the rules are those of webhooks. The host's
+    addresses are checked at each fetch."""
+    try:
+        check_webhook_url(url, loopback=loopback)
+    except InvalidWebhookUrl:
+        raise InvalidKeys("jwksUri looks like https://app.example.com/jwks.json, the host in lower case") from None
