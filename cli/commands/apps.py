@@ -6,18 +6,21 @@ import sys
 from argparse import Namespace
 from contextlib import suppress
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
+from cli.apps_parser import PURGED
 from cli.commands.context import SHOWN_ONCE, SIGNING_ONCE, Context
-from cli.commands_parser import PURGED
 from cli.terminal.outcome import CommandResult
 from cli.terminal.progress import ProgressBar
 from store.apps.apis import resolve_scopes
 from store.apps.client_ids import new_client_id
+from store.apps.client_keys import BY_KEY, BY_NOTHING, check_jwks_uri, registered_keys
 from store.apps.lookalikes import check_honest_name
 from store.apps.redirect_uris import InvalidRedirectURI, check_redirect_uri
 from store.apps.registration import Registration
 from store.apps.sectors import check_sector_uri
+from store.crypto.jose.jwk import LONGEST_SET
 from store.moments import at, timestamp
 from store.names import check_app_name
 from store.operations import person_named
@@ -46,7 +49,7 @@ APP_OPTIONS = (
 
 async def create_app(context: Context, args: Namespace) -> CommandResult:
     """Registers an app. Raises Refused, ValueError."""
-    fields = _app_fields(context, args) | await _scopes(context, args)
+    fields = _app_fields(context, args) | await _scopes(context, args) | _authentication(context, args)
     uris = (*fields["redirect_uris"], *fields.get("post_logout_redirect_uris", ()))
     _check_redirect_uris(context, uris, fields.get("public", False))
     client_id = args.client_id if args.client_id is not None else new_client_id()
@@ -86,7 +89,7 @@ async def show_app(context: Context, args: Namespace) -> CommandResult:
 
 async def update_app(context: Context, args: Namespace) -> CommandResult:
     """Changes the given fields. Raises Refused, ValueError."""
-    fields = _app_fields(context, args) | await _scopes(context, args)
+    fields = _app_fields(context, args) | await _scopes(context, args) | _authentication(context, args)
     if not fields and not hasattr(args, "owner"):
         raise Refused("invalid_request", "Nothing to change is given.")
     present = await find_app(context.store, args.client_id)
@@ -94,7 +97,7 @@ async def update_app(context: Context, args: Namespace) -> CommandResult:
     uris = fields.get("redirect_uris", present.redirect_uris)
     back = fields.get("post_logout_redirect_uris", present.post_logout_redirect_uris)
     _check_redirect_uris(context, (*uris, *back), public)
-    if public:
+    if public or fields.get("private_key_jwt", present.private_key_jwt):
         fields["secrets"] = ()
     if fields.get("verified") is False:
         fields["domain"] = ""
@@ -107,7 +110,7 @@ async def update_app(context: Context, args: Namespace) -> CommandResult:
     changed, signing = await context.store.apps.update(args.client_id, **fields), None
     if url is not None:
         changed, signing = await context.store.webhooks.set_url(args.client_id, url)
-    lacks_secret = not changed.public and not changed.secrets
+    lacks_secret = changed.has_secret and not changed.secrets
     notes = ["It has no secret yet; `app rotate-secret` makes one."] if lacks_secret else []
     notes += [f"The webhook_secret {SIGNING_ONCE}"] if signing else []
     record = {**_app(changed), **({"webhook_secret": signing} if signing else {})}
@@ -180,6 +183,34 @@ def _app_fields(context: Context, args: Namespace) -> dict[str, Any]:
     if fields.get("backchannel_logout_uri"):
         check_webhook_url(fields["backchannel_logout_uri"], loopback=loopback, what=LOGOUT_URL)
     return fields
+
+
+def _authentication(context: Context, args: Namespace) -> dict[str, Any]:
+    """How the app authenticates, and its keys. `--public` is short for `--auth-method none`. Raises ValueError."""
+    fields: dict[str, Any] = {}
+    method, public = getattr(args, "auth_method", None), getattr(args, "public", None)
+    if method is not None:
+        if public is not None and public != (method == BY_NOTHING):
+            raise ValueError("--auth-method and --public contradict each other")
+        fields |= {"public": method == BY_NOTHING, "private_key_jwt": method == BY_KEY}
+    elif public:
+        fields["private_key_jwt"] = False
+    if hasattr(args, "jwks"):
+        fields |= {"jwks": _read_keys(args.jwks) if args.jwks else "", "jwks_uri": ""}
+    if hasattr(args, "jwks_uri"):
+        if args.jwks_uri:
+            base_url = context.settings.base_url
+            check_jwks_uri(args.jwks_uri, loopback=not base_url or is_loopback_url(base_url))
+        fields |= {"jwks": "", "jwks_uri": args.jwks_uri}
+    return fields
+
+
+def _read_keys(file: str) -> str:
+    try:
+        with Path(file).open("rb") as opened:
+            return registered_keys(opened.read(LONGEST_SET + 1))
+    except OSError as error:
+        raise ValueError(f"{file} cannot be read: {error.strerror}") from None
 
 
 def _check_redirect_uris(context: Context, uris: tuple[str, ...], public: bool) -> None:

@@ -8,7 +8,7 @@ from typing import NoReturn, TypeVar
 from tornado.httputil import HTTPServerRequest
 
 from handlers.core.base import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED, BaseHandler
-from handlers.core.client_credentials import WHY, Credentials, read_credentials
+from handlers.core.client_credentials import WHY, ClientCredentials, read_credentials
 from handlers.core.params import Params
 from handlers.core.policy import Policy
 from handlers.core.reading import LONG_BODY
@@ -146,12 +146,12 @@ class ApiHandler(LeanHandler, BaseHandler):
                 await self._use(asker, proof)
         return asker
 
-    def _credentials(self, params: Params) -> Credentials:
+    def _credentials(self, params: Params) -> ClientCredentials:
         header = self.request.headers.get_list("Authorization")
         self.basic_tried = bool(header) and header[0].partition(" ")[0].lower() == "basic"
         return read_credentials(params, header)
 
-    async def _proof(self, app: Registration | None, sent: Credentials) -> tuple[Proof | None, str]:
+    async def _proof(self, app: Registration | None, sent: ClientCredentials) -> tuple[Proof | None, str]:
         """The assertion that was sent, if it is a valid one of this app; otherwise why it is not, for people."""
         if sent.assertion is None or app is None or not app.private_key_jwt:
             return None, ""
@@ -174,7 +174,7 @@ class ApiHandler(LeanHandler, BaseHandler):
             await self.refuse_unknown(refusal)
 
 
-def _is_authentic(app: Registration | None, sent: Credentials) -> bool:
+def _is_authentic(app: Registration | None, sent: ClientCredentials) -> bool:
     """SPEC 5.1: a confidential app proves itself with its secret; a public app has none, only its client_id. An unknown
     app costs as much work as a wrong secret."""
     if app is not None and app.public:

@@ -31,7 +31,7 @@ WHY = {
 """Why an assertion is refused, for people, by the reason of a JoseError."""
 
 
-class Credentials(NamedTuple):
+class ClientCredentials(NamedTuple):
     """What a client sent. At most one of `secret` and `assertion` is there."""
 
     client_id: str | None
@@ -44,14 +44,14 @@ class Credentials(NamedTuple):
         return self.secret is None and self.assertion is None
 
 
-def read_credentials(params: Params, header: Sequence[str]) -> Credentials:
+def read_credentials(params: Params, header: Sequence[str]) -> ClientCredentials:
     """The credentials in the body, or in the values of the header `Authorization`, never in both. Raises
     Refused("invalid_request"), and Refused("invalid_client") for an assertion beside anything else."""
     client_id, secret = params.get("client_id"), params.get("client_secret")
     if params.value("client_assertion") is not None or params.value("client_assertion_type") is not None:
         return _asserted(params, alone=not header and secret is None)
     if not header:
-        return Credentials(client_id, secret)
+        return ClientCredentials(client_id, secret)
     scheme, _, encoded = header[0].partition(" ")
     if scheme.lower() != "basic":
         raise Refused("invalid_request", "Authenticate with HTTP Basic or with client_secret in the body.")
@@ -60,10 +60,10 @@ def read_credentials(params: Params, header: Sequence[str]) -> Credentials:
     basic_id, basic_secret = _decode_basic(encoded.strip())
     if client_id is not None and client_id != basic_id:
         raise Refused("invalid_request", "client_id differs between header and body.")
-    return Credentials(basic_id, basic_secret or None)
+    return ClientCredentials(basic_id, basic_secret or None)
 
 
-def _asserted(params: Params, *, alone: bool) -> Credentials:
+def _asserted(params: Params, *, alone: bool) -> ClientCredentials:
     """RFC 7521 4.2: the assertion names the client, and client_id, if sent, the same one."""
     text, kind = params.require("client_assertion"), params.require("client_assertion_type")
     # RFC 7521 4.2.1 has one error for everything that is wrong with an assertion.
@@ -77,7 +77,7 @@ def _asserted(params: Params, *, alone: bool) -> Credentials:
         raise Refused("invalid_client", f"The assertion is refused: {WHY.get(error.reason, error.reason)}.") from None
     if params.get("client_id") not in (None, named):
         raise Refused("invalid_client", "client_id is not the one of the assertion.")
-    return Credentials(named, assertion=text)
+    return ClientCredentials(named, assertion=text)
 
 
 def _decode_basic(encoded: str) -> tuple[str, str]:

@@ -22,7 +22,10 @@ class Snippet(NamedTuple):
 
 
 def snippets_of(app: Registration, base_url: str, secret: str | None) -> list[Snippet]:
-    """The flow in three languages. `secret` is known only once; without it, the code has a placeholder."""
+    """The flow in three languages. `secret` is known only once; without it, the code has a placeholder. None for an app
+    with a key: signing takes a library."""
+    if app.private_key_jwt:
+        return []
     values = {
         "base_url": base_url,
         "client_id": app.client_id,

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from handlers.core.client_credentials import ASSERTION_TYPE
 from handlers.core.errors import CATALOGUE
 from handlers.core.params import Params, once, parse_pairs
 from handlers.developer.apps import DeveloperPage
@@ -114,8 +115,10 @@ class TryHandler(DeveloperPage):
             "code_verifier": shortened(verifier),
             "client_id": app.client_id,
         }
-        if not app.public:
+        if app.has_secret:
             form |= {"client_secret": "…"}
+        elif app.private_key_jwt:
+            form |= {"client_assertion_type": ASSERTION_TYPE, "client_assertion": "…"}
         sent = "POST /api/oauth/token\n" + "\n".join(f"{name}={value}" for name, value in form.items())
         words = "Your app's back end exchanges the code for tokens: once, within 60 seconds."
         try:

@@ -1,0 +1,116 @@
+"""The commands about apps: their flags and examples."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any
+
+from cli.apis_parser import ABSENT, Verbs
+
+KEPT = "and, in 30 days, every document it keeps"
+PURGED = "and every document it keeps, now"
+"""The question's words for what an app's deletion does to documents."""
+
+
+def limit(text: str) -> int:
+    """A number of entries. Raises argparse.ArgumentTypeError."""
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", text, re.ASCII):
+        raise argparse.ArgumentTypeError("a whole number from 1")
+    return int(text)
+
+
+def add_apps(verb: Verbs) -> None:
+    """Adds the verbs of `app`."""
+    create = verb(
+        "create",
+        "apps.create_app",
+        "register an app",
+        '--name "My app" --redirect-uri https://app.example.com/callback --scopes "profile data:read"',
+        "--name Mobile --redirect-uri com.example.mobile:/callback --scopes profile --public",
+    )
+    create.add_argument("--client-id", metavar="ID", help="default: a random one")
+    _app_options(create, required=True)
+    verb("list", "apps.list_apps", "every app", "", "--json")
+    update = verb(
+        "update",
+        "apps.update_app",
+        "change what is given; --redirect-uri and --scopes replace all",
+        'my-app --scopes "profile credits:read"',
+        "my-app --disable",
+    )
+    _app_options(update, required=False)
+    status = update.add_mutually_exclusive_group()
+    about = "stop every token of it"
+    status.add_argument("--disable", action="store_const", dest="status", const="disabled", default=ABSENT, help=about)
+    about = "let it work again"
+    status.add_argument("--enable", action="store_const", dest="status", const="active", default=ABSENT, help=about)
+    rotate = verb("rotate-secret", "apps.rotate_secret", "make a new client_secret", "my-app")
+    rotate.add_argument("--drop-old", action="store_true", help="the secret before it ends at once")
+    about = "make a new secret that signs webhooks; the one before it signs for 24 hours more"
+    resign = verb("rotate-webhook-secret", "webhooks.rotate_secret", about, "my-app")
+    about = "the newest events that an app was posted, or is to be"
+    events = verb("deliveries", "webhooks.list_deliveries", about, "my-app", "my-app --limit 100")
+    events.add_argument("--limit", metavar="N", type=limit, default=20, help="how many (default: 20)")
+    about = "post an event to an app once more"
+    again = verb("replay", "webhooks.replay", about, "my-app 4cTJmRk3nEWw0pYzQe1uZA")
+    question = "Delete the app {client_id}, every token of it {documents}?"
+    about = "delete an app; people keep its documents for 30 days"
+    delete = verb("delete", "apps.delete_app", about, "my-app", "my-app --purge", ask=question)
+    about = "delete its documents now, also those of an app that was deleted before"
+    delete.add_argument("--purge", dest="documents", action="store_const", const=PURGED, default=KEPT, help=about)
+    for named in (
+        verb("show", "apps.show_app", "one app", "my-app"),
+        update,
+        rotate,
+        resign,
+        events,
+        again,
+        delete,
+    ):
+        named.add_argument("client_id", metavar="CLIENT_ID", help="as `app list` shows it")
+    again.add_argument("id", metavar="ID", help="as `app deliveries` shows it")
+
+
+def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
+    def add(option: str, about: str, **options: Any) -> None:
+        parser.add_argument(option, help=about, default=ABSENT, **options)
+
+    add("--name", "what people see", metavar="N", required=required)
+    about = "take a name that holds Latchkey's own, or mixes scripts"
+    parser.add_argument("--any-name", action="store_true", help=about)
+    add("--redirect-uri", "may be repeated", metavar="U", action="append", dest="redirect_uris", required=required)
+    add("--scopes", 'such as "profile data:read"; scopes of APIs by their names', metavar="S", required=required)
+    add("--homepage", "http or https address", metavar="URL")
+    add("--webhook-url", "where events are posted; empty for nowhere", metavar="URL")
+    about = "where people return after it signed them out; may be repeated, once empty for nowhere"
+    add("--post-logout-redirect-uri", about, metavar="U", action="append", dest="post_logout_redirect_uris")
+    about = "where it hears that a session has ended; empty for nowhere"
+    add("--backchannel-logout-uri", about, metavar="URL")
+    add("--owner", "who manages it in the browser", metavar="EMAIL|SUB")
+    add("--refresh-retry-seconds", "0 to 60: how long a lost rotation is answered again", metavar="N", type=int)
+    about = "days after a sign-in at which its refresh tokens end; 0: no end but the server's"
+    add("--refresh-lifetime-days", about, metavar="N", type=int)
+    add("--id-token-alg", "how its ID tokens are signed; ES256 is the quickest", choices=("RS256", "ES256", "EdDSA"))
+    about = "public: `sub` is the person's id (default); pairwise: one id for all apps of its sector. It never changes"
+    add("--subject-type", about, choices=("public", "pairwise"))
+    about = "https address of a JSON array with the redirect URIs of a pairwise app; its host is the sector"
+    add("--sector-identifier-uri", about, metavar="URI", dest="sector_uri")
+    methods = ("client_secret", "private_key_jwt", "none")
+    add("--auth-method", "how it proves itself; default: client_secret", choices=methods)
+    keys = parser.add_mutually_exclusive_group()
+    about = "its public keys, a JSON Web Key Set; empty for none"
+    keys.add_argument("--jwks", metavar="FILE", default=ABSENT, help=about)
+    about = "where it publishes them; empty for nowhere"
+    keys.add_argument("--jwks-uri", metavar="URL", default=ABSENT, help=about)
+    flag = argparse.BooleanOptionalAction
+    add("--public", "no client_secret, PKCE only; the same as --auth-method none", action=flag)
+    add("--pkce-required", "PKCE is mandatory", action=flag)
+    add("--hosted-storage", "keeps documents here; needs a data: scope", action=flag)
+    marks = parser.add_mutually_exclusive_group()
+    marked: dict[str, Any] = {"dest": "verified", "default": ABSENT}
+    about = "people see that the operator has verified it; an owner's change of name or redirect URIs ends that"
+    marks.add_argument("--verified", action="store_true", help=about, **marked)
+    about = "people see that nobody has verified it; a proven domain counts no more"
+    marks.add_argument("--not-verified", action="store_false", help=about, **marked)
+    add("--iss", "iss in the authorization response (RFC 9207)", action=flag, dest="iss_in_response")
