@@ -9,14 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgpack
-import orjson
-
-from store.apps.api_scopes import check_api_scopes, parse_qualified
+from store.apps.api_scopes import check_api_scopes
 from store.apps.client_keys import BY_KEY, BY_NOTHING, BY_SECRET, check_jwks_uri
 from store.apps.client_secrets import secret_matches
 from store.apps.domain_names import is_domain
 from store.apps.redirect_uris import check_redirect_uri, host_of, remembered_form, web_host
+from store.apps.registration_rows import fields_of, packed_row, record_of
 from store.apps.sectors import FIXED, PUBLIC, InvalidSector, check_one_host, check_subject_type
 from store.crypto.jose.private import OURS
 from store.lifetimes import DOMAIN_PROOF
@@ -268,92 +266,16 @@ class Registration:
 
     def record(self) -> dict[str, Any]:
         """The registration with the field names of the HTTP interface; without secrets."""
-        return {
-            "client_id": self.client_id,
-            "name": self.name,
-            "homepage": self.homepage,
-            "logo": self.logo,
-            "redirect_uris": list(self.redirect_uris),
-            "scopes": [*self.scopes, *(parse_qualified(scope).name for scope in self.api_scopes)],
-            "public": self.public,
-            "pkceRequired": self.pkce_required,
-            "hostedStorage": self.hosted_storage,
-            "issInResponse": self.iss_in_response,
-            "refreshRetrySeconds": self.refresh_retry_seconds,
-            "refreshLifetimeDays": self.refresh_lifetime_days,
-            "idTokenAlg": self.id_token_alg,
-            "postLogoutRedirectUris": list(self.post_logout_redirect_uris),
-            "backchannelLogoutUri": self.backchannel_logout_uri,
-            "subjectType": self.subject_type,
-            "sectorIdentifierUri": self.sector_uri,
-            "authMethod": self.auth_method,
-            "jwks": orjson.loads(self.jwks) if self.jwks else None,
-            "jwksUri": self.jwks_uri,
-            "webhookUrl": self.webhook_url,
-            "verified": self.verified,
-            "verifiedDomain": self.domain,
-            "verifiedDomainUntil": self.domain_until if self.domain else 0,
-            "status": self.status,
-            "owner": self.owner,
-            "createdAt": self.created_at,
-        }
+        return record_of(self)
 
     def pack(self) -> bytes:
         """The stored bytes."""
-        row = {**self.record(), "secrets": list(self.secrets), "jwks": self.jwks}
-        if self.webhook_secrets:
-            row |= {"webhookSecrets": list(self.webhook_secrets), "webhookRotatedAt": self.webhook_rotated_at}
-        if self.domain:
-            row |= {"domainChecked": self.domain_checked, "domainMisses": self.domain_misses}
-        if self.secrets_at or self.changed_at:
-            row |= {"secretsAt": list(self.secrets_at), "changedAt": self.changed_at}
-        if self.api_scopes:
-            row |= {"scopes": list(self.scopes), "apiScopes": list(self.api_scopes)}
-        packed: bytes = msgpack.packb(row)
-        return packed
+        return packed_row(self)
 
     @classmethod
     def unpack(cls, packed: bytes) -> Registration:
         """The inverse of `pack`."""
-        row = msgpack.unpackb(packed)
-        return cls(
-            client_id=row["client_id"],
-            name=row["name"],
-            redirect_uris=tuple(row["redirect_uris"]),
-            scopes=tuple(row["scopes"]),
-            public=row["public"],
-            pkce_required=row["pkceRequired"],
-            hosted_storage=row["hostedStorage"],
-            iss_in_response=row["issInResponse"],
-            refresh_retry_seconds=row["refreshRetrySeconds"],
-            homepage=row["homepage"],
-            logo=row["logo"],
-            secrets=tuple(row["secrets"]),
-            status=row["status"],
-            owner=row["owner"],
-            created_at=row["createdAt"],
-            # Earlier releases did not write these fields.
-            refresh_lifetime_days=row.get("refreshLifetimeDays", 0),
-            verified=row.get("verified", False),
-            domain=row.get("verifiedDomain", ""),
-            domain_until=row.get("verifiedDomainUntil", 0),
-            domain_checked=row.get("domainChecked", 0),
-            domain_misses=row.get("domainMisses", 0),
-            webhook_url=row.get("webhookUrl", ""),
-            webhook_secrets=tuple(row.get("webhookSecrets", ())),
-            webhook_rotated_at=row.get("webhookRotatedAt", 0),
-            secrets_at=tuple(row.get("secretsAt", ())),
-            api_scopes=tuple(row.get("apiScopes", ())),
-            changed_at=row.get("changedAt", 0),
-            id_token_alg=row.get("idTokenAlg", OURS[0]),
-            post_logout_redirect_uris=tuple(row.get("postLogoutRedirectUris", ())),
-            backchannel_logout_uri=row.get("backchannelLogoutUri", ""),
-            subject_type=row.get("subjectType", PUBLIC),
-            sector_uri=row.get("sectorIdentifierUri", ""),
-            private_key_jwt=row.get("authMethod") == BY_KEY,
-            jwks=row.get("jwks", ""),
-            jwks_uri=row.get("jwksUri", ""),
-        )
+        return cls(**fields_of(packed))
 
 
 def told(times: Sequence[int]) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import pytest
 from tornado.httpclient import HTTPResponse
 
 from dev.fuzz.jwts import b64, signed, wrong_jwts
-from store import keys, limits
+from store import keys, lifetimes, limits
 from store.apps.client_keys import InvalidKeys, registered_keys
 from store.apps.registration import InvalidRegistration, Registration
 from store.clock import wall
@@ -33,7 +33,7 @@ def error_of(response: HTTPResponse) -> tuple[int, str]:
 @pytest.fixture(autouse=True)
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failed clients count for their address, and these tests make more than a hundred from one."""
-    monkeypatch.setattr(limits, "ADDRESS", replace(limits.ADDRESS, limit=100_000))
+    monkeypatch.setattr(limits, "ADDRESS", replace(lifetimes.ADDRESS, limit=100_000))
 
 
 def ps256(key: PrivateKey, header: dict[str, Any], claims: dict[str, Any]) -> str:

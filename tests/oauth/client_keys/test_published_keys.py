@@ -39,6 +39,7 @@ class Publisher:
     """An app's server, and keys that are read from it with a clock of their own."""
 
     domain: Domain
+    keys: ClientKeys
     now = 1000.0
 
     @classmethod

@@ -1,0 +1,83 @@
+"""An app's registration as its record in the HTTP interface, and as its row in the store: one table of names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+import orjson
+
+from store.apps.api_scopes import parse_qualified
+from store.apps.client_keys import BY_KEY
+
+RECORD = {
+    "client_id": "client_id",
+    "name": "name",
+    "homepage": "homepage",
+    "logo": "logo",
+    "redirect_uris": "redirect_uris",
+    "scopes": "scopes",
+    "public": "public",
+    "pkceRequired": "pkce_required",
+    "hostedStorage": "hosted_storage",
+    "issInResponse": "iss_in_response",
+    "refreshRetrySeconds": "refresh_retry_seconds",
+    "refreshLifetimeDays": "refresh_lifetime_days",
+    "idTokenAlg": "id_token_alg",
+    "postLogoutRedirectUris": "post_logout_redirect_uris",
+    "backchannelLogoutUri": "backchannel_logout_uri",
+    "subjectType": "subject_type",
+    "sectorIdentifierUri": "sector_uri",
+    "authMethod": "auth_method",
+    "jwks": "jwks",
+    "jwksUri": "jwks_uri",
+    "webhookUrl": "webhook_url",
+    "verified": "verified",
+    "verifiedDomain": "domain",
+    "verifiedDomainUntil": "domain_until",
+    "status": "status",
+    "owner": "owner",
+    "createdAt": "created_at",
+}
+"""The members of the record, in order, with the attributes of a Registration."""
+KEPT = {
+    "secrets": "secrets",
+    "webhookSecrets": "webhook_secrets",
+    "webhookRotatedAt": "webhook_rotated_at",
+    "domainChecked": "domain_checked",
+    "domainMisses": "domain_misses",
+    "secretsAt": "secrets_at",
+    "changedAt": "changed_at",
+    "apiScopes": "api_scopes",
+}
+"""What the row has besides. An empty member is left out."""
+
+
+def record_of(app: Any) -> dict[str, Any]:
+    """The record of a Registration; without secrets."""
+    return _members(app, RECORD) | {
+        "scopes": [*app.scopes, *(parse_qualified(scope).name for scope in app.api_scopes)],
+        "jwks": orjson.loads(app.jwks) if app.jwks else None,
+        "verifiedDomainUntil": app.domain_until if app.domain else 0,
+    }
+
+
+def packed_row(app: Any) -> bytes:
+    """The row of a Registration."""
+    kept = {name: value for name, value in _members(app, KEPT).items() if value}
+    packed: bytes = msgpack.packb({**_members(app, RECORD), "secrets": [], **kept})
+    return packed
+
+
+def fields_of(packed: bytes) -> dict[str, Any]:
+    """The fields of the Registration whose row this is. Earlier releases wrote fewer."""
+    row = msgpack.unpackb(packed)
+    names = {**RECORD, **KEPT}
+    fields = {names[name]: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    fields["private_key_jwt"] = fields.pop("auth_method", "") == BY_KEY
+    return fields
+
+
+def _members(app: Any, names: dict[str, str]) -> dict[str, Any]:
+    values = ((name, getattr(app, attribute)) for name, attribute in names.items())
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
