@@ -14,7 +14,6 @@ from handlers.core.application import Latchkey
 from handlers.core.fallback import FallbackHandler, StaticHandler, files_in, quote_nothing
 from handlers.core.policy import NOWHERE
 from handlers.core.route import Route
-from handlers.core.security_context import tell_security
 from handlers.core.site import Site
 from handlers.credits.routes import ROUTES as CREDITS
 from handlers.developer.routes import ROUTES as DEVELOPER
@@ -23,6 +22,7 @@ from handlers.oauth.routes import ROUTES as OAUTH
 from handlers.openapi.document import document_bytes
 from handlers.openapi.routes import ROUTES as OPENAPI
 from handlers.ops.routes import ROUTES as HEALTH
+from handlers.ops.security_context import tell_security
 
 HERE = Path(__file__).resolve().parent.parent
 _LITERAL = re.compile(r"[/a-z0-9_-]+")

@@ -15,9 +15,9 @@ from tornado.netutil import bind_sockets
 
 from handlers.core.application import Latchkey
 from handlers.core.errors import CATALOGUE
-from handlers.core.security_context import tell_security
 from handlers.core.site import Site
 from handlers.ops.credits import Operations, make_ops_application
+from handlers.ops.security_context import tell_security
 from handlers.routes import ROUTES, make_application
 from store.crypto.keyring import Keys
 from store.wiring import Store

@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 
 from cli.commands.acts import ACTS, READS
 from cli.commands_parser import build_parser
-from handlers.core.security_context import SecurityLine
+from handlers.ops.security_context import SecurityLine
 from store import keys
 from store.accounts.audit import security_log
 from store.accounts.audit.logged_event import AuditEvent

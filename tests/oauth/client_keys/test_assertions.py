@@ -307,7 +307,7 @@ def test_only_a_sound_set_of_public_keys_registers(text: bytes, why: str) -> Non
         pytest.param({"private_key_jwt": True, "public": True, "jwks": "x"}, "one way", id="two methods"),
         pytest.param({"jwks": "x", "jwks_uri": "https://a.example/jwks"}, "not both", id="both sources"),
         pytest.param({"jwks_uri": "http://a.example/jwks"}, "jwksUri looks like", id="a URL without TLS"),
-        pytest.param({"jwks_uri": "https://u:p@a.example/jwks"}, "jwksUri looks like", id="a URL with a password"),
+        pytest.param({"jwks_uri": "https://user@a.example/jwks"}, "jwksUri looks like", id="a URL with a user"),
         pytest.param({"jwks_uri": "file:///etc/passwd"}, "jwksUri looks like", id="a file"),
     ],
 )

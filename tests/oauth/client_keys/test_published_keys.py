@@ -153,7 +153,6 @@ async def slow(writer: asyncio.StreamWriter) -> None:
     await asyncio.get_running_loop().create_future()
 
 
-@pytest.mark.trap(59)
 @each(
     "reply",
     [
@@ -186,7 +185,6 @@ async def test_a_whole_set_of_64_kib_is_read(publisher: Any) -> None:
     await it.domain.receiver.close()
 
 
-@pytest.mark.trap(59)
 async def test_a_private_address_is_never_called(publisher: Any) -> None:
     it = await publisher(policy=AddressPolicy())
     it.domain.answers(publishing(OLD))

@@ -21,14 +21,30 @@ NOW = datetime(2026, 3, 5, 14, 7, 9, 250_000, tzinfo=UTC)
 
 def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The same for the pages of developers."""
-    own = Sample(client_id=text, name=text, active=True, status="active", public=False, created_at=1_700_000_000_000)
+    own = Sample(
+        client_id=text,
+        name=text,
+        active=True,
+        status="active",
+        public=False,
+        has_secret=True,
+        created_at=1_700_000_000_000,
+    )
     own.webhook_url, own.verified, own.domain = text, True, text
     own.domain_misses, own.domain_until = 0, 1_700_000_000_000
     own.refresh_days = lambda most: most
     off = Sample(
-        **{**vars(own), "active": False, "status": "off", "public": True, "webhook_url": "", "verified": False}
+        **{
+            **vars(own),
+            "active": False,
+            "status": "off",
+            "public": True,
+            "has_secret": False,
+            "webhook_url": "",
+            "verified": False,
+        }
     )
-    off.domain = ""
+    off.domain, off.has_secret = "", False
     disabled = Sample(**{**vars(off), "status": "disabled"})
     errors = {
         name: [text, text]

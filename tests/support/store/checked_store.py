@@ -10,8 +10,10 @@ import pytest
 
 from store import keys
 from store.apps.api_record import ApiRegistration, ApiScope
+from store.crypto.seal import new_id
 from store.fsck.invariants import Finding
 from store.fsck.walk import Report
+from store.oauth.client_assertions import Proof
 from store.refused import Refused
 from store.wiring import Store
 from tests.conftest import OpenStore, emptied
@@ -68,6 +70,7 @@ class Furnished:
         await App.add(world)
         await add_passkey(world)
         await store.signing_keys.for_signing("ES256")
+        await store.client_assertions.use(world.app.client_id, Proof(new_id(), 60_000))
         with suppress(Refused):
             await store.second_step.with_code(await half_of(world), "000000", VISITOR)
         other = await World.make(store)
