@@ -136,8 +136,6 @@ def _sentence(about: str) -> str:
     return f"{about[0].upper()}{about[1:]}."
 
 
-
-
 def _add_credits(verb: Verbs) -> None:
     about = "give a person credits, or take them with an amount below zero"
     grant = verb(
