@@ -181,6 +181,8 @@ class Crowd:
             "period": _MINUTE,
             "client": client,
             "fresh": -1,
+            "since": 0,
+            "since_lasts": 0,
             "methods": "",
             "nonce": "",
             "acr": "",
