@@ -35,6 +35,7 @@ from store.lifetimes import (
     WIDE,
     Group,
 )
+from store.names import mailbox_of
 from store.refused import let_in
 from store.results import Window
 
@@ -226,8 +227,9 @@ _MAIL_LIMITS = {
 
 
 def _mail_windows(purpose: str, address: str, email: str) -> Networks:
-    """The windows that count a mail to an address that somebody typed."""
-    to = f"{purpose}:{fingerprint(email)}"
+    """The windows that count a mail to an address that somebody typed. All tags of a mailbox share them, because
+    anybody can invent tags."""
+    to = f"{purpose}:{fingerprint(mailbox_of(email))}"
     everybody = keys.window(MAIL_TO.name, to)
     return Networks(everybody, everybody, keys.network(MAIL_TO.name, to, network_of(address)))
 

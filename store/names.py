@@ -66,6 +66,14 @@ def normalise_email(text: str) -> str:
     return email
 
 
+def mailbox_of(email: str) -> str:
+    """The address whose mailbox probably gets the mails to a normalised address: without a tag behind `+`, as most mail
+    services deliver it, and without dots before the @, as Gmail does. Only for limits: other services may give
+    addresses that differ in these to different people."""
+    local, _, domain = email.partition("@")
+    return f"{local.partition('+')[0].replace('.', '')}@{domain}"
+
+
 def is_user_id(text: str) -> bool:
     """Whether this is a user id, which no e-mail address is."""
     return re.fullmatch(r"[0-9a-f]{32}", text) is not None

@@ -21,6 +21,7 @@ from store.names import (
     check_app_name,
     check_client_id,
     check_person_name,
+    mailbox_of,
     normalise_email,
     parse_scope,
     same_name,
@@ -107,6 +108,19 @@ def test_addresses_have_one_normal_form(text: str, expected: str) -> None:
 def test_invalid_addresses_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"e-mail address"):
         normalise_email(text)
+
+
+@each(
+    ("email", "mailbox"),
+    [
+        pytest.param("someone@example.com", "someone@example.com", id="a plain one"),
+        pytest.param("some.one@mail.example.com", "someone@mail.example.com", id="dots before the @"),
+        pytest.param("someone+a.b+c@example.com", "someone@example.com", id="a tag with another in it"),
+        pytest.param("some-one_x@example.com", "some-one_x@example.com", id="other marks are no tags"),
+    ],
+)
+def test_a_mailbox_has_neither_tags_nor_dots(email: str, mailbox: str) -> None:
+    assert mailbox_of(email) == mailbox
 
 
 @given(st.text(st.characters(), max_size=80), st.text(st.characters(), max_size=40))

@@ -15,6 +15,7 @@ from outbound.mail.line import AT_ONCE
 from outbound.mail.mailer import Undelivered
 from outbound.mail.room import MOST_ASKED, NoRoom
 from store import keys
+from store.lifetimes import MAIL_TO
 from store.refused import Refused
 from tests.support.browser import email_links
 from tests.support.browser.email_links import CONFIRM, GRACE, RESET, Post, comparable, heading, sign_up
@@ -156,12 +157,13 @@ def resets(post: Post) -> int:
     return [mail["Subject"] for mail in post.mails.to(EMAIL)].count(RESET)
 
 
-async def strangers_ask(post: Post, networks: int) -> int:
-    """The number of mails for Ada that strangers cause, asking as often as possible from each network."""
+async def strangers_ask(post: Post, networks: int, typed: str = EMAIL) -> int:
+    """The number of mails for Ada that strangers cause, asking as often as possible from each network. `typed` is the
+    address, in which `{}` is another number each time."""
     admitted = 0
     for number in range(networks * 6):
         try:
-            await post.service.store.limits.forgot(f"198.51.{number // 6}.{number}", EMAIL)
+            await post.service.store.limits.forgot(f"198.51.{number // 6}.{number}", typed.format(number))
         except Refused:
             continue
         admitted += 1
@@ -243,6 +245,31 @@ async def test_a_known_browser_gets_five_mails_an_hour_for_its_own_account_only(
 
 async def test_one_mailbox_gets_twenty_mails_an_hour_from_strangers(post: Post) -> None:
     assert await strangers_ask(post, 30) == 20
+
+
+@pytest.mark.parametrize("typed", ["nobody+{}@example.com", "n.obody+{}@example.com", "+{}@example.com"])
+async def test_tags_of_a_mailbox_share_its_twenty_mails(post: Post, typed: str) -> None:
+    assert await strangers_ask(post, 30, typed) == 20
+
+
+async def test_tagged_addresses_get_the_mails_of_their_mailbox_limit(post: Post) -> None:
+    browser = post.service.browser()
+    page = await browser.get("/signup")
+    tagged = [f"no.body+{number}@example.com" for number in range(6)]
+    codes = [(await browser.submit(page, "/signup", email=email)).code for email in tagged]
+    assert codes == [200] * 5 + [429]
+    await post.settled()
+    assert {mail["To"] for mail in post.mails.mails} == set(tagged[:5]), "a mail goes to the address that was typed"
+
+
+async def test_tags_share_the_limit_of_changes_of_an_address(post: Post) -> None:
+    limits = post.service.store.limits
+    for number in range(MAIL_TO.limit):
+        await limits.change_mail("192.0.2.1", f"nobody+{number}@example.com")
+    with pytest.raises(Refused):
+        await limits.change_mail("192.0.2.1", "nobody@example.com")
+    await limits.give_back_change_mail("192.0.2.1", "nobody+0@example.com")
+    await limits.change_mail("192.0.2.1", "no.body@example.com")
 
 
 async def test_forgot_is_limited_per_account_existing_or_not_and_per_address(post: Post, clock: FakeClock) -> None:
