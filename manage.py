@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
         except (UsageError, SettingsError, BrokenPipeError):
             raise  # a missing setting or password; `| head`
         except running.FAILURES as error:
-            return complain(as_json, *running.told(error), program=program)
+            return complain(as_json, *running.words_for(error), program=program)
         if outcome.record:  # a command that wrote to standard output has none
             if as_json:
                 print(json.dumps(outcome.record), flush=True)

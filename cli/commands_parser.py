@@ -38,10 +38,10 @@ class CommandParser(Parser):
 
     def error(self, message: str) -> NoReturn:
         """Raises UsageError, NoCommand."""
-        said = f"{message} ({self.prog} --help explains)"
+        mistake = f"{message} ({self.prog} --help explains)"
         if self.commands and message.endswith(("required: COMMAND", "required: ACTION")):
-            raise NoCommand(said, self)
-        raise UsageError(said)
+            raise NoCommand(mistake, self)
+        raise UsageError(mistake)
 
 
 def whole(text: str) -> int:

@@ -32,7 +32,7 @@ FAILURES = (Refused, KeyRingError, ValueError, StartupError, StoreError, OSError
 """The errors that a command may raise, in addition to UsageError and SettingsError."""
 
 
-def told(error: Exception) -> tuple[str, str]:
+def words_for(error: Exception) -> tuple[str, str]:
     """The code and the description of an error."""
     match error:
         case Refused():
@@ -101,7 +101,7 @@ async def _within(
         try:
             outcome: CommandResult = await command(Context(settings, store, source, server_runs), args)
         except FAILURES as error:
-            note_failure(store, args, told(error)[0])
+            note_failure(store, args, words_for(error)[0])
             raise
         note_act(store, args, outcome)
         return outcome

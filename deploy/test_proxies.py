@@ -125,11 +125,13 @@ async def ids_and_addresses(found: Proxied) -> str:
         client.write(request("GET", "/signin", host, *made_up, version="1.1").replace(b"Host: localhost\r\n", b""))
         page = await client.answer()
         assert page.status == 200
-        told = page.fields["x-request-id"]
-        assert re.fullmatch(r"[0-9a-f]{32}|[0-9a-f-]{36}", told), told
-        await asyncio.to_thread(wait_until, lambda: f'"request_id":"{told}"' in found.server.log)
-        [line] = [line for line in map(json.loads, found.server.log.splitlines()) if line.get("request_id") == told]
-        assert (line["request_id"], line["route"]) == (told, "signin")
+        request_id = page.fields["x-request-id"]
+        assert re.fullmatch(r"[0-9a-f]{32}|[0-9a-f-]{36}", request_id), request_id
+        await asyncio.to_thread(wait_until, lambda: f'"request_id":"{request_id}"' in found.server.log)
+        [line] = [
+            line for line in map(json.loads, found.server.log.splitlines()) if line.get("request_id") == request_id
+        ]
+        assert (line["request_id"], line["route"]) == (request_id, "signin")
         assert page.fields["strict-transport-security"]
         cookie = page.fields["set-cookie"].partition(";")[0]
         assert cookie.startswith("__Host-latchkey_xsrf=")
@@ -155,12 +157,12 @@ async def streams(found: Proxied) -> None:
     """A stream is passed on as it comes; its trace and its id go on to the upstream."""
     gate = asyncio.Semaphore(3)
     found.upstream.plan = Plan(gate=gate)
-    asked = {"model": "small", "max_tokens": 100, "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
-    asked["model"] = tomllib.loads(CONFIG)["upstream"][0]["models"][0]["id"]
+    question = {"model": "small", "max_tokens": 100, "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
+    question["model"] = tomllib.loads(CONFIG)["upstream"][0]["models"][0]["id"]
     headers = ("Content-Type: application/json", f"Authorization: Bearer {found.token}", "tracestate: rojo=1")
     trace = f"traceparent: 00-{TRACE}-b7ad6b7169203331-01"
     async with await found.connect() as client:
-        client.write(request("POST", "/api/v1/ai/messages", *headers, trace, body=json.dumps(asked).encode()))
+        client.write(request("POST", "/api/v1/ai/messages", *headers, trace, body=json.dumps(question).encode()))
         head = await asyncio.wait_for(client.reader.readuntil(b"\r\n\r\n"), 10)
         assert b" 200 " in head
         began = b""
@@ -174,11 +176,11 @@ async def streams(found: Proxied) -> None:
     [call] = found.upstream.calls
     assert call.request.headers["traceparent"].startswith(f"00-{TRACE}-")
     assert call.request.headers["tracestate"] == "rojo=1"
-    told = re.findall(rb"(?i)x-request-id: (\S+)", head)[0].decode()
-    assert call.request.headers["X-Request-Id"] == told
+    request_id = re.findall(rb"(?i)x-request-id: (\S+)", head)[0].decode()
+    assert call.request.headers["X-Request-Id"] == request_id
     await asyncio.to_thread(wait_until, lambda: f'"trace_id":"{TRACE}"' in found.server.log)
     lines = [json.loads(line) for line in found.server.log.splitlines()]
-    assert [line["request_id"] for line in lines if line.get("trace_id") == TRACE] == [told]
+    assert [line["request_id"] for line in lines if line.get("trace_id") == TRACE] == [request_id]
 
 
 async def large_bodies(found: Proxied, session: str) -> None:

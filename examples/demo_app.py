@@ -46,10 +46,10 @@ class Home(Page):
                     balance = await self.balance(tokens)
                     notes = await read_notes(self.client, tokens)
             except Trouble as trouble:
-                told = self.ended(session, trouble)
+                outcome = self.ended(session, trouble)
                 if session.tokens:
-                    raise told from None
-                tokens, notice = None, told.message
+                    raise outcome from None
+                tokens, notice = None, outcome.message
         self.render(
             "home.html",
             notice=notice,

@@ -62,8 +62,8 @@ class AskStreamed(Ask):
                 async for piece in pieces:
                     await self.say(text=piece)
         except Trouble as trouble:
-            told = self.ended(session, trouble)
-            return await self.say(trouble=told.message, ended=session.tokens is None)
+            outcome = self.ended(session, trouble)
+            return await self.say(trouble=outcome.message, ended=session.tokens is None)
         except StreamClosedError:  # the page is gone
             return
         session.answer = answer
@@ -96,20 +96,20 @@ class Events(Page):
 
     async def follow(self, session: Session) -> None:
         """Looks, and tells, until the access has ended or the page is gone."""
-        said = ""
+        shown = ""
         while not self.gone:
             try:
                 words, seconds = await self.look(session)
             except Trouble as trouble:
-                told = self.ended(session, trouble)
-                if told is not trouble:
-                    session.notice = told.message  # this page may have been left, and nobody reads it
+                outcome = self.ended(session, trouble)
+                if outcome is not trouble:
+                    session.notice = outcome.message  # this page may have been left, and nobody reads it
                 if session.tokens is None:
-                    return await self.tell("ended", told.message)
-                words, seconds = said, LOOK_SELDOM_SECONDS  # the server is away, or has enough of us
-            if words and words != said:
+                    return await self.tell("ended", outcome.message)
+                words, seconds = shown, LOOK_SELDOM_SECONDS  # the server is away, or has enough of us
+            if words and words != shown:
                 await self.tell("balance", words)
-                said = words
+                shown = words
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.stirred.wait(), seconds)
             self.stirred.clear()

@@ -87,10 +87,10 @@ def read_line(line: bytes, answer: Answer) -> str:
     if event["type"] == "error":
         answer.trouble = event["error"]["message"]
     if "credits" in event:
-        told = event["credits"]
-        answer.charged = dollars(told["charged"])
+        credits = event["credits"]
+        answer.charged = dollars(credits["charged"])
         # Only a token with credits:read gets the remaining credits.
-        answer.remaining = dollars(told["remaining"]) if "remaining" in told else ""
+        answer.remaining = dollars(credits["remaining"]) if "remaining" in credits else ""
     text = str(event["delta"].get("text", "")) if event["type"] == "content_block_delta" else ""
     answer.reply += text
     return text

@@ -64,15 +64,15 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, without the line end."""
-        said = record.msg
+        message = record.msg
         line: dict[str, Any] = {
             "ts": self._time(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
         }
-        if isinstance(said, LogMessage):
-            line["message"] = said.words()
-            said.put_fields(line)
+        if isinstance(message, LogMessage):
+            line["message"] = message.words()
+            message.put_fields(line)
         else:
             line["message"] = record.getMessage()
             request = tracing.current()
@@ -138,13 +138,13 @@ def complain(error: object) -> None:
 def wanted(argv: Sequence[str], environ: Mapping[str, str]) -> str:
     """The log format in the flags or the environment, for errors before the settings are read. Skips the configuration
     file, which may itself be the error."""
-    asked = environ.get("LATCHKEY_LOG_FORMAT", "")
+    choice = environ.get("LATCHKEY_LOG_FORMAT", "")
     for number, word in enumerate(argv):
         if word == "--log-format":
-            asked = argv[number + 1] if number + 1 < len(argv) else ""
+            choice = argv[number + 1] if number + 1 < len(argv) else ""
         elif word.startswith("--log-format="):
-            asked = word.partition("=")[2]
-    return JSON if asked.lower() == JSON else CONSOLE
+            choice = word.partition("=")[2]
+    return JSON if choice.lower() == JSON else CONSOLE
 
 
 class Listens(LogMessage):
@@ -154,8 +154,8 @@ class Listens(LogMessage):
         self.url, self._more = url, more
 
     def __str__(self) -> str:
-        said = self.words()
-        return f"{said}\n{self._more}" if self._more else said
+        words = self.words()
+        return f"{words}\n{self._more}" if self._more else words
 
     def words(self) -> str:
         """The message."""
@@ -166,11 +166,11 @@ class Listens(LogMessage):
         line["url"] = self.url
 
 
-def announce(said: Listens) -> None:
+def announce(message: Listens) -> None:
     """Prints that the server listens, in one write, so that whoever waits for the line gets all of it."""
-    line = str(said)
+    line = str(message)
     if _form == JSON:
-        line = JsonFormatter().format(logging.LogRecord(log.name, logging.INFO, __file__, 0, said, (), None))
+        line = JsonFormatter().format(logging.LogRecord(log.name, logging.INFO, __file__, 0, message, (), None))
     print(line, flush=True)
 
 

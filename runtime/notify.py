@@ -41,5 +41,5 @@ def _notify(text: str) -> None:
     if not _address:
         return
     address = "\0" + _address[1:] if _address.startswith("@") else _address
-    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
-        told.sendto(text.encode(), address)
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
+        notified.sendto(text.encode(), address)

@@ -132,11 +132,11 @@ class Reloads:
         self._runtime, self._store, self._listening, self._alone = runtime, store, listening, alone
         self._old_models = OldModels()
 
-    async def follow(self, asked: asyncio.Event) -> None:
+    async def follow(self, requested: asyncio.Event) -> None:
         """Reloads whenever the event is set."""
         while True:
-            await asked.wait()
-            asked.clear()
+            await requested.wait()
+            requested.clear()
             with attempt():
                 await self.reload()
 

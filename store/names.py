@@ -122,11 +122,11 @@ def parse_scope(text: str) -> tuple[str, ...]:
     """
     if not _SCOPE.fullmatch(text):
         raise ValueError("A scope is a list of names with single spaces between them.")
-    asked = text.split(" ")
-    for scope in asked:
+    names = text.split(" ")
+    for scope in names:
         if scope not in SCOPES:
             raise UnknownScope(scope)
-    return tuple(scope for scope in SCOPES if scope in asked)
+    return tuple(scope for scope in SCOPES if scope in names)
 
 
 def _normalise_local_part(local: str) -> str:

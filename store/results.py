@@ -58,10 +58,10 @@ def warned_of(reply: Reply) -> tuple[str, ...]:
 
 def allowance_of(reply: Reply) -> Allowance | None:
     """The notice in the field `told` of a script's answer; None if there is nothing to mail."""
-    told = reply.rows("told")
-    if not told:
+    row = reply.rows("told")
+    if not row:
         return None
-    growth, limit, left, warned = told
+    growth, limit, left, warned = row
     return Allowance(growth.decode(), decoded(warned), None if limit == b"none" else int(limit), int(left) == 0)
 
 

@@ -54,7 +54,7 @@ _sensitive = partial(Declared, stream="sensitive")
 _failed_proof = partial(Declared, stream="sensitive", trail="", result="refused")
 _caught = partial(Declared, stream="sensitive", severity="warning", result="refused")
 _by_operator = partial(Declared, stream="operator", counted="", actor="operator")
-_told_to_people = partial(Declared, logged=False)
+_for_people = partial(Declared, logged=False)
 _ordinary = partial(Declared, logged=False, trail="ordinary")
 
 _ALL: Final = (
@@ -79,7 +79,7 @@ _ALL: Final = (
     _by_person("confirmed", "Confirmed who is signed in", "how: password or passkey", trail=""),
     _failed_proof("confirmation_refused", "Confirmation refused", "what was wrong: password or code"),
     # The log records each as confirmation_refused.
-    _told_to_people("password_mistyped", "Wrong password typed by somebody who was signed in"),
+    _for_people("password_mistyped", "Wrong password typed by somebody who was signed in"),
     _by_person(
         "change_refused",
         "Change refused, since nobody confirmed it",
@@ -155,15 +155,13 @@ _ALL: Final = (
     _ordinary("document_deleted", "Document of an app deleted"),
     _by_person("spend_limit_set", "Monthly spending limit of an app changed"),
     # One event in the log says that an app was deleted; these are for the people who connected it.
-    _told_to_people("app_ended_by_owner", "An app was deleted by its developer; its documents are kept for 30 days"),
-    _told_to_people(
+    _for_people("app_ended_by_owner", "An app was deleted by its developer; its documents are kept for 30 days"),
+    _for_people(
         "app_ended_by_operator",
         "An app was deleted by the operator; its documents are kept for 30 days",
         actor="operator",
     ),
-    _told_to_people(
-        "app_purged_by_operator", "An app and its documents were deleted by the operator", actor="operator"
-    ),
+    _for_people("app_purged_by_operator", "An app and its documents were deleted by the operator", actor="operator"),
     # Apps of a person
     _ordinary("app_registered", "App registered by you"),
     _by_person("app_changed", "Your app changed"),
@@ -184,9 +182,9 @@ _ALL: Final = (
     _by_operator("factors_reset_by_operator", "Authenticator app, passkeys and recovery codes removed by the operator"),
     _by_operator("exported_by_operator", "Account exported by the operator"),
     _by_operator("token_minted", "Access given by the operator"),
-    _told_to_people("groups_changed", "Your groups changed by the operator", actor="operator"),
+    _for_people("groups_changed", "Your groups changed by the operator", actor="operator"),
     _by_operator("groups_changed_by_operator", "Groups of a person changed", "the groups: +added -removed", trail=""),
-    _told_to_people("own_app_deleted_by_operator", "Your app deleted by the operator", actor="operator"),
+    _for_people("own_app_deleted_by_operator", "Your app deleted by the operator", actor="operator"),
     _by_operator("app_given_by_operator", "App given to you by the operator"),
     # A shop adds credits with each purchase, so buyers cause these events. Commands are the operator's own acts.
     _by_operator("credit_added", "Credits added", stream="people", counted="by_person", trail="ordinary"),

@@ -29,7 +29,7 @@ from store.keystate import LAYOUT, KeyState
 
 log = logging.getLogger("latchkey.store")
 
-SAID_EVERY = 10.0
+LOG_SECONDS = 10.0
 """Seconds."""
 
 
@@ -45,7 +45,7 @@ class Upgrade:
         """Upgrades a store of `layout` to that of this release, and notes it; a new run continues an interrupted one.
         No server of an earlier release may be running. Raises StoreError, StoreUnavailable."""
         log.info("bringing the store from layout %d to layout %d", layout, LAYOUT)
-        seen, said = 0, time.monotonic()
+        seen, logged_at = 0, time.monotonic()
         # Families are on no list, so the upgrade reads every key, this one time.
         async for found in every_key(self._client):
             steps = (step for key in found for step in self._steps(key, layout))
@@ -53,8 +53,8 @@ class Upgrade:
                 if isinstance(outcome, BaseException):
                     raise outcome
             seen += len(found)
-            if time.monotonic() - said > SAID_EVERY:
-                said = time.monotonic()
+            if time.monotonic() - logged_at > LOG_SECONDS:
+                logged_at = time.monotonic()
                 log.info("%d keys of the store checked", seen)
         await self._state.note_layout()
         log.info("the store is now in layout %d; %d keys were checked", LAYOUT, seen)

@@ -57,10 +57,10 @@ def room_for(streams: int) -> None:
 
 
 async def measure(
-    store: FilledStore, pairs: Sequence[Pair], stub: Served, streams: int, asked: int, directory: Path
+    store: FilledStore, pairs: Sequence[Pair], stub: Served, streams: int, length: int, directory: Path
 ) -> Memory:
     """Opens streams that stop half-way, on a separate server, and measures its memory. Raises Unexpected."""
-    held, ended = Reply(200, HOLD, True, asked), Reply(200, 0, True, asked)
+    held, ended = Reply(200, HOLD, True, length), Reply(200, 0, True, length)
     with latchkey(store, stub, (held, ended), directory) as served:
         way = Through(served, store, pairs)
         tokens = [pair.token for pair in pairs for _ in range(AI.limit)]

@@ -85,8 +85,8 @@ def _ask_pip_audit(service: Sequence[str], pins: list[Pin], seconds: float) -> l
         file.flush()
         command = [sys.executable, "-m", "pip_audit", "-r", file.name, "--no-deps", "--disable-pip"]
         command += ["--progress-spinner", "off", "--format", "json", "--timeout", "5", *service]
-        told = _json_of(command, ROOT, seconds)
-    answers = told.get("dependencies")
+        report = _json_of(command, ROOT, seconds)
+    answers = report.get("dependencies")
     if not isinstance(answers, list) or len(answers) != len(pins):
         raise NotChecked("pip-audit answered something else than it was asked")
     passed_over = [row for row in answers if "vulns" not in row]
@@ -119,10 +119,10 @@ def of_npm(folder: Path = NODE) -> list[Weakness]:
 
 def _ask_npm(folder: Path) -> list[Weakness]:
     command = ["npm", "audit", "--json", "--package-lock-only", "--fetch-retries", "0", "--fetch-timeout", "5000"]
-    told = _json_of(command, folder, QUICK)
-    rows = told.get("vulnerabilities")
+    report = _json_of(command, folder, QUICK)
+    rows = report.get("vulnerabilities")
     if not isinstance(rows, dict):
-        raise NotChecked(f"npm audit: {told.get('message') or told.get('error') or 'no answer'}")
+        raise NotChecked(f"npm audit: {report.get('message') or report.get('error') or 'no answer'}")
     found = []
     for name, row in rows.items():
         # A plain text names another package that makes this one vulnerable.
@@ -145,7 +145,7 @@ def _json_of(command: list[str], folder: Path, seconds: float) -> dict[str, Any]
             timeout=seconds,
             check=False,
         )
-        told = json.loads(done.stdout)
+        answer = json.loads(done.stdout)
     except subprocess.TimeoutExpired:
         raise NotChecked(f"no answer within {seconds:g} seconds") from None
     except OSError as error:
@@ -153,9 +153,9 @@ def _json_of(command: list[str], folder: Path, seconds: float) -> dict[str, Any]
     except ValueError:
         last = [line for line in done.stderr.splitlines() if line.strip()][-1:]
         raise NotChecked(last[0].strip() if last else f"{command[0]} said nothing") from None
-    if not isinstance(told, dict):
+    if not isinstance(answer, dict):
         raise NotChecked(f"{command[0]} answered something else than it was asked")
-    return told
+    return answer
 
 
 def report(weaknesses: list[Weakness], ignored: list[Ignored], today: date) -> list[str]:

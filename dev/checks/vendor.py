@@ -110,8 +110,8 @@ def unpack(folder: Path, record: Record, archive: bytes, *, renew: bool = False)
 def fetch(record: Record) -> bytes:
     """The archive, from the registry that npm is set to. Raises OSError, CalledProcessError."""
     with tempfile.TemporaryDirectory() as folder:
-        asked = f"{record.package}@{record.version}"
-        subprocess.run(["npm", "pack", "--silent", "--ignore-scripts", asked], cwd=folder, check=True, timeout=300)
+        package = f"{record.package}@{record.version}"
+        subprocess.run(["npm", "pack", "--silent", "--ignore-scripts", package], cwd=folder, check=True, timeout=300)
         (archive,) = Path(folder).iterdir()
         return archive.read_bytes()
 

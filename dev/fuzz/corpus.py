@@ -130,7 +130,7 @@ def api(cast: Cast) -> list[Message]:
 def ai(cast: Cast) -> list[Message]:
     """AI calls of a person without credits: read, counted and refused."""
     reader = {"Authorization": f"Bearer {cast.reader}"}
-    asked = {
+    question = {
         "model": "latchkey-echo",
         "max_tokens": 9,
         "system": [{"type": "text", "text": "Be brief."}],
@@ -143,13 +143,13 @@ def ai(cast: Cast) -> list[Message]:
         "metadata": {"user_id": "u"},
         "stream": True,
     }
-    fields = {name: value if isinstance(value, str) else json.dumps(value) for name, value in asked.items()}
+    fields = {name: value if isinstance(value, str) else json.dumps(value) for name, value in question.items()}
     keyed = {"Content-Type": JSON, "Idempotency-Key": "a-key"}
     return [
-        message("POST", "/api/v1/ai/messages", reader | keyed, json.dumps(asked)),
+        message("POST", "/api/v1/ai/messages", reader | keyed, json.dumps(question)),
         message("POST", "/api/v1/ai/messages", reader | {"Content-Type": FORM}, urlencode(fields)),
-        message("POST", "/api/v1/ai/v1/messages", reader | keyed, json.dumps(asked)),
-        message("POST", "/api/v1/ai/v1/messages/count_tokens", reader | {"Content-Type": JSON}, json.dumps(asked)),
+        message("POST", "/api/v1/ai/v1/messages", reader | keyed, json.dumps(question)),
+        message("POST", "/api/v1/ai/v1/messages/count_tokens", reader | {"Content-Type": JSON}, json.dumps(question)),
         message("GET", "/api/v1/ai/models", reader),
         message("GET", "/api/v1/ai/v1/models/latchkey-echo", reader),
     ]

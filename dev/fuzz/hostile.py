@@ -171,14 +171,14 @@ class Stage:
                     f"an AI call, {field}: {what}", message("POST", calls, live, mark.replace(b'"the mark"', body))
                 )
         block, user = {"type": "text", "text": "a"}, {"role": "user"}
-        asked: dict[str, dict[str, Any]] = {
+        preconditions: dict[str, dict[str, Any]] = {
             "many turns": {"messages": [{**user, "content": [block]}] * 900},
             "many blocks": {"messages": [{**user, "content": [block] * 1_700}]},
             "many tools": {"tools": [{"name": f"n{number}", "input_schema": {}} for number in range(1_300)]},
             "many words": {"messages": [{**user, "content": "a " * (MOST // 2)}]},
             "many signs": {"messages": [{**user, "content": "\u0344" * 9_000}]},
         }
-        for what, more in asked.items():
+        for what, more in preconditions.items():
             for target in (calls, "/api/v1/ai/v1/messages/count_tokens"):
                 yield _named(f"POST {target}: {what}", message("POST", target, live, json.dumps(called | more)))
 
@@ -241,8 +241,8 @@ class Stage:
     def queries(self) -> Iterator[Message]:
         """Every parameter of every query with every text, and queries with many parameters."""
         live = {"Authorization": f"Bearer {self.cast.everything}"} | self.who()
-        asked = {one.target.partition(b"?")[0].decode(): one for one in (*corpus(self.cast), *api(self.cast))}
-        for path, one in asked.items():
+        by_path = {one.target.partition(b"?")[0].decode(): one for one in (*corpus(self.cast), *api(self.cast))}
+        for path, one in by_path.items():
             known = dict(parse_qsl(one.target.partition(b"?")[2].decode()))
             if not known:
                 continue

@@ -149,8 +149,8 @@ class Cluster:
             rows = by.run("CLUSTER", "SLOTS")
             return any(row[0] <= slot <= row[1] and row[2][2].decode() == node.id for row in rows)
 
-        asked = of or self.running()
-        wait_until(lambda: all(named(by) and by.facts()["cluster_state"] == "ok" for by in asked))
+        nodes = of or self.running()
+        wait_until(lambda: all(named(by) and by.facts()["cluster_state"] == "ok" for by in nodes))
 
     def wait_without(self, node: Node) -> None:
         """Waits until no node depends on one that is gone: every other node reports that all slots are served without

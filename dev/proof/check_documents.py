@@ -142,9 +142,9 @@ def usage_is_recount(history: History) -> Found:
     for hosted in history.hosted:
         found.checked += 1
         documents, size = len(hosted.listed), sum(item["size"] for item in hosted.listed)
-        told = (hosted.usage["documents"]["used"], hosted.usage["bytes"]["used"])
+        reported = (hosted.usage["documents"]["used"], hosted.usage["bytes"]["used"])
         collections = [{"name": COLLECTION, "documents": documents, "bytes": size}] if documents else []
-        if told != (documents, size) or hosted.usage["collections"] != collections:
+        if reported != (documents, size) or hosted.usage["collections"] != collections:
             found.wrong(
                 f"{hosted.client} gets the usage {hosted.usage} and lists {documents} with {size} bytes", hosted.person
             )

@@ -294,8 +294,8 @@ class Call(Asker):
         if self._meter.shrank:
             log.warning("AI call %s: %s reports less than before", self._hold.hold_id, self._server)
         if self._hold.estimate.price.cost(input_tokens, output_tokens) > charge.charged:
-            told = self._hold.hold_id, self._server, input_tokens, output_tokens
-            log.warning("AI call %s: %s reports %d and %d tokens, more than was held", *told)
+            figures = self._hold.hold_id, self._server, input_tokens, output_tokens
+            log.warning("AI call %s: %s reports %d and %d tokens, more than was held", *figures)
         return charge
 
     async def _release(self) -> None:
@@ -340,8 +340,8 @@ _CHARGED = {
 
 def credits_of(charge: Charge, *, reads: bool) -> bytes:
     """The cost in a reply, in micro-dollars, and the remaining credits if the token `reads` them."""
-    told = {"charged": charge.charged}
-    return encoded({**told, "remaining": charge.remaining} if reads else told)
+    fields = {"charged": charge.charged}
+    return encoded({**fields, "remaining": charge.remaining} if reads else fields)
 
 
 def error_event(refusal: Refused) -> bytes:

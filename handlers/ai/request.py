@@ -20,7 +20,7 @@ _PLAIN = ("model", "system")
 """The form fields that are text. The others are JSON text."""
 BLOCKS = ("text", "image", "document", "search_result", "tool_use", "tool_result", "thinking", "redacted_thinking")
 _SOURCES = {"image": ("base64",), "document": ("text", "content")}
-MAX_ASKED = 10**9
+MOST_TOKENS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def read_request(params: Params, *, form: bool, counting: bool = False) -> AIReq
     max_tokens, stream = given.pop("max_tokens"), given.pop("stream")
     if max_tokens is None and counting:
         max_tokens = 1
-    if not _is_whole(max_tokens) or not 1 <= max_tokens <= MAX_ASKED:
+    if not _is_whole(max_tokens) or not 1 <= max_tokens <= MOST_TOKENS:
         raise Refused("invalid_request", "max_tokens must be a whole number above 0.")
     if stream is not None and not isinstance(stream, bool):
         raise Refused("invalid_request", "stream must be true or false.")
@@ -125,7 +125,7 @@ def _least_output(forwarded: dict[str, Any]) -> int:
     """More than the limit for thinking, or the model's server refuses the call."""
     thinking = forwarded.get("thinking")
     budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
-    return budget + 1 if isinstance(budget, int) and 0 < budget < MAX_ASKED else 1
+    return budget + 1 if isinstance(budget, int) and 0 < budget < MOST_TOKENS else 1
 
 
 def _is_whole(value: object) -> bool:

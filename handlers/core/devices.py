@@ -39,8 +39,8 @@ def device_words(agent: str) -> str:
     browser, system = _first(_BROWSERS, agent), _first(_SYSTEMS, agent)
     if browser and system:
         return f"{browser} on {system}"
-    said = "".join(char for char in agent[:_MOST] if char.isprintable())
-    return browser or (f"A browser on {system}" if system else said.strip() or "An unknown device")
+    printable = "".join(char for char in agent[:_MOST] if char.isprintable())
+    return browser or (f"A browser on {system}" if system else printable.strip() or "An unknown device")
 
 
 def _first(known: tuple[tuple[str, str], ...], agent: str) -> str:

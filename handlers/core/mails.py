@@ -102,8 +102,8 @@ def _place_for(place: AbstractContextManager[None]) -> Iterator[ExitStack]:
         try:
             room.enter_context(place)
         except NoRoom:
-            said = "Many mails wait to be sent. Try again in a minute."
-            raise Refused("rate_limited", said, retry_after=60) from None
+            description = "Many mails wait to be sent. Try again in a minute."
+            raise Refused("rate_limited", description, retry_after=60) from None
         yield room
 
 
@@ -156,28 +156,28 @@ async def change(site: Site, user: str, link: Link, asker: str) -> None:
 def address_changed(site: Site, user: str, change: AddressChange, visitor: Visitor) -> None:
     """Tells the old address, with an undo link if there is one, and the addresses before it."""
     link = _address(site, "/account/email/undo", change.undo) if change.undo else ""
-    said = {"new": change.new, **_circumstances(visitor)}
-    write(site, "address_changed", change.old, user, link=link, earlier="", **said)
+    values = {"new": change.new, **_circumstances(visitor)}
+    write(site, "address_changed", change.old, user, link=link, earlier="", **values)
     for email in change.warned[1:]:
         if email != change.old:
-            write(site, "address_changed", email, user, link="", earlier="yes", **said)
+            write(site, "address_changed", email, user, link="", earlier="yes", **values)
 
 
 def taken_back(site: Site, undo: Undo, visitor: Visitor) -> None:
     """Tells all addresses of the person that a link took the account back: the restored one, the one that it replaced,
     and earlier ones. Lists the affected apps by id, because owners choose the names."""
     user = undo.user
-    said = {"old": undo.old, "new": undo.new, **_circumstances(visitor)}
+    values = {"old": undo.old, "new": undo.new, **_circumstances(visitor)}
     if undo.new != undo.old:
-        write(site, "address_restored", undo.new, user, earlier="", **said)
+        write(site, "address_restored", undo.new, user, earlier="", **values)
         for email in undo.warned[1:]:
-            write(site, "address_restored", email, user, earlier="yes", **said)
+            write(site, "address_restored", email, user, earlier="yes", **values)
     lines = [f"{client}: disconnected" for client in undo.ended]
     lines += [f"{client}: its spending limit is what it was before" for client in undo.lowered]
     own = listed([f"{client}: {what}" for client, what in undo.own.items()])
-    write(site, "taken_back", undo.old, user, own=own, lines=listed(lines), **said)
+    write(site, "taken_back", undo.old, user, own=own, lines=listed(lines), **values)
     if undo.first_factor:
-        warn(site, "second_step_undone", user, undo.warned, **said)
+        warn(site, "second_step_undone", user, undo.warned, **values)
 
 
 def factors_changed(site: Site, factors: Factors, what: str, visitor: Visitor, undo: Link | None = None) -> None:
@@ -185,17 +185,17 @@ def factors_changed(site: Site, factors: Factors, what: str, visitor: Visitor, u
     before the change. An undo link for a first second step goes only to the address that it is for."""
     link = _address(site, "/account/email/undo", undo) if undo else ""
     user, (first, *others) = factors.user, factors.warned
-    said = {"said": what, **_circumstances(visitor)}
-    write(site, "second_step", undo.email if undo else first, user, link=link, earlier="", **said)
+    values = {"said": what, **_circumstances(visitor)}
+    write(site, "second_step", undo.email if undo else first, user, link=link, earlier="", **values)
     for email in others:
-        write(site, "second_step", email, user, link="", earlier="yes", **said)
+        write(site, "second_step", email, user, link="", earlier="yes", **values)
 
 
 def app_changed(site: Site, owner: Profile, app: Registration, lines: list[str], visitor: Visitor) -> None:
     """Tells the owner what changed in an app, in lines. Without lines, sends nothing."""
     if lines:
-        said = {"name": app.name, "client": app.client_id, "lines": listed(lines), **_circumstances(visitor)}
-        warn(site, "app_changed", owner.user, owner.warned, **said)
+        values = {"name": app.name, "client": app.client_id, "lines": listed(lines), **_circumstances(visitor)}
+        warn(site, "app_changed", owner.user, owner.warned, **values)
 
 
 def app_deleted(site: Site, user: str, warned: Sequence[str], name: str, client: str, visitor: Visitor) -> None:

@@ -56,21 +56,21 @@ def no_room(application: ServerState, target: RouteTarget | None) -> bool:
 
 
 def send_away(
-    application: ServerState, target: RouteTarget | None, method: str, asked: HTTPHeaders, connection: HTTPConnection
+    application: ServerState, target: RouteTarget | None, method: str, headers: HTTPHeaders, connection: HTTPConnection
 ) -> None:
     """Answers 503 with Retry-After, in the error format of the address."""
     application.sent_away.count(application, target)
     handler: type[BaseHandler] = target[0] if target else BaseHandler
-    request_id = _id_of(application, asked, connection)
-    as_page = not handler.lean and "text/html" in asked.get("Accept", "")
+    request_id = _id_of(application, headers, connection)
+    as_page = not handler.lean and "text/html" in headers.get("Accept", "")
     given, body = _form(handler, as_page, request_id)
     given |= _changing_fields(application, request_id)
     answer_whole(connection, method, STATUS, REASON, given, body)
 
 
-def _id_of(application: ServerState, asked: HTTPHeaders, connection: HTTPConnection) -> str:
+def _id_of(application: ServerState, headers: HTTPHeaders, connection: HTTPConnection) -> str:
     """The request id, chosen the same way as for accepted requests."""
-    sent = asked.get_list("X-Request-Id")
+    sent = headers.get_list("X-Request-Id")
     context: Any = connection.context  # type: ignore[attr-defined]  # of all connections of servers
     return (sent and application.site.trusts(context.remote_ip) and sent_id(sent)) or new_id()
 

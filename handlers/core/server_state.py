@@ -98,7 +98,7 @@ class SentAway:
 
     def __init__(self) -> None:
         self.total = 0
-        self._told = 0
+        self._logged = 0
         self._waiting = False
 
     def count(self, application: ServerState, target: RouteTarget | None) -> None:
@@ -112,10 +112,10 @@ class SentAway:
     def _tell(self, application: ServerState) -> None:
         overload_log.warning(
             "overloaded: %d requests were sent away within a second, %d are at work",
-            self.total - self._told,
+            self.total - self._logged,
             application.in_flight,
         )
-        self._told, self._waiting = self.total, False
+        self._logged, self._waiting = self.total, False
 
 
 def _plain(part: str) -> str | bytes:

@@ -6,7 +6,7 @@ from typing import Any
 
 from store.apps.registration import Registration
 
-_SAID = {
+_LABELS = {
     "homepage": "Home page",
     "scopes": "What it may ask people for",
     "pkce_required": "Whether PKCE is required",
@@ -17,7 +17,7 @@ _SAID = {
     "backchannel_logout_uri": "Back-channel logout URL",
 }
 _ADDRESSES = {"redirect_uris": "Redirect URI", "post_logout_redirect_uris": "Address after signing out"}
-_TOLD = ("name", *_ADDRESSES)  # in words of their own
+_HANDLED = ("name", *_ADDRESSES)  # in words of their own
 
 
 def changed_lines(app: Registration, fields: dict[str, Any]) -> list[str]:
@@ -25,15 +25,15 @@ def changed_lines(app: Registration, fields: dict[str, Any]) -> list[str]:
     lines = []
     if fields["name"] != app.name:
         lines.append(f"Name: {fields['name']} (until now {app.name})")
-    for name, said in _ADDRESSES.items():
+    for name, label in _ADDRESSES.items():
         before = getattr(app, name)
         after = fields.get(name, before)
-        lines += [f"{said} added: {uri}" for uri in after if uri not in before]
-        lines += [f"{said} removed: {uri}" for uri in before if uri not in after]
+        lines += [f"{label} added: {uri}" for uri in after if uri not in before]
+        lines += [f"{label} removed: {uri}" for uri in before if uri not in after]
     lines += [
-        f"{_SAID.get(name, name)}: {_shown(value)}"
+        f"{_LABELS.get(name, name)}: {_shown(value)}"
         for name, value in fields.items()
-        if name not in _TOLD and value != getattr(app, name)
+        if name not in _HANDLED and value != getattr(app, name)
     ]
     return lines
 

@@ -44,8 +44,8 @@ def snippets_of(app: Registration, base_url: str, secret: str | None) -> list[Sn
 def _curl(values: dict[str, str], userinfo: bool) -> str:
     quoted = {name: shlex.quote(value) for name, value in values.items()}
     secret = ' \\\n  --data-urlencode "client_secret=$CLIENT_SECRET"' if values["client_secret"] else ""
-    asked = {name: values[name] for name in ("client_id", "redirect_uri", "scope")}
-    page = f"{values['base_url']}/oauth/authorize?{urlencode({'response_type': 'code', **asked})}"
+    parameters = {name: values[name] for name in ("client_id", "redirect_uri", "scope")}
+    page = f"{values['base_url']}/oauth/authorize?{urlencode({'response_type': 'code', **parameters})}"
     text = f"SERVER={quoted['base_url']}\nCLIENT_ID={quoted['client_id']}\n"
     if secret:
         text += f"CLIENT_SECRET={quoted['client_secret']}\n"

@@ -71,7 +71,7 @@ class TryHandler(DeveloperPage):
         ends = wall.utc() + LASTS
         value = f"{client_id}.{state}.{verifier}"
         self.set_cookie(self.site.cookie("try"), value, expires=ends, **self.flags())
-        asked = {
+        parameters = {
             "response_type": "code",
             "client_id": client_id,
             "redirect_uri": try_page(self.site.base_url, client_id),
@@ -81,7 +81,7 @@ class TryHandler(DeveloperPage):
             "code_challenge_method": "S256",
             "prompt": "consent",
         }
-        self.see_other(f"/oauth/authorize?{urlencode(asked)}")
+        self.see_other(f"/oauth/authorize?{urlencode(parameters)}")
 
     def flags(self) -> dict[str, Any]:
         """The attributes of the cookie that ties a try to this browser."""
@@ -105,8 +105,8 @@ class TryHandler(DeveloperPage):
         if code is None:
             if got["error"] == "access_denied":
                 return steps, "Access was not allowed. Your app gets error in place of a code."
-            said = got["error_description"] or got["error"] or "the answer names no error either."
-            return steps, f"There is no code: {said}"
+            reason = got["error_description"] or got["error"] or "the answer names no error either."
+            return steps, f"There is no code: {reason}"
         page = try_page(self.site.base_url, app.client_id)
         form = {
             "grant_type": "authorization_code",

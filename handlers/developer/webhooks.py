@@ -23,7 +23,7 @@ NOTICES = {
     "again": "The event is on its way again. Reload this page in a moment to see the result.",
     "running": "The event is being posted right now.",
 }
-WHAT_IS_TOLD = (
+EVENT_TEXTS = (
     ("grant.revoked", "A person disconnected your app. Its documents for them are kept here for 30 days."),
     (
         "tokens.revoked",
@@ -68,7 +68,7 @@ class WebhooksPage(GuardedPage):
             deliveries=found[:PAGE],
             onward=found[PAGE - 1].id if len(found) > PAGE else None,
             before=before,
-            told=WHAT_IS_TOLD,
+            events=EVENT_TEXTS,
             posting=self.site.posts_events,
         )
 

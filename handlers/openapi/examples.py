@@ -21,7 +21,7 @@ _CONFIDENTIAL = ["client_secret_basic", "client_secret_post", "private_key_jwt"]
 _ALGORITHMS = ["RS256", "PS256", "ES256", "EdDSA"]
 _NOTE = {"text": "Ferns have no flowers.", "done": False}
 _ITEM = {"id": "n1", "etag": '"1767225600001"', "size": 49, "createdAt": _AT, "updatedAt": _AT}
-_ASKED = {"model": "latchkey-echo", "messages": [{"role": "user", "content": "Hello"}]}
+_QUESTION = {"model": "latchkey-echo", "messages": [{"role": "user", "content": "Hello"}]}
 _SDK_MODEL = {"type": "model", "id": "latchkey-echo", "display_name": "Latchkey Echo", "created_at": _AT}
 _REQUEST_ID = "4f2a9c0d7b6e8135"
 
@@ -172,10 +172,10 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
         }
     },
     "AIRequest": {
-        "whole": {**_ASKED, "max_tokens": 100},
-        "stream": {**_ASKED, "max_tokens": 100, "stream": True, "system": "Answer in one sentence."},
+        "whole": {**_QUESTION, "max_tokens": 100},
+        "stream": {**_QUESTION, "max_tokens": 100, "stream": True, "system": "Answer in one sentence."},
     },
-    "AICountRequest": {"count": _ASKED},
+    "AICountRequest": {"count": _QUESTION},
     "AIReply": {
         "reply": {
             **{"id": "msg_a-message", "type": "message", "role": "assistant", "model": "latchkey-echo"},

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from handlers.ai.errors import OTHERS, TYPES
-from handlers.ai.request import BLOCKS, MAX_ASKED
+from handlers.ai.request import BLOCKS, MOST_TOKENS
 from handlers.core.client_credentials import ASSERTION_TYPE
 from handlers.documents.documents import COLLECTION, DOCUMENT_ID
 from handlers.oauth.token import VERIFIER
@@ -106,7 +106,7 @@ _ED_KEY = written(
 
 _BLOCK = read({"type": {"enum": list(BLOCKS)}}, {"text": TEXT})
 _CONTENT: Schema = {"oneOf": [TEXT, {"type": "array", "minItems": 1, "items": ref("AIBlock")}]}
-_ASKED_OF_A_MODEL = {
+_MODEL_OPTIONS = {
     "system": ref("AIContent"),
     "tools": listed(read({"name": TEXT, "input_schema": {"type": "object"}}, {"type": {"const": "custom"}})),
     "tool_choice": {"type": "object"},
@@ -118,7 +118,7 @@ _ASKED_OF_A_MODEL = {
     "metadata": {"type": "object"},
     "output_config": {"type": "object"},
 }
-_HOW: Schema = {"max_tokens": {"type": "integer", "minimum": 1, "maximum": MAX_ASKED}, "stream": FLAG}
+_HOW: Schema = {"max_tokens": {"type": "integer", "minimum": 1, "maximum": MOST_TOKENS}, "stream": FLAG}
 _MESSAGES = {"type": "array", "minItems": 1, "items": ref("AITurn")}
 
 SCHEMAS: dict[str, Schema] = {
@@ -288,9 +288,9 @@ SCHEMAS: dict[str, Schema] = {
     "AITurn": read({"role": {"enum": ["user", "assistant"]}, "content": ref("AIContent")}),
     "AIRequest": read(
         {"model": FILLED, "max_tokens": _HOW["max_tokens"], "messages": _MESSAGES},
-        {**_HOW, **_ASKED_OF_A_MODEL},
+        {**_HOW, **_MODEL_OPTIONS},
     ),
-    "AICountRequest": read({"model": FILLED, "messages": _MESSAGES}, {**_HOW, **_ASKED_OF_A_MODEL}),
+    "AICountRequest": read({"model": FILLED, "messages": _MESSAGES}, {**_HOW, **_MODEL_OPTIONS}),
     "AIReply": read(
         {
             **{"id": TEXT, "type": {"const": "message"}, "role": {"const": "assistant"}, "model": TEXT},

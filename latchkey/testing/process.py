@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import latchkey
 
 CHILD = Path(__file__).with_name("child.py")
-SAID = re.compile(rb'Latchkey listening on (http://[^\s"]+).*\n')
+_LISTENING = re.compile(rb'Latchkey listening on (http://[^\s"]+).*\n')
 """In text, or within a line of JSON."""
 OPTIONS = (
     *("--redis-url", "memory", "--host", "localhost", "--port", "0"),
@@ -106,10 +106,10 @@ class LatchkeyProcess:
         """The address in the line that says the service listens."""
         assert self.process.stdout is not None
         read = b""
-        while not (said := SAID.search(read)):
+        while not (found := _LISTENING.search(read)):
             ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))
             piece = os.read(self.process.stdout.fileno(), 4096) if ready else b""
             if not piece:
                 raise RuntimeError(f"Latchkey did not start:\n{self.log()}")
             read += piece
-        return said[1].decode()
+        return found[1].decode()

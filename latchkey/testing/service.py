@@ -125,9 +125,9 @@ class Latchkey:
         """Issues tokens of `app` for `person`, like a consent and an exchange (SPEC 2.2), with all of the app's scopes
         or only `scopes`. By default the person made last, and a new app."""
         app = app or self.app(scopes=scopes or "profile")
-        asked = scopes if isinstance(scopes, str) else list(scopes)
+        wanted = scopes if isinstance(scopes, str) else list(scopes)
         return TokenResponse(
-            **self._post("tokens", email=self._somebody(person).email, client_id=app.client_id, scopes=asked)
+            **self._post("tokens", email=self._somebody(person).email, client_id=app.client_id, scopes=wanted)
         )
 
     # The person
@@ -303,7 +303,7 @@ def _balance(figures: dict[str, Any]) -> Balance:
 
 def _error(status: int, body: bytes) -> LatchkeyError:
     try:
-        said = json.loads(body)
-        return LatchkeyError(status, said["error"], said["error_description"])
+        error = json.loads(body)
+        return LatchkeyError(status, error["error"], error["error_description"])
     except (ValueError, KeyError, TypeError):
         return LatchkeyError(status, "no_redirect", "the browser stays on a page of Latchkey's")

@@ -39,7 +39,7 @@ class Measures:
         """Notes an answered request. `fold` counts it."""
         self.scripts: Answers = tuple
         """The source of the store's counts for `fold`; empty until it is set."""
-        self._told: dict[tuple[str, str], int] = {}
+        self._counted: dict[tuple[str, str], int] = {}
 
     def fold(self) -> None:
         """Counts the noted events."""
@@ -56,9 +56,9 @@ class Measures:
                 if client:
                     self._count(of.CALLED, self._app(client), by=number)
         for script, answer, total in self.scripts():
-            new = total - self._told.get((script, answer), 0)
+            new = total - self._counted.get((script, answer), 0)
             if new:
-                self._told[script, answer] = total
+                self._counted[script, answer] = total
                 self._count(of.SCRIPTS, script, answer, by=new)
 
     def took(self, script: str, seconds: float) -> None:

@@ -35,11 +35,11 @@ class EchoUpstream:
     async def complete(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> dict[str, Any]:
         """Repeats the last message of the user."""
         asker.accept()
-        said, reason = _answer(request)
+        tokens, reason = _answer(request)
         message = _message(model, request)
-        message["content"] = [{"type": "text", "text": "".join(said)}] if said else []
+        message["content"] = [{"type": "text", "text": "".join(tokens)}] if tokens else []
         message["stop_reason"] = reason
-        message["usage"]["output_tokens"] = len(said)
+        message["usage"]["output_tokens"] = len(tokens)
         return message
 
     async def stream(
@@ -47,16 +47,16 @@ class EchoUpstream:
     ) -> AsyncGenerator[StreamEvent]:
         """The same, with one token an event."""
         asker.accept()
-        said, reason = _answer(request)
+        tokens, reason = _answer(request)
         yield _event("message_start", message=_message(model, request))
-        if said:
+        if tokens:
             yield _event("content_block_start", index=0, content_block={"type": "text", "text": ""})
-            for token in said:
+            for token in tokens:
                 if self._pause:
                     await asyncio.sleep(self._pause)
                 yield _event("content_block_delta", index=0, delta={"type": "text_delta", "text": token})
             yield _event("content_block_stop", index=0)
-        usage = {"output_tokens": len(said)}
+        usage = {"output_tokens": len(tokens)}
         yield _event("message_delta", delta={"stop_reason": reason, "stop_sequence": None}, usage=usage)
         yield _event("message_stop")
 
@@ -87,10 +87,10 @@ def _answer(request: Mapping[str, Any]) -> tuple[list[str], str]:
     content = last["content"] if last else ""
     if isinstance(content, list):
         content = "\n".join(block["text"] for block in content if block.get("type") == "text")
-    said = pieces(content)
-    if len(said) > request["max_tokens"]:
-        return said[: request["max_tokens"]], "max_tokens"
-    return said, "end_turn"
+    tokens = pieces(content)
+    if len(tokens) > request["max_tokens"]:
+        return tokens[: request["max_tokens"]], "max_tokens"
+    return tokens, "end_turn"
 
 
 def _message(model: Model, request: Mapping[str, Any]) -> dict[str, Any]:

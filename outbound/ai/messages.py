@@ -67,8 +67,8 @@ class MessagesUpstream:
 
     async def count_tokens(self, model: Model, request: Mapping[str, Any]) -> int:
         """The number of tokens by the server's count. Raises UpstreamFailed."""
-        asked = {name: value for name, value in request.items() if name not in ("max_tokens", "stream", "metadata")}
-        found = await self._json("/v1/messages/count_tokens", {**asked, "model": model.upstream_id}, NOBODY)
+        counted = {name: value for name, value in request.items() if name not in ("max_tokens", "stream", "metadata")}
+        found = await self._json("/v1/messages/count_tokens", {**counted, "model": model.upstream_id}, NOBODY)
         number = found.get("input_tokens")
         if not isinstance(number, int) or isinstance(number, bool) or number < 0:
             raise UpstreamFailed("upstream_error", f"{self.name}: the count is no number")
@@ -201,11 +201,11 @@ class MessagesUpstream:
         if response.status in _THE_REQUEST:
             with contextlib.suppress(aiohttp.ClientError, ValueError, KeyError, TypeError):
                 error = read_json(await _read(response, bytearray()))["error"]
-                said = str(error["message"])
-                if _BILLING.search(said):
+                message = str(error["message"])
+                if _BILLING.search(message):
                     return UpstreamFailed("upstream_error", f"{detail}: about the operator's account there")
                 if error["type"] in ("invalid_request_error", "request_too_large"):
-                    return UpstreamFailed("invalid_request", detail, said[:MAX_DESCRIPTION])
+                    return UpstreamFailed("invalid_request", detail, message[:MAX_DESCRIPTION])
         return UpstreamFailed("upstream_error", detail)
 
     def _first_byte_until(self) -> float:

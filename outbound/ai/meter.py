@@ -12,7 +12,7 @@ from outbound.ai.tokens import count, count_request
 
 _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _ALL = (*_INPUT, "output_tokens")
-_SAID = ("text", "partial_json")
+_SHOWN = ("text", "partial_json")
 MOST_REPORTED = 10**9
 """Tokens. A larger report counts as this many, which is more than any hold."""
 _SEALED = ("signature", "data")
@@ -27,7 +27,7 @@ class Meter:
         self._request = request
         self._reported: dict[str, int] = {}
         self._counted: int | None = None
-        self._said = self._thought = self._sealed = 0
+        self._shown = self._thought = self._sealed = 0
         self.begun = False
         """Whether a stream has begun its message. From then on the server has reported the input, or never will."""
         self.shrank = False
@@ -46,7 +46,7 @@ class Meter:
         for large replies: call this in a thread."""
         self._report(reported_usage(raw), _ALL)
         if "output_tokens" not in self._reported:
-            self._said += min(count_bytes(raw, enough), enough)
+            self._shown += min(count_bytes(raw, enough), enough)
 
     def see_event(self, data: Mapping[str, Any]) -> None:
         """Reads an event of a stream."""
@@ -83,7 +83,7 @@ class Meter:
 
     def _received(self) -> int:
         # A signature contains the thinking before it: the same tokens, so the larger figure counts.
-        return self._said + max(self._thought, self._sealed)
+        return self._shown + max(self._thought, self._sealed)
 
     def _report(self, usage: object, names: tuple[str, ...]) -> None:
         if not isinstance(usage, dict):
@@ -99,11 +99,11 @@ class Meter:
     def _receive(self, block: object) -> None:
         if not isinstance(block, dict):
             return
-        self._said += sum(_count(block, name) for name in _SAID)
+        self._shown += sum(_count(block, name) for name in _SHOWN)
         self._thought += _count(block, "thinking")
         self._sealed += sum(_count(block, name) for name in _SEALED)
         if block.get("type") == "tool_use":
-            self._said += 1 + (count(compact(block["input"])) if block.get("input") else 0)
+            self._shown += 1 + (count(compact(block["input"])) if block.get("input") else 0)
 
 
 def _count(block: Mapping[str, Any], name: str) -> int:

@@ -8,7 +8,7 @@ PAUSES = (5, 30, 120, 600, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 86_400)
 """Seconds before each attempt after the first: three days in all."""
 ATTEMPTS = len(PAUSES) + 1
 JITTER = 0.2
-MOST_ASKED = 86_400.0
+LONGEST_RETRY_AFTER = 86_400.0
 """Seconds. A receiver can't ask for a longer pause."""
 
 
@@ -21,4 +21,4 @@ def pause_after(attempt: int, retry_after: float | None) -> float | None:
     if attempt > len(PAUSES):
         return None
     pause = PAUSES[attempt - 1] * (1 + JITTER * (random.getrandbits(20) / 2**19 - 1))
-    return max(pause, min(retry_after, MOST_ASKED)) if retry_after is not None else pause
+    return max(pause, min(retry_after, LONGEST_RETRY_AFTER)) if retry_after is not None else pause

@@ -50,8 +50,8 @@ class ApiScope:
 
     def __post_init__(self) -> None:
         if not _SCOPE_NAME.fullmatch(self.name) or len(self.name) > MAX_SCOPE_NAME:
-            said = f"1 to {MAX_SCOPE_NAME} printable ASCII characters, without spaces, quotes, backslashes and ="
-            raise InvalidRegistration(f"the name of a scope has {said}")
+            form = f"1 to {MAX_SCOPE_NAME} printable ASCII characters, without spaces, quotes, backslashes and ="
+            raise InvalidRegistration(f"the name of a scope has {form}")
         if self.name in RESERVED_SCOPES:
             raise InvalidRegistration(f"the scope {self.name} is Latchkey's own or OpenID's")
         _check_words("title", self.title, MAX_TITLE)

@@ -96,8 +96,8 @@ class Apps:
             _, _, stone = await self._read(registration.client_id)
             if stone:
                 # A deleted app's data must never go to another app with the same client id.
-                said = "is free when the documents of its people have ended" if stone.until else "is being deleted"
-                raise Refused("invalid_request", f"An app with this client_id was deleted. It {said}.")
+                state = "is free when the documents of its people have ended" if stone.until else "is being deleted"
+                raise Refused("invalid_request", f"An app with this client_id was deleted. It {state}.")
             raise Refused("invalid_request", "This client_id is registered already.")
         return registration, secret
 
@@ -223,8 +223,8 @@ class Apps:
         """Raises Refused("invalid_request") if an earlier app with this client id left data of people: a new app with
         the same id would get it."""
         if await self.retiring.shards_of(client_id):
-            said = f"An earlier app with this client_id left data. `app delete {client_id} --purge` frees it."
-            raise Refused("invalid_request", said)
+            description = f"An earlier app with this client_id left data. `app delete {client_id} --purge` frees it."
+            raise Refused("invalid_request", description)
 
     async def _stored(self, client_ids: Collection[str]) -> AsyncIterator[tuple[str, Known]]:
         """Yields `stored` of each app, read in batches."""

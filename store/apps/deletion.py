@@ -129,9 +129,9 @@ class Retiring:
         if stone.app is None or not stone.app.webhook_url:
             return
         digest = hashlib.sha256(f"{APP_DELETED} {client_id} {stone.deleted_at}".encode()).digest()[:16]
-        said = {"reason": stone.by}
+        data = {"reason": stone.by}
         await self._deliveries.enqueue(
-            WebhookEvent(event_id_of(digest), APP_DELETED, client_id, "", stone.deleted_at, said)
+            WebhookEvent(event_id_of(digest), APP_DELETED, client_id, "", stone.deleted_at, data)
         )
 
     async def _bury(self, client_id: str) -> None:

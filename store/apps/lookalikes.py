@@ -78,8 +78,8 @@ _NAMED_OTHERWISE = {
 # Invisible: fillers, the grapheme joiner, vowels and selectors of Khmer and Mongolian, the blank of Braille.
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800\u3164\uffa0")
 # Words that the consent page puts next to an app's name (templates/base/app_mark.html).
-_SAYS = "verified"
-_SAYS_TOO = ("it controls", "by the operator", "operator of this", "of this server", "nobody has checked")
+_WORD = "verified"
+_PHRASES = ("it controls", "by the operator", "operator of this", "of this server", "nobody has checked")
 _TRADEMARKS = str.maketrans(dict.fromkeys("™℠®©℗🄬", " "))
 
 
@@ -126,10 +126,10 @@ def is_the_products(name: str) -> bool:
 
 def says_what_the_page_says(name: str) -> bool:
     """Whether a name contains the consent page's own words about apps, however they are written."""
-    if len(name) > LONGEST or _spells(skeleton(_SAYS), _decomposed(name)):
+    if len(name) > LONGEST or _spells(skeleton(_WORD), _decomposed(name)):
         return len(name) <= LONGEST
-    said = f" {' '.join(_words(_parts(name)))} "
-    return any(f" {' '.join(map(skeleton, words.split()))} " in said for words in _SAYS_TOO)
+    skeletons = f" {' '.join(_words(_parts(name)))} "
+    return any(f" {' '.join(map(skeleton, words.split()))} " in skeletons for words in _PHRASES)
 
 
 def looks_like_a_brand(name: str) -> str | None:

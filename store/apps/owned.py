@@ -125,8 +125,8 @@ class OwnedApps:
         if reply.word == "full" and len(await self.list(session)) < most:
             reply = await self._claim(session, client_id, most, visitor)  # dropped entries have made room
         if reply.word == "full":
-            said = f"You have {most} apps, which is as many as one person may have here. Deleted ones count while"
-            raise Refused("access_denied", f"{said} documents of their people are kept.")
+            reason = f"You have {most} apps, which is as many as one person may have here. Deleted ones count while"
+            raise Refused("access_denied", f"{reason} documents of their people are kept.")
         if reply.word == "rate_limited":
             let_in(REGISTER_APP, reply)
         try:
@@ -245,8 +245,8 @@ class OwnedApps:
                 await self._scripts.run("record_event", keys.person(user), event=event, client=client_id)
             with suppress(Refused):  # it was deleted meanwhile
                 await self._apps.change(client_id, lambda app: app.taken_back(since), user)
-            said = ("switched off, since it was changed",) * off + ("client secrets made since have ended",) * ended
-            done[client_id] = "; ".join(said)
+            changes = ("switched off, since it was changed",) * off + ("client secrets made since have ended",) * ended
+            done[client_id] = "; ".join(changes)
         return done
 
     async def give(self, user: str, client_id: str) -> None:

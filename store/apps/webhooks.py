@@ -92,13 +92,13 @@ class Webhooks:
 
     async def wants(self, client_id: str) -> bool:
         """Whether this app receives webhooks. Raises StoreUnavailable."""
-        app = await self._heard(client_id)
+        app = await self._receiving(client_id)
         return app is not None and bool(app.webhook_url)
 
     async def target(self, client_id: str) -> Target | None:
         """The target for events of this app; None if the app is missing, inactive or without a URL. Raises StoreError,
         StoreUnavailable."""
-        app = await self._heard(client_id)
+        app = await self._receiving(client_id)
         if app is None or not app.webhook_url:
             return None
         if not app.webhook_secrets:
@@ -107,7 +107,7 @@ class Webhooks:
         secrets = tuple(self._secrets.open(client_id, one).decode() for one in live)
         return Target(app.webhook_url, secrets, app.owner or client_id)
 
-    async def _heard(self, client_id: str) -> Registration | Remains | None:
+    async def _receiving(self, client_id: str) -> Registration | Remains | None:
         """The app whose webhook receives events: an active app, or one that was active when it was deleted."""
         app = await self._apps.remembered(client_id)
         return app if isinstance(app, Remains) or (app and app.active) else None

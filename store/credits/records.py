@@ -14,11 +14,11 @@ async def pages(credits: Credits, user: str, most: int | None = None) -> AsyncIt
     are from the time of the page's read. Raises Refused("not_found")."""
     before, more = "", True
     while more:
-        asked = ENTRIES_AT_ONCE if most is None else min(ENTRIES_AT_ONCE, most)
-        account = await credits.show(user, before=before, most=asked)
+        size = ENTRIES_AT_ONCE if most is None else min(ENTRIES_AT_ONCE, most)
+        account = await credits.show(user, before=before, most=size)
         yield account
-        most = None if most is None else most - asked
-        more = len(account.entries) == asked and most != 0
+        most = None if most is None else most - size
+        more = len(account.entries) == size and most != 0
         before = account.entries[-1].entry_id if more else ""
 
 

@@ -119,9 +119,9 @@ def check(file: Path) -> int:
     )
     found = re.search(r"(\d+) keys read", done.stdout)
     if done.returncode or found is None:
-        said = " ".join((done.stdout + done.stderr).split())[-300:]
+        output = " ".join((done.stdout + done.stderr).split())[-300:]
         raise StartupError(
-            f"{file} is no whole copy of a store, or one of an engine that this one does not read: {said}"
+            f"{file} is no whole copy of a store, or one of an engine that this one does not read: {output}"
         )
     return int(found[1])
 

@@ -133,22 +133,22 @@ class Cluster(NodeCommands):
         """The answer of the node, or of the node that it redirects to. Only a command that did not run is sent again.
         Raises TryAgainError if the slot moves for too long, ConnectionError, TimeoutError and ClusterDownError; also
         Unacknowledged if the call waits for replicas."""
-        asked: ClusterNode | None = None
+        importer: ClusterNode | None = None
         for pause in (*PAUSES, None):
             try:
-                if asked is None:
+                if importer is None:
                     return await (self._waiting_to(node) if waits else self._pipelined_to(node)).call(*words)
-                pipelined = self._pipelined_to(asked)
+                pipelined = self._pipelined_to(importer)
                 return (await asyncio.gather(pipelined.call("ASKING"), pipelined.call(*words)))[1]
             except MovedError as error:
-                node, asked = await self.learn_owner(error), None
+                node, importer = await self.learn_owner(error), None
                 self.refresh()
             except AskError as error:
-                asked = self.node_at(error.host, error.port) if follow_ask else None
+                importer = self.node_at(error.host, error.port) if follow_ask else None
             except TryAgainError:
-                asked = None
+                importer = None
             except (RedisConnectionError, RedisTimeoutError, ClusterDownError):
-                self.refresh((asked or node).name)
+                self.refresh((importer or node).name)
                 raise
             if pause is None:
                 break

@@ -122,8 +122,8 @@ class Lock:
     def holder(path: Path) -> LockOwner | None:
         """The recorded owner of the lock on `path`; None while the record is being written."""
         try:
-            said = json.loads(path.read_text())
-            return LockOwner(said["owner"], said["pid"], said["state"])
+            record = json.loads(path.read_text())
+            return LockOwner(record["owner"], record["pid"], record["state"])
         except (OSError, ValueError, TypeError, KeyError):
             return None
 

@@ -95,11 +95,11 @@ def _cgroup_limits(cgroups: Path, own: Path) -> Iterator[int]:
         group = Path(path.strip("/"))
         for above in (group, *group.parents):
             try:
-                said = (base / above / name).read_text().strip()
+                value = (base / above / name).read_text().strip()
             except OSError:
                 continue  # the root has none, and a container may not see the groups above its own
-            if said.isdigit():
-                yield int(said)
+            if value.isdigit():
+                yield int(value)
 
 
 async def room_of(client: Redis) -> Room | None:
@@ -116,9 +116,9 @@ async def room_of(client: Redis) -> Room | None:
     return max((one for one in found if one), key=lambda one: one.part, default=None)
 
 
-def _room(said: dict[str, Any]) -> Room | None:
-    if "used_memory" not in said:
+def _room(info: dict[str, Any]) -> Room | None:
+    if "used_memory" not in info:
         return None
     # The engine does not count buffers of replicas and of the append-only file towards its limit.
-    used = int(said["used_memory"]) - int(said.get("mem_not_counted_for_evict", 0))
-    return Room(used, int(said.get("maxmemory", 0)))
+    used = int(info["used_memory"]) - int(info.get("mem_not_counted_for_evict", 0))
+    return Room(used, int(info.get("maxmemory", 0)))

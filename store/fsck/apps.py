@@ -172,11 +172,11 @@ async def drifted(context: FsckContext, client: str) -> list[Finding]:
     killed process loses its additions."""
     key, counted = keys.app_stats(client)["people"], context.connected[client]
     raw = in_words(await context.reader.command("GET", key))
-    told = int(raw) if re.fullmatch(r"-?[0-9]+", raw) else 0
-    if abs(told - counted) <= max(DRIFT, counted // 10):
+    recorded = int(raw) if re.fullmatch(r"-?[0-9]+", raw) else 0
+    if abs(recorded - counted) <= max(DRIFT, counted // 10):
         return []
     mend = context.reader.mend(key, [(raw, "GET", key)], ("SET", key, str(counted)))
-    return [found("numbers-drift", key, f"it says {told} people, but {counted} have connected the app", mend)]
+    return [found("numbers-drift", key, f"it says {recorded} people, but {counted} have connected the app", mend)]
 
 
 async def judge_keyring(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:

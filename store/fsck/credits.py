@@ -117,10 +117,10 @@ async def _spending(context: FsckContext, user: str, books: Books) -> list[Findi
         booked, spent, connected = (in_words(one) for one in look.seen[0])
         if booked.isdigit() and int(booked) > month:
             continue  # the clock stepped back over the end of a month
-        said = int(spent) if spent.isdigit() and booked == str(month) else 0
+        recorded = int(spent) if spent.isdigit() and booked == str(month) else 0
         # Charges before the connection may belong to an older grant, or to none.
         least = sum(amount for one, at, amount in books.since if one == client and at >= int(connected or 0))
-        if least <= said and (said <= books.charged[client] or not whole):
+        if least <= recorded and (recorded <= books.charged[client] or not whole):
             continue
         still: list[Expected] = [
             (spent, "HGET", grant, "spent"),
@@ -128,7 +128,7 @@ async def _spending(context: FsckContext, user: str, books: Books) -> list[Findi
             (in_words(look.seen[2]), "HGET", known["balance"], "paid"),
         ]
         sum_up = ("HSET", grant, "spend_month", str(month), "spent", str(books.charged[client]))
-        what = f"the app {client} has spent {said} this month, but was charged {books.charged[client]}"
+        what = f"the app {client} has spent {recorded} this month, but was charged {books.charged[client]}"
         wrong.append(found("spending", grant, what, context.reader.mend(grant, still, sum_up)))
     return wrong
 

@@ -146,11 +146,11 @@ def _judge_usage(context: FsckContext, pair: Pair) -> list[Finding]:
     usage, counted = {name: in_words(value) for name, value in pair.usage.items()}, recount(pair)
     sequence = usage.pop("sequence", "")
     # For totals, a zero and a missing field are equal; a collection must not have a zero.
-    said = {name: value for name, value in usage.items() if value != "0" or name[1:2] == ":"}
-    if said == {name: str(value) for name, value in counted.items() if value or name[1:2] == ":"}:
+    recorded = {name: value for name, value in usage.items() if value != "0" or name[1:2] == ":"}
+    if recorded == {name: str(value) for name, value in counted.items() if value or name[1:2] == ":"}:
         return []
     known = keys.hosted(pair.user, pair.client)
-    differ = sorted(name for name in {*said, *counted} if said.get(name, "0") != str(counted.get(name, 0)))
+    differ = sorted(name for name in {*recorded, *counted} if recorded.get(name, "0") != str(counted.get(name, 0)))
     still: list[Expected] = [
         (sequence, "HGET", known["usage"], "sequence"),
         (str(pair.counts[1]), "HLEN", known["meta"]),
@@ -162,5 +162,5 @@ def _judge_usage(context: FsckContext, pair: Pair) -> list[Finding]:
         writes.append(("HSET", known["usage"], *(word for name in some for word in (name, str(counted[name])))))
     writes.append(("HDEL", keys.person(pair.user)["user"], "stored"))  # makes the next write count it again
     anchor = known["usage"]
-    shown = ", ".join(f"{name} {said.get(name, 'none')} instead of {counted.get(name, 0)}" for name in differ[:3])
+    shown = ", ".join(f"{name} {recorded.get(name, 'none')} instead of {counted.get(name, 0)}" for name in differ[:3])
     return [found("usage", anchor, f"it says {shown}", context.reader.mend(anchor, still, *writes))]

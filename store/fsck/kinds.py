@@ -63,7 +63,7 @@ class KeyKind:
 
 
 _WINDOW = KeyKind("string", 0, value=rb"[0-9]+ [0-9]+ [0-9]+", outlives=True)
-_ASKED = {"redirect_uri": TEXT, "scope": SCOPES, "challenge": ANY, "terms": TEXT}
+_REQUESTED = {"redirect_uri": TEXT, "scope": SCOPES, "challenge": ANY, "terms": TEXT}
 
 KINDS: dict[str, KeyKind] = {
     "registration": KeyKind("string", 0),
@@ -146,9 +146,9 @@ KINDS: dict[str, KeyKind] = {
         others="used|shown|born",
     ),
     "request": KeyKind(
-        "hash", REQUEST, {**_ASKED, "state": ANY}, others=r"place|nonce|acr|mode|earliest|methods", outlives=True
+        "hash", REQUEST, {**_REQUESTED, "state": ANY}, others=r"place|nonce|acr|mode|earliest|methods", outlives=True
     ),
-    "code": KeyKind("hash", CODE, {**_ASKED, "epoch": EPOCH}, others="nonce|signed", outlives=True),
+    "code": KeyKind("hash", CODE, {**_REQUESTED, "epoch": EPOCH}, others="nonce|signed", outlives=True),
     "family": KeyKind(
         "hash",
         REFRESH_TOKEN,

@@ -114,24 +114,24 @@ async def _connected(context: FsckContext, user: str, key: str, clients: list[st
     return wrong
 
 
-async def _stored(context: FsckContext, user: str, key: str, said: str, clients: list[str]) -> list[Finding]:
+async def _stored(context: FsckContext, user: str, key: str, recorded: str, clients: list[str]) -> list[Finding]:
     """Compares the total of all apps' documents for the person with the usage of each. Skipped if there are too many
     apps for one look, and once the total is due to be counted again."""
     usages = keys.usage_prefix(user)
-    if not said or len(clients) > AT_ONCE:
+    if not recorded or len(clients) > AT_ONCE:
         return []
     reads: list[Read] = [("HMGET", usages + client, "documents", "bytes") for client in clients]
     look = await context.reader.look(key, ("HGET", key, "stored"), *reads)
-    match = _STORED.fullmatch(said)
-    if in_words(look.seen[0]) != said:
+    match = _STORED.fullmatch(recorded)
+    if in_words(look.seen[0]) != recorded:
         return []  # moved meanwhile
     if match is not None and not look.now + SLACK // 60 < int(match[3]) <= look.now + DAY:
         return []
     documents, total = (sum(int(row[place] or 0) for row in look.seen[1:]) for place in (0, 1))
     if match is not None and (int(match[1]), int(match[2])) == (documents, total):
         return []
-    mend = context.reader.mend(key, [(said, "HGET", key, "stored")], ("HDEL", key, "stored"))
-    return [found("stored", key, f"it says {said}, but they store {documents} documents of {total} bytes", mend)]
+    mend = context.reader.mend(key, [(recorded, "HGET", key, "stored")], ("HDEL", key, "stored"))
+    return [found("stored", key, f"it says {recorded}, but they store {documents} documents of {total} bytes", mend)]
 
 
 async def judge_deletion(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:

@@ -67,8 +67,8 @@ class Report:
 
     def left(self, severity: str) -> int:
         """How many findings of this severity were not repaired."""
-        told = (self.tallies[one.name] for one in INVARIANTS if one.severity == severity)
-        return sum(tally.found - tally.mended for tally in told)
+        tallies = (self.tallies[one.name] for one in INVARIANTS if one.severity == severity)
+        return sum(tally.found - tally.mended for tally in tallies)
 
     @property
     def clean(self) -> bool:
@@ -139,10 +139,10 @@ class Fsck:
     ) -> None:
         """Adds findings, and repairs them if possible, until no further ones appear."""
         # A walk may visit a key twice.
-        told = {one.name: one for one in findings if one.name not in report.names}
-        report.names |= told.keys()
-        places = {name[:2] for name in told}
-        left = set(told)
+        reported = {one.name: one for one in findings if one.name not in report.names}
+        report.names |= reported.keys()
+        places = {name[:2] for name in reported}
+        left = set(reported)
         for _ in range(ROUNDS):
             mendable = [one for one in findings if repair and one.mend]
             if not mendable:
@@ -154,7 +154,7 @@ class Fsck:
             findings = [one for one in now if context.last or not one.invariant.apart]
             left = {one.name for one in findings}
             # A finding whose text changed because of another repair is reported once.
-            told |= {one.name: one for one in findings if one.name[:2] not in places}
+            reported |= {one.name: one for one in findings if one.name[:2] not in places}
             places |= {one.name[:2] for one in findings}
-        for name, one in told.items():
+        for name, one in reported.items():
             report.add(one, repair and one.mend is not None and name not in left)

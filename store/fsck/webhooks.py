@@ -37,19 +37,19 @@ async def judge_due(context: FsckContext, at: ParsedKey, key: str, look: Look, s
             left, revoked, score = now.seen[3 * place : 3 * place + 3]
             # The check of the grant repairs revoked documents that do not end.
             if score is not None and float(score) > now.now and not (left == -1 and revoked):
-                told_at = float(score)
-                wrong += _due(context, key, entry, keys.hosted(user, client)["docs"], left, told_at, now.now)
+                due_at = float(score)
+                wrong += _due(context, key, entry, keys.hosted(user, client)["docs"], left, due_at, now.now)
     return wrong
 
 
-def _due(context: FsckContext, key: str, entry: str, docs: str, left: int, told_at: float, now: int) -> list[Finding]:
+def _due(context: FsckContext, key: str, entry: str, docs: str, left: int, due_at: float, now: int) -> list[Finding]:
     if left == -2:
         mend = context.reader.mend(key, [("0", "EXISTS", docs)], ("ZREM", key, entry))
         return [found("due", key, f"{entry}: there is no data that could expire", mend)]
     if left == -1:
         mend = context.reader.mend(key, [("-1", "PTTL", docs)], ("ZREM", key, entry))
         return [found("due", key, f"{entry}: the documents have no expiry", mend)]
-    if abs(told_at - now - left) <= TOGETHER:
+    if abs(due_at - now - left) <= TOGETHER:
         return []
     mend = context.reader.mend(key, [("1", "EXISTS", docs)], ("ZADD", key, "XX", str(now + left), entry))
     return [found("due", key, f"{entry}: the documents expire at another time", mend)]
@@ -108,8 +108,8 @@ async def judge_deliveries(
         reads: list[Read] = [("HGET", keys.DELIVERY_PREFIX + one, about) for one in ids]
         there = (await context.reader.look(key, *reads, *(("ZSCORE", key, one) for one in ids))).seen
         for place, one in enumerate(ids):
-            told, listed = in_words(there[place]), there[len(ids) + place]
-            if listed is not None and told != expected:
-                mend = context.reader.mend(key, [(told, *reads[place])], ("ZREM", key, one))
+            recorded, listed = in_words(there[place]), there[len(ids) + place]
+            if listed is not None and recorded != expected:
+                mend = context.reader.mend(key, [(recorded, *reads[place])], ("ZREM", key, one))
                 wrong.append(found("delivery-left", key, f"{one} is no delivery of this list", mend))
     return wrong

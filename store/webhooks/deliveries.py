@@ -166,18 +166,18 @@ class Deliveries:
         """Readable deliveries of an app, newest first; for the next page, pass the last id as `before`."""
         found: list[Delivery] = []
         while True:
-            asked = most - len(found)
+            room = most - len(found)
             reply = await self._scripts.run(
                 "list_deliveries",
                 {"listed": keys.deliveries(client_id)},
                 prefix=keys.DELIVERY_PREFIX,
                 before=before or "",
-                most=asked,
+                most=room,
             )
             rows = reply.rows("rows")
             found += [one for delivery_id, flat in rows if (one := _readable(delivery_id.decode(), flat))]
             # A page shortened by skipped rows would look like the last page.
-            if len(rows) < asked or len(found) == most:
+            if len(rows) < room or len(found) == most:
                 return found
             before = rows[-1][0].decode()
 

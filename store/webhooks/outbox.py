@@ -90,8 +90,8 @@ class Outbox:
         for start in range(0, len(every), SHARDS_AT_ONCE):
             shards = every[start : start + SHARDS_AT_ONCE]
             # Most shards have no events: one read is enough for them.
-            asked = await self._batch([("EXISTS", *keys.outbox_keys(shard).values()) for shard in shards])
-            some = [shard for shard, found in zip(shards, asked, strict=True) if _answer(found)]
+            answers = await self._batch([("EXISTS", *keys.outbox_keys(shard).values()) for shard in shards])
+            some = [shard for shard, found in zip(shards, answers, strict=True) if _answer(found)]
             if not some:
                 continue
             with wrapped():
@@ -134,12 +134,12 @@ class Outbox:
             yield
 
     async def _keep_relaying(self, wanted: Wanted, moved: Callable[[], None]) -> None:
-        asked = float("-inf")
+        asked_at = float("-inf")
         while True:
             try:
                 count = 0
-                if time.monotonic() - asked >= ASK_SECONDS:
-                    asked = time.monotonic()
+                if time.monotonic() - asked_at >= ASK_SECONDS:
+                    asked_at = time.monotonic()
                     count = await self.relay(wanted)
                 if shards := await self._wakeup.take(ASK_SECONDS):
                     count += await self.relay_shards(shards, wanted)
@@ -233,8 +233,8 @@ def _event(shard: str, entry: bytes, fields: list[bytes]) -> tuple[WebhookEvent,
     sub, reason, at = keys.user_of(shard, row["member"].encode()), row["reason"], int(row["at"])
     # After a failover lost writes, the end of a grace window may be announced twice; the same time gives the same id.
     once = "" if reason == "grace_over" else entry.decode()
-    said = json.dumps([row["type"], row["client"], sub, reason, at, once])
-    digest = hashlib.sha256(said.encode()).digest()[:16]
+    identity = json.dumps([row["type"], row["client"], sub, reason, at, once])
+    digest = hashlib.sha256(identity.encode()).digest()[:16]
     event = WebhookEvent(event_id_of(digest), row["type"], row["client"], sub, at, {"reason": reason} if reason else {})
     return event, row.get("entered", KNOWS)  # an earlier release named the person to every app
 

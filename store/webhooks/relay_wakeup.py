@@ -13,9 +13,9 @@ class RelayWakeup:
         self._shards: set[str] = set()
         self._some = asyncio.Event()
 
-    def add(self, user: str, told: bool = True) -> None:
-        """Adds the shard of this person, if an event may have been written (`told`)."""
-        if told:
+    def add(self, user: str, written: bool = True) -> None:
+        """Adds the shard of this person, if an event may have been written (`written`)."""
+        if written:
             self._shards.add(user[:3])
             self._some.set()
 

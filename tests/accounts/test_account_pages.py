@@ -166,17 +166,17 @@ async def test_a_persons_apps_are_read_in_one_batch(service: Service, monkeypatc
     await connect_many(service, live=30, ended=0)
     apps, read = service.store.apps, service.store.apps._read
     apps.forget()
-    asked: list[str] = []
-    all_asked = asyncio.Event()
+    reads: list[str] = []
+    all_read = asyncio.Event()
 
     async def noted(client_id: str) -> Any:
-        asked.append(client_id)
-        if len(asked) == 31:  # with the app that asks
-            all_asked.set()
-        if len(asked) > 1:
-            await asyncio.wait_for(all_asked.wait(), 5)
+        reads.append(client_id)
+        if len(reads) == 31:  # with the app that asks
+            all_read.set()
+        if len(reads) > 1:
+            await asyncio.wait_for(all_read.wait(), 5)
         return await read(client_id)
 
     monkeypatch.setattr(apps, "_read", noted)
     answer = await send(f"{service.base_url}/api/v1/apps", headers={"Authorization": f"Bearer {access}"})
-    assert (answer.code, len(set(asked))) == (200, 31)
+    assert (answer.code, len(set(reads))) == (200, 31)

@@ -211,8 +211,8 @@ async def test_with_a_second_step_reauthentication_uses_it_instead_of_the_passwo
     await ada.add_app()
     page = await ada.browser.get("/account/email")
     assert "current_password" not in page.body.decode()
-    asked = await ada.browser.submit(page, "/account/email", email="new@example.com")
-    assert asked.code == 403
-    done = await ada.browser.submit(asked, "/account/email", confirm_password=PASSWORD, confirm_code=await ada.code())
+    confirm = await ada.browser.submit(page, "/account/email", email="new@example.com")
+    assert confirm.code == 403
+    done = await ada.browser.submit(confirm, "/account/email", confirm_password=PASSWORD, confirm_code=await ada.code())
     assert heading(done) == "Look into your mailbox"
     assert "new_password" not in (await ada.browser.get(SECURITY)).body.decode()

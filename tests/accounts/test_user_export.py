@@ -160,8 +160,8 @@ def test_a_ledger_folded_during_the_export_still_adds_up(home: Home) -> None:
 
 def test_the_zip_contains_everything(home: Home, person: str, tmp_path: Path) -> None:
     path = tmp_path / "ada.zip"
-    told = home.json("user", "export", EMAIL, "--output", str(path))
-    assert told == {"email": EMAIL, "sub": person, "documents": 4, "output": str(path)}
+    record = home.json("user", "export", EMAIL, "--output", str(path))
+    assert record == {"email": EMAIL, "sub": person, "documents": 4, "output": str(path)}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [entry.name for entry in tmp_path.iterdir()] == ["ada.zip"]
     with zipfile.ZipFile(path) as archive:

@@ -63,7 +63,7 @@ async def test_a_plain_reply_reports_its_cost(service: Service, upstream: Script
     entry = account.entries[0]
     assert (entry.client, entry.model, entry.price_version) == (spender.app.client_id, MODEL, "v3")
     assert (entry.input_tokens, entry.output_tokens, entry.paid) == (25, 31, account.paid)
-    assert upstream.calls[0].asked == {**question(), "model": VENDOR_MODEL, "stream": False}
+    assert upstream.calls[0].question == {**question(), "model": VENDOR_MODEL, "stream": False}
 
 
 @pytest.mark.spec("2.4.credits-spend")
@@ -82,7 +82,7 @@ async def test_a_streams_last_delta_reports_its_cost(service: Service, upstream:
     assert events_in(response.body) == expected
     assert text_of(expected) == TEXT
     assert await spender.charged() == [charge]
-    assert upstream.calls[0].asked == {**question(), "model": VENDOR_MODEL, "stream": True}
+    assert upstream.calls[0].question == {**question(), "model": VENDOR_MODEL, "stream": True}
 
 
 USAGES = [
@@ -171,11 +171,11 @@ async def test_a_complete_reply_is_charged_as_reported(
     spender = await Spender.make(service)
     upstream.plan = Plan(reply)
     response = await spender.ask(question(stream=stream, max_tokens=4000))
-    told = events_in(response.body)[-2]["credits"] if stream else json_of(response)["credits"]
+    credits = events_in(response.body)[-2]["credits"] if stream else json_of(response)["credits"]
     size = len(json.dumps({"messages": question()["messages"]}, separators=(",", ":")))
     # Never more than was held.
     charge = min(cost(25, 6000), cost(size + 1024, 4000)) if used == "all" else cost(*used)
-    assert (response.code, told) == (200, {"charged": charge, "remaining": PLENTY - charge})
+    assert (response.code, credits) == (200, {"charged": charge, "remaining": PLENTY - charge})
     assert await spender.charged() == [charge]
 
 
@@ -218,14 +218,14 @@ async def test_the_balance_is_reported_only_with_credits_read(
     spender = await Spender.make(service)
     blind = replace(spender, token=narrow)
 
-    async def told(by: Spender) -> dict[str, int]:
+    async def credits_of(by: Spender) -> dict[str, int]:
         answer = await by.ask(question(stream=stream), key="k1")
         found: dict[str, int] = (events_in(answer.body)[-2] if stream else json_of(answer))["credits"]
         return found
 
-    assert await told(blind) == {"charged": cost(25, 31)}
+    assert await credits_of(blind) == {"charged": cost(25, 31)}
     # The reply is kept for both; the token of whoever asks decides.
-    assert await told(spender) == {"charged": cost(25, 31), "remaining": PLENTY - cost(25, 31)}
+    assert await credits_of(spender) == {"charged": cost(25, 31), "remaining": PLENTY - cost(25, 31)}
     assert len(upstream.calls) == 1
 
 
@@ -262,8 +262,8 @@ async def test_replies_are_relayed_unchanged(
     else:
         assert json_of(response) == expected
     assert await spender.charged() == [cost(25, 31)]
-    assert upstream.calls[0].asked["tools"] == tools
-    assert upstream.calls[0].asked["thinking"] == thinking
+    assert upstream.calls[0].question["tools"] == tools
+    assert upstream.calls[0].question["thinking"] == thinking
 
 
 @pytest.mark.parametrize(
@@ -323,5 +323,5 @@ async def test_ai_calls_must_be_posts(service: Service) -> None:
     refused = await spender.get("/ai/messages")
     assert_error(refused, 405, "method_not_allowed")
     assert refused.headers["Allow"] == "POST, OPTIONS"
-    told = await spender.get("/ai/v1/messages")
-    assert (told.code, json_of(told)["error"]["type"]) == (405, "invalid_request_error")
+    answer = await spender.get("/ai/v1/messages")
+    assert (answer.code, json_of(answer)["error"]["type"]) == (405, "invalid_request_error")

@@ -25,7 +25,7 @@ from tests.support.http.driver import Service
 
 HELD, ENDED = model_name(4, HOLD), model_name(4, 0)
 ALWAYS = datetime(2026, 1, 1, tzinfo=UTC)
-ASKED: dict[str, Any] = {"max_tokens": 100, "messages": [{"role": "user", "content": "Why?"}]}
+QUESTION: dict[str, Any] = {"max_tokens": 100, "messages": [{"role": "user", "content": "Why?"}]}
 
 
 class LateStub(Stub):
@@ -89,7 +89,7 @@ def site(memory_store: Store, base_url: str, upstream: Upstream) -> Site:
 async def names_up_to_the_last(model: Model) -> list[str]:
     """The events of a stream. The reader stops at the last one."""
     names = []
-    events = model.upstream.stream(model, ASKED)
+    events = model.upstream.stream(model, QUESTION)
     async for event in events:
         names.append(event.name)
         if event.name == "message_stop":
@@ -124,7 +124,7 @@ async def test_an_endless_body_delays_nobody(upstream: Upstream) -> None:
 @pytest.mark.gen_test
 async def test_an_abandoned_stream_closes_its_connection(upstream: Upstream) -> None:
     for number in (1, 2):
-        events = upstream.held.upstream.stream(upstream.held, ASKED)
+        events = upstream.held.upstream.stream(upstream.held, QUESTION)
         await anext(events)
         await events.aclose()
         assert len(upstream.made) == number
@@ -137,7 +137,7 @@ async def test_events_are_sent_without_waiting_for_acknowledgement(service: Serv
     await service.store.credits.grant(service.ada, 1_000_000)
     token = (await service.tokens(scope="credits:spend"))["access_token"]
     reader, writer = await asyncio.open_connection("127.0.0.1", int(service.base_url.rpartition(":")[2]))
-    body = json.dumps({**ASKED, "model": HELD, "stream": True}).encode()
+    body = json.dumps({**QUESTION, "model": HELD, "stream": True}).encode()
     writer.write(request("POST", "/api/v1/ai/messages", token, body))
     assert b"200" in await reader.readline()
     await reader.readuntil(b"content_block_delta")
@@ -152,7 +152,7 @@ async def test_events_are_sent_without_waiting_for_acknowledgement(service: Serv
 @pytest.mark.gen_test
 async def test_a_stream_is_cut_after_too_long_a_silence(upstream: Upstream) -> None:
     upstream.client.limits = Timeouts(between_events=0.05)
-    events = upstream.held.upstream.stream(upstream.held, ASKED)
+    events = upstream.held.upstream.stream(upstream.held, QUESTION)
     assert [(await anext(events)).name for _ in range(5)][2:] == ["ping", *["content_block_delta"] * 2]
     with pytest.raises(UpstreamFailed, match="between two events") as failed:
         await anext(events)
@@ -164,7 +164,7 @@ async def test_a_stream_is_cut_after_too_long_a_silence(upstream: Upstream) -> N
 async def test_time_without_a_reader_is_not_silence(upstream: Upstream) -> None:
     upstream.client.limits = Timeouts(between_events=0.01)
     names = []
-    async for event in upstream.ended.upstream.stream(upstream.ended, ASKED):
+    async for event in upstream.ended.upstream.stream(upstream.ended, QUESTION):
         if event.name == "ping":
             await asyncio.sleep(0.05)  # an app that reads slowly
         names.append(event.name)

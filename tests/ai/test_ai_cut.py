@@ -270,8 +270,8 @@ async def test_a_slow_client_slows_the_upstream_down(
     spender = await Spender.make(service, amount=10**9)
     hurry(site, A_MOMENT)
     upstream.plan = Plan(events=[*EVENTS[:2], *[BIG] * 20_000, *EVENTS[-3:]])
-    asked = question("x" * 900_000, stream=True, max_tokens=4096)
-    stream = await (await OpenStream.open(spender, asked, key=key, buffer=4096)).begin()
+    request = question("x" * 900_000, stream=True, max_tokens=4096)
+    stream = await (await OpenStream.open(spender, request, key=key, buffer=4096)).begin()
     await stream.read(2)
     await upstream.calls[0].over.wait()
     await at_rest(app)
@@ -283,7 +283,7 @@ async def test_a_slow_client_slows_the_upstream_down(
         await stream.rest()
     stream.cut()
     if key:
-        answer = await spender.ask(asked, key=key)
+        answer = await spender.ask(request, key=key)
         assert_error(answer, 409, "idempotency_reply_gone")
         assert len(upstream.calls) == 1
 

@@ -27,8 +27,8 @@ from store.wiring import Store
 from tests.support.store.credit_spender import PRICE, Spender, a_world
 
 RING = Keys(KeyRing.parse(KeyRing.generate(1)))
-ASKED: dict[str, Any] = {"messages": [{"role": "user", "content": "What is the first sentence of this book?"}]}
-COUNTED = count_request(ASKED)
+QUESTION: dict[str, Any] = {"messages": [{"role": "user", "content": "What is the first sentence of this book?"}]}
+COUNTED = count_request(QUESTION)
 HELD_INPUT, HELD_OUTPUT = 60, 40
 
 
@@ -155,7 +155,7 @@ async def charged(history: History) -> tuple[int, bool]:
         always = ((datetime(2026, 1, 1, tzinfo=UTC), PRICE),)
         model = Model("acting", "Acting", server, "acting", 1000, 1000, always)  # type: ignore[arg-type]
         deadline = asyncio.get_running_loop().time() + 60
-        server.call = Call(store.calls, hold, model, ASKED, deadline, Measures())
+        server.call = Call(store.calls, hold, model, QUESTION, deadline, Measures())
         with suppress(Refused, ClientGone):
             await (server.call.stream(server) if history.stream else server.call.reply())
         account = await store.credits.show(world.user)

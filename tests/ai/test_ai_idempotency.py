@@ -52,20 +52,20 @@ async def test_a_repeated_key_returns_the_same_reply_for_free(
     service: Service, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     spender = await Spender.make(service)
-    asked = question(stream=stream)
-    first = await spender.ask(asked, key="k1")
+    request = question(stream=stream)
+    first = await spender.ask(request, key="k1")
     assert first.code == 200
     assert "Idempotent-Replayed" not in first.headers
     for path in (NATIVE, SDK):
-        again = await spender.ask(asked, path, key="k1")
+        again = await spender.ask(request, path, key="k1")
         assert (again.code, again.body) == (200, first.body)
         assert again.headers["Idempotent-Replayed"] == "true"
         assert again.headers["Content-Type"] == first.headers["Content-Type"]
     assert again.headers["X-RateLimit-Remaining"] == "17", "it takes its place in the window"
     assert len(upstream.calls) == 1
     assert await spender.charged() == ONCE
-    assert (await spender.ask(asked, key="k2")).code == 200
-    assert (await spender.ask(asked)).code == 200
+    assert (await spender.ask(request, key="k2")).code == 200
+    assert (await spender.ask(request)).code == 200
     assert await spender.charged() == ONCE * 3
 
 
@@ -76,21 +76,21 @@ async def test_a_retry_gets_a_reply_that_was_lost(
     service: Service, app: Latchkey, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     spender = await Spender.make(service)
-    asked = question(stream=stream)
+    request = question(stream=stream)
     for number in (0, 1, 5, len(EVENTS) - 1):
         gate = asyncio.Semaphore(number if stream else 0)
         upstream.plan = Plan(gate=gate)
-        opened = await OpenStream.open(spender, asked, key=f"k{number}")
+        opened = await OpenStream.open(spender, request, key=f"k{number}")
         await reached(upstream, len(upstream.calls) + 1)
         if stream and number:
             await (await opened.begin()).read(min(number, len(EVENTS) - 2))
         opened.cut(reset=number == 5)
-        running = await spender.ask(asked, key=f"k{number}")
+        running = await spender.ask(request, key=f"k{number}")
         assert_error(running, 409, "idempotency_in_progress")
         for _ in EVENTS:
             gate.release()
         await at_rest(app)
-        again = await spender.ask(asked, key=f"k{number}")
+        again = await spender.ask(request, key=f"k{number}")
         assert (again.code, again.headers["Idempotent-Replayed"]) == (200, "true")
         if stream:
             events = events_in(again.body)
@@ -126,11 +126,11 @@ async def test_the_same_key_with_another_request_is_refused(
     upstream.plan = Plan(gate=gate)
     opened = await OpenStream.open(spender, question(stream=stream), key="k1")
     await reached(upstream)
-    for asked in (question("Another thing.", stream=stream), question(stream=not stream)):
-        assert_error(await spender.ask(asked, key="k1"), 422, "idempotency_mismatch")
+    for request in (question("Another thing.", stream=stream), question(stream=not stream)):
+        assert_error(await spender.ask(request, key="k1"), 422, "idempotency_mismatch")
     assert_error(await spender.ask(question(stream=stream), key="k1"), 409, "idempotency_in_progress")
-    told = await spender.ask(question(stream=stream), SDK, key="k1")
-    assert (told.code, json_of(told)["error"]["type"]) == (409, "invalid_request_error")
+    answer = await spender.ask(question(stream=stream), SDK, key="k1")
+    assert (answer.code, json_of(answer)["error"]["type"]) == (409, "invalid_request_error")
     for _ in EVENTS:
         gate.release()
     await opened.begin()
@@ -148,11 +148,11 @@ async def test_a_reply_too_large_to_keep_is_not_charged_again(
 ) -> None:
     spender = await Spender.make(service)
     upstream.plan = Plan(message(*["x" * 500_000] * 3))
-    asked = question(stream=stream)
-    first = await spender.ask(asked, key="k1")
+    request = question(stream=stream)
+    first = await spender.ask(request, key="k1")
     assert first.code == 200
     assert len(first.body) > 1_500_000
-    again = await spender.ask(asked, key="k1")
+    again = await spender.ask(request, key="k1")
     assert_error(again, 409, "idempotency_reply_gone")
     assert again.headers["X-Should-Retry"] == "false"
     assert again.headers["X-RateLimit-Remaining"] == "18"
@@ -166,20 +166,20 @@ async def test_a_refused_ai_call_releases_its_key(
     service: Service, site: Site, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     spender = await Spender.make(service, amount=0)
-    asked = question(stream=stream)
-    assert_error(await spender.ask(asked, key="k1"), 402, "insufficient_credits")
+    request = question(stream=stream)
+    assert_error(await spender.ask(request, key="k1"), 402, "insufficient_credits")
     await service.store.credits.grant(spender.user, 10**6)
     for plan in (failing(500, "api_error"), failing(400, "invalid_request_error"), Plan(events=[error("api_error")])):
         upstream.plan = plan if stream or plan.events is None else Plan(error("api_error"))
-        response = await spender.ask(asked, key="k1")
+        response = await spender.ask(request, key="k1")
         assert response.code in (400, 502)
         assert "X-Should-Retry" not in response.headers
         assert await spender.charged() == []
     hurry(site)
     upstream.plan = Plan(before="hang")
-    assert (await spender.ask(asked, key="k1")).code == 504
+    assert (await spender.ask(request, key="k1")).code == 504
     upstream.plan = Plan()
-    response = await spender.ask(asked, key="k1")
+    response = await spender.ask(request, key="k1")
     assert response.code == 200
     assert "Idempotent-Replayed" not in response.headers
     assert await spender.charged() == ONCE

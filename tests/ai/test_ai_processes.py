@@ -144,7 +144,7 @@ async def test_of_a_hundred_concurrent_calls_three_are_affordable(
     for answer in answers:
         assert answer.code == 200 or json_of(answer)["error"] == "insufficient_credits"
     assert len(upstream.calls) == 3
-    assert [call.asked["max_tokens"] for call in upstream.calls] == [100] * 3
+    assert [call.question["max_tokens"] for call in upstream.calls] == [100] * 3
     assert await spender.charged() == [cost(25, 31)] * 3
     assert (await spender.account()).paid == amount - 3 * cost(25, 31)
 

@@ -92,12 +92,12 @@ REFUSED = {
 @pytest.mark.trap(21)
 async def test_requests_that_are_refused(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
-    for name, asked in REFUSED.items():
+    for name, request in REFUSED.items():
         await spender.fresh_window()
-        refused = await spender.ask(asked)
+        refused = await spender.ask(request)
         assert (refused.code, json_of(refused)["error"]) == (400, "invalid_request"), name
-        told = await spender.ask(asked, SDK)
-        assert (told.code, json_of(told)["error"]["type"]) == (400, "invalid_request_error"), name
+        answer = await spender.ask(request, SDK)
+        assert (answer.code, json_of(answer)["error"]["type"]) == (400, "invalid_request_error"), name
     assert await spender.charged() == []
     assert upstream.calls == []
 
@@ -140,7 +140,7 @@ async def test_odd_but_valid_requests_are_no_500(service: Service, upstream: Scr
         body = b'{%b, "metadata": %b1%b}' % (GOOD, b"[" * nesting, b"]" * nesting)
         assert (await spender.ask(body)).code in (200, 400), nesting
         await spender.fresh_window()
-    for asked in (
+    for request in (
         question(temperature=-1e300, top_k=10**30, stop_sequences=["a\0b"], metadata=[None], tool_choice="x"),
         question(thinking={"budget_tokens": "x"}),
         question(thinking={"budget_tokens": -5}),
@@ -149,30 +149,30 @@ async def test_odd_but_valid_requests_are_no_500(service: Service, upstream: Scr
         says(IMAGE, {"type": "search_result", "content": "x", "source": 5}),
         says(source("document", type="text", data="x"), {"type": "tool_result", "content": "x"}),
     ):
-        assert (await spender.ask(asked)).code == 200
+        assert (await spender.ask(request)).code == 200
     assert_error(await spender.ask(question(model="no-such-model")), 404, "not_found")
     assert_error(await spender.ask(question(model=VENDOR_MODEL)), 404, "not_found")
 
 
 async def test_images_are_held_for_separately(service: Service, upstream: ScriptedUpstream) -> None:
-    asked = says(IMAGE, IMAGE)
-    spender = await Spender.make(service, amount=cost(bound(asked) + 2 * 5000, 1) - 1)
-    assert_error(await spender.ask(asked), 402, "insufficient_credits")
+    request = says(IMAGE, IMAGE)
+    spender = await Spender.make(service, amount=cost(bound(request) + 2 * 5000, 1) - 1)
+    assert_error(await spender.ask(request), 402, "insufficient_credits")
     await service.store.credits.grant(spender.user, 1)
-    assert (await spender.ask(asked)).code == 200
+    assert (await spender.ask(request)).code == 200
 
 
 @pytest.mark.spec("1")
 async def test_a_form_carries_nested_values_as_json(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
-    asked = question(system="Be brief: {", tools=[{"name": "t"}], temperature=0.5, stop_sequences=["."])
+    wanted = question(system="Be brief: {", tools=[{"name": "t"}], temperature=0.5, stop_sequences=["."])
     for stream in (False, True):
-        fields = {name: value if name in ("model", "system") else json.dumps(value) for name, value in asked.items()}
+        fields = {name: value if name in ("model", "system") else json.dumps(value) for name, value in wanted.items()}
         body = urlencode({**fields, "stream": json.dumps(stream), "unknown": "{"}).encode()
         response = await spender.ask(body, Content_Type=FORM)
         assert response.code == 200
         assert (response.body[:6] == b"event:") == stream
-        assert upstream.calls[-1].asked == {**asked, "model": VENDOR_MODEL, "stream": stream}
+        assert upstream.calls[-1].question == {**wanted, "model": VENDOR_MODEL, "stream": stream}
     for name, value in (
         ("messages", "hello"),
         ("messages", ""),

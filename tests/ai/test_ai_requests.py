@@ -47,8 +47,8 @@ async def test_the_most_a_call_can_cost_is_held_while_it_runs(service: Service, 
     account = await spender.account()
     most = cost(bound(question()), 100)
     assert (account.paid, account.held, account.spendable) == (PLENTY, most, PLENTY - most)
-    told = json_of(await spender.get("/credits/balance"))
-    assert (told["paid"], told["held"], told["spendable"]) == (PLENTY, most, PLENTY - most)
+    balance = json_of(await spender.get("/credits/balance"))
+    assert (balance["paid"], balance["held"], balance["spendable"]) == (PLENTY, most, PLENTY - most)
     for _ in range(100):
         gate.release()
     await (await stream.begin()).rest()
@@ -65,9 +65,9 @@ async def test_max_tokens_is_capped_by_the_balance_in_the_upstream_request(
         # One micro-dollar less would not pay for that many.
         await service.store.credits.grant(spender.user, cost(most, output) - (await spender.account()).paid)
         upstream.plan = Plan(message(usage={"input_tokens": 10**6, "output_tokens": 10**6}))
-        told = json_of(await spender.ask())
-        assert upstream.calls[-1].asked["max_tokens"] == output
-        assert told["credits"] == {"charged": cost(most, output), "remaining": 0}
+        reply = json_of(await spender.ask())
+        assert upstream.calls[-1].question["max_tokens"] == output
+        assert reply["credits"] == {"charged": cost(most, output), "remaining": 0}
     assert (await spender.account()).spendable == 0
     await service.store.credits.grant(spender.user, cost(most, 1) - 1)
     refused = await spender.ask()
@@ -76,17 +76,17 @@ async def test_max_tokens_is_capped_by_the_balance_in_the_upstream_request(
     assert len(upstream.calls) == 4
     await service.store.credits.grant(spender.user, PLENTY)
     assert (await spender.ask(question(max_tokens=10**9))).code == 200
-    assert upstream.calls[-1].asked["max_tokens"] == 4096, "the most the model writes"
+    assert upstream.calls[-1].question["max_tokens"] == 4096, "the most the model writes"
 
 
 async def test_an_unaffordable_thinking_budget_is_refused(service: Service, upstream: ScriptedUpstream) -> None:
     thinking = {"type": "enabled", "budget_tokens": 50}
-    asked = question(thinking=thinking)
-    spender = await Spender.make(service, amount=cost(bound(asked), 50))
-    assert_error(await spender.ask(asked), 402, "insufficient_credits")
-    await service.store.credits.grant(spender.user, cost(bound(asked), 51) - cost(bound(asked), 50))
-    assert (await spender.ask(asked)).code == 200
-    assert upstream.calls[0].asked["max_tokens"] == 51
+    request = question(thinking=thinking)
+    spender = await Spender.make(service, amount=cost(bound(request), 50))
+    assert_error(await spender.ask(request), 402, "insufficient_credits")
+    await service.store.credits.grant(spender.user, cost(bound(request), 51) - cost(bound(request), 50))
+    assert (await spender.ask(request)).code == 200
+    assert upstream.calls[0].question["max_tokens"] == 51
 
 
 async def test_the_spend_limit_of_an_app_holds(service: Service, upstream: ScriptedUpstream) -> None:
@@ -98,15 +98,15 @@ async def test_the_spend_limit_of_an_app_holds(service: Service, upstream: Scrip
     await service.store.credits.set_spend_limit(session, spender.app.client_id, most, VISITOR)
     assert (await spender.ask()).code == 200
     charge = cost(25, 31)
-    told = json_of(await spender.get("/credits/balance"))
-    assert told["spendable"] == PLENTY - charge
-    assert {name: told["appLimit"][name] for name in ("limit", "period", "used")} == {
+    balance = json_of(await spender.get("/credits/balance"))
+    assert balance["spendable"] == PLENTY - charge
+    assert {name: balance["appLimit"][name] for name in ("limit", "period", "used")} == {
         "limit": most,
         "period": "month",
         "used": charge,
     }
     assert (await spender.ask()).code == 200
-    assert upstream.calls[-1].asked["max_tokens"] < 100, "cut to what is left of the limit"
+    assert upstream.calls[-1].question["max_tokens"] < 100, "cut to what is left of the limit"
     await service.store.credits.set_spend_limit(session, spender.app.client_id, 2 * charge, VISITOR)
     assert_error(await spender.ask(), 402, "app_spend_limit")
     assert len(upstream.calls) == 2
@@ -157,7 +157,7 @@ async def test_what_is_forwarded_and_what_never_is(service: Service, upstream: S
         response = await spender.ask(question(**kept, **dropped), path, **headers)  # type: ignore[arg-type]
         assert response.code == 200
         sent = upstream.calls[-1]
-        assert sent.asked == {**question(**kept), "model": VENDOR_MODEL, "stream": False}  # type: ignore[arg-type]
+        assert sent.question == {**question(**kept), "model": VENDOR_MODEL, "stream": False}  # type: ignore[arg-type]
         assert sent.request.path == "/v1/messages"
         assert {name.lower() for name in sent.request.headers} == {
             *("host", "x-api-key", "anthropic-version", "content-type", "content-length", "user-agent", "accept"),
@@ -218,9 +218,9 @@ async def test_ai_calls_are_limited_to_twenty_a_minute_across_apps(
         assert_error(refused, 429, "rate_limited")
         assert 0 < int(refused.headers["Retry-After"]) == json_of(refused)["retryAfter"] <= 60
         assert refused.headers["X-RateLimit-Remaining"] == "0"
-        told = await spender.ask(path=SDK)
-        assert (told.code, json_of(told)["error"]["type"]) == (429, "rate_limit_error")
-        assert told.headers["Retry-After"] == refused.headers["Retry-After"]
+        answer = await spender.ask(path=SDK)
+        assert (answer.code, json_of(answer)["error"]["type"]) == (429, "rate_limit_error")
+        assert answer.headers["Retry-After"] == refused.headers["Retry-After"]
     assert len(upstream.calls) == 20
     assert await first.charged() == [cost(25, 31)] * 20
     assert (await first.get("/ai/models")).code == 200, "a window of its own"
@@ -243,9 +243,9 @@ async def test_a_call_needs_a_live_token_with_the_scope(service: Service, upstre
         assert_error(refused, status, code)
         assert refused.headers["WWW-Authenticate"].startswith("Bearer")
         for path in paths[1:]:
-            told = await one.ask(path=path)
-            assert (told.code, json_of(told)["error"]["type"]) == (status, kind)
-            assert json_of(told)["request_id"] == told.headers["Request-Id"]
+            answer = await one.ask(path=path)
+            assert (answer.code, json_of(answer)["error"]["type"]) == (status, kind)
+            assert json_of(answer)["request_id"] == answer.headers["Request-Id"]
     # An API key is no token; a request with a token ignores it.
     bare = await send(service.base_url + SDK, "POST", body="{}", headers={"X-Api-Key": spender.token})
     assert bare.code == 401

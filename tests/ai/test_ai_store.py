@@ -95,8 +95,8 @@ async def test_a_settlement_with_a_lost_answer_is_resent(
     armed.arm("settle_hold")
     response = await spender.ask(question(stream=stream), key="k1")
     assert response.code == 200
-    told = events_in(response.body)[-2] if stream else json_of(response)
-    assert told["credits"]["charged"] == cost(25, 31)
+    reply = events_in(response.body)[-2] if stream else json_of(response)
+    assert reply["credits"]["charged"] == cost(25, 31)
     again = await spender.ask(question(stream=stream), key="k1")
     assert (again.body, again.headers["Idempotent-Replayed"]) == (response.body, "true")
     assert await spender.charged() == ONCE

@@ -26,7 +26,7 @@ from tests.support.store.ai_spender import (
 
 pytestmark = pytest.mark.gen_test(timeout=20)
 
-SAID_MIDWAY = 6
+SENT_MIDWAY = 6
 """Events of a stream after part of the text."""
 
 
@@ -146,7 +146,7 @@ async def test_a_failure_before_the_first_byte_is_retried_and_charged_once(
             200,
             True if not stream else TEXT,
         )
-        assert upstream.calls[-2].asked == upstream.calls[-1].asked
+        assert upstream.calls[-2].question == upstream.calls[-1].question
     assert len(upstream.calls) == 8
     assert await spender.charged() == [cost(25, 31)] * 4
 

@@ -28,7 +28,7 @@ from tests.support.store.ai_spender import (
 
 pytestmark = pytest.mark.gen_test(timeout=20)
 
-SAID_MIDWAY = 6
+SENT_MIDWAY = 6
 """Events of a stream after part of the text."""
 
 
@@ -43,11 +43,11 @@ INPUT = count_request(question())
 
 STREAM = events_of(message())
 BROKEN = [
-    pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], {"type": "no name"}]), "api_error", id="an event without a name"),
-    pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], {"type": "ping", "x": float("nan")}]), "api_error", id="NaN"),
+    pytest.param(Plan(events=[*STREAM[:SENT_MIDWAY], {"type": "no name"}]), "api_error", id="an event without a name"),
+    pytest.param(Plan(events=[*STREAM[:SENT_MIDWAY], {"type": "ping", "x": float("nan")}]), "api_error", id="NaN"),
     pytest.param(Plan(events=[*STREAM[:-2], {**STREAM[-2], "x": float("inf")}]), "api_error", id="Infinity"),
     pytest.param(
-        Plan(events=[*STREAM[:SAID_MIDWAY], {"type": "content_block_delta", "delta": "x" * 2**20}]),
+        Plan(events=[*STREAM[:SENT_MIDWAY], {"type": "content_block_delta", "delta": "x" * 2**20}]),
         "api_error",
         id="an event beyond 1 MiB",
     ),
@@ -58,18 +58,18 @@ BROKEN = [
     ),
 ]
 MIDWAY = [
-    pytest.param(Plan(stops_after=SAID_MIDWAY, then="cut"), "api_error", id="cut"),
-    pytest.param(Plan(stops_after=SAID_MIDWAY, then="reset"), "api_error", id="reset"),
-    pytest.param(Plan(stops_after=SAID_MIDWAY, then="end"), "api_error", id="ended early"),
+    pytest.param(Plan(stops_after=SENT_MIDWAY, then="cut"), "api_error", id="cut"),
+    pytest.param(Plan(stops_after=SENT_MIDWAY, then="reset"), "api_error", id="reset"),
+    pytest.param(Plan(stops_after=SENT_MIDWAY, then="end"), "api_error", id="ended early"),
     pytest.param(Plan(stops_after=len(STREAM) - 1, then="cut"), "api_error", id="cut after message_delta"),
     pytest.param(Plan(stops_after=len(STREAM) - 1, then="end"), "api_error", id="ended after message_delta"),
-    pytest.param(Plan(stops_after=SAID_MIDWAY, then="hang"), "timeout_error", id="hanging"),
+    pytest.param(Plan(stops_after=SENT_MIDWAY, then="hang"), "timeout_error", id="hanging"),
     pytest.param(Plan(stops_after=len(STREAM) - 1, then="hang"), "timeout_error", id="hanging after message_delta"),
-    pytest.param(Plan(stops_after=SAID_MIDWAY, then="pings"), "timeout_error", id="sending pings for ever"),
+    pytest.param(Plan(stops_after=SENT_MIDWAY, then="pings"), "timeout_error", id="sending pings for ever"),
     pytest.param(Plan(stops_after=1, then="pings"), "timeout_error", id="sending pings for ever, nothing else"),
-    pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], error("overloaded_error")]), "overloaded_error", id="overloaded"),
-    pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], error("api_error")]), "api_error", id="failing"),
-    pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], {"type": "error"}]), "api_error", id="failing without a word"),
+    pytest.param(Plan(events=[*STREAM[:SENT_MIDWAY], error("overloaded_error")]), "overloaded_error", id="overloaded"),
+    pytest.param(Plan(events=[*STREAM[:SENT_MIDWAY], error("api_error")]), "api_error", id="failing"),
+    pytest.param(Plan(events=[*STREAM[:SENT_MIDWAY], {"type": "error"}]), "api_error", id="failing without a word"),
 ]
 
 
@@ -134,15 +134,15 @@ async def test_an_upstream_that_stops_speaking_http_times_out(
 ) -> None:
     spender = await Spender.make(service)
     hurry(site)
-    upstream.plan = Plan(stops_after=SAID_MIDWAY, then="hang")
+    upstream.plan = Plan(stops_after=SENT_MIDWAY, then="hang")
     stream = await (await OpenStream.open(spender)).begin()
-    assert len(await stream.read(SAID_MIDWAY)) == SAID_MIDWAY
+    assert len(await stream.read(SENT_MIDWAY)) == SENT_MIDWAY
     await upstream.calls[0].spoil()
     # The client library drops the connection and does not say so: it is the time limit that ends this.
     events = await stream.rest()
     assert [event["error"]["type"] for event in events] == ["timeout_error"]
     assert len(upstream.calls) == 1
-    assert await spender.charged() == [cost(25, count(text_of(STREAM[:SAID_MIDWAY])))]
+    assert await spender.charged() == [cost(25, count(text_of(STREAM[:SENT_MIDWAY])))]
     stream.cut()
 
 

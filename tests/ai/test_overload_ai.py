@@ -63,11 +63,11 @@ async def test_token_counts_take_places_too(
 ) -> None:
     spender = await Spender.make(service)
     upstream.plan = Plan(gate=(gate := asyncio.Semaphore(0)), body=b'{"input_tokens": 7}')
-    asked, path = question(max_tokens=None), f"{SDK}/count_tokens"
-    counts = [asyncio.ensure_future(spender.ask(asked, path)) for _ in range(2)]
+    request, path = question(max_tokens=None), f"{SDK}/count_tokens"
+    counts = [asyncio.ensure_future(spender.ask(request, path)) for _ in range(2)]
     await reached(upstream, 2)
     assert site.ai_calls.taken == 2
-    assert (await spender.ask(asked, path)).code == 503
+    assert (await spender.ask(request, path)).code == 503
     for _ in counts:
         gate.release()
     assert [(await count).code for count in counts] == [200, 200]

@@ -90,7 +90,7 @@ def test_an_app_with_hosted_storage_must_register_a_data_scope(scope: str) -> No
 @pytest.mark.spec("2.1")
 @pytest.mark.gen_test
 async def test_a_registration_is_read_back_unchanged(store: Store) -> None:
-    asked = replace(
+    wanted = replace(
         ANY,
         pkce_required=True,
         hosted_storage=True,
@@ -101,10 +101,10 @@ async def test_a_registration_is_read_back_unchanged(store: Store) -> None:
         owner="0" * 32,
         redirect_uris=(CALLBACK, "http://127.0.0.1/cb"),
     )
-    made, secret = await store.apps.create(asked)
+    made, secret = await store.apps.create(wanted)
     assert secret is not None
     assert made.created_at > 0
-    assert replace(made, secrets=(), created_at=0) == asked
+    assert replace(made, secrets=(), created_at=0) == wanted
     store.apps.forget()
     assert await store.apps.find("an-app") == made
     assert await store.apps.list() == [made]

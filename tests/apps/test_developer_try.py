@@ -97,9 +97,9 @@ async def test_a_refusal_shows_the_apps_error(service: Service) -> None:
 async def test_an_answer_without_a_code_shows_the_reason(service: Service) -> None:
     await own_app(service)
     browser = await service.signed_in()
-    asked = await begin(browser)
+    url = await begin(browser)
     await service.store.apps.update("my-app", scopes=("profile",))
-    page = await browser.get((await browser.get(asked)).headers["Location"])
+    page = await browser.get((await browser.get(url)).headers["Location"])
     assert page.code == 400
     assert "There is no code: The app did not register all of these scopes." in text_of(page)
     assert "Access was not allowed" not in text_of(page)

@@ -15,7 +15,7 @@ from store.lifetimes import GRACE
 from store.reencryption import Progress
 from store.wiring import Store
 from tests.support.processes.engines import Engine, FakeClock
-from tests.support.store.app_events import REVOKED, due, told
+from tests.support.store.app_events import REVOKED, due, posted_events
 from tests.support.store.checked_store import broken, checked
 from tests.support.store.document_app import Keeper
 from tests.support.store.lost_answers import losing
@@ -46,7 +46,7 @@ async def retire(world: World) -> None:
     await world.store.apps.finish_deletion(world.app.client_id)
 
 
-async def app_told(world: World) -> list[tuple[str, str, str]]:
+async def app_events(world: World) -> list[tuple[str, str, str]]:
     """The app's events, posted or pending: type, reason, and whether it names a person."""
     await world.store.outbox.relay_shards({world.user[:3]}, world.store.webhooks.wants)
     rows = await world.store.deliveries.list(world.app.client_id, most=1000)
@@ -81,10 +81,10 @@ async def test_the_activity_and_the_webhook_report_the_end_of_an_app(
     await retire(world)
     assert (await world.events())[-1] == "app_ended_by_operator"
     first = [("app.deleted", "by_operator", ""), ("grant.revoked", "app_deleted", "person")]
-    assert await app_told(world) == first
+    assert await app_events(world) == first
     clock.advance(GRACE / 1000 + 1)
     await memory_store.outbox.sweep(memory_store.webhooks.wants)
-    assert await app_told(world) == [("data.deleted", "grace_over", "person")], "the others are 30 days old"
+    assert await app_events(world) == [("data.deleted", "grace_over", "person")], "the others are 30 days old"
     assert (await memory_store.webhooks.target(world.app.client_id)) is not None, "so that it is posted"
 
 
@@ -95,7 +95,7 @@ async def test_a_deletion_by_the_owner_names_the_owner(memory_store: Store, monk
     await memory_store.owned.delete(world.session, world.app.client_id, VISITOR)
     await memory_store.apps.finish_deletion(world.app.client_id)
     assert (await world.events())[-2:] == ["app_deleted", "app_ended_by_owner"]
-    assert (await app_told(world))[0] == ("app.deleted", "by_owner", "")
+    assert (await app_events(world))[0] == ("app.deleted", "by_owner", "")
 
 
 async def test_an_earlier_disconnection_keeps_its_promised_end(
@@ -107,7 +107,7 @@ async def test_an_earlier_disconnection_keeps_its_promised_end(
     clock.advance(10 * DAY)
     await retire(world)
     assert await due(world) == before
-    assert await told(world) == [REVOKED]
+    assert await posted_events(world) == [REVOKED]
     world.session = await world.sign_in()
     (grant,) = (await memory_store.grants.list(world.session)).grants
     assert grant.app_deleted
@@ -177,7 +177,7 @@ async def test_the_next_start_continues_an_interrupted_app_deletion(
         assert stone is not None
         assert stone.until
         assert (await world.events()).count("app_ended_by_operator") == 1
-        assert [(kind, why) for kind, why, _ in await app_told(world)] == [("app.deleted", "by_operator"), ENDED]
+        assert [(kind, why) for kind, why, _ in await app_events(world)] == [("app.deleted", "by_operator"), ENDED]
         assert broken(await checked(store)) == set()
 
 

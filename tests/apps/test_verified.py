@@ -162,9 +162,9 @@ async def test_a_proof_ends_when_the_file_is_missing_twice_in_a_row(
     app, _ = await own(service)
     domain.says("own")
     await prove(await service.confirmed())
-    asked = len(domain.receiver.posted)
+    fetches = len(domain.receiver.posted)
     assert await sweep(service, domain, clock, days=0.9) == "app.example"
-    assert len(domain.receiver.posted) == asked, "checked within the day"
+    assert len(domain.receiver.posted) == fetches, "checked within the day"
     domain.says("another-app")
     assert await sweep(service, domain, clock, days=0.1) == "app.example", "once may be a mishap"
     browser = await service.confirmed()

@@ -54,8 +54,8 @@ def browser(server: Server) -> Iterator[Chromium]:
 
 def asks(server: Server, back: str) -> str:
     """The address at which the app asks."""
-    asked = {"client_id": "writer", "redirect_uri": back, "response_type": "code", "scope": APP["scopes"]}
-    return f"{server.url}/oauth/authorize?{urlencode({**asked, 'state': 'a-state', 'prompt': 'consent'})}"
+    parameters = {"client_id": "writer", "redirect_uri": back, "response_type": "code", "scope": APP["scopes"]}
+    return f"{server.url}/oauth/authorize?{urlencode({**parameters, 'state': 'a-state', 'prompt': 'consent'})}"
 
 
 def test_the_consent_page_sets_a_spend_limit(server: Server, browser: Chromium, back: str) -> None:

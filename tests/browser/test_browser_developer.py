@@ -53,8 +53,8 @@ def test_a_developer_registers_tries_and_deletes_an_app(server: Server, browser:
     assert "lk_cs_" not in browser.text
     browser.click("Make a second secret")
     browser.wait_for("Type your password to go on")
-    [asked] = browser.console()
-    assert "403" in asked, "the browser complains of the page that asks"
+    [complaint] = browser.console()
+    assert "403" in complaint, "the browser complains of the page that asks"
     browser.type("confirm_password", demo.PASSWORD + ENTER)
     browser.wait_for("lk_cs_")
     browser.click("End the older one")

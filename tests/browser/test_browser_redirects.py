@@ -25,7 +25,7 @@ class Site(BaseHTTPRequestHandler):
     """An app on two addresses: both callbacks send the browser on, everything else is the page it arrives at."""
 
     onward: dict[str, str]
-    asked: list[str]
+    visited: list[str]
     posted: list[dict[str, str]]
 
     def log_message(self, *args: object) -> None:
@@ -33,7 +33,7 @@ class Site(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
-        self.asked.append(path)
+        self.visited.append(path)
         if path in self.onward:
             self.send_response(302)
             self.send_header("Location", self.onward[path])
@@ -60,9 +60,9 @@ class Third:
     """The app's two addresses while they listen, as a context manager."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.visited: list[str] = []
         self.posted: list[dict[str, str]] = []
-        kind = type("Kind", (Site,), {"asked": self.asked, "posted": self.posted, "onward": {}})
+        kind = type("Kind", (Site,), {"visited": self.visited, "posted": self.posted, "onward": {}})
         self._servers = [ThreadingHTTPServer(("127.0.0.1", 0), kind) for _ in range(2)]
         first, second = (server.server_port for server in self._servers)
         self.origin, self.elsewhere = f"http://localhost:{first}", f"http://127.0.0.1:{second}"
@@ -111,7 +111,7 @@ def browser(server: Server) -> Iterator[Chromium]:
 
 def authorization(server: Server, app: Third, callback: str, **more: str) -> str:
     """The app's redirect target for a browser."""
-    asked = {
+    parameters = {
         "client_id": "leaf",
         "redirect_uri": f"{app.origin}/{callback}",
         "response_type": "code",
@@ -120,7 +120,7 @@ def authorization(server: Server, app: Third, callback: str, **more: str) -> str
         "code_challenge": challenge(VERIFIER),
         "code_challenge_method": "S256",
     }
-    return f"{server.url}/oauth/authorize?{urlencode({**asked, **more})}"
+    return f"{server.url}/oauth/authorize?{urlencode({**parameters, **more})}"
 
 
 def sign_in(browser: Chromium) -> None:
@@ -159,13 +159,13 @@ def test_an_app_may_redirect_on_to_another_site(server: Server, app: Third, brow
 
 @pytest.mark.trap(33)
 def test_an_app_may_redirect_on_to_a_program(server: Server, app: Third, browser: Chromium) -> None:
-    app.asked.clear()
+    app.visited.clear()
     browser.open(authorization(server, app, "to-program", prompt="consent"))
     sign_in(browser)
     browser.wait_for("Leaf", at=f"{server.url}/oauth/authorize?")
     browser.click("Allow")
     # No program here has this scheme, so the page stays; what matters is that the browser complains of nothing.
-    until(lambda: "/to-program" in app.asked)
+    until(lambda: "/to-program" in app.visited)
 
 
 @pytest.mark.trap(33)

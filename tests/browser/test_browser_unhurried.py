@@ -36,7 +36,7 @@ def browser(server: Server) -> Iterator[Chromium]:
 
 def consent_page(server: Server) -> str:
     """The demo app's redirect of a browser back to the demo app."""
-    asked = {
+    parameters = {
         "client_id": "demo-app",
         "redirect_uri": f"{server.out.split('Open ')[1].split(' ')[0]}/callback",
         "response_type": "code",
@@ -46,7 +46,7 @@ def consent_page(server: Server) -> str:
         "code_challenge_method": "S256",
         "prompt": "consent",
     }
-    return f"{server.url}/oauth/authorize?{urlencode(asked)}"
+    return f"{server.url}/oauth/authorize?{urlencode(parameters)}"
 
 
 def still_asks_then_takes_a_click(server: Server, browser: Chromium) -> None:

@@ -43,8 +43,8 @@ def post(
     """Posts an event to the app and returns the status. The event happened `ago` seconds ago, is signed with the secret
     `by`, and took `late` seconds to arrive or has another `stamp`."""
     now = datetime.now(UTC)
-    told = {"type": event, "timestamp": (now - timedelta(seconds=ago)).isoformat(), "data": {"sub": sub}}
-    name, sent, body = f"event-{ago}-{event}", now - timedelta(seconds=late), json.dumps(told)
+    event_body = {"type": event, "timestamp": (now - timedelta(seconds=ago)).isoformat(), "data": {"sub": sub}}
+    name, sent, body = f"event-{ago}-{event}", now - timedelta(seconds=late), json.dumps(event_body)
     signature = Webhook(by).sign(name, sent, body) if by else "v1,"
     headers = {
         "webhook-id": name,
@@ -83,7 +83,7 @@ def test_a_webhook_makes_an_open_page_check_at_once(stub: Stub, tmp_path: Path, 
 
 
 @pytest.mark.parametrize(
-    ("told", "status"),
+    ("fields", "status"),
     [
         pytest.param({"event": "ping"}, 204, id="a test"),
         pytest.param({"event": "data.deleted"}, 204, id="documents that are gone"),
@@ -97,7 +97,7 @@ def test_a_webhook_makes_an_open_page_check_at_once(stub: Stub, tmp_path: Path, 
         pytest.param({"event": "grant.revoked", "by": "", "stamp": "\u00b2"}, 400, id="a time that is no number"),
     ],
 )
-def test_ignored_webhooks_make_no_page_check(stub: Stub, tmp_path: Path, told: dict[str, Any], status: int) -> None:
+def test_ignored_webhooks_make_no_page_check(stub: Stub, tmp_path: Path, fields: dict[str, Any], status: int) -> None:
     stub.answers.clear()
     with running(stub.issuer, tmp_path / "log", signing=SIGNING) as demo, ThreadPoolExecutor(1) as pool:
         browser = Browser(demo)
@@ -105,7 +105,7 @@ def test_ignored_webhooks_make_no_page_check(stub: Stub, tmp_path: Path, told: d
         stub.calls.clear()
         page = pool.submit(browser.ask, "/events")
         wait_until(lambda: bool(stub.named("userinfo")))
-        assert post(demo, **told) == status
+        assert post(demo, **fields) == status
         stub.answers["userinfo"] = (401, {"error": "invalid_token"})
         assert post(demo, "grant.revoked", ago=-1) == 204
         assert "Latchkey has ended" in page.result(5)[2]

@@ -40,8 +40,8 @@ async def test_its_files_are_compressed_typed_and_cached_by_version(service: Ser
     assert {name for _, name in loaded} == set(kinds)
     for address, name in loaded:
         for method in ("GET", "HEAD"):
-            asked = HTTPRequest(service.base_url + address, method, decompress_response=False)
-            response = await AsyncHTTPClient().fetch(asked)
+            request = HTTPRequest(service.base_url + address, method, decompress_response=False)
+            response = await AsyncHTTPClient().fetch(request)
             assert response.code == 200
             assert response.headers["Content-Encoding"] == "gzip"
             assert response.headers["Content-Type"] == kinds[name]

@@ -139,7 +139,7 @@ def as_a_shell(lines: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "complaint"),
     [
         ("app creat", "invalid choice: 'creat': did you mean create? (manage.py app --help explains)"),
         ("usr list", "invalid choice: 'usr': did you mean user? (manage.py --help explains)"),
@@ -167,11 +167,11 @@ def as_a_shell(lines: list[str]) -> list[str]:
         ("--data-dir=x serve", "`serve` comes first: manage.py serve [settings]"),
     ],
 )
-def test_a_mistake_gets_a_suggestion(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_gets_a_suggestion(words: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert manage.main(shlex.split(words), {}) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.startswith(f"manage.py: {told}")
+    assert said.err.startswith(f"manage.py: {complaint}")
     assert said.err.count("\n") == 1
 
 
@@ -185,8 +185,8 @@ def test_the_server_answers_a_mistake_in_one_line() -> None:
         done = subprocess.run(
             [sys.executable, *words, "--prot", "1"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=30
         )
-        told = f"{program}: there is no flag --prot: did you mean --port? ({program} --help explains)\n"
-        assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
+        complaint = f"{program}: there is no flag --prot: did you mean --port? ({program} --help explains)\n"
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", complaint)
 
 
 def test_errors_name_the_program_as_typed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -293,18 +293,18 @@ def test_ctrl_c_at_a_question_leaves_a_clean_line(home: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    ("again", "status", "told"),
+    ("again", "status", "complaint"),
     [
         pytest.param("correct horse battery", 0, "email_verified  yes", id="the same twice"),
         pytest.param("correct horse batterie", 1, "manage.py: The two passwords differ.", id="two that differ"),
     ],
 )
-def test_a_password_is_asked_for_twice_and_not_shown(home: Home, again: str, status: int, told: str) -> None:
+def test_a_password_is_asked_for_twice_and_not_shown(home: Home, again: str, status: int, complaint: str) -> None:
     words = ("--data-dir", str(home.data_dir), "user", "create", "--email", "ada@example.com", "--name", "Ada")
     typed = [("it is not shown", "correct horse battery\n"), ("once more", f"{again}\n")]
     seen = at_terminal(MANAGE, *words, "--password-stdin", typed=typed, LATCHKEY_PASSWORD_MEMORY="8192")
     assert seen.status == status
-    assert told in seen.text
+    assert complaint in seen.text
     assert "correct horse" not in seen.raw
 
 

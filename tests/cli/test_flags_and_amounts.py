@@ -72,7 +72,7 @@ def test_an_amount_below_zero_is_no_flag(words: str, before: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("amount", "told"),
+    ("amount", "wanted"),
     [
         ("-5x", "there is no flag -5x|the following arguments are required: MICRODOLLARS"),
         ("-0.5", "argument MICRODOLLARS: a whole number of micro-dollars"),
@@ -80,7 +80,7 @@ def test_an_amount_below_zero_is_no_flag(words: str, before: str) -> None:
         ("-" + "9" * 19, "argument MICRODOLLARS: a whole number of micro-dollars"),
     ],
 )
-def test_an_invalid_amount_is_refused_with_a_hint(amount: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_amount_is_refused_with_a_hint(amount: str, wanted: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert manage.main(["credits", "grant", "ada@example.com", amount], {}) == 2
     said = capsys.readouterr().err
-    assert any(said.startswith(f"manage.py: {one}") for one in told.split("|"))
+    assert any(said.startswith(f"manage.py: {one}") for one in wanted.split("|"))

@@ -102,8 +102,8 @@ def test_a_repeated_key_counts_once(home: Home, ada: str) -> None:
 def test_a_refused_command_changes_nothing(
     home: Home, ada: str, words: tuple[str, ...], status: int, code: str, message: str
 ) -> None:
-    failed, told, description = home.error("credits", "grant", *words)
-    assert (failed, told) == (status, code)
+    failed, error, description = home.error("credits", "grant", *words)
+    assert (failed, error) == (status, code)
     assert message in description
     assert home.json("credits", "show", EMAIL)["entries"] == []
 
@@ -195,14 +195,14 @@ def test_pages_are_joined_without_a_gap(home: Home, ada: str, limit: int | None,
 async def test_a_grant_with_an_unknown_outcome_says_how_to_retry(valkey_engine: Engine, keys: Keys) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
         context = Context(Settings(), world.store, keys.ring, False)
-        asked = {"email": world.email, "amount": 500, "reason": ""}
+        words = {"email": world.email, "amount": 500, "reason": ""}
         armed.arm("grant_credit", 9)
         with pytest.raises(StoreUnavailable, match=r"with --key [0-9a-f]{32}, the command does it once$") as lost:
-            await grant_credits(context, Namespace(**asked, key=None))
+            await grant_credits(context, Namespace(**words, key=None))
         armed.times = 0
         key = re.search(r"--key (\w+)", str(lost.value))
         assert key
-        done = (await grant_credits(context, Namespace(**asked, key=key[1]))).record
+        done = (await grant_credits(context, Namespace(**words, key=key[1]))).record
         assert (done["paid"], done["replayed"]) == (500, True)  # it had been done both times
 
 

@@ -35,10 +35,10 @@ def put(home: Home) -> str:
 
 def found(said: CommandOutput) -> dict[str, tuple[int, int]]:
     """What was found and mended by invariant."""
-    return {row["invariant"]: (row["found"], row["mended"]) for row in told(said)["invariants"] if row["found"]}
+    return {row["invariant"]: (row["found"], row["mended"]) for row in record_of(said)["invariants"] if row["found"]}
 
 
-def told(said: CommandOutput) -> Any:
+def record_of(said: CommandOutput) -> Any:
     """The object, whatever the exit status."""
     return CommandOutput(0, said.out, said.err).json
 
@@ -71,7 +71,7 @@ def test_a_fault_is_named_mended_and_gone(home: Home) -> None:
     assert "Needs a manual fix, because the right value is unknown: key." in said.out
     mended = home.words("fsck", "--repair", "--json")
     assert (mended.status, found(mended)) == (1, {"key": (1, 0), "usage": (1, 1)})
-    assert told(mended)["findings"] == [
+    assert record_of(mended)["findings"] == [
         {
             "invariant": "key",
             "severity": "error",
@@ -127,7 +127,7 @@ def test_the_limit_applies_to_examples_not_to_counts(home: Home) -> None:
     with home.client() as client:
         for number in range(7):
             client.set(f"nonsense:{number}", "1")
-    record = told(home.words("fsck", "--limit", "2", "--json"))
+    record = record_of(home.words("fsck", "--limit", "2", "--json"))
     assert (record["errors"], len(record["findings"])) == (7, 2)
     assert home.error("fsck", "--limit", "0")[:2] == (2, "invalid_request")
 

@@ -187,7 +187,7 @@ def test_a_refusal_is_one_line_with_the_reason(home: Home, words: tuple[str, ...
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "complaint"),
     [
         pytest.param((), "required: COMMAND", id="no command"),
         pytest.param(("app",), "required: ACTION", id="no action"),
@@ -202,14 +202,14 @@ def test_a_refusal_is_one_line_with_the_reason(home: Home, words: tuple[str, ...
     ],
 )
 def test_a_bad_command_line_is_reported_in_one_line(
-    data_dir: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], told: str
+    data_dir: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str
 ) -> None:
     for extra in ((), ("--json",)):
         assert manage.main(["--data-dir", str(data_dir), *extra, *words], {}) == 2
         out, err = capsys.readouterr()
         assert out == ""
         assert err.count("\n") == 1
-        assert told in (json.loads(err)["error_description"] if extra else err)
+        assert complaint in (json.loads(err)["error_description"] if extra else err)
     assert not data_dir.exists()
 
 

@@ -87,19 +87,19 @@ def test_deliveries_are_listed_and_sent_again(home: Home) -> None:
             await store.deliveries.settle(one.id, 1, delivered=False, status=500, error="The answer was 500.")
         return event.id
 
-    told = home.with_store(fail)
+    event_id = home.with_store(fail)
     found = home.json("app", "deliveries", "web")["deliveries"]
     assert len(found) == 2
     assert {"type": "grant.revoked", "state": "failed", "attempts": 1, "lastStatus": 500}.items() <= found[0].items()
     assert found[0]["occurredAt"] == "2023-11-14T22:13:20.000Z"
     assert len(home.json("app", "deliveries", "web", "--limit", "1")["deliveries"]) == 1
     assert "The answer was 500." in home.words("app", "deliveries", "web").out
-    again = home.json("app", "replay", "web", told)
-    assert (again["id"], again["state"]) == (told, "pending")
+    again = home.json("app", "replay", "web", event_id)
+    assert (again["id"], again["state"]) == (event_id, "pending")
     with home.client() as client:
-        assert client.zscore(keys.DELIVERIES_DUE, told) is not None
+        assert client.zscore(keys.DELIVERIES_DUE, event_id) is not None
     assert home.error("app", "replay", "web", "x" * 22)[:2] == (1, "not_found")
-    assert home.error("app", "replay", "nobody", told)[:2] == (1, "not_found")
+    assert home.error("app", "replay", "nobody", event_id)[:2] == (1, "not_found")
     assert home.error("app", "deliveries", "nobody")[:2] == (1, "not_found")
 
 

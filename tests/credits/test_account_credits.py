@@ -54,8 +54,8 @@ async def confirmed(service: Service, browser: Browser) -> None:
 async def hold(store: Store, caller: Caller, output: int = 1000) -> Hold:
     """A call of a thousand tokens in that may cost 3,000 micro-dollars and 15 more for each token out."""
     await store.client.delete(keys.limit(caller.user, "ai"))
-    asked = CallEstimate("latchkey-echo", PRICE, 1000, output, 1, lasts=600_000)
-    held = await store.calls.hold(caller, "credits:spend", asked)
+    estimate = CallEstimate("latchkey-echo", PRICE, 1000, output, 1, lasts=600_000)
+    held = await store.calls.hold(caller, "credits:spend", estimate)
     assert isinstance(held, Hold)
     return held
 

@@ -49,7 +49,7 @@ async def place(app: Spender, amount: int, **fields: Any) -> Hold | ReplayedCall
     found: list[Hold | ReplayedCall] = []
 
     async def ask() -> None:
-        found.append(await app.store.calls.hold(app.caller, "credits:spend", app.asked(amount, **fields)))
+        found.append(await app.store.calls.hold(app.caller, "credits:spend", app.estimate(amount, **fields)))
 
     return await refusal_of(ask()) or found[0]
 
@@ -199,9 +199,9 @@ async def a_history(world: World, apps: list[Spender], seed: int, steps: int) ->
             answer = await place(app, order.randint(0, 20), output_tokens=order.choice([0, 5, 100]), key=key)
             holds += [answer] if isinstance(answer, Hold) else []
         elif step == "look":
-            told, _ = await app.store.credits.balance(app.caller, "credits:read")
-            assert told.spendable >= 0
-            assert told.held >= 0
+            balance, _ = await app.store.credits.balance(app.caller, "credits:read")
+            assert balance.spendable >= 0
+            assert balance.held >= 0
         elif holds:
             hold = holds.pop(order.randrange(len(holds)))
             if step == "release":
@@ -229,9 +229,9 @@ async def test_concurrent_histories_leave_a_consistent_ledger(stores: list[Store
     seeds = itertools.count()
     while charged <= 500:  # how much the limits let through depends on who comes first
         await stores[0].credits.grant(world.user, 500)
-        told = await at_once(a_history(world, apps, next(seeds), 25) for _ in range(30))
-        balance += 500 + sum(added - charge for added, charge in told)
-        charged += sum(charge for _, charge in told)
+        totals = await at_once(a_history(world, apps, next(seeds), 25) for _ in range(30))
+        balance += 500 + sum(added - charge for added, charge in totals)
+        charged += sum(charge for _, charge in totals)
         counted = await recount(stores[0], world.user)
         assert (counted.paid, counted.held) == (balance, 0)
     grants = (await stores[0].grants.list(world.session)).grants

@@ -42,12 +42,12 @@ async def arithmetic(spender: Spender, paid: int, price: Price, tokens: tuple[in
     await set_paid(spender, paid)
     output = affordable(paid, price, input_tokens, output_tokens)
     whole = output == output_tokens
-    asked = spender.ask(input_tokens, output_tokens, price=price, least_output=least)
+    asking = spender.ask(input_tokens, output_tokens, price=price, least_output=least)
     if output is None or (output < least and not whole):
-        assert await refusal_of(asked) == "insufficient_credits"
+        assert await refusal_of(asking) == "insufficient_credits"
         assert not await spender.store.client.exists(keys.credits(spender.caller.user)["holds"])
         return
-    hold: Any = await asked
+    hold: Any = await asking
     amount = cost(price, input_tokens, output)
     assert (hold.output_tokens, hold.amount) == (output, amount)
     assert await spender.balance() == Balance(paid, amount)
@@ -280,11 +280,11 @@ async def test_calls_are_counted_across_apps_and_model_lists_separately(store: S
     apps = [await Spender.make(world), await Spender.make(world, other.app)]
     for number in range(AI.limit):
         caller = apps[number % 2].caller
-        hold: Any = await store.calls.hold(caller, "credits:spend", apps[0].asked(1))
+        hold: Any = await store.calls.hold(caller, "credits:spend", apps[0].estimate(1))
         assert (hold.window.limit, hold.window.remaining) == (20, 19 - number)
     for app in apps:
         with pytest.raises(Refused, match="rate_limited") as refused:
-            await store.calls.hold(app.caller, "credits:spend", app.asked(1))
+            await store.calls.hold(app.caller, "credits:spend", app.estimate(1))
         assert refused.value.retry_after
     window = await store.calls.check(apps[0].caller, "credits:spend")
     assert (window.limit, window.remaining) == (AI_MODELS.limit, AI_MODELS.limit - 1)

@@ -163,12 +163,12 @@ async def test_the_sdks_can_list_the_models(service: Service) -> None:
 async def test_tokens_are_counted(service: Service, site: Site, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
     path = "/api/v1/ai/v1/messages/count_tokens"
-    asked = question(max_tokens=None, system="Be brief.", tools=[{"name": "t"}])
-    counted = await spender.ask(asked, path)
+    request = question(max_tokens=None, system="Be brief.", tools=[{"name": "t"}])
+    counted = await spender.ask(request, path)
     assert json_of(counted) == {"input_tokens": 7}
     assert counted.headers["X-RateLimit-Limit"] == "60"
     assert upstream.calls[0].request.path == "/v1/messages/count_tokens"
-    assert upstream.calls[0].asked == {**asked, "model": VENDOR_MODEL}
+    assert upstream.calls[0].question == {**request, "model": VENDOR_MODEL}
     for plan, status, kind in (
         (failing(529, "overloaded_error"), 529, "overloaded_error"),
         (failing(400, "invalid_request_error"), 400, "invalid_request_error"),
@@ -177,7 +177,7 @@ async def test_tokens_are_counted(service: Service, site: Site, upstream: Script
         (Plan(body=b"[]"), 502, "api_error"),
     ):
         upstream.plan = plan
-        failed = await spender.ask(asked, path)
+        failed = await spender.ask(request, path)
         assert (failed.code, json_of(failed)["error"]["type"]) == (status, kind)
         assert failed.headers["X-RateLimit-Limit"] == "60"
     assert await spender.charged() == []

@@ -148,8 +148,8 @@ async def test_only_a_connected_app_that_may_spend_can_have_a_limit(store: Store
     assert await refusal_of(app.limit(stranger, 5)) == "not_found"
     await world.revoke_app()
     assert await refusal_of(app.limit(world, 5)) == "not_found"
-    told = keys.outbox(world.user).encode()  # that the person disconnected the app
-    assert set(await every_key(store.client)) == {*before, told}
+    outbox = keys.outbox(world.user).encode()  # that the person disconnected the app
+    assert set(await every_key(store.client)) == {*before, outbox}
     assert "spend_limit_set" in await world.events()
 
 
@@ -208,8 +208,8 @@ async def test_spending_starts_at_zero_each_month(memory_store: Store, clock: Fa
     world, app = await limited(memory_store, 100)
     await app.spend(100)
     assert await refusal_of(app.ask(0, 1)) == "app_spend_limit"
-    told = (await app.balance()).app_limit
-    assert told == AppLimit(100, 100, datetime(2032, 2, 1, tzinfo=UTC))
+    limit = (await app.balance()).app_limit
+    assert limit == AppLimit(100, 100, datetime(2032, 2, 1, tzinfo=UTC))
     at_month(clock, 2032, 2, less_ms=10)
     app = await Spender.make(world)
     assert await refusal_of(app.ask(0, 1)) == "app_spend_limit"

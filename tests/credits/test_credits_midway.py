@@ -190,12 +190,12 @@ async def test_a_full_store_books_nothing_partially(valkey_engine: Engine, valke
     await store.credits.grant(world.user, 100)
     hold, _ = await app.hold(40, key="k"), await app.hold(10, lasts=1)
     await app.settle(await app.hold(1, key="l"), 1, 0, REPLY)
-    asked = app.asked(10, key="m")
+    estimate = app.estimate(10, key="m")
     with valkey_engine.client() as direct:
         direct.config_set("maxmemory", "1")
         try:
             for call in (
-                store.calls.hold(app.caller, "credits:spend", asked),
+                store.calls.hold(app.caller, "credits:spend", estimate),
                 store.calls.settle(hold, 30, 0, REPLY),
                 store.credits.grant(world.user, 5, key="n"),
             ):

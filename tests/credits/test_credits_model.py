@@ -35,7 +35,7 @@ people = st.integers(0, 1)
 some_keys = st.sampled_from([None, None, "a", "b"])
 prices = st.sampled_from([PRICE, PRICE, Price("odd", 300_000, 1_700_000), FREE])
 which = st.integers(0, 40)
-asked: dict[str, Any] = {
+estimates: dict[str, Any] = {
     "pair": pairs,
     "tokens": st.tuples(st.integers(0, 60), st.sampled_from([0, 1, 40, 90, 600]), st.integers(0, 2)),
     "price": prices,
@@ -142,7 +142,7 @@ class Credits(RuleBasedStateMachine):
         if key:
             purse.top_ups[key] = (amount, now + CREDIT_KEY)
 
-    @rule(**asked)
+    @rule(**estimates)
     def hold(
         self, pair: Pair, tokens: tuple[int, int, int], price: Price, lasts: int, key: str | None, body: bytes
     ) -> None:
@@ -191,7 +191,7 @@ class Credits(RuleBasedStateMachine):
         found = [(key, record) for key, record in self.records.items() if record.hold == one.hold.hold_id]
         return found[0] if found else None
 
-    @rule(used=reported, replied=st.booleans(), **asked)
+    @rule(used=reported, replied=st.booleans(), **estimates)
     def call(self, used: tuple[int, int], replied: bool, **call: Any) -> None:
         """A hold and its settlement."""
         self.hold(**call)
@@ -275,13 +275,13 @@ class Credits(RuleBasedStateMachine):
         if side.revoked_at is not None or side.token_ends <= now:
             assert self.run(refusal_of(call)) == "invalid_token"
             return
-        told = self.run(call)
-        assert (told.paid, told.held) == (purse.paid, self.held(pair[0], now))
+        balance = self.run(call)
+        assert (balance.paid, balance.held) == (purse.paid, self.held(pair[0], now))
         if side.limit is None:
-            assert told.app_limit is None
+            assert balance.app_limit is None
             return
         used = self.spent(pair, now) + self.held(pair[0], now, pair[1])
-        assert told.app_limit == AppLimit(side.limit, used, self.month_after(now))
+        assert balance.app_limit == AppLimit(side.limit, used, self.month_after(now))
 
     @staticmethod
     def month_after(now: int) -> datetime:
@@ -327,13 +327,13 @@ class Credits(RuleBasedStateMachine):
         now = self.run(self.now())
         for person in self.touched:
             grants = self.run(self.store.grants.list(self.people[person].session)).grants
-            told = {grant.client: (grant.spend_limit, grant.spent) for grant in grants}
+            recorded = {grant.client: (grant.spend_limit, grant.spent) for grant in grants}
             expected = {}
             for number, app in enumerate(self.apps):
                 side = self.sides[person, number]
                 if side.revoked_at is None or side.revoked_at + GRACE > now:
                     expected[app.client_id] = (side.limit, self.spent((person, number), now))
-            assert told == expected
+            assert recorded == expected
         self.touched.clear()
 
 

@@ -129,7 +129,7 @@ async def test_a_disabled_person_is_credited_too(ops: Ops) -> None:
 
 
 @pytest.mark.parametrize(
-    ("user", "status", "code", "told"),
+    ("user", "status", "code", "words"),
     [
         pytest.param("nobody@example.com", 404, "not_found", "No such person.", id="nobody"),
         pytest.param("0" * 32, 404, "not_found", "No such person.", id="nobody's user id"),
@@ -138,8 +138,8 @@ async def test_a_disabled_person_is_credited_too(ops: Ops) -> None:
         pytest.param(17, 400, "invalid_request", "user must be a string", id="a number"),
     ],
 )
-async def test_an_invalid_person_is_refused(ops: Ops, user: Any, status: int, code: str, told: str) -> None:
-    assert told in answer(await ops.ask({"user": user, "amount": 5}), status, code)
+async def test_an_invalid_person_is_refused(ops: Ops, user: Any, status: int, code: str, words: str) -> None:
+    assert words in answer(await ops.ask({"user": user, "amount": 5}), status, code)
     assert await ops.paid() == [0]
 
 
@@ -238,13 +238,13 @@ async def test_without_a_key_nothing_is_checked(ops: Ops, header: str | None, na
 
 
 async def test_wrong_operator_keys_are_in_the_security_log(service: Service, app: Latchkey, ops: Ops) -> None:
-    told: list[str] = []
+    events: list[str] = []
     tell_security(app)  # which the application of the main port has done before, in a server
-    service.store.security.tell = lambda event: told.append(f"{event.event} {event.address} {event.count}")
+    service.store.security.tell = lambda event: events.append(f"{event.event} {event.address} {event.count}")
     for guess in ("one", "two", "three"):
         await ops.ask({"user": EMAIL, "amount": 5}, Authorization=f"Bearer {guess}")
     service.store.security.settle()
-    assert told == ["operator_key_refused 127.0.0.1 1", "operator_key_refused 127.0.0.1 2"]
+    assert events == ["operator_key_refused 127.0.0.1 1", "operator_key_refused 127.0.0.1 2"]
 
 
 async def test_every_operator_key_works_and_no_token_does(service: Service, ops: Ops) -> None:

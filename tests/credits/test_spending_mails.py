@@ -34,7 +34,7 @@ def thief_of(ada: Browser) -> Browser:
     return Browser(ada.base_url, dict(ada.cookies))
 
 
-async def told(post: Post) -> list[str]:
+async def subjects(post: Post) -> list[str]:
     """Subjects of mails about spending, oldest first."""
     await post.settled()
     return [s for mail in post.mails.to(EMAIL) if (s := mail["Subject"]) in (CONNECTED, RAISED, REMOVED)]
@@ -51,21 +51,21 @@ async def decides(browser: Browser, post: Post, limit: str, scope: str = SPENDS,
 async def test_a_cookie_thief_cannot_enable_spending_unnoticed(post: Post) -> None:
     thief = thief_of(await post.service.signed_in())
     await decides(thief, post, "", "profile data:read")
-    assert await told(post) == [], "an app that may not spend is not mailed about"
+    assert await subjects(post) == [], "an app that may not spend is not mailed about"
     for limit, subject in (("5", CONNECTED), ("6", RAISED), ("", REMOVED), ("5", None), ("5", None), ("4", None)):
-        before = await told(post)
+        before = await subjects(post)
         await decides(thief, post, limit)
-        assert await told(post) == before + ([subject] if subject else []), limit
+        assert await subjects(post) == before + ([subject] if subject else []), limit
     await thief.submit(await thief.get(APPS), REVOKE)
     await decides(thief, post, "1")
-    assert (await told(post))[-1] == CONNECTED, "connected again after it was disconnected"
-    before = await told(post)
+    assert (await subjects(post))[-1] == CONNECTED, "connected again after it was disconnected"
+    before = await subjects(post)
     await decides(thief, post, "", "profile")
     await decides(thief, post, "1")
-    assert await told(post) == before, "what was not asked about stayed as it was"
+    assert await subjects(post) == before, "what was not asked about stayed as it was"
     await decides(thief, post, "1", untick="credits:spend")
     await decides(thief, post, "1")
-    assert await told(post) == [*before, CONNECTED], "the scope had been taken away"
+    assert await subjects(post) == [*before, CONNECTED], "the scope had been taken away"
     activity = text_of(await thief.get("/account/security"))
     assert "Monthly spending limit of an app changed" in activity
 
@@ -91,19 +91,19 @@ async def test_changing_a_limit_asks_to_reauthenticate_and_keeps_the_input(post:
     ada = await post.service.signed_in()
     await decides(ada, post, "5")
     thief = thief_of(ada)
-    asked = await thief.submit(await thief.get(APPS), LIMIT, dollars="900")
-    assert (asked.code, heading(asked)) == (403, "Confirm it’s you")
-    assert fields_of(asked, LIMIT)["dollars"] == "900"
-    assert f'href="{APPS}"' in asked.body.decode(), "the way back is a page that there is"
-    assert (await thief.submit(asked, LIMIT, confirm_password="wrong password")).code == 400
+    confirm = await thief.submit(await thief.get(APPS), LIMIT, dollars="900")
+    assert (confirm.code, heading(confirm)) == (403, "Confirm it’s you")
+    assert fields_of(confirm, LIMIT)["dollars"] == "900"
+    assert f'href="{APPS}"' in confirm.body.decode(), "the way back is a page that there is"
+    assert (await thief.submit(confirm, LIMIT, confirm_password="wrong password")).code == 400
     assert "of the $5.00" in text_of(await ada.get(APPS))
-    assert await told(post) == [CONNECTED]
-    asked = await ada.submit(await ada.get(APPS), LIMIT, dollars="9")
-    assert (await ada.submit(asked, LIMIT, confirm_password=PASSWORD)).code == 303
+    assert await subjects(post) == [CONNECTED]
+    confirm = await ada.submit(await ada.get(APPS), LIMIT, dollars="9")
+    assert (await ada.submit(confirm, LIMIT, confirm_password=PASSWORD)).code == 303
     assert "of the $9.00" in text_of(await ada.get(APPS))
     for dollars in ("8", "8", ""):
         assert (await ada.submit(await ada.get(APPS), LIMIT, dollars=dollars)).code == 303
-    assert await told(post) == [CONNECTED, RAISED, REMOVED]
+    assert await subjects(post) == [CONNECTED, RAISED, REMOVED]
 
 
 async def test_repeated_connections_do_not_flood_the_mailbox(clock: FakeClock, post: Post) -> None:
@@ -112,12 +112,12 @@ async def test_repeated_connections_do_not_flood_the_mailbox(clock: FakeClock, p
         await post.service.store.client.delete(keys.limit(post.service.ada, "oauth"))
         await decides(ada.browser, post, "5")
         await ada.browser.submit(await ada.browser.get(APPS), REVOKE)
-    assert await told(post) == [CONNECTED] * SPENDING_MAIL.limit
+    assert await subjects(post) == [CONNECTED] * SPENDING_MAIL.limit
     texts = [mail.get_content() for mail in post.mails.to(EMAIL) if mail["Subject"] == CONNECTED]
     assert ["This is the last mail" in text for text in texts] == [False] * (SPENDING_MAIL.limit - 1) + [True]
     clock.advance(SPENDING_MAIL.period // 1000 + 1)
     await decides(await post.service.signed_in(), post, "5")
-    assert len(await told(post)) == SPENDING_MAIL.limit + 1
+    assert len(await subjects(post)) == SPENDING_MAIL.limit + 1
 
 
 async def test_refused_changes_are_not_mailed(post: Post) -> None:
@@ -131,4 +131,4 @@ async def test_refused_changes_are_not_mailed(post: Post) -> None:
     assert (
         await refusal_of(post.service.store.credits.set_spend_limit(session, "web-app", None, VISITOR)) == "not_found"
     )
-    assert await told(post) == []
+    assert await subjects(post) == []

@@ -58,9 +58,9 @@ class Answer(RequestHandler):
 
 @pytest.mark.gen_test
 async def test_the_probe_asks_at_its_rate_and_notes_how_it_was_answered() -> None:
-    asked = [request("GET", f"/{status}") for status in (200, 503, 500)]
+    requests = [request("GET", f"/{status}") for status in (200, 503, 500)]
     application = Application([("/(.*)", Answer)], log_function=lambda handler: None)
-    async with running(application) as server, Probe(server.port, asked, 300) as probe:
+    async with running(application) as server, Probe(server.port, requests, 300) as probe:
         await until(lambda: len(probe.seen) >= 30)
     assert {one.status for one in probe.seen} == {200, 503, 0}
     assert all(one.took > 0 for one in probe.seen)

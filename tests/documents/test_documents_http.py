@@ -20,16 +20,16 @@ pytestmark = pytest.mark.gen_test(timeout=20)
 async def test_put_get_head_and_delete(service: Service) -> None:
     client = await Client.make(service)
     put = await client.put("notes/n1", '{"a":  1.10}')
-    told = json_of(put)
+    record = json_of(put)
     assert put.code == 201
-    assert set(told) == {"id", "collection", "etag", "size", "createdAt", "updatedAt"}, "never the content"
-    assert (told["id"], told["collection"], told["size"]) == ("n1", "notes", 12)
-    assert told["etag"] == put.headers["ETag"]
-    assert told["etag"].startswith('"')
-    assert told["etag"].endswith('"')
-    assert told["createdAt"] == told["updatedAt"]
-    assert told["createdAt"].endswith("Z")
-    assert len(told["createdAt"]) == 24
+    assert set(record) == {"id", "collection", "etag", "size", "createdAt", "updatedAt"}, "never the content"
+    assert (record["id"], record["collection"], record["size"]) == ("n1", "notes", 12)
+    assert record["etag"] == put.headers["ETag"]
+    assert record["etag"].startswith('"')
+    assert record["etag"].endswith('"')
+    assert record["createdAt"] == record["updatedAt"]
+    assert record["createdAt"].endswith("Z")
+    assert len(record["createdAt"]) == 24
 
     got = await client.get("notes/n1")
     assert (got.code, got.body) == (200, b'{"a":  1.10}')
@@ -37,7 +37,7 @@ async def test_put_get_head_and_delete(service: Service) -> None:
     assert got.headers["Content-Type"] == "application/json"
     assert got.headers["Cache-Control"] == "private, no-cache"
     modified = parsedate_to_datetime(got.headers["Last-Modified"])
-    assert f"{modified:%Y-%m-%dT%H:%M:%S}" == told["updatedAt"][:19]
+    assert f"{modified:%Y-%m-%dT%H:%M:%S}" == record["updatedAt"][:19]
 
     head = await client.send("HEAD", "notes/n1")
     assert (head.code, head.body, head.headers["Content-Length"]) == (200, b"", "12")
@@ -46,7 +46,7 @@ async def test_put_get_head_and_delete(service: Service) -> None:
     again = await client.put("notes/n1", "2")
     assert again.code == 200
     assert again.headers["ETag"] != put.headers["ETag"]
-    assert json_of(again)["createdAt"] == told["createdAt"]
+    assert json_of(again)["createdAt"] == record["createdAt"]
 
     gone = await client.send("DELETE", "notes/n1")
     assert (gone.code, gone.body) == (204, b"")

@@ -111,8 +111,8 @@ async def test_after_concurrent_writes_and_deletions_usage_matches_a_recount(sto
         assert usage.documents <= 40
         assert usage.bytes <= 3_000
         assert len(usage.collections) <= 5
-        told, _ = await stores[0].documents.usage(apps[0].caller, "data:read")
-        assert told == usage
+        reported, _ = await stores[0].documents.usage(apps[0].caller, "data:read")
+        assert reported == usage
 
 
 @within_a_minute
@@ -250,10 +250,10 @@ async def test_quotas_hold_across_two_servers(service: Service, two: Pair) -> No
     assert codes == {201: 20, 507: 40}
     assert {json_of(one)["error"] for one in responses if one.code == 507} == {"quota_exceeded"}
     [usage] = await crowd(service, two, "GET", ["_meta/usage"])
-    told = json_of(usage)
-    assert told["documents"] == {"used": 20, "limit": 20}
-    assert len(told["collections"]) <= 4
-    assert sum(row["documents"] for row in told["collections"]) == 20
+    reported = json_of(usage)
+    assert reported["documents"] == {"used": 20, "limit": 20}
+    assert len(reported["collections"]) <= 4
+    assert sum(row["documents"] for row in reported["collections"]) == 20
 
 
 @within_a_minute

@@ -22,7 +22,7 @@ from settings.declared import Settings
 from store.engine.datadir import Files, Lock, connects
 from store.engine.embedded import EmbeddedStore, open_for_manage, running_socket
 from store.errors import StartupError
-from tests.support.processes.store_owners import dies, end_stores, get, owner, put, told
+from tests.support.processes.store_owners import dies, end_stores, get, owner, printed, put
 
 LONG = "d" * 120
 
@@ -109,7 +109,7 @@ def test_a_long_data_directory_gets_a_temporary_private_socket_directory(data_di
 
 def test_a_second_server_on_the_directory_is_refused_at_once(data_dir: Path) -> None:
     with owner(data_dir) as process:
-        told(process)
+        printed(process)
         began = time.monotonic()
         with pytest.raises(StartupError) as refused:
             EmbeddedStore.start(data_dir, "server")
@@ -151,10 +151,10 @@ def test_one_of_concurrently_started_servers_wins(data_dir: Path) -> None:
 
 def test_ctrl_c_in_the_terminal_leaves_the_store_to_its_draining_server(data_dir: Path) -> None:
     with owner(data_dir, then=DRAINING) as process:
-        pid = int(told(process))
-        assert told(process) == "waits"
+        pid = int(printed(process))
+        assert printed(process) == "waits"
         os.killpg(process.pid, signal.SIGINT)
-        assert told(process) == "True"
+        assert printed(process) == "True"
         process.communicate("", timeout=10)
         assert process.returncode == 0
     assert dies(pid, Files(data_dir))

@@ -21,7 +21,7 @@ from store.engine import embedded
 from store.engine.datadir import Files, connects, is_store, record_socket, recorded_socket
 from store.engine.embedded import EmbeddedStore, running_socket
 from store.errors import StartupError
-from tests.support.processes.store_owners import dies, end_stores, get, owner, put, told
+from tests.support.processes.store_owners import dies, end_stores, get, owner, printed, put
 
 LONG = "d" * 120
 
@@ -47,7 +47,7 @@ def data_dir(tmp_path: Path) -> Iterator[Path]:
 def test_a_store_whose_owner_was_killed_is_adopted_with_its_data(data_dir: Path, where: str) -> None:
     data_dir = data_dir.with_name(where)
     with owner(data_dir) as process:
-        pid = int(told(process))
+        pid = int(printed(process))
         path = running_socket(data_dir)
         assert path is not None
         assert len(os.fsencode(path)) <= 100
@@ -88,8 +88,8 @@ def test_a_recorded_socket_in_a_shared_directory_is_not_trusted(data_dir: Path, 
 
 def test_a_forked_worker_holds_no_lock_and_cannot_stop_the_store(data_dir: Path) -> None:
     with owner(data_dir, then=FORKING) as process:
-        pid = int(told(process))
-        assert told(process) == "True"  # after the worker's stop(), which is none of its business
+        pid = int(printed(process))
+        assert printed(process) == "True"  # after the worker's stop(), which is none of its business
         process.kill()
         process.wait()
         store = EmbeddedStore.start(data_dir, "server", wait=2)  # the worker still runs
@@ -114,7 +114,7 @@ def test_data_survives_kill_9_of_the_store(data_dir: Path) -> None:
 
 def test_a_start_recovers_after_both_processes_were_killed(data_dir: Path) -> None:
     with owner(data_dir) as process:
-        pid = int(told(process))
+        pid = int(printed(process))
         put(str(data_dir / "store.sock"), "k", "kept")
         process.kill()
         process.wait()

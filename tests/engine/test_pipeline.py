@@ -252,9 +252,9 @@ async def test_a_server_that_hangs_up_after_the_greeting_fails_the_call() -> Non
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal greeted
         greeted += 1
-        asked = b""
-        while b"LIB-VER" not in asked:  # the end of what redis-py says first
-            asked += await reader.read(1000)
+        received = b""
+        while b"LIB-VER" not in received:  # the end of what redis-py says first
+            received += await reader.read(1000)
             writer.write(b"+OK\r\n")
         writer.close()
 

@@ -22,7 +22,7 @@ async def test_a_restore_ends_access_and_keeps_the_rest(store: Store) -> None:
     used = await world.tokens()
     newest = await world.refresh(used.refresh_token)
     before = {name: keys.read(name.decode()) for name in await every_key(store.client)}
-    doomed = {name for name, spelt in before.items() if spelt is not None and spelt.kind in ACCESS}
+    doomed = {name for name, parsed in before.items() if parsed is not None and parsed.kind in ACCESS}
 
     assert await end_access(store.client) == len(doomed) > 6
     assert set(await every_key(store.client)) == before.keys() - doomed

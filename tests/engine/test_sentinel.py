@@ -84,7 +84,7 @@ async def test_a_hanging_sentinel_only_costs_time(watched: Replicated) -> None:
         watched.sentinels[0].resume()
 
 
-class Asked:
+class SlowSentinel:
     """redis-py's requests to a slow or ignorant sentinel."""
 
     def __init__(self, *, knows: bool) -> None:
@@ -102,12 +102,12 @@ class Asked:
 @pytest.mark.parametrize("at_once", [1, 2, 5])
 async def test_concurrent_lookups_forget_no_sentinel(at_once: int) -> None:
     manager: Any = Sentinels([])  # type: ignore[no-untyped-call]  # what it inherits has no types
-    asked = [Asked(knows=False), Asked(knows=True), Asked(knows=True)]
-    manager.sentinels = list(asked)
+    clients = [SlowSentinel(knows=False), SlowSentinel(knows=True), SlowSentinel(knows=True)]
+    manager.sentinels = list(clients)
     found = await asyncio.gather(*(manager.discover_master(SERVICE) for _ in range(at_once)))
     assert found == [(HOST, 7000)] * at_once
-    assert manager.sentinels[0] is asked[1], "who knew is asked first"
-    assert set(manager.sentinels) == set(asked)
+    assert manager.sentinels[0] is clients[1], "who knew is asked first"
+    assert set(manager.sentinels) == set(clients)
 
 
 class Telling:
@@ -151,11 +151,11 @@ class Telling:
         """Nothing is open."""
 
 
-@pytest.mark.parametrize("told", [pytest.param(True, id="announced"), pytest.param(False, id="asked for")])
+@pytest.mark.parametrize("announced", [pytest.param(True, id="announced"), pytest.param(False, id="asked for")])
 async def test_a_replaced_primary_is_left_even_if_it_accepts_writes(
-    valkey_engine: Engine, monkeypatch: pytest.MonkeyPatch, told: bool
+    valkey_engine: Engine, monkeypatch: pytest.MonkeyPatch, announced: bool
 ) -> None:
-    monkeypatch.setattr(sentinel, "LOOK_SECONDS", 30.0 if told else 0.02)
+    monkeypatch.setattr(sentinel, "LOOK_SECONDS", 30.0 if announced else 0.02)
     first, second = free_ports(2)
     with valkey() as other, DroppingProxy(valkey_engine, first) as old, DroppingProxy(other, second) as new:
         telling: Any = Telling(old.url)
@@ -167,7 +167,7 @@ async def test_a_replaced_primary_is_left_even_if_it_accepts_writes(
             await asyncio.gather(client.eval(INCR, 1, "n"), waits.eval(INCR, 1, "m"))
         assert (old.seen["EVAL"], new.seen["EVAL"]) == (4, 0)
         telling.primary = new.url
-        if told:
+        if announced:
             telling.say.set()
         await until(lambda: not any(pipelined.is_open for pipelined in client.pipelined_connections))
         await asyncio.gather(client.eval(INCR, 1, "n"), waits.eval(INCR, 1, "m"))

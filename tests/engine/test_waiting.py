@@ -82,7 +82,7 @@ async def test_calls_of_one_loop_turn_share_one_wait_and_one_write(followed: Fol
         assert answers == list(range(1, 51))
         assert len(noted.written) == 1
         assert noted.written[0].endswith(b"$4\r\nWAIT\r\n$1\r\n1\r\n$4\r\n5000\r\n")
-        assert (followed.asked("eval"), followed.asked("wait")) == (50, 1)
+        assert (followed.calls_of("eval"), followed.calls_of("wait")) == (50, 1)
 
 
 async def test_acknowledged_writes_are_on_the_replica(followed: Followed) -> None:
@@ -105,15 +105,15 @@ async def test_a_silent_replica_times_out_and_delays_nothing_else(followed: Foll
             calls.append(waiting.call(b"EVAL", COUNT, 1, "n"))
             await asyncio.sleep(0)  # a turn for each, and so a connection for each of the first
         for _ in range(20):
-            asked = clock()
+            begun = clock()
             assert await client.eval(READ, 1, "other") == b"1"
-            assert clock() - asked < SHORT.seconds / 2
+            assert clock() - begun < SHORT.seconds / 2
         found = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(answer) for answer in found] == [Unacknowledged] * len(calls)
         assert str(found[0]) == "0 of 1 replicas confirmed it within 0.3 s"
         # Two rounds: a group on each connection, and then all that gathered meanwhile, with one WAIT.
         assert clock() - began < 4 * SHORT.seconds
-        assert followed.asked("wait") == CONNECTIONS + 1
+        assert followed.calls_of("wait") == CONNECTIONS + 1
         assert await client.eval(READ, 1, "n") == b"%d" % len(calls)
         followed.replica.resume()
         followed.wait_for_replica()
@@ -353,10 +353,10 @@ async def test_too_few_replicas_are_logged_and_a_store_without_wait_is_refused(
 
     await check(followed.url, 1)
     assert caplog.records == []
-    for url, found, asked in ((followed.url, 1, 2), (valkey_engine.url, 0, 1)):
+    for url, found, wanted in ((followed.url, 1, 2), (valkey_engine.url, 0, 1)):
         caplog.clear()
-        await check(url, asked)
-        assert f"has {found} replicas connected, and wait_replicas is {asked}" in caplog.text
+        await check(url, wanted)
+        assert f"has {found} replicas connected, and wait_replicas is {wanted}" in caplog.text
     rights = RIGHTS.search((ROOT / "docs" / "security.md").read_text())
     assert rights
     with followed.primary.client() as admin:

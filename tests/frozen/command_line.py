@@ -18,7 +18,7 @@ HIDDEN = ("operator_keys", "secret_keys")
 _DEFAULT = re.compile(r"(?:(.*) )?Default: (.*) \[(LATCHKEY_\w+)\]")
 
 
-class Said(NamedTuple):
+class Output(NamedTuple):
     """What a command left behind."""
 
     status: int
@@ -34,7 +34,7 @@ class Row(NamedTuple):
     help: str
 
 
-def run(*words: str, environ: Mapping[str, str] | None = None, program: Any = manage) -> Said:
+def run(*words: str, environ: Mapping[str, str] | None = None, program: Any = manage) -> Output:
     """Runs a command in this process."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -42,7 +42,7 @@ def run(*words: str, environ: Mapping[str, str] | None = None, program: Any = ma
             status = program.main(list(words)) if environ is None else program.main(list(words), environ)
         except SystemExit as ended:
             status = int(ended.code or 0)
-    return Said(status, out.getvalue(), err.getvalue())
+    return Output(status, out.getvalue(), err.getvalue())
 
 
 def rows(text: str) -> list[Row]:

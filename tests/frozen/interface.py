@@ -70,11 +70,11 @@ def operations(document: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{at} takes {media}: {named(body['schema'])}"
             for status, answer in operation["responses"].items():
                 whole = found(answer)
-                told = sorted({code for body in whole.get("content", {}).values() for code in codes(body["schema"])})
+                answers = sorted({code for body in whole.get("content", {}).values() for code in codes(body["schema"])})
                 if int(status) < 400:
-                    told = [f"{media} {named(body['schema'])}" for media, body in whole.get("content", {}).items()]
+                    answers = [f"{media} {named(body['schema'])}" for media, body in whole.get("content", {}).items()]
                 headers = ", ".join(sorted(whole.get("headers", {})))
-                yield f"{at} answers {status} {', '.join(told)} with {headers}"
+                yield f"{at} answers {status} {', '.join(answers)} with {headers}"
     for name, schema in shared["schemas"].items():
         yield from fields(f"schema {name}", schema)
 
@@ -150,5 +150,5 @@ def _fields(page: Page, form: Element) -> Iterable[str]:
     for field in page.inside(form, "input", "textarea", "select", "button"):
         name, kind = field.get("name"), field.get("type") if field.tag == "input" else field.tag
         if name:
-            told = f"={field.get('value')}" if kind in ("radio", "button") else ""
-            yield f"{name}{told} ({kind or 'text'})"
+            value = f"={field.get('value')}" if kind in ("radio", "button") else ""
+            yield f"{name}{value} ({kind or 'text'})"

@@ -70,8 +70,10 @@ async def test_a_client_can_work_from_the_metadata_alone(service: Service) -> No
     )
     headers = {"Authorization": f"Bearer {tokens['access_token']}"}
     assert json_of(await send(document["userinfo_endpoint"], headers=headers))["sub"] == service.ada
-    asked = await send(document["introspection_endpoint"], "POST", form={**form, "token": tokens["access_token"]})
-    assert json_of(asked)["sub"] == service.ada
+    introspected = await send(
+        document["introspection_endpoint"], "POST", form={**form, "token": tokens["access_token"]}
+    )
+    assert json_of(introspected)["sub"] == service.ada
     assert (await send(document["revocation_endpoint"], "POST", form={"token": tokens["access_token"]})).code == 200
     assert (await send(document["userinfo_endpoint"], headers=headers)).code == 401
     for name, value in document.items():

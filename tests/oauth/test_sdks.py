@@ -30,7 +30,7 @@ from tests.support.store.ai_spender import MODEL, Spender, at_rest, cost, mint, 
 
 pytestmark = [pytest.mark.gen_test(timeout=60), pytest.mark.slow]
 
-TOLD = "Hello, wonderful world!\n\nWhat is new?"
+ANSWER = "Hello, wonderful world!\n\nWhat is new?"
 TOOLS = [{"name": "look_up", "description": "Looks up.", "input_schema": {"type": "object", "properties": {}}}]
 TOOL_USE = {"type": "tool_use", "id": "toolu_1", "name": "look_up", "input": {"word": "universally", "times": [1, 2.5]}}
 ABORT_AFTER = 5
@@ -124,8 +124,8 @@ async def python_sdk(job: Job) -> Job:
         met["failures"] = {}
         for name, changes in job["failures"].items():
             async with at(job["base"], changes.get("token", job["token"])) as other:
-                asked = {**scripted, **changes.get("asked", {}), "extra_headers": changes.get("headers")}
-                met["failures"][name] = await failure(other.with_options(max_retries=0).messages.create(**asked))
+                options = {**scripted, **changes.get("asked", {}), "extra_headers": changes.get("headers")}
+                met["failures"][name] = await failure(other.with_options(max_retries=0).messages.create(**options))
         broken = client.with_options(max_retries=0).messages.stream(**scripted)
         met["broken"] = await failure(streamed(broken))
         again: dict[str, Any] = {"extra_headers": {"Idempotency-Key": "lost-whole"}}
@@ -197,7 +197,7 @@ async def describe(service: Service, spender: Spender, lossy: str) -> Job:
         "base": service.base_url + "/api/v1/ai",
         "lossy": lossy + "/api/v1/ai",
         "token": spender.token,
-        "text": TOLD,
+        "text": ANSWER,
         "tools": TOOLS,
         "abort_after": ABORT_AFTER,
         "failures": {name: changes.get(name, {}) for name in FAILURES},
@@ -225,7 +225,7 @@ async def test_an_official_sdk_works_completely(
 ) -> None:
     clock.stop()  # a window that is full stays so
     spender = await Spender.make(service)
-    told = await describe(service, spender, lossy.url)
+    description = await describe(service, spender, lossy.url)
     upstream.calls.clear()
     tool = message("I look it up.", TOOL_USE, stop_reason="tool_use")
     begun = events_of(message())[:8]
@@ -234,16 +234,16 @@ async def test_an_official_sdk_works_completely(
     upstream.script(*[failing(529, "overloaded_error")] * 2, *[failing(500, "api_error")] * 2)
     upstream.script(failing(400, "invalid_request_error"), broken, Plan(), Plan())
     upstream.script(Plan(gate=asyncio.Semaphore(2 + ABORT_AFTER)))
-    met = await (python_sdk(told) if sdk == "python" else node_sdk(request.getfixturevalue("node"), told))
+    met = await (python_sdk(description) if sdk == "python" else node_sdk(request.getfixturevalue("node"), description))
     await at_rest(app)
     await upstream.calls[-1].over.wait()
 
-    output, echoed = count(TOLD), met["created"]["credits"]["charged"]
-    assert [block["text"] for block in met["created"]["content"]] == [TOLD]
+    output, echoed = count(ANSWER), met["created"]["credits"]["charged"]
+    assert [block["text"] for block in met["created"]["content"]] == [ANSWER]
     assert met["created"]["usage"]["output_tokens"] == output
     assert echoed == met["created"]["usage"]["input_tokens"] + 5 * output
-    assert met["streamed"][0] == pieces(TOLD)
-    assert met["streamed"][1]["content"][0]["text"] == TOLD
+    assert met["streamed"][0] == pieces(ANSWER)
+    assert met["streamed"][1]["content"][0]["text"] == ANSWER
     assert met["streamed"][1]["usage"] == met["created"]["usage"]
     assert met["streamed"][1]["stop_reason"] == "end_turn"
     for called in (met["tool"], met["tool_streamed"]):

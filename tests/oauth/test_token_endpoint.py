@@ -86,8 +86,8 @@ async def test_a_code_lives_sixty_seconds(service: Service, clock: FakeClock) ->
     code = await service.code(browser=browser)
     clock.advance(59)
     assert (await service.web.exchange(code)).code == 200
-    for asked in ("profile", "profile data:read data:write"):  # remembered and asked again
-        code = await service.code(browser=browser, scope=asked, prompt="consent" if asked != "profile" else None)
+    for scope in ("profile", "profile data:read data:write"):  # remembered and asked again
+        code = await service.code(browser=browser, scope=scope, prompt="consent" if scope != "profile" else None)
         clock.advance(60)
         assert error_of(await service.web.exchange(code)) == (400, "invalid_grant")
 

@@ -67,9 +67,9 @@ async def test_an_unconfirmed_address_is_reported_as_unverified(service: Service
     page = await browser.get("/signup")
     await browser.submit(page, "/signup", email="victim@example.com", name="Mallory", password="correct horse battery")
     tokens = await service.tokens(browser=browser)
-    told = json_of(await service.web.userinfo(tokens["access_token"]))
-    assert told["email"] == "victim@example.com"
-    assert told["email_verified"] is False
+    userinfo = json_of(await service.web.userinfo(tokens["access_token"]))
+    assert userinfo["email"] == "victim@example.com"
+    assert userinfo["email_verified"] is False
     assert b"Not confirmed" in (await browser.get("/account")).body
 
 

@@ -76,8 +76,8 @@ def database(answer: Answer) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            body = json.dumps(answer(asked["package"]["name"], asked["version"])).encode()
+            query = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = json.dumps(answer(query["package"]["name"], query["version"])).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

@@ -29,7 +29,7 @@ CLOCKS = {
     "datetime.datetime.today",
     "datetime.date.today",
 }
-UNLESS_TOLD = {
+ARGUMENTS_WITHOUT_CLOCK = {
     "time.gmtime": 1,
     "time.localtime": 1,
     "time.strftime": 2,
@@ -63,12 +63,12 @@ def readings(tree: ast.Module) -> Iterator[tuple[int, str]]:
     enough = {
         node.func
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and len(node.args) >= UNLESS_TOLD.get(origin(node.func), 99)
+        if isinstance(node, ast.Call) and len(node.args) >= ARGUMENTS_WITHOUT_CLOCK.get(origin(node.func), 99)
     }
     for node in ast.walk(tree):
         if isinstance(node, (ast.Attribute, ast.Name)):
             name = origin(node)
-            if name in CLOCKS or (name in UNLESS_TOLD and node not in enough):
+            if name in CLOCKS or (name in ARGUMENTS_WITHOUT_CLOCK and node not in enough):
                 yield node.lineno, name
 
 

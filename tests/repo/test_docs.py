@@ -258,7 +258,7 @@ def test_the_table_of_keys_matches_the_code() -> None:
     rows = text.split("\n## Keys\n")[1].split("\n## ")[0]
     table = {key for row in re.findall(r"^\| (`.*?`) \|", rows, re.MULTILINE) for key in re.findall(r"`([^`]+)`", row)}
     user, client, one_id, shard = "<user>", "<client>", "<id>", "<shard>"
-    spelt = {
+    keys_in_code = {
         keys.APPS,
         keys.APIS,
         keys.api(client),
@@ -290,8 +290,8 @@ def test_the_table_of_keys_matches_the_code() -> None:
         *keys.idempotency(user, client, "<fingerprint>").values(),
         *keys.token(user, client, one_id, "<generation>").values(),  # type: ignore[arg-type]  # as the table has it
     }
-    spelt = {key.replace(keys.prefix(user), "u:") for key in spelt} - {keys.shard_users(user[:3])}
-    assert table == spelt
+    keys_in_code = {key.replace(keys.prefix(user), "u:") for key in keys_in_code} - {keys.shard_users(user[:3])}
+    assert table == keys_in_code
     assert f"`{keys.APPS_CHANNEL}`" in text
 
 

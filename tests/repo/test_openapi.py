@@ -87,8 +87,8 @@ def test_documented_scopes_and_limits_match_the_policy() -> None:
             assert [[one] for one in ((writes and policy.write_scope) or policy.scope).split()] == scopes
             window = (writes and policy.write_window) or policy.window
             group = groups.get(window)
-            told = group and {"group": window, "limit": group.limit, "seconds": group.period // 1000}
-            assert operation.get("x-rate-limit") == told
+            limit = group and {"group": window, "limit": group.limit, "seconds": group.period // 1000}
+            assert operation.get("x-rate-limit") == limit
     flow = DOCUMENT["components"]["securitySchemes"]["oauth2"]["flows"]["authorizationCode"]
     assert tuple(flow["scopes"]) == SCOPES
 

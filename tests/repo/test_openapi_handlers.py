@@ -49,20 +49,20 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
     found = Reads(set(), set())
 
     def noted(name: str, into: set[str], method: Callable[..., Any]) -> Callable[..., Any]:
-        def read(self: Any, asked: str, *rest: Any) -> Any:
-            into.add(asked)
-            return method(self, asked, *rest)
+        def read(self: Any, name: str, *rest: Any) -> Any:
+            into.add(name)
+            return method(self, name, *rest)
 
         return read
 
     for name in ("get", "whole", "texts", "value", "structured"):
         monkeypatch.setattr(Params, name, noted(name, found.parameters, getattr(Params, name)))
 
-    def told(pairs: list[tuple[str, str]], name: str, first: Callable[..., Any] = requests.first_of) -> Any:
+    def first_read(pairs: list[tuple[str, str]], name: str, first: Callable[..., Any] = requests.first_of) -> Any:
         found.parameters.add(name)
         return first(pairs, name)
 
-    monkeypatch.setattr(authorize, "first_of", told)
+    monkeypatch.setattr(authorize, "first_of", first_read)
     plain = HTTPHeaders.get_list
 
     def listed(self: HTTPHeaders, name: str) -> list[str]:
@@ -119,9 +119,11 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
 
 @pytest.mark.gen_test
 async def test_each_handler_reads_exactly_its_documented_parameters(service: Service, reads: Reads) -> None:
-    asked = await ask_each(service)
-    assert set(asked) == {operation_id(name, method) for name, methods in OPERATIONS.items() for method in methods}
-    for identity, calls in asked.items():
+    by_operation = await ask_each(service)
+    assert set(by_operation) == {
+        operation_id(name, method) for name, methods in OPERATIONS.items() for method in methods
+    }
+    for identity, calls in by_operation.items():
         reads.parameters.clear()
         reads.headers.clear()
         for ask in calls:

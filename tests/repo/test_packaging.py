@@ -266,8 +266,8 @@ def test_server_and_commands_work_in_an_empty_folder(installed: Installed) -> No
         )
         headers = {"Authorization": f"Bearer {tokens['access_token']}"}
         answer = asyncio.run(send(f"{url}/api/oauth/userinfo", headers=headers))
-        told = json.loads(answer.body)
-        assert (answer.code, told["sub"], told["email"]) == (200, made["sub"], "ada@example.com")
+        userinfo = json.loads(answer.body)
+        assert (answer.code, userinfo["sub"], userinfo["email"]) == (200, made["sub"], "ada@example.com")
         assert asyncio.run(send(f"{url}/signin")).code == 200
         assert asyncio.run(send(f"{url}/static/latchkey.css")).code == 200
         copied = installed.json("store", "backup", "copy.rdb", "--keys", "copy.keys")

@@ -97,16 +97,16 @@ async def test_a_pools_connections_in_use_are_known(valkey_engine: Engine) -> No
         assert await pool.get_connection() is connection
 
 
-class Asked(NodeCommands):
+class RecordingCommands(NodeCommands):
     """Notes commands and answers them from a list."""
 
     def __init__(self, *nodes: ClusterNode) -> None:
         super().__init__(startup_nodes=list(nodes), protocol=2)
-        self.asked: list[tuple[Any, ...]] = []
+        self.noted: list[tuple[Any, ...]] = []
         self.answers: list[Any] = []
 
     async def ask(self, node: ClusterNode, words: tuple[Any, ...]) -> Any:
-        self.asked.append((node.port, *words))
+        self.noted.append((node.port, *words))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -115,7 +115,7 @@ class Asked(NodeCommands):
 
 async def test_every_command_goes_to_redis_pys_chosen_node(any_cluster: Cluster) -> None:
     first = any_cluster.primaries[0]
-    client = Asked(ClusterNode("127.0.0.1", first.port))
+    client = RecordingCommands(ClusterNode("127.0.0.1", first.port))
     try:
         assert client.slots_unread
         await client.initialize()
@@ -128,7 +128,7 @@ async def test_every_command_goes_to_redis_pys_chosen_node(any_cluster: Cluster)
         with pytest.raises(ResponseError, match="oh"):
             await client.get("{k}:1")
         owner = any_cluster.owner("{k}:1").port
-        assert client.asked == [
+        assert client.noted == [
             (owner, "HGETALL", "{k}:1"),
             (first.port, "CONFIG", "SET", "a", "b"),
             (owner, "DUMP", "{k}:1"),
@@ -192,24 +192,24 @@ async def test_a_redirection_tells_the_owner_of_a_slot_that_had_another_or_none(
 class Noting(ClusterNode):
     """Notes that it was asked."""
 
-    def __init__(self, port: int, asked: list[str]) -> None:
+    def __init__(self, port: int, noted: list[str]) -> None:
         super().__init__("127.0.0.1", port, protocol=2)
-        self.asked = asked
+        self.noted = noted
 
     async def execute_command(self, *words: Any, **options: Any) -> Any:
-        self.asked.append(self.name)
+        self.noted.append(self.name)
         return await super().execute_command(*words, **options)
 
 
 async def test_slots_are_read_from_the_failed_node_last(any_cluster: Cluster) -> None:
-    asked: list[str] = []
-    failed, other = (Noting(node.port, asked) for node in any_cluster.primaries[:2])
+    names: list[str] = []
+    failed, other = (Noting(node.port, names) for node in any_cluster.primaries[:2])
     async with client_of(any_cluster) as client:
         await forget_startup_nodes(client)
         for _ in range(10):  # the order of the others is random
             client.nodes_manager.startup_nodes = {node.name: node for node in (failed, other)}
             await client.read_slots(failed=failed.name)
-    assert asked == [other.name] * 10
+    assert names == [other.name] * 10
 
 
 async def test_an_address_that_was_added_is_asked_once_the_known_ones_are_gone(any_cluster: Cluster) -> None:

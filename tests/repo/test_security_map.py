@@ -105,8 +105,8 @@ def within(section: str, chapters: tuple[str, ...]) -> bool:
 def test_every_section_with_requirements_is_covered(rfc: str) -> None:
     safe = {section for row in SAFE for of, section in cited(row[2]) if of == rfc}
     left = {section for row in LEFT for of, section in cited(row[0]) if of == rfc}
-    asked = {section for section in SECTIONS[rfc] if within(section, ACCOUNTED[rfc])}
-    assert {f"{section} {SECTIONS[rfc][section]}" for section in asked - safe - left} == set()
+    required = {section for section in SECTIONS[rfc] if within(section, ACCOUNTED[rfc])}
+    assert {f"{section} {SECTIONS[rfc][section]}" for section in required - safe - left} == set()
     assert left & safe == set(), "what is left out is not there"
 
 

@@ -20,7 +20,7 @@ from dev.lab.engines import wait_until
 from runtime.http.server import ACCEPTED_AT_ONCE
 from runtime.listening import Listening, begin_no_more
 from store.crypto.keyring import KeyRing
-from tests.runtime.test_workers import asked, freeze, workers
+from tests.runtime.test_workers import freeze, open_requests, workers
 from tests.support.http.http_servers import Client, request, running, statuses
 from tests.support.http.raw_http import all_serve, listens, status_of
 from tests.support.http.steady_clients import HEALTH, Steady, revocation
@@ -130,7 +130,7 @@ def test_waiting_connections_are_served_before_the_socket_closes(shape: tuple[st
         frozen = workers(server) if shape[-1] == "2" else [server.process.pid]
         for pid in frozen:
             freeze(pid)
-        with asked(port) as waiting:
+        with open_requests(port) as waiting:
             server.process.send_signal(signal.SIGTERM)
             # The supervisor closes its own, which the frozen ones still have.
             time.sleep(0.3)

@@ -287,11 +287,11 @@ def test_log_records_skip_the_code_location(configured: Any, monkeypatch: pytest
     """`logging` finds the place in the code unless its `_srcfile` is empty, as its manual says."""
     made: list[logging.LogRecord] = []
 
-    def asked(*_: object, **__: object) -> NoReturn:
+    def find_caller(*_: object, **__: object) -> NoReturn:
         raise AssertionError("the place was looked for")
 
     configured("info", "console")
-    monkeypatch.setattr(logging.Logger, "findCaller", asked)
+    monkeypatch.setattr(logging.Logger, "findCaller", find_caller)
     monkeypatch.setattr(logging.getLogger(), "handle", made.append)
     logging.getLogger().warning("a word")
     assert (made[0].thread, made[0].process, made[0].processName) == (None, None, None)

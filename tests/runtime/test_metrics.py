@@ -67,13 +67,13 @@ class Seen:
     """The samples since the last call."""
 
     def __init__(self, memory: MetricsMemory, measures: Measures) -> None:
-        self._told, self._measures = Exposition(memory, {}), measures
+        self._exposition, self._measures = Exposition(memory, {}), measures
         self._before: Samples = {}
 
     def risen(self, *names: str) -> Samples:
         """The increase of some metrics' samples."""
         self._measures.fold()
-        now = parsed(self._told.rendered("")[0].decode())
+        now = parsed(self._exposition.rendered("")[0].decode())
         before, self._before = self._before, now
         return {
             name: value - before.get(name, 0)
@@ -225,16 +225,16 @@ async def test_an_abandoned_call_counts_as_cut_and_charged(
 async def test_a_mail_is_counted_once_by_outcome(
     failures: list[Undelivered], waiting: int, outcome: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    transport, told = Kept(), list[tuple[str, str]]()
+    transport, outcomes = Kept(), list[tuple[str, str]]()
     transport.failures = list(failures)
     sender = mailer(transport)
-    sender.watch = lambda what, became: told.append((what, became))
+    sender.watch = lambda what, became: outcomes.append((what, became))
     monkeypatch.setattr(room, "MOST_OTHERS", waiting)
     sender.post(MAIL)
     assert sender.queue == (1 if waiting else 0)
     while sender.queue:
         await asyncio.sleep(0.001)
-    assert told == [("reset", outcome)]
+    assert outcomes == [("reset", outcome)]
 
 
 async def test_a_mail_cut_by_shutdown_counts_as_dropped() -> None:
@@ -242,13 +242,13 @@ async def test_a_mail_cut_by_shutdown_counts_as_dropped() -> None:
         async def send(self, message: object) -> None:
             await asyncio.Event().wait()
 
-    told = list[tuple[str, str]]()
+    outcomes = list[tuple[str, str]]()
     sender = mailer(Hanging())
-    sender.watch = lambda what, became: told.append((what, became))
+    sender.watch = lambda what, became: outcomes.append((what, became))
     sender.post(MAIL)
     await asyncio.sleep(0)
     await sender.close(0.01)
-    assert told == [("reset", "dropped")]
+    assert outcomes == [("reset", "dropped")]
 
 
 async def test_without_a_metrics_port_nothing_is_counted(

@@ -16,7 +16,7 @@ from outbound.ai.echo import ECHO
 from store import keys
 from store.lifetimes import OAUTH
 from tests.support.http.driver import EMAIL, VERIFIER, Service, json_of, send
-from tests.support.http.scraped_metrics import Samples, asked, gains, metrics_port, scraped, until
+from tests.support.http.scraped_metrics import Samples, gains, metrics_port, scrape, scraped, until
 from tests.support.processes.measured_server import answered, running, service
 from tests.support.processes.processes import Pair, at_once
 
@@ -120,9 +120,9 @@ async def too_many(service: Service) -> Samples:
 
 async def ask(service: Service, model: str, **changes: Any) -> Any:
     token = await minted(service, "credits:spend")
-    asked_for = {"model": model, "max_tokens": 50, "messages": [{"role": "user", "content": "Hello"}], **changes}
+    question = {"model": model, "max_tokens": 50, "messages": [{"role": "user", "content": "Hello"}], **changes}
     headers = {"Authorization": f"Bearer {token.access_token}", "Content-Type": "application/json"}
-    return await send(f"{service.base_url}/api/v1/ai/messages", "POST", body=json.dumps(asked_for), headers=headers)
+    return await send(f"{service.base_url}/api/v1/ai/messages", "POST", body=json.dumps(question), headers=headers)
 
 
 async def an_ai_call(service: Service) -> Samples:
@@ -253,7 +253,7 @@ def test_metrics_contain_no_person_and_no_secret(running: Pair, service: Service
             await case(service)
 
     io_loop.run_sync(act, timeout=30)
-    text = asked(metrics_port(running.servers[0]))[2]
+    text = scrape(metrics_port(running.servers[0]))[2]
     assert service.web.client_id in text
     for secret in secrets:
         assert len(secret) > 5

@@ -80,8 +80,8 @@ def test_expressions_name_exported_metrics(expression: str, words: str) -> None:
     known, used = exported(), set[str]()
     for name, matchers in NAME.findall(expression):
         assert name in known, name
-        asked = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", matchers))
-        assert asked <= known[name] | ADDED, name
+        named = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", matchers))
+        assert named <= known[name] | ADDED, name
         used |= known[name]
     assert NAME.search(expression)
     grouped = [set(part.replace(" ", "").split(",")) for part in re.findall(r"by \(([^)]*)\)", expression)]

@@ -21,7 +21,7 @@ from tests.support.lists.offenders import each
 BUILD = {"version": "1"}
 
 
-def told(memory: MetricsMemory) -> Samples:
+def scraped(memory: MetricsMemory) -> Samples:
     """The text of a scrape."""
     return parsed(Exposition(memory, BUILD).rendered("")[0].decode())
 
@@ -33,7 +33,7 @@ def test_counts_of_workers_are_summed() -> None:
         for _ in range(number + 1):
             measures.answered(("userinfo", "GET", 200, False, 0.002, "an-app"))
         measures.fold()
-    samples = told(memory)
+    samples = scraped(memory)
     assert samples["latchkey_requests_total{method=GET,route=userinfo,status=200}"] == 6
     assert samples["latchkey_app_requests_total{client_id=an-app}"] == 6
     assert samples["latchkey_request_seconds_count{route=userinfo}"] == 6
@@ -54,7 +54,7 @@ def test_histogram_buckets_are_cumulative(seconds: float, least: float) -> None:
     memory = MetricsMemory()
     measures = Measures(memory.place(0))
     measures.took("read_userinfo", seconds)
-    samples = told(memory)
+    samples = scraped(memory)
     for bound in (*QUICK, float("inf")):
         name = "+Inf" if bound == float("inf") else str(bound)
         found = samples[f"latchkey_store_call_seconds_bucket{{le={name},script=read_userinfo}}"]
@@ -71,7 +71,7 @@ def test_batched_observations_equal_single_ones() -> None:
         measures[1].answered(("apart", "GET", 200, False, one, ""))
         measures[1].fold()
     measures[0].fold()
-    samples = told(memory)
+    samples = scraped(memory)
     for route in ("together", "apart"):
         for bound in (*map(str, QUICK), "+Inf"):
             found = samples[f"latchkey_request_seconds_bucket{{le={bound},route={route}}}"]
@@ -91,8 +91,8 @@ def test_script_outcomes_are_counted_once_and_survive_a_process() -> None:
         measures.fold()
         answered[:] = [("read_userinfo", "ok", 7), ("read_userinfo", "unavailable", 1)]
         measures.fold()
-        assert told(memory)["latchkey_store_calls_total{answer=ok,script=read_userinfo}"] == expected
-    assert told(memory)["latchkey_store_calls_total{answer=unavailable,script=read_userinfo}"] == 2
+        assert scraped(memory)["latchkey_store_calls_total{answer=ok,script=read_userinfo}"] == expected
+    assert scraped(memory)["latchkey_store_calls_total{answer=unavailable,script=read_userinfo}"] == 2
 
 
 def test_a_replacement_worker_keeps_counts_and_resets_gauges() -> None:
@@ -102,16 +102,16 @@ def test_a_replacement_worker_keeps_counts_and_resets_gauges() -> None:
         measures.refused("token", "invalid_grant")
         measures.level(of.CONNECTIONS, 7)
     memory.leave(0)
-    samples = told(memory)
+    samples = scraped(memory)
     assert samples["latchkey_refusals_total{code=invalid_grant,route=token}"] == 2
     assert "latchkey_connections{worker=0}" not in samples
     assert samples["latchkey_connections{worker=1}"] == 7
     again = Measures(memory.place(0))
-    assert told(memory)["latchkey_connections{worker=0}"] == 0
-    assert told(memory)["latchkey_worker_deaths_total"] == 1
+    assert scraped(memory)["latchkey_connections{worker=0}"] == 0
+    assert scraped(memory)["latchkey_worker_deaths_total"] == 1
     again.refused("token", "invalid_grant")
     again.refused("revoke", "invalid_client")
-    samples = told(memory)
+    samples = scraped(memory)
     assert samples["latchkey_refusals_total{code=invalid_grant,route=token}"] == 3
     assert samples["latchkey_refusals_total{code=invalid_client,route=revoke}"] == 1
 
@@ -125,11 +125,11 @@ def test_an_incomplete_line_is_ignored() -> None:
     end = bytes(part).index(b"\0")
     part[end : end + len(line)] = line
     sent = "latchkey_mails_total{outcome=sent,what=reset}"
-    assert {name for name in told(memory) if name.startswith("latchkey_mails")} == {sent}
+    assert {name for name in scraped(memory) if name.startswith("latchkey_mails")} == {sent}
     again = Measures(memory.place(0))
     again.mailed("confirm", "sent")
     again.mailed("reset", "sent")
-    samples = told(memory)
+    samples = scraped(memory)
     assert samples[sent] == 2
     assert samples["latchkey_mails_total{outcome=sent,what=confirm}"] == 1
     assert sum(name.startswith("latchkey_mails") for name in samples) == 2
@@ -143,7 +143,7 @@ def test_apps_beyond_the_bound_are_counted_together() -> None:
             measures.answered(("userinfo", "GET", 200, False, 0.001, f"app-{number}"))
             measures.answered(("ai-messages", "POST", 200, True, 1.0, f"app-{number}"))
         measures.fold()
-    apps = {name: value for name, value in told(memory).items() if name.startswith("latchkey_app_requests_total")}
+    apps = {name: value for name, value in scraped(memory).items() if name.startswith("latchkey_app_requests_total")}
     assert len(apps) == MOST_APPS + 1
     assert apps.pop(f"latchkey_app_requests_total{{client_id={OTHER}}}") == 200
     assert set(apps.values()) == {4}
@@ -158,7 +158,7 @@ def test_apps_stay_bounded_however_many_workers_die() -> None:
         measures.answered(("userinfo", "GET", 200, False, 0.001, "app-0-0"))
         measures.fold()
         memory.leave(0)
-    apps = {name: value for name, value in told(memory).items() if name.startswith("latchkey_app_requests_total")}
+    apps = {name: value for name, value in scraped(memory).items() if name.startswith("latchkey_app_requests_total")}
     assert len(apps) == MOST_APPS + 1
     assert apps["latchkey_app_requests_total{client_id=app-0-0}"] == 5
     assert apps[f"latchkey_app_requests_total{{client_id={OTHER}}}"] == 3 * MOST_APPS
@@ -170,7 +170,7 @@ def test_methods_that_clients_invent_are_counted_together() -> None:
     for number in range(100):
         measures.answered(("userinfo", f"M{number}", 405, False, 0.001, ""))
     measures.fold()
-    assert told(memory)[f"latchkey_requests_total{{method={OTHER},route=userinfo,status=405}}"] == 100
+    assert scraped(memory)[f"latchkey_requests_total{{method={OTHER},route=userinfo,status=405}}"] == 100
 
 
 def test_metrics_memory_fits_everything_and_ignores_the_excess(
@@ -194,7 +194,7 @@ def test_metrics_memory_fits_everything_and_ignores_the_excess(
     measures.refused("token", "invalid_client")
     measures.answered(("another", "GET", 200, False, 0.001, ""))
     measures.fold()
-    samples = told(memory)
+    samples = scraped(memory)
     assert not [name for name in samples if "latchkey_refusals" in name or "another" in name]
     assert caplog.text.count("no room") == 1
 
@@ -227,7 +227,7 @@ def test_script_outcomes_match_the_scripts_replies() -> None:
 
 def test_unused_metrics_are_exported_as_zero() -> None:
     """An alert on the rise of a count misses the first event of one that was not there."""
-    samples = told(MetricsMemory())
+    samples = scraped(MetricsMemory())
     assert samples["latchkey_rotations_total"] == 0
     assert samples["latchkey_replays_total{kind=code}"] == samples["latchkey_replays_total{kind=refresh_token}"] == 0
     assert samples["latchkey_holds_total{event=expired}"] == 0

@@ -15,7 +15,7 @@ import pytest
 from dev.lab.engines import wait_until
 from latchkey import __version__
 from tests.support.http.raw_http import listens, status_of
-from tests.support.http.scraped_metrics import METRICS, Samples, asked, metrics_port, scraped, until
+from tests.support.http.scraped_metrics import METRICS, Samples, metrics_port, scrape, scraped, until
 from tests.support.processes.measured_server import WORKERS, answered, running
 from tests.support.processes.processes import QUICK, Pair, Server, children
 
@@ -151,7 +151,7 @@ def test_a_hanging_worker_is_visible(running: Pair) -> None:
     ],
 )
 def test_the_requested_format_is_used(running: Pair, accept: str | None, media_type: str, end: str) -> None:
-    status, given, text = asked(metrics_port(running.servers[0]), accept=accept)
+    status, given, text = scrape(metrics_port(running.servers[0]), accept=accept)
     assert status == 200
     assert given.startswith(media_type)
     last = text.rstrip("\n").splitlines()[-1]
@@ -161,7 +161,7 @@ def test_the_requested_format_is_used(running: Pair, accept: str | None, media_t
 def test_metrics_are_on_their_own_port_only(running: Pair) -> None:
     server = running.servers[0]
     port = metrics_port(server)
-    assert [asked(port, path)[0] for path in ("/", "/healthz", "/api/oauth/userinfo", "/metrics/")] == [404] * 4
+    assert [scrape(port, path)[0] for path in ("/", "/healthz", "/api/oauth/userinfo", "/metrics/")] == [404] * 4
     assert status_of(server.port, "/metrics") == 404
     before = scraped(server)
     assert not [name for name in before if "route=metrics" in name]
@@ -186,9 +186,9 @@ def test_a_single_process_has_metrics_too(tmp_path: Path) -> None:
         assert server.out == f"Latchkey listening on {server.url}\n"
         # A page of another site, whose name was made to resolve to this address, keeps its name in Host.
         hosts = ("evil.test", f"evil.test:{port}", "localhost.evil.test", "127.0.0.1.nip.io", "10.0.0.1")
-        assert {asked(port, host=host)[0] for host in hosts} == {403}
+        assert {scrape(port, host=host)[0] for host in hosts} == {403}
         names = ("localhost", f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}")
-        assert {asked(port, host=host)[0] for host in names} == {200}
+        assert {scrape(port, host=host)[0] for host in names} == {200}
         assert server.stop() == 0
         assert not listens(port)
         assert "Traceback" not in server.log

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.gen_test(timeout=30)
 
 both = pytest.mark.parametrize("http", ["fast", "tornado"])
 USERINFO = "/api/oauth/userinfo"
-TOLD = r"overloaded: (\d+) requests were sent away within a second, \d are at work"
+LOG_LINE = r"overloaded: (\d+) requests were sent away within a second, \d are at work"
 DOWNLOAD = "/account/download?format=jsonl"
 
 
@@ -66,9 +66,9 @@ def assert_sent_away(answer: Answer) -> None:
     assert re.fullmatch("[0-9a-f]{16}", answer.fields["x-request-id"])
 
 
-def told(messages: list[str]) -> int:
+def refusals(messages: list[str]) -> int:
     """The number of refusals in the log; asserts that the log has nothing else."""
-    return sum(int(re.fullmatch(TOLD, message)[1]) for message in messages)  # type: ignore[index, misc]  # each matches
+    return sum(int(re.fullmatch(LOG_LINE, message)[1]) for message in messages)  # type: ignore[index, misc]  # each matches
 
 
 def assert_empty(app: Latchkey, most: int) -> None:
@@ -99,7 +99,7 @@ async def test_requests_beyond_the_limit_are_refused_and_the_rest_answered(
         for client in others:
             client.write(call)
             assert (await client.answer()).status == 200
-        await until(lambda: told(caplog.messages) == 40)
+        await until(lambda: refusals(caplog.messages) == 40)
     assert app.sent_away.total == 40
     assert_empty(app, 3)
 

@@ -316,14 +316,14 @@ async def test_a_defect_during_a_reload_changes_nothing_and_the_next_reload_work
     def fails() -> Settings:
         raise RuntimeError("secret")
 
-    asked = asyncio.Event()
-    following = asyncio.ensure_future(reloading.reloads.follow(asked))
+    requested = asyncio.Event()
+    following = asyncio.ensure_future(reloading.reloads.follow(requested))
     reloading.runtime.reread = fails
-    asked.set()
+    requested.set()
     while "reload failed, configuration unchanged: RuntimeError" not in caplog.text:
         await asyncio.sleep(0)
     reloading.runtime.reread = lambda: replace(Settings(), signup="off")
-    asked.set()
+    requested.set()
     while reloading.site.signup != "off":
         await asyncio.sleep(0)
     following.cancel()

@@ -95,7 +95,7 @@ def test_settings_must_match_the_passed_sockets(address: str, options: dict[str,
                 check_passed([made], settings)
 
 
-def asked(port: int) -> socket.socket:
+def request_sent(port: int) -> socket.socket:
     """A connection that has sent its request."""
     client = socket.create_connection(("127.0.0.1", port), timeout=30)
     client.sendall(HEALTH)
@@ -131,7 +131,7 @@ def start(listening: socket.socket, data: Path, *options: str) -> subprocess.Pop
 def test_clients_wait_while_the_server_is_replaced(listening: socket.socket, tmp_path: Path, workers: str) -> None:
     port = listening.getsockname()[1]
     for _ in range(2):
-        waiting = asked(port)  # before there is a server
+        waiting = request_sent(port)  # before there is a server
         process = start(listening, tmp_path / "data", "--workers", workers)
         try:
             assert status(waiting) == 200
@@ -150,7 +150,7 @@ def test_systemds_own_program_starts_the_server_at_the_first_connection(tmp_path
         )
         try:
             wait_until(lambda: "Listening on" in (tmp_path / "said").read_text())
-            assert status(asked(port)) == 200
+            assert status(request_sent(port)) == 200
         finally:
             assert ended(process) == 0
     assert f"http://localhost:{port}" in (tmp_path / "said").read_text()

@@ -15,7 +15,7 @@ from tests.support.http.http_servers import request, running
 pytestmark = pytest.mark.gen_test(timeout=30)
 
 both = pytest.mark.parametrize("http", ["fast", "tornado"])
-ASKED = (
+REQUESTS = (
     ("GET", "/signin", 200),
     ("GET", "/nowhere", 404),
     ("GET", "/account", 303),
@@ -43,7 +43,7 @@ async def test_every_answer_under_an_https_base_url_keeps_browsers_on_https(
 ) -> None:
     app.site = replace(app.site, base_url=base_url, hsts_subdomains=subdomains)
     async with running(app, http) as server:
-        for method, path, status in ASKED:
+        for method, path, status in REQUESTS:
             async with await server.connect() as client:
                 client.write(request(method, path, "Connection: close", body=b""))
                 answer = await client.answer()
@@ -81,11 +81,11 @@ async def test_every_answer_has_a_content_security_policy_and_nosniff(
     http: str, service: Service, app: Latchkey
 ) -> None:
     picture = str((await service.web.userinfo((await service.tokens())["access_token"])).body).partition("/picture/")[2]
-    asked = [*ASKED, ("GET", f"/picture/{picture.partition(chr(34))[0]}", 200)]
+    requests = [*REQUESTS, ("GET", f"/picture/{picture.partition(chr(34))[0]}", 200)]
     async with running(app, http) as server:
         for full in (False, True):
             app.bound = 0 if full else app.most
-            for method, path, status in asked:
+            for method, path, status in requests:
                 async with await server.connect() as client:
                     client.write(request(method, path, "Connection: close", "Accept: text/html", body=b""))
                     answer = await client.answer()

@@ -42,7 +42,7 @@ def workers(server: Server) -> list[int]:
 
 
 @contextlib.contextmanager
-def asked(port: int, count: int = 32) -> Iterator[list[http.client.HTTPConnection]]:
+def open_requests(port: int, count: int = 32) -> Iterator[list[http.client.HTTPConnection]]:
     """Connections with one unanswered request each."""
     connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=15) for _ in range(count)]
     try:
@@ -90,7 +90,7 @@ def test_all_workers_serve_and_a_dead_workers_queue_goes_to_the_next() -> None:
         store, (one, other) = store_pid(server.data_dir), workers(server)
         for frozen in (one, other):
             freeze(frozen)
-            with asked(port) as waiting:
+            with open_requests(port) as waiting:
                 wait_until(lambda: any(map(readable, waiting)))  # called here
                 if sys.platform == "linux":  # each has a queue of its own
                     assert not all(map(readable, waiting))
@@ -107,7 +107,7 @@ def test_unaccepted_connections_end_with_the_server() -> None:
         port, family = server.ready().port, workers(server)
         for pid in family:
             freeze(pid)
-        with asked(port) as waiting:
+        with open_requests(port) as waiting:
             server.process.send_signal(signal.SIGTERM)
             wait_until(lambda: all(waits(pid, signal.SIGTERM) for pid in family))
             for pid in family:
@@ -207,7 +207,7 @@ def test_during_a_store_outage_new_workers_wait_and_others_continue() -> None:
             assert second in workers(server)
             store.config_set("min-replicas-to-write", 0)
         wait_until(lambda: len(workers(server)) == 2)
-        with asked(port) as connections:
+        with open_requests(port) as connections:
             assert {connection.getresponse().status for connection in connections} == {200}
         assert "keep dying" not in server.log
         assert server.stop() == 0

@@ -135,8 +135,8 @@ def test_prompts_work_as_in_the_product(http: httpx.Client) -> None:
     assert sent_on(http.get(silent))["code"]
     wider = request_of(app["client_id"], prompt="none", scope="profile data:write")
     assert sent_on(http.get(wider))["error"] == "consent_required"
-    asked = http.get(silent, headers={"Latchkey-Consents": '{"answer": "ask"}'})
-    assert sent_on(asked)["error"] == "login_required"
+    answer = http.get(silent, headers={"Latchkey-Consents": '{"answer": "ask"}'})
+    assert sent_on(answer)["error"] == "login_required"
 
 
 def test_several_people_can_be_played_and_can_deny(http: httpx.Client) -> None:
@@ -337,9 +337,9 @@ def test_form_content_types_are_refused(http: httpx.Client, kind: str) -> None:
 
 
 def test_preflights_are_not_answered(http: httpx.Client) -> None:
-    asked = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+    preflight = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
     for path, _ in TESTING_ROUTES:
-        answer = http.options(path, headers=asked)
+        answer = http.options(path, headers=preflight)
         assert answer.status_code in (403, 405), path
         assert not [name for name in answer.headers if name.startswith("access-control-")]
 
@@ -390,8 +390,8 @@ def test_the_javascript_example_works_unchanged(tmp_path: Path) -> None:
 
 
 def test_the_table_of_calls_matches_the_routes() -> None:
-    told = set(re.findall(r"^\| `(?:POST|GET) (/testing/[a-z/]+)", DOCUMENT, re.MULTILINE))
-    assert told == {path for path, _ in TESTING_ROUTES}
+    documented = set(re.findall(r"^\| `(?:POST|GET) (/testing/[a-z/]+)", DOCUMENT, re.MULTILINE))
+    assert documented == {path for path, _ in TESTING_ROUTES}
 
 
 def test_an_unknown_call_is_not_found(http: httpx.Client) -> None:

@@ -92,9 +92,9 @@ async def hangs(writer: asyncio.StreamWriter) -> None:
 
 
 @pytest.mark.parametrize("reply", [pytest.param(answering(204), id="at_once"), takes_its_time])
-@pytest.mark.parametrize(("days", "told"), [(29, ["grant.revoked"]), (31, ["grant.revoked", "data.deleted"])])
+@pytest.mark.parametrize(("days", "types"), [(29, ["grant.revoked"]), (31, ["grant.revoked", "data.deleted"])])
 def test_events_before_a_time_travel_are_posted_once_before_it(
-    latchkey: Latchkey, hook: Hook, days: int, told: list[str], reply: Any
+    latchkey: Latchkey, hook: Hook, days: int, types: list[str], reply: Any
 ) -> None:
     hook.receiver.reply = reply
     app = app_on(latchkey, hook)
@@ -103,7 +103,7 @@ def test_events_before_a_time_travel_are_posted_once_before_it(
     latchkey.travel(days=days)
     assert hook.heard()[:1] == ["grant.revoked"]
     latchkey.travel(seconds=1)
-    assert hook.heard() == told
+    assert hook.heard() == types
 
 
 def test_a_post_in_progress_during_a_time_travel_is_not_repeated(latchkey: Latchkey, hook: Hook) -> None:

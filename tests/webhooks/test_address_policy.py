@@ -84,10 +84,10 @@ class Names(AbstractResolver):
 
     def __init__(self, *answers: list[str]) -> None:
         self.answers = list(answers)
-        self.asked = 0
+        self.lookups = 0
 
     async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> list[ResolveResult]:
-        self.asked += 1
+        self.lookups += 1
         addresses = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         families = [socket.AF_INET6 if ":" in one else socket.AF_INET for one in addresses]
         return [

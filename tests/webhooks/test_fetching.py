@@ -57,9 +57,9 @@ async def test_the_file_is_fetched_with_a_minimal_request(tmp_path: Path) -> Non
     domain = await Domain.make(tmp_path)
     domain.says("x" * 100)
     assert (await domain.fetcher.fetch(URL, 100)).text == b"x" * 100
-    [asked] = domain.receiver.posted
-    assert asked.line == "GET /file HTTP/1.1"
-    assert set(asked.headers) == {"host", "user-agent", "accept", "accept-encoding", "connection"}
+    [request] = domain.receiver.posted
+    assert request.line == "GET /file HTTP/1.1"
+    assert set(request.headers) == {"host", "user-agent", "accept", "accept-encoding", "connection"}
     await domain.receiver.close()
 
 

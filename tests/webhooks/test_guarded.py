@@ -49,10 +49,10 @@ async def sends(browser: Browser, action: str = OWN, **fields: str) -> HTTPRespo
 async def test_input_is_kept_and_saved_after_reauthentication(clock: FakeClock, service: Service) -> None:
     ada = await stale(service, clock)
     before = ada.browser.cookies["latchkey_session"]
-    asked = await sends(ada.browser, **TYPED)
-    assert (asked.code, says(asked, "You asked to change your app")) == (403, True)
+    confirm = await sends(ada.browser, **TYPED)
+    assert (confirm.code, says(confirm, "You asked to change your app")) == (403, True)
     assert (await service.store.apps.fresh("mine"))[0].name == "Mine", "nothing was done"  # type: ignore[union-attr]
-    wrong = await ada.browser.submit(asked, OWN, confirm_password="wrong")
+    wrong = await ada.browser.submit(confirm, OWN, confirm_password="wrong")
     assert (wrong.code, says(wrong, "The password is not right")) == (400, True)
     saved = await ada.browser.submit(wrong, OWN, confirm_password=PASSWORD)
     assert saved.headers["Location"] == f"{OWN}?saved"
@@ -65,8 +65,8 @@ async def test_input_is_kept_and_saved_after_reauthentication(clock: FakeClock, 
 
 async def test_one_reauthentication_covers_several_changes(clock: FakeClock, service: Service) -> None:
     ada = await stale(service, clock)
-    asked = await sends(ada.browser, f"{OWN}/rotate")
-    shown = await ada.browser.submit(asked, f"{OWN}/rotate", confirm_password=PASSWORD)
+    confirm = await sends(ada.browser, f"{OWN}/rotate")
+    shown = await ada.browser.submit(confirm, f"{OWN}/rotate", confirm_password=PASSWORD)
     assert b"lk_cs_" in shown.body
     form = {**fields_of(shown, f"{OWN}/end-secret")}
     assert (await ada.browser.send(f"{OWN}/end-secret", "POST", form=form)).code == 303
@@ -78,12 +78,12 @@ async def test_with_a_second_step_reauthentication_needs_it(service: Service) ->
     ada = await Person.arrive(service)
     await service.add_app("mine", owner=service.ada)
     await ada.add_app()
-    asked = await sends(ada.browser, f"{OWN}/rotate")
-    assert asked.code == 403, "a sign-in is not enough"
+    confirm = await sends(ada.browser, f"{OWN}/rotate")
+    assert confirm.code == 403, "a sign-in is not enough"
     for code in ("", "000000"):
-        refused = await ada.browser.submit(asked, f"{OWN}/rotate", confirm_password=PASSWORD, confirm_code=code)
+        refused = await ada.browser.submit(confirm, f"{OWN}/rotate", confirm_password=PASSWORD, confirm_code=code)
         assert (refused.code, says(refused, "That code is not right")) == (400, True)
-    shown = await ada.browser.submit(asked, f"{OWN}/rotate", confirm_password=PASSWORD, confirm_code=await ada.code())
+    shown = await ada.browser.submit(confirm, f"{OWN}/rotate", confirm_password=PASSWORD, confirm_code=await ada.code())
     assert b"lk_cs_" in shown.body
     assert (await sends(ada.browser, **TYPED)).code == 303
 
@@ -92,22 +92,22 @@ async def test_a_passkey_reauthenticates_for_app_changes(service: Service) -> No
     ada = await Person.arrive(service)
     await service.add_app("mine", owner=service.ada)
     await ada.add_passkey()
-    asked = await sends(ada.browser, **TYPED)
-    assert 'data-options="/account/security/confirm/options"' in asked.body.decode()
-    xsrf = fields_of(asked, OWN)["_xsrf"]
+    confirm = await sends(ada.browser, **TYPED)
+    assert 'data-options="/account/security/confirm/options"' in confirm.body.decode()
+    xsrf = fields_of(confirm, OWN)["_xsrf"]
     options = json_of(
         await ada.browser.send(
             f"{SECURITY}/confirm/options", "POST", form={"_xsrf": xsrf}, headers={"Accept": "application/json"}
         )
     )["publicKey"]
-    wrong = await ada.browser.submit(asked, OWN, credential="{}")
+    wrong = await ada.browser.submit(confirm, OWN, credential="{}")
     assert wrong.code == 400
     options = json_of(
         await ada.browser.send(
             f"{SECURITY}/confirm/options", "POST", form={"_xsrf": xsrf}, headers={"Accept": "application/json"}
         )
     )["publicKey"]
-    saved = await ada.browser.submit(asked, OWN, credential=ada.device.get(options))
+    saved = await ada.browser.submit(confirm, OWN, credential=ada.device.get(options))
     assert saved.headers["Location"] == f"{OWN}?saved"
 
 
@@ -135,9 +135,9 @@ async def test_a_script_gets_json(clock: FakeClock, service: Service) -> None:
 async def test_enabling_needs_reauthentication_and_disabling_does_not(clock: FakeClock, service: Service) -> None:
     ada = await stale(service, clock)
     assert (await sends(ada.browser, f"{OWN}/status")).code == 303
-    asked = await sends(ada.browser, f"{OWN}/status")
-    assert (asked.code, says(asked, "switch your app on")) == (403, True)
-    assert (await ada.browser.submit(asked, f"{OWN}/status", confirm_password=PASSWORD)).code == 303
+    confirm = await sends(ada.browser, f"{OWN}/status")
+    assert (confirm.code, says(confirm, "switch your app on")) == (403, True)
+    assert (await ada.browser.submit(confirm, f"{OWN}/status", confirm_password=PASSWORD)).code == 303
 
 
 async def test_a_mail_tells_the_owner_what_changed_from_where_and_what_to_do(post: Post) -> None:

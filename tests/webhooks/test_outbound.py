@@ -177,7 +177,7 @@ def test_invalid_data_breaks_the_stream(block: bytes) -> None:
 
 @pytest.mark.gen_test
 async def test_counting_a_megabyte_does_not_block_the_loop() -> None:
-    meter, turns = Meter(asked("a b " * 250_000)), 0
+    meter, turns = Meter(question("a b " * 250_000)), 0
     counting = asyncio.ensure_future(meter.count_input())
     while not counting.done():
         await asyncio.sleep(0)
@@ -186,7 +186,7 @@ async def test_counting_a_megabyte_does_not_block_the_loop() -> None:
     assert abs(meter.used()[0] - 500_000) < 100
 
 
-def asked(content: Any, max_tokens: int = 100) -> dict[str, Any]:
+def question(content: Any, max_tokens: int = 100) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": content}], "max_tokens": max_tokens}
 
 
@@ -207,7 +207,7 @@ async def streamed(model: Model, request: dict[str, Any]) -> list[StreamEvent]:
     ],
 )
 def test_the_built_in_model_echoes(content: Any, max_tokens: int, said: str, reason: str) -> None:
-    model, request = echo_model(), asked(content, max_tokens)
+    model, request = echo_model(), question(content, max_tokens)
     reply = asyncio.run(model.upstream.complete(model, request))
     assert "".join(block["text"] for block in reply["content"]) == said
     assert (reply["stop_reason"], reply["usage"]["output_tokens"]) == (reason, count(said))
@@ -225,10 +225,10 @@ def test_the_input_of_another_server_is_bounded_by_its_bytes() -> None:
     upstream = MessagesUpstream("a", "https://models.example.com", "", Timeouts(), 1)
     always = ((datetime(2026, 1, 1, tzinfo=UTC), PRICE),)
     model = Model("m", "M", upstream, "m", 20_000, 100, always)
-    assert upstream.most_input(model, asked("x"), 50) == 50 + OVERHEAD_TOKENS
+    assert upstream.most_input(model, question("x"), 50) == 50 + OVERHEAD_TOKENS
     image = {"type": "image", "source": {"type": "base64", "data": "aaaa"}}
-    assert upstream.most_input(model, asked([image, image]), 90) == 90 + OVERHEAD_TOKENS + 2 * IMAGE_TOKENS
-    assert upstream.most_input(model, asked("x"), 10**6) == 20_000
+    assert upstream.most_input(model, question([image, image]), 90) == 90 + OVERHEAD_TOKENS + 2 * IMAGE_TOKENS
+    assert upstream.most_input(model, question("x"), 10**6) == 20_000
 
 
 def test_a_price_is_rounded_up_once() -> None:
@@ -251,13 +251,13 @@ def test_a_price_is_rounded_up_once() -> None:
     ],
 )
 def test_unreported_usage_is_counted(usage: object, used: tuple[int, int]) -> None:
-    meter = Meter(asked("one two three four five six"))
+    meter = Meter(question("one two three four five six"))
     meter.see_reply({"content": [{"type": "text", "text": "one two three"}], "usage": usage})
     assert meter.used() == used
 
 
 @pytest.mark.parametrize("content", [[], None, "text", [{"type": "text", "text": ""}]])
 def test_a_replys_reported_usage_applies(content: object) -> None:
-    meter = Meter(asked("one"))
+    meter = Meter(question("one"))
     meter.see_reply({"content": content, "usage": {"input_tokens": 7, "output_tokens": 9}})
     assert meter.used() == (7, 9)

@@ -23,9 +23,9 @@ from tests.support.store.app_events import (
     disconnect,
     give_back_by_a_stranger,
     keeping,
+    posted_events,
     replay,
     replay_a_code,
-    told,
 )
 from tests.support.store.lost_answers import losing
 from tests.support.store.world import VISITOR, World
@@ -44,7 +44,7 @@ async def test_events_that_cannot_be_moved_are_moved_later(store: Store) -> None
         await store.outbox.relay_shards({world.user[:3]}, away)
     assert await store.outbox.relay_shards({world.user[:3]}, wanted) == 0, "somebody has it"
     store.outbox.idle = 0
-    assert await told(world) == [REVOKED]
+    assert await posted_events(world) == [REVOKED]
 
 
 @pytest.mark.parametrize("script", ["take_events", "enqueue_delivery", "drop_events", "announce_ended"])
@@ -59,7 +59,7 @@ async def test_each_event_is_moved_once_despite_lost_answers(valkey_engine: Engi
             await world.store.outbox.sweep(wanted)
         armed.times = 0
         await world.store.outbox.sweep(wanted)
-        assert sorted(await told(world)) == [
+        assert sorted(await posted_events(world)) == [
             OVER,
             REVOKED,
             ("tokens.revoked", "refresh_token_replayed"),
@@ -167,7 +167,7 @@ async def test_an_unreadable_entry_delays_no_other(store: Store, caplog: pytest.
     world = await keeping(store)
     await store.client.xadd(keys.outbox(world.user), {"nonsense": "1"})
     await world.revoke_app()
-    assert await told(world) == [REVOKED]
+    assert await posted_events(world) == [REVOKED]
     assert "is unreadable" in caplog.text
 
 
@@ -187,7 +187,7 @@ async def test_foreign_data_in_a_shard_delays_no_other(
     assert await store.outbox.sweep(wanted, shards) == (3 if place == "due" else 2)
     assert f"events in {shards[0]} are delayed: store: ResponseError, WRONGTYPE" in caplog.text
     assert [one.type for one in await store.deliveries.list("gone")] == ["data.deleted"]
-    assert await told(world) == [REVOKED]
+    assert await posted_events(world) == [REVOKED]
     await world.tokens()
     await world.revoke_app()
     caplog.clear()
@@ -213,7 +213,7 @@ async def test_an_unreadable_registration_delays_no_other_app(store: Store, capl
     await store.client.set(keys.app(world.app.client_id), packed)  # type: ignore[arg-type]
     store.apps.forget()
     store.outbox.idle = 0
-    assert await told(world) == [REVOKED], "it waits until somebody has put that right"
+    assert await posted_events(world) == [REVOKED], "it waits until somebody has put that right"
 
 
 async def test_an_unemptied_outbox_is_bounded(store: Store) -> None:

@@ -20,9 +20,9 @@ from tests.support.store.app_events import (
     due,
     give_back_by_a_stranger,
     keeping,
+    posted_events,
     replay,
     replay_a_code,
-    told,
 )
 from tests.support.store.document_app import Keeper
 from tests.support.store.second_factors import reauth_if_needed
@@ -96,7 +96,7 @@ async def disconnect_and_delete_all(world: World) -> None:
 async def delete_one_of_two_and_the_other(world: World) -> None:
     await (await Keeper.make(world)).put("notes/n2")
     for one in ("n1", "n2"):
-        assert await told(world) == []
+        assert await posted_events(world) == []
         await reauth_if_needed(world)
         await world.store.person_documents.delete(world.session, world.app.client_id, "notes", one, VISITOR)
 
@@ -140,8 +140,8 @@ async def test_apps_get_events_they_cannot_know_otherwise(
 ) -> None:
     world = await keeping(store)
     await does(world)
-    assert await told(world) == expected
-    assert await told(world) == expected, "once"
+    assert await posted_events(world) == expected
+    assert await posted_events(world) == expected, "once"
     ends = {world.app.client_id} if expected and expected[-1][0] == "grant.revoked" else set()
     assert (await due(world)).keys() == ends
 
@@ -150,7 +150,7 @@ async def test_events_have_person_and_time(store: Store) -> None:
     world = await keeping(store)
     until = round((await store.grants.revoke(world.session, world.app.client_id, VISITOR)).timestamp() * 1000)
     assert await due(world) == {world.app.client_id: until}
-    await told(world)
+    await posted_events(world)
     (row,) = await store.deliveries.list(world.app.client_id)
     assert (row.type, row.sub, row.client_id) == ("grant.revoked", world.user, world.app.client_id)
     assert row.occurred_at == until - GRACE
@@ -166,31 +166,31 @@ async def test_only_affected_apps_get_an_event(store: Store) -> None:
     app, _ = await world.register(f"{world.app.client_id}-two")
     await (await Keeper.make(world, app)).put("notes/n1")
     await world.revoke_app()
-    assert await told(world, app.client_id) == await told(stranger) == []
+    assert await posted_events(world, app.client_id) == await posted_events(stranger) == []
     await store.people.delete(world.user)
-    assert await told(world, app.client_id) == [("user.deleted", "")]
-    assert await told(stranger) == []
+    assert await posted_events(world, app.client_id) == [("user.deleted", "")]
+    assert await posted_events(stranger) == []
 
 
 async def test_an_app_without_a_webhook_gets_no_event(store: Store) -> None:
     world = await keeping(store)
     await world.revoke_app()
-    asked = []
+    clients = []
 
     async def unwanted(client: str) -> bool:
-        asked.append(client)
+        clients.append(client)
         return False
 
     assert await store.outbox.relay_shards({world.user[:3]}, unwanted) == 0
-    assert asked == [world.app.client_id]
-    assert await told(world) == []
+    assert clients == [world.app.client_id]
+    assert await posted_events(world) == []
 
 
 async def test_deleting_an_app_drops_its_pending_events(store: Store) -> None:
     world, other = await keeping(store), await keeping(store)
     for one in (world, other):
         await one.revoke_app()
-    await told(world)
+    await posted_events(world)
     (before,) = await store.deliveries.list(world.app.client_id)
     await store.apps.delete(world.app.client_id)
     assert await due(world) == {}
@@ -198,4 +198,4 @@ async def test_deleting_an_app_drops_its_pending_events(store: Store) -> None:
     assert await store.deliveries.read(world.app.client_id, before.id) is None
     assert [one.client_id for one in await store.deliveries.claim(100, 30)] == []
     assert (await due(other)).keys() == {other.app.client_id}
-    assert await told(other) == [REVOKED]
+    assert await posted_events(other) == [REVOKED]

@@ -11,7 +11,17 @@ from store.lifetimes import GRACE
 from store.wiring import Store
 from tests.support.calls.webhooks import wanted
 from tests.support.processes.engines import FakeClock
-from tests.support.store.app_events import DELETED, OVER, REVOKED, SECONDS, Events, due, ids_told, keeping, told
+from tests.support.store.app_events import (
+    DELETED,
+    OVER,
+    REVOKED,
+    SECONDS,
+    Events,
+    due,
+    keeping,
+    posted_events,
+    posted_ids,
+)
 from tests.support.store.document_app import Keeper
 from tests.support.store.second_factors import reauth_if_needed
 from tests.support.store.world import VISITOR, World, refusal_of
@@ -26,11 +36,11 @@ async def test_an_event_reports_the_end_of_data_after_30_days(clock: FakeClock, 
     (ends,) = (await due(world)).values()
     clock.advance(SECONDS - 60)
     await memory_store.outbox.sweep(wanted)
-    assert await told(world) == [REVOKED]
+    assert await posted_events(world) == [REVOKED]
     clock.advance(61)
     for _ in range(3):
         await memory_store.outbox.sweep(wanted)
-    assert await told(world) == [REVOKED, OVER]
+    assert await posted_events(world) == [REVOKED, OVER]
     newest = (await memory_store.deliveries.list(world.app.client_id))[0]
     assert (newest.type, newest.occurred_at) == ("data.deleted", ends)
     assert await due(world) == {}
@@ -50,7 +60,7 @@ async def test_reconnecting_leaves_the_due_list(clock: FakeClock, memory_store: 
     assert await due(world) == {}
     clock.advance(2 * SECONDS)
     await memory_store.outbox.sweep(wanted)
-    assert OVER not in await told(world)
+    assert OVER not in await posted_events(world)
 
 
 async def test_data_kept_longer_is_reported_later(clock: FakeClock, memory_store: Store) -> None:
@@ -62,10 +72,10 @@ async def test_data_kept_longer_is_reported_later(clock: FakeClock, memory_store
     clock.advance(SECONDS + 30)
     await memory_store.outbox.sweep(wanted)
     assert len(await due(world)) == 1
-    assert await told(world) == [REVOKED]
+    assert await posted_events(world) == [REVOKED]
     clock.advance(31)
     await memory_store.outbox.sweep(wanted)
-    assert await told(world) == [REVOKED, OVER]
+    assert await posted_events(world) == [REVOKED, OVER]
 
 
 async def test_without_data_no_end_is_reported(clock: FakeClock, memory_store: Store) -> None:
@@ -77,7 +87,7 @@ async def test_without_data_no_end_is_reported(clock: FakeClock, memory_store: S
     assert await due(world) == {}
     clock.advance(SECONDS + 1)
     await memory_store.outbox.sweep(wanted)
-    assert await told(world) == [REVOKED]
+    assert await posted_events(world) == [REVOKED]
 
 
 async def test_a_sweep_covers_every_shard_in_several_steps(
@@ -94,7 +104,7 @@ async def test_a_sweep_covers_every_shard_in_several_steps(
     clock.advance(SECONDS + 1)
     assert await memory_store.outbox.sweep(wanted) == 6 + 6 + 5
     for world in worlds:
-        assert await told(world) == [REVOKED, OVER]
+        assert await posted_events(world) == [REVOKED, OVER]
 
 
 async def test_in_every_order_each_event_is_sent_once(
@@ -138,13 +148,13 @@ async def test_in_every_order_each_event_is_sent_once(
                 if there and kept:
                     expected.append(DELETED)
                     kept = listed = False
-            found += [one for one in await ids_told(world) if one not in found]
+            found += [one for one in await posted_ids(world) if one not in found]
             assert [event for _, event in found] == expected, order
         await memory_store.people.delete(world.user)
         expected += [OVER] if listed and over else []
         expected += [("user.deleted", "")] if connected or not over else []
         for _ in range(2):
-            found += [one for one in await ids_told(world) if one not in found]
+            found += [one for one in await posted_ids(world) if one not in found]
             assert [event for _, event in found] == expected, order
             await memory_store.outbox.sweep(wanted)
         assert await due(world) == {}
@@ -157,6 +167,6 @@ async def test_simultaneous_events_stay_separate_and_a_grace_end_is_one_event(st
         await store.client.xadd(keys.outbox(world.user), {**one, "reason": reason})  # type: ignore[dict-item]
     for _ in range(2):
         await store.client.xadd(keys.outbox(world.user), {**one, "type": "data.deleted", "reason": "grace_over"})  # type: ignore[dict-item]
-    assert [reason for _, reason in await told(world)] == [
+    assert [reason for _, reason in await posted_events(world)] == [
         *("token_revoked", "token_revoked", "refresh_token_replayed", "grace_over")
     ]

@@ -90,7 +90,7 @@ async def left_by(store: Store, number: int) -> list[World]:
     return worlds
 
 
-async def told(worlds: list[World]) -> list[int]:
+async def delivery_counts(worlds: list[World]) -> list[int]:
     """The number of deliveries for each."""
     return [len(await world.store.deliveries.list(world.app.client_id)) for world in worlds]
 
@@ -104,12 +104,12 @@ async def test_a_killed_relay_neither_loses_nor_repeats_events(shared: Store, ur
     worlds = await left_by(shared, 4)
     with processes(url, f"die:{script}") as (doomed,):
         assert await asyncio.to_thread(doomed.wait, 60) == -9
-    assert sum(await told(worlds)) == (1 if script == "drop_events" else 0)
+    assert sum(await delivery_counts(worlds)) == (1 if script == "drop_events" else 0)
     assert [await shared.client.exists(spell.outbox(world.user)) for world in worlds] == [1] * 4
     with processes(url, "relay", "relay"):
         while any([await shared.client.exists(spell.outbox(world.user)) for world in worlds]):
             await asyncio.sleep(0.05)
-    assert await told(worlds) == [1] * 4
+    assert await delivery_counts(worlds) == [1] * 4
 
 
 @pytest.mark.parametrize("url", ["valkey"], indirect=True)  # all of them lie in one slot

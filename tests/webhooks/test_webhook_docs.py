@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dev.lab.ports import free_port
-from handlers.developer.webhooks import TEST, WHAT_IS_TOLD
+from handlers.developer.webhooks import EVENT_TEXTS, TEST
 from outbound.address_policy import AddressPolicy
 from outbound.webhooks.poster import EACH_APP
 from outbound.webhooks.posting import WHOLE_SECONDS, Poster
@@ -102,15 +102,15 @@ def test_the_table_has_every_event_and_every_reason() -> None:
     section = TEXT.split("\n## What is posted\n")[1].split("\n## ")[0]
     rows = [re.split(r"\s*\|\s*", line)[1:3] for line in section.splitlines() if line.startswith("| ")][1:]
     types = [name.strip("`") for name, _ in rows if name]
-    assert types == [*(name for name, _ in WHAT_IS_TOLD), TEST]
-    told = {reason.strip("`") for _, reason in rows} - {"none"}
+    assert types == [*(name for name, _ in EVENT_TEXTS), TEST]
+    reasons = {reason.strip("`") for _, reason in rows} - {"none"}
     announced = set()
     for file in [*(ROOT / "lua").glob("**/*.lua")]:
         for event, reason in re.findall(r"announce\(\w+, '([a-z.]+)', \w+, \w+, '?(\w*)'?,", file.read_text()):
             assert event in types, f"{file.name}: {event}"
             announced.add(reason)
-    assert announced - {""} <= told | {"reason"}
-    for reason in told:
+    assert announced - {""} <= reasons | {"reason"}
+    for reason in reasons:
         written = [*(ROOT / "lua").glob("**/*.lua"), *(ROOT / "store").rglob("*.py")]
         assert any(f"'{reason}'" in one.read_text() or f'"{reason}"' in one.read_text() for one in written), reason
 

@@ -113,11 +113,11 @@ class NameServers:
     """Replaces the system's lookups: names that begin with "dead" have no answer before the end."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.looked_up: list[str] = []
         self.over = threading.Event()
 
     def look_up(self, host: str, port: int, **how: Any) -> list[Any]:
-        self.asked.append(host)
+        self.looked_up.append(host)
         if host.startswith("dead"):
             self.over.wait(20)
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
@@ -131,7 +131,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[NameServers]:
     made.over.set()
 
 
-def asked_for(payer: str, resolver: Resolver, host: str) -> asyncio.Task[Any]:
+def lookup_for(payer: str, resolver: Resolver, host: str) -> asyncio.Task[Any]:
     """A lookup for an owner."""
 
     async def look_up() -> Any:
@@ -143,11 +143,11 @@ def asked_for(payer: str, resolver: Resolver, host: str) -> asyncio.Task[Any]:
 
 async def test_accounts_with_dead_name_servers_leave_threads_for_others(names: NameServers) -> None:
     resolver = Resolver(16)
-    dead = [asked_for(f"evil-{one}", resolver, f"dead-{one}-{number}") for one in range(5) for number in range(APPS)]
+    dead = [lookup_for(f"evil-{one}", resolver, f"dead-{one}-{number}") for one in range(5) for number in range(APPS)]
     await asyncio.sleep(0.1)
-    assert len(names.asked) < 16
+    assert len(names.looked_up) < 16
     async with asyncio.timeout(10):
-        assert len(await asked_for("ada", resolver, "somebody")) == 1
+        assert len(await lookup_for("ada", resolver, "somebody")) == 1
     names.over.set()
     await asyncio.gather(*dead)
 
@@ -168,7 +168,7 @@ async def test_an_abandoned_lookup_takes_no_thread(names: NameServers) -> None:
     await until(lambda: not threads._taken)
     patient = Poster(AddressPolicy(loopback=True), 16, resolver=resolver)
     assert (await patient.post(url.format("alive"), {}, b"")).delivered
-    assert sorted(names.asked) == ["alive.example", "dead-0.example"]
+    assert sorted(names.looked_up) == ["alive.example", "dead-0.example"]
     for one in (poster, patient):
         await one.close()
     await receiver.close()

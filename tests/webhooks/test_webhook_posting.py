@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from outbound.address_policy import AddressPolicy
 from outbound.webhooks.posting import Poster, PostResult
-from outbound.webhooks.retries import ATTEMPTS, MOST_ASKED, PAUSES, pause_after
+from outbound.webhooks.retries import ATTEMPTS, LONGEST_RETRY_AFTER, PAUSES, pause_after
 from tests.support.http.receiver import Receiver, answering
 from tests.support.lists.offenders import each
 
@@ -272,5 +272,5 @@ def test_the_back_off_grows_for_three_days() -> None:
 
 def test_retry_after_can_only_lengthen_the_wait() -> None:
     assert pause_after(1, 120.0) == 120.0
-    assert pause_after(1, 1e9) == MOST_ASKED
+    assert pause_after(1, 1e9) == LONGEST_RETRY_AFTER
     assert (pause_after(6, 0.0) or 0) >= 0.8 * PAUSES[5]

@@ -182,7 +182,7 @@ async def test_an_event_is_posted_again_after_a_kill_before_settlement(io_loop: 
         with shared(ring, *options) as first:
             async with service_on(engine, ring, first.ready()) as service:
                 secret = await hook(service.store, service.web, receiver)
-                told = await ping(service.store, service.web.client_id)
+                event_id = await ping(service.store, service.web.client_id)
                 await receiver.count(1)
                 first.kill()
                 [found] = await service.store.deliveries.list(service.web.client_id)
@@ -190,14 +190,14 @@ async def test_an_event_is_posted_again_after_a_kill_before_settlement(io_loop: 
                 with shared(ring, *options) as second:
                     second.ready()
                     # The end of the lease, put forward as a minute would.
-                    await service.store.client.zadd(keys.DELIVERIES_DUE, {told: 1})
+                    await service.store.client.zadd(keys.DELIVERIES_DUE, {event_id: 1})
                     again = (await receiver.count(2))[1]
-                    assert again.id == told == receiver.posted[0].id
+                    assert again.id == event_id == receiver.posted[0].id
                     assert again.body == receiver.posted[0].body
                     again.verified(secret)
 
                     async def delivered() -> Any:
-                        one = await service.store.deliveries.read(service.web.client_id, told)
+                        one = await service.store.deliveries.read(service.web.client_id, event_id)
                         return one if one and one.state == "delivered" else None
 
                     assert (await until(delivered)).attempts == 2
@@ -214,11 +214,11 @@ async def test_a_stopping_server_lets_a_post_finish(io_loop: IOLoop, receiver: R
     with valkey() as engine, shared(ring, "--redis-url", engine.url, *QUICK) as server:
         async with service_on(engine, ring, server.ready()) as service:
             await hook(service.store, service.web, receiver)
-            told = await ping(service.store, service.web.client_id)
+            event_id = await ping(service.store, service.web.client_id)
             await receiver.count(1)
             server.process.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(server.wait) == 0
-            found = await service.store.deliveries.read(service.web.client_id, told)
+            found = await service.store.deliveries.read(service.web.client_id, event_id)
             assert found is not None
             assert (found.state, found.attempts) == ("delivered", 1)
 
@@ -254,13 +254,13 @@ async def test_posting_resumes_after_a_store_outage(io_loop: IOLoop, receiver: R
             await until(away)
             engine.restart()
 
-            async def told() -> Any:
+            async def pinged() -> Any:
                 try:
                     return await ping(service.store, service.web.client_id)
                 except StoreUnavailable:  # the connections of this process come back in their time
                     return None
 
-            await until(told)
+            await until(pinged)
             posted = await receiver.count(2, seconds=30)
             assert len({one.id for one in posted}) == len(posted)
             assert "Traceback" not in server.log

@@ -95,8 +95,8 @@ async def test_with_a_mark_repeated_requests_make_one_secret(store: Store) -> No
     assert app is not None
     mark = newest_mark(app)
     assert mark not in first
-    asked = [store.webhooks.rotate("web", mark=mark, ends="older") for _ in range(5)]
-    made = await asyncio.gather(*asked, return_exceptions=True)
+    rotations = [store.webhooks.rotate("web", mark=mark, ends="older") for _ in range(5)]
+    made = await asyncio.gather(*rotations, return_exceptions=True)
     [changed] = [one for one in made if isinstance(one, WebhookChange)]
     assert {str(one) for one in made if one is not changed} == {"invalid_request"}
     assert await signing(store) == (changed.secret, first)

@@ -25,11 +25,11 @@ async def test_shutdown_lets_a_post_finish(hooked: Hooked) -> None:
     hooked.receiver.reply = takes_its_time
     engine = engine_on(hooked.store)
     engine.start()
-    told = await hooked.tell()
+    event_id = await hooked.tell()
     engine.wake()
     await hooked.receiver.count(1)
     await engine.close(5)
-    assert (await hooked.delivery(told)).state == "delivered"
+    assert (await hooked.delivery(event_id)).state == "delivered"
     await hooked.tell()
     await asyncio.sleep(0.05)
     assert len(hooked.receiver.posted) == 1
@@ -65,12 +65,12 @@ async def test_shutdown_returns_deliveries_being_claimed(hooked: Hooked, monkeyp
         return found
 
     monkeypatch.setattr(hooked.store.deliveries, "claim", answered_late)
-    told = await hooked.tell()
+    event_id = await hooked.tell()
     engine = engine_on(hooked.store)
     engine.start()
     await claiming.wait()
     await engine.close(5)
-    found = await hooked.delivery(told)
+    found = await hooked.delivery(event_id)
     assert (found.state, found.attempts) == ("pending", 0)
     assert found.next_attempt_at
     assert hooked.receiver.posted == []
@@ -84,16 +84,16 @@ async def test_a_post_cut_by_shutdown_is_repeated_after_its_lease(hooked: Hooked
     hooked.receiver.script = [hangs]
     engine = engine_on(hooked.store)
     engine.start()
-    told = await hooked.tell()
+    event_id = await hooked.tell()
     engine.wake()
     await hooked.receiver.count(1)
     await engine.close(0)
     after = engine_on(hooked.store)
     after.start()
-    assert (await hooked.delivery(told)).next_attempt_at is None
+    assert (await hooked.delivery(event_id)).next_attempt_at is None
     clock.advance(LEASE_SECONDS + 1)
-    assert (await hooked.settled(told, 2, after)).state == "delivered"
-    assert [one.id for one in hooked.receiver.posted] == [told, told]
+    assert (await hooked.settled(event_id, 2, after)).state == "delivered"
+    assert [one.id for one in hooked.receiver.posted] == [event_id, event_id]
     await after.close(1)
 
 
@@ -130,11 +130,11 @@ async def test_draining_includes_deliveries_being_claimed(hooked: Hooked, monkey
         return found
 
     monkeypatch.setattr(hooked.store.deliveries, "claim", answered_late)
-    told = await hooked.tell()
+    event_id = await hooked.tell()
     engine = engine_on(hooked.store)
     engine.start()
     await claimed.wait()
     asyncio.get_running_loop().call_later(0.1, answered.set)
     await engine.bring_out(10)
-    assert (await hooked.delivery(told)).state == "delivered"
+    assert (await hooked.delivery(event_id)).state == "delivered"
     await engine.close(0)

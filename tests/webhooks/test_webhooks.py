@@ -30,14 +30,14 @@ __all__ = ["engine", "hooked"]  # fixtures
 
 @pytest.mark.gen_test
 async def test_an_event_is_posted_signed_and_settled(hooked: Hooked, engine: WebhookSender) -> None:
-    told = await hooked.tell()
+    event_id = await hooked.tell()
     engine.wake()
     [one] = await hooked.receiver.count(1)
-    assert one.id == told
+    assert one.id == event_id
     event = one.verified(hooked.secret)
     assert event["type"] == "grant.revoked"
     assert event["data"] == {"client_id": "web", "sub": USER, "reason": "because"}
-    done = await hooked.settled(told, 1)
+    done = await hooked.settled(event_id, 1)
     assert (done.state, done.attempts, done.last_status, done.last_error) == ("delivered", 1, 204, "")
 
 
@@ -53,29 +53,29 @@ async def test_failed_posts_are_retried_for_three_days_and_then_by_hand(
 ) -> None:
     clock.stop()
     hooked.receiver.reply = answering(500)
-    told = await hooked.tell()
+    event_id = await hooked.tell()
     for attempt, pause in enumerate(PAUSES, 1):
-        found = await hooked.settled(told, attempt, engine)
+        found = await hooked.settled(event_id, attempt, engine)
         assert (found.state, found.attempts, found.last_status) == ("pending", attempt, 500)
         wait = (found.next_attempt_at or 0) / 1000 - clock.time()
         assert 0.8 * pause - 1 <= wait <= 1.2 * pause + 1, attempt
         clock.advance(wait - 0.5)
         assert await hooked.store.deliveries.claim(1, 60) == []
         clock.advance(1)
-    failed = await hooked.settled(told, ATTEMPTS, engine)
+    failed = await hooked.settled(event_id, ATTEMPTS, engine)
     assert (failed.state, failed.attempts, failed.next_attempt_at) == ("failed", ATTEMPTS, None)
     assert failed.last_error == "The answer was 500."
     clock.advance(86_400)
     assert await hooked.store.deliveries.claim(1, 60) == []
     hooked.receiver.script = [answering(500)]
     hooked.receiver.reply = answering(200)
-    assert await hooked.store.deliveries.replay("web", told)
+    assert await hooked.store.deliveries.replay("web", event_id)
     # A replay by hand starts with all its attempts.
-    found = await hooked.settled(told, ATTEMPTS + 1, engine)
+    found = await hooked.settled(event_id, ATTEMPTS + 1, engine)
     assert 0 < (found.next_attempt_at or 0) / 1000 - clock.time() < 7
     clock.advance(7)
-    assert (await hooked.settled(told, ATTEMPTS + 2, engine)).state == "delivered"
-    assert {one.id for one in hooked.receiver.posted} == {told}
+    assert (await hooked.settled(event_id, ATTEMPTS + 2, engine)).state == "delivered"
+    assert {one.id for one in hooked.receiver.posted} == {event_id}
     assert len({one.body for one in hooked.receiver.posted}) == 1
 
 
@@ -94,10 +94,10 @@ async def test_each_attempt_is_reported_by_type_and_outcome(
     seen: list[tuple[str, str]] = []
     engine.watch = lambda *attempt: seen.append(attempt)
     hooked.receiver.script = [answering(500), answering(204), answering(410)]
-    told = await hooked.tell()
-    again = await hooked.settled(told, 1, engine)
+    event_id = await hooked.tell()
+    again = await hooked.settled(event_id, 1, engine)
     clock.advance((again.next_attempt_at or 0) / 1000 - clock.time() + 1)
-    await hooked.settled(told, 2, engine)
+    await hooked.settled(event_id, 2, engine)
     await hooked.settled(await hooked.tell(), 1, engine)
     await engine.close(1)
     assert engine.queue == 0
@@ -157,10 +157,10 @@ async def test_a_slow_receiver_delays_only_its_own_events(hooked: Hooked) -> Non
     last = await hooked.tell(100)
     engine.wake()
     await hooked.receiver.count(EACH_APP)
-    told = await other.tell()
+    event_id = await other.tell()
     engine.wake()
     await other.receiver.count(1)
-    assert (await other.settled(told, 1)).state == "delivered"
+    assert (await other.settled(event_id, 1)).state == "delivered"
     assert len(hooked.receiver.posted) == hooked.receiver.most_at_once == EACH_APP
 
     async def put_back() -> bool:
@@ -199,10 +199,10 @@ async def test_our_own_error_stops_nothing_else(
 
     engine = engine_on(hooked.store, target)
     engine.start()
-    told = await hooked.tell(3)
+    event_id = await hooked.tell(3)
     engine.wake()
     await hooked.receiver.count(1)
-    assert (await hooked.settled(told, 1)).attempts == 1
+    assert (await hooked.settled(event_id, 1)).attempts == 1
     assert [one.exc_info is not None for one in caplog.records if one.name == "latchkey.webhooks"] == [True, True]
     await engine.close(1)
 
@@ -214,9 +214,9 @@ async def test_our_own_error_ends_the_attempt_and_is_not_repeated_forever(hooked
 
     engine = engine_on(hooked.store, target)
     engine.start()
-    told = await hooked.tell()
+    event_id = await hooked.tell()
     for attempt in range(1, ATTEMPTS + 1):
-        found = await hooked.settled(told, attempt, engine)
+        found = await hooked.settled(event_id, attempt, engine)
         assert (found.attempts, found.last_error) == (attempt, OWN_ERROR)
         clock.advance(2 * PAUSES[-1])
     assert found.state == "failed"
@@ -251,11 +251,11 @@ async def test_nothing_secret_is_logged(
 async def test_draining_posts_what_is_due_and_skips_later_attempts(hooked: Hooked) -> None:
     hooked.receiver.script = [answering(500)]
     engine = engine_on(hooked.store)
-    told = await hooked.tell(2 * EACH_APP)
+    event_id = await hooked.tell(2 * EACH_APP)
     await engine.bring_out(10)
     assert engine.queue == 0
     assert len(hooked.receiver.posted) == 2 * EACH_APP
-    assert (await hooked.delivery(told)).state == "delivered"
+    assert (await hooked.delivery(event_id)).state == "delivered"
     found = await hooked.store.deliveries.list("web")
     assert sorted(one.state for one in found) == ["delivered"] * (2 * EACH_APP - 1) + ["pending"]
     await engine.close(0)
@@ -271,12 +271,12 @@ async def test_draining_waits_a_limited_time_for_a_hanging_receiver(hooked: Hook
 
     hooked.receiver.reply = hangs
     engine = engine_on(hooked.store)
-    told = await hooked.tell()
+    event_id = await hooked.tell()
     await engine.bring_out(0.1)
     assert engine.queue == 1
     answers.set()
     await engine.bring_out(10)
-    assert (await hooked.delivery(told)).state == "delivered"
+    assert (await hooked.delivery(event_id)).state == "delivered"
     await engine.close(0)
 
 
@@ -284,18 +284,18 @@ async def test_draining_waits_a_limited_time_for_a_hanging_receiver(hooked: Hook
 async def test_returned_deliveries_do_not_count(store: Store) -> None:
     """On every engine: claimed, given back, claimed again under the same number; a late answer counts for nothing."""
     hooked = await Hooked.make(store, receiver=Receiver())
-    told = await hooked.tell()
+    event_id = await hooked.tell()
     [claimed] = await store.deliveries.claim(5, 60)
     assert (claimed.attempts, claimed.tries) == (1, 1)
-    assert await store.deliveries.put_back(told, 1, 0)
-    assert not await store.deliveries.put_back(told, 1, 0)
-    assert not await store.deliveries.settle(told, 1, delivered=False, error="late")
-    found = await hooked.delivery(told)
+    assert await store.deliveries.put_back(event_id, 1, 0)
+    assert not await store.deliveries.put_back(event_id, 1, 0)
+    assert not await store.deliveries.settle(event_id, 1, delivered=False, error="late")
+    found = await hooked.delivery(event_id)
     assert (found.attempts, found.tries, found.state) == (0, 0, "pending")
     [again] = await until(lambda: store.deliveries.claim(5, 60))
     assert again.attempts == 1
-    assert not await store.deliveries.put_back(told, 2, 0)
-    assert await store.deliveries.put_back(told, 1, 100)
+    assert not await store.deliveries.put_back(event_id, 2, 0)
+    assert await store.deliveries.put_back(event_id, 1, 100)
     assert await store.deliveries.claim(5, 60) == []
     assert not await store.deliveries.put_back("x" * 22, 1, 0)
     assert await store.client.exists(keys.delivery("x" * 22)["delivery"]) == 0
@@ -318,8 +318,8 @@ async def test_only_a_private_server_posts_to_its_own_machine(
     settings = Settings(**given)
     engine = open_webhooks(settings, hooked.store)
     engine.start()
-    told = await hooked.tell()
-    found = await hooked.settled(told, 1, engine)
+    event_id = await hooked.tell()
+    found = await hooked.settled(event_id, 1, engine)
     await engine.close(1)
     assert found.state == ("delivered" if posted else "pending")
     assert found.last_error == ("" if posted else NO_ADDRESS)

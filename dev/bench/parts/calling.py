@@ -179,9 +179,9 @@ class Through(Direct):
 
 @lru_cache(maxsize=64)
 def _body(reply: Reply) -> bytes:
-    said = {"role": "user", "content": "Why? " * (reply.asked // 5)}
-    asked = {"model": reply.model, "max_tokens": MAX_TOKENS, "messages": [said], "stream": reply.stream}
-    return json.dumps(asked).encode()
+    message = {"role": "user", "content": "Why? " * (reply.asked // 5)}
+    question = {"model": reply.model, "max_tokens": MAX_TOKENS, "messages": [message], "stream": reply.stream}
+    return json.dumps(question).encode()
 
 
 def _until(deadline: float, requests: Iterator[bytes]) -> Iterator[bytes]:

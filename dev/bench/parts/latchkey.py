@@ -271,7 +271,7 @@ class Latchkey:
         return self.crowd.codes(cycled(self.cookies, self._next(count), count))
 
     def _page(self, cookie: str) -> bytes:
-        asked = {
+        parameters = {
             "client_id": self.crowd.app.client_id,
             "redirect_uri": CALLBACK,
             "response_type": "code",
@@ -281,7 +281,7 @@ class Latchkey:
             "code_challenge_method": "S256",
             "prompt": "consent",
         }
-        return http("GET", f"/oauth/authorize?{urlencode(asked)}", {"Cookie": f"latchkey_session={cookie}"})
+        return http("GET", f"/oauth/authorize?{urlencode(parameters)}", {"Cookie": f"latchkey_session={cookie}"})
 
 
 def _credentials(crowd: Crowd) -> dict[str, str]:

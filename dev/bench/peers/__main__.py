@@ -73,8 +73,8 @@ def stub_row(stage: Stage) -> list[Row]:
     """The stub itself, the baseline for added latency."""
     if stage.stub is None:
         return []
-    asked = json.dumps({**QUESTION, "model": STUB_MODEL})
-    request = http("POST", "/v1/messages", {"Content-Type": "application/json"}, asked)
+    question = json.dumps({**QUESTION, "model": STUB_MODEL})
+    request = http("POST", "/v1/messages", {"Content-Type": "application/json"}, question)
     return [Row(STUB_SYSTEM, "AI call", stage.stub, Replayed(stage.file("stub"), [request]), b"end_turn")]
 
 

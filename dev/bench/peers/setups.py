@@ -46,13 +46,16 @@ def oidc_provider(stage: Stage) -> Iterator[Row]:
     def refreshes(name: str, client: str) -> Chained:
         return _refreshes(stage, f"oidc-{name}", client, made[name], "/token")
 
-    asked = {"client_id": "rotating", "client_secret": SECRET}
+    credentials = {"client_id": "rotating", "client_secret": SECRET}
     yield row("userinfo", _read(stage, "oidc-me", made["access"], "/me"), b"Lovelace")
     yield row(
         "introspection",
         Replayed(
             stage.file("oidc-introspection"),
-            [http("POST", "/token/introspection", {}, urlencode({**asked, "token": one})) for one in made["access"]],
+            [
+                http("POST", "/token/introspection", {}, urlencode({**credentials, "token": one}))
+                for one in made["access"]
+            ],
         ),
         b'"active":true',
     )
@@ -118,8 +121,8 @@ def litellm(stage: Stage) -> Iterator[Row]:
         PATH=f"{programs}:/usr/bin:/bin",
     )
     headers = {**bearer("sk-bench"), "Content-Type": "application/json"}
-    asked = json.dumps({**QUESTION, "model": "stub"})
-    source = Replayed(stage.file("litellm"), [http("POST", "/v1/chat/completions", headers, asked)])
+    question = json.dumps({**QUESTION, "model": "stub"})
+    source = Replayed(stage.file("litellm"), [http("POST", "/v1/chat/completions", headers, question)])
     yield Row("LiteLLM proxy", "AI call", process, source, b"completion_tokens")
 
 

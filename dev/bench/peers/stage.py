@@ -19,7 +19,7 @@ from dev.bench.parts.stores import DURABLE, running, valkey_binary
 from dev.lab.processes import Process, started
 
 STUB = "dev.bench.parts.stub_upstream"
-_SAID = re.compile(r"\bport (\d+)")
+_PORT = re.compile(r"\bport (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def start_stub(stack: contextlib.ExitStack, directory: Path, core: int) -> Proce
     stack.callback(popen.wait)
     stack.callback(popen.terminate)
     deadline = monotonic() + 30
-    while (said := _SAID.search(out.read_text())) is None:
+    while (said := _PORT.search(out.read_text())) is None:
         if popen.poll() is not None or monotonic() > deadline:
             raise Unexpected(f"{STUB} does not listen at {HOST}")
         sleep(0.02)

@@ -40,7 +40,7 @@ class Gathering:
         self._causes = causes
         self._lumps = lumps
         self._of_one = causes if of_one is None else of_one
-        self._told_apart: Counter[tuple[str, str]] = Counter()
+        self._causes_of: Counter[tuple[str, str]] = Counter()
         self._windows: OrderedDict[tuple[str, ...], _Window] = OrderedDict()
 
     def take(self, event: AuditEvent, who: tuple[str, ...], now: float) -> Iterator[AuditEvent]:
@@ -48,7 +48,7 @@ class Gathering:
         here. `who` is the person or network, with any other parts of the cause. `now` is in seconds, monotonic."""
         cause = (event.event, event.detail, *who)
         one = (event.event, who[0])
-        if cause not in self._windows and self._told_apart[one] >= self._of_one:
+        if cause not in self._windows and self._causes_of[one] >= self._of_one:
             cause = (event.event, "", who[0])
         if cause not in self._windows and len(self._windows) >= self._causes:
             if self._lumps:
@@ -58,7 +58,7 @@ class Gathering:
         window = self._windows.get(cause)
         if window is None:
             window = self._windows[cause] = _Window(now + self._seconds, self._singles, one)
-            self._told_apart[one] += 1
+            self._causes_of[one] += 1
         if window.singles:
             window.singles -= 1
             yield event
@@ -79,9 +79,9 @@ class Gathering:
 
     def _end_oldest(self) -> Iterator[AuditEvent]:
         _, window = self._windows.popitem(last=False)
-        self._told_apart[window.one] -= 1
-        if not self._told_apart[window.one]:
-            del self._told_apart[window.one]
+        self._causes_of[window.one] -= 1
+        if not self._causes_of[window.one]:
+            del self._causes_of[window.one]
         if window.event:
             yield replace(window.event, count=window.count)
 

@@ -129,8 +129,8 @@ class SecurityLog:
         elif outcome := OUTCOMES.get((script, reply.word)):
             detail = outcome.detail
             if outcome.event == "link_issued":
-                spelt = keys.read(known["link"])
-                detail = spelt.name if spelt else ""
+                parsed = keys.read(known["link"])
+                detail = parsed.name if parsed else ""
             self.note(outcome.event, person=keys.owner(known["user"]), detail=detail)
 
     def note(
@@ -273,9 +273,9 @@ class SecurityLog:
         if event == "limited":
             windows = (known[name] for name in ("presented", "window", "narrow", "guesses") if known.get(name))
             key = next(windows, key)
-            if spelt := keys.read(key):
-                detail = spelt.name or _WINDOWS.get(spelt.kind, spelt.kind)
-                client = client or spelt.client
+            if parsed := keys.read(key):
+                detail = parsed.name or _WINDOWS.get(parsed.kind, parsed.kind)
+                client = client or parsed.client
         if not client and "grant" in known and (grant := keys.read(known["grant"])):
             client = grant.client
         self.note(event, person=keys.owner(key), client=client, detail=detail)

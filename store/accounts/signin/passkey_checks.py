@@ -52,8 +52,8 @@ def check_new(relying_party: RelyingParty, challenge: str, answer: PasskeyRespon
             supported_pub_key_algs=_ALGORITHMS,
         )
         check_new_key(made.credential_public_key)
-        said = response.get("transports") or ()
-        transports = sorted({item for item in said if item in _TRANSPORTS})
+        reported = response.get("transports") or ()
+        transports = sorted({item for item in reported if item in _TRANSPORTS})
     except Exception:
         # The library has its own exceptions for the errors it expects; other errors escape from its parsers.
         raise refused_answer() from None

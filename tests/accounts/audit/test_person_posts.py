@@ -201,8 +201,8 @@ async def test_a_wrong_code_on_any_form_is_reported_to_the_person(post: Post) ->
         await post.settled()
         if await client.hget(guesses, "count") == str(FACTOR.limit // 2).encode():
             took.add(route)
-            told = [mail["Subject"] for mail in post.mails.to(EMAIL)[mails:]]
-            if len(told) != 1 or "know your password" not in told[0]:
+            subjects = [mail["Subject"] for mail in post.mails.to(EMAIL)[mails:]]
+            if len(subjects) != 1 or "know your password" not in subjects[0]:
                 silent.add(route)
     assert not silent
     assert took >= {

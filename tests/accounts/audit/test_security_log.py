@@ -101,8 +101,8 @@ def test_the_page_has_every_event() -> None:
 
 @pytest.mark.gen_test
 async def test_log_records_person_address_and_result(service: Service) -> None:
-    told: list[AuditEvent] = []
-    service.store.security.tell = told.append
+    events: list[AuditEvent] = []
+    service.store.security.tell = events.append
     browser = service.browser()
     await browser.sign_in(EMAIL, "a wrong password")
     await browser.sign_in(TYPED, PASSWORD)
@@ -116,7 +116,7 @@ async def test_log_records_person_address_and_result(service: Service) -> None:
     page = await browser.get("/account/apps")
     await browser.submit(page, "/account/apps/web-app/revoke")
     await browser.submit(page, "/signout")
-    assert [(one.event, one.result, one.detail) for one in told] == [
+    assert [(one.event, one.result, one.detail) for one in events] == [
         ("sign_in_refused", "refused", "password"),
         ("sign_in_refused", "refused", "unknown"),
         ("signed_in", "ok", ""),
@@ -128,14 +128,14 @@ async def test_log_records_person_address_and_result(service: Service) -> None:
         ("signed_out", "ok", ""),
     ]
     ada = service.ada
-    assert [one.person for one in told] == [ada, "", ada, ada, ada, "", ada, ada, ada]
-    assert {one.client for one in told[3:6]} == {"web-app"}
-    assert {one.address for one in told} == {"127.0.0.1"}
-    assert all(one.request_id for one in told)
-    assert [bool(one.typed) for one in told] == [False, True, *[False] * 7]
+    assert [one.person for one in events] == [ada, "", ada, ada, ada, "", ada, ada, ada]
+    assert {one.client for one in events[3:6]} == {"web-app"}
+    assert {one.address for one in events} == {"127.0.0.1"}
+    assert all(one.request_id for one in events)
+    assert [bool(one.typed) for one in events] == [False, True, *[False] * 7]
     await service.store.security.flush()
     stored = await service.store.security_events.newest(100)
-    assert [one.id for one in stored][-len(told) :] == [one.id for one in told]
+    assert [one.id for one in stored][-len(events) :] == [one.id for one in events]
     assert stored[0].at_ms <= stored[-1].at_ms
 
 
@@ -143,15 +143,15 @@ async def test_log_records_person_address_and_result(service: Service) -> None:
 async def test_log_records_refusals(service: Service) -> None:
     browser = await service.signed_in()
     tokens = await service.tokens(browser=browser, scope="profile")
-    told: list[AuditEvent] = []
-    service.store.security.tell = told.append
+    events: list[AuditEvent] = []
+    service.store.security.tell = events.append
     headers = {"Authorization": f"Bearer {tokens['access_token']}"}
     assert (await send(f"{service.base_url}/api/v1/data/notes/n1", headers=headers)).code == 403
     assert (await browser.send("/account", "POST", form={"name": "Eve"})).code == 403
     page = await browser.get("/account")
     fields = fields_of(page, "/account")
     assert (await browser.send("/account", "POST", form=fields, headers={"Origin": "https://evil.example"})).code == 403
-    refused = [(one.event, one.detail, one.person, one.client) for one in told]
+    refused = [(one.event, one.detail, one.person, one.client) for one in events]
     assert refused == [
         ("scope_refused", "read_document", service.ada, "web-app"),
         ("form_refused", "account xsrf", "", ""),
@@ -162,8 +162,8 @@ async def test_log_records_refusals(service: Service) -> None:
 @pytest.mark.gen_test
 async def test_log_records_factors_reauthentications_and_operator_acts(memory_store: Store) -> None:
     world, store = await World.make(memory_store), memory_store
-    told: list[AuditEvent] = []
-    store.security.tell = told.append
+    events: list[AuditEvent] = []
+    store.security.tell = events.append
     app = await App.add(world)
     half = await half_of(world)
     assert await outcome(store.second_step.with_code(half, "000000", VISITOR)) == "access_denied"
@@ -178,7 +178,7 @@ async def test_log_records_factors_reauthentications_and_operator_acts(memory_st
     await store.operator.reset_factors(world.email)
     await store.operator.credit(world.email, 5)
     await store.people.delete(world.user)
-    assert [(one.event, one.detail, one.actor) for one in told] == [
+    assert [(one.event, one.detail, one.actor) for one in events] == [
         ("confirmed", "password", "person"),
         ("totp_enabled", "", "person"),
         ("second_step_asked", "", "person"),
@@ -196,7 +196,7 @@ async def test_log_records_factors_reauthentications_and_operator_acts(memory_st
         ("credit_added", "", "operator"),
         ("account_deleted", "", "person"),
     ]
-    assert {one.person for one in told} == {world.user}
+    assert {one.person for one in events} == {world.user}
 
 
 @pytest.mark.gen_test
@@ -231,10 +231,10 @@ async def test_typed_addresses_are_never_logged_in_clear(service: Service, log: 
 
 @pytest.mark.gen_test
 async def test_log_lines_escape_control_characters_and_have_their_fields(memory_store: Store) -> None:
-    told: list[AuditEvent] = []
-    memory_store.security.tell = told.append
+    events: list[AuditEvent] = []
+    memory_store.security.tell = events.append
     memory_store.security.note("sign_in_refused", address="192.0.2.1\n", agent='A "browser" \x1b[2J', detail="unknown")
-    (event,) = told
+    (event,) = events
     assert str(SecurityLine(event)) == (
         'sign_in_refused refused actor=person address=192.0.2.1? agent="A \\"browser\\" ?[2J" detail=unknown'
     )
@@ -302,21 +302,21 @@ async def test_the_previous_releases_trail_is_shown_and_kept_separately(store: S
 
 @pytest.mark.gen_test
 async def test_a_flood_of_refusals_is_two_events(memory_store: Store) -> None:
-    told: list[AuditEvent] = []
-    memory_store.security.tell = told.append
+    events: list[AuditEvent] = []
+    memory_store.security.tell = events.append
     for _ in range(30):
         for address in ("192.0.2.1", "192.0.2.2"):
             window = {"window": keys.window("signin-address", address)}
             await memory_store.scripts.run("take_window", window, limit=1, period=60_000)
     memory_store.security.settle()
-    refused = [(one.event, one.detail, one.count) for one in told]
+    refused = [(one.event, one.detail, one.count) for one in events]
     assert refused == [("limited", "signin-address", 1), ("limited", "signin-address", 57)]
 
 
 @pytest.mark.gen_test
 async def test_repeated_acts_become_four_events_and_hide_nothing(memory_store: Store) -> None:
-    told: list[AuditEvent] = []
-    memory_store.security.tell = told.append
+    events: list[AuditEvent] = []
+    memory_store.security.tell = events.append
     apart = ("signed_up", "sign_in_refused", "code_replayed", "factors_reset_by_operator")
     for number in range(5):
         for person in ("one", "other"):
@@ -324,16 +324,16 @@ async def test_repeated_acts_become_four_events_and_hide_nothing(memory_store: S
             for name in apart:
                 memory_store.security.note(name, person=person)
     memory_store.security.settle()
-    denied = [(one.person, one.client, one.count) for one in told if one.event == "consent_denied"]
+    denied = [(one.person, one.client, one.count) for one in events if one.event == "consent_denied"]
     singles = [(person, f"app-{number}", 1) for number in range(3) for person in ("one", "other")]
     assert denied == [*singles, ("one", "", 2), ("other", "", 2)]
-    assert {name: sum(one.event == name for one in told) for name in apart} == dict.fromkeys(apart, 10)
+    assert {name: sum(one.event == name for one in events) for name in apart} == dict.fromkeys(apart, 10)
 
 
 @pytest.mark.gen_test
 async def test_full_network_windows_and_code_pauses_are_logged(memory_store: Store) -> None:
-    told: list[AuditEvent] = []
-    memory_store.security.tell = told.append
+    events: list[AuditEvent] = []
+    memory_store.security.tell = events.append
     with contextlib.suppress(Refused):
         while True:
             await memory_store.limits.sign_up("2001:db8::/64")
@@ -343,7 +343,7 @@ async def test_full_network_windows_and_code_pauses_are_logged(memory_store: Sto
     await memory_store.client.hset(keys.person(world.user)["guesses"], "until", 10**14)
     assert await outcome(memory_store.second_step.with_code(half, "000000", VISITOR)) == "rate_limited"
     memory_store.security.settle()
-    limited = [(one.detail, bool(one.person)) for one in told if one.event == "limited"]
+    limited = [(one.detail, bool(one.person)) for one in events if one.event == "limited"]
     assert limited == [("signup-address", False), ("factor", True)]
 
 

@@ -95,53 +95,53 @@ async def test_events_caused_by_commands_go_to_the_operators_stream(memory_store
 
 @pytest.mark.gen_test
 async def test_refusals_from_many_addresses_make_a_bounded_number_of_events(memory_store: Store) -> None:
-    told: list[AuditEvent] = []
-    memory_store.security.tell = told.append
+    events: list[AuditEvent] = []
+    memory_store.security.tell = events.append
     for number in range(5000):
         address = f"10.1.{number // 250}.{number % 250}"
         memory_store.security.note("limited", detail="signin-address", address=address)
     memory_store.security.settle()
-    assert len(told) <= security_log.MOST_CAUSES + 2
-    assert sum(one.count for one in told) == 5000
-    assert (told[-1].address, told[-1].count > 1000) == ("", True)
+    assert len(events) <= security_log.MOST_CAUSES + 2
+    assert sum(one.count for one in events) == 5000
+    assert (events[-1].address, events[-1].count > 1000) == ("", True)
 
 
 @pytest.mark.gen_test
 async def test_addresses_of_one_network_count_as_one_cause(memory_store: Store) -> None:
-    told: list[AuditEvent] = []
-    memory_store.security.tell = told.append
+    events: list[AuditEvent] = []
+    memory_store.security.tell = events.append
     for number in range(50):
         address = f"2001:db8::{number:x}"
         memory_store.security.origin = lambda at=address: Origin(at, network=window_address(at))  # type: ignore[misc]
         memory_store.security.note("form_refused", detail="signin xsrf")
     memory_store.security.settle()
-    assert [one.count for one in told] == [1, 49]
+    assert [one.count for one in events] == [1, 49]
 
 
 @pytest.mark.gen_test
 async def test_sensitive_events_of_one_person_are_bounded(memory_store: Store) -> None:
-    told: list[AuditEvent] = []
-    memory_store.security.tell = told.append
+    events: list[AuditEvent] = []
+    memory_store.security.tell = events.append
     for number in range(40):
         for person in (PERSON, PERSON[::-1]):
             memory_store.security.note("refresh_replayed", person=person, address=f"192.0.2.{number}")
     memory_store.security.settle()
-    singles = [one for one in told if one.count == 1]
+    singles = [one for one in events if one.count == 1]
     assert [one.address for one in singles] == [f"192.0.2.{n}" for n in range(5) for _ in range(2)]
-    assert [(one.count, one.person) for one in told[len(singles) :]] == [(35, PERSON), (35, PERSON[::-1])]
+    assert [(one.count, one.person) for one in events[len(singles) :]] == [(35, PERSON), (35, PERSON[::-1])]
 
 
 @pytest.mark.gen_test
 async def test_a_person_with_20_apps_fills_no_stream_in_an_hour(
     memory_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     total: Counter[str] = Counter()
     streams: Counter[str] = Counter()
     log, now = memory_store.security, 1000.0
 
     def tell(event: AuditEvent) -> None:
-        told[event.event] += 1
+        counts[event.event] += 1
         total[event.event] += event.count
         streams[event.stream] += 1
 
@@ -166,7 +166,7 @@ async def test_a_person_with_20_apps_fills_no_stream_in_an_hour(
         now += 10
         log._end_windows(now)
     log.settle()
-    assert told == most
+    assert counts == most
     assert total == dict.fromkeys(most, 2 * 360)
     assert streams.keys() == security_log.MOST_OF_A_PERSON.keys()
     assert {name: count for name, count in streams.items() if count > security_log.MOST_OF_A_PERSON[name]} == {}  # type: ignore[index]
@@ -178,12 +178,12 @@ async def test_a_sign_in_from_a_new_place_or_a_replay_of_another_app_is_logged_a
     for name in ("signed_in", "signed_in_by_passkey", "second_step_asked", "confirmed", "refresh_replayed"):
         for _ in range(100):
             log.note(name, person=PERSON, client="app", address="192.0.2.1", agent="Firefox on Linux")
-    told: list[AuditEvent] = []
-    log.tell = told.append
+    events: list[AuditEvent] = []
+    log.tell = events.append
     for address, agent in (("198.51.100.7", "Firefox on Linux"), ("192.0.2.1", "curl")):
         log.note("signed_in", person=PERSON, address=address, agent=agent)
     log.note("refresh_replayed", person=PERSON, client="other")
-    assert [(one.event, one.address, one.agent, one.client) for one in told] == [
+    assert [(one.event, one.address, one.agent, one.client) for one in events] == [
         ("signed_in", "198.51.100.7", "Firefox on Linux", ""),
         ("signed_in", "192.0.2.1", "curl", ""),
         ("refresh_replayed", "", "", "other"),
@@ -192,19 +192,19 @@ async def test_a_sign_in_from_a_new_place_or_a_replay_of_another_app_is_logged_a
 
 @pytest.mark.gen_test
 async def test_a_full_table_of_acts_flushes_the_oldest_counts(memory_store: Store) -> None:
-    told: list[AuditEvent] = []
+    events: list[AuditEvent] = []
     log = memory_store.security
     for _ in range(10):
         log.note("signed_out", person=PERSON)
-    log.tell = told.append
+    log.tell = events.append
     for number in range(security_log.MOST_ACTS):
         log.note("signed_out", person=f"{number:032x}")
-    assert [(one.person, one.count) for one in told if one.count > 1] == [(PERSON, 7)]
+    assert [(one.person, one.count) for one in events if one.count > 1] == [(PERSON, 7)]
     assert len(log._gathered["people", "by_person"]._windows) == security_log.MOST_ACTS
-    told.clear()
+    events.clear()
     for _ in range(10):
         log.note("signed_out", person=PERSON)
-    assert len(told) == security_log.PEOPLE_SINGLES
+    assert len(events) == security_log.PEOPLE_SINGLES
 
 
 @pytest.mark.gen_test
@@ -221,33 +221,33 @@ async def test_the_metrics_count_repetitions_at_once(memory_store: Store) -> Non
 
 @pytest.mark.gen_test
 async def test_after_ten_causes_refusals_name_only_the_person(memory_store: Store) -> None:
-    told: list[AuditEvent] = []
-    memory_store.security.tell = told.append
+    events: list[AuditEvent] = []
+    memory_store.security.tell = events.append
     for number in range(3 * 20):
         memory_store.security.note("scope_refused", person=PERSON, client=f"app-{number % 20}", detail=f"s{number % 3}")
     memory_store.security.note("scope_refused", person=PERSON[::-1], client="app", detail="read_document")
     memory_store.security.settle()
-    counts = [(one.person, one.client, one.detail, one.count) for one in told if one.count > 1]
+    counts = [(one.person, one.client, one.detail, one.count) for one in events if one.count > 1]
     assert counts == [(PERSON, "", "", 49)]
-    assert (told[11].person, told[11].client, told[11].detail) == (PERSON[::-1], "app", "read_document")
-    told.clear()
+    assert (events[11].person, events[11].client, events[11].detail) == (PERSON[::-1], "app", "read_document")
+    events.clear()
     for number in range(4):
         memory_store.security.note("scope_refused", person=PERSON, client=f"app-{number % 2}", detail="later")
     memory_store.security.note("scope_refused", person=PERSON, client="app-0", detail="later")
     memory_store.security.settle()
     # Causes of a past hour no longer count.
-    assert [(one.client, one.count) for one in told] == [("app-0", 1), ("app-1", 1), ("app-0", 2), ("app-1", 1)]
+    assert [(one.client, one.count) for one in events] == [("app-0", 1), ("app-1", 1), ("app-0", 2), ("app-1", 1)]
 
 
 @pytest.mark.gen_test
 async def test_refused_calls_of_many_people_make_a_bounded_number_of_events(memory_store: Store) -> None:
-    told: list[AuditEvent] = []
-    memory_store.security.tell = told.append
+    events: list[AuditEvent] = []
+    memory_store.security.tell = events.append
     for number in range(security_log.MOST_ACTS + 500):
         memory_store.security.note("scope_refused", person=f"{number:032x}", client="app", detail="read_document")
     memory_store.security.settle()
-    assert len(told) == security_log.MOST_ACTS + 2
-    assert (told[-1].person, told[-1].detail, told[-1].count) == ("", "read_document", 499)
+    assert len(events) == security_log.MOST_ACTS + 2
+    assert (events[-1].person, events[-1].detail, events[-1].count) == ("", "read_document", 499)
 
 
 @pytest.mark.gen_test

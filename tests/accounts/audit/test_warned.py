@@ -29,8 +29,8 @@ CHANGED = "Your e-mail address was changed"
 
 async def moves(post: Post, browser: Browser, new: str = THIEF) -> None:
     """A person with the browser changes the account's address."""
-    asked = await browser.get("/account/email")
-    await browser.submit(asked, "/account/email", email=new, current_password=PASSWORD)
+    page = await browser.get("/account/email")
+    await browser.submit(page, "/account/email", email=new, current_password=PASSWORD)
     await browser.submit(await browser.get(await post.link(new, CHANGE)), "/account/email/change")
     await post.settled()
 
@@ -49,11 +49,11 @@ def test_every_mail_is_a_link_to_one_address_or_a_warning_to_all() -> None:
 async def test_changes_after_an_address_change_are_mailed_to_the_old_address(post: Post, route: str) -> None:
     ada = await Victim.make(post.service, second=False)
     await moves(post, ada.browser)
-    told = {address: len(post.mails.to(address)) for address in (EMAIL, THIEF)}
+    counts = {address: len(post.mails.to(address)) for address in (EMAIL, THIEF)}
     answer = await sends(ada.browser, ada, route, PASSWORDS)
     await post.settled()
     assert answer.code in (200, 303), answer.body
-    for address, before in told.items():
+    for address, before in counts.items():
         new = post.mails.to(address)[before:]
         assert len(new) == 1, (address, [mail["Subject"] for mail in new])
         assert ("takes the account back" in new[0].get_content()) == (address == EMAIL)

@@ -34,14 +34,14 @@ async def test_the_order_of_mails_tells_nobody_who_has_an_account(memory_store: 
     for one in many(replace(LINK, subject="busy"), AT_ONCE):
         sender.post(one)
     await until(lambda: len(relay.tries) == AT_ONCE)
-    asked = world.email if known else "nobody@example.com"
+    address = world.email if known else "nobody@example.com"
     for _ in range(3):
         if ask == "signup":
-            await mails.invitation(site, asked, STRANGER, "")
+            await mails.invitation(site, address, STRANGER, "")
         elif ask == "reset":
-            await mails.forgotten(site, asked, STRANGER, "")
+            await mails.forgotten(site, address, STRANGER, "")
         else:
-            await mails.change(site, "u1", Link("text", asked), STRANGER)
+            await mails.change(site, "u1", Link("text", address), STRANGER)
     sender.post(replace(LINK, subject="own", network=network_of(STRANGER)))
     stuck.set()
     await until(lambda: not sender.queue)

@@ -23,8 +23,8 @@ confirms, mails, site, post = email_links.confirms, email_links.mails, email_lin
 @pytest.mark.trap(34)
 async def test_with_mail_the_mailbox_owner_creates_the_account(post: Post) -> None:
     browser = post.service.browser()
-    asked = await sign_up(browser, GRACE, "?next=%2Faccount%2Fapps%3Fx")
-    assert (asked.code, heading(asked)) == (200, "Look into your mailbox")
+    answer = await sign_up(browser, GRACE, "?next=%2Faccount%2Fapps%3Fx")
+    assert (answer.code, heading(answer)) == (200, "Look into your mailbox")
     assert "latchkey_session" not in browser.cookies
     assert await post.service.store.people.find(GRACE) is None
     link = await post.link(GRACE, "Finish creating your account")

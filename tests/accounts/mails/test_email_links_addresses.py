@@ -38,9 +38,9 @@ async def test_the_new_address_confirms_a_change_and_the_old_one_is_notified(pos
     assert heading(await browser.submit(page, "/account/email/change")) == "Your address was changed"
     assert heading(await browser.get(link)) == "Your address was changed"
     await post.settled()
-    told = [mail for mail in post.mails.to(EMAIL) if mail["Subject"] == "Your e-mail address was changed"]
-    assert len(told) == 1
-    assert NEW in told[0].get_content()
+    notices = [mail for mail in post.mails.to(EMAIL) if mail["Subject"] == "Your e-mail address was changed"]
+    assert len(notices) == 1
+    assert NEW in notices[0].get_content()
     assert (await post.service.browser().sign_in(EMAIL)).code == 400
     assert (await post.service.browser().sign_in(NEW)).code == 303
     tokens = await post.service.tokens(browser=browser)

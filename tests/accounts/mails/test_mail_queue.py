@@ -89,12 +89,12 @@ async def test_one_networks_mails_of_all_kinds_fill_few_places() -> None:
     sender = mailer(Relay(refuse), retries=(A_DAY,))
     kinds = ("signup", "signup_again", "change", "confirm", "address_taken")
     for number in range(MOST_ASKED):
-        asked = replace(LINK, what=kinds[number % len(kinds)], to=f"{number}@example.com", network="192.0.2.0/24")
-        sender.post(asked)
+        mail = replace(LINK, what=kinds[number % len(kinds)], to=f"{number}@example.com", network="192.0.2.0/24")
+        sender.post(mail)
     assert sender.queue == MOST_ASKED
-    sender.post(asked)
+    sender.post(mail)
     assert sender.queue == MOST_ASKED, "the network has no place left"
-    sender.post(replace(asked, network="198.51.100.0/24"))
+    sender.post(replace(mail, network="198.51.100.0/24"))
     sender.post(replace(UNDO, to="ada@example.com"))
     assert sender.queue == MOST_ASKED + 2, "others have"
     await end(sender)

@@ -55,15 +55,15 @@ async def test_each_change_of_the_second_step_is_mailed(service: Service, site: 
         done = await ada.browser.submit(await ada.browser.get(SECURITY), path)
         ada.codes = recovery_codes(done) or ada.codes
     await settled(site)
-    told = [mail for mail in box.to(EMAIL) if mail["Subject"] != "New sign-in to your account"]
-    assert sorted(mail["Subject"] for mail in told) == [
+    notices = [mail for mail in box.to(EMAIL) if mail["Subject"] != "New sign-in to your account"]
+    assert sorted(mail["Subject"] for mail in notices) == [
         "A passkey was added to your account",
         "A passkey was removed from your account",
         "An authenticator app was set up for your account",
         "New recovery codes were made for your account",
         "The authenticator app was removed from your account",
     ]
-    for mail in told:
+    for mail in notices:
         text = mail.get_content()
         assert "/account/security" in text
         assert "Testing/1.0" in text

@@ -161,8 +161,8 @@ async def _(post: Post) -> Act:
 
 
 async def change_link(post: Post, browser: Browser) -> str:
-    asked = await form_of(browser, email=NEW, current_password=PASSWORD)
-    await browser.send("/account/email", "POST", form=asked)
+    form = await form_of(browser, email=NEW, current_password=PASSWORD)
+    await browser.send("/account/email", "POST", form=form)
     return await post.link(NEW, CHANGE)
 
 

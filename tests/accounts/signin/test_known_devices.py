@@ -129,8 +129,8 @@ async def test_signing_others_out_neither_adds_nor_removes_known_devices(service
         assert (await end_others(thief)).code == 303
         assert COOKIE not in thief.cookies
     await attack(service.store)
-    asked = await victim.sign_in()
-    assert (asked.code, asked.headers["Location"].startswith("/signin/second")) == (303, True)
+    answer = await victim.sign_in()
+    assert (answer.code, answer.headers["Location"].startswith("/signin/second")) == (303, True)
     for _ in range(SIGN_IN_ADDRESS.limit):  # what others at this address do at the second step is not the victim's
         with suppress(Refused):
             await service.store.limits.passkey("127.0.0.1")

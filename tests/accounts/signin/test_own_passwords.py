@@ -147,12 +147,12 @@ async def test_an_ended_session_does_not_count(service: Service, form: str) -> N
 async def answer_in(world: World, device: Authenticator, place: str, app: str = "", **lies: object) -> object:
     """A passkey's answer in a form that accepts it instead of a password."""
     store, session = world.store, world.session
-    asked = {
+    options = {
         "to confirm": lambda: store.reauth.challenge(session),
         "the end of the account": lambda: store.account_deletion.challenge(session),
         "the end of an app": lambda: store.app_ending.challenge(session, app),
     }
-    challenge, allowed = await asked[place]()
+    challenge, allowed = await options[place]()
     answer = read_answer(device.get(options_for_use(RELYING_PARTY, challenge, allowed), **lies))
     shown = (RELYING_PARTY, challenge, answer, VISITOR)
     if place == "the end of the account":

@@ -67,8 +67,8 @@ async def test_a_passkey_is_a_second_step(store: Store) -> None:
     world = await World.make(store)
     device = await add_passkey(world)
     half = await half_of(world)
-    asked = await store.second_step.options(half)
-    assert (asked.secret, asked.credentials) == (None, [device.credential])
+    options = await store.second_step.options(half)
+    assert (options.secret, options.credentials) == (None, [device.credential])
     assert store.sessions.open(await use_passkey(world, device, half))
     assert await outcome(use_passkey(world, device, half, user=None)) == "in"
 

@@ -236,9 +236,9 @@ async def test_a_large_store_is_read_in_small_steps(
     reads: list[int] = []
     look = Reader.look
 
-    async def noted(reader: Reader, anchor: str, *asked: Any) -> Any:
-        reads.append(len(asked))
-        return await look(reader, anchor, *asked)
+    async def noted(reader: Reader, anchor: str, *commands: Any) -> Any:
+        reads.append(len(commands))
+        return await look(reader, anchor, *commands)
 
     monkeypatch.setattr(Reader, "look", noted)
     valkey_store.fsck.settle = 0

@@ -6,7 +6,7 @@ from store import keys
 from tests.support.lists.offenders import each
 
 USER, CLIENT, ONE = "ab0" + "9f" * 14 + "1", "an-App_1", "A-_" * 7 + "z"
-SPELT = [
+KEYS = [
     *((noun, key) for noun, key in keys.person(USER).items() if noun != "users"),
     *keys.hosted(USER, CLIENT).items(),
     *keys.idempotency(USER, CLIENT, ONE).items(),
@@ -48,7 +48,7 @@ SPELT = [
 ]
 
 
-@each(("kind", "key"), SPELT, ids=[f"{kind} {key[:40]!a}" for kind, key in SPELT])
+@each(("kind", "key"), KEYS, ids=[f"{kind} {key[:40]!a}" for kind, key in KEYS])
 def test_keys_are_parsed_as_they_are_spelt(kind: str, key: str) -> None:
     at = keys.read(key)
     assert at is not None

@@ -80,8 +80,14 @@ async def test_reencryption_moves_everything_to_the_front_key_unchanged(store: S
     pairs = [(world.user, world.app.client_id) for world in made]
     before = [(await rows(store, *pair), await contents(store, *pair)) for pair in pairs]
     newer = rotated(store, 2)
-    told = await walk(newer)
-    assert (told.people, told.done, told.documents, told.renewed, told.unreadable) == (2, 2, 262, 262, 0)
+    progress = await walk(newer)
+    assert (progress.people, progress.done, progress.documents, progress.renewed, progress.unreadable) == (
+        2,
+        2,
+        262,
+        262,
+        0,
+    )
     for pair, (its_rows, its_contents) in zip(pairs, before, strict=True):
         assert await key_ids(store, *pair) == {2}
         assert await rows(store, *pair) == its_rows
@@ -157,9 +163,9 @@ async def test_an_unreadable_document_is_named_and_the_walk_not_recorded(store: 
     docs = keys.hosted(world.user, client)["docs"]
     await store.client.hset(docs, "c000/doc000003", b"\x01" + b"\0" * 60)
     await store.client.hset(docs, "c000/doc000006", b"\x63" + b"\0" * 60)
-    told = await walk(rotated(store, 2))
-    assert (told.documents, told.renewed, told.unreadable) == (30, 28, 2)
-    assert told.named == [f"{world.user}/{client}/c000/doc00000{n}" for n in (3, 6)]
+    progress = await walk(rotated(store, 2))
+    assert (progress.documents, progress.renewed, progress.unreadable) == (30, 28, 2)
+    assert progress.named == [f"{world.user}/{client}/c000/doc00000{n}" for n in (3, 6)]
     assert await noted(store) == {}
 
 
@@ -183,9 +189,9 @@ async def test_a_key_can_be_retired_only_when_no_document_uses_it(
         state: dict[Any, Any] = {"documents_front": walked[0], "documents_since": last + walked[1]}
         await store.client.hset(keys.KEYRING, mapping=state)
     if refused:
-        with pytest.raises(Refused) as told:
+        with pytest.raises(Refused) as refusal:
             await store.key_state.retire(1)
-        assert "keys reencrypt" in told.value.description
+        assert "keys reencrypt" in refusal.value.description
         assert await store.client.hexists(keys.KEYRING, "check:1")
     else:
         await store.key_state.retire(1)
@@ -232,8 +238,8 @@ def test_rotate_reencrypt_retire(home: Home) -> None:
         new = SecretKey.parse(KeyRing.generate(9))
         KeyFile(path).write(KeyRing((new, *original.keys)))
         age_file(path)
-        told = home.json("keys", "reencrypt")
-        assert told == {"id": 9, "people": 1, "documents": 30, "reencrypted": 30, "unreadable": 0}
+        record = home.json("keys", "reencrypt")
+        assert record == {"id": 9, "people": 1, "documents": 30, "reencrypted": 30, "unreadable": 0}
         assert home.json("keys", "reencrypt")["reencrypted"] == 0
         assert "less than 31 days ago" in home.error("keys", "retire", "1")[2]
         with home.client() as client:
@@ -264,8 +270,8 @@ def test_damaged_documents_are_reported(home: Home) -> None:
     with home.client() as client:
         client.hset(keys.hosted(user, client_id)["docs"], "c000/doc000000", b"\x63" + b"\0" * 60)
     age_file(home.data_dir / "keys")
-    told = home.json("keys", "reencrypt")
-    assert (told["unreadable"], told["unreadableNames"]) == (1, [f"{user}/{client_id}/c000/doc000000"])
+    record = home.json("keys", "reencrypt")
+    assert (record["unreadable"], record["unreadableNames"]) == (1, [f"{user}/{client_id}/c000/doc000000"])
     assert "no key that sealed is retired" in home.words("keys", "reencrypt").out
 
 

@@ -80,7 +80,7 @@ async def test_the_upgrade_converts_everything(old_store: Store) -> None:
     assert [key for key in found if old_keys.token_of_layout_1(key) or key.endswith(":grants")] == []
     assert {kind for key, kind in found.items() if key.endswith((":users", ":audit"))} == {b"set", b"string"}
     for key in found:
-        if (spelt := spell.read(key)) and spelt.kind == "user":
+        if (parsed := spell.read(key)) and parsed.kind == "user":
             fields = await store.client.hkeys(key)
             assert fields[:2] == [b"status", b"epoch"]
             assert not {b"session_epoch", b"email_verified"} & set(fields)

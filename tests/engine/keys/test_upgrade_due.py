@@ -60,8 +60,8 @@ async def test_an_earlier_disconnection_still_sends_its_final_event(old_store: S
     assert findings(await checked(store)) == []
     clock.advance(31 * 86400)
     await store.outbox.sweep(wanted)
-    (told,) = await store.deliveries.list(left["client"])
-    assert (told.type, told.sub) == ("data.deleted", left["user"])
+    (event,) = await store.deliveries.list(left["client"])
+    assert (event.type, event.sub) == ("data.deleted", left["user"])
     for other in (OLD["connected"], OLD["left_nothing"]):
         assert await store.deliveries.list(other["client"]) == []
 

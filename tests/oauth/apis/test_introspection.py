@@ -96,10 +96,10 @@ async def test_the_scope_is_what_counts_now(service: Service) -> None:
     narrow = json_of(await service.web.refresh(tokens["refresh_token"], scope="data:read"))
     assert (await own(service, narrow["access_token"]))["scope"] == "data:read"
     assert (await own(service, narrow["refresh_token"]))["scope"] == "profile data:read data:write"
-    asked = service.web.authorize_url(prompt="consent")
-    await browser.consent(asked, untick=("profile",))
+    url = service.web.authorize_url(prompt="consent")
+    await browser.consent(url, untick=("profile",))
     assert (await own(service, narrow["refresh_token"]))["scope"] == "data:read data:write", "the person took one away"
-    await browser.consent(asked)
+    await browser.consent(url)
     await service.store.apps.update("web-app", scopes=("profile", "data:write"))
     assert (await own(service, narrow["refresh_token"]))["scope"] == "profile data:write"
     assert await own(service, narrow["access_token"]) == {"active": False}, "nothing is left of it"
@@ -127,11 +127,11 @@ async def test_the_scope_is_what_counts_now(service: Service) -> None:
 async def test_a_dead_token_is_inactive_and_no_more_is_said(service: Service, way: str) -> None:
     browser = await service.signed_in()
     tokens = await service.tokens(browser=browser)
-    store, asked = service.store, tokens["access_token"]
-    opened = store.sealer.open(TokenKind.ACCESS, asked)
+    store, token = service.store, tokens["access_token"]
+    opened = store.sealer.open(TokenKind.ACCESS, token)
     assert opened is not None
     if way == "access token revoked":
-        await service.web.revoke(asked)
+        await service.web.revoke(token)
     elif way == "family revoked":
         await service.web.revoke(tokens["refresh_token"])
     elif way == "app disconnected":
@@ -142,19 +142,19 @@ async def test_a_dead_token_is_inactive_and_no_more_is_said(service: Service, wa
     elif way == "person disabled":
         await store.operator.set_status(service.ada, "disabled")
     elif way == "refresh token used":
-        asked = tokens["refresh_token"]
-        assert (await service.web.refresh(asked)).code == 200
+        token = tokens["refresh_token"]
+        assert (await service.web.refresh(token)).code == 200
     elif way == "access token expired":
         await store.client.delete(keys.token(opened.user, opened.client, opened.id, 0)["access"])
     elif way == "never issued":
-        asked = store.sealer.seal(Token(TokenKind.ACCESS, service.ada, "web-app", new_id(), 0))
+        token = store.sealer.seal(Token(TokenKind.ACCESS, service.ada, "web-app", new_id(), 0))
     elif way == "forged":
-        asked = asked[:-1] + ("A" if asked[-1] != "A" else "Q")
+        token = token[:-1] + ("A" if token[-1] != "A" else "Q")
     elif way == "another kind":
-        asked = await service.code(browser=browser)
+        token = await service.code(browser=browser)
     else:
-        asked = {"no token": "x", "endless": "lk_at_" + "A" * 60_000, "surrogates and NUL": "\u00e9" * 50}[way]
-    assert await own(service, asked) == {"active": False}
+        token = {"no token": "x", "endless": "lk_at_" + "A" * 60_000, "surrogates and NUL": "\u00e9" * 50}[way]
+    assert await own(service, token) == {"active": False}
     if way == "person disabled":
         await store.operator.set_status(service.ada, "active")
     if way == "grant marked revoked":

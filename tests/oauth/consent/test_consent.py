@@ -286,12 +286,12 @@ async def test_xsrf_is_checked_before_the_body_and_only_on_pages(service: Servic
 @pytest.mark.gen_test
 async def test_a_signed_out_decision_redirects_to_sign_in_and_back(service: Service) -> None:
     browser = await service.signed_in()
-    asked = service.web.authorize_url()
-    page = await browser.get(asked)
+    url = service.web.authorize_url()
+    page = await browser.get(url)
     session = browser.cookies.pop("latchkey_session")
     response = await browser.submit(page, DECIDE, decision="allow")
     assert response.code == 303
-    assert response.headers["Location"] == f"/signin?next={quote(asked, safe='')}"
+    assert response.headers["Location"] == f"/signin?next={quote(url, safe='')}"
     for evil in ("https://evil.example/", "//evil.example", "/\\evil.example"):
         response = await browser.send(DECIDE, "POST", form={**fields_of(page, DECIDE), "next": evil})
         assert response.headers["Location"] == "/signin?next=%2F"

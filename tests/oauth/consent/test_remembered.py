@@ -119,8 +119,8 @@ async def test_the_oldest_remembered_redirect_uri_makes_way(store: Store) -> Non
     for uri in (*uris[:8], uris[0], *uris[8:]):
         await consents(world, uri, "profile", "data:read", "data:write")
     await world.store.client.delete(keys.limit(world.user, AUTHORIZE.name))
-    asked = [uri for uri in uris if not await is_remembered(world, uri, "profile")]
-    assert asked == uris[1:3]
+    forgotten = [uri for uri in uris if not await is_remembered(world, uri, "profile")]
+    assert forgotten == uris[1:3]
     row = await store.client.hgetall(keys.grant(world.user, world.app.client_id))
     assert max(len(text) for field in row.items() for text in field) <= 64
 

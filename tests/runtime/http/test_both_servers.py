@@ -68,10 +68,10 @@ def seen(answer: Answer) -> tuple[int, dict[str, str], str]:
     return answer.status, fields, ONCE.sub("…", text)
 
 
-async def ask(server: Any, asked: Ask) -> Answer:
+async def ask(server: Any, question: Ask) -> Answer:
     async with await server.connect() as client:
-        client.write(request(asked.method, asked.path, *asked.fields, body=asked.body))
-        answer: Answer = await client.answer(head=asked.method == "HEAD")
+        client.write(request(question.method, question.path, *question.fields, body=question.body))
+        answer: Answer = await client.answer(head=question.method == "HEAD")
         return answer
 
 
@@ -83,9 +83,9 @@ async def test_every_route_answers_alike_on_both_servers(service: Service, app: 
     statuses = set()
     async with running(app, "fast") as fast, running(app, "tornado") as tornado:
         for route in ROUTES:
-            for asked in requests_of(route, cookie, access):
-                with failed.of(f"{asked}"):
-                    one, other = seen(await ask(fast, asked)), seen(await ask(tornado, asked))
+            for question in requests_of(route, cookie, access):
+                with failed.of(f"{question}"):
+                    one, other = seen(await ask(fast, question)), seen(await ask(tornado, question))
                     statuses.add(one[0])
                     assert one == other
         while site.tasks:

@@ -69,7 +69,7 @@ APP = Application(
 )
 
 
-async def asked(http: str, *sent: bytes, head: bool = False, **options: Any) -> list[Answer]:
+async def answers_to(http: str, *sent: bytes, head: bool = False, **options: Any) -> list[Answer]:
     """The answers to requests sent in one piece on one connection."""
     async with running(APP, http, **options) as server, await server.connect() as client:
         client.write(joined(sent))
@@ -89,7 +89,7 @@ async def test_connections_are_kept_alive(http: str) -> None:
 @both
 async def test_pipelined_requests_are_answered_in_order(http: str) -> None:
     sent = [request("POST", f"/{number}?slow={number % 2}", body=b"b" * number) for number in range(1, 20)]
-    answers = await asked(http, *sent)
+    answers = await answers_to(http, *sent)
     assert [answer.body.split()[1] for answer in answers] == [f"/{n}?slow={n % 2}".encode() for n in range(1, 20)]
 
 
@@ -163,7 +163,7 @@ async def test_http_1_0_is_not_kept_alive_without_a_length() -> None:
 @both
 async def test_http_1_0_is_kept_alive_on_request(http: str) -> None:
     kept = request("GET", "/", "Connection: keep-alive", version="1.0")
-    first, second = await asked(http, kept, kept)
+    first, second = await answers_to(http, kept, kept)
     assert first.fields["connection"] == second.fields["connection"] == "Keep-Alive"
 
 
@@ -186,7 +186,7 @@ async def test_the_last_answer_says_connection_close(http: str, sent: bytes, opt
 @pytest.mark.gen_test
 @both
 async def test_head_has_the_length_and_no_body(http: str) -> None:
-    answers = await asked(http, request("HEAD", "/a"), request("HEAD", "/b"), head=True)
+    answers = await answers_to(http, request("HEAD", "/a"), request("HEAD", "/b"), head=True)
     assert [answer.fields["content-length"] for answer in answers] == ["8", "8"]
 
 
@@ -194,7 +194,7 @@ async def test_head_has_the_length_and_no_body(http: str) -> None:
 @both
 @pytest.mark.parametrize("status", [204, 304])
 async def test_answers_without_a_body(http: str, status: int) -> None:
-    empty, after = await asked(http, request("GET", f"/empty/{status}"), request("GET", "/after"))
+    empty, after = await answers_to(http, request("GET", f"/empty/{status}"), request("GET", "/after"))
     assert empty.status == status
     assert "transfer-encoding" not in empty.fields
     assert after.body == b"GET /after "
@@ -244,7 +244,7 @@ async def test_a_refused_body_gets_no_continue(sent: bytes, expected: int) -> No
 @both
 async def test_a_large_body_is_streamed_in_pieces(http: str) -> None:
     body = b"x" * 300_000
-    (answer,) = await asked(http, request("POST", "/counting", body=body))
+    (answer,) = await answers_to(http, request("POST", "/counting", body=body))
     assert b'"total": 300000' in answer.body
     most = int(answer.body.rpartition(b": ")[2].rstrip(b"}"))
     assert most <= 65_536

@@ -6,7 +6,7 @@ import pytest
 
 from store import keys
 from tests.support.breaking.cases import GHOST, OLD, case, then
-from tests.support.store.checked_store import DOCUMENTS, Furnished, told
+from tests.support.store.checked_store import DOCUMENTS, Furnished, every_app
 from tests.support.store.credit_spender import recount
 
 
@@ -87,8 +87,8 @@ async def nothing_due(f: Furnished) -> None:
     await f.client.zadd(f.due, {f"{keys.member(GHOST)}:ghost": OLD * 10**6})
 
 
-async def told_at_the_end(f: Furnished) -> None:
-    await f.store.outbox.sweep(told)
+async def ends_in_time(f: Furnished) -> None:
+    await f.store.outbox.sweep(every_app)
     due, entry = due_of(f)
     ends = await f.client.pexpiretime(keys.hosted(f.other.user, f.other.app.client_id)["docs"])
     assert abs(await f.client.zscore(due, entry) - ends) < 2_000
@@ -179,8 +179,8 @@ DATA = [
     case(revoked_for_ever, "grace", proof=ends_with_the_grant),
     case(data_that_stays, "grace", proof=ends_with_the_grant),
     case(lambda f: f.client.pexpire(f.hosted["docs"], 10**7), "grace", proof=lists_all),
-    case(not_due, "due", proof=told_at_the_end),
-    case(due_later, "due", proof=told_at_the_end),
+    case(not_due, "due", proof=ends_in_time),
+    case(due_later, "due", proof=ends_in_time),
     case(live_and_due, "due"),
     case(nothing_due, "due"),
     case(lambda f: f.client.zadd(f.due, {"nonsense": 1}), "due"),

@@ -105,8 +105,8 @@ async def is_listed(f: Furnished) -> None:
 
 
 async def family_gone(f: Furnished) -> None:
-    spelt = [keys.read(key.decode()) for key in await every_key(f.client)]
-    own = [at for at in spelt if at and at.kind == "access" and at.user == f.world.user]
+    parsed = [keys.read(key.decode()) for key in await every_key(f.client)]
+    own = [at for at in parsed if at and at.kind == "access" and at.user == f.world.user]
     at = next(at for at in own if at.name != f.keeper.caller.family)
     await f.client.delete(keys.token(at.user, "-", at.name, 0)["family"])
 

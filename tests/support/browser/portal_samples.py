@@ -11,7 +11,7 @@ from handlers.core.scopes import SCOPE_WORDS
 from handlers.developer.app_form import AppForm
 from handlers.developer.plot import bars
 from handlers.developer.snippets import Snippet
-from handlers.developer.webhooks import WHAT_IS_TOLD
+from handlers.developer.webhooks import EVENT_TEXTS
 from store.app_stats import AppFigures, Day
 from store.apps.owned import Deleted, Owned
 from store.webhooks.deliveries import Delivery
@@ -139,7 +139,7 @@ def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "deliveries": [new, waiting, running, failed, done],
         "onward": text,
         "before": "",
-        "told": WHAT_IS_TOLD,
+        "events": EVENT_TEXTS,
         "posting": True,
     }
     one: dict[str, Any] = {**known, "app": app, "body": text, "most": 12, "notice": None}

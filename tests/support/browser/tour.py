@@ -255,10 +255,10 @@ def webhooks(tour: Tour) -> None:
     tour.stop("developer/webhooks.html new", "this once")
     tour.submit(f"{hooks}/rotate")
     tour.stop("developer/webhooks.html rotated", "Which one ends?")
-    told = tour.stand.run(tell(store, "weather-diary"))
+    event_ids = tour.stand.run(tell(store, "weather-diary"))
     tour.submit(f"{hooks}/test")
     tour.stop("developer/webhooks.html", "A test event is on its way")
-    tour.open(f"{hooks}?before={told['waiting']}")
+    tour.open(f"{hooks}?before={event_ids['waiting']}")
     tour.stop("developer/webhooks.html older", "Older deliveries")
     tour.stand.change(posts_events=False)
     tour.open(hooks)
@@ -270,19 +270,19 @@ def webhooks(tour: Tour) -> None:
         ("failed", "given up"),
         ("done", "delivered"),
     ):
-        tour.open(f"{hooks}/{told[state]}")
+        tour.open(f"{hooks}/{event_ids[state]}")
         tour.stop(f"developer/delivery.html {state}".removesuffix(" waiting"), words)
 
 
 async def tell(store: Store, client_id: str) -> dict[str, str]:
     """An event of each state; their ids."""
-    told, now = {}, await store.apps.now()
+    event_ids, now = {}, await store.apps.now()
     error = "The receiver's certificate is not valid for this host."
     for state in ("done", "failed", "running", "waiting"):
         event = WebhookEvent(
             new_event_id(), "grant.revoked", client_id, "0" * 32, now, {"reason": "disconnected_by_person"}
         )
-        told[state] = event.id
+        event_ids[state] = event.id
         await store.deliveries.enqueue(event)
         await store.deliveries.claim(1, 600)
         if state == "done":
@@ -290,7 +290,7 @@ async def tell(store: Store, client_id: str) -> dict[str, str]:
         elif state != "running":
             again = None if state == "failed" else 120.0
             await store.deliveries.settle(event.id, 1, delivered=False, error=error, retry_in=again)
-    return told
+    return event_ids
 
 
 def demo_app(tour: Tour) -> None:

@@ -203,12 +203,12 @@ class Tour:
     def __init__(self, stand: Stand, browser: Chromium, axe: str, shots: Path | None) -> None:
         self.stand, self.browser, self.shots = stand, browser, shots
         self.seen: list[Seen] = []
-        asked = {
+        rules = {
             "light": {"rules": {name: {"enabled": True} for name in ALSO}},
             "dark": {"runOnly": {"type": "rule", "values": OF_COLOURS}},
         }
         self._axe = axe
-        self._look = {scheme: LOOK.replace("ASKED", json.dumps(options)) for scheme, options in asked.items()}
+        self._look = {scheme: LOOK.replace("ASKED", json.dumps(options)) for scheme, options in rules.items()}
 
     def open(self, path: str) -> None:
         """Opens a path of the service, or another address."""

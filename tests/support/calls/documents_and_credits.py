@@ -121,7 +121,7 @@ async def _(w: World) -> Call:
 @call("calls.hold", "place_hold")
 async def _(w: World) -> Call:
     app = await spender(w)
-    return lambda: w.store.calls.hold(app.caller, "credits:spend", app.asked(10, 10, key="a-key"))
+    return lambda: w.store.calls.hold(app.caller, "credits:spend", app.estimate(10, 10, key="a-key"))
 
 
 @call("calls.settle", "settle_hold")
@@ -139,4 +139,4 @@ async def _(w: World) -> Call:
 @call("calls.abandon", "release_hold")
 async def _(w: World) -> Call:
     app = await spender(w)
-    return lambda: w.store.calls.abandon(app.caller, app.asked(10, 10, key="a-key"))
+    return lambda: w.store.calls.abandon(app.caller, app.estimate(10, 10, key="a-key"))

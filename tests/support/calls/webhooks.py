@@ -13,7 +13,7 @@ async def wanted(client: str) -> bool:
     return True
 
 
-async def told(w: World) -> None:
+async def two_events(w: World) -> None:
     """The app has lost access, and documents of an earlier connection have ended: two events."""
     await w.tokens()
     await w.revoke_app()
@@ -27,20 +27,20 @@ RELAY = ("take_events", "enqueue_delivery", "drop_events")
 
 @call("outbox.relay", "announce_ended", *RELAY)
 async def _(w: World) -> Call:
-    await told(w)
+    await two_events(w)
     await w.store.client.delete(keys.RELAYED)
     return lambda: w.store.outbox.relay(wanted)
 
 
 @call("outbox.sweep", "announce_ended", *RELAY)
 async def _(w: World) -> Call:
-    await told(w)
+    await two_events(w)
     return lambda: w.store.outbox.sweep(wanted)
 
 
 @call("outbox.relay_shards", *RELAY)
 async def _(w: World) -> Call:
-    await told(w)
+    await two_events(w)
     return lambda: w.store.outbox.relay_shards({w.user[:3]}, wanted)
 
 

@@ -39,8 +39,8 @@ async def main() -> None:
         facts[part.__name__] = await part(store)  # type: ignore[assignment]
     seconds, micros = await client.time()
     rows = [await row(client, key) for key in sorted([key async for key in client.scan_iter()])]
-    told = {"layout": 1, "commit": "b16e3d7", "moment": seconds * 1000 + micros // 1000, "keys": RING, **facts}
-    json.dump({**told, "rows": rows}, sys.stdout, indent=0)
+    header = {"layout": 1, "commit": "b16e3d7", "moment": seconds * 1000 + micros // 1000, "keys": RING, **facts}
+    json.dump({**header, "rows": rows}, sys.stdout, indent=0)
     await store.close()
 
 

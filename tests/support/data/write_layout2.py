@@ -36,8 +36,8 @@ async def main() -> None:
     }
     seconds, micros = await client.time()
     rows = [await row(client, key) for key in sorted([key async for key in client.scan_iter()])]
-    told = {"layout": 2, "commit": "40569dc", "moment": seconds * 1000 + micros // 1000, "keys": RING, **facts}
-    json.dump({**told, "rows": rows}, sys.stdout, indent=0)
+    header = {"layout": 2, "commit": "40569dc", "moment": seconds * 1000 + micros // 1000, "keys": RING, **facts}
+    json.dump({**header, "rows": rows}, sys.stdout, indent=0)
     await store.close()
 
 

@@ -39,7 +39,7 @@ class Noting(RequestHandler):
         super().on_connection_close()
         self.notes.closed += 1
 
-    async def said(self, piece: bytes | str) -> None:
+    async def write_and_record(self, piece: bytes | str) -> None:
         """Writes, and records the result."""
         self.write(piece)
         try:
@@ -56,7 +56,7 @@ class Held(Noting):
     async def get(self) -> None:
         self.notes.begun += 1
         await self.notes.go_on.wait()
-        await self.said("done")
+        await self.write_and_record("done")
 
     post = get
 
@@ -65,9 +65,9 @@ class Begun(Noting):
     """Writes, waits, and writes more."""
 
     async def get(self) -> None:
-        await self.said("begun")
+        await self.write_and_record("begun")
         await self.notes.go_on.wait()
-        await self.said("done")
+        await self.write_and_record("done")
 
 
 class Endless(Noting):
@@ -75,7 +75,7 @@ class Endless(Noting):
 
     async def get(self) -> None:
         for _ in range(20):
-            await self.said(MEGABYTE)
+            await self.write_and_record(MEGABYTE)
 
 
 class Large(Noting):
@@ -91,10 +91,10 @@ class Cutting(Noting):
 
     async def get(self) -> None:
         connection: Any = self.request.connection
-        await self.said("half")
+        await self.write_and_record("half")
         connection.stream.close()
         assert connection.stream.closed()
-        await self.said("an answer")
+        await self.write_and_record("an answer")
 
 
 @stream_request_body

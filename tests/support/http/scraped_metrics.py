@@ -23,7 +23,7 @@ def metrics_port(server: Server) -> int:
     return int(found[1])
 
 
-def asked(
+def scrape(
     port: int, path: str = "/metrics", accept: str | None = None, host: str | None = None
 ) -> tuple[int, str, str]:
     """The status, the media type and the body of one GET."""
@@ -51,7 +51,7 @@ def parsed(text: str) -> Samples:
 
 def scraped(server: Server) -> Samples:
     """All current samples."""
-    status, _, text = asked(metrics_port(server))
+    status, _, text = scrape(metrics_port(server))
     assert status == 200
     return parsed(text)
 

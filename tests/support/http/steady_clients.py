@@ -24,16 +24,16 @@ PAUSE = 0.005
 """Seconds between two requests of a client."""
 
 
-Asked = tuple[str, str, dict[str, str]]
+Ask = tuple[str, str, dict[str, str]]
 """Method, target, and the form to send, if any."""
 NUMBER = "the-number"
 """A placeholder in a form for a number that differs each time."""
 
 
-HEALTH: Asked = ("GET", "/healthz", {})
+HEALTH: Ask = ("GET", "/healthz", {})
 
 
-async def revocation(url: str, ring: str, here: str) -> Asked:
+async def revocation(url: str, ring: str, here: str) -> Ask:
     """A call of a new app, with its secret, of the server that is `here` and stores everything at `url`. Only the app
     may repeat it."""
     async with opened(url, Keys(KeyRing.parse(ring))) as store:
@@ -44,11 +44,11 @@ async def revocation(url: str, ring: str, here: str) -> Asked:
 
 @dataclass
 class Steady:
-    """Clients of one port. Half of them keep their connections; the others open one for each request. They send `asked`
-    in turn. With `until_refused` a refused client stops. `trust`: use TLS."""
+    """Clients of one port. Half of them keep their connections; the others open one for each request. They send
+    `requests` in turn. With `until_refused` a refused client stops. `trust`: use TLS."""
 
     port: int
-    asked: tuple[Asked, ...] = (HEALTH,)
+    requests: tuple[Ask, ...] = (HEALTH,)
     until_refused: bool = False
     trust: ssl.SSLContext | None = None
     statuses: Counter[int] = field(default_factory=Counter)
@@ -60,7 +60,7 @@ class Steady:
 
     def __post_init__(self) -> None:
         self._numbers = itertools.count()
-        self._turn = itertools.cycle(self.asked)
+        self._turn = itertools.cycle(self.requests)
         self._named = {"server_hostname": "localhost"} if self.trust else {}
 
     @property
@@ -109,8 +109,8 @@ class Steady:
 
     async def _ask(self, client: Client, *, kept: bool) -> None:
         """Until the server says that it was the last answer."""
-        told = False
-        while not self._over and not told:
+        closing = False
+        while not self._over and not closing:
             try:
                 client.write(self._request(() if kept else ("Connection: close",)))
                 answer = await client.answer()
@@ -118,7 +118,7 @@ class Steady:
                 self.lost.append(repr(error))
                 return
             self.statuses[answer.status] += 1
-            told = answer.fields.get("connection") == "close"
+            closing = answer.fields.get("connection") == "close"
             await asyncio.sleep(PAUSE)
         if kept and not self._over:
-            self.last.append(told)
+            self.last.append(closing)

@@ -115,8 +115,8 @@ def failing(status: int, kind: str, text: str = "said by the server") -> Plan:
 
 
 class Incoming(RequestHandler):
-    """One request: `asked` is its body, `sent` the number of events written to the kernel. `over` is set when the other
-    side hung up or everything was sent."""
+    """One request: `question` is its body, `sent` the number of events written to the kernel. `over` is set when the
+    other side hung up or everything was sent."""
 
     scripted: ScriptedUpstream
 
@@ -127,7 +127,7 @@ class Incoming(RequestHandler):
         self.over = asyncio.Event()
 
     async def post(self) -> None:
-        self.asked: Data = json.loads(self.request.body)
+        self.question: Data = json.loads(self.request.body)
         self.scripted.calls.append(self)
         plan = self.scripted.next_plan()
         try:
@@ -148,7 +148,7 @@ class Incoming(RequestHandler):
             self.set_header(name, value)
         if self.request.path.endswith("count_tokens") and plan.body is None:
             return self._whole(b'{"input_tokens": 7}')
-        if plan.body is not None or not self.asked.get("stream"):
+        if plan.body is not None or not self.question.get("stream"):
             body = json.dumps(plan.reply).encode() if plan.body is None else plan.body
             if plan.gate:
                 await self._passed(plan.gate)

@@ -26,7 +26,7 @@ class Forked:
         self, program: str, arguments: Sequence[str], *, stdin: int, stdout: int, stderr: int, env: Mapping[str, str]
     ) -> None:
         self._command = [program, *arguments]
-        self._told, theirs = os.pipe()
+        self._reports, theirs = os.pipe()
         try:
             request = json.dumps([program, list(arguments), dict(env)]).encode()
             control = _loaded()
@@ -48,7 +48,7 @@ class Forked:
         """The exit status; a negative number is the signal that ended the process."""
         if self.returncode is None:
             self.returncode = int(self._line(timeout))
-            os.close(self._told)
+            os.close(self._reports)
         return self.returncode
 
     def send_signal(self, number: int) -> None:
@@ -64,11 +64,11 @@ class Forked:
 
     def _line(self, timeout: float | None) -> bytes:
         """A number from the forking process: the process id, and later the exit status."""
-        if not select.select([self._told], [], [], timeout)[0]:
+        if not select.select([self._reports], [], [], timeout)[0]:
             raise subprocess.TimeoutExpired(self._command, timeout or 0.0)
         line = b""
         while not line.endswith(b"\n"):
-            piece = os.read(self._told, 1)
+            piece = os.read(self._reports, 1)
             assert piece, "the process that forks has ended"
             line += piece
         return line
@@ -110,12 +110,12 @@ def main(control: socket.socket) -> int:
         for ready, _ in watched.poll():
             if ready != control.fileno():
                 watched.unregister(ready)
-                pid, told = living.pop(ready)
+                pid, report = living.pop(ready)
                 status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
                 os.close(ready)
                 with contextlib.suppress(BrokenPipeError):  # nobody waits for it
-                    os.write(told, b"%d\n" % status)
-                os.close(told)
+                    os.write(report, b"%d\n" % status)
+                os.close(report)
                 continue
             size, given, _, _ = socket.recv_fds(control, 4, 4)
             if not size:
@@ -147,10 +147,10 @@ def _exactly(control: socket.socket, size: int) -> bytes:
 def _become(given: Sequence[int], env: Mapping[str, str], command: list[str]) -> None:
     """Sets up a new process: its session, its streams, its environment and its command."""
     os.setsid()
-    *streams, told = given
+    *streams, report = given
     for number, one in enumerate(streams):
         os.dup2(one, number)
-    os.dup2(told, 3)
+    os.dup2(report, 3)
     os.closerange(4, 1024)
     os.write(3, b"%d\n" % os.getpid())
     os.close(3)

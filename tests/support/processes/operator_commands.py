@@ -56,8 +56,8 @@ class CommandOutput:
     def error(self) -> tuple[int, str, str]:
         """Exit status, code and description of a command that failed with --json."""
         assert self.out == ""
-        told = json.loads(self.err)
-        return self.status, told.pop("error"), told.pop("error_description")
+        error = json.loads(self.err)
+        return self.status, error.pop("error"), error.pop("error_description")
 
 
 def child(data_dir: Path, *words: str, stdin: str | int = "", fresh: bool = False, **environ: str) -> CommandOutput:

@@ -70,7 +70,7 @@ class Followed:
             client.execute_command("REPLICAOF", HOST, self._ports[self.primary])
         self.wait_for_replica()
 
-    def asked(self, command: str) -> int:
+    def calls_of(self, command: str) -> int:
         """The number of times that the primary got a command since `forget`."""
         with self.primary.client() as client:
             row: Any = client.info("commandstats").get(f"cmdstat_{command}", {})

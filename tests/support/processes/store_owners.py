@@ -49,7 +49,7 @@ def owner(data_dir: Path, kind: str = "server", then: str = "") -> Iterator[subp
         process.communicate()
 
 
-def told(process: subprocess.Popen[str]) -> str:
+def printed(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     return process.stdout.readline().strip()
 

@@ -54,8 +54,8 @@ def cost(input_tokens: int, output_tokens: int, price: Price = PRICE) -> int:
 
 def question(text: str = "Tell me the first sentence.", **changes: Any) -> dict[str, Any]:
     """A request; a change to None leaves a field out."""
-    asked = {"model": MODEL, "max_tokens": 100, "messages": [{"role": "user", "content": text}], **changes}
-    return {name: value for name, value in asked.items() if value is not None}
+    request = {"model": MODEL, "max_tokens": 100, "messages": [{"role": "user", "content": text}], **changes}
+    return {name: value for name, value in request.items() if value is not None}
 
 
 @dataclass
@@ -237,7 +237,7 @@ class OpenStream:
         self._writer.close()
 
 
-def bound(asked: dict[str, Any]) -> int:
+def bound(request: dict[str, Any]) -> int:
     """The most input tokens that a request may cost: its bytes, and the server's own overhead."""
-    kept = {name: value for name, value in asked.items() if name not in ("model", "max_tokens", "stream")}
+    kept = {name: value for name, value in request.items() if name not in ("model", "max_tokens", "stream")}
     return len(json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode()) + 1024

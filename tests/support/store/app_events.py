@@ -16,7 +16,7 @@ SECONDS = GRACE / 1000
 Events = list[tuple[str, str]]
 
 
-async def told(world: World, client: str | None = None) -> Events:
+async def posted_events(world: World, client: str | None = None) -> Events:
     """Types and reasons of the app's events about this person, oldest first, after all were moved."""
     await world.store.outbox.relay_shards({world.user[:3]}, wanted)
     assert not await world.store.client.exists(keys.outbox(world.user)), "an outbox without events takes no room"
@@ -25,9 +25,9 @@ async def told(world: World, client: str | None = None) -> Events:
     return [(row.type, row.details.get("reason", "")) for row in reversed(rows) if row.sub == world.user]
 
 
-async def ids_told(world: World) -> list[tuple[str, tuple[str, str]]]:
+async def posted_ids(world: World) -> list[tuple[str, tuple[str, str]]]:
     """The app's events with their ids, if they are at most 30 days old."""
-    events = await told(world)
+    events = await posted_events(world)
     rows = await world.store.deliveries.list(world.app.client_id, most=1000)
     return list(zip([row.id for row in reversed(rows)], events, strict=True))
 

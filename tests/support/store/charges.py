@@ -21,8 +21,8 @@ async def hold(store: Store, user: str, app: Registration, amount: int) -> Hold:
     token = store.tokens.open_access(tokens.access_token)
     assert token is not None
     await store.client.delete(keys.limit(user, AI.name))
-    asked = CallEstimate("echo-1", PRICE, 1, amount - 1, 1, 60_000)
-    held = await store.calls.hold(Caller.of(token, SCOPES), "credits:spend", asked)
+    estimate = CallEstimate("echo-1", PRICE, 1, amount - 1, 1, 60_000)
+    held = await store.calls.hold(Caller.of(token, SCOPES), "credits:spend", estimate)
     assert isinstance(held, Hold)
     assert held.amount == amount
     return held

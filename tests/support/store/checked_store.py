@@ -27,7 +27,7 @@ EVERYTHING = (*SPENDING, "data:read", "data:write")
 DOCUMENTS = ("notes/n1", "notes/n2", "notes/n3", "letters/l1")
 
 
-async def told(client: str) -> bool:
+async def every_app(client: str) -> bool:
     """Lets every app receive every event."""
     return True
 
@@ -80,8 +80,8 @@ class Furnished:
         other.email = f"moved-{other.email}"
         await (await Keeper.make(other)).put("notes/n1")
         await other.revoke_app()
-        await store.outbox.relay(told)
-        await store.outbox.relay_shards({other.user[:3]}, told)
+        await store.outbox.relay(every_app)
+        await store.outbox.relay_shards({other.user[:3]}, every_app)
         await store.deliveries.claim(1, 30)
         await store.security.flush()
         await store.app_sweep.sweep()

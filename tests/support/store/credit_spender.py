@@ -62,7 +62,7 @@ class Spender:
         tokens = await world.store.tokens.mint(world.user, app or world.app, scopes)
         return cls(world.store, world.caller(tokens.access_token))
 
-    def asked(self, input_tokens: int = 0, output_tokens: int = 0, **fields: Any) -> CallEstimate:
+    def estimate(self, input_tokens: int = 0, output_tokens: int = 0, **fields: Any) -> CallEstimate:
         """A call whose cost in micro-dollars is its number of tokens."""
         least = min(output_tokens, 1)
         made = CallEstimate("echo", PRICE, input_tokens, output_tokens, least_output=least, lasts=TEN_MINUTES)
@@ -72,7 +72,7 @@ class Spender:
         """Requests a hold of this many micro-dollars, unless `fields` say otherwise."""
         await self.store.client.delete(keys.limit(self.caller.user, AI.name))
         return await self.store.calls.hold(
-            self.caller, "credits:spend", self.asked(input_tokens, output_tokens, **fields)
+            self.caller, "credits:spend", self.estimate(input_tokens, output_tokens, **fields)
         )
 
     async def hold(self, input_tokens: int = 0, output_tokens: int = 0, **fields: Any) -> Hold:
@@ -179,10 +179,10 @@ async def recount(store: Store, user: str) -> Recount:
             kept.add(name)
     assert not members or row.get("reply_bytes", 0) == size, "the sum of the replies is a recount"
 
-    told = await store.credits.show(user)
-    assert (told.paid, told.opening) == (paid, opening)
-    then, shown = await _now(client), Counter(hold.amount for hold in told.holds)
-    assert told.held == sum(hold.amount for hold in told.holds)
+    account = await store.credits.show(user)
+    assert (account.paid, account.opening) == (paid, opening)
+    then, shown = await _now(client), Counter(hold.amount for hold in account.holds)
+    assert account.held == sum(hold.amount for hold in account.holds)
     # A hold may expire during these reads.
     assert Counter(amount for hold, amount in holds.items() if ends[hold] > then) <= shown <= Counter(holds.values())
     return Recount(paid, opening, tuple(amounts), tuple(charged), holds, marks, frozenset(kept))

@@ -76,10 +76,10 @@ class Hooked:
         return await until(done)  # type: ignore[no-any-return]
 
 
-async def until(asked: Callable[[], Awaitable[Any]], seconds: float = 15.0) -> Any:
+async def until(attempt: Callable[[], Awaitable[Any]], seconds: float = 15.0) -> Any:
     """The first true answer."""
     async with asyncio.timeout(seconds):
-        while not (answer := await asked()):
+        while not (answer := await attempt()):
             await asyncio.sleep(0.02)
     return answer
 
