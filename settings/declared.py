@@ -85,6 +85,9 @@ class Settings:
     introspections_per_minute: int = declare("Limits", "N", "6000", to.whole(1, 10_000_000),
         "Tokens that one app or API may ask about in a minute (POST /api/oauth/introspect). Each process takes a "
         "hundredth of it at once, and may admit that much more.", live=True)
+    app_calls_per_minute: int = declare("Limits", "N", "600", to.whole(1, 10_000_000),
+        "Calls that one app may make for itself in a minute: client_credentials, and pushed authorization requests "
+        "(POST /api/oauth/par). Each process takes a hundredth of it at once, and may admit that much more.", live=True)
 
     ops_port: int | None = declare("Operations", "PORT", "", to.optional_port,
         "TCP port of what payment back ends call, apart from everything else; 0 picks a free one, none is off.")

@@ -46,6 +46,11 @@ def assertion(client: str, digest: str) -> str:
     return f"{app(client)}:jti:{digest}"
 
 
+def pushed(client: str, one: str) -> dict[str, str]:
+    """A pushed authorization request, and the list of those of its app, in the slot of the app."""
+    return {"pushed": f"{app(client)}:par:{one}", "all_pushed": f"{app(client)}:pars"}
+
+
 def email(address: str) -> str:
     """The entry of an e-mail address in the index."""
     return f"{{email:{address}}}"
@@ -299,6 +304,7 @@ def without_input(key: str) -> str:
     return window("", digest) if key.startswith("{window:") else key
 
 
+ID = re.compile(r"[A-Za-z0-9_-]{22}")
 _CLIENT, _ID = r"(?P<client>[A-Za-z0-9_-]{1,64})", r"(?P<name>[A-Za-z0-9_-]{22})"
 _PERSONS = re.compile(r"\{(?P<shard>[0-9a-f]{3})\}:(?P=shard)(?P<member>[0-9a-f]{29}):(?P<noun>.+)", re.S)
 _NOUNS = frozenset(key.rpartition(":")[2] for noun, key in person("0" * 32).items() if noun != "users")
@@ -311,6 +317,8 @@ _ALONE = tuple(
         ("days", rf"\{{app:{_CLIENT}\}}:days"),
         ("people", rf"\{{app:{_CLIENT}\}}:people"),
         ("assertion", rf"\{{app:{_CLIENT}\}}:jti:{_ID}"),
+        ("pushed", rf"\{{app:{_CLIENT}\}}:par:{_ID}"),
+        ("all-pushed", rf"\{{app:{_CLIENT}\}}:pars"),
         *((kind, re.escape(key)) for kind, key in _ONE_OF_A_KIND.items()),
         ("api", rf"\{{api:{_CLIENT}\}}"),
         ("invite", r"\{email:(?P<name>[^:]+)\}:invite"),

@@ -15,6 +15,7 @@ APP_BEGUN = 10 * MINUTE  # an app in its owner's list without a registration is 
 APPS_SWEEP = 10 * MINUTE  # between two searches for unfinished deletions of apps
 CODE = 60 * SECOND  # RFC 6749 4.1.2: at most ten minutes
 REQUEST = 10 * MINUTE
+PUSHED = 90_000  # a pushed request, until its browser arrives
 ASSERTION = 12 * MINUTE  # the mark of a used client assertion: its ten minutes, and clocks that differ
 EMAIL_RESERVATION = 60 * SECOND
 INVITE = 7 * DAY
@@ -52,6 +53,7 @@ class Group:
 OAUTH = Group("oauth", 100)  # SPEC 8.1: /api/oauth/*, per user, shared by all apps
 INTROSPECT = Group("introspect", 6000)  # per app or API that asks; an operator may set another limit
 CLIENT = Group("client", 600)  # calls that an app makes for itself
+PUBLIC_CLIENT = Group("public-client", 60)  # the same for an app without a secret, per address
 AUTHORIZE = Group("authorize", 60)  # each leaves a pending request for ten minutes
 ADDRESS = Group("address", 100)  # requests to /api/oauth/* whose user is unknown
 SIGN_IN_ADDRESS = Group("signin-address", 20)

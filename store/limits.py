@@ -25,6 +25,7 @@ from store.lifetimes import (
     OWN_PASSWORD,
     OWN_PASSWORDS,
     PICTURE,
+    PUBLIC_CLIENT,
     SIGN_IN_ACCOUNT,
     SIGN_IN_ADDRESS,
     SIGN_IN_DEVICE,
@@ -105,6 +106,10 @@ class RateLimits:
     async def unknown_user(self, address: str) -> Window:
         """A request to /api/oauth/* whose user cannot be known, or whose app did not authenticate."""
         return await self._take_networks(ADDRESS, address)
+
+    async def public_client(self, client: str, address: str) -> Window:
+        """A call that a public app makes for itself: anybody may send its client_id."""
+        return await self._take(PUBLIC_CLIENT, fingerprint(f"{client} {address}"))
 
     async def invented_token(self, presented: str) -> Window:
         """A revocation of a string that is no token of ours: the same figures as for a real token."""

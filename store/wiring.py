@@ -62,6 +62,7 @@ from store.oauth.identity import Identity
 from store.oauth.introspection import Introspection
 from store.oauth.portions import Portions
 from store.oauth.progress import RequestProgress
+from store.oauth.pushed import PushedRequests
 from store.oauth.subjects import Subjects
 from store.oauth.tokens import Tokens
 from store.operations import Operator
@@ -148,7 +149,9 @@ class Store:
         self.introspection = Introspection(
             scripts, sealer, self.signing_keys, self.subjects, self.apps, self.apis, refresh_lifetime
         )
-        self.app_tokens = AppTokens(scripts, sealer, self.signing_keys, self.apis, Portions(scripts, CLIENT))
+        self.client_windows = Portions(scripts, CLIENT)
+        self.app_tokens = AppTokens(scripts, sealer, self.signing_keys, self.apis, self.client_windows)
+        self.pushed = PushedRequests(scripts)
         self.introspection_windows = Portions(scripts, INTROSPECT)
         self.id_tokens = IdTokens(self.signing_keys)
         self.identity = Identity(scripts)

@@ -39,6 +39,7 @@ APP_OPTIONS = (
         "webhook_url",
         "verified",
         "id_token_alg",
+        "require_pushed",
         "post_logout_redirect_uris",
         "backchannel_logout_uri",
         "subject_type",

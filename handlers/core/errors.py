@@ -50,6 +50,9 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "unmet_authentication_requirements": CatalogueEntry(403, "The sign-in does not have the requested level."),
     "request_not_supported": CatalogueEntry(400, "request is not supported."),
     "request_uri_not_supported": CatalogueEntry(400, "request_uri is not supported."),
+    "invalid_request_uri": CatalogueEntry(
+        400, "This sign-in is over, or was begun in another browser. Go back to the app and begin again."
+    ),
     "registration_not_supported": CatalogueEntry(400, "registration is not supported."),
     "consent_required": CatalogueEntry(403, "The person has to consent."),
     "not_found": CatalogueEntry(404, "There is nothing here."),

@@ -3,6 +3,7 @@ OpenID Connect Core 3.1.2."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from urllib.parse import urlencode
 
@@ -12,10 +13,14 @@ from handlers.core.amounts import DEFAULT_SPEND_LIMIT
 from handlers.core.params import JSON, body_pairs, media_type, once, parse_pairs
 from handlers.core.scopes import SCOPE_WORDS, asked_words
 from handlers.oauth.answers import AnsweringPage, mark_of
+from handlers.oauth.pushed_address import BROWSER_COOKIE, pushed_address, pushed_uri
 from handlers.oauth.requests import Interaction, check_mode, check_redirect_uri, check_request, first_of, words_of
 from store.accounts.signin.sessions import Session
 from store.apps.redirect_uris import display_origin, is_interceptable
 from store.apps.registration import Registration
+from store.crypto.seal import new_id
+from store.keys import ID
+from store.lifetimes import REQUEST
 from store.names import SCOPES
 from store.oauth.authorizations import AuthorizationRequest, Pending, SignInAgain, StepUp
 from store.oauth.progress import RequestStep
@@ -30,19 +35,26 @@ class AuthorizeHandler(AnsweringPage):
 
     async def get(self) -> None:
         """Redirects with a code or to the sign-in page, or shows the consent page."""
-        pairs = parse_pairs(self.request.query)
-        check_length(pairs)
+        here = parse_pairs(self.request.query)
+        check_length(here)
         # Until app and redirect URI are known to belong together, errors are pages: nothing is redirected.
-        app = await self.check_client(pairs)
+        app = await self.check_client(here)
+        if request_uri := pushed_uri(here):
+            pairs = await self.open_pushed(app, request_uri)
+            here = pushed_address(here, pairs)
+        else:
+            pairs = here
         redirect_uri = self.own_try_page(app, pairs) or check_redirect_uri(app, pairs, self.site.base_url)
         check_mode(pairs)
         try:
+            if app.require_pushed and not request_uri:
+                raise Refused("invalid_request", "This app has to push its requests.")
             request, interaction = check_request(app, redirect_uri, once(pairs), self.site.require_pkce)
-            await self.begin(app, request, interaction, pairs)
+            await self.begin(app, replace(request, pushed=request_uri), interaction, here)
         except Refused as refusal:
-            if refusal.code == "rate_limited":
+            if refusal.code in ("rate_limited", "invalid_request_uri"):
                 raise
-            await self.answer_error(app, redirect_uri, refusal, pairs)
+            await self.answer_error(app, redirect_uri, refusal, pairs, here)
 
     def post(self) -> None:
         """Core 3.1.2.1: the same parameters as a form, or as JSON. Redirects to the same request by GET: browsers send
@@ -54,6 +66,13 @@ class AuthorizeHandler(AnsweringPage):
             pairs = body_pairs(self.request)
         check_length(pairs)
         self.see_other(address_of(pairs))
+
+    async def open_pushed(self, app: Registration, request_uri: str) -> Pairs:
+        """The parameters of a pushed request, for the browser that arrives with it first."""
+        sent = self.read_cookie(BROWSER_COOKIE) or ""
+        browser = sent if ID.fullmatch(sent) else new_id()
+        self.write_cookie(BROWSER_COOKIE, browser, REQUEST)
+        return parse_pairs(await self.store.pushed.open(app.client_id, request_uri, browser))
 
     async def check_client(self, pairs: Pairs) -> Registration:
         """The app, if it is registered and active."""
@@ -71,20 +90,20 @@ class AuthorizeHandler(AnsweringPage):
         return page if asked == [page] and session is not None and app.owner == session.user else None
 
     async def begin(
-        self, app: Registration, request: AuthorizationRequest, interaction: Interaction, pairs: Pairs
+        self, app: Registration, request: AuthorizationRequest, interaction: Interaction, here: Pairs
     ) -> None:
         """Continues for a person who is signed in; sends others to sign in and back."""
         session = self.session()
-        step = self.step_of(session, pairs)
+        step = self.step_of(session, here)
         since = step.at if step else 0
         if session is None or (interaction.anew and not since):
-            return self.sign_in_first(pairs, interaction)
+            return self.sign_in_first(here, interaction)
         if not await self.is_expected(app, interaction, session.user):
-            return await self.other_person(pairs, interaction, step)
+            return await self.other_person(here, interaction, step)
         # RFC 8252 8.6: only the consent page proves which app listens at a loopback port or a custom scheme.
         always_ask = "consent" in interaction.prompts or (app.public and is_interceptable(request.redirect_uri))
         if {"select_account", "create"} & interaction.prompts and step is None:
-            return await self.choose_account(app, pairs)
+            return await self.choose_account(app, here)
         try:
             begun = await self.store.authorizations.begin(
                 session,
@@ -94,10 +113,12 @@ class AuthorizeHandler(AnsweringPage):
                 since=since if interaction.anew or interaction.max_age else 0,
             )
         except (SignedOut, SignInAgain):
-            return self.sign_in_first(pairs, interaction)
+            return self.sign_in_first(here, interaction)
         except StepUp as needed:
-            return self.step_up(app, request, interaction, needed.profile, pairs)
+            return self.step_up(app, request, interaction, needed.profile, here)
         if not isinstance(begun, Pending):
+            if request.pushed:
+                await self.store.pushed.end(app.client_id, request.pushed)
             return self.send_back(app, request.redirect_uri, {"code": begun.code}, request.state, request.mode)
         if interaction.quiet:
             raise quietly(interaction, Refused("consent_required", "The person has to consent."))
@@ -105,9 +126,9 @@ class AuthorizeHandler(AnsweringPage):
             return await self.confirm_first(app, begun.profile)
         self.show_consent(app, request, begun)
 
-    def step_of(self, session: Session | None, pairs: Pairs) -> RequestStep | None:
+    def step_of(self, session: Session | None, here: Pairs) -> RequestStep | None:
         """What this person has done for this request, by the mark in its address."""
-        step = self.store.progress.open(first_of(pairs, PROGRESS), request_print(pairs))
+        step = self.store.progress.open(first_of(here, PROGRESS), request_print(here))
         return step if step and session and step.user == session.user else None
 
     async def is_expected(self, app: Registration, interaction: Interaction, user: str) -> bool:
@@ -123,25 +144,28 @@ class AuthorizeHandler(AnsweringPage):
                 return False
         return interaction.subjects is None or sub in interaction.subjects
 
-    async def other_person(self, pairs: Pairs, interaction: Interaction, step: RequestStep | None) -> None:
+    async def other_person(self, here: Pairs, interaction: Interaction, step: RequestStep | None) -> None:
         """Refuses a person whom the app does not mean. Lets them sign in as somebody else first if their session is
         over, or if an answer would tell the app whether it guessed who is signed in."""
         signed_in_for_this = step is not None and step.done == "sign-in"
         if (interaction.guesses and not signed_in_for_this) or await self.profile() is None:
-            return self.sign_in_first(pairs, interaction)
+            return self.sign_in_first(here, interaction)
         raise Refused("login_required", SIGN_IN)
 
-    async def answer_error(self, app: Registration, redirect_uri: str, refusal: Refused, pairs: Pairs) -> None:
+    async def answer_error(
+        self, app: Registration, redirect_uri: str, refusal: Refused, pairs: Pairs, here: Pairs
+    ) -> None:
         """Sends the error to the app (RFC 6749 4.1.2.1). If anybody may have registered the app, nobody is redirected
         before signing in (RFC 9700 4.11.2), and `prompt=none` gets a page, against Core 3.1.2.6."""
         answer = {"error": refusal.code, "error_description": refusal.description}
         state, mode = first_of(pairs, "state"), first_of(pairs, "response_mode") or ""
-        if app.from_operator:
-            return self.send_back(app, redirect_uri, answer, state, mode)
-        if any(name == "prompt" and "none" in words_of(value) for name, value in pairs):
-            return await self.show_target(app, redirect_uri, answer, state, mode)
-        if await self.profile() is None:
-            return self.to_sign_in(address_of(pairs))
+        if not app.from_operator:
+            if any(name == "prompt" and "none" in words_of(value) for name, value in pairs):
+                return await self.show_target(app, redirect_uri, answer, state, mode)
+            if await self.profile() is None:
+                return self.to_sign_in(address_of(here))
+        if request_uri := pushed_uri(here):
+            await self.store.pushed.end(app.client_id, request_uri)
         self.send_back(app, redirect_uri, answer, state, mode)
 
     async def show_target(
@@ -158,31 +182,31 @@ class AuthorizeHandler(AnsweringPage):
             back=self.way_back(app, redirect_uri, answer, state, mode),
         )
 
-    def sign_in_first(self, pairs: Pairs, interaction: Interaction) -> None:
+    def sign_in_first(self, here: Pairs, interaction: Interaction) -> None:
         """Redirects to the sign-in page and back here. The sign-in leaves a mark if the request demands one."""
         if interaction.quiet:
             raise Refused("login_required", SIGN_IN)
-        target = address_of(pairs)
+        target = address_of(here)
         creates = "create" in interaction.prompts and self.session() is None and self.site.signup != "off"
         self.to_sign_up(target) if creates else self.to_sign_in(target)
 
-    async def choose_account(self, app: Registration, pairs: Pairs) -> None:
+    async def choose_account(self, app: Registration, here: Pairs) -> None:
         """Shows who is signed in (Core 3.1.2.1, `select_account`), and offers to continue or to sign in otherwise."""
         profile = await self.profile()
         if profile is None:
-            return self.to_sign_in(address_of(pairs))
-        mark = self.store.progress.mark("account", request_print(pairs), profile.user)
+            return self.to_sign_in(address_of(here))
+        mark = self.store.progress.mark("account", request_print(here), profile.user)
         self.render(
             "oauth/choose_account.html",
             title="Choose an account",
             signed_in=profile,
             app=app,
-            onward_to=address_of(pairs, mark),
-            again=address_of(pairs),
+            onward_to=address_of(here, mark),
+            again=address_of(here),
         )
 
     def step_up(
-        self, app: Registration, request: AuthorizationRequest, interaction: Interaction, profile: Profile, pairs: Pairs
+        self, app: Registration, request: AuthorizationRequest, interaction: Interaction, profile: Profile, here: Pairs
     ) -> None:
         """Offers a stronger sign-in to a person whose sign-in is too weak for the request (RFC 9470)."""
         refusal = Refused("unmet_authentication_requirements", "The sign-in does not have the requested level.")
@@ -190,8 +214,8 @@ class AuthorizeHandler(AnsweringPage):
             raise quietly(interaction, refusal)
         answer = {"error": refusal.code, "error_description": refusal.description}
         # The present session lasts until the stronger sign-in, which begins with this person's address.
-        named = any(name == "login_hint" for name, _ in pairs)
-        hinted = pairs if named else [*pairs, ("login_hint", profile.email)]
+        named = any(name == "login_hint" for name, _ in here)
+        hinted = here if named else [*here, ("login_hint", profile.email)]
         self.render(
             "oauth/step_up.html",
             title="A stronger sign-in is needed",

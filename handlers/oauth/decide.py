@@ -46,6 +46,8 @@ class DecideHandler(AnsweringPage):
         if decided.connected:
             self.store.app_stats.connected(app.client_id)
         mails.allowance_grew(self.site, session.user, app.client_id, decided.allowance, self.visitor)
+        if decided.pushed:
+            await self.store.pushed.end(app.client_id, decided.pushed)
         answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
         self.write_window(decided.window)
         if self.wants_json():

@@ -32,6 +32,8 @@ class MetadataHandler(ApiHandler):
                 "issuer": base,
                 "authorization_endpoint": f"{base}/oauth/authorize",
                 "token_endpoint": f"{base}/api/oauth/token",
+                "pushed_authorization_request_endpoint": f"{base}/api/oauth/par",
+                "require_pushed_authorization_requests": False,
                 "revocation_endpoint": f"{base}/api/oauth/revoke",
                 "introspection_endpoint": f"{base}/api/oauth/introspect",
                 "introspection_endpoint_auth_methods_supported": confidential,

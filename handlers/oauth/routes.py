@@ -11,6 +11,7 @@ from handlers.oauth.decide import DecideHandler
 from handlers.oauth.introspect import IntrospectHandler
 from handlers.oauth.logout import LogoutHandler
 from handlers.oauth.metadata import KeySetHandler, MetadataHandler, OpenIdConfigurationHandler
+from handlers.oauth.push import PushHandler
 from handlers.oauth.resource_metadata import ResourceMetadataHandler
 from handlers.oauth.revoke import RevokeHandler
 from handlers.oauth.token import TokenHandler
@@ -34,6 +35,7 @@ ROUTES: tuple[Route, ...] = (
         LAST_PAGE,
         PersonPost("sign out", session=False, tells=(ACTIVITY,), undo="sign in"),
     ),
+    Route(r"/api/oauth/par", PushHandler, "push", Policy(window="client")),
     Route(r"/api/oauth/token", TokenHandler, "token", Policy(window="oauth", finishes=True)),
     Route(r"/api/oauth/userinfo", UserinfoHandler, "userinfo", Policy(scope="openid profile", window="oauth")),
     Route(r"/api/oauth/revoke", RevokeHandler, "revoke", Policy(window="oauth", finishes=True)),

@@ -48,6 +48,18 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
     },
     "RevocationRequest": {"token": {"token": _REFRESH, **_CLIENT}},
     "Nothing": {"revoked": {}},
+    "PushedRequest": {
+        "request": {
+            "response_type": "code",
+            "redirect_uri": "https://app.example/callback",
+            "scope": "openid profile",
+            "state": "af0ifjsldkj-7rTqVbNwE3uPzYcXh5sKd9mLg2oQ1",
+            **_CLIENT,
+        }
+    },
+    "PushedResponse": {
+        "pushed": {"request_uri": "urn:ietf:params:oauth:request_uri:4cTJmRk3nEWw0pYzQe1uZA", "expires_in": 90}
+    },
     "IntrospectionRequest": {"token": {"token": _ACCESS, **_CLIENT}},
     "Introspection": {
         "live": {
@@ -91,6 +103,8 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
         "metadata": {
             "issuer": "https://id.example.org",
             "authorization_endpoint": "https://id.example.org/oauth/authorize",
+            "pushed_authorization_request_endpoint": "https://id.example.org/api/oauth/par",
+            "require_pushed_authorization_requests": False,
             "token_endpoint": "https://id.example.org/api/oauth/token",
             "revocation_endpoint": "https://id.example.org/api/oauth/revoke",
             "introspection_endpoint": "https://id.example.org/api/oauth/introspect",

@@ -127,6 +127,18 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             security=_CLIENT,
         )
     },
+    "push": {
+        "post": Operation(
+            "OAuth",
+            "Push an authorization request (RFC 9126)",
+            "The parameters of `GET /oauth/authorize`, and the app's credentials. Send the browser to that address with "
+            "`client_id` and `request_uri` alone, within 90 seconds. The first browser that arrives has ten minutes.",
+            {201: Success("where the request waits", "PushedResponse")},
+            errors=("invalid_request", "invalid_client", "invalid_scope", "unsupported_response_type"),
+            body="PushedRequest",
+            security=(("client",), ()),
+        )
+    },
     "introspect": {
         "post": Operation(
             "OAuth",

@@ -12,6 +12,7 @@ from handlers.ai.errors import OTHERS, TYPES
 from handlers.ai.request import BLOCKS, MOST_TOKENS
 from handlers.core.client_credentials import ASSERTION_TYPE
 from handlers.documents.documents import COLLECTION, DOCUMENT_ID
+from handlers.oauth.requests import CHALLENGE
 from handlers.oauth.token import VERIFIER
 from store.credits.credits import CURRENCY, MAX_AMOUNT, SCALE
 from store.lifetimes import ACCESS_TOKEN, SECOND
@@ -158,6 +159,18 @@ SCHEMAS: dict[str, Schema] = {
     },
     "RevocationRequest": read({"token": FILLED}, {"token_type_hint": TEXT, **_CLIENT, **_SECRET}),
     "Nothing": written({}),
+    "PushedRequest": read(
+        {"response_type": {"const": "code"}, "redirect_uri": FILLED, "scope": SCOPE_LIST},
+        {
+            **_CLIENT,
+            **_SECRET,
+            **dict.fromkeys(("state", "nonce", "prompt", "max_age", "acr_values", "claims", "response_mode"), TEXT),
+            **dict.fromkeys(("id_token_hint", "login_hint", "ui_locales"), TEXT),
+            "code_challenge": exactly(CHALLENGE.pattern),
+            "code_challenge_method": {"const": "S256"},
+        },
+    ),
+    "PushedResponse": written({"request_uri": FILLED, "expires_in": COUNT}),
     "IntrospectionRequest": read({"token": FILLED}, {"token_type_hint": TEXT, **_CLIENT, **_SECRET}),
     "Introspection": {
         "oneOf": [
@@ -211,7 +224,15 @@ SCHEMAS: dict[str, Schema] = {
             **dict.fromkeys(("issuer", "jwks_uri"), ADDRESS),
             **{
                 f"{name}_endpoint": ADDRESS
-                for name in ("authorization", "token", "revocation", "introspection", "userinfo", "end_session")
+                for name in (
+                    "authorization",
+                    "pushed_authorization_request",
+                    "token",
+                    "revocation",
+                    "introspection",
+                    "userinfo",
+                    "end_session",
+                )
             },
             **{
                 name: listed(TEXT)
@@ -232,6 +253,7 @@ SCHEMAS: dict[str, Schema] = {
             **dict.fromkeys(
                 (
                     *("require_pkce", "authorization_response_iss_parameter_supported", "claims_parameter_supported"),
+                    "require_pushed_authorization_requests",
                     *("request_parameter_supported", "request_uri_parameter_supported"),
                 ),
                 FLAG,

@@ -26,6 +26,7 @@
 --- ARGV[19] acr: requested levels, separated by commas, or empty
 --- ARGV[20] fresh_sid: public id for a session that has none
 --- ARGV[21] mode: how the app wants its answer: form_post, or empty
+--- ARGV[22] pushed: the request_uri of a pushed request, or empty
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply sign_in
@@ -76,6 +77,7 @@ redis.call('HSET', request, 'redirect_uri', redirect_uri, 'scope', scope, 'chall
 if nonce ~= '' then redis.call('HSET', request, 'nonce', nonce) end
 if acr ~= '' then redis.call('HSET', request, 'acr', acr) end
 if mode ~= '' then redis.call('HSET', request, 'mode', mode) end
+if pushed ~= '' then redis.call('HSET', request, 'pushed', pushed) end
 -- The decision may come from another session of the person.
 if earliest > 0 then redis.call('HSET', request, 'earliest', int(earliest)) end
 if methods ~= '' then redis.call('HSET', request, 'methods', methods) end

@@ -41,8 +41,8 @@
 --- @reply gone remaining reset
 --- @reply invalid_scope remaining reset
 --- @reply full remaining reset
---- @reply denied remaining reset redirect_uri state mode
---- @reply allowed remaining reset redirect_uri state mode connected told
+--- @reply denied remaining reset redirect_uri state mode pushed
+--- @reply allowed remaining reset redirect_uri state mode pushed connected told
 --- @derives prefix shard
 --- @durable
 --- @include "session"
@@ -62,8 +62,8 @@ local admitted, remaining, reset, retry = take_window(window, limit, period, now
 if not admitted then return {'rate_limited', reset, retry} end
 
 local asked = redis.call('HMGET', request, 'redirect_uri', 'scope', 'challenge', 'state', 'terms', 'place',
-  'nonce', 'acr', 'mode', 'earliest', 'methods')
-local mode = asked[9] or ''
+  'nonce', 'acr', 'mode', 'earliest', 'methods', 'pushed')
+local mode, pushed = asked[9] or '', asked[12] or ''
 -- If the registration has changed since, the checks of the request are void.
 if not asked[1] or asked[5] ~= terms then return {'gone', remaining, reset} end
 -- The page was shown to a sign-in that was new and strong enough. Another session of the person may be neither.
@@ -75,7 +75,7 @@ end
 if decision ~= 'allow' then
   redis.call('DEL', request)
   record(audit, 'consent_denied', client, address, agent)
-  return {'denied', remaining, reset, asked[1], asked[4], mode}
+  return {'denied', remaining, reset, asked[1], asked[4], mode, pushed}
 end
 
 -- The code has only the ticked scopes, while grant and remembered consent keep scopes that were not requested.
@@ -111,4 +111,4 @@ local after = allowance_of(grant)
 note_growth(grant, before, after, raise_kept, now)
 if before and after and before ~= after then record(audit, 'spend_limit_set', client, address, agent) end
 local told = told_of_growth(user, undos, before, after, mails, mails_most, mails_period, now)
-return {'allowed', remaining, reset, asked[1], asked[4], mode, connected, told}
+return {'allowed', remaining, reset, asked[1], asked[4], mode, pushed, connected, told}

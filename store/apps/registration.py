@@ -47,7 +47,8 @@ class Registration:
     app, other than ending something (both epoch ms). `api_scopes` are scopes of APIs, qualified.
     `post_logout_redirect_uris`: where a sign-out that the app requested may lead; `backchannel_logout_uri`: where it
     hears that a session has ended, empty for nowhere. `private_key_jwt`: the app authenticates by signed assertions;
-    `jwks` has its public keys (`store/apps/client_keys.py`), or `jwks_uri` is where they are."""
+    `jwks` has its public keys (`store/apps/client_keys.py`), or `jwks_uri` is where they are. `require_pushed`: its
+    authorization requests must be pushed (RFC 9126)."""
 
     client_id: str
     name: str
@@ -84,6 +85,7 @@ class Registration:
     private_key_jwt: bool = False
     jwks: str = ""
     jwks_uri: str = ""
+    require_pushed: bool = False
 
     def __post_init__(self) -> None:
         check_client_id(self.client_id)

@@ -31,6 +31,7 @@ RECORD = {
     "authMethod": "auth_method",
     "jwks": "jwks",
     "jwksUri": "jwks_uri",
+    "requirePushed": "require_pushed",
     "webhookUrl": "webhook_url",
     "verified": "verified",
     "verifiedDomain": "domain",

@@ -70,6 +70,8 @@ KINDS: dict[str, KeyKind] = {
     "days": KeyKind("hash", DAYS_KEPT * DAY, others=rf"[0-9]+:({'|'.join(NAMES)})|pruned"),
     "people": KeyKind("string", value=rb"-?[0-9]+"),
     "assertion": KeyKind("string", ASSERTION, value=b"1"),
+    "pushed": KeyKind("hash", REQUEST, fields={"params": TEXT}, others="browser"),
+    "all-pushed": KeyKind("zset", REQUEST),
     "all-apps": KeyKind("zset"),
     "api": KeyKind("string"),
     "all-apis": KeyKind("zset"),

@@ -22,7 +22,8 @@ from store.results import Allowance, Profile, Visitor, Window, allowance_of, pro
 class AuthorizationRequest:
     """A request that passed every check. `challenge` is empty without PKCE; `terms` are those of the registration that
     the request was checked against; `place` is the grant's field for remembered consent (`Registration.place`).
-    `nonce` goes into the ID token; `acr` has the requested levels, best first; `mode` is `form_post` or empty."""
+    `nonce` goes into the ID token; `acr` has the requested levels, best first; `mode` is `form_post` or empty; `pushed`
+    is the `request_uri` of a pushed request, or empty."""
 
     client: str
     redirect_uri: str
@@ -34,6 +35,7 @@ class AuthorizationRequest:
     nonce: str = ""
     acr: tuple[str, ...] = ()
     mode: str = ""
+    pushed: str = ""
 
 
 class SignInAgain(Exception):
@@ -70,7 +72,7 @@ class Pending:
 class Decision:
     """Where to send the browser, and how (`mode`, as in the request); `code` is None if the person denied.
     `connected`: the app is newly connected; `allowance`: the notice to mail to the person if the app may spend more
-    than before."""
+    than before; `pushed`: the `request_uri` that this answers, or empty."""
 
     redirect_uri: str
     state: str
@@ -79,6 +81,7 @@ class Decision:
     connected: bool = False
     allowance: Allowance | None = None
     mode: str = ""
+    pushed: str = ""
 
 
 TOO_MANY_APPS = (
@@ -140,6 +143,7 @@ class Authorizations:
             acr=",".join(request.acr),
             fresh_sid=new_id(),
             mode=request.mode,
+            pushed=request.pushed,
         )
         refuse_signed_out(reply)
         if reply.word == "sign_in":
@@ -233,5 +237,13 @@ class Authorizations:
         if reply.word == "allowed":
             code = self._sealer.seal(Token(TokenKind.CODE, user, client, code_id, 0))
             connected, allowance = reply.text("connected") == "1", allowance_of(reply)
-        mode = reply.text("mode")
-        return Decision(reply.text("redirect_uri"), reply.text("state"), code, window, connected, allowance, mode)
+        return Decision(
+            reply.text("redirect_uri"),
+            reply.text("state"),
+            code,
+            window,
+            connected,
+            allowance,
+            reply.text("mode"),
+            reply.text("pushed"),
+        )

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from tornado.routing import URLSpec
@@ -238,6 +239,12 @@ async def _revoke(service: Service) -> Any:
     return await service.web.revoke("an invented token")
 
 
+async def _push(service: Service) -> Any:
+    pushed = dict(parse_qsl(urlsplit(service.web.authorize_url()).query))
+    form = {**pushed, "client_secret": service.web.secret or ""}
+    return await send(f"{service.base_url}/api/oauth/par", "POST", form=form)
+
+
 async def _introspect(service: Service) -> Any:
     form = {"token": "an invented token", "client_id": "web-app", "client_secret": service.web.secret or ""}
     return await send(f"{service.base_url}/api/oauth/introspect", "POST", form=form)
@@ -247,6 +254,7 @@ OF_THE_FLOW: dict[str, Callable[[Service], Awaitable[Any]]] = {
     "decide": _decide,
     "token": _exchange,
     "revoke": _revoke,
+    "push": _push,
     "introspect": _introspect,
 }
 """Limited routes that are called with more than an access token."""

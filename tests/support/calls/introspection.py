@@ -7,6 +7,7 @@ from math import inf
 from store.crypto.seal import new_id
 from store.oauth.client_assertions import Proof
 from store.oauth.portions import Allotment
+from store.results import Window
 from tests.support.calls.apis import api_of, registered
 from tests.support.calls.prepared import Call, call
 from tests.support.store.world import World
@@ -44,3 +45,20 @@ async def _(w: World) -> Call:
 @call("client_assertions.use", "use_assertion")
 async def _(w: World) -> Call:
     return lambda: w.store.client_assertions.use(w.app.client_id, Proof(new_id(), 60_000))
+
+
+@call("pushed.push", "push_request")
+async def _(w: World) -> Call:
+    return lambda: w.store.pushed.push(w.app.client_id, "scope=profile", Window(600, 599, 0))
+
+
+@call("pushed.open", "open_pushed")
+async def _(w: World) -> Call:
+    request_uri = await w.store.pushed.push(w.app.client_id, "scope=profile", Window(600, 599, 0))
+    return lambda: w.store.pushed.open(w.app.client_id, request_uri, new_id())
+
+
+@call("pushed.end", "end_pushed")
+async def _(w: World) -> Call:
+    request_uri = await w.store.pushed.push(w.app.client_id, "scope=profile", Window(600, 599, 0))
+    return lambda: w.store.pushed.end(w.app.client_id, request_uri)

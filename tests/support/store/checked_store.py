@@ -15,6 +15,7 @@ from store.fsck.invariants import Finding
 from store.fsck.walk import Report
 from store.oauth.client_assertions import Proof
 from store.refused import Refused
+from store.results import Window
 from store.wiring import Store
 from tests.conftest import OpenStore, emptied
 from tests.support.browser.pictures import drawn
@@ -70,6 +71,7 @@ class Furnished:
         await App.add(world)
         await add_passkey(world)
         await store.signing_keys.for_signing("ES256")
+        await store.pushed.push(world.app.client_id, "scope=profile", Window(600, 599, 0))
         await store.client_assertions.use(world.app.client_id, Proof(new_id(), 60_000))
         with suppress(Refused):
             await store.second_step.with_code(await half_of(world), "000000", VISITOR)

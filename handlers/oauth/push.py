@@ -1,0 +1,55 @@
+"""POST /api/oauth/par: an app pushes its authorization request. RFC 9126."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from handlers.account.authorize_address import MAX_ADDRESS
+from handlers.core.api import ApiHandler
+from handlers.core.params import Params, once
+from handlers.oauth.requests import check_mode, check_redirect_uri, check_request
+from store.apps.registration import Registration
+from store.lifetimes import PUSHED, SECOND
+from store.refused import Refused
+from store.results import Window
+
+_PROOFS = frozenset(("client_secret", "client_assertion", "client_assertion_type"))
+
+
+class PushHandler(ApiHandler):
+    """Checks a request before the browser comes with it, and keeps it out of the browser's address."""
+
+    async def post(self) -> None:
+        """Answers with a `request_uri` (RFC 9126 2.2), or with the error that the browser would have brought back."""
+        params = self.body()
+        if params.get("request_uri") is not None:
+            raise Refused("invalid_request", "request_uri is what this request is to get.")
+        app = await self.authenticate(params)
+        assert app is not None
+        window = await self.take_window(app)
+        try:
+            request_uri = await self.store.pushed.push(app.client_id, self.checked(app, params), window)
+        except Refused as refusal:
+            refusal.window = window
+            raise
+        self.write_window(window)
+        self.set_status(201)
+        self.write_json({"request_uri": request_uri, "expires_in": PUSHED // SECOND})
+
+    async def take_window(self, app: Registration) -> Window:
+        """Counts the call for the app, or for the address if the app proves nothing."""
+        if app.public:
+            return await self.store.limits.public_client(app.client_id, self.counted_address)
+        return await self.store.client_windows.take(app.client_id)
+
+    def checked(self, app: Registration, params: Params) -> str:
+        """The request as a form. The browser's arrival checks it again: the registration may have changed by then."""
+        pairs = [(name, params.get(name) or "") for name in params.names() if name not in _PROOFS]
+        pairs = [pair for pair in pairs if pair[0] != "client_id"] + [("client_id", app.client_id)]
+        text = urlencode(pairs)
+        if len(text) > MAX_ADDRESS:
+            raise Refused("invalid_request", "The request is too long.")
+        redirect_uri = check_redirect_uri(app, pairs, self.site.base_url)
+        check_mode(pairs)
+        check_request(app, redirect_uri, once(pairs), self.site.require_pkce)
+        return text

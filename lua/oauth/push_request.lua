@@ -1,0 +1,22 @@
+--- Keep a pushed authorization request until the browser arrives with it. (RFC 9126 2.2)
+--- KEYS[1] pushed
+--- KEYS[2] all_pushed: the app's pushed requests, by the times at which they end
+--- ARGV[1] id
+--- ARGV[2] params: the request, as a form
+--- ARGV[3] kept (number): ms
+--- ARGV[4] longest (number): ms, the most that a request is kept
+--- ARGV[5] most (number): requests of one app
+--- @reply full ends
+--- @reply ok
+--- @include "now"
+
+local now = now_ms()
+redis.call('ZREMRANGEBYSCORE', all_pushed, '-inf', int(now))
+if redis.call('ZCARD', all_pushed) >= most then
+  return {'full', redis.call('ZRANGE', all_pushed, 0, 0, 'WITHSCORES')[2]}
+end
+redis.call('HSET', pushed, 'params', params)
+redis.call('PEXPIREAT', pushed, int(now + kept))
+redis.call('ZADD', all_pushed, int(now + kept), id)
+redis.call('PEXPIREAT', all_pushed, int(now + longest))
+return {'ok'}

@@ -1,0 +1,74 @@
+"""Authorization requests that apps push before the browser arrives. RFC 9126."""
+
+from __future__ import annotations
+
+from store import keys
+from store.clock import wall
+from store.crypto.seal import fingerprint, new_id
+from store.engine.scripts import Scripts
+from store.lifetimes import PUSHED, REQUEST
+from store.refused import Refused
+from store.results import Window
+
+URN = "urn:ietf:params:oauth:request_uri:"
+MOST_PUSHED = 10_000
+"""Requests of one app that wait at a time."""
+
+
+class PushedRequests:
+    """Requests in the slot of their app. A request waits for its browser, and from the first arrival for the end of the
+    sign-in in that browser alone."""
+
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+
+    async def push(self, client: str, params: str, window: Window) -> str:
+        """Keeps a checked request, as a form. Returns its `request_uri`. Raises Refused("rate_limited") if too many of
+        the app wait, StoreUnavailable."""
+        one = new_id()
+        reply = await self._scripts.run(
+            "push_request",
+            keys.pushed(client, one),
+            id=one,
+            params=params,
+            kept=PUSHED,
+            longest=REQUEST,
+            most=MOST_PUSHED,
+        )
+        if reply.word == "full":
+            seconds = max(1, -(-(reply.number("ends") - int(wall.time() * 1000)) // 1000))
+            why = "Too many pushed requests of this app wait for their browsers."
+            raise Refused("rate_limited", why, window=window, retry_after=seconds)
+        return URN + one
+
+    async def open(self, client: str, request_uri: str, browser: str) -> str:
+        """The request, as it was pushed. `browser` is the secret of the browser that arrives. Raises
+        Refused("invalid_request_uri") if there is none, or if it is another browser's."""
+        one = id_of(request_uri)
+        reply = await self._scripts.run(
+            "open_pushed", keys.pushed(client, one), id=one, browser=fingerprint(browser), kept=REQUEST
+        )
+        if reply.word == "gone":
+            raise gone()
+        return reply.text("params")
+
+    async def end(self, client: str, request_uri: str) -> None:
+        """Uses the request up, before the browser goes back to the app. Raises Refused("invalid_request_uri") if it was
+        used up already."""
+        one = id_of(request_uri)
+        reply = await self._scripts.run("end_pushed", keys.pushed(client, one), id=one)
+        if reply.word == "gone":
+            raise gone()
+
+
+def id_of(request_uri: str) -> str:
+    """The id in a `request_uri` of ours. Raises Refused("invalid_request_uri") for any other."""
+    one = request_uri.removeprefix(URN)
+    if one == request_uri or not keys.ID.fullmatch(one):
+        raise gone()
+    return one
+
+
+def gone() -> Refused:
+    """The refusal of a request that is over, was never there, or is another browser's."""
+    return Refused("invalid_request_uri")

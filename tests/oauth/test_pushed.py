@@ -1,0 +1,195 @@
+"""Pushed authorization requests. RFC 9126."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import pytest
+from tornado.httpclient import HTTPResponse
+
+from store.oauth import pushed
+from tests.support.http.driver import PASSWORD, App, Browser, Service, answer_of, fields_of, json_of, send
+from tests.support.processes.engines import FakeClock
+
+pytestmark = pytest.mark.gen_test(timeout=30)
+
+PAR = "/api/oauth/par"
+
+
+def parameters(app: App, **changes: str | None) -> dict[str, str]:
+    """The parameters of an authorization request."""
+    return dict(parse_qsl(urlsplit(app.authorize_url(**changes)).query))
+
+
+async def push(app: App, **changes: str | None) -> HTTPResponse:
+    """Pushes a request with the app's credentials; a change to None leaves a parameter out."""
+    form: dict[str, str | None] = {**parameters(app), "client_secret": app.secret, **changes}
+    kept = {name: value for name, value in form.items() if value is not None}
+    return await send(f"{app.base_url}{PAR}", "POST", form=kept)
+
+
+async def address(app: App, **changes: str | None) -> str:
+    """The address of a pushed request."""
+    response = await push(app, **changes)
+    assert response.code == 201, response.body
+    return at(app, json_of(response)["request_uri"])
+
+
+def at(app: App, request_uri: str, **more: str) -> str:
+    """The address that the browser is sent to."""
+    return f"/oauth/authorize?{urlencode({'client_id': app.client_id, 'request_uri': request_uri, **more})}"
+
+
+async def ends_with_a_code(browser: Browser, app: App, url: str) -> None:
+    answer = answer_of(await browser.consent(url))
+    assert answer["state"] == "a-state"
+    assert (await app.exchange(answer["code"])).code == 200
+
+
+async def is_over(browser: Browser, url: str) -> bool:
+    """Whether the browser gets a page that says so, and is sent nowhere."""
+    page = await browser.get(url)
+    return page.code == 400 and b"Go back to the app and begin again" in page.body and "Location" not in page.headers
+
+
+async def test_a_pushed_request_leads_to_a_code(service: Service) -> None:
+    for app in (service.web, service.native):
+        response = await push(app)
+        assert response.code == 201
+        assert response.headers["Cache-Control"] == "no-store"
+        body = json_of(response)
+        assert body["expires_in"] == 90
+        assert body["request_uri"].startswith("urn:ietf:params:oauth:request_uri:")
+        assert int(response.headers["X-RateLimit-Limit"]) == (60 if app is service.native else 600)
+        await ends_with_a_code(await service.signed_in(), app, at(app, body["request_uri"]))
+
+
+async def test_it_waits_for_the_sign_in_in_one_browser(service: Service) -> None:
+    url, browser = await address(service.web, prompt="login", login_hint="ada@example.com"), service.browser()
+    to_sign_in = await browser.get(url)
+    assert to_sign_in.code == 303
+    page = await browser.get(to_sign_in.headers["Location"])
+    assert 'value="ada@example.com"' in page.body.decode()
+    back = await browser.submit(page, "/signin", email="ada@example.com", password=PASSWORD)
+    assert "progress=" in back.headers["Location"], "the sign-in that the pushed request demands leaves a mark"
+    assert (await browser.get(back.headers["Location"])).code == 200
+    await ends_with_a_code(browser, service.web, back.headers["Location"])
+
+
+async def test_another_browser_gets_nothing(service: Service) -> None:
+    url, first, second = await address(service.web), await service.signed_in(), await service.signed_in()
+    assert (await first.get(url)).code == 200
+    assert await is_over(second, url)
+    await ends_with_a_code(first, service.web, url)
+
+
+@pytest.mark.parametrize("decision", ["allow", "deny"])
+async def test_an_answer_ends_it(service: Service, decision: str) -> None:
+    url, browser = await address(service.web, prompt="consent"), await service.signed_in()
+    page, again = await browser.get(url), await browser.get(url)
+    assert page.code == again.code == 200, "a reload shows the page again"
+    form = fields_of(page, "/api/oauth/authorize")
+    answer = await browser.send("/api/oauth/authorize", "POST", form={**form, "decision": decision})
+    assert ("code" if decision == "allow" else "error") in answer_of(answer)
+    assert await is_over(browser, url)
+    form = fields_of(again, "/api/oauth/authorize")
+    late = await browser.send("/api/oauth/authorize", "POST", form={**form, "decision": decision})
+    assert late.code == 400, "nor does a page that was open before give a second answer"
+
+
+async def test_remembered_consent_and_errors_end_it(service: Service) -> None:
+    browser = await service.signed_in()
+    await ends_with_a_code(browser, service.web, await address(service.web))
+    for changes, name in (({}, "code"), ({"prompt": "none", "acr_values": "phr", "scope": "data:read"}, "error")):
+        url = await address(service.web, **changes)
+        assert name in answer_of(await browser.get(url))
+        assert await is_over(browser, url)
+
+
+@pytest.mark.trap(53)
+async def test_one_of_many_arrivals_at_once_gets_the_code(service: Service) -> None:
+    browser = await service.signed_in()
+    await ends_with_a_code(browser, service.web, await address(service.web))
+    url = await address(service.web)
+    assert await is_over(await service.signed_in(), at(service.web, "urn:ietf:params:oauth:request_uri:" + "x" * 22))
+    answers = await asyncio.gather(*(browser.get(url) for _ in range(20)))
+    assert sorted(answer.code for answer in answers) == [303] + [400] * 19
+
+
+@pytest.mark.trap(53)
+async def test_it_is_for_its_app_alone_and_parameters_beside_it_count_for_nothing(service: Service) -> None:
+    browser, other = await service.signed_in(), await service.add_app("other-app")
+    url = await address(service.web)
+    assert await is_over(browser, url.replace("client_id=web-app", "client_id=other-app"))
+    more = {"redirect_uri": other.redirect_uri + "/x", "state": "mine", "scope": "credits:spend", "prompt": "none"}
+    await ends_with_a_code(browser, service.web, f"{url}&{urlencode(more)}")
+
+
+@pytest.mark.trap(53)
+async def test_it_lasts_90_seconds_and_ten_minutes_from_the_arrival(service: Service, clock: FakeClock) -> None:
+    late, url = await address(service.web), await address(service.web)
+    browser = await service.signed_in()
+    clock.advance(89)
+    assert (await browser.get(url)).code == 200
+    clock.advance(2)
+    assert await is_over(browser, late)
+    clock.advance(595)
+    assert (await browser.get(url)).code == 200
+    clock.advance(4)
+    assert await is_over(browser, url)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        pytest.param({"redirect_uri": "https://elsewhere.example/cb"}, "invalid_request", id="redirect URI"),
+        pytest.param({"scope": "nonsense"}, "invalid_scope", id="scope"),
+        pytest.param({"response_type": "token"}, "unsupported_response_type", id="response type"),
+        pytest.param({"response_mode": "fragment"}, "invalid_request", id="response mode"),
+        pytest.param({"state": None}, "invalid_request", id="state"),
+        pytest.param({"code_challenge": "short"}, "invalid_request", id="challenge"),
+        pytest.param({"request_uri": f"{pushed.URN}{'x' * 22}"}, "invalid_request", id="a pushed request"),
+        pytest.param({"client_secret": "w" * 43}, "invalid_client", id="secret"),
+        pytest.param({"client_secret": None}, "invalid_client", id="no secret"),
+        pytest.param({"login_hint": "x" * 15_000}, "invalid_request", id="length"),
+    ],
+)
+async def test_a_wrong_request_gets_its_error_at_once(
+    service: Service, changes: dict[str, str | None], error: str
+) -> None:
+    response = await push(service.web, **changes)
+    assert json_of(response)["error"] == error
+    assert response.code == (401 if error == "invalid_client" else 400)
+
+
+async def test_an_app_that_must_push_is_refused_otherwise(service: Service) -> None:
+    app, browser = await service.add_app("careful-app", require_pushed=True), await service.signed_in()
+    refused = answer_of(await browser.get(app.authorize_url()))
+    assert (refused["error"], refused["error_description"]) == ("invalid_request", "This app has to push its requests.")
+    await ends_with_a_code(browser, app, await address(app))
+
+
+async def test_an_app_has_room_for_so_many(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pushed, "MOST_PUSHED", 3)
+    browser, urls = await service.signed_in(), [await address(service.web) for _ in range(3)]
+    full = await push(service.web)
+    assert full.code == 429
+    assert 80 <= int(full.headers["Retry-After"]) <= 90
+    assert (await push(service.native)).code == 201, "another app has room of its own"
+    await ends_with_a_code(browser, service.web, urls[0])
+    assert (await push(service.web)).code == 201
+
+
+async def test_a_public_app_has_a_window_for_each_address(service: Service) -> None:
+    answers = [await push(service.native) for _ in range(61)]
+    assert [answer.code for answer in answers] == [201] * 60 + [429]
+    assert answers[-1].headers["X-RateLimit-Remaining"] == "0"
+    assert (await push(service.web)).code == 201
+
+
+async def test_metadata_names_the_endpoint(service: Service) -> None:
+    document: dict[str, Any] = json_of(await send(f"{service.base_url}/.well-known/openid-configuration"))
+    assert document["pushed_authorization_request_endpoint"] == f"{service.base_url}{PAR}"
+    assert document["require_pushed_authorization_requests"] is False
