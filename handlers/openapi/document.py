@@ -23,7 +23,8 @@ from handlers.openapi.examples import EVENTS, OF_PARAMETERS, as_form, examples_o
 from handlers.openapi.operation import HTML, Operation, Success
 from handlers.openapi.operations import OPERATIONS
 from handlers.openapi.parameters import PARAMETERS
-from handlers.openapi.schemas import SCHEMAS, TEXT, Schema, form_of, ref
+from handlers.openapi.schemas import SCHEMAS
+from handlers.openapi.shapes import TEXT, Schema, form_of, ref
 from handlers.openapi.words import SUMMARY, TAGS, describe, introduction, limit, needs
 from store import lifetimes
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from handlers.ai.errors import envelope
 from handlers.core.errors import CATALOGUE, PUBLIC_NAME
-from handlers.openapi.schemas import Schema
+from handlers.openapi.shapes import Schema
 from store.credits.credits import CURRENCY, SCALE
 from store.refused import Refused
 

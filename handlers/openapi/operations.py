@@ -46,7 +46,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                     "back to the app with code or error, state and iss; or to the sign-in page", "", (), ("Location",)
                 ),
             },
-            errors=("invalid_request", "rate_limited"),
+            errors=("invalid_request", "invalid_request_uri", "rate_limited"),
             parameters=(
                 *("client_id", "redirect_uri", "response_type", "scope", "state", "code_challenge"),
                 *("nonce", "max_age", "acr_values", "claims", "id_token_hint", "response_mode", "login_hint"),
@@ -131,8 +131,8 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         "post": Operation(
             "OAuth",
             "Push an authorization request (RFC 9126)",
-            "The parameters of `GET /oauth/authorize`, and the app's credentials. Send the browser to that address with "
-            "`client_id` and `request_uri` alone, within 90 seconds. The first browser that arrives has ten minutes.",
+            "The parameters of `GET /oauth/authorize`, and the app's credentials. Send the browser to that address "
+            "with `client_id` and `request_uri` alone, within 90 seconds. The first browser there has ten minutes.",
             {201: Success("where the request waits", "PushedResponse")},
             errors=("invalid_request", "invalid_client", "invalid_scope", "unsupported_response_type"),
             body="PushedRequest",

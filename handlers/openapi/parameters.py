@@ -5,7 +5,7 @@ from __future__ import annotations
 from handlers.ai.messages import IDEMPOTENCY_KEY
 from handlers.documents.documents import COLLECTION, DOCUMENT_ID, MOST_ITEMS, PREFIX
 from handlers.oauth.requests import CHALLENGE, MAX_NONCE, MAX_STATE, PROMPTS, RESPONSE_MODES
-from handlers.openapi.schemas import FILLED, SCOPE_LIST, TEXT, Schema, exactly
+from handlers.openapi.shapes import FILLED, SCOPE_LIST, TEXT, Schema, exactly
 
 
 def _query(name: str, schema: Schema, description: str, *, required: bool = False) -> Schema:

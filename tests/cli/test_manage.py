@@ -122,6 +122,7 @@ def test_an_app_record_has_the_apis_fields(home: Home) -> None:
         "authMethod": "client_secret",
         "jwks": None,
         "jwksUri": "",
+        "requirePushed": False,
         "webhookUrl": "",
         "verified": False,
         "verifiedDomain": "",

@@ -23,7 +23,9 @@ from handlers.core.params import Params
 from handlers.oauth import authorize, requests
 from handlers.openapi.document import codes_of, document, operation_id
 from handlers.openapi.operations import OPERATIONS
+from handlers.openapi.schemas import SCHEMAS
 from handlers.routes import ROUTES
+from tests.support.http import driver
 from tests.support.http.documented import call
 from tests.support.http.driver import ALL_SCOPES, Service, challenge, fields_of
 
@@ -99,6 +101,9 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
     hidden = fields_of(page, "/api/oauth/authorize")
     decision = {name: hidden[name] for name in ("_xsrf", "request_id")} | {"decision": "allow", "next": "/"}
     decision |= {"scopes": json.dumps(ALL_SCOPES), "spend_limit": "5"}
+    asserted = {"client_assertion", "client_assertion_type"}
+    pushed = dict.fromkeys(SCHEMAS["PushedRequest"]["properties"].keys() - asserted, "1")
+    pushed |= {"client_id": service.web.client_id, "client_secret": service.web.secret or ""}
     shown = {
         operation_id(route.name, method): [partial(call, service, route, method, tokens["access_token"])]
         for route in ROUTES
@@ -113,6 +118,7 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
             lambda: service.web.refresh(tokens["refresh_token"]),
             lambda: service.web.token(grant_type="client_credentials"),
         ],
+        "push": [lambda: driver.send(f"{service.base_url}/api/oauth/par", "POST", form=pushed)],
         "revoke": [lambda: service.web.revoke("lk_rt_unknown")],
     }
 
@@ -133,6 +139,8 @@ async def test_each_handler_reads_exactly_its_documented_parameters(service: Ser
             # The sign-in page reads the hint. The rest is refused, or our own mark.
             reads.parameters.update({"client_id", "login_hint"})
             reads.parameters.difference_update({"request", "request_uri", "registration", "progress"})
+        if identity == "push":
+            reads.parameters.discard("request_uri")  # which is refused
         assert reads.parameters - OF_THE_PAGE == expected.parameters, identity
         # If-None-Match is looked at on every write, to refuse it where it has no meaning.
         others = {"If-None-Match"} if identity == "document-delete" else set()

@@ -94,6 +94,7 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "person_family_limit": (11, lambda r: r.store.bounds.families),
     "owner_document_limit": (8, lambda r: r.store.hosting.limits.documents),
     "owner_storage_limit": (6000, lambda r: r.store.hosting.limits.bytes),
+    "app_calls_per_minute": (50, lambda r: r.store.client_windows.group.limit),
     "introspections_per_minute": (50, lambda r: r.store.introspection_windows.group.limit),
     "signing_key_days": (30, lambda r: r.store.signing_keys.days),
     "ai_request_size": (2048, lambda r: r.site.max_ai_request),

@@ -42,6 +42,17 @@ async def _(w: World) -> Call:
     return lambda: w.store.introspection_windows.take(w.app.client_id)
 
 
+@call("client_windows.take", "take_portion")
+async def _(w: World) -> Call:
+    w.store.client_windows.allotments[w.app.client_id] = Allotment(remaining=0)
+    return lambda: w.store.client_windows.take(w.app.client_id)
+
+
+@call("limits.public_client", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.public_client(w.app.client_id, "192.0.2.1")
+
+
 @call("client_assertions.use", "use_assertion")
 async def _(w: World) -> Call:
     return lambda: w.store.client_assertions.use(w.app.client_id, Proof(new_id(), 60_000))

@@ -129,6 +129,7 @@ TRAPS: dict[int, Clause] = {
     50: Clause("a person has one id for the apps of a sector, and another for other sectors"),
     51: Clause("a token for one resource is dead at every other"),
     52: Clause("introspection tells a stranger no more than about an invented token"),
+    53: Clause("a pushed request is used once, by its app, in one browser and soon, and nothing counts beside it"),
     55: Clause("a client assertion is for this server, counts once for all people, and ends soon"),
     57: Clause("no person's data answers to a token that an app has for itself"),
     67: Clause("a stream is charged once and within its hold, however it reports its usage"),
