@@ -25,17 +25,20 @@ def add_apis(verb: Verbs) -> None:
     about = "change what is given; --scope replaces all scopes"
     update = verb("update", "apis.update_api", about, "https://orders.example.com --token-format jwt")
     _api_options(update, required=False)
-    status = update.add_mutually_exclusive_group()
-    about = "refuse its calls and new tokens for it"
-    status.add_argument("--disable", action="store_const", dest="status", const="disabled", default=ABSENT, help=about)
-    about = "let it work again"
-    status.add_argument("--enable", action="store_const", dest="status", const="active", default=ABSENT, help=about)
+    add_status(update, disable="refuse its calls and new tokens for it")
     rotate = verb("rotate-secret", "apis.rotate_secret", "make a new client_secret", "https://orders.example.com")
     rotate.add_argument("--drop-old", action="store_true", help="the secret before it ends at once")
     question = "Delete the API {api}, and every token for it?"
     delete = verb("delete", "apis.delete_api", "delete an API", "https://orders.example.com", ask=question)
     for named in (verb("show", "apis.show_api", "one API", "https://orders.example.com"), update, rotate, delete):
         named.add_argument("api", metavar="CLIENT_ID|URI", help="as `api list` shows it")
+
+
+def add_status(update: argparse.ArgumentParser, *, disable: str) -> None:
+    """Declares the flags that switch an app or an API off and on. `disable`: the help of the first."""
+    status = update.add_mutually_exclusive_group()
+    for flag, word, about in (("--disable", "disabled", disable), ("--enable", "active", "let it work again")):
+        status.add_argument(flag, action="store_const", dest="status", const=word, default=ABSENT, help=about)
 
 
 def _api_options(parser: argparse.ArgumentParser, required: bool) -> None:

@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import Any
 
-from cli.apis_parser import ABSENT, Verbs
+from cli.apis_parser import ABSENT, Verbs, add_status
 
 KEPT = "and, in 30 days, every document it keeps"
 PURGED = "and every document it keeps, now"
@@ -40,11 +40,7 @@ def add_apps(verb: Verbs) -> None:
         "my-app --disable",
     )
     _app_options(update, required=False)
-    status = update.add_mutually_exclusive_group()
-    about = "stop every token of it"
-    status.add_argument("--disable", action="store_const", dest="status", const="disabled", default=ABSENT, help=about)
-    about = "let it work again"
-    status.add_argument("--enable", action="store_const", dest="status", const="active", default=ABSENT, help=about)
+    add_status(update, disable="stop every token of it")
     rotate = verb("rotate-secret", "apps.rotate_secret", "make a new client_secret", "my-app")
     rotate.add_argument("--drop-old", action="store_true", help="the secret before it ends at once")
     about = "make a new secret that signs webhooks; the one before it signs for 24 hours more"

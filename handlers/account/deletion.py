@@ -75,10 +75,7 @@ class DeleteAccountHandler(ReauthPage):
             paid=account.paid,
             typed=typed,
             errors=errors or {},
-            has_app=factors.secret is not None,
-            has_passkey=bool(factors.passkeys),
-            asks_code=factors.asks_code,
-            passkeys_work=self.site.relying_party is not None,
+            **self.ways_to_confirm(factors),
         )
 
     async def post(self) -> None:

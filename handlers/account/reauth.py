@@ -6,6 +6,7 @@ from handlers.account.second_step import NO_PASSKEYS
 from handlers.account.signin import CHALLENGE_COOKIE
 from handlers.core.page import PageHandler
 from handlers.core.params import Params
+from store.accounts.signin.factors import Factors
 from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty, options_for_use, read_answer
 from store.accounts.signin.reauth import ReauthFailed
 from store.lifetimes import CHALLENGE
@@ -22,6 +23,15 @@ class ReauthPage(PageHandler):
         if self.site.relying_party is None:
             raise Refused("invalid_request", NO_PASSKEYS)
         return self.site.relying_party
+
+    def ways_to_confirm(self, factors: Factors) -> dict[str, bool]:
+        """The values of the template base/password_and_code.html: with what the person can confirm."""
+        return {
+            "has_app": factors.secret is not None,
+            "has_passkey": bool(factors.passkeys),
+            "asks_code": factors.asks_code,
+            "passkeys_work": self.site.relying_party is not None,
+        }
 
     def ask_passkey(self, challenge: str, allowed: list[str]) -> None:
         """Answers with WebAuthn options, and sets the challenge in a cookie."""

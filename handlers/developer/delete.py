@@ -27,10 +27,7 @@ class DeleteAppHandler(ReauthPage):
             app=app,
             typed=typed,
             errors=errors or {},
-            has_app=factors.secret is not None,
-            has_passkey=bool(factors.passkeys),
-            asks_code=factors.asks_code,
-            passkeys_work=self.site.relying_party is not None,
+            **self.ways_to_confirm(factors),
         )
 
     async def post(self, client_id: str) -> None:

@@ -49,6 +49,10 @@ class Addresses:
         known = {"email": keys.email(email), "invite": keys.invite(email)}
         return (await self._scripts.run("confirm_email", known, user_id=user)).word == "ok"
 
+    async def claim(self, email: str, user: str) -> bool:
+        """Reserves the address and makes the reservation permanent; returns whether it is this person's now."""
+        return await self.reserve(email, user) and await self.keep(email, user)
+
     async def release(self, email: str, user: str) -> None:
         """Frees the address, if it is this person's."""
         await self._scripts.run("release_email", {"email": keys.email(email)}, user_id=user)

@@ -260,7 +260,7 @@ class Links:
         seen = await self.look(TokenKind.CHANGE, text)
         if seen.used and seen.email != new:
             raise over()
-        if not (await self._addresses.reserve(new, user) and await self._addresses.keep(new, user)):
+        if not await self._addresses.claim(new, user):
             raise Refused("invalid_request", TAKEN)
         reply = await self._scripts.run(
             "change_address",

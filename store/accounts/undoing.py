@@ -109,7 +109,7 @@ class Undoing:
                 raise over()
             return seen
         hashed = await self._hasher.hash(secrets.token_urlsafe(32))
-        if not (await self._addresses.reserve(old, user) and await self._addresses.keep(old, user)):
+        if not await self._addresses.claim(old, user):
             raise Refused("invalid_request", TAKEN)
         # Registrations are in other slots. If an interruption follows them, the link still works and does the rest. A
         # second pass, after the account is back, undoes what a thief changed in between.

@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from store import keys
 from store.apps.api_record import ApiRegistration, api_id
 from store.apps.api_scopes import ApiScopeName
-from store.apps.cache import RegistrationCache
+from store.apps.cache import RegistrationCache, retried
 from store.apps.client_secrets import new_secret
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable, wrapped
@@ -114,26 +114,18 @@ class Apis:
 
     async def _change(self, client_id: str, change: Callable[[ApiRegistration], ApiRegistration]) -> ApiRegistration:
         """Replaces a registration with the result of `change`, which runs again if somebody else was quicker."""
-        for _ in range(10):
+
+        async def attempt() -> ApiRegistration | None:
             packed, present = await self._read(client_id)
             if present is None:
                 raise Refused("not_found", "No such API.")
             changed = change(present)
-            if await self._save(client_id, packed, changed.pack()):
-                return changed
-        raise StoreUnavailable("the registration keeps changing")
+            return changed if await self._save(client_id, packed, changed.pack()) else None
+
+        return await retried(attempt)
 
     async def _save(self, client_id: str, expected: bytes, packed: bytes) -> bool:
-        reply = await self._scripts.run(
-            "save_app",
-            {"app": keys.api(client_id)},
-            expected=expected,
-            registration=packed,
-            channel=keys.APPS_CHANNEL,
-            client=client_id,
-        )
-        self.forget(client_id)
-        return reply.word == "ok"
+        return await self.cache.save(self._scripts, keys.api(client_id), client_id, expected, packed)
 
 
 def resolve_scopes(text: str, apis: Iterable[ApiRegistration]) -> tuple[tuple[str, ...], tuple[str, ...]]:

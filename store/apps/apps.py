@@ -11,7 +11,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from store import keys
-from store.apps.cache import CACHE_SECONDS, RegistrationCache
+from store.apps.cache import CACHE_SECONDS, RegistrationCache, retried
 from store.apps.client_ids import check_free_of_people
 from store.apps.client_secrets import new_secret, secret_digest
 from store.apps.deletion import OnProgress, Retiring
@@ -131,7 +131,8 @@ class Apps:
     ) -> Registration:
         """Replaces a registration with the result of `change`; with `by`, only if this person owns the app. `change`
         runs again if somebody else was quicker. Raises Refused("not_found") and the errors of `change`."""
-        for _ in range(10):
+
+        async def attempt() -> Registration | None:
             packed, present, _ = await self._read(client_id)
             if present is None or by not in (None, present.owner):
                 raise Refused("not_found", "No such app.")
@@ -139,9 +140,9 @@ class Apps:
             changed.check_redirect_uris(present)
             if by is not None:
                 changed = changed.stamped(present, await self.now())
-            if await self._save(client_id, packed, changed.pack()):
-                return changed
-        raise StoreUnavailable("the registration keeps changing")
+            return changed if await self._save(client_id, packed, changed.pack()) else None
+
+        return await retried(attempt)
 
     async def reseal(self, client_id: str, renew: Callable[[str, tuple[bytes, ...]], tuple[bytes, ...]]) -> None:
         """Seals the signing secrets again, for a deleted app too. Raises Refused("not_found"), errors of `renew`."""
@@ -158,16 +159,7 @@ class Apps:
                 raise StoreUnavailable("the tombstone changed meanwhile")
 
     async def _save(self, client_id: str, expected: bytes, packed: bytes) -> bool:
-        reply = await self._scripts.run(
-            "save_app",
-            {"app": keys.app(client_id)},
-            expected=expected,
-            registration=packed,
-            channel=keys.APPS_CHANNEL,
-            client=client_id,
-        )
-        self.forget(client_id)
-        return reply.word == "ok"
+        return await self.cache.save(self._scripts, keys.app(client_id), client_id, expected, packed)
 
     async def delete(self, client_id: str) -> None:
         """Deletes an app with all its data at once. Raises Refused("not_found")."""

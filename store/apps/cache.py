@@ -1,4 +1,4 @@
-"""The cache of registrations of apps and APIs, and the announcements that keep it current."""
+"""The cache of registrations of apps and APIs, the announcements that keep it current, and safe changes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from redis.asyncio import Redis
 
 from store import keys
 from store.engine.background import background
+from store.engine.scripts import Scripts
+from store.errors import StoreUnavailable
 from store.names import check_client_id
 
 log = logging.getLogger("latchkey.apps")
 
 CACHE_SECONDS = 5.0
 CACHE_SIZE = 10_000
+ATTEMPTS = 10
+"""Attempts at a change of a registration that others change at the same time."""
 
 T = TypeVar("T")
 
@@ -76,6 +80,30 @@ class RegistrationCache(Generic[T]):
         else:
             self.kept.pop(client_id, None)
             self.loading.pop(client_id, None)
+
+    async def save(self, scripts: Scripts, app: str, client_id: str, expected: bytes, packed: bytes) -> bool:
+        """Writes a registration under the key `app`, if the stored one is still `expected`, and drops the cached one.
+        Empty bytes stand for none. Returns whether it was written. Raises StoreUnavailable."""
+        reply = await scripts.run(
+            "save_app",
+            {"app": app},
+            expected=expected,
+            registration=packed,
+            channel=keys.APPS_CHANNEL,
+            client=client_id,
+        )
+        self.forget(client_id)
+        return reply.word == "ok"
+
+
+async def retried(attempt: Callable[[], Awaitable[T | None]]) -> T:
+    """The result of the first `attempt` that nobody else was quicker than; one that lost returns None. Raises
+    StoreUnavailable, and the errors of `attempt`."""
+    for _ in range(ATTEMPTS):
+        changed = await attempt()
+        if changed is not None:
+            return changed
+    raise StoreUnavailable("the registration keeps changing")
 
 
 class Announcements:
