@@ -24,7 +24,7 @@ from statistics import median
 from time import monotonic
 
 from dev.bench import open_streams
-from dev.bench.measure import progress, table
+from dev.bench.measure import in_rounds, progress, table
 from dev.bench.parts.calling import CREDITS, Direct, Load, Reply, Through, latchkey, stub
 from dev.bench.parts.filling import FilledStore
 from store.lifetimes import AI
@@ -71,15 +71,7 @@ async def run_rounds(ways: Sequence[Direct], plan: Plan, seconds: float, burst: 
     turns = deque(ways)
     loads = plan.loads()
     try:
-        await _round(turns, loads, burst)
-        for way in ways:
-            way.forget()  # the first round warmed up servers, store and connections
-        deadline = monotonic() + seconds
-        rounds = 0
-        while not rounds or monotonic() < deadline:
-            turns.rotate(1)
-            await _round(turns, loads, burst)
-            rounds += 1
+        rounds = await in_rounds(turns, lambda: _round(turns, loads, burst), ways, seconds)
     finally:
         for way in ways:
             way.close()

@@ -19,10 +19,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic
 from typing import NamedTuple
 
-from dev.bench.measure import Client, compared, percentile, progress, request, serving, table
+from dev.bench.measure import Client, compared, in_rounds, percentile, progress, request, serving, table
 from dev.bench.parts.filling import PER_PAIR, FilledStore, Footprint, Pair, document, name_of
 from store import keys
 from store.lifetimes import DATA_READ, DATA_WRITE
@@ -96,15 +95,7 @@ async def run_rounds(cases: Sequence[Case], seconds: float, connections: int) ->
     requests = min(LONGEST_BURST, people * min(group.limit for group in CALLS.values()))
     turns = deque([(case, await Client.connect(case.port, connections)) for case in cases])
     try:
-        await _round(turns, requests, people)
-        for case in cases:
-            case.forget()  # the first round warmed up servers, stores and connections
-        deadline = monotonic() + seconds
-        rounds = 0
-        while not rounds or monotonic() < deadline:
-            turns.rotate(1)
-            await _round(turns, requests, people)
-            rounds += 1
+        rounds = await in_rounds(turns, lambda: _round(turns, requests, people), cases, seconds)
     finally:
         for _, client in turns:
             client.close()

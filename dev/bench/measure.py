@@ -8,14 +8,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from operator import truediv
 from pathlib import Path
 from statistics import median
-from time import perf_counter
-from typing import NamedTuple, Self, cast
+from time import monotonic, perf_counter
+from typing import NamedTuple, Protocol, Self, TypeVar, cast
 
 import psutil
 
@@ -28,6 +29,7 @@ _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
 _LISTENING = re.compile(r"Latchkey listening on \S+:(\d+)\n")
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked\r\n", re.IGNORECASE)
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
+T = TypeVar("T")
 
 
 class Unexpected(Exception):
@@ -194,6 +196,30 @@ class _Connection(asyncio.Protocol):
 
     def close(self) -> None:
         self._transport.close()
+
+
+class Sampled(Protocol):
+    """What a benchmark takes samples of."""
+
+    def forget(self) -> None:
+        """Drops the samples."""
+
+
+async def in_rounds(
+    turns: deque[T], one_round: Callable[[], Awaitable[None]], sampled: Iterable[Sampled], seconds: float
+) -> int:
+    """Runs rounds over `turns` for some seconds, at least one; each round starts with another turn. A first round warms
+    up servers, stores and connections, and doesn't count. Returns the number of rounds."""
+    await one_round()
+    for one in sampled:
+        one.forget()
+    deadline = monotonic() + seconds
+    rounds = 0
+    while not rounds or monotonic() < deadline:
+        turns.rotate(1)
+        await one_round()
+        rounds += 1
+    return rounds
 
 
 def percentile(values: Sequence[float], percent: float) -> float:

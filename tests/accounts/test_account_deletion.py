@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import json
-import tracemalloc
 import zipfile
 from typing import Any
 
@@ -13,12 +12,12 @@ import pytest
 from tornado.httpclient import HTTPResponse
 
 from handlers.account.deletion import PIECE_BYTES
-from handlers.core.site import Site
 from store import keys
 from tests.accounts.test_profile_http import picture_for, upload
-from tests.conftest import OpenStore
-from tests.documents.test_account_data import DOCUMENTS, begin_download
+from tests.documents.test_account_data import DOCUMENTS
 from tests.support.browser.pictures import drawn
+from tests.support.http import downloads
+from tests.support.http.downloads import measured_download
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of, json_of
 from tests.support.store.many_documents import connect_app, numbered, stock, write
 from tests.support.store.world import every_key
@@ -26,17 +25,7 @@ from tests.support.store.world import every_key
 pytestmark = pytest.mark.gen_test(timeout=60)
 
 DELETE, DOWNLOAD = "/account/delete", "/account/download"
-
-
-@pytest.fixture
-def site(request: pytest.FixtureRequest, open_store: OpenStore, base_url: str) -> Site:
-    """On fakeredis; with the parameter "valkey" on Valkey."""
-    if getattr(request, "param", "") != "valkey":
-        return Site(open_store("memory"), base_url)
-    engine = request.getfixturevalue("valkey_engine")
-    with engine.client() as client:
-        client.flushall()
-    return Site(open_store(engine.url), base_url)
+site = downloads.site
 
 
 async def settled(service: Service) -> Browser:
@@ -117,15 +106,7 @@ async def test_memory_does_not_grow_with_the_number_of_documents(service: Servic
         await stock(service.store, service.ada, "web-app", numbered(number, 700, collections=7))
         for form in ("zip", "jsonl"):
             await browser.get("/account")  # caches are warm
-            tracemalloc.start()
-            reader, writer = await begin_download(service, browser, f"{DOWNLOAD}?format={form}")
-            received, tail = 0, b""
-            while piece := await reader.read(2**16):
-                received, tail = received + len(piece), (tail + piece)[-5:]
-            peaks[form, number] = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            writer.close()
-            assert tail == b"0\r\n\r\n"
+            received, peaks[form, number] = await measured_download(service, browser, f"{DOWNLOAD}?format={form}")
             assert received > 100 * number
     for form in ("zip", "jsonl"):
         assert peaks[form, 10_000] < peaks[form, 100] + 1_000_000, peaks

@@ -21,13 +21,23 @@ from store.lifetimes import AI
 from store.results import Caller
 from tests.support.http.driver import Service, json_of
 from tests.support.http.upstream import USAGE, Plan, ScriptedUpstream, error, message
-from tests.support.store.ai_spender import PATIENT, SDK, SHORT, Spender, cost, events_in, hurry, question, session_of
+from tests.support.store.ai_spender import (
+    PATIENT,
+    SDK,
+    SHORT,
+    Spender,
+    both_ways,
+    cost,
+    events_in,
+    hurry,
+    question,
+    session_of,
+)
 from tests.support.store.credit_spender import Spender as OnTheStore
 from tests.support.store.second_factors import shown
 from tests.support.store.world import VISITOR, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
-both_ways = pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
 
 LONG = 40_000
 DELTA = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "word "}}

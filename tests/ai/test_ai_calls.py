@@ -21,6 +21,7 @@ from tests.support.store.ai_spender import (
     OpenStream,
     Spender,
     assert_error,
+    both_ways,
     cost,
     events_in,
     mint,
@@ -30,7 +31,6 @@ from tests.support.store.ai_spender import (
 
 pytestmark = pytest.mark.gen_test(timeout=20)
 
-both_ways = pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
 TOOL_USE = {"type": "tool_use", "id": "toolu_1", "name": "look_up", "input": {"word": "universally", "times": 3}}
 THINKING = {"type": "thinking", "thinking": "Which book is that?", "signature": "c2lnbmF0dXJl"}
 REDACTED = {"type": "redacted_thinking", "data": "b3BhcXVl"}

@@ -22,6 +22,7 @@ from tests.support.store.ai_spender import (
     Spender,
     assert_error,
     at_rest,
+    both_ways,
     cost,
     hurry,
     noticed,
@@ -32,7 +33,6 @@ from tests.support.store.ai_spender import (
 
 pytestmark = pytest.mark.gen_test(timeout=20)
 
-both_ways = pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
 EVENTS = events_of(message())
 
 

@@ -24,6 +24,7 @@ from tests.support.store.ai_spender import (
     Spender,
     assert_error,
     at_rest,
+    both_ways,
     cost,
     events_in,
     question,
@@ -33,7 +34,6 @@ from tests.support.store.lost_answers import Armed, losing
 
 pytestmark = pytest.mark.gen_test(timeout=20)
 
-both_ways = pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
 EVENTS = events_of(message())
 ONCE = [cost(25, 31)]
 

@@ -26,9 +26,6 @@ from tests.support.store.ai_spender import (
 
 pytestmark = pytest.mark.gen_test(timeout=20)
 
-SENT_MIDWAY = 6
-"""Events of a stream after part of the text."""
-
 
 @pytest.fixture
 def site(ai_site: Site) -> Site:

@@ -7,18 +7,15 @@ import io
 import json
 import logging
 import re
-import tracemalloc
 import zipfile
-from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from tornado.httpclient import HTTPResponse
 
 from handlers.core.application import Latchkey
-from handlers.core.site import Site
 from store import keys
-from tests.conftest import OpenStore
+from tests.support.http import downloads
+from tests.support.http.downloads import begin_download, measured_download
 from tests.support.http.driver import Browser, Service
 from tests.support.lists.offenders import each
 from tests.support.store.many_documents import check_usage, connect_app, numbered, stock, write
@@ -29,17 +26,7 @@ DOCUMENTS = {
     "notes/b": b'"second"',
     "settings/user:1@x~y": b"12345678901234567890",
 }
-
-
-@pytest.fixture
-def site(request: pytest.FixtureRequest, open_store: OpenStore, base_url: str) -> Site:
-    """On fakeredis; with the parameter "valkey" on Valkey."""
-    if getattr(request, "param", "") != "valkey":
-        return Site(open_store("memory"), base_url)
-    engine = request.getfixturevalue("valkey_engine")
-    with engine.client() as client:
-        client.flushall()
-    return Site(open_store(engine.url), base_url)
+site = downloads.site
 
 
 async def with_documents(service: Service, documents: dict[str, bytes] = DOCUMENTS) -> Browser:
@@ -232,15 +219,6 @@ async def test_odd_addresses_get_an_explanation(service: Service, path: str, sta
     assert page.headers["Content-Type"].startswith("text/html")
 
 
-async def begin_download(service: Service, browser: Browser, path: str) -> tuple[Any, Any]:
-    """Sends the request over a connection of its own."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(service.base_url).port, limit=2**16)
-    cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
-    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCookie: {cookies}\r\n\r\n".encode())
-    assert b" 200 " in await reader.readline()
-    return reader, writer
-
-
 async def until_idle(app: Latchkey) -> None:
     while app.in_flight:
         await asyncio.sleep(0.005)
@@ -290,15 +268,7 @@ async def test_memory_does_not_grow_with_the_number_of_documents(service: Servic
         del documents
         for form in ("zip", "jsonl"):
             await browser.get("/account/apps")  # caches are warm
-            tracemalloc.start()
-            reader, writer = await begin_download(service, browser, f"{EXPORT}?format={form}")
-            received, tail = 0, b""
-            while piece := await reader.read(2**16):
-                received, tail = received + len(piece), (tail + piece)[-5:]
-            peaks[form, number] = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            writer.close()
-            assert tail == b"0\r\n\r\n"
+            received, peaks[form, number] = await measured_download(service, browser, f"{EXPORT}?format={form}")
             assert received > (total if form == "jsonl" else 100 * number)
     for form in ("zip", "jsonl"):
         assert peaks[form, 10_000] < peaks[form, 100] + 1_000_000, peaks

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 import pytest
 from tornado.httpclient import HTTPResponse
-from tornado.ioloop import IOLoop
 
 from store.documents import documents
 from store.documents.documents import Conditions, Quotas
@@ -18,8 +17,9 @@ from store.refused import Refused
 from store.wiring import Store
 from tests.conftest import OpenStore
 from tests.support.http.driver import Service, json_of, send
+from tests.support.processes import two_servers
 from tests.support.processes.engines import Engine
-from tests.support.processes.processes import Pair, at_once, driven, pair
+from tests.support.processes.processes import Pair, at_once, pair
 from tests.support.store.document_app import Keeper
 from tests.support.store.world import World, refusal_of
 
@@ -225,11 +225,7 @@ def two() -> Iterator[Pair]:
         yield made
 
 
-@pytest.fixture
-def service(io_loop: IOLoop, two: Pair) -> Iterator[Service]:
-    """A new person and a new app on both servers."""
-    with driven(io_loop, two) as made:
-        yield made
+service = two_servers.service
 
 
 async def crowd(service: Service, two: Pair, method: str, paths: list[str], **headers: str) -> list[HTTPResponse]:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 from tornado.httpclient import HTTPResponse
-from tornado.ioloop import IOLoop
 
 from outbound.ai.echo import ECHO
 from store.engine.memory import room_of
 from tests.support.http.driver import ALL_SCOPES, PASSWORD, App, Service, json_of, send
-from tests.support.processes.processes import Pair, driven, pair
+from tests.support.processes import two_servers
+from tests.support.processes.processes import Pair, pair
 from tests.support.store.ai_spender import NATIVE
 
 pytestmark = pytest.mark.slow
@@ -30,10 +30,7 @@ def two() -> Iterator[Pair]:
         yield servers
 
 
-@pytest.fixture
-def service(io_loop: IOLoop, two: Pair) -> Iterator[Service]:
-    with driven(io_loop, two) as service:
-        yield service
+service = two_servers.service
 
 
 async def put(app: App, token: str, name: str, content: bytes) -> HTTPResponse:

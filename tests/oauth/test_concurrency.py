@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 from tornado.httpclient import HTTPResponse
-from tornado.ioloop import IOLoop
 
 from store import keys
 from store.crypto.keyring import KeyRing, Keys
 from store.crypto.seal import TokenKind
 from store.lifetimes import OAUTH
 from tests.support.http.driver import App, Browser, Service, answer_of, fields_of, json_of
+from tests.support.processes import two_servers
 from tests.support.processes.engines import valkey
-from tests.support.processes.processes import QUICK, Pair, at_once, driven, opened, pair, shared
+from tests.support.processes.processes import QUICK, Pair, at_once, opened, pair, shared
 
 CROWD = 100
 within_a_minute = pytest.mark.gen_test(timeout=60)
@@ -32,11 +32,7 @@ def two() -> Iterator[Pair]:
         yield made
 
 
-@pytest.fixture
-def service(io_loop: IOLoop, two: Pair) -> Iterator[Service]:
-    """A new person and a new app on both servers."""
-    with driven(io_loop, two) as made:
-        yield made
+service = two_servers.service
 
 
 def answers(responses: Sequence[HTTPResponse]) -> Counter[tuple[int, str]]:

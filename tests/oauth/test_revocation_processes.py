@@ -4,39 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tornado.ioloop import IOLoop
 
 from store import keys
 from store.crypto.keyring import KeyRing
 from store.engine.background import background
 from store.wiring import Store
 from tests.support.http.driver import App, Service, json_of, send
+from tests.support.processes import two_servers
 from tests.support.processes.engines import DroppingProxy, valkey
-from tests.support.processes.processes import Pair, at_once, driven, opened, pair, refused, shared
+from tests.support.processes.processes import Pair, at_once, opened, refused, shared
 
 pytestmark = pytest.mark.slow
 
 within_a_minute = pytest.mark.gen_test(timeout=60)
 SLACK = 1.0  # seconds for the requests that find out
-
-
-@pytest.fixture(scope="module")
-def two() -> Iterator[Pair]:
-    """The two servers of this module."""
-    with pair() as made:
-        yield made
-
-
-@pytest.fixture
-def service(io_loop: IOLoop, two: Pair) -> Iterator[Service]:
-    """A new person and a new app on both servers."""
-    with driven(io_loop, two) as made:
-        yield made
+two, service = two_servers.two, two_servers.service
 
 
 class DeafProxy(DroppingProxy):

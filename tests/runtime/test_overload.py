@@ -16,7 +16,7 @@ from handlers.core.concurrency import ConcurrencyLimit
 from handlers.core.site import Site
 from handlers.routes import POLICIES
 from tests.conftest import OpenStore
-from tests.documents.test_account_data import begin_download
+from tests.support.http.downloads import begin_download
 from tests.support.http.driver import Service
 from tests.support.http.http_servers import Answer, request, running, statuses, until
 from tests.support.processes.engines import Engine, valkey

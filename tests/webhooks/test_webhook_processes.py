@@ -19,27 +19,15 @@ from store.webhooks.deliveries import WebhookEvent, new_event_id
 from store.wiring import Store
 from tests.support.http.driver import App, Service, send
 from tests.support.http.receiver import Receiver, answering
+from tests.support.processes import two_servers
 from tests.support.processes.engines import Engine, valkey
-from tests.support.processes.processes import QUICK, Pair, Server, at_once, driven, opened, pair, shared
+from tests.support.processes.processes import QUICK, Pair, Server, at_once, opened, shared
 from tests.support.store.webhook_app import until
 
 pytestmark = pytest.mark.slow
 
 within_a_minute = pytest.mark.gen_test(timeout=60)
-
-
-@pytest.fixture(scope="module")
-def two() -> Iterator[Pair]:
-    """The two servers of this module."""
-    with pair() as made:
-        yield made
-
-
-@pytest.fixture
-def service(io_loop: IOLoop, two: Pair) -> Iterator[Service]:
-    """A new person and a new app on both servers."""
-    with driven(io_loop, two) as made:
-        yield made
+two, service = two_servers.two, two_servers.service
 
 
 @pytest.fixture

@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Self
 
-import hiredis
 import redis
 
 from dev.bench.measure import Unexpected
+from dev.bench.parts.pipes import Pipe, pack
 from store import keys
 from store.apps.registration import Registration
 from store.crypto.cipher import Cipher
@@ -24,7 +23,7 @@ from store.crypto.passwords import PasswordHasher
 from store.documents.documents import Quotas
 from store.engine.connect import unix_url
 from store.engine.embedded import EmbeddedStore
-from store.engine.script_source import Script, load_scripts
+from store.engine.script_source import Script
 from store.lifetimes import DATA_WRITE
 from store.results import Caller, Visitor
 from store.wiring import Store
@@ -33,7 +32,6 @@ PER_PAIR = Quotas().documents
 COLLECTION = "notes"
 SCOPES = ("credits:spend", "data:read", "data:write")
 
-_BATCH = 500
 _NO_LIMIT = 10**12
 _REWRITE_SECONDS = 300.0
 
@@ -169,11 +167,6 @@ async def _pair(store: Store, app: Registration, number: int, credits: int) -> P
     return Pair(Caller.of(opened, app.scopes), token)
 
 
-def _pack(*words: str | bytes | int) -> bytes:
-    packed: bytes = hiredis.pack_command(words)  # type: ignore[arg-type]  # it says that it takes one word
-    return packed
-
-
 class _Call:
     """Calls of `write_document.lua` that create documents of one pair, all with the same content."""
 
@@ -211,54 +204,20 @@ class _Call:
         argument = self._argument
         argument["name"] = name
         argument["sealed"] = self._cipher.seal(self._caller.user, self._caller.client, name, self._content)
-        return _pack(*self._start, *(argument[one] for one in self._order))
+        return pack(*self._start, *(argument[one] for one in self._order))
 
 
-class _Loader:
-    """Calls of `write_document.lua` over one connection: one batch is in flight while the next is sealed."""
+class _Loader(Pipe):
+    """Calls of `write_document.lua` over one connection."""
 
     def __init__(self, socket_path: str, cipher: Cipher) -> None:
+        super().__init__(socket_path)
         self._cipher = cipher
-        self._script = load_scripts()["write_document"]
-        self._reader = hiredis.Reader()
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.connect(socket_path)
-
-    def __enter__(self) -> Self:
-        self._socket.sendall(_pack("SCRIPT", "LOAD", self._script.source))
-        self._receive()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._socket.close()
 
     def write(self, pair: Pair, size: int) -> None:
-        """Creates the documents of a pair."""
-        call = _Call(pair.caller, document(size), self._script, self._cipher)
-        on_the_way = 0
-        for first in range(0, pair.documents, _BATCH):
-            numbers = range(first, min(first + _BATCH, pair.documents))
-            batch = b"".join(call.packed(name_of(number)) for number in numbers)
-            self._check(on_the_way)
-            self._socket.sendall(batch)
-            on_the_way = len(numbers)
-        self._check(on_the_way)
-
-    def _check(self, replies: int) -> None:
-        for _ in range(replies):
-            reply = self._receive()
-            if reply[0] != b"created":
-                raise Unexpected(f"a document was not kept: {reply}")
-
-    def _receive(self) -> Any:
-        while (reply := self._reader.gets()) is False:
-            received = self._socket.recv(1 << 16)
-            if not received:
-                raise Unexpected("the store closed the connection")
-            self._reader.feed(received)
-        if isinstance(reply, hiredis.ReplyError):
-            raise Unexpected(f"the store refused a call: {reply}")
-        return reply
+        """Creates the documents of a pair. Raises Unexpected when a document is not kept."""
+        call = _Call(pair.caller, document(size), self._script("write_document"), self._cipher)
+        self._send((call.packed(name_of(number)) for number in range(pair.documents)), (b"created",))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 from tornado.httpclient import HTTPResponse
-from tornado.ioloop import IOLoop
 
 from tests.support.http.driver import Service, json_of
 from tests.support.http.key_app import KeyApp, key_app
-from tests.support.processes.processes import Pair, at_once, driven, pair
+from tests.support.processes import two_servers
+from tests.support.processes.processes import Pair, at_once
 
 CROWD = 100
 within_a_minute = pytest.mark.gen_test(timeout=60)
-
-
-@pytest.fixture(scope="module")
-def two() -> Iterator[Pair]:
-    """The two servers of this module."""
-    with pair() as made:
-        yield made
-
-
-@pytest.fixture
-def service(io_loop: IOLoop, two: Pair) -> Iterator[Service]:
-    """A new person and a new app on both servers."""
-    with driven(io_loop, two) as made:
-        yield made
+two, service = two_servers.two, two_servers.service
 
 
 def answers(responses: list[HTTPResponse]) -> Counter[tuple[int, str]]:

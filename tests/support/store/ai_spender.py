@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+import pytest
 from tornado.httpclient import HTTPResponse
 
 from handlers.core.application import Latchkey
@@ -32,6 +33,8 @@ PATIENT = Timeouts(connect=10, first_byte=20, between_events=20, total=25)
 SHORT = Timeouts(connect=2, first_byte=0.4, between_events=0.4, total=0.9)
 PLENTY = 1_000_000
 NATIVE, SDK = "/api/v1/ai/messages", "/api/v1/ai/v1/messages"
+both_ways = pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
+"""Runs a test with a whole reply and with a stream."""
 
 
 def models_on(url: str, limits: Timeouts = PATIENT, price: Price = PRICE, *, max_output: int = 4096) -> Models:
