@@ -69,9 +69,11 @@ def normalise_email(text: str) -> str:
 def mailbox_of(email: str) -> str:
     """The address whose mailbox probably gets the mails to a normalised address: without a tag behind `+`, as most mail
     services deliver it, and without dots before the @, as Gmail does. Only for limits: other services may give
-    addresses that differ in these to different people."""
+    addresses that differ in these to different people. A `+` at the start begins no tag: some services name mailboxes
+    by phone numbers, and all their people would share one limit."""
     local, _, domain = email.partition("@")
-    return f"{local.partition('+')[0].replace('.', '')}@{domain}"
+    name = local[0] + local[1:].partition("+")[0]
+    return f"{name.replace('.', '')}@{domain}"
 
 
 def is_user_id(text: str) -> bool:

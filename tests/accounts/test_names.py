@@ -117,6 +117,8 @@ def test_invalid_addresses_are_refused(text: str) -> None:
         pytest.param("some.one@mail.example.com", "someone@mail.example.com", id="dots before the @"),
         pytest.param("someone+a.b+c@example.com", "someone@example.com", id="a tag with another in it"),
         pytest.param("some-one_x@example.com", "some-one_x@example.com", id="other marks are no tags"),
+        pytest.param("+15550100@example.com", "+15550100@example.com", id="a phone number, which is no tag"),
+        pytest.param("+15550100+tag@example.com", "+15550100@example.com", id="a phone number with a tag"),
     ],
 )
 def test_a_mailbox_has_neither_tags_nor_dots(email: str, mailbox: str) -> None:

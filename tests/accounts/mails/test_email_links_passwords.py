@@ -247,9 +247,14 @@ async def test_one_mailbox_gets_twenty_mails_an_hour_from_strangers(post: Post) 
     assert await strangers_ask(post, 30) == 20
 
 
-@pytest.mark.parametrize("typed", ["nobody+{}@example.com", "n.obody+{}@example.com", "+{}@example.com"])
+@pytest.mark.parametrize("typed", ["nobody+{}@example.com", "n.obody+{}@example.com", "+1555+{}@example.com"])
 async def test_tags_of_a_mailbox_share_its_twenty_mails(post: Post, typed: str) -> None:
     assert await strangers_ask(post, 30, typed) == 20
+
+
+async def test_strangers_who_ask_for_phone_numbers_keep_no_other_number_from_a_reset(post: Post) -> None:
+    await strangers_ask(post, 4, "+1555{}@example.com")
+    assert (await post.forgot("+4477@example.com")).code == 200
 
 
 async def test_tagged_addresses_get_the_mails_of_their_mailbox_limit(post: Post) -> None:
