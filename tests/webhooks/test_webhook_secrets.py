@@ -49,7 +49,7 @@ async def test_a_secret_is_made_with_the_first_url_and_kept_sealed(store: Store)
     assert isinstance(raw, bytes)
     assert secret.encode() not in raw
     assert secret.removeprefix("whsec_").encode() not in raw
-    assert "secret" not in str(APP.record()).lower()
+    assert not [name for name in APP.record() if "secret" in name.lower()]
     changed, other = await store.webhooks.set_url("web", URL + "/2")
     assert (changed.webhook_url, other) == (URL + "/2", None)
     changed, other = await store.webhooks.set_url("web", "")
