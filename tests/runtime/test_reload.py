@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from email.message import EmailMessage
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from settings.types import SettingsError
 from store.crypto.keyring import KeyRing, KeyRingError, Keys
 from store.errors import StartupError
 from tests.ai.test_ai_processes import CONFIG
-from tests.support.browser.mailbox import MAIL, Mailbox, mailer, until
+from tests.support.browser.mailbox import MAIL, Mailbox, mailer
 from tests.support.http.driver import Service, send
 from tests.support.http.upstream import TEXT, Plan, ScriptedUpstream
 from tests.support.processes.reloaded_service import NEW_RING, OLD_RING, Reloading, http_limits, sends_to
@@ -131,16 +132,32 @@ async def test_unchanged_settings_are_kept(reloading: Reloading, caplog: pytest.
     assert "changed: none" in caplog.text
 
 
+class Unreachable(SmtpServer):
+    """A server that nobody reaches. `tried` is set after each try."""
+
+    def __init__(self) -> None:
+        super().__init__("smtp://127.0.0.1:1")
+        self.tried = asyncio.Event()
+
+    async def send(self, message: EmailMessage) -> None:
+        """Fails."""
+        try:
+            await super().send(message)
+        finally:
+            self.tried.set()
+
+
 @pytest.mark.gen_test(timeout=20)
 async def test_a_mail_waiting_for_an_unreachable_server_goes_to_its_replacement(
     reloading: Reloading,
 ) -> None:
     mailbox = await Mailbox.open()
-    away = mailer(SmtpServer("smtp://127.0.0.1:1"), retries=(1.0,))
+    server = Unreachable()
+    away = mailer(server, retries=(1.0,))
     reloading.main.application.site = replace(reloading.site, mail=away)
     away.post(MAIL)
-    await until(lambda: away.queue == 1)
-    await asyncio.sleep(0.2)  # it was tried once
+    await server.tried.wait()
+    assert away.queue == 1
     await reloading.take(smtp_url=mailbox.url, mail_from="me@example.org")
     assert (await mailbox.mail())["Subject"] == MAIL.subject
     reloading.site.mail.post(MAIL)
