@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 import aiohttp
@@ -14,7 +14,6 @@ from aiohttp.abc import AbstractResolver
 
 from outbound.address_policy import AddressPolicy
 from outbound.guarded_http import READ_BYTES, guarded_session, in_words
-from store.clock import wall
 
 CONNECT_SECONDS = 5.0
 WHOLE_SECONDS = 15.0
@@ -126,4 +125,5 @@ def _seconds(text: str) -> float | None:
         return None
     # A date without a zone has an obsolete form of HTTP's; all of these are in UTC.
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return max(0.0, (aware - wall.utc()).total_seconds())
+    # The host's time: a receiver that did not travel writes this date by its own clock.
+    return max(0.0, (aware - datetime.now(UTC)).total_seconds())

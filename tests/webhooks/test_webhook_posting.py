@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from outbound.address_policy import AddressPolicy
 from outbound.webhooks.posting import Poster, PostResult
 from outbound.webhooks.retries import ATTEMPTS, LONGEST_RETRY_AFTER, PAUSES, pause_after
+from store.clock import wall
 from tests.support.http.receiver import Receiver, answering
 from tests.support.lists.offenders import each
 
@@ -96,6 +97,17 @@ async def test_retry_after_may_be_a_date(ahead: timedelta, least: float, most: f
     answer = await posted(Receiver(answering(503, f"Retry-After: {field}")))
     assert answer.retry_after is not None
     assert least <= answer.retry_after <= most
+
+
+@pytest.mark.gen_test
+async def test_the_date_of_a_receiver_that_did_not_travel_is_on_the_hosts_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wall, "ahead", 40 * 86_400.0)
+    field = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    answer = await posted(Receiver(answering(503, f"Retry-After: {field}")))
+    assert answer.retry_after is not None
+    assert 3500 <= answer.retry_after <= 3601
 
 
 @pytest.mark.gen_test
