@@ -54,7 +54,7 @@ def test_no_page_scrolls_sideways_or_overflows(tour: Tour) -> None:
 
 
 def test_no_page_is_left_out(tour: Tour) -> None:
-    """A page that is added is seen here, or this fails."""
+    """Fails on a new template without a stop."""
     names = [seen.name for seen in tour.seen]
     assert len(names) == len(set(names))
     # The page that posts an answer to an app leaves at once.
@@ -66,7 +66,7 @@ def test_no_page_is_left_out(tour: Tour) -> None:
 
 
 def test_no_route_is_left_out(tour: Tour) -> None:
-    """A route that is added is seen here, or named as one without a page of its own."""
+    """Fails on a new route without a stop, unless `NO_PAGE` names it."""
     routes = {route.name for route in ROUTES if issubclass(route.handler, PageHandler)}
     assert routes >= NO_PAGE
     shown = {seen.route for seen in tour.seen if "base/message.html" not in seen.templates or seen.status == 200}

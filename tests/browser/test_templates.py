@@ -30,7 +30,7 @@ def test_every_template_is_rendered_here() -> None:
 
 
 TO_AN_APP = ("oauth/form_post.html", "oauth/leaving.html form_post", "oauth/step_up.html form_post")
-"""Their forms go to an app, which gets nothing of ours but the answer."""
+"""Their forms go to an app. They hold the answer and nothing else of this server."""
 
 
 @every_page

@@ -1,4 +1,4 @@
-"""The templates rendered with sample data, and a reader that gives a page as its elements."""
+"""Renders the templates with sample data, and parses a page into its elements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VOID = {"meta", "link", "input", "img", "br"}
 
 
 def pages(text: str) -> dict[str, dict[str, Any]]:
-    """What each template is given, with `text` wherever a stranger may have chosen the words."""
+    """The values of each template, by template and state. `text` stands for every word that a stranger may choose."""
     person = Sample(name=text, email=text)
     app = Sample(client_id=text, name=text, homepage="javascript:" + text, logo=text, connected_at=NOW, refresh_days=0)
     used = Sample(
@@ -327,11 +327,12 @@ class Element:
         self.tag, self.attributes, self.parents, self.text = tag, attributes, parents, ""
 
     def get(self, name: str) -> str:
+        """The value of an attribute; empty if there is none."""
         return self.attributes.get(name) or ""
 
 
 class Page(HTMLParser):
-    """A page as its elements; a tag that is not closed in its place fails."""
+    """The elements of a page, in order. Fails on a tag that isn't closed in its place."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -359,20 +360,22 @@ class Page(HTMLParser):
             element.text += data
 
     def all(self, *tags: str) -> list[Element]:
+        """The elements with one of these tags."""
         return [element for element in self.elements if element.tag in tags]
 
     def inside(self, parent: Element, *tags: str) -> list[Element]:
+        """The elements with one of these tags inside another element."""
         return [element for element in self.all(*tags) if parent in element.parents]
 
 
 class Connection:
-    """Where a rendered page would be written; nothing is."""
+    """A connection for a handler that only renders. Nothing is written."""
 
     def set_close_callback(self, callback: Any) -> None: ...
 
 
 def render(name: str, text: str = "Ada & Co", **changes: Any) -> Page:
-    """The page of `pages(text)[name]`, with `changes` to what the template is given."""
+    """The page for `pages(text)[name]`, with `changes` to its values."""
     static: dict[str, Any] = {"static_path": str(ROOT / "static"), "static_handler_class": StaticHandler}
     app = Application([], template_path=str(ROOT / "templates"), **static)
     connection: Any = Connection()

@@ -20,7 +20,7 @@ NOW = datetime(2026, 3, 5, 14, 7, 9, 250_000, tzinfo=UTC)
 
 
 def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The same for the pages of developers."""
+    """The values of the templates of the developer portal, as in `pages`."""
     own = Sample(
         client_id=text,
         name=text,
@@ -118,7 +118,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The same for those of webhooks."""
+    """The values of the templates about webhooks, as in `pages`."""
     app = Sample(client_id=text, name=text, webhook_url=text)
     then = 1_700_000_000_000
     waiting = Delivery(text, text, text, text, then, {text: text}, then, 2, 2, "pending", then + 9**14, then, 500, text)

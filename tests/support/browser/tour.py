@@ -1,6 +1,6 @@
-"""The tour of all pages: every template, every route that has a page, and what pages look like when something is wrong.
+"""The tour of all pages: every template, every route with a page, and pages with errors.
 
-Stops are named as in `tests/support/browser/pages.py`, with a word behind for a state that it does not tell apart.
+A stop has a name from `tests/support/browser/pages.py`. A further word names a state that has no sample data there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OWN = "/developer/apps/weather-diary"
 
 
 def walk(tour: Tour) -> None:
-    """The whole tour, on a stand that nobody has used."""
+    """Makes the whole tour. The stand is new."""
     tour.stand.run(furnish(tour.stand))
     for leg in (strangers, newcomer, connected_apps, documents_and_credits, consent, developer, factors, mailed):
         tour.stand.forget_windows()
@@ -32,7 +32,7 @@ def walk(tour: Tour) -> None:
 
 
 def strangers(tour: Tour) -> None:
-    """What anybody sees."""
+    """Visits the pages that need no sign-in."""
     tour.open("/")
     tour.stop("base/home.html", "One sign-in")
     tour.open("/docs")
@@ -72,7 +72,7 @@ def strangers(tour: Tour) -> None:
 
 
 def newcomer(tour: Tour) -> None:
-    """Somebody signs up, and has nothing yet."""
+    """Signs up, and visits the pages of a new account."""
     tour.open("/signup?next=/account")
     tour.stop("signin/signup.html", "Create your account")
     tour.submit("/signup", name="Grace", email=GRACE, password="short")
@@ -105,7 +105,7 @@ def newcomer(tour: Tour) -> None:
 
 
 def connected_apps(tour: Tour) -> None:
-    """Somebody with apps."""
+    """Visits the profile and the list of apps of a person who has connected some."""
     tour.sign_in(demo.EMAIL, demo.PASSWORD, "/account")
     tour.stop("account/profile.html filled", "Confirmed")
     tour.submit("/account", name="Ada Lovelace")
@@ -120,7 +120,7 @@ def connected_apps(tour: Tour) -> None:
 
 
 def documents_and_credits(tour: Tour) -> None:
-    """What apps keep and spend."""
+    """Visits the documents that apps keep and the credits that they spend."""
     tour.open("/account/apps/archive/data")
     tour.stop("account/app_data.html", "Next page")
     tour.browser.click("Next page")
@@ -139,7 +139,7 @@ def documents_and_credits(tour: Tour) -> None:
 
 
 def consent(tour: Tour) -> None:
-    """What an app may do."""
+    """Visits the pages between an app and its answer: consent, other accounts, more proof, signing out."""
     tour.open(asks("curious"))
     tour.stop("oauth/consent.html first", "Take care")
     tour.submit("/api/oauth/authorize", "allow", spend_dollars="much")
@@ -172,7 +172,7 @@ def consent(tour: Tour) -> None:
 
 
 def developer(tour: Tour) -> None:
-    """Somebody with an app of their own."""
+    """Visits the developer portal as the owner of an app."""
     tour.open("/developer/register")
     tour.stop("developer/register.html", "What kind of app is it?")
     tour.submit("/developer/register", name=" ", homepage="nowhere", redirect_uris="ftp://a.example/\nhttp://b.example")
@@ -245,7 +245,7 @@ def developer(tour: Tour) -> None:
 
 
 def webhooks(tour: Tour) -> None:
-    """Where events of the app go, and what became of them."""
+    """Visits the webhook of an app and its deliveries, one in each state."""
     hooks, store = f"{OWN}/webhooks", tour.stand.store
     tour.open(hooks)
     tour.stop("developer/webhooks.html first", "Nothing was to be told yet")
@@ -255,7 +255,7 @@ def webhooks(tour: Tour) -> None:
     tour.stop("developer/webhooks.html new", "this once")
     tour.submit(f"{hooks}/rotate")
     tour.stop("developer/webhooks.html rotated", "Which one ends?")
-    event_ids = tour.stand.run(tell(store, "weather-diary"))
+    event_ids = tour.stand.run(make_deliveries(store, "weather-diary"))
     tour.submit(f"{hooks}/test")
     tour.stop("developer/webhooks.html", "A test event is on its way")
     tour.open(f"{hooks}?before={event_ids['waiting']}")
@@ -274,8 +274,8 @@ def webhooks(tour: Tour) -> None:
         tour.stop(f"developer/delivery.html {state}".removesuffix(" waiting"), words)
 
 
-async def tell(store: Store, client_id: str) -> dict[str, str]:
-    """An event of each state; their ids."""
+async def make_deliveries(store: Store, client_id: str) -> dict[str, str]:
+    """Makes one delivery in each state. Returns the ids of their events, by state."""
     event_ids, now = {}, await store.apps.now()
     error = "The receiver's certificate is not valid for this host."
     for state in ("done", "failed", "running", "waiting"):
@@ -294,7 +294,7 @@ async def tell(store: Store, client_id: str) -> dict[str, str]:
 
 
 def demo_app(tour: Tour) -> None:
-    """The third party's side."""
+    """Visits the pages of the demo app."""
     browser, app = tour.browser, tour.stand.demo.url
     tour.stand.change()
     tour.open(app)
@@ -319,7 +319,7 @@ def demo_app(tour: Tour) -> None:
 
 
 def account_deletion(tour: Tour) -> None:
-    """The end of an account."""
+    """Visits the page that deletes an account, and the page after it."""
     tour.open("/account/delete")
     tour.submit("/account/delete", email="nobody", password="wrong")
     tour.stop("account/delete.html", "not the e-mail address of this account")
@@ -330,7 +330,7 @@ def account_deletion(tour: Tour) -> None:
 
 
 def trouble(tour: Tour) -> None:
-    """Too many requests, a form of nobody's, and a store that is away."""
+    """Visits the error pages: too many requests, a wrong XSRF token, an unavailable store."""
     stand = tour.stand
 
     async def fill_window() -> None:
