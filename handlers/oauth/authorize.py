@@ -86,8 +86,8 @@ class AuthorizeHandler(AnsweringPage):
         """Our page on which the owner tries the app, if the request returns there. For anybody else it is no redirect
         URI: the code goes to the browser of the one person who may open the page, for that person."""
         page, session = try_page(self.site.base_url, app.client_id), self.session()
-        asked = [value for name, value in pairs if name == "redirect_uri"]
-        return page if asked == [page] and session is not None and app.owner == session.user else None
+        redirect_uris = [value for name, value in pairs if name == "redirect_uri"]
+        return page if redirect_uris == [page] and session is not None and app.owner == session.user else None
 
     async def begin(
         self, app: Registration, request: AuthorizationRequest, interaction: Interaction, here: Pairs

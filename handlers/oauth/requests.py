@@ -148,8 +148,8 @@ def check_scope(app: Registration, params: Params, claims: Mapping[str, Any] | N
     claim adds the scope that gives it, if the app registered that: claims are voluntary (Core 5.5.1)."""
     scopes = requested_scopes(app, params.require("scope"))
     if "openid" in scopes:
-        asked = {name for place in ("userinfo", "id_token") for name in (claims or {}).get(place, {})}
-        also = {_CLAIMS[name] for name in asked & _CLAIMS.keys()} & set(app.grantable)
+        claimed = {name for place in ("userinfo", "id_token") for name in (claims or {}).get(place, {})}
+        also = {_CLAIMS[name] for name in claimed & _CLAIMS.keys()} & set(app.grantable)
         scopes = tuple(scope for scope in SCOPES if scope in also or scope in scopes)
     if app.hosted_storage and not Registration.data_scopes(scopes):
         raise Refused("invalid_scope", "An app with hosted storage asks for data:read or data:write.")

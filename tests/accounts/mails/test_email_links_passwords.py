@@ -119,8 +119,8 @@ async def test_forgot_gives_everybody_the_same_answer(post: Post) -> None:
     assert answers[0][0] == 200
     assert all(answer == answers[0] for answer in answers)
     await post.settled()
-    told = {mail["To"]: mail["Subject"] for mail in post.mails.mails}
-    assert told == {EMAIL: RESET, "nobody@example.com": NO_ACCOUNT, "gone@example.com": NO_ACCOUNT}
+    subjects = {mail["To"]: mail["Subject"] for mail in post.mails.mails}
+    assert subjects == {EMAIL: RESET, "nobody@example.com": NO_ACCOUNT, "gone@example.com": NO_ACCOUNT}
     assert len(post.mails.mails) == 3
     for email in ("nobody@example.com", "gone@example.com"):
         text = post.mails.to(email)[0].get_content()

@@ -80,8 +80,8 @@ async def test_a_set_is_fetched_once_for_many_requests(publisher: Any) -> None:
     it.now += FRESH_SECONDS - 1
     assert await it.takes(OLD)
     assert it.fetched == 1
-    [asked] = it.domain.receiver.posted
-    assert (asked.line, asked.headers["accept"]) == (
+    [fetched] = it.domain.receiver.posted
+    assert (fetched.line, fetched.headers["accept"]) == (
         "GET /jwks.json HTTP/1.1",
         "application/json, application/jwk-set+json",
     )

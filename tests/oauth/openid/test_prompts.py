@@ -146,10 +146,10 @@ async def test_the_level_is_the_best_of_those_requested(service: Service) -> Non
     app, levels = await openid_app(service), {}
     for method in ("pwd", "otp", "pwd+passkey", "passkey"):
         browser = await stronger(service, method)
-        for asked in ("", "1", "2 1", "phr 2 1"):
-            code = await service.code(app, browser, scope="openid", acr_values=asked)
+        for acr_values in ("", "1", "2 1", "phr 2 1"):
+            code = await service.code(app, browser, scope="openid", acr_values=acr_values)
             claims = await claims_in(service, json_of(await app.exchange(code))["id_token"])
-            levels[method, asked] = claims["acr"]
+            levels[method, acr_values] = claims["acr"]
     assert levels == {
         ("pwd", ""): "1",
         ("pwd", "1"): "1",

@@ -79,8 +79,8 @@ async def test_a_deleted_pairwise_app_hears_of_its_sector_s_id(service: Service,
     service.store.apps.settle = 0
     await service.store.apps.finish_deletion("pairwise")
     await service.store.outbox.relay_shards({service.ada[:3]}, wanted)
-    told = await service.store.deliveries.list("pairwise")
-    assert {row.sub for row in told if row.type != "app.deleted"} == {sub}
+    deliveries = await service.store.deliveries.list("pairwise")
+    assert {row.sub for row in deliveries if row.type != "app.deleted"} == {sub}
 
 
 @pytest.mark.gen_test
@@ -99,8 +99,8 @@ async def test_an_id_token_hint_of_a_pairwise_app_finds_its_person(service: Serv
     hint = (await service.tokens(app, browser, scope="openid"))["id_token"]
     sub = (await claims_in(service, hint))["sub"]
     named = f'{{"id_token":{{"sub":{{"value":"{sub}"}}}}}}'
-    for asked in ({"id_token_hint": hint}, {"claims": named}):
-        assert "code" in answer_of(await browser.get(app.authorize_url(scope="openid", prompt="none", **asked)))
+    for parameters in ({"id_token_hint": hint}, {"claims": named}):
+        assert "code" in answer_of(await browser.get(app.authorize_url(scope="openid", prompt="none", **parameters)))
     # Inside, the person's id is known; to this app it is nobody's.
     wrong = f'{{"id_token":{{"sub":{{"value":"{service.ada}"}}}}}}'
     assert (
@@ -108,8 +108,10 @@ async def test_an_id_token_hint_of_a_pairwise_app_finds_its_person(service: Serv
     )
     await service.add_person("grace@example.com")
     other = await service.signed_in("grace@example.com")
-    for asked in ({"id_token_hint": hint}, {"claims": named}):
-        assert refusal(await other.get(app.authorize_url(scope="openid", prompt="none", **asked))) == "login_required"
+    for parameters in ({"id_token_hint": hint}, {"claims": named}):
+        assert (
+            refusal(await other.get(app.authorize_url(scope="openid", prompt="none", **parameters))) == "login_required"
+        )
 
 
 @pytest.mark.gen_test
