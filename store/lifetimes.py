@@ -19,6 +19,7 @@ PUSHED = 90_000  # a pushed request, until its browser arrives
 ASSERTION = 12 * MINUTE  # the mark of a used client assertion: its ten minutes, and clocks that differ
 EMAIL_RESERVATION = 60 * SECOND
 INVITE = 7 * DAY
+SAME_INVITE = 60 * MINUTE  # in which asking again mails the same invitation
 SECOND_STEP = 5 * MINUTE  # from the password to the second step
 CHALLENGE = 5 * MINUTE  # for a passkey to answer
 PROOF = 10 * MINUTE  # how long after re-authentication a person can change how they sign in

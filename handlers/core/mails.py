@@ -125,7 +125,7 @@ async def invitation(site: Site, email: str, asker: str, target: str) -> None:
     instead."""
     if known := await site.store.people.credentials(email):
         return write(site, "signup_again", email, known.user, asker)
-    invite = await site.store.people.invite(email, _kept(target))
+    invite = await site.store.people.invite_again(email, _kept(target))
     write(site, "signup", email, "", asker, link=f"{site.base_url}/signup?invite={invite}")
 
 

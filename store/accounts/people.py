@@ -24,7 +24,7 @@ from store.crypto.passwords import HasherBusy, PasswordHasher
 from store.crypto.seal import Sealer, Token, TokenKind, new_id, new_user_id
 from store.engine.scripts import Reply, Scripts
 from store.errors import wrapped
-from store.lifetimes import INVITE
+from store.lifetimes import INVITE, SAME_INVITE
 from store.refused import Refused
 from store.results import Visitor, unheard
 from store.webhooks.relay_wakeup import RelayWakeup
@@ -210,6 +210,22 @@ class People:
         invite_id = new_id()
         with wrapped():
             await self._client.set(keys.invite(email), f"{invite_id} {target}", px=INVITE)
+        return self._sealed(email, invite_id)
+
+    async def invite_again(self, email: str, target: str = "") -> str:
+        """As `invite`, but the same invitation again if there is one of the last hour: a stranger who asks must not end
+        the one that the person is about to open. It ends when it would have ended."""
+        key = keys.invite(email)
+        with wrapped():
+            left, kept = await self._client.pttl(key), await self._client.get(key)
+            if isinstance(kept, bytes) and left > INVITE - SAME_INVITE:
+                invite_id = kept.decode().partition(" ")[0]
+                # Only while it is there: it may just have been used.
+                if await self._client.set(key, f"{invite_id} {target}", xx=True, keepttl=True):
+                    return self._sealed(email, invite_id)
+        return await self.invite(email, target)
+
+    def _sealed(self, email: str, invite_id: str) -> str:
         return self._sealer.seal(Token(TokenKind.INVITE, NOBODY, email, invite_id, 0))
 
     async def invited(self, invite: str) -> Invited | None:

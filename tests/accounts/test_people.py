@@ -11,7 +11,7 @@ import pytest
 from store import keys
 from store.accounts.people import Invited
 from store.accounts.signin.sessions import Session
-from store.lifetimes import INVITE
+from store.lifetimes import INVITE, SAME_INVITE
 from store.refused import Refused, SignedOut
 from store.results import Visitor
 from store.wiring import Store
@@ -370,6 +370,18 @@ async def test_an_invitation_is_for_one_address_until_it_is_used_or_replaced(
     assert await people.invited(third) == Invited("guest@example.com", "")
     clock.advance(2)
     assert await people.invited(third) is None
+
+
+async def test_asking_again_within_an_hour_gives_the_same_invitation(clock: FakeClock, memory_store: Store) -> None:
+    people, guest = memory_store.people, "guest@example.com"
+    first = await people.invite_again(guest)
+    clock.advance(SAME_INVITE / 1000 - 1)
+    second = await people.invite_again(guest, "/onward")
+    assert await people.invited(first) == await people.invited(second) == Invited(guest, "/onward")
+    clock.advance(2)
+    third = await people.invite_again(guest)
+    assert await people.invited(first) is None, "a stolen link does not live as long as somebody asks"
+    assert await people.invited(third) == Invited(guest, "")
 
 
 async def test_sign_in_attempts_count_for_the_account_and_the_address(store: Store) -> None:

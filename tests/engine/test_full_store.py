@@ -46,6 +46,7 @@ REFUSED = {
     "app_sweep.sweep": "what can wait until there is room: it comes again",
     "people.create": "an account",
     "people.invite": "an invitation",
+    "people.invite_again": "an invitation",
     "profiles.rename": "a longer name",
     "profiles.save_picture": "a picture",
     "tokens.exchange": "a family and its tokens",

@@ -55,6 +55,16 @@ async def test_the_longest_state_survives_a_sign_up_by_mail(post: Post, state: s
     await mailbox.close()
 
 
+async def test_a_stranger_who_asks_again_ends_no_invitation(post: Post) -> None:
+    await sign_up(post.service.browser(), GRACE)
+    browser = post.service.browser()
+    page = await browser.get(await post.link(GRACE, "Finish creating your account"))
+    await sign_up(post.service.browser(), GRACE)
+    await post.settled()
+    assert len(post.mails.to(GRACE)) == 2
+    assert (await browser.submit(page, "/signup", name="Grace", password=PASSWORD)).code == 303
+
+
 async def test_an_expired_invitation_does_not_send_a_new_one(post: Post) -> None:
     await sign_up(post.service.browser())
     browser = post.service.browser()

@@ -277,6 +277,12 @@ async def _(w: World) -> Call:
     return lambda: w.store.people.invite("guest@example.com")
 
 
+@call("people.invite_again")
+async def _(w: World) -> Call:
+    await w.store.people.invite("guest@example.com")
+    return lambda: w.store.people.invite_again("guest@example.com")
+
+
 @call("people.invited")
 async def _(w: World) -> Call:
     invite = await w.store.people.invite("guest@example.com")
