@@ -16,7 +16,7 @@ PROGRESS = "progress"
 """Our parameter for what this request has led to so far (`store/oauth/progress.py`)."""
 MAX_ADDRESS = 15_000
 """The longest address of a request, in bytes. With a mark it still fits where pages keep the address to go on to."""
-_PROVES = frozenset({"prompt", "max_age", "claims", "request_uri"})
+_PROVES = frozenset({"prompt", "max_age", "claims", "request", "request_uri"})
 """Parameters by which a request may demand its own sign-in, or a certain person."""
 
 

@@ -48,8 +48,9 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "overloaded": CatalogueEntry(529, "The model's server is overloaded. Nothing was charged."),
     "login_required": CatalogueEntry(401, "The person has to sign in."),
     "unmet_authentication_requirements": CatalogueEntry(403, "The sign-in does not have the requested level."),
-    "request_not_supported": CatalogueEntry(400, "request is not supported."),
+    "request_not_supported": CatalogueEntry(400, "This app has no keys, so it can't sign requests."),
     "request_uri_not_supported": CatalogueEntry(400, "request_uri is not supported."),
+    "invalid_request_object": CatalogueEntry(400, "The signed request is not valid."),
     "invalid_request_uri": CatalogueEntry(
         400, "This sign-in is over, or was begun in another browser. Go back to the app and begin again."
     ),

@@ -14,6 +14,7 @@ from handlers.core.params import JSON, body_pairs, media_type, once, parse_pairs
 from handlers.core.scopes import SCOPE_WORDS, asked_words
 from handlers.oauth.answers import AnsweringPage, mark_of
 from handlers.oauth.pushed_address import BROWSER_COOKIE, pushed_address, pushed_uri
+from handlers.oauth.request_objects import open_object
 from handlers.oauth.requests import Interaction, check_mode, check_redirect_uri, check_request, first_of, words_of
 from store.accounts.signin.sessions import Session
 from store.apps.redirect_uris import display_origin, is_interceptable
@@ -43,7 +44,7 @@ class AuthorizeHandler(AnsweringPage):
             pairs = await self.open_pushed(app, request_uri)
             here = pushed_address(here, pairs)
         else:
-            pairs = here
+            pairs, here = await open_object(self.site, app, here) or (here, here)
         redirect_uri = self.own_try_page(app, pairs) or check_redirect_uri(app, pairs, self.site.base_url)
         check_mode(pairs)
         try:
@@ -123,8 +124,8 @@ class AuthorizeHandler(AnsweringPage):
         if interaction.quiet:
             raise quietly(interaction, Refused("consent_required", "The person has to consent."))
         if self.site.mail.confirms and not begun.profile.email_verified:
-            return await self.confirm_first(app, begun.profile)
-        self.show_consent(app, request, begun)
+            return await self.confirm_first(app, begun.profile, here)
+        self.show_consent(app, request, begun, here)
 
     def step_of(self, session: Session | None, here: Pairs) -> RequestStep | None:
         """What this person has done for this request, by the mark in its address."""
@@ -227,14 +228,14 @@ class AuthorizeHandler(AnsweringPage):
             back=self.way_back(app, request.redirect_uri, answer, request.state, request.mode),
         )
 
-    async def confirm_first(self, app: Registration, profile: Profile) -> None:
+    async def confirm_first(self, app: Registration, profile: Profile, here: Pairs) -> None:
         """Asks for a confirmed address first: no app sees one that nobody confirmed. The mail's link leads back
         here."""
-        target = self.request.uri or "/"
+        target = again(here)
         await mails.confirmation(self.site, profile.user, profile.email, self.counted_address, target, again=False)
         self.render("oauth/confirm_first.html", title="Confirm your address", signed_in=profile, app=app, next=target)
 
-    def show_consent(self, app: Registration, request: AuthorizationRequest, pending: Pending) -> None:
+    def show_consent(self, app: Registration, request: AuthorizationRequest, pending: Pending, here: Pairs) -> None:
         """The consent page."""
         self.uses_scripts = True
         self.allow_form_to(request.redirect_uri)
@@ -258,13 +259,18 @@ class AuthorizeHandler(AnsweringPage):
             ],
             kept=[SCOPE_WORDS[name].title for name in SCOPES if name in pending.granted - {*request.scopes}],
             spend_limit=offered_limit(pending),
-            next=self.request.uri,
+            next=again(here),
         )
 
 
 def try_page(base_url: str, client_id: str) -> str:
     """The address of the page on which an owner tries the app."""
     return f"{base_url}/developer/apps/{client_id}/try"
+
+
+def again(here: Pairs) -> str:
+    """The address of the request as it is now, with its mark."""
+    return address_of(here, first_of(here, PROGRESS) or "")
 
 
 def quietly(interaction: Interaction, refusal: Refused) -> Refused:

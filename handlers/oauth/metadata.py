@@ -60,8 +60,10 @@ class MetadataHandler(ApiHandler):
                 "prompt_values_supported": list(PROMPTS),
                 # Explicit where the default would mislead (Discovery 3).
                 "claims_parameter_supported": True,
-                "request_parameter_supported": False,
+                "request_parameter_supported": True,
                 "request_uri_parameter_supported": False,
+                "require_signed_request_object": False,
+                "request_object_signing_alg_values_supported": algorithms,
             }
         )
 

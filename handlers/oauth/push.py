@@ -7,8 +7,10 @@ from urllib.parse import urlencode
 from handlers.account.authorize_address import MAX_ADDRESS
 from handlers.core.api import ApiHandler
 from handlers.core.params import Params, once
+from handlers.oauth.request_objects import verified_pairs
 from handlers.oauth.requests import check_mode, check_redirect_uri, check_request
 from store.apps.registration import Registration
+from store.clock import wall
 from store.lifetimes import PUSHED, SECOND
 from store.refused import Refused
 from store.results import Window
@@ -28,7 +30,7 @@ class PushHandler(ApiHandler):
         assert app is not None
         window = await self.take_window(app)
         try:
-            request_uri = await self.store.pushed.push(app.client_id, self.checked(app, params), window)
+            request_uri = await self.store.pushed.push(app.client_id, await self.checked(app, params), window)
         except Refused as refusal:
             refusal.window = window
             raise
@@ -42,10 +44,14 @@ class PushHandler(ApiHandler):
             return await self.store.limits.public_client(app.client_id, self.counted_address)
         return await self.store.client_windows.take(app.client_id)
 
-    def checked(self, app: Registration, params: Params) -> str:
+    async def checked(self, app: Registration, params: Params) -> str:
         """The request as a form. The browser's arrival checks it again: the registration may have changed by then."""
-        pairs = [(name, params.get(name) or "") for name in params.names() if name not in _PROOFS]
-        pairs = [pair for pair in pairs if pair[0] != "client_id"] + [("client_id", app.client_id)]
+        signed = params.get("request") if app.has_keys else None
+        if signed is not None:  # RFC 9126 3: nothing beside it counts but what proves the app
+            pairs = await verified_pairs(self.site, app, signed, wall.time())
+        else:
+            pairs = [(name, params.get(name) or "") for name in params.names() if name not in _PROOFS]
+            pairs = [pair for pair in pairs if pair[0] != "client_id"] + [("client_id", app.client_id)]
         text = urlencode(pairs)
         if len(text) > MAX_ADDRESS:
             raise Refused("invalid_request", "The request is too long.")

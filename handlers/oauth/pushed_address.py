@@ -8,7 +8,7 @@ from store.oauth.pushed import URN
 BROWSER_COOKIE = "browser"
 """What only this browser has: a pushed request is for the browser that arrived with it."""
 _OURS = ("client_id", "request_uri", PROGRESS)
-_HANDED_ON = ("login_hint",)
+HANDED_ON = ("login_hint",)
 """What the sign-in page reads of an address."""
 
 
@@ -21,5 +21,5 @@ def pushed_uri(pairs: Pairs) -> str:
 def pushed_address(here: Pairs, pushed: Pairs) -> Pairs:
     """The parameters of the address that this request keeps. Others beside `request_uri` count for nothing."""
     kept = [pair for pair in here if pair[0] in _OURS]
-    hints = [pair for pair in here if pair[0] in _HANDED_ON] or [pair for pair in pushed if pair[0] in _HANDED_ON]
+    hints = [pair for pair in here if pair[0] in HANDED_ON] or [pair for pair in pushed if pair[0] in HANDED_ON]
     return [*kept, *hints]

@@ -131,8 +131,10 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             "claim_types_supported": ["normal"],
             "prompt_values_supported": ["none", "login", "consent", "select_account", "create"],
             "claims_parameter_supported": True,
-            "request_parameter_supported": False,
+            "request_parameter_supported": True,
             "request_uri_parameter_supported": False,
+            "require_signed_request_object": False,
+            "request_object_signing_alg_values_supported": _ALGORITHMS,
         }
     },
     "KeySet": {

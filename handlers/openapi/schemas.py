@@ -198,7 +198,10 @@ SCHEMAS: dict[str, Schema] = {
                         for endpoint in ("revocation", "introspection")
                         for what in ("methods", "signing_alg_values")
                     ),
-                    "token_endpoint_auth_signing_alg_values_supported",
+                    *(
+                        "token_endpoint_auth_signing_alg_values_supported",
+                        "request_object_signing_alg_values_supported",
+                    ),
                     *("code_challenge_methods_supported", "subject_types_supported", "acr_values_supported"),
                     *("id_token_signing_alg_values_supported", "claims_supported", "claim_types_supported"),
                     "prompt_values_supported",
@@ -208,7 +211,11 @@ SCHEMAS: dict[str, Schema] = {
                 (
                     *("require_pkce", "authorization_response_iss_parameter_supported", "claims_parameter_supported"),
                     "require_pushed_authorization_requests",
-                    *("request_parameter_supported", "request_uri_parameter_supported"),
+                    *(
+                        "request_parameter_supported",
+                        "request_uri_parameter_supported",
+                        "require_signed_request_object",
+                    ),
                 ),
                 FLAG,
             ),

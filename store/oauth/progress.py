@@ -6,10 +6,14 @@ from typing import NamedTuple
 
 from store.crypto.seal import Sealer, Token, TokenKind, new_id
 
+NOBODY = "0" * 32
+"""The person of a mark that anybody may use."""
+
 
 class RequestStep(NamedTuple):
     """A step of one request by one person. `done`: `sign-in` if `user` signed in for the request at `at` (epoch ms, by
-    the store's clock), `account` if `user` chose to continue with the present session."""
+    the store's clock), `account` if `user` chose to continue with the present session. `arrival`: a
+    browser came with a signed request at `at` (by the host's clock)."""
 
     done: str
     at: int

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import orjson
 from tornado.httpclient import HTTPResponse
@@ -56,6 +57,23 @@ class KeyApp(App):
             self.claims(**changes),
         )
 
+    def request_object(self, header: Mapping[str, Any] | None = None, **changes: Any) -> str:
+        """A signed request with PKCE, as RFC 9101 has it; a change to None leaves a claim out."""
+        now = int(wall.time())
+        claims = {
+            **{"iss": self.client_id, "aud": self.base_url, "iat": now, "exp": now + 300},
+            **query_pairs(self.authorize_url()),
+            **changes,
+        }
+        typed = {"typ": "oauth-authz-req+jwt", "alg": self.key.algorithm, "kid": self.key.kid, **(header or {})}
+        kept = {name: value for name, value in claims.items() if value is not None}
+        return signed(self.key, {name: value for name, value in typed.items() if value is not None}, kept)
+
+    def signed_url(self, text: str | None = None, **beside: str) -> str:
+        """The address of a signed request, with parameters beside it."""
+        asked = {"client_id": self.client_id, "request": text or self.request_object(), **beside}
+        return f"/oauth/authorize?{urlencode(asked)}"
+
     def proof(self, assertion: str | None = None) -> dict[str, str]:
         """The parameters that prove the app."""
         return {"client_assertion_type": ASSERTION_TYPE, "client_assertion": assertion or self.assertion()}
@@ -69,6 +87,11 @@ class KeyApp(App):
     async def post(self, endpoint: str, **fields: str) -> HTTPResponse:
         """POST to an endpoint of `/api/oauth/`, without a proof unless given."""
         return await send(f"{self.base_url}/api/oauth/{endpoint}", "POST", form=fields)
+
+
+def query_pairs(url: str) -> dict[str, str]:
+    """The query of an address, each parameter once."""
+    return dict(parse_qsl(urlsplit(url).query))
 
 
 async def key_app(service: Service, client_id: str = "", algorithm: str = "ES256", **fields: Any) -> KeyApp:
