@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
+from dev.fuzz.signed import signed_request, spent_proof
 from dev.fuzz.target import OPERATOR_KEY
 from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast
 from store.crypto.seal import TokenKind
@@ -104,6 +105,8 @@ def api(cast: Cast) -> list[Message]:
         message("POST", "/api/oauth/token", {**as_form, **basic}, urlencode(exchange)),
         message("POST", "/api/oauth/revoke", as_form, urlencode({**ended, **client})),
         message("POST", "/api/oauth/revoke", as_json, json.dumps(ended)),
+        message("POST", "/api/oauth/token", as_form, urlencode({**exchange, **spent_proof(cast)})),
+        message("POST", "/api/oauth/introspect", as_json, json.dumps({**ended, **spent_proof(cast)})),
         message("POST", "/api/oauth/introspect", as_form, urlencode({**ended, **client})),
         message("POST", "/api/oauth/introspect", {**as_json, **basic}, json.dumps(ended)),
         message("GET", "/api/oauth/userinfo", reader),
@@ -251,6 +254,7 @@ def pages(cast: Cast) -> list[Message]:
         message("GET", f"/oauth/authorize?{ask}"),
         message("GET", f"/oauth/authorize?{ask}", over),
         message("GET", f"/oauth/authorize?{ask_openid}", over),
+        message("GET", f"/oauth/authorize?{urlencode(signed_request(cast))}", over),
         message("POST", "/oauth/authorize", over | form, ask_openid),
         message("GET", f"/oauth/logout?{leave}", over),
         message("GET", f"/picture/{cast.sealed(TokenKind.PICTURE, 'AL')}.svg"),

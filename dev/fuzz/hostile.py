@@ -7,12 +7,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
-from urllib.parse import parse_qsl, quote_from_bytes
+from urllib.parse import parse_qsl, quote_from_bytes, urlencode
 
 from dev.fuzz.corpus import BOUNDARY, FORM, JSON, XSRF, Message, api, cookies, corpus, message
 from dev.fuzz.hostile_values import DOCUMENTS, LARGE, MOST, TEXTS, cbor, fields, uploads
+from dev.fuzz.signed import hostile_tokens
 from dev.fuzz.target import Target
 from dev.fuzz.tokens import CALLBACK, PASSWORD, VISITOR, Cast
+from handlers.account.authorize_address import MAX_ADDRESS
 from store.accounts.people import NOBODY
 from store.accounts.signin.factors import REGISTER
 from store.accounts.signin.passkeys import RelyingParty, encode, options_for_new, read_answer, relying_party_of
@@ -72,6 +74,7 @@ class Stage:
     def all(self) -> Iterator[Message]:
         """All requests."""
         yield from self.forms()
+        yield from self.tokens()
         yield from self.documents()
         yield from self.large()
         yield from self.passkeys()
@@ -154,6 +157,15 @@ class Stage:
             if one.value(b"Content-Type") == FORM.encode() and not one.ops:
                 found.setdefault(one.target.decode(), known)
         return found
+
+    def tokens(self) -> Iterator[Message]:
+        """Signed tokens of an app with a key."""
+        for what, target, params in hostile_tokens(self.cast):
+            yield _named(f"POST {target}: {what}", message("POST", target, {"Content-Type": FORM}, urlencode(params)))
+            if target == "/oauth/authorize":
+                address = f"{target}?{urlencode(params)}"
+                if len(address) < MAX_ADDRESS:
+                    yield _named(f"GET {target}: {what}", message("GET", address))
 
     def documents(self) -> Iterator[Message]:
         """JSON in every endpoint that reads it."""

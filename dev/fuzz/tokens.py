@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import orjson
+
 from dev.fuzz.target import Target
 from store import keys
 from store.accounts.links import Link
 from store.accounts.signin.passkeys import decode
 from store.accounts.signin.sessions import SecondStepNeeded, Session
 from store.accounts.signin.totp import STEP, TotpSecrets, code_at
+from store.apps.client_keys import registered_keys
 from store.apps.registration import Registration
+from store.crypto.jose.algorithms import ES256
+from store.crypto.jose.private import PrivateKey
 from store.crypto.seal import Token, TokenKind, new_id
 from store.documents.documents import Conditions
 from store.names import SCOPES
@@ -35,6 +40,10 @@ class Cast:
     ada: str = ""
     bea: str = ""
     app: Registration = field(init=False)
+    key: PrivateKey = field(init=False)
+    """The key of `key_app`, which proves itself by it."""
+    key_app: Registration = field(init=False)
+    base_url: str = ""
     secret: str = ""
     reader: str = ""
     """A live read-only access token."""
@@ -50,11 +59,15 @@ class Cast:
     @classmethod
     async def make(cls, target: Target) -> Cast:
         """All callers, created on an empty store."""
-        cast = cls(target.store)
+        cast = cls(target.store, base_url=target.base_url)
         cast.ada, cast.bea = await cast.person("ada@example.com"), await cast.person("bea@example.com")
         cast.app, secret = await cast.register("web-app")
         assert secret
         cast.secret = secret
+        cast.key = PrivateKey.generate(ES256)
+        jwks = registered_keys(orjson.dumps({"keys": [cast.key.public.to_jwk()]}))
+        facts = Registration("key-app", "An App", (CALLBACK,), SCOPES, private_key_jwt=True, jwks=jwks)
+        cast.key_app, _ = await cast.store.apps.create(facts)
         await cast.store.credits.grant(cast.ada, CREDITS)
         await cast.store.signing_keys.published()  # the first reader of the set makes the keys
         cast.session, cast.ended = await cast.sign_in("ada@example.com"), cast.sealed(TokenKind.SESSION)

@@ -202,7 +202,8 @@ async def test_numbers_and_objects_are_read_as_json(service: Service) -> None:
     page = await browser.get(app.signed_url(text))
     assert b"scope:email" in page.body, "the claim adds its scope"
     for wrong in ({"max_age": True}, {"max_age": [1]}, {"max_age": 1.5}, {"claims": [1]}, {"prompt": ["none"]}):
-        answer = answer_of(await browser.get(app.signed_url(app.request_object(**wrong))))
+        text = app.request_object(scope="openid", **wrong)
+        answer = answer_of(await browser.get(app.signed_url(text)))
         assert answer["error"] == "invalid_request", wrong
 
 

@@ -1,0 +1,89 @@
+"""What an app with a key sends: client assertions and request objects, right ones, wrong ones, and expensive ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from dev.fuzz.jwts import signed, wrong_jwts
+from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast
+from store.clock import wall
+from store.crypto.jose.jws import LONGEST
+from store.crypto.seal import new_id
+from store.oauth.tokens import s256
+
+ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+_ROOM = LONGEST * 3 // 4 - 600
+"""Bytes of claims that still fit into a token."""
+
+
+def header(cast: Cast, typ: str) -> dict[str, Any]:
+    """The header of a right token of this type."""
+    return {"typ": typ, "alg": cast.key.algorithm, "kid": cast.key.kid}
+
+
+def claims_of_assertion(cast: Cast, ends: int = 60) -> dict[str, Any]:
+    """The claims of an assertion that ends in so many seconds."""
+    client, now = cast.key_app.client_id, int(wall.time())
+    return {"iss": client, "sub": client, "aud": cast.base_url, "exp": now + ends, "jti": new_id()}
+
+
+def claims_of_request(cast: Cast) -> dict[str, Any]:
+    """The claims of a request object."""
+    asked = {"response_type": "code", "redirect_uri": CALLBACK, "scope": "profile data:read", "state": "a-state"}
+    proven = {"code_challenge": s256(VERIFIER), "code_challenge_method": "S256"}
+    client = cast.key_app.client_id
+    return {"iss": client, "aud": cast.base_url, "client_id": client, **asked, **proven}
+
+
+def spent_proof(cast: Cast) -> dict[str, str]:
+    """The parameters of an assertion that is right but for its end: it can change nothing."""
+    text = signed(cast.key, header(cast, "JWT"), claims_of_assertion(cast, ends=-3600))
+    return {"client_assertion_type": ASSERTION_TYPE, "client_assertion": text}
+
+
+def signed_request(cast: Cast) -> dict[str, str]:
+    """The parameters of a right signed request."""
+    text = signed(cast.key, header(cast, "oauth-authz-req+jwt"), claims_of_request(cast))
+    return {"client_id": cast.key_app.client_id, "request": text}
+
+
+def hostile_tokens(cast: Cast) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Every wrong token, and tokens that are right and expensive to read: what each is, where it goes, the
+    parameters."""
+    proof, asked = claims_of_assertion(cast), claims_of_request(cast)
+    heads = {"assertion": header(cast, "JWT"), "request": header(cast, "oauth-authz-req+jwt")}
+    for name, text in wrong_jwts(cast.key, heads["assertion"], proof).items():
+        yield name, "/api/oauth/revoke", _as_proof(text)
+    for name, value in _PADDINGS.items():
+        yield name, "/api/oauth/revoke", _as_proof(signed(cast.key, heads["assertion"], _padded(proof, value)))
+    for name, text in wrong_jwts(cast.key, heads["request"], asked).items():
+        yield name, "/oauth/authorize", {"client_id": cast.key_app.client_id, "request": text}
+    for name, value in _PADDINGS.items():
+        text = signed(cast.key, heads["request"], _padded(asked, value))
+        yield name, "/oauth/authorize", {"client_id": cast.key_app.client_id, "request": text}
+
+
+def _as_proof(text: str) -> dict[str, str]:
+    return {"token": "any", "client_assertion_type": ASSERTION_TYPE, "client_assertion": text}
+
+
+def _padded(claims: dict[str, Any], value: bytes) -> bytes:
+    return orjson.dumps(claims)[:-1] + b',"claims":' + value + b"}"
+
+
+_PADDINGS: dict[str, bytes] = {
+    "many names": b"{" + b",".join(b'"%d":1' % number for number in range(_ROOM // 8)) + b"}",
+    "shallow arrays": b"[" + b"[]," * (_ROOM // 3) + b"[]]",
+    "deep arrays": b"[" * 14 + b"1," * (_ROOM // 2) + b"1" + b"]" * 14,
+    "arrays that are too deep": b"[" * (_ROOM // 2) + b"]" * (_ROOM // 2),
+    "a string of escapes": b'"' + b"\\ud83d\\ude00" * (_ROOM // 12) + b'"',
+    "half characters": b'"' + b"\\ud83d" * (_ROOM // 6) + b'"',
+    "a string without an end": b'"' + b"\\" * (_ROOM - 1),
+    "a long number": b"9" * _ROOM,
+    "a large exponent": b"1e" + b"9" * _ROOM,
+    "one name many times": b"{" + b'"a":1,' * (_ROOM // 6) + b'"a":1}',
+    "marks that are put in order": b'"' + "\u0344".encode() * (_ROOM // 2) + b'"',
+}
