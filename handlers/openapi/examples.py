@@ -55,7 +55,8 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             "scope": "openid profile",
             "state": "af0ifjsldkj-7rTqVbNwE3uPzYcXh5sKd9mLg2oQ1",
             **_CLIENT,
-        }
+        },
+        "signed": {"request": "a.signed.request", **_CLIENT},
     },
     "PushedResponse": {
         "pushed": {"request_uri": "urn:ietf:params:oauth:request_uri:4cTJmRk3nEWw0pYzQe1uZA", "expires_in": 90}
@@ -244,6 +245,7 @@ OF_PARAMETERS: dict[str, Any] = {
     "if-none-match": "*",
     "idempotency-key": "order-1042",
     "client_id": "notes-app",
+    "request": "a.signed.request",
     "redirect_uri": "https://app.example/callback",
     "response_type": "code",
     "scope": "profile data:read",

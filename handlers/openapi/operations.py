@@ -33,7 +33,8 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "`prompt=none` `login_required` and `consent_required`. An app that an operator registered gets errors "
                 "at once. An app with an owner gets errors after sign-in, and `prompt=none` without a covering grant "
                 "shows a page that names the app's address and leads on with the error. The parameters may be sent "
-                "as a form, which is answered by a redirect to this address."
+                "as a form, which is answered by a redirect to this address. An app with keys may send `client_id` and "
+                "a signed `request` (RFC 9101); nothing else counts then."
             ),
             {
                 200: Success(
@@ -50,7 +51,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             parameters=(
                 *("client_id", "redirect_uri", "response_type", "scope", "state", "code_challenge"),
                 *("nonce", "max_age", "acr_values", "claims", "id_token_hint", "response_mode", "login_hint"),
-                *("code_challenge_method", "prompt"),
+                *("code_challenge_method", "prompt", "request"),
             ),
             page=True,
             security=(("session",), ()),
@@ -132,9 +133,13 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "OAuth",
             "Push an authorization request (RFC 9126)",
             "The parameters of `GET /oauth/authorize`, and the app's credentials. Send the browser to that address "
-            "with `client_id` and `request_uri` alone, within 90 seconds. The first browser there has ten minutes.",
+            "with `client_id` and `request_uri` alone, within 90 seconds. The first browser there has ten minutes. An "
+            "app with keys may send a signed `request` instead (RFC 9101).",
             {201: Success("where the request waits", "PushedResponse")},
-            errors=("invalid_request", "invalid_client", "invalid_scope", "unsupported_response_type"),
+            errors=(
+                *("invalid_request", "invalid_client", "invalid_scope", "unsupported_response_type"),
+                *("invalid_request_object", "request_not_supported", "registration_not_supported"),
+            ),
             body="PushedRequest",
             security=(("client",), ()),
         )

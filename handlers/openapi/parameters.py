@@ -58,6 +58,7 @@ PARAMETERS: dict[str, Schema] = {
     "post_logout_redirect_uri": _query(
         "post_logout_redirect_uri", FILLED, "one of the app's registered ones, character for character"
     ),
+    "request": _query("request", FILLED, "a signed request that has all the others as claims (RFC 9101)"),
     "login_hint": _query("login_hint", TEXT, "the e-mail address that the sign-in page begins with"),
     "response_mode": _query("response_mode", {"enum": [*RESPONSE_MODES]}, "how the answer comes back"),
     "prompt": _query(

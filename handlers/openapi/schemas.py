@@ -113,17 +113,22 @@ SCHEMAS: dict[str, Schema] = {
     },
     "RevocationRequest": read({"token": FILLED}, {"token_type_hint": TEXT, **_CLIENT, **_SECRET}),
     "Nothing": written({}),
-    "PushedRequest": read(
-        {"response_type": {"const": "code"}, "redirect_uri": FILLED, "scope": SCOPE_LIST},
-        {
-            **_CLIENT,
-            **_SECRET,
-            **dict.fromkeys(("state", "nonce", "prompt", "max_age", "acr_values", "claims", "response_mode"), TEXT),
-            **dict.fromkeys(("id_token_hint", "login_hint", "ui_locales"), TEXT),
-            "code_challenge": exactly(CHALLENGE.pattern),
-            "code_challenge_method": {"const": "S256"},
-        },
-    ),
+    "PushedRequest": {
+        "oneOf": [
+            read(
+                {"response_type": {"const": "code"}, "redirect_uri": FILLED, "scope": SCOPE_LIST},
+                {
+                    **_CLIENT,
+                    **_SECRET,
+                    **dict.fromkeys(("state", "nonce", "prompt", "max_age", "acr_values", "claims"), TEXT),
+                    **dict.fromkeys(("id_token_hint", "login_hint", "ui_locales", "response_mode"), TEXT),
+                    "code_challenge": exactly(CHALLENGE.pattern),
+                    "code_challenge_method": {"const": "S256"},
+                },
+            ),
+            read({"request": FILLED}, {**_CLIENT, **_SECRET}),
+        ]
+    },
     "PushedResponse": written({"request_uri": FILLED, "expires_in": COUNT}),
     "IntrospectionRequest": read({"token": FILLED}, {"token_type_hint": TEXT, **_CLIENT, **_SECRET}),
     "Introspection": {

@@ -75,6 +75,7 @@ async def test_an_app_with_another_method_may_sign_its_requests(service: Service
     assert (await made.exchange(answer["code"])).code == 200
 
 
+@pytest.mark.openid("core 6.1 supersede")
 async def test_only_the_parameters_of_the_object_count(service: Service) -> None:
     app = await key_app(service, redirect_uris=(CALLBACK, "https://app.example/other"))
     inside = app.request_object(scope="profile", prompt="consent")
@@ -99,6 +100,7 @@ async def test_a_parameter_beside_the_object_replaces_none_that_it_lacks(service
     assert "Location" not in page.headers
 
 
+@pytest.mark.openid("core 6.1 nested")
 @pytest.mark.trap(13)
 @each(
     "changes",
@@ -286,6 +288,14 @@ async def test_a_wrong_object_cannot_be_pushed(service: Service) -> None:
     assert (response.code, json_of(response)["error"]) == (400, "invalid_request_object")
     response = await push(app, app.request_object(redirect_uri="https://evil.example"), redirect_uri=CALLBACK)
     assert (response.code, json_of(response)["error"]) == (400, "invalid_request")
+
+
+async def test_every_error_of_a_pushed_request_is_400(service: Service) -> None:
+    app = await key_app(service, scopes=("openid", "profile"))
+    level = {"id_token": {"acr": {"essential": True, "values": ["unknown"]}}}
+    for changes in ({"claims": level}, {"registration": "{}"}, {"response_type": "token"}, {"scope": "x"}):
+        response = await push(app, app.request_object(**{"scope": "openid", **changes}))
+        assert response.code == 400, changes
 
 
 async def test_an_app_that_must_push_may_push_signed_requests_only_there(service: Service) -> None:

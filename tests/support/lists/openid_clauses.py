@@ -86,6 +86,8 @@ DEMANDS: dict[str, Demand] = {
     "core 5.6 normal": Demand("claims are members of the object"),
     "core 5.6.2 sources": Demand("aggregated and distributed claims have a form", "there are none of either kind"),
     "core 6.1 request": Demand("an unsupported request object has its own error"),
+    "core 6.1 supersede": Demand("the parameters in a request object count, those beside it do not"),
+    "core 6.1 nested": Demand("no request object has request or request_uri"),
     "core 8 subject_types": Demand("discovery lists the subject types"),
     "core 8.1 sector": Demand("each sector has its own sub, which nobody else can compute or reverse"),
     "core 9 client_secret_jwt": Demand("an assertion with the client secret is checked", "the method is not offered"),

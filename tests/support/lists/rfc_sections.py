@@ -130,6 +130,11 @@ SECTIONS: dict[str, dict[str, str]] = {
         "5.5": "A Word on User Interaction and User-Installed Apps",
     },
     "7009": {"2.1": "Revocation Request", "2.2": "Revocation Response", "2.2.1": "Error Response"},
+    "7521": {"4.2": "Using Assertions for Client Authentication", "4.2.1": "Error Responses"},
+    "7523": {
+        "3": "JWT Format and Processing Requirements",
+        "3.2": "Client Authentication Processing",
+    },
     "7636": {
         "4.6": "Server Verifies code_verifier before Returning the Tokens",
         "7.1": "Entropy of the code_verifier",
@@ -154,6 +159,15 @@ SECTIONS: dict[str, dict[str, str]] = {
         "8.11": "Non-Browser External User-Agents",
         "8.12": "Embedded User-Agents",
     },
+    "9101": {
+        "4": "Request Object",
+        "5": "Authorization Request",
+        "6.2": "JWS-Signed Request Object",
+        "6.3": "Request Parameter Assembly and Validation",
+        "10.2": "Request Source Authentication",
+        "10.7": "Parameter Mismatches",
+        "10.8": "Cross-JWT Confusion",
+    },
     "9112": {
         "2.2": "Message Parsing",
         "3.2": "Request Target",
@@ -161,6 +175,16 @@ SECTIONS: dict[str, dict[str, str]] = {
         "6.3": "Message Body Length",
         "11.1": "Response Splitting",
         "11.2": "Request Smuggling",
+    },
+    "9126": {
+        "2.1": "Request",
+        "2.3": "Error Response",
+        "3": "The request Request Parameter",
+        "4": "Authorization Request",
+        "7.1": "Request URI Guessing",
+        "7.2": "Open Redirection",
+        "7.3": "Request Object Replay",
+        "7.4": "Client Policy Change",
     },
     "9207": {
         "2": "Response Parameter iss",
