@@ -30,7 +30,7 @@ ADDRESS = "/openapi.json"
 # Codes without a response of their own: they appear in redirects, or outside of operations.
 ELSEWHERE = {
     *("consent_required", "method_not_allowed", "unmet_authentication_requirements"),
-    *("request_not_supported", "request_uri_not_supported", "registration_not_supported"),
+    "request_uri_not_supported",
 }
 """Errors that only redirects have, or that every path has."""
 

@@ -102,8 +102,10 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
     decision = {name: hidden[name] for name in ("_xsrf", "request_id")} | {"decision": "allow", "next": "/"}
     decision |= {"scopes": json.dumps(ALL_SCOPES), "spend_limit": "5"}
     asserted = {"client_assertion", "client_assertion_type"}
-    pushed = dict.fromkeys(SCHEMAS["PushedRequest"]["properties"].keys() - asserted, "1")
-    pushed |= {"client_id": service.web.client_id, "client_secret": service.web.secret or ""}
+    proof = {"client_id": service.web.client_id, "client_secret": service.web.secret or ""}
+    plain, signed = SCHEMAS["PushedRequest"]["oneOf"]
+    pushed = dict.fromkeys(plain["properties"].keys() - asserted, "1") | proof
+    signed = dict.fromkeys(signed["properties"].keys() - asserted, "1") | proof
     shown = {
         operation_id(route.name, method): [partial(call, service, route, method, tokens["access_token"])]
         for route in ROUTES
@@ -118,7 +120,10 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
             lambda: service.web.refresh(tokens["refresh_token"]),
             lambda: service.web.token(grant_type="client_credentials"),
         ],
-        "push": [lambda: driver.send(f"{service.base_url}/api/oauth/par", "POST", form=pushed)],
+        "push": [
+            lambda: driver.send(f"{service.base_url}/api/oauth/par", "POST", form=pushed),
+            lambda: driver.send(f"{service.base_url}/api/oauth/par", "POST", form=signed),
+        ],
         "revoke": [lambda: service.web.revoke("lk_rt_unknown")],
     }
 
@@ -138,7 +143,7 @@ async def test_each_handler_reads_exactly_its_documented_parameters(service: Ser
         if identity == "authorize":  # of the pairs of the query, before they are parameters
             # The sign-in page reads the hint. The rest is refused, or our own mark.
             reads.parameters.update({"client_id", "login_hint"})
-            reads.parameters.difference_update({"request", "request_uri", "registration", "progress"})
+            reads.parameters.difference_update({"request_uri", "registration", "progress"})
         if identity == "push":
             reads.parameters.discard("request_uri")  # which is refused
         assert reads.parameters - OF_THE_PAGE == expected.parameters, identity
