@@ -123,7 +123,7 @@ async def test_a_parameter_beside_the_object_replaces_none_that_it_lacks(service
 )
 async def test_a_wrong_object_is_refused_without_a_redirect(service: Service, changes: dict[str, Any]) -> None:
     app, now = await key_app(service), int(wall.time())
-    made = {
+    made: dict[str, Any] = {
         name: now + value
         if isinstance(value, int)
         else value and value.replace("BASE", app.base_url).replace("APP", app.client_id)
@@ -153,12 +153,13 @@ async def test_every_wrong_kind_of_token_is_refused(service: Service, algorithm:
 async def test_an_assertion_is_no_request_and_a_request_no_assertion(service: Service) -> None:
     app, browser = await key_app(service), service.browser()
     assert await refused_page(browser, app.signed_url(app.assertion()))
-    whole = app.assertion(**query_pairs(app.authorize_url()))
+    asked: dict[str, Any] = {**query_pairs(app.authorize_url())}
+    whole = app.assertion(**asked)
     assert await refused_page(browser, app.signed_url(whole)), "its subject is the app"
-    typed = app.assertion({"typ": "client-authentication+jwt"}, sub=None, **query_pairs(app.authorize_url()))
+    typed = app.assertion({"typ": "client-authentication+jwt"}, sub=None, **asked)
     assert await refused_page(browser, app.signed_url(typed))
-    for changes in ({}, {"sub": app.client_id, "jti": "j"}):
-        response = await app.post("revoke", token="any", **app.proof(app.request_object(**changes)))
+    for text in (app.request_object(), app.request_object(sub=app.client_id, jti="j")):
+        response = await app.post("revoke", token="any", **app.proof(text))
         assert (response.code, json_of(response)["error"]) == (401, "invalid_client")
 
 
@@ -203,7 +204,8 @@ async def test_numbers_and_objects_are_read_as_json(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.get(app.signed_url(text))
     assert b"scope:email" in page.body, "the claim adds its scope"
-    for wrong in ({"max_age": True}, {"max_age": [1]}, {"max_age": 1.5}, {"claims": [1]}, {"prompt": ["none"]}):
+    wrongs: list[dict[str, Any]] = [{"max_age": True}, {"max_age": [1]}, {"max_age": 1.5}, {"claims": [1]}]
+    for wrong in (*wrongs, {"prompt": ["none"]}):
         text = app.request_object(scope="openid", **wrong)
         answer = answer_of(await browser.get(app.signed_url(text)))
         assert answer["error"] == "invalid_request", wrong
@@ -293,8 +295,10 @@ async def test_a_wrong_object_cannot_be_pushed(service: Service) -> None:
 async def test_every_error_of_a_pushed_request_is_400(service: Service) -> None:
     app = await key_app(service, scopes=("openid", "profile"))
     level = {"id_token": {"acr": {"essential": True, "values": ["unknown"]}}}
-    for changes in ({"claims": level}, {"registration": "{}"}, {"response_type": "token"}, {"scope": "x"}):
-        response = await push(app, app.request_object(**{"scope": "openid", **changes}))
+    wrongs: list[dict[str, Any]] = [{"claims": level}, {"registration": "{}"}, {"response_type": "token"}]
+    for changes in (*wrongs, {"scope": "x"}):
+        made: dict[str, Any] = {"scope": "openid", **changes}
+        response = await push(app, app.request_object(**made))
         assert response.code == 400, changes
 
 
