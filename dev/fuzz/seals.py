@@ -235,11 +235,15 @@ def try_way(target: Target, way: Presented, text: str) -> None:
     """Presents tampered tokens. Raises Wrong if one is accepted, or if the store is asked for more than windows."""
     variants = tampered(text)
     target.run(statuses(target.port, [way.sent("garbage")]))  # absorbs first-time work
-    before = target.commands().get("evalsha", 0), sum(target.commands().values())
-    found = target.run(statuses(target.port, [way.sent(one) for one in variants]))
-    calls, commands = target.commands().get("evalsha", 0) - before[0], sum(target.commands().values()) - before[1]
-    taken = [one for one, status in zip(variants, found, strict=True) if status != way.status]
-    if taken:
-        raise Wrong(f"answered otherwise than {way.status}: {taken[:3]}")
-    if calls != way.windows * len(variants) or (commands and not way.windows):
-        raise Wrong(f"{len(variants)} tokens, {calls} calls of scripts, {commands} commands in all")
+    for last in (False, False, True):
+        before = target.commands().get("evalsha", 0), sum(target.commands().values())
+        found = target.run(statuses(target.port, [way.sent(one) for one in variants]))
+        calls = target.commands().get("evalsha", 0) - before[0]
+        commands = sum(target.commands().values()) - before[1]
+        taken = [one for one, status in zip(variants, found, strict=True) if status != way.status]
+        if taken:
+            raise Wrong(f"answered otherwise than {way.status}: {taken[:3]}")
+        if calls == way.windows * len(variants) and (way.windows or not commands):
+            break
+        if last:  # earlier, it may have been the server's own work in the background
+            raise Wrong(f"{len(variants)} tokens, {calls} calls of scripts, {commands} commands in all")

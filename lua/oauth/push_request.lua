@@ -11,12 +11,14 @@
 --- @include "now"
 
 local now = now_ms()
-redis.call('ZREMRANGEBYSCORE', all_pushed, '-inf', int(now))
-if redis.call('ZCARD', all_pushed) >= most then
-  return {'full', redis.call('ZRANGE', all_pushed, 0, 0, 'WITHSCORES')[2]}
+local live = '(' .. int(now)
+if redis.call('ZCOUNT', all_pushed, live, '+inf') >= most then
+  return {'full', redis.call('ZRANGE', all_pushed, live, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]}
 end
+-- First what a full store refuses.
 redis.call('HSET', pushed, 'params', params)
 redis.call('PEXPIREAT', pushed, int(now + kept))
 redis.call('ZADD', all_pushed, int(now + kept), id)
 redis.call('PEXPIREAT', all_pushed, int(now + longest))
+redis.call('ZREMRANGEBYSCORE', all_pushed, '-inf', int(now))
 return {'ok'}

@@ -47,6 +47,8 @@ REFUSED = {
     "people.create": "an account",
     "people.invite": "an invitation",
     "people.invite_again": "an invitation",
+    "pushed.open": "the browser of a pushed request",
+    "pushed.push": "a pushed request",
     "profiles.rename": "a longer name",
     "profiles.save_picture": "a picture",
     "tokens.exchange": "a family and its tokens",
