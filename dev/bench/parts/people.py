@@ -188,6 +188,7 @@ class Crowd:
             "acr": "",
             "fresh_sid": "",
             "mode": "",
+            "pushed": "",
         }
 
     def _writes(self, lineages: Iterable[Lineage], numbers: Sequence[int], content: bytes) -> Iterator[Call]:
