@@ -53,6 +53,7 @@ from store.fsck.walk import Fsck
 from store.keystate import LAYOUT, KeyState
 from store.lifetimes import CLIENT, INTROSPECT
 from store.limits import RateLimits
+from store.oauth.api_access import ApiAccess
 from store.oauth.app_tokens import AppTokens
 from store.oauth.authorizations import Authorizations
 from store.oauth.client_assertions import ClientAssertions
@@ -145,12 +146,13 @@ class Store:
         self.authorizations = Authorizations(scripts, sealer, idle, bounds)
         self.progress = RequestProgress(sealer)
         self.client_assertions = ClientAssertions(scripts)
-        self.tokens = Tokens(scripts, sealer, self.limits, self.app_stats, wakeup, bounds, refresh_lifetime)
+        access = ApiAccess(self.apis, self.signing_keys, self.subjects)
+        self.tokens = Tokens(scripts, sealer, self.limits, self.app_stats, wakeup, bounds, access, refresh_lifetime)
         self.introspection = Introspection(
-            scripts, sealer, self.signing_keys, self.subjects, self.apps, self.apis, refresh_lifetime
+            scripts, sealer, access, self.subjects, self.apps, self.apis, refresh_lifetime
         )
         self.client_windows = Portions(scripts, CLIENT)
-        self.app_tokens = AppTokens(scripts, sealer, self.signing_keys, self.apis, self.client_windows)
+        self.app_tokens = AppTokens(scripts, sealer, self.apis, access, self.client_windows)
         self.pushed = PushedRequests(scripts)
         self.introspection_windows = Portions(scripts, INTROSPECT)
         self.id_tokens = IdTokens(self.signing_keys)

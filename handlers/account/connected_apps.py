@@ -12,7 +12,7 @@ from handlers.core.amounts import typed_limit
 from handlers.core.format import money_field
 from handlers.core.page import PRODUCT, PageHandler
 from handlers.core.params import once, parse_pairs
-from handlers.core.scopes import allowed
+from handlers.core.scopes import allowed, api_words
 from store import security_events
 from store.apps.redirect_uris import display_origin
 from store.apps.registration import Registration
@@ -57,7 +57,7 @@ class AppsPage(PageHandler):
                 homepage=app.homepage if app else "",
                 # An app chooses its name, but not its registered addresses.
                 domains=sorted({display_origin(uri) for uri in app.redirect_uris}) if app else [],
-                scopes=allowed(grant.scopes, grant.spend_limit),
+                scopes=allowed(grant.scopes, grant.spend_limit, await api_words(self.store.apis, grant.scopes)),
                 connected_at=grant.connected_at,
                 last_used_at=grant.last_used_at,
                 refresh_days=app.refresh_days(self.store.tokens.refresh_days) if app else 0,

@@ -15,6 +15,8 @@ JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 MOST_VALUES = 30_000
 """The approximate limit of values in a body. Reading, checking and writing a value takes some two microseconds."""
+REPEATABLE = frozenset(("resource",))
+"""Parameters that one request may have several times (RFC 8707 2)."""
 MOST_FIELDS = 200
 """The limit of fields in a form or query. Programs send a dozen, and each takes some ten microseconds to decode."""
 _MANY = f"The body has more than {MOST_VALUES:,} values."
@@ -42,6 +44,15 @@ class Params:
         if not isinstance(value, str):
             raise Refused("invalid_request", f"{name} must be a string.")
         return value
+
+    def several(self, name: str) -> tuple[str, ...]:
+        """The values of a parameter that may be repeated; in JSON a string, or a list of strings. Raises
+        Refused("invalid_request") for anything else."""
+        value = self._values.get(name)
+        values = value if isinstance(value, list) else [value]
+        if not all(one is None or isinstance(one, str) for one in values):
+            raise Refused("invalid_request", f"{name} must be a string.")
+        return tuple(one for one in values if one)
 
     def require(self, name: str) -> str:
         """The parameter as text. Raises Refused("invalid_request") if it is missing."""
@@ -92,6 +103,15 @@ class Params:
         """The names of all parameters sent."""
         return list(self._values)
 
+    def pairs(self) -> list[tuple[str, str]]:
+        """All parameters as text, a repeated one several times. Raises Refused("invalid_request") for anything but
+        text."""
+        return [
+            (name, value)
+            for name in self._values
+            for value in (self.several(name) if name in REPEATABLE else (self.get(name) or "",))
+        ]
+
 
 def parse_pairs(encoded: str | bytes) -> list[tuple[str, str]]:
     """The pairs of a query or a form, in order. Raises Refused("invalid_request") for bad UTF-8, a NUL, or more than
@@ -129,9 +149,13 @@ def _unescaped(escapes: re.Match[bytes]) -> bytes:
 
 
 def once(pairs: Sequence[tuple[str, str]]) -> Params:
-    """The pairs as parameters. Raises Refused("invalid_request") if one is repeated (RFC 6749 3.1)."""
-    values: dict[str, str] = {}
+    """The pairs as parameters. Raises Refused("invalid_request") if one is repeated (RFC 6749 3.1), unless it is in
+    REPEATABLE."""
+    values: dict[str, Any] = {}
     for name, value in pairs:
+        if name in REPEATABLE:
+            values.setdefault(name, []).append(value)
+            continue
         if name in values:
             raise Refused("invalid_request", "A parameter is repeated.")
         values[name] = value

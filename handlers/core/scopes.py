@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from handlers.core.format import money
+from store.apps.api_scopes import parse_qualified
+from store.apps.apis import Apis
+from store.oauth.resources import is_own, qualified_scopes
 
 
 class ScopeWords(NamedTuple):
-    """A scope on the consent page. `dangerous` marks scopes that can cost the person something."""
+    """A scope on the consent page. `dangerous` marks scopes that can cost the person something; `api` is the name of
+    the API that the scope belongs to, empty for Latchkey itself."""
 
     title: str
     detail: str
     dangerous: bool
+    api: str = ""
+
+    @property
+    def whole(self) -> str:
+        """The title where the API is not named nearby."""
+        return f"{self.title} ({self.api})" if self.api else self.title
 
 
 SCOPE_WORDS: dict[str, ScopeWords] = {
@@ -76,11 +87,28 @@ def asked_words(scope: str, groups: Sequence[str]) -> ScopeWords:
     return words
 
 
-def allowed(scopes: Iterable[str], spend_limit: int | None) -> list[ScopeWords]:
-    """What an app may do, in words; `spend_limit` is in micro-dollars a month, None for no limit."""
+async def api_words(apis: Apis, scopes: Iterable[str]) -> dict[str, ScopeWords]:
+    """The words of stored scopes that belong to APIs, without those that are no longer there. Raises
+    StoreUnavailable."""
+    theirs = [scope for scope in scopes if not is_own(scope)]
+    ids = sorted({parse_qualified(scope).api for scope in theirs})
+    found = [api for api in await asyncio.gather(*(apis.active(one) for one in ids)) if api]
+    return {
+        qualified: ScopeWords(scope.title, scope.detail, scope.care, api.name)
+        for api in found
+        for qualified, scope in zip(qualified_scopes(api), api.scopes, strict=True)
+        if qualified in theirs
+    }
+
+
+def allowed(
+    scopes: Iterable[str], spend_limit: int | None, others: Mapping[str, ScopeWords] | None = None
+) -> list[ScopeWords]:
+    """What an app may do, in words; `spend_limit` is in micro-dollars a month, None for no limit. `others`: the words
+    of scopes of APIs."""
     found = []
     for scope in scopes:
-        words = SCOPE_WORDS.get(scope)
+        words = SCOPE_WORDS.get(scope) or (others or {}).get(scope)
         if words and scope == "credits:spend":
             limit = "without a limit" if spend_limit is None else f"up to {money(spend_limit)} a month"
             words = words._replace(title=f"{words.title}, {limit}")

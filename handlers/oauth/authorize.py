@@ -5,26 +5,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from handlers.account.authorize_address import MAX_ADDRESS, PROGRESS, Pairs, address_of, request_print
 from handlers.core import mails
 from handlers.core.amounts import DEFAULT_SPEND_LIMIT
 from handlers.core.params import JSON, body_pairs, media_type, once, parse_pairs
-from handlers.core.scopes import SCOPE_WORDS, asked_words
+from handlers.core.scopes import SCOPE_WORDS, api_words, asked_words
 from handlers.oauth.answers import AnsweringPage, mark_of
 from handlers.oauth.pushed_address import BROWSER_COOKIE, pushed_address, pushed_uri
 from handlers.oauth.request_objects import open_object
-from handlers.oauth.requests import Interaction, check_mode, check_redirect_uri, check_request, first_of, words_of
+from handlers.oauth.requests import (
+    Interaction,
+    check_api,
+    check_mode,
+    check_redirect_uri,
+    check_request,
+    first_of,
+    words_of,
+)
 from store.accounts.signin.sessions import Session
+from store.apps.api_record import ApiRegistration
 from store.apps.redirect_uris import display_origin, is_interceptable
 from store.apps.registration import Registration
 from store.crypto.seal import new_id
 from store.keys import ID
 from store.lifetimes import REQUEST
-from store.names import SCOPES
 from store.oauth.authorizations import AuthorizationRequest, Pending, SignInAgain, StepUp
 from store.oauth.progress import RequestStep
+from store.oauth.resources import is_own, plain_names
 from store.refused import Refused, SignedOut
 from store.results import Profile
 
@@ -50,8 +59,10 @@ class AuthorizeHandler(AnsweringPage):
         try:
             if app.require_pushed and not request_uri:
                 raise Refused("invalid_request", "This app has to push its requests.")
-            request, interaction = check_request(app, redirect_uri, once(pairs), self.site.require_pkce)
-            await self.begin(app, replace(request, pushed=request_uri), interaction, here)
+            params, base, pkce = once(pairs), self.site.base_url, self.site.require_pkce
+            request, interaction = check_request(app, redirect_uri, params, base, pkce)
+            request = replace(await check_api(self.store.apis, request), pushed=request_uri)
+            await self.begin(app, request, interaction, here)
         except Refused as refusal:
             if refusal.code in ("rate_limited", "invalid_request_uri"):
                 raise
@@ -62,7 +73,7 @@ class AuthorizeHandler(AnsweringPage):
         no session cookie with another site's form."""
         if media_type(self.request) == JSON:
             params = self.body()
-            pairs = [(name, params.get(name) or "") for name in params.names()]
+            pairs = params.pairs()
         else:
             pairs = body_pairs(self.request)
         check_length(pairs)
@@ -125,7 +136,7 @@ class AuthorizeHandler(AnsweringPage):
             raise quietly(interaction, Refused("consent_required", "The person has to consent."))
         if self.site.mail.confirms and not begun.profile.email_verified:
             return await self.confirm_first(app, begun.profile, here)
-        self.show_consent(app, request, begun, here)
+        await self.show_consent(app, request, begun, here)
 
     def step_of(self, session: Session | None, here: Pairs) -> RequestStep | None:
         """What this person has done for this request, by the mark in its address."""
@@ -235,11 +246,23 @@ class AuthorizeHandler(AnsweringPage):
         await mails.confirmation(self.site, profile.user, profile.email, self.counted_address, target, again=False)
         self.render("oauth/confirm_first.html", title="Confirm your address", signed_in=profile, app=app, next=target)
 
-    def show_consent(self, app: Registration, request: AuthorizationRequest, pending: Pending, here: Pairs) -> None:
+    async def show_consent(
+        self, app: Registration, request: AuthorizationRequest, pending: Pending, here: Pairs
+    ) -> None:
         """The consent page."""
         self.uses_scripts = True
         self.allow_form_to(request.redirect_uri)
-        boxes = [name for name in request.scopes if name != "openid"]
+        kept = [scope for scope in pending.granted if scope not in request.scopes]
+        own = {scope: asked_words(scope, pending.profile.groups) for scope in SCOPE_WORDS}
+        words = {**own, **await api_words(self.store.apis, [*request.scopes, *kept])}
+        api = await self.store.apis.active(request.api) if request.api else None
+        boxes = [
+            SimpleNamespace(
+                name=plain_names([scope])[0], own=is_own(scope), before=scope in pending.granted, words=words[scope]
+            )
+            for scope in request.scopes
+            if scope != "openid" and scope in words
+        ]
         self.render(
             "oauth/consent.html",
             title=f"Allow {app.name}?",
@@ -249,18 +272,16 @@ class AuthorizeHandler(AnsweringPage):
             app_domain=display_origin(request.redirect_uri),
             mark=mark_of(app, request.redirect_uri),
             signs_in="openid" in request.scopes,
-            scopes=[
-                SimpleNamespace(
-                    name=name,
-                    granted_before=name in pending.granted,
-                    **asked_words(name, pending.profile.groups)._asdict(),
-                )
-                for name in boxes
-            ],
-            kept=[SCOPE_WORDS[name].title for name in SCOPES if name in pending.granted - {*request.scopes}],
+            asked=[(None, [box for box in boxes if box.own]), (named(api), [box for box in boxes if not box.own])],
+            kept=[of.whole for scope, of in words.items() if scope in kept],
             spend_limit=offered_limit(pending),
             next=again(here),
         )
+
+
+def named(api: ApiRegistration | None) -> SimpleNamespace | None:
+    """An API as people see it: its name, and the host of its identifier, which it did not choose freely."""
+    return SimpleNamespace(name=api.name, host=urlsplit(api.identifier).netloc) if api else None
 
 
 def try_page(base_url: str, client_id: str) -> str:

@@ -7,6 +7,7 @@ import asyncio
 from handlers.core.api import ApiHandler
 from handlers.core.format import iso
 from store.credits.credits import CURRENCY, SCALE
+from store.oauth.resources import plain_names
 
 
 class BalanceHandler(ApiHandler):
@@ -47,7 +48,7 @@ class ConnectedAppsHandler(ApiHandler):
                         "client_id": row.client,
                         "name": app.name,
                         "homepage": app.homepage,
-                        "scopes": list(row.scopes),
+                        "scopes": list(plain_names(row.scopes)),
                         "connectedAt": iso(row.connected_at),
                         "lastUsedAt": row.last_used_at and iso(row.last_used_at),
                     }

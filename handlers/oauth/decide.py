@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from handlers.core import mails
 from handlers.core.amounts import SpendLimit, spend_limit, typed_limit
 from handlers.core.page import Onward
 from handlers.core.params import Params
 from handlers.oauth.answers import AnsweringPage, answer_url
-from store.names import SCOPES
 from store.oauth.authorizations import TOO_MANY_APPS
 from store.refused import Refused
 
 BOX = "scope:"
+# RFC 6749 3.3, and the longest name of a scope of an API.
+NAME = re.compile(r"[!#-\[\]-~]{1,64}")
 SPEND = "credits:spend"
 
 
@@ -65,11 +68,11 @@ class DecideHandler(AnsweringPage):
 
 def ticked(params: Params) -> list[str] | None:
     """The scopes that the person ticked: `scopes`, or the boxes of the page. None if neither was sent, which means all.
-    Raises Refused("invalid_scope") for an unknown scope."""
+    Raises Refused("invalid_scope") for what is no name of a scope; the script knows which were requested."""
     scopes = params.texts("scopes")
     if scopes is None and params.get("boxes"):
         scopes = [name.removeprefix(BOX) for name in params.names() if name.startswith(BOX)]
-    if scopes is not None and not set(scopes) <= set(SCOPES):
+    if scopes is not None and not all(map(NAME.fullmatch, scopes)):
         raise Refused("invalid_scope")
     return scopes
 

@@ -41,4 +41,7 @@ class IntrospectHandler(ApiHandler):
         if found.is_access:
             # RFC 7662 2.2: the type by which a token is used; a refresh token has none.
             facts |= {"iat": found.issued, "token_type": "Bearer"}
+        if found.auth_time is not None:
+            # RFC 9470 6.2: how and when the person signed in.
+            facts |= {"acr": found.acr, "auth_time": found.auth_time}
         return facts

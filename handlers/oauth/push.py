@@ -8,7 +8,7 @@ from handlers.account.authorize_address import MAX_ADDRESS
 from handlers.core.api import ApiHandler
 from handlers.core.params import Params, once
 from handlers.oauth.request_objects import verified_pairs
-from handlers.oauth.requests import check_mode, check_redirect_uri, check_request
+from handlers.oauth.requests import check_api, check_mode, check_redirect_uri, check_request
 from store.apps.registration import Registration
 from store.clock import wall
 from store.lifetimes import PUSHED, SECOND
@@ -50,17 +50,18 @@ class PushHandler(ApiHandler):
         if signed is not None:  # RFC 9126 3: nothing beside it counts but what proves the app
             pairs = await verified_pairs(self.site, app, signed, wall.time())
         else:
-            pairs = [(name, params.get(name) or "") for name in params.names() if name not in _PROOFS]
-            pairs = [pair for pair in pairs if pair[0] != "client_id"] + [("client_id", app.client_id)]
+            pairs = [pair for pair in params.pairs() if pair[0] not in {*_PROOFS, "client_id"}]
+            pairs.append(("client_id", app.client_id))
         text = urlencode(pairs)
         if len(text) > MAX_ADDRESS:
             raise Refused("invalid_request", "The request is too long.")
         redirect_uri = check_redirect_uri(app, pairs, self.site.base_url)
         check_mode(pairs)
         try:
-            check_request(app, redirect_uri, once(pairs), self.site.require_pkce)
+            request, _ = check_request(app, redirect_uri, once(pairs), self.site.base_url, self.site.require_pkce)
         except Refused as refusal:
             if refusal.code == "unmet_authentication_requirements":  # RFC 9126 2.3: 400, where the catalogue has 403
                 raise Refused("invalid_request", refusal.description) from None
             raise
+        await check_api(self.store.apis, request)
         return text

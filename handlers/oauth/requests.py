@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from handlers.core.params import Params, decode_json, once
+from store.apps.apis import Apis
 from store.apps.redirect_uris import is_own_origin, match_redirect_uri
 from store.apps.registration import Registration
 from store.names import SCOPES, parse_scope
 from store.oauth.authorizations import AuthorizationRequest
+from store.oauth.resources import RequestedAccess, apart, ordered_at, targets_of, wanted_at
 from store.oauth.sign_in import LEVELS, known_levels
 from store.refused import Refused
 
@@ -80,9 +82,10 @@ def check_mode(pairs: Iterable[tuple[str, str]]) -> None:
 
 
 def check_request(
-    app: Registration, redirect_uri: str, params: Params, require_pkce: bool = False
+    app: Registration, redirect_uri: str, params: Params, base_url: str, require_pkce: bool = False
 ) -> tuple[AuthorizationRequest, Interaction]:
-    """Checks the rest of the request. Raises Refused, which goes back to the app. `require_pkce`: see `check_pkce`."""
+    """Checks the rest of the request, except that its API is there. Raises Refused, which goes back to the app.
+    `require_pkce`: see `check_pkce`."""
     refuse_objects(params)
     # RFC 6749 3.1.1
     response_type = params.require("response_type")
@@ -90,20 +93,32 @@ def check_request(
         raise Refused("unsupported_response_type", "The only response type is code.")
     state = check_state(params)
     claims, nonce = read_claims(params), bounded(params, "nonce", MAX_NONCE)
-    scopes, challenge = check_scope(app, params, claims), check_pkce(app, params, require_pkce)
+    wanted, challenge = check_scope(app, params, base_url, claims), check_pkce(app, params, require_pkce)
     request = AuthorizationRequest(
         app.client_id,
         redirect_uri,
-        scopes,
+        wanted.scopes,
         state,
         challenge,
         app.terms,
         app.place(redirect_uri),
-        nonce=nonce if "openid" in scopes else "",
+        nonce=nonce if "openid" in wanted.scopes else "",
         acr=wanted_levels(params, claims),
         mode="form_post" if params.get("response_mode") == "form_post" else "",
+        api=wanted.api,
     )
     return request, check_interaction(params, claims)
+
+
+async def check_api(apis: Apis, request: AuthorizationRequest) -> AuthorizationRequest:
+    """The request, with the scopes of its API in the API's order. Raises Refused("invalid_target" or "invalid_scope"),
+    StoreUnavailable."""
+    if not request.api:
+        return request
+    api = await apis.active(request.api)
+    if api is None:
+        raise Refused("invalid_target", "The resource is not there any more.")
+    return replace(request, scopes=ordered_at(api, request.scopes))
 
 
 def check_state(params: Params) -> str:
@@ -143,30 +158,31 @@ def read_claims(params: Params) -> Mapping[str, Any]:
     return claims
 
 
-def check_scope(app: Registration, params: Params, claims: Mapping[str, Any] | None = None) -> tuple[str, ...]:
-    """SPEC 7: every scope registered by the app; SPEC 2.4: a data scope for an app with hosted storage. Each requested
-    claim adds the scope that gives it, if the app registered that: claims are voluntary (Core 5.5.1)."""
-    scopes = requested_scopes(app, params.require("scope"))
-    if "openid" in scopes:
+def check_scope(
+    app: Registration, params: Params, base_url: str, claims: Mapping[str, Any] | None = None
+) -> RequestedAccess:
+    """SPEC 7: every scope registered by the app; RFC 8707 2.1: at most one API; SPEC 2.4: a data scope for an app with
+    hosted storage, unless it wants to call an API. Each requested claim adds the scope that gives it, if the app
+    registered that: claims are voluntary (Core 5.5.1)."""
+    own, others = requested_scopes(app, params.require("scope"))
+    if "openid" in own:
         claimed = {name for place in ("userinfo", "id_token") for name in (claims or {}).get(place, {})}
         also = {_CLAIMS[name] for name in claimed & _CLAIMS.keys()} & set(app.grantable)
-        scopes = tuple(scope for scope in SCOPES if scope in also or scope in scopes)
-    if app.hosted_storage and not Registration.data_scopes(scopes):
+        own = tuple(scope for scope in SCOPES if scope in also or scope in own)
+    wanted = wanted_at(app, own, others, targets_of(params.several("resource"), base_url))
+    if app.hosted_storage and not wanted.api and not Registration.data_scopes(own):
         raise Refused("invalid_scope", "An app with hosted storage asks for data:read or data:write.")
-    return scopes
+    return wanted
 
 
-def requested_scopes(app: Registration, text: str) -> tuple[str, ...]:
-    """The scopes of a parameter `scope`, as far as the app registered them. Raises Refused("invalid_scope")."""
-    words = [word for word in text.split(" ") if word != IGNORED]
-    try:
-        scopes = parse_scope(" ".join(words))
-    except ValueError:
-        raise Refused("invalid_scope", "A scope is unknown.") from None
-    scopes = without_ungiven(app, scopes)
-    if not scopes or not set(scopes) <= set(app.grantable):
+def requested_scopes(app: Registration, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The scopes of a parameter `scope`: Latchkey's own, which the app registered, and other names. Raises
+    Refused("invalid_scope")."""
+    own, others = apart([word for word in text.split(" ") if word != IGNORED])
+    own = without_ungiven(app, parse_scope(" ".join(own)) if own else ())
+    if not (own or others) or not set(own) <= set(app.grantable):
         raise Refused("invalid_scope", "The app did not register all of these scopes.")
-    return scopes
+    return own, others
 
 
 def without_ungiven(app: Registration, scopes: tuple[str, ...]) -> tuple[str, ...]:

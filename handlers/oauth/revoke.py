@@ -16,5 +16,6 @@ class RevokeHandler(ApiHandler):
         app = await self.authenticate(params, optional=True)
         # A confidential app that sent only its id, without its secret, is not authenticated.
         authenticated = bool(self.counted_app)
-        self.write_window(await self.store.tokens.revoke(app, token, authenticated=authenticated))
+        base = self.site.base_url
+        self.write_window(await self.store.tokens.revoke(app, token, authenticated=authenticated, issuer=base))
         self.write_json({})

@@ -13,6 +13,7 @@ from store.apps.registration import Registration
 from store.crypto.signing_keys import Signer
 from store.names import parse_scope
 from store.oauth.id_tokens import TYPE, id_token_claims
+from store.oauth.resources import apart, plain_names, target_of
 from store.oauth.tokens import TokenResponse, UnknownUser
 from store.refused import Refused
 
@@ -33,16 +34,18 @@ class TokenHandler(ApiHandler):
         if grant_type not in ("authorization_code", "refresh_token"):
             raise Refused("unsupported_grant_type")
         # Malformed requests are refused before the app is authenticated and before any window counts them.
+        base = self.site.base_url
+        target = target_of(params.several("resource"), base)
         if grant_type == "authorization_code":
             code, redirect_uri = params.require("code"), params.require("redirect_uri")
             verifier = _check_verifier(params.get("code_verifier"))
             app = await self._app(params)
-            call = partial(self.store.tokens.exchange, app, code, redirect_uri, verifier)
+            call = partial(self.store.tokens.exchange, app, code, redirect_uri, verifier, target=target, issuer=base)
         else:
-            refresh_token, wanted = params.require("refresh_token"), _check_scope(params.get("scope"))
+            refresh_token, names = params.require("refresh_token"), (params.get("scope") or "")
             app = await self._app(params)
-            scopes = without_ungiven(app, wanted)
-            call = partial(self.store.tokens.refresh, app, refresh_token, scopes)
+            wanted = _check_scope(app, names)
+            call = partial(self.store.tokens.refresh, app, refresh_token, wanted, target=target, issuer=base)
         # What signs and names comes first: after the exchange, a store that is away would cost the person the tokens.
         signer = await self.store.id_tokens.signer(app.id_token_alg) if "openid" in app.scopes else None
         await self.store.subjects.prepare(app.sector)
@@ -54,9 +57,10 @@ class TokenHandler(ApiHandler):
 
     async def _for_itself(self, params: Params) -> None:
         """A token for an API, without a person. RFC 6749 4.4, RFC 8707 2.2."""
-        resource, names = params.get("resource"), (params.get("scope") or "").split()
+        base, names = self.site.base_url, (params.get("scope") or "").split()
+        target = target_of(params.several("resource"), base)
         app = await self._app(params)
-        issued = await self.store.app_tokens.issue(app, resource, names, self.site.base_url)
+        issued = await self.store.app_tokens.issue(app, target, names, base)
         self.write_window(issued.window)
         self.set_header("Pragma", "no-cache")
         facts = {"token_type": "Bearer", "expires_in": issued.expires_in, "scope": issued.scope}
@@ -92,12 +96,10 @@ def _check_verifier(verifier: str | None) -> str | None:
     return verifier
 
 
-def _check_scope(scope: str | None) -> tuple[str, ...]:
-    """The scopes of a refresh; `offline_access` is ignored, as in the authorization request."""
-    words = [word for word in (scope or "").split(" ") if word != IGNORED]
-    if scope is None or not words:
-        return ()
-    try:
-        return parse_scope(" ".join(words))
-    except ValueError:
-        raise Refused("invalid_scope") from None
+def _check_scope(app: Registration, text: str) -> tuple[str, ...]:
+    """The scopes of a refresh, by plain names; empty for all. `offline_access` is ignored, as in the authorization
+    request. Raises Refused("invalid_scope") for a name that is neither ours nor of an API of this app."""
+    own, others = apart([word for word in text.split(" ") if word != IGNORED] if text else ())
+    if not set(others) <= set(plain_names(app.api_scopes)):
+        raise Refused("invalid_scope")
+    return without_ungiven(app, parse_scope(" ".join(own)) if own else ()) + tuple(dict.fromkeys(others))

@@ -35,6 +35,12 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             **_CLIENT,
         },
         "refresh": {"grant_type": "refresh_token", "refresh_token": _REFRESH, **_CLIENT},
+        "refresh-for-an-api": {
+            "grant_type": "refresh_token",
+            "refresh_token": _REFRESH,
+            "resource": "https://orders.example",
+            **_CLIENT,
+        },
         "itself": {"grant_type": "client_credentials", "resource": "https://orders.example", **_CLIENT},
     },
     "Tokens": {
@@ -44,7 +50,14 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             "expires_in": 3600,
             "refresh_token": _REFRESH,
             "scope": "profile data:read",
-        }
+        },
+        "of-an-api": {
+            "access_token": _ACCESS,
+            "token_type": "Bearer",
+            "expires_in": 600,
+            "refresh_token": _REFRESH,
+            "scope": "orders:read",
+        },
     },
     "RevocationRequest": {"token": {"token": _REFRESH, **_CLIENT}},
     "Nothing": {"revoked": {}},
@@ -73,6 +86,8 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             "exp": 1772723229,
             "iat": 1772719629,
             "token_type": "Bearer",
+            "acr": "1",
+            "auth_time": 1772719599,
         },
         "dead": {"active": False},
     },
@@ -263,6 +278,7 @@ OF_PARAMETERS: dict[str, Any] = {
     "login_hint": "ada@example.com",
     "response_mode": "query",
     "prompt": "consent",
+    "resource": ["https://orders.example"],
 }
 
 

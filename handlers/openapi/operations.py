@@ -28,13 +28,13 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "For an unknown app or an unregistered `redirect_uri`, the browser gets an error page and no redirect. "
                 "Every other outcome goes back to `redirect_uri`, with `state` and `iss` (RFC 9207): `code`, or "
                 "`error` and `error_description`. In addition to the codes of the table, errors are "
-                "`unsupported_response_type`, `invalid_scope`, `access_denied`, `unmet_authentication_requirements`, "
-                "`request_not_supported`, `request_uri_not_supported`, `registration_not_supported`, and for "
-                "`prompt=none` `login_required` and `consent_required`. An app that an operator registered gets errors "
-                "at once. An app with an owner gets errors after sign-in, and `prompt=none` without a covering grant "
-                "shows a page that names the app's address and leads on with the error. The parameters may be sent "
-                "as a form, which is answered by a redirect to this address. An app with keys may send `client_id` and "
-                "a signed `request` (RFC 9101); nothing else counts then."
+                "`unsupported_response_type`, `invalid_scope`, `invalid_target`, `access_denied`, "
+                "`unmet_authentication_requirements`, `request_not_supported`, `request_uri_not_supported`, "
+                "`registration_not_supported`, and for `prompt=none` `login_required` and `consent_required`. An app "
+                "that an operator registered gets errors at once. An app with an owner gets errors after sign-in, and "
+                "`prompt=none` without a covering grant shows a page that names the app's address and leads on with "
+                "the error. The parameters may be sent as a form, which is answered by a redirect to this address. An "
+                "app with keys may send `client_id` and a signed `request` (RFC 9101); nothing else counts then."
             ),
             {
                 200: Success(
@@ -51,7 +51,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             parameters=(
                 *("client_id", "redirect_uri", "response_type", "scope", "state", "code_challenge"),
                 *("nonce", "max_age", "acr_values", "claims", "id_token_hint", "response_mode", "login_hint"),
-                *("code_challenge_method", "prompt", "request"),
+                *("code_challenge_method", "prompt", "request", "resource"),
             ),
             page=True,
             security=(("session",), ()),
@@ -88,7 +88,9 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "A code lives 60 seconds and works once. A code or refresh token that is used again ends every token "
                 "that came from it. Client authentication is what the app registered: HTTP Basic, or `client_id` and "
                 "`client_secret` in the body; a signed `client_assertion`, which counts once (RFC 7523); a public app "
-                "sends its `client_id` alone. A failed check uses up neither code nor refresh token."
+                "sends its `client_id` alone. A failed check uses up neither code nor refresh token. An access token "
+                "is for one resource: `resource` (RFC 8707), otherwise the API of the authorization, otherwise this "
+                "server."
             ),
             {200: Success("the tokens", "Tokens", headers=("Pragma",))},
             errors=(
@@ -137,8 +139,9 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "app with keys may send a signed `request` instead (RFC 9101).",
             {201: Success("where the request waits", "PushedResponse")},
             errors=(
-                *("invalid_request", "invalid_client", "invalid_scope", "unsupported_response_type"),
-                *("invalid_request_object", "request_not_supported", "registration_not_supported"),
+                *("invalid_request", "invalid_client", "invalid_scope", "invalid_target"),
+                *("unsupported_response_type", "invalid_request_object", "request_not_supported"),
+                "registration_not_supported",
             ),
             body="PushedRequest",
             security=(("client",), ()),

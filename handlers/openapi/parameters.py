@@ -5,7 +5,7 @@ from __future__ import annotations
 from handlers.ai.messages import IDEMPOTENCY_KEY
 from handlers.documents.documents import COLLECTION, DOCUMENT_ID, MOST_ITEMS, PREFIX
 from handlers.oauth.requests import CHALLENGE, MAX_NONCE, MAX_STATE, PROMPTS, RESPONSE_MODES
-from handlers.openapi.shapes import FILLED, SCOPE_LIST, TEXT, Schema, exactly
+from handlers.openapi.shapes import ANY_SCOPES, FILLED, TEXT, Schema, exactly, listed
 
 
 def _query(name: str, schema: Schema, description: str, *, required: bool = False) -> Schema:
@@ -38,7 +38,10 @@ PARAMETERS: dict[str, Schema] = {
         "redirect_uri", FILLED, "one of the registered ones, character for character", required=True
     ),
     "response_type": _query("response_type", {"const": "code"}, "the authorization code flow", required=True),
-    "scope": _query("scope", SCOPE_LIST, "among the app's registered scopes", required=True),
+    "resource": _query(
+        "resource", listed(FILLED), "the API to call, by its identifier, and the base URL for this server, too"
+    ),
+    "scope": _query("scope", ANY_SCOPES, "among the app's registered scopes", required=True),
     "state": _query(
         "state",
         {**FILLED, "maxLength": MAX_STATE},

@@ -14,6 +14,7 @@ from handlers.oauth.requests import CHALLENGE
 from handlers.oauth.token import VERIFIER
 from handlers.openapi.shapes import (
     ADDRESS,
+    ANY_SCOPES,
     COUNT,
     ETAG,
     FILLED,
@@ -82,11 +83,11 @@ SCHEMAS: dict[str, Schema] = {
         "oneOf": [
             read(
                 {"grant_type": {"const": "authorization_code"}, "code": FILLED, "redirect_uri": FILLED},
-                {**_CLIENT, **_SECRET, "code_verifier": exactly(VERIFIER.pattern)},
+                {**_CLIENT, **_SECRET, "code_verifier": exactly(VERIFIER.pattern), "resource": TEXT},
             ),
             read(
                 {"grant_type": {"const": "refresh_token"}, "refresh_token": FILLED},
-                {**_CLIENT, **_SECRET, "scope": SCOPE_LIST},
+                {**_CLIENT, **_SECRET, "scope": ANY_SCOPES, "resource": TEXT},
             ),
             read(
                 {"grant_type": {"const": "client_credentials"}}, {**_CLIENT, **_SECRET, "resource": TEXT, "scope": TEXT}
@@ -105,9 +106,13 @@ SCHEMAS: dict[str, Schema] = {
                 },
                 {"id_token": exactly(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")},
             ),
-            # client_credentials: for an API, opaque or a JWT.
+            # For an API, opaque or a JWT; a token of an app for itself comes alone.
             written(
                 {"access_token": FILLED, "token_type": {"const": "Bearer"}, "expires_in": COUNT, "scope": FILLED},
+                {
+                    "refresh_token": exactly("lk_rt_[A-Za-z0-9_-]+"),
+                    "id_token": exactly(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+"),
+                },
             ),
         ]
     },
@@ -116,7 +121,7 @@ SCHEMAS: dict[str, Schema] = {
     "PushedRequest": {
         "oneOf": [
             read(
-                {"response_type": {"const": "code"}, "redirect_uri": FILLED, "scope": SCOPE_LIST},
+                {"response_type": {"const": "code"}, "redirect_uri": FILLED, "scope": ANY_SCOPES},
                 {
                     **_CLIENT,
                     **_SECRET,
@@ -124,6 +129,7 @@ SCHEMAS: dict[str, Schema] = {
                     **dict.fromkeys(("id_token_hint", "login_hint", "ui_locales", "response_mode"), TEXT),
                     "code_challenge": exactly(CHALLENGE.pattern),
                     "code_challenge_method": {"const": "S256"},
+                    "resource": TEXT,
                 },
             ),
             read({"request": FILLED}, {**_CLIENT, **_SECRET}),
@@ -144,7 +150,7 @@ SCHEMAS: dict[str, Schema] = {
                     "aud": ADDRESS,
                     "exp": COUNT,
                 },
-                {"iat": COUNT, "token_type": {"const": "Bearer"}},
+                {"iat": COUNT, "token_type": {"const": "Bearer"}, "acr": FILLED, "auth_time": COUNT},
             ),
         ]
     },

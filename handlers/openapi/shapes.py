@@ -20,8 +20,14 @@ SCOPE_LIST: Schema = {
     "pattern": f"^({'|'.join(SCOPES)})( ({'|'.join(SCOPES)}))*$",
     "description": "names of scopes, separated by single spaces",
 }
+_NAME = r"[!#-\[\]-~]{1,64}"
+ANY_SCOPES: Schema = {
+    "type": "string",
+    "pattern": f"^{_NAME}( {_NAME})*$",
+    "description": "names of scopes, of this server or an API, separated by single spaces",
+}
 ETAG: Schema = {"type": "string", "pattern": '^"[0-9]{1,20}"$'}
-SCOPE_NAMES: Schema = {"type": "array", "items": {"enum": list(SCOPES)}}
+SCOPE_NAMES: Schema = {"type": "array", "items": {"type": "string", "pattern": f"^{_NAME}$"}}
 
 
 def exactly(pattern: str) -> Schema:

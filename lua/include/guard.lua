@@ -12,7 +12,11 @@ local function admit(user, grant, family, access, window, needed, limit, period,
   local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'last_used_at')
   local line = redis.call('HMGET', family, 'epoch', 'revoked', 'scope')
   if not line[1] or line[1] ~= given[1] or line[2] or given[3] then return 'invalid_token' end
-  if scope == '1' then scope = line[3] end
+  if scope == '1' then
+    scope = line[3]
+  elseif string.sub(scope, 1, 1) == '@' then
+    return 'invalid_token'  -- it is for an API
+  end
 
   local carried = false
   for name in string.gmatch(needed, '%S+') do

@@ -1,4 +1,5 @@
--- A set of scopes is a space-separated string, in the order of `SCOPES` in store/names.py.
+-- A set of scopes is a space-separated string, in the order of `SCOPES` in store/names.py. Scopes of APIs follow, each
+-- qualified by its API (`lua/include/oauth/resource.lua`).
 local ALL_SCOPES = 'openid profile email groups credits:read credits:spend apps:read data:read data:write'
 
 local function has_scope(scopes, name)
@@ -27,5 +28,9 @@ local function decided_scopes(granted, asked, ticked)
   for name in string.gmatch(ALL_SCOPES, '%S+') do
     if has_scope(ticked, name) or has_scope(granted, name) and not has_scope(asked, name) then kept[#kept + 1] = name end
   end
+  for name in string.gmatch(granted, '%S+/%S+') do
+    if not has_scope(asked, name) then kept[#kept + 1] = name end
+  end
+  for name in string.gmatch(ticked, '%S+/%S+') do kept[#kept + 1] = name end
   return table.concat(kept, ' ')
 end

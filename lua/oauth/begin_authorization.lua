@@ -27,6 +27,7 @@
 --- ARGV[20] fresh_sid: public id for a session that has none
 --- ARGV[21] mode: how the app wants its answer: form_post, or empty
 --- ARGV[22] pushed: the request_uri of a pushed request, or empty
+--- ARGV[23] api: the API that the app wants to call, or empty
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply sign_in
@@ -65,8 +66,11 @@ if always_ask ~= '1' and given[1] and not given[3] and covers(granted, scope) an
     covers(remembered_scopes(given[5]), scope) then
   redis.call('HSET', code, 'redirect_uri', redirect_uri, 'scope', scope, 'challenge', challenge, 'epoch', given[1],
     'terms', terms)
-  if has_scope(scope, 'openid') then
-    redis.call('HSET', code, 'nonce', nonce, 'signed', signed_in(session, client, fresh_sid, acr))
+  local openid = has_scope(scope, 'openid')
+  if openid then redis.call('HSET', code, 'nonce', nonce) end
+  if api ~= '' then redis.call('HSET', code, 'api', api) end
+  if openid or api ~= '' then
+    redis.call('HSET', code, 'signed', signed_in(session, client, fresh_sid, acr, scope))
   end
   redis.call('PEXPIREAT', code, int(now + code_ttl))
   return {'remembered'}
@@ -81,6 +85,7 @@ if pushed ~= '' then redis.call('HSET', request, 'pushed', pushed) end
 -- The decision may come from another session of the person.
 if earliest > 0 then redis.call('HSET', request, 'earliest', int(earliest)) end
 if methods ~= '' then redis.call('HSET', request, 'methods', methods) end
+if api ~= '' then redis.call('HSET', request, 'api', api) end
 redis.call('PEXPIREAT', request, int(now + request_ttl))
 local email, verified, name, picture = profile(user)
 local groups = has_scope(scope, 'groups') and redis.call('HGET', user, 'groups') or ''

@@ -18,7 +18,7 @@
 --- ARGV[1] member: the person in the lists of the shard
 --- ARGV[2] client
 --- ARGV[3] decision: allow or deny
---- ARGV[4] scopes: the ticked scopes, or '*' for all requested ones
+--- ARGV[4] scopes: plain names of the ticked scopes, or '*' for all requested ones
 --- ARGV[5] fresh_epoch
 --- ARGV[6] code_ttl (number): ms
 --- ARGV[7] idle (number): ms
@@ -47,6 +47,7 @@
 --- @durable
 --- @include "session"
 --- @include "scope"
+--- @include "resource"
 --- @include "window"
 --- @include "grant"
 --- @include "remembered"
@@ -62,8 +63,8 @@ local admitted, remaining, reset, retry = take_window(window, limit, period, now
 if not admitted then return {'rate_limited', reset, retry} end
 
 local asked = redis.call('HMGET', request, 'redirect_uri', 'scope', 'challenge', 'state', 'terms', 'place',
-  'nonce', 'acr', 'mode', 'earliest', 'methods', 'pushed')
-local mode, pushed = asked[9] or '', asked[12] or ''
+  'nonce', 'acr', 'mode', 'earliest', 'methods', 'pushed', 'api')
+local mode, pushed, api = asked[9] or '', asked[12] or '', asked[13]
 -- If the registration has changed since, the checks of the request are void.
 if not asked[1] or asked[5] ~= terms then return {'gone', remaining, reset} end
 -- The page was shown to a sign-in that was new and strong enough. Another session of the person may be neither.
@@ -81,11 +82,14 @@ end
 -- The code has only the ticked scopes, while grant and remembered consent keep scopes that were not requested.
 local scope = asked[2]
 if scopes ~= '*' then
-  if not covers(scope, scopes) then return {'invalid_scope', remaining, reset} end
+  local ticked = picked(scope, scopes, api or '')
+  if not ticked then return {'invalid_scope', remaining, reset} end
   -- `openid` is no checkbox: it is what signing in means.
-  scope = intersect(scope, scopes .. ' openid')
+  scope = intersect(scope, ticked .. ' openid')
   if scope == '' then return {'invalid_scope', remaining, reset} end
 end
+-- Without a scope of the API, what is left is for Latchkey itself.
+if api and names_at(scope, api) == '' then api = false end
 local before = allowance_of(grant)
 -- An app with a place keeps it, even if the person has more apps than the present bound. The request stays, so the same page
 -- works once a place is free.
@@ -101,8 +105,11 @@ if asked[6] then remember(grant, asked[6], asked[2], scope) end
 if has_scope(scope, 'credits:spend') then set_spend_limit(grant, spend_limit) end
 redis.call('HSET', code, 'redirect_uri', asked[1], 'scope', scope, 'challenge', asked[3], 'epoch', epoch,
   'terms', terms)
-if has_scope(scope, 'openid') then
-  redis.call('HSET', code, 'nonce', asked[7] or '', 'signed', signed_in(session, client, fresh_sid, asked[8] or ''))
+local openid = has_scope(scope, 'openid')
+if openid then redis.call('HSET', code, 'nonce', asked[7] or '') end
+if api then redis.call('HSET', code, 'api', api) end
+if openid or api then
+  redis.call('HSET', code, 'signed', signed_in(session, client, fresh_sid, asked[8] or '', scope))
 end
 redis.call('PEXPIREAT', code, int(now + code_ttl))
 redis.call('DEL', request)

@@ -10,7 +10,7 @@
 --- ARGV[1] client
 --- ARGV[2] redirect_uri: sent by the app
 --- ARGV[3] challenge: base64url(SHA-256(code_verifier)), or empty without a verifier
---- ARGV[4] registered: the app's registered scopes
+--- ARGV[4] registered: the app's registered scopes, those of APIs qualified
 --- ARGV[5] access_ttl (number): ms
 --- ARGV[6] refresh_ttl (number): ms
 --- ARGV[7] limit (number)
@@ -21,16 +21,20 @@
 --- ARGV[12] prefix: prefix of the person's keys, up to the noun
 --- ARGV[13] family_id
 --- ARGV[14] most (number): families of one person and app
+--- ARGV[15] target: the resource of the access token: an API, 'own', or empty for that of the authorization
+--- ARGV[16] apis: the APIs that the app may have tokens for, each with the lifetime of its tokens (ms)
 --- @reply dead
 --- @reply replayed
 --- @reply rate_limited reset retry
 --- @reply redirect_mismatch remaining reset
 --- @reply verifier_mismatch remaining reset
+--- @reply invalid_target remaining reset
 --- @reply scope_withdrawn remaining reset
---- @reply ok remaining reset scope person
+--- @reply ok remaining reset scope person api
 --- @derives prefix
 --- @durable
 --- @include "scope"
+--- @include "resource"
 --- @include "signed_in"
 --- @include "window"
 --- @include "issue"
@@ -58,7 +62,7 @@ if redis.call('EXISTS', family) == 1 then
   return {'replayed'}
 end
 if status ~= 'active' then return {'dead'} end
-local row = redis.call('HMGET', code, 'redirect_uri', 'scope', 'challenge', 'epoch', 'terms', 'signed', 'nonce')
+local row = redis.call('HMGET', code, 'redirect_uri', 'scope', 'challenge', 'epoch', 'terms', 'signed', 'nonce', 'api')
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
 if not row[1] or row[4] ~= given[1] or given[3] or row[5] ~= terms then return {'dead'} end
 
@@ -68,14 +72,20 @@ if not admitted then return {'rate_limited', reset, retry} end
 -- A failed check does not use up the code: it stays for the app that can pass.
 if row[1] ~= redirect_uri then return {'redirect_mismatch', remaining, reset} end
 if row[3] ~= challenge then return {'verifier_mismatch', remaining, reset} end
+local api, ttl = resource_of(target, row[8], apis, access_ttl)
+if not api or names_at(row[2], api) == '' then return {'invalid_target', remaining, reset} end
 local scope = intersect(intersect(row[2], given[2]), registered)
-if scope == '' then return {'scope_withdrawn', remaining, reset} end
+local names = names_at(scope, api)
+if names == '' then return {'scope_withdrawn', remaining, reset} end
 
 redis.call('DEL', code)
 if list_family(grant, prefix .. 'family:', family_id, row[4], most, access_ttl, now) > 0 then
   record(audit, 'tokens_crowded_out', client, '', '')
 end
-issue_tokens(family, access, 0, scope, scope, row[4], refresh_ttl, access_ttl, lifetime, false, now)
+issue_tokens(family, access, 0, scope, access_row(api, names, now), row[4], refresh_ttl, access_ttl, ttl, lifetime, false, now)
 if row[6] then redis.call('HSET', family, 'signed', row[6]) end
+-- A refresh may name it, also if this token is for another resource. (RFC 8707 2.2)
+if row[8] then redis.call('HSET', family, 'api', row[8]) end
 redis.call('HSET', grant, 'last_used_at', int(now))
-return {'ok', remaining, reset, scope, id_token_fields(user, scope, row[6], row[7])}
+return {'ok', remaining, reset, names, id_token_fields(user, own_scopes(scope), row[6], row[7]),
+  api_token_fields(api, now, now + ttl, row[6])}

@@ -10,25 +10,29 @@
 --- ARGV[4] lifetime (number): ms after which the family ends, rotated or not; 0: never
 --- ARGV[5] audience: the API that asks, or '*' for the token's own app
 --- @reply dead
---- @reply live scope expires entered api issued
+--- @reply live scope expires entered api issued signed
+--- @reply itself scope expires api issued
 --- @reserve
 --- @include "scope"
+--- @include "resource"
 --- @include "now"
 --- @include "connected"
 
 local person = redis.call('HMGET', user, 'status', app_field(client))
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
-local line = redis.call('HMGET', family, 'epoch', 'revoked', 'scope', 'generation', 'born')
+local line = redis.call('HMGET', family, 'epoch', 'revoked', 'scope', 'generation', 'born', 'signed')
 local own = redis.call('GET', access)
 local left = kind == 'access' and redis.call('PTTL', access) or redis.call('PTTL', family)
 local now = now_ms()
 
--- A token that an app has for itself belongs to no person.
-local api, issued, names = string.match(own or '', '^!(%S+) (%d+) (.+)$')
+local mark, api, issued, names = string.match(own or '', '^([!@])(%S+) (%d+) (.+)$')
+if kind ~= 'access' then mark, api = false, false end
 if audience ~= '*' and audience ~= api then return {'dead'} end
-if api then
-  if kind ~= 'access' or left <= 0 then return {'dead'} end
-  return {'live', names, now + left, '', api, issued}
+issued = issued and int(math.floor(tonumber(issued) / 1000)) or ''
+-- A token that an app has for itself belongs to no person.
+if mark == '!' then
+  if left <= 0 then return {'dead'} end
+  return {'itself', names, int(now + left), api, issued}
 end
 
 if person[1] ~= 'active' or not line[1] or line[1] ~= given[1] or line[2] or given[3] then return {'dead'} end
@@ -43,5 +47,9 @@ else
   if lifetime > 0 and born then left = math.min(left, born + lifetime - now) end
 end
 scope = intersect(scope, given[2])
+if api then
+  -- The names that the person still grants at this API.
+  scope = intersect(names, names_at(given[2], api))
+end
 if scope == '' or left <= 0 then return {'dead'} end
-return {'live', scope, now + left, person[2] or '', '', ''}
+return {'live', scope, int(now + left), person[2] or '', api or '', issued, line[6] or ''}

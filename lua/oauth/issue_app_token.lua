@@ -7,6 +7,6 @@
 --- @include "now"
 
 -- The mark tells this row from those of a person's tokens, which have a family.
-local issued = int(math.floor(now_ms() / 1000))
-redis.call('SET', access, '!' .. api .. ' ' .. issued .. ' ' .. scope, 'PX', int(ttl))
-return {'ok', issued}
+local now = now_ms()
+redis.call('SET', access, '!' .. api .. ' ' .. int(now) .. ' ' .. scope, 'PXAT', int(now + ttl))
+return {'ok', int(math.floor(now / 1000))}

@@ -8,8 +8,8 @@
 --- KEYS[7] outbox
 --- ARGV[1] client
 --- ARGV[2] generation (number): of the token presented
---- ARGV[3] wanted: requested scopes, or empty for all of the family
---- ARGV[4] registered: the app's registered scopes
+--- ARGV[3] wanted: plain names of the requested scopes, or empty for all of the family
+--- ARGV[4] registered: the app's registered scopes, those of APIs qualified
 --- ARGV[5] fresh_epoch
 --- ARGV[6] retry_ms (number): how long the latest rotation is answered again (0: never)
 --- ARGV[7] access_ttl (number): ms
@@ -18,14 +18,18 @@
 --- ARGV[10] period (number): ms
 --- ARGV[11] member: the person in the lists of the shard
 --- ARGV[12] lifetime (number): ms after which the family ends, rotated or not; 0: never
+--- ARGV[13] target: the resource of the access token: an API, 'own', or empty for that of the authorization
+--- ARGV[14] apis: the APIs that the app may have tokens for, each with the lifetime of its tokens (ms)
 --- @reply dead
 --- @reply replayed
 --- @reply rate_limited reset retry
+--- @reply invalid_target remaining reset
 --- @reply invalid_scope remaining reset
 --- @reply scope_withdrawn remaining reset
---- @reply ok remaining reset scope expires_in person
+--- @reply ok remaining reset scope expires_in person api
 --- @durable
 --- @include "scope"
+--- @include "resource"
 --- @include "signed_in"
 --- @include "window"
 --- @include "issue"
@@ -37,7 +41,7 @@
 
 local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end
-local line = redis.call('HMGET', family, 'generation', 'scope', 'epoch', 'revoked', 'born', 'signed')
+local line = redis.call('HMGET', family, 'generation', 'scope', 'epoch', 'revoked', 'born', 'signed', 'api')
 -- A family that made room for a later sign-in is over, like an expired one. That is no theft, so the pair's others live on.
 if not line[1] or line[4] == 'crowded' then return {'dead'} end
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
@@ -50,7 +54,8 @@ local successor = redis.call('GET', access)
 -- A lost answer may be requested again: only for the latest rotation, if its successor was not used, revoked or old.
 local again = not revoked and generation == current - 1 and retry_ms > 0 and successor
 if again then
-  local age = access_ttl - redis.call('PTTL', access)
+  local _, issued = read_api_row(successor)
+  local age = issued and now - issued or access_ttl - redis.call('PTTL', access)
   again = age >= 0 and age <= retry_ms
 end
 if revoked or (generation < current and not again) then
@@ -72,15 +77,27 @@ if lifetime > 0 and born and now >= born + lifetime then return {'dead'} end
 
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
+local api, ttl = resource_of(target, line[7], apis, access_ttl)
+if not api or names_at(line[2], api) == '' then return {'invalid_target', remaining, reset} end
 if again then
+  local of, issued, names = read_api_row(successor)
+  -- A request for another resource is no repetition, and there is no second token.
+  if (of or '') ~= api then return {'invalid_target', remaining, reset} end
+  local left = redis.call('PTTL', access)
   local scope = successor ~= '1' and successor or line[2]
-  return {'ok', remaining, reset, scope, math.ceil(redis.call('PTTL', access) / 1000),
-    id_token_fields(user, scope, line[6])}
+  if of then scope = intersect(intersect(line[2], given[2]), registered) end
+  return {'ok', remaining, reset, names or scope, math.ceil(left / 1000),
+    id_token_fields(user, own_scopes(scope), line[6]), api_token_fields(api, issued, now + left, line[6])}
 end
 -- RFC 6749 6: a scope that was not granted originally is refused; a narrower one is for this access token only.
-if wanted ~= '' and not covers(line[2], wanted) then return {'invalid_scope', remaining, reset} end
-local scope = intersect(intersect(wanted ~= '' and wanted or line[2], given[2]), registered)
-if scope == '' then return {'scope_withdrawn', remaining, reset} end
-issue_tokens(family, access, generation + 1, line[2], scope, line[3], refresh_ttl, access_ttl, lifetime, born, now)
+local asked = line[2]
+if wanted ~= '' then asked = picked(line[2], wanted, line[7] or '') end
+if not asked or names_at(asked, api) == '' then return {'invalid_scope', remaining, reset} end
+local scope = intersect(intersect(asked, given[2]), registered)
+local names = names_at(scope, api)
+if names == '' then return {'scope_withdrawn', remaining, reset} end
+issue_tokens(family, access, generation + 1, line[2], access_row(api, names, now), line[3], refresh_ttl, access_ttl, ttl,
+  lifetime, born, now)
 redis.call('HSET', grant, 'last_used_at', int(now))
-return {'ok', remaining, reset, scope, math.floor(access_ttl / 1000), id_token_fields(user, scope, line[6])}
+return {'ok', remaining, reset, names, math.floor(ttl / 1000), id_token_fields(user, own_scopes(scope), line[6]),
+  api_token_fields(api, now, now + ttl, line[6])}

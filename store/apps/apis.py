@@ -42,10 +42,6 @@ class Apis:
         api = await self.find(client_id)
         return api if api and api.active else None
 
-    async def named(self, identifier: str) -> ApiRegistration | None:
-        """The active API with this identifier. Raises StoreUnavailable."""
-        return await self.active(api_id(identifier))
-
     async def fresh(self, client_id: str) -> ApiRegistration | None:
         """The registration in the store. Raises StoreUnavailable."""
         return (await self._read(client_id))[1]

@@ -44,8 +44,10 @@ LINKS = {"confirm": CONFIRM_LINK, "reset": RESET_LINK, "change": CHANGE_LINK}
 
 NUMBER, TEXT, ANY = rb"[0-9]{1,19}", rb".+", rb".*"
 EPOCH = rb"[0-9]{1,20}"
-APP_TOKEN = rb"!api_[A-Za-z0-9]{15} [0-9]+( [!#-<>-\[\]-~]{1,64})+"
-SCOPES = rb"[a-z]+(:[a-z]+)?( [a-z]+(:[a-z]+)?)*"
+_API, _NAME = rb"api_[A-Za-z0-9]{15}", rb"[!#-<>-\[\]-~]{1,64}"
+API_TOKEN = rb"[!@]" + _API + rb" [0-9]+( " + _NAME + rb")+"
+_SCOPE = rb"(?:[a-z]+(?::[a-z]+)?|" + _API + rb"/" + _NAME + rb")"
+SCOPES = _SCOPE + rb"(?: " + _SCOPE + rb")*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +150,21 @@ KINDS: dict[str, KeyKind] = {
         others="used|shown|born",
     ),
     "request": KeyKind(
-        "hash", REQUEST, {**_REQUESTED, "state": ANY}, others=r"place|nonce|acr|mode|earliest|methods", outlives=True
+        "hash",
+        REQUEST,
+        {**_REQUESTED, "state": ANY},
+        others=r"place|nonce|acr|mode|earliest|methods|pushed|api",
+        outlives=True,
     ),
-    "code": KeyKind("hash", CODE, {**_REQUESTED, "epoch": EPOCH}, others="nonce|signed", outlives=True),
+    "code": KeyKind("hash", CODE, {**_REQUESTED, "epoch": EPOCH}, others="nonce|signed|api", outlives=True),
     "family": KeyKind(
         "hash",
         REFRESH_TOKEN,
         {"generation": NUMBER, "scope": SCOPES, "epoch": EPOCH},
-        others="revoked|replayed|born|signed",
+        others="revoked|replayed|born|signed|api",
         outlives=True,
     ),
-    "access": KeyKind("string", ACCESS_TOKEN, value=rb"1|" + SCOPES + rb"|" + APP_TOKEN, outlives=True),
+    "access": KeyKind("string", ACCESS_TOKEN, value=rb"1|" + SCOPES + rb"|" + API_TOKEN, outlives=True),
     "presented": _WINDOW,
     "limit": _WINDOW,
     "idem": KeyKind("hash", 0, {"digest": rb"[0-9a-f]{32}"}, others="state|hold|charged|left", outlives=True),

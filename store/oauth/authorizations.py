@@ -23,7 +23,8 @@ class AuthorizationRequest:
     """A request that passed every check. `challenge` is empty without PKCE; `terms` are those of the registration that
     the request was checked against; `place` is the grant's field for remembered consent (`Registration.place`).
     `nonce` goes into the ID token; `acr` has the requested levels, best first; `mode` is `form_post` or empty; `pushed`
-    is the `request_uri` of a pushed request, or empty."""
+    is the `request_uri` of a pushed request, or empty. `api` is the client id of the API that the app wants to call, or
+    empty; its scopes are qualified."""
 
     client: str
     redirect_uri: str
@@ -36,6 +37,7 @@ class AuthorizationRequest:
     acr: tuple[str, ...] = ()
     mode: str = ""
     pushed: str = ""
+    api: str = ""
 
 
 class SignInAgain(Exception):
@@ -144,6 +146,7 @@ class Authorizations:
             fresh_sid=new_id(),
             mode=request.mode,
             pushed=request.pushed,
+            api=request.api,
         )
         refuse_signed_out(reply)
         if reply.word == "sign_in":
@@ -178,12 +181,12 @@ class Authorizations:
         visitor: Visitor,
         spend_limit: int | Literal["none", ""] = "",
     ) -> Decision:
-        """Carries out the decision on a pending request and uses the request up. `scopes` are the ticked ones, None for
-        all requested scopes. The grant loses requested scopes that were not ticked, and keeps scopes that were not
-        requested. A decision ends a grace window (SPEC 3.1); the grant then has only the ticked scopes. `spend_limit`
-        is what the app may spend in a calendar month, in micro-dollars; "" leaves it unchanged. Raises SignedOut,
-        Refused("invalid_request", "invalid_scope" or "rate_limited"), Refused("access_denied") if the person has the
-        most apps allowed: that changes nothing, and the request stays open."""
+        """Carries out the decision on a pending request and uses the request up. `scopes` are the plain names of the
+        ticked scopes, None for all requested ones. The grant loses requested scopes that were not ticked, and keeps
+        scopes that were not requested. A decision ends a grace window (SPEC 3.1); the grant then has only the ticked
+        scopes. `spend_limit` is what the app may spend in a calendar month, in micro-dollars; "" leaves it unchanged.
+        Raises SignedOut, Refused("invalid_request", "invalid_scope" or "rate_limited"), Refused("access_denied") if the
+        person has the most apps allowed: that changes nothing, and the request stays open."""
         token = self._sealer.open(TokenKind.REQUEST, request_id)
         if token is None or token.user != session.user or token.client != app.client_id:
             raise Refused("invalid_request", "This request is not one of yours.")
@@ -205,7 +208,7 @@ class Authorizations:
             member=keys.member(user),
             client=client,
             decision="allow" if allow else "deny",
-            scopes="*" if scopes is None else " ".join(scopes),
+            scopes="*" if scopes is None else " ".join(dict.fromkeys(scopes)),
             fresh_epoch=fresh_epoch(),
             code_ttl=CODE,
             idle=self._idle,

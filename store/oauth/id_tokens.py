@@ -87,7 +87,7 @@ def id_token_claims(
         "amr": list(sign_in.amr),
         "azp": client_id,
         "at_hash": half_hash(algorithm, response.access_token),
-        **claims_of(sign_in.profile, response.scope.split(" "), picture),
+        **claims_of(sign_in.profile, sign_in.scopes, picture),
     }
     if sign_in.nonce:
         claims["nonce"] = sign_in.nonce

@@ -7,23 +7,23 @@ from typing import NamedTuple
 
 from store import keys
 from store.apps.api_record import ApiRegistration
-from store.apps.api_scopes import ApiScopeName
 from store.apps.apis import Apis
 from store.apps.apps import Apps
 from store.apps.registration import Registration
-from store.crypto.jose.refusal import JoseError
 from store.crypto.seal import Sealer, Token, TokenKind, fingerprint
-from store.crypto.signing_keys import SigningKeys
 from store.engine.scripts import Reply, Scripts
 from store.lifetimes import ACCESS_TOKEN, DAY
-from store.oauth.app_tokens import AT_JWT
+from store.oauth.api_access import ApiAccess
+from store.oauth.resources import plain_names, registered_at
+from store.oauth.sign_in import level_and_time
 from store.oauth.subjects import Subjects
 from store.oauth.tokens import MS_PER_SECOND
 
 
 class LiveToken(NamedTuple):
     """A live token, as its own app or API may know it. `audience` is the identifier of the API that it is for, empty
-    for Latchkey itself. `expires` and `issued` are in seconds since 1970; `issued` is None for a refresh token."""
+    for Latchkey itself. `expires` and `issued` are in seconds since 1970; `issued` is None for a refresh token. `acr`
+    and `auth_time` (seconds) are of the person's sign-in, empty and None if it is not known."""
 
     is_access: bool
     client: str
@@ -32,6 +32,8 @@ class LiveToken(NamedTuple):
     audience: str
     expires: int
     issued: int | None
+    acr: str = ""
+    auth_time: int | None = None
 
 
 class Introspection:
@@ -42,7 +44,7 @@ class Introspection:
         self,
         scripts: Scripts,
         sealer: Sealer,
-        signing: SigningKeys,
+        access: ApiAccess,
         subjects: Subjects,
         apps: Apps,
         apis: Apis,
@@ -50,7 +52,7 @@ class Introspection:
     ) -> None:
         self._scripts = scripts
         self._sealer = sealer
-        self._signing = signing
+        self._access = access
         self._subjects = subjects
         self._apps = apps
         self._apis = apis
@@ -58,42 +60,42 @@ class Introspection:
 
     async def by_app(self, app: Registration, presented: str, issuer: str) -> LiveToken | None:
         """The token, if it is a live one of this app. Raises StoreUnavailable."""
-        token = self._open(await self._sealed(presented, issuer))
+        token = self._open(await self._access.sealed_in(presented, issuer))
         theirs = token is not None and token.client == app.client_id
         looked_up = token if theirs and token is not None else _invented(presented, app.client_id)
         reply = await self._look_up(looked_up, "*", app.refresh_days(self._refresh_days) * DAY)
         if not theirs or reply.word == "dead":
             return None
+        sub = app.client_id
+        if reply.word == "live":
+            sub = await self._subjects.of(app.client_id, app.sector, looked_up.user, reply.text("entered"))
         if reply.text("api"):
             api = await self._apis.active(reply.text("api"))
-            return _of_app(app, api, reply) if api else None
-        scope = " ".join(scope for scope in reply.text("scope").split() if scope in app.grantable)
-        if not scope:
+            return _for_api(app, api, sub, reply) if api else None
+        registered = {*app.grantable, *app.api_scopes}
+        scopes = plain_names([scope for scope in reply.text("scope").split() if scope in registered])
+        if not scopes:
             return None
         is_access, expires = looked_up.kind is TokenKind.ACCESS, reply.number("expires") // MS_PER_SECOND
-        sub = await self._subjects.of(app.client_id, app.sector, looked_up.user, reply.text("entered"))
         issued = expires - ACCESS_TOKEN // MS_PER_SECOND if is_access else None
-        return LiveToken(is_access, app.client_id, sub, scope, "", expires, issued)
+        sign_in = level_and_time(reply.text("signed"))
+        return LiveToken(is_access, app.client_id, sub, " ".join(scopes), "", expires, issued, *sign_in)
 
     async def by_api(self, api: ApiRegistration, presented: str, issuer: str) -> LiveToken | None:
         """The token, if it is a live access token for this API. Raises StoreUnavailable."""
-        sealed = await self._sealed(presented, issuer)
+        sealed = await self._access.sealed_in(presented, issuer)
         token = self._sealer.open(TokenKind.ACCESS, sealed) or _invented(presented, api.client_id)
         reply = await self._look_up(token, api.client_id, 0)
+        if reply.word == "dead":
+            return None
         # Only the API that the token is for learns something of the app, also by the time of this look-up.
-        app = await self._apps.active(token.client) if reply.word == "live" else None
-        return _of_app(app, api, reply) if app else None
-
-    async def _sealed(self, presented: str, issuer: str) -> str:
-        """The sealed token in a JWT access token of ours; any other text unchanged. RFC 9068 4."""
-        if presented.count(".") != 2:
-            return presented
-        try:
-            claims = (await self._signing.verify(presented, types=(AT_JWT,))).claims
-        except JoseError:
-            return presented
-        # The row decides when it ends.
-        return str(claims["jti"]) if claims.get("iss") == issuer and "jti" in claims else presented
+        app = await self._apps.active(token.client)
+        if app is None:
+            return None
+        sub = app.client_id
+        if reply.word == "live":
+            sub = await self._subjects.at_api(api.sector, app.sector, token.user)
+        return _for_api(app, api, sub, reply)
 
     def _open(self, presented: str) -> Token | None:
         return self._sealer.open(TokenKind.ACCESS, presented) or self._sealer.open(TokenKind.REFRESH, presented)
@@ -110,13 +112,14 @@ class Introspection:
         )
 
 
-def _of_app(app: Registration, api: ApiRegistration, reply: Reply) -> LiveToken | None:
-    """A token that the app has for itself at the API, with the scopes that both still have."""
-    having = [name for name in api.scope_names() if ApiScopeName(api.client_id, name).qualified in app.api_scopes]
-    scope = " ".join(name for name in reply.text("scope").split() if name in having)
+def _for_api(app: Registration, api: ApiRegistration, sub: str, reply: Reply) -> LiveToken | None:
+    """A token of the app for the API, with the scopes that both still have."""
+    names = registered_at(app, api)
+    scope = " ".join(name for name in reply.text("scope").split() if name in names)
     expires, issued = reply.number("expires") // MS_PER_SECOND, reply.number("issued")
-    # RFC 9068 5: the subject of a token without a person is the app.
-    return LiveToken(True, app.client_id, app.client_id, scope, api.identifier, expires, issued) if scope else None
+    # A token that the app has for itself comes from nobody's sign-in.
+    sign_in = level_and_time(reply.text("signed") if reply.word == "live" else "")
+    return LiveToken(True, app.client_id, sub, scope, api.identifier, expires, issued, *sign_in) if scope else None
 
 
 def _invented(presented: str, client: str) -> Token:

@@ -35,7 +35,13 @@ def read_object(
         raise JoseError("nested")
     if now is not None:
         checks.check_time(claims, now, leeway=LEEWAY)
-    return [(name, _text(value)) for name, value in claims.items() if name not in _OF_JWT and value is not None]
+    found = ((name, value) for name, value in claims.items() if name not in _OF_JWT and value is not None)
+    return [(name, _text(one)) for name, value in found for one in _values(name, value)]
+
+
+def _values(name: str, value: object) -> Sequence[object]:
+    """The values of a parameter, as an object has them: several resources are an array (RFC 8707 2.1)."""
+    return value if name == "resource" and isinstance(value, list) else (value,)
 
 
 def _text(value: object) -> str:

@@ -1,13 +1,75 @@
-"""Which resource a request means, and the scopes there. RFC 8707."""
+"""Which resource a request is for, and the scopes there. RFC 8707.
+
+A resource is Latchkey itself, whose identifier is the base URL, or an API. An access token is for one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
-from store.apps.api_record import ApiRegistration
+from store.apps.api_record import ApiRegistration, api_id
 from store.apps.api_scopes import ApiScopeName, parse_qualified
 from store.apps.registration import Registration
+from store.names import SCOPES
 from store.refused import Refused
+
+OWN = "own"
+"""The target of a token request that names Latchkey itself."""
+WITH_ANY_API = frozenset(("openid", "profile", "email", "groups"))
+"""Scopes of OpenID Connect: a request for an API may have them too, without naming the API."""
+
+
+class RequestedAccess(NamedTuple):
+    """What an authorization request is for: scopes as the store has them, and the client id of the API, or empty."""
+
+    scopes: tuple[str, ...]
+    api: str
+
+
+def target_of(resources: Collection[str], base_url: str) -> str:
+    """The resource of a token request: an API's client id, OWN, or empty if none is named. Whether there is such an API
+    is not known yet. Raises Refused("invalid_target") for several."""
+    targets = targets_of(resources, base_url)
+    if len(targets) > 1:
+        raise Refused("invalid_target", "A token is for one resource. Refresh to get one for the other.")
+    return next(iter(targets), "")
+
+
+def targets_of(resources: Collection[str], base_url: str) -> frozenset[str]:
+    """The resources of an authorization request, as `target_of`."""
+    # RFC 3986 6.2.3: the base URL is the same address with a final slash.
+    return frozenset(OWN if one.removesuffix("/") == base_url else api_id(one) for one in resources)
+
+
+def wanted_at(
+    app: Registration, own: tuple[str, ...], others: Sequence[str], targets: Collection[str]
+) -> RequestedAccess:
+    """What a request with these scopes and resources (`targets`, as `target_of` gives them) is for. `own` are known
+    scopes of Latchkey, `others` all other names. Raises Refused("invalid_target" or "invalid_scope")."""
+    apis = {target for target in targets if target != OWN}
+    if len(apis) > 1:
+        raise Refused("invalid_target", "An authorization is for one API at most, in addition to this server.")
+    registered = {scope: parse_qualified(scope) for scope in app.api_scopes}
+    if not set(others) <= {scope.name for scope in registered.values()}:
+        raise Refused("invalid_scope", "A scope is unknown, or the app did not register it.")
+    if not targets:
+        if not others:
+            return RequestedAccess(own, "")
+        api = meant_api(app, others)
+        if not set(own) <= WITH_ANY_API:
+            raise Refused("invalid_target", "Scopes of an API and of this server: name the API as resource.")
+    elif not apis:
+        if others:
+            raise Refused("invalid_scope", "This resource does not have all of these scopes.")
+        return RequestedAccess(own, "")
+    else:
+        api = apis.pop()
+        if api not in {scope.api for scope in registered.values()} or not others:
+            raise Refused("invalid_target", "The app has no such resource, or asks for no scope there.")
+    theirs = tuple(scope for scope, parts in registered.items() if parts.api == api and parts.name in others)
+    if len(theirs) < len(set(others)):
+        raise Refused("invalid_scope", "The app did not register all of these scopes at this resource.")
+    return RequestedAccess((*own, *theirs), api)
 
 
 def meant_api(app: Registration, names: Collection[str]) -> str:
@@ -25,7 +87,48 @@ def meant_api(app: Registration, names: Collection[str]) -> str:
 def scopes_at(app: Registration, api: ApiRegistration, names: Sequence[str]) -> tuple[str, ...]:
     """The requested scopes, or all if there are none, that the app registered for at this API; in the API's order.
     Raises Refused("invalid_scope")."""
-    having = [name for name in api.scope_names() if ApiScopeName(api.client_id, name).qualified in app.api_scopes]
+    having = registered_at(app, api)
     if not having or not set(names) <= set(having):
         raise Refused("invalid_scope", "The app has not registered this scope for the API.")
     return tuple(name for name in having if not names or name in names)
+
+
+def ordered_at(api: ApiRegistration, scopes: Sequence[str]) -> tuple[str, ...]:
+    """The stored scopes of a request for this API: Latchkey's own, and the API's in its order. Raises
+    Refused("invalid_scope") if the API no longer has one of them."""
+    theirs = tuple(scope for scope in qualified_scopes(api) if scope in scopes)
+    own = tuple(scope for scope in scopes if is_own(scope))
+    if len(own) + len(theirs) < len(scopes):
+        raise Refused("invalid_scope", "The resource does not have all of these scopes.")
+    return own + theirs
+
+
+def qualified_scopes(api: ApiRegistration) -> tuple[str, ...]:
+    """The API's scopes as the store has them."""
+    return tuple(ApiScopeName(api.client_id, name).qualified for name in api.scope_names())
+
+
+def registered_at(app: Registration, api: ApiRegistration) -> tuple[str, ...]:
+    """The names of scopes that the API has and the app registered, in the API's order."""
+    return plain_names([scope for scope in qualified_scopes(api) if scope in app.api_scopes])
+
+
+def is_at(scope: str, api: str) -> bool:
+    """Whether a stored scope is one of this API (its client id)."""
+    return scope.startswith(f"{api}/")
+
+
+def is_own(scope: str) -> bool:
+    """Whether a stored scope is one of Latchkey itself."""
+    return "/" not in scope
+
+
+def plain_names(scopes: Collection[str]) -> tuple[str, ...]:
+    """Stored scopes as they are on the wire, each name once."""
+    names = (scope if is_own(scope) else parse_qualified(scope).name for scope in scopes)
+    return tuple(dict.fromkeys(names))
+
+
+def apart(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of scopes: Latchkey's own, and others."""
+    return tuple(name for name in names if name in SCOPES), tuple(name for name in names if name not in SCOPES)

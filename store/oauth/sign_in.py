@@ -28,19 +28,20 @@ LEVELS = {
 class SignInFacts(NamedTuple):
     """The sign-in behind an ID token. `sid`: the session's public id; `auth_time`: epoch seconds; `method`: one of
     METHODS; `wanted`: the levels that the app requested, best first; `nonce`: empty if there was none, and at a
-    refresh."""
+    refresh; `scopes`: those of Latchkey itself, which give the claims."""
 
     sid: str
     auth_time: int
     method: str
     wanted: tuple[str, ...]
     nonce: str
+    scopes: tuple[str, ...]
     profile: Profile
 
     @property
     def acr(self) -> str:
         """The level: the best of the requested ones that this sign-in satisfies, otherwise the strongest."""
-        return next(level for level in (*self.wanted, *LEVELS) if self.method in LEVELS[level])
+        return _level(self.method, self.wanted)
 
     @property
     def amr(self) -> Sequence[str]:
@@ -64,7 +65,25 @@ def sign_in_of(user: str, reply: Reply) -> SignInFacts | None:
     person = reply.rows("person")
     if not person:
         return None
-    signed, nonce, email, verified, name, picture, groups = (value.decode() for value in person)
-    sid, auth_time, method, wanted = signed.split(" ")
+    signed, nonce, scope, email, verified, name, picture, groups = (value.decode() for value in person)
+    sid, auth_time, method, wanted = _parts(signed)
     profile = Profile(user, email, verified == "1", name, picture, groups=groups_in(groups))
-    return SignInFacts(sid, int(auth_time), method, tuple(filter(None, wanted.split(","))), nonce, profile)
+    return SignInFacts(sid, auth_time, method, wanted, nonce, tuple(scope.split()), profile)
+
+
+def level_and_time(signed: str) -> tuple[str, int | None]:
+    """The level (`acr`) and the time (epoch seconds) of the sign-in in the text that the store keeps of it; without
+    one, empty and None."""
+    if not signed:
+        return "", None
+    _, auth_time, method, wanted = _parts(signed)
+    return _level(method, wanted), auth_time
+
+
+def _parts(signed: str) -> tuple[str, int, str, tuple[str, ...]]:
+    sid, auth_time, method, wanted = signed.split(" ")
+    return sid, int(auth_time), method, tuple(filter(None, wanted.split(",")))
+
+
+def _level(method: str, wanted: Sequence[str]) -> str:
+    return next(level for level in (*wanted, *LEVELS) if method in LEVELS[level])

@@ -12,15 +12,17 @@ from store.app_stats import AppStats
 from store.apps.registration import Registration
 from store.bounds import Bounds
 from store.crypto.seal import Sealer, Token, TokenKind, fingerprint, fresh_epoch, new_id
-from store.engine.scripts import Scripts
+from store.engine.scripts import Reply, Scripts
 from store.lifetimes import ACCESS_TOKEN, DAY, OAUTH, REFRESH_TOKEN
 from store.limits import RateLimits
+from store.oauth.api_access import AllowedApis, ApiAccess
 from store.oauth.sign_in import SignInFacts, sign_in_of
 from store.refused import Refused, let_in
 from store.results import Window
 from store.webhooks.relay_wakeup import RelayWakeup
 
 MS_PER_SECOND = 1000
+NO_TARGET = "The person's consent does not cover this resource, or the resource is no longer there."
 
 
 class TokenResponse(NamedTuple):
@@ -60,9 +62,11 @@ class Tokens:
         app_stats: AppStats,
         wakeup: RelayWakeup,
         bounds: Bounds,
+        apis: ApiAccess,
         refresh_days: int = 0,
     ) -> None:
         self._bounds = bounds
+        self._apis = apis
         self._scripts = scripts
         self._sealer = sealer
         self._limits = limits
@@ -78,15 +82,26 @@ class Tokens:
         """Opens an access token; None for a text that is forged, mangled or of another kind. No I/O."""
         return self._sealer.open(TokenKind.ACCESS, presented)
 
-    async def exchange(self, app: Registration, code: str, redirect_uri: str, verifier: str | None) -> TokenResponse:
-        """Exchanges a code for the first tokens of a family with the code's id. SPEC 4.3, RFC 6749 4.1.3.
+    async def exchange(
+        self,
+        app: Registration,
+        code: str,
+        redirect_uri: str,
+        verifier: str | None,
+        *,
+        target: str = "",
+        issuer: str = "",
+    ) -> TokenResponse:
+        """Exchanges a code for the first tokens of a family with the code's id. SPEC 4.3, RFC 6749 4.1.3. The access
+        token is for `target` (`store/oauth/resources.py`); a JWT says that it is from `issuer`.
 
         A used code kills that family (RFC 6749 4.1.2). A failed check does not change the code. Raises
-        Refused("invalid_grant" or "rate_limited"), UnknownUser for a code that names no live grant.
+        Refused("invalid_grant", "invalid_target" or "rate_limited"), UnknownUser for a code that names no live grant.
         """
         token = self._sealer.open(TokenKind.CODE, code)
         if token is None or token.client != app.client_id:
             raise UnknownUser(_bad_code())
+        allowed = await self._apis.allowed(app, target)
         reply = await self._scripts.run(
             "exchange_code",
             {
@@ -99,7 +114,7 @@ class Tokens:
             client=app.client_id,
             redirect_uri=redirect_uri,
             challenge=s256(verifier) if verifier is not None else "",
-            registered=" ".join(app.grantable),
+            registered=allowed.registered,
             access_ttl=ACCESS_TOKEN,
             refresh_ttl=REFRESH_TOKEN,
             lifetime=self._lifetime(app),
@@ -110,6 +125,8 @@ class Tokens:
             prefix=keys.prefix(token.user),
             family_id=token.id,
             most=self._bounds.families,
+            target=target,
+            apis=allowed.lifetimes,
         )
         if reply.word in ("dead", "replayed"):
             self._wakeup.add(token.user, reply.word == "replayed")
@@ -121,20 +138,26 @@ class Tokens:
         if reply.word == "verifier_mismatch":
             # RFC 7636 4.6; RFC 9700 4.8.2: a verifier for a code without a challenge is a downgrade.
             raise Refused("invalid_grant", "code_verifier does not fit the authorization request.", window=window)
+        if reply.word == "invalid_target":
+            raise Refused("invalid_target", NO_TARGET, window=window)
         if reply.word == "scope_withdrawn":
             raise Refused("invalid_grant", "The person has withdrawn the scopes of this code.", window=window)
-        response = self._response(token, 0, reply.text("scope"), ACCESS_TOKEN // MS_PER_SECOND, window)
-        return response._replace(sign_in=sign_in_of(token.user, reply))
+        issued = self._response(token, 0, reply.text("scope"), ACCESS_TOKEN // MS_PER_SECOND, window)
+        return await self._completed(issued, token.user, app, reply, allowed, issuer)
 
-    async def refresh(self, app: Registration, refresh_token: str, scopes: Sequence[str]) -> TokenResponse:
-        """Rotates a refresh token; `scopes` narrow this access token, empty means all. SPEC 3.1, RFC 6749 6.
+    async def refresh(
+        self, app: Registration, refresh_token: str, scopes: Sequence[str], *, target: str = "", issuer: str = ""
+    ) -> TokenResponse:
+        """Rotates a refresh token; `scopes` narrow this access token, empty means all. SPEC 3.1, RFC 6749 6. See
+        `exchange` for `target` and `issuer`.
 
         A used or revoked token is a replay: every token of the pair dies. Raises Refused("invalid_grant",
-        "invalid_scope" or "rate_limited"), UnknownUser for a token that names no live grant.
+        "invalid_target", "invalid_scope" or "rate_limited"), UnknownUser for a token that names no live grant.
         """
         token = self._sealer.open(TokenKind.REFRESH, refresh_token)
         if token is None or token.client != app.client_id:
             raise UnknownUser(_bad_refresh_token())
+        allowed = await self._apis.allowed(app, target)
         generation = token.generation + 1
         reply = await self._scripts.run(
             "rotate_refresh",
@@ -147,7 +170,7 @@ class Tokens:
             client=app.client_id,
             generation=token.generation,
             wanted=" ".join(scopes),
-            registered=" ".join(app.grantable),
+            registered=allowed.registered,
             fresh_epoch=fresh_epoch(),
             retry_ms=app.refresh_retry_seconds * 1000,
             access_ttl=ACCESS_TOKEN,
@@ -156,17 +179,21 @@ class Tokens:
             limit=OAUTH.limit,
             period=OAUTH.period,
             member=keys.member(token.user),
+            target=target,
+            apis=allowed.lifetimes,
         )
         if reply.word in ("dead", "replayed"):
             self._wakeup.add(token.user, reply.word == "replayed")
             raise UnknownUser(_bad_refresh_token())
         window = let_in(OAUTH, reply)
+        if reply.word == "invalid_target":
+            raise Refused("invalid_target", NO_TARGET, window=window)
         if reply.word == "invalid_scope":
             raise Refused("invalid_scope", "A refresh cannot widen the scope.", window=window)
         if reply.word == "scope_withdrawn":
             raise Refused("invalid_grant", "The person has withdrawn the scopes of this token.", window=window)
-        response = self._response(token, generation, reply.text("scope"), reply.number("expires_in"), window)
-        return response._replace(sign_in=sign_in_of(token.user, reply))
+        issued = self._response(token, generation, reply.text("scope"), reply.number("expires_in"), window)
+        return await self._completed(issued, token.user, app, reply, allowed, issuer)
 
     async def mint(self, user: str, app: Registration, scopes: Sequence[str]) -> TokenResponse:
         """Grants and issues tokens for the operator, as a consent and an exchange would. A live grant keeps its other
@@ -203,12 +230,16 @@ class Tokens:
             self._app_stats.connected(app.client_id)
         return self._response(token, 0, " ".join(scopes), ACCESS_TOKEN // MS_PER_SECOND, None)
 
-    async def revoke(self, app: Registration | None, presented: str, *, authenticated: bool = True) -> Window:
+    async def revoke(
+        self, app: Registration | None, presented: str, *, authenticated: bool = True, issuer: str = ""
+    ) -> Window:
         """Ends an access token, or a refresh token with its family (SPEC 4.5, RFC 7009). Does not reveal the outcome.
         With `app`, only that app's tokens are affected; `authenticated`: the app proved its identity, as far as its
-        kind can. Otherwise a superseded refresh token ends nothing. Raises Refused("rate_limited"), and
-        StoreUnavailable, because a revocation that did not happen is never acknowledged."""
-        token = self._sealer.open(TokenKind.ACCESS, presented) or self._sealer.open(TokenKind.REFRESH, presented)
+        kind can. Otherwise a superseded refresh token ends nothing. A JWT from `issuer` ends for those who ask about
+        it. Raises Refused("rate_limited"), and StoreUnavailable, because a revocation that did not happen is never
+        acknowledged."""
+        sealed = await self._apis.sealed_in(presented, issuer)
+        token = self._sealer.open(TokenKind.ACCESS, sealed) or self._sealer.open(TokenKind.REFRESH, sealed)
         if token is None:
             return await self._limits.invented_token(presented)
         if app is not None and token.client != app.client_id:
@@ -241,6 +272,19 @@ class Tokens:
         issued = Token(TokenKind.ACCESS, token.user, token.client, token.id, generation)
         access, refresh = self._sealer.seal_as((TokenKind.ACCESS, TokenKind.REFRESH), issued)
         return TokenResponse(access, refresh, expires_in, scope, window)
+
+    async def _completed(
+        self, response: TokenResponse, user: str, app: Registration, reply: Reply, allowed: AllowedApis, issuer: str
+    ) -> TokenResponse:
+        """The response with the sign-in that an ID token needs, and the access token in the form that its API wants."""
+        response = response._replace(sign_in=sign_in_of(user, reply))
+        row = reply.rows("api")
+        if not row:
+            return response
+        token, lasts = await self._apis.for_person(
+            app, user, response.access_token, response.scope, row, allowed, issuer
+        )
+        return response._replace(access_token=token, expires_in=min(response.expires_in, lasts))
 
 
 def _bad_code() -> Refused:

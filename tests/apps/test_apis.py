@@ -141,7 +141,7 @@ async def test_an_identifier_registers_once(memory_store: Store) -> None:
         with pytest.raises(Refused, match="invalid_request"):
             await memory_store.apis.create(replace(ANY, identifier=identifier))
     assert await memory_store.apis.list() == [made]
-    assert await memory_store.apis.named(ANY.identifier + "/") == made
+    assert await memory_store.apis.active(api_id(ANY.identifier + "/")) == made
 
 
 @pytest.mark.gen_test
@@ -199,7 +199,7 @@ async def test_a_disabled_api_is_found_and_not_active(memory_store: Store) -> No
     assert await memory_store.apis.active(ANY.client_id)
     await memory_store.apis.update(ANY.client_id, status="disabled")
     assert await memory_store.apis.active(ANY.client_id) is None
-    assert await memory_store.apis.named(ANY.identifier) is None
+    assert await memory_store.apis.active(api_id(ANY.identifier)) is None
     assert await memory_store.apis.find(ANY.client_id) is not None
 
 

@@ -57,7 +57,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
 
         return read
 
-    for name in ("get", "whole", "texts", "value", "structured"):
+    for name in ("get", "several", "whole", "texts", "value", "structured"):
         monkeypatch.setattr(Params, name, noted(name, found.parameters, getattr(Params, name)))
 
     def first_read(pairs: list[tuple[str, str]], name: str, first: Callable[..., Any] = requests.first_of) -> Any:

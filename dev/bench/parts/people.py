@@ -189,6 +189,7 @@ class Crowd:
             "fresh_sid": "",
             "mode": "",
             "pushed": "",
+            "api": "",
         }
 
     def _writes(self, lineages: Iterable[Lineage], numbers: Sequence[int], content: bytes) -> Iterator[Call]:

@@ -8,29 +8,22 @@ from typing import Any
 import pytest
 
 from store import keys
-from store.apps.api_record import ApiRegistration, ApiScope
+from store.apps.api_record import ApiRegistration
 from store.apps.registration import Registration
 from store.crypto.seal import TokenKind
 from store.fsck.walk import Report
 from store.lifetimes import CLIENT
 from store.oauth.app_tokens import principal_of
-from store.oauth.resources import meant_api, scopes_at
+from store.oauth.resources import meant_api, scopes_at, target_of
 from store.refused import Refused
+from tests.support.http.api_shop import ADMIN, BILLS, ORDERS, at
+from tests.support.http.api_shop import about as told
 from tests.support.http.driver import App, Service, json_of, send
 from tests.support.lists.offenders import each
 from tests.support.store.checked_store import checked
 
-READ, WRITE, ADMIN = (ApiScope(name, name.title()) for name in ("read", "write", "admin"))
-ORDERS = ApiRegistration("https://orders.example", "Orders", (READ, WRITE), token_lifetime=300)
-BILLS = ApiRegistration("https://bills.example", "Bills", (READ, ADMIN))
-CALLBACK = "https://app.example/cb"
-
-
-def at(api: ApiRegistration, *names: str) -> tuple[str, ...]:
-    return tuple(f"{api.client_id}/{name}" for name in names)
-
-
 BOTH = (*at(ORDERS, "read", "write"), *at(BILLS, "read"))
+CALLBACK = "https://app.example/cb"
 MACHINE = Registration("machine", "A Machine", (CALLBACK,), (), api_scopes=BOTH)
 
 
@@ -83,17 +76,15 @@ async def populated(service: Service) -> tuple[App, dict[str, tuple[str, str]]]:
 
 async def about(service: Service, token: str, credentials: tuple[str, str]) -> Any:
     """What a caller of introspection learns."""
-    form = {"token": token, "client_id": credentials[0], "client_secret": credentials[1]}
-    response = await send(f"{service.base_url}/api/oauth/introspect", "POST", form=form)
-    assert response.code == 200, response.body
-    return json_of(response)
+    return await told(service, token, *credentials)
 
 
 async def issued(service: Service, resource: str | None = ORDERS.identifier, *names: str) -> str:
     """A token of the machine."""
     app = await service.store.apps.find("machine")
     assert app is not None
-    return (await service.store.app_tokens.issue(app, resource, names, service.base_url)).access_token
+    target = target_of([resource] if resource else [], service.base_url)
+    return (await service.store.app_tokens.issue(app, target, names, service.base_url)).access_token
 
 
 @pytest.mark.gen_test
@@ -202,11 +193,20 @@ async def test_a_wrong_target_or_scope_is_refused_and_counted(
         await populated(service)
     app = await service.store.apps.find("machine")
     assert app is not None
+    target = target_of([resource] if resource else [], service.base_url)
     with pytest.raises(Refused) as refused:
-        await service.store.app_tokens.issue(app, resource, names, service.base_url)
+        await service.store.app_tokens.issue(app, target, names, service.base_url)
     assert refused.value.code == code
     assert refused.value.window is not None
     assert refused.value.window.limit == CLIENT.limit
+
+
+@pytest.mark.gen_test
+async def test_an_api_that_the_app_did_not_register_for_is_no_target(service: Service) -> None:
+    await populated(service)
+    app = await service.store.apps.update("machine", api_scopes=at(ORDERS, "read"))
+    with pytest.raises(Refused, match="invalid_target"):
+        await service.store.app_tokens.issue(app, BILLS.client_id, (), service.base_url)
 
 
 @pytest.mark.gen_test
@@ -216,10 +216,10 @@ async def test_a_public_app_or_one_without_scopes_of_apis_gets_none(service: Ser
         app = await service.store.apps.find(client_id)
         assert app is not None
         with pytest.raises(Refused, match="unauthorized_client"):
-            await service.store.app_tokens.issue(app, ORDERS.identifier, (), service.base_url)
+            await service.store.app_tokens.issue(app, ORDERS.client_id, (), service.base_url)
     app = await service.store.apps.update("native-app", api_scopes=at(ORDERS, "read"))
     with pytest.raises(Refused, match="unauthorized_client"):
-        await service.store.app_tokens.issue(app, ORDERS.identifier, (), service.base_url)
+        await service.store.app_tokens.issue(app, ORDERS.client_id, (), service.base_url)
 
 
 @pytest.mark.gen_test
@@ -286,7 +286,7 @@ async def test_a_jwt_says_what_introspection_says(service: Service, algorithm: s
     head, body, signature = token.split(".")
     forged = f"{head}.{body}.{signature[:-4]}{'AAAA' if signature[-4:] != 'AAAA' else 'BBBB'}"
     assert await about(service, forged, apis["Orders"]) == {"active": False}
-    other = await service.store.app_tokens.issue(MACHINE, ORDERS.identifier, (), "https://other.example")
+    other = await service.store.app_tokens.issue(MACHINE, ORDERS.client_id, (), "https://other.example")
     assert await about(service, other.access_token, apis["Orders"]) == {"active": False}, "another issuer's"
     signer = await service.store.signing_keys.for_signing(algorithm)
     for typ in ("JWT", "logout+jwt"):

@@ -12,7 +12,7 @@ from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.web import Application, RequestHandler
 
 from handlers.core.fallback import StaticHandler
-from handlers.core.scopes import SCOPE_WORDS
+from handlers.core.scopes import SCOPE_WORDS, ScopeWords
 from handlers.credits.pages import by_app
 from handlers.credits.spending_plot import plot_of
 from handlers.oauth.answers import Mark, WayBack
@@ -55,8 +55,10 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     nothing = Account(0, 0, 0, None, (), ())
     entry = Sample(at=NOW, text=text, app=text, address=text, device=text)
     bare = Sample(at=NOW, text=text, app=None, address="", device="")
-    scopes = [
-        Sample(name=n, **w._asdict(), granted_before=n == "profile") for n, w in SCOPE_WORDS.items() if n != "openid"
+    scopes = [Sample(name=n, words=w, before=n == "profile") for n, w in SCOPE_WORDS.items() if n != "openid"]
+    of_an_api = [
+        Sample(name="orders:write", words=ScopeWords(text, text, True, text), before=True),
+        Sample(name="orders:read", words=ScopeWords(text, "", False, text), before=False),
     ]
     account = Sample(user=text, name=text, email=text, email_verified=False, picture=text)
     plain = Sample(**{**vars(account), "email_verified": True, "picture": ""})
@@ -112,7 +114,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "app": app,
             "app_domain": text,
             "mark": Mark(False, text, text),
-            "scopes": scopes,
+            "asked": [(None, scopes), (Sample(name=text, host=text), of_an_api)],
             "kept": [SCOPE_WORDS["credits:read"].title, text],
             "next": text,
             "spend_limit": 5_000_000,

@@ -35,11 +35,6 @@ async def _(w: World) -> Call:
     return lambda: w.store.apis.active("api_never_asked_before")
 
 
-@call("apis.named")
-async def _(w: World) -> Call:
-    return lambda: w.store.apis.named("https://never.example")
-
-
 @call("apis.fresh")
 async def _(w: World) -> Call:
     return lambda: w.store.apis.fresh("api_any")

@@ -32,7 +32,7 @@ async def _(w: World) -> Call:
     app = await w.store.apps.update(w.app.client_id, api_scopes=(f"{api}/orders",))
     # A portion in hand, so that the call takes none in the background.
     w.store.app_tokens.windows.allotments[app.client_id] = Allotment(left=100, remaining=600, ends=inf)
-    return lambda: w.store.app_tokens.issue(app, api_of(w).identifier, (), ISSUER)
+    return lambda: w.store.app_tokens.issue(app, api, (), ISSUER)
 
 
 @call("introspection_windows.take", "take_portion")

@@ -132,5 +132,6 @@ TRAPS: dict[int, Clause] = {
     53: Clause("a pushed request is used once, by its app, in one browser and soon, and nothing counts beside it"),
     55: Clause("a client assertion is for this server, counts once for all people, and ends soon"),
     57: Clause("no person's data answers to a token that an app has for itself"),
+    58: Clause("a JWT access token ends when it says, and its revocation shows at introspection"),
     67: Clause("a stream is charged once and within its hold, however it reports its usage"),
 }
