@@ -49,6 +49,8 @@ def limit_store(store: Store, settings: Settings) -> None:
     asking, acting = store.introspection_windows, store.client_windows
     asking.group = replace(asking.group, limit=settings.introspections_per_minute)
     acting.group = replace(acting.group, limit=settings.app_calls_per_minute)
+    public = store.limits.public_clients
+    store.limits.public_clients = replace(public, limit=settings.public_app_calls_per_minute)
     store.signing_keys.days = settings.signing_key_days
 
 

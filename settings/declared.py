@@ -88,6 +88,9 @@ class Settings:
     app_calls_per_minute: int = declare("Limits", "N", "600", to.whole(1, 10_000_000),
         "Calls that one app may make for itself in a minute: client_credentials, and pushed authorization requests "
         "(POST /api/oauth/par). Each process takes a hundredth of it at once, and may admit that much more.", live=True)
+    public_app_calls_per_minute: int = declare("Limits", "N", "60", to.whole(1, 10_000_000),
+        "The same for a public app, from one address: anybody may call in its name. A network may make up to 16 times "
+        "as many.", live=True)
 
     ops_port: int | None = declare("Operations", "PORT", "", to.optional_port,
         "TCP port of what payment back ends call, apart from everything else; 0 picks a free one, none is off.")

@@ -80,6 +80,7 @@ class RateLimits:
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
         self._people = KeyedSemaphore()
+        self.public_clients = PUBLIC_CLIENT
 
     async def _take(self, group: Group, what: str) -> Window:
         return await self._take_key(group, keys.window(group.name, what))
@@ -109,7 +110,11 @@ class RateLimits:
 
     async def public_client(self, client: str, address: str) -> Window:
         """A call that a public app makes for itself: anybody may send its client_id."""
-        return await self._take(PUBLIC_CLIENT, fingerprint(f"{client} {address}"))
+        group, (wide, middle) = self.public_clients, _around(address)
+        around = f"{client} {wide}"
+        places = (around if what == wide else what for what in (wide, middle, address))
+        networks = Networks(*(keys.network(group.name, around, what) for what in places))
+        return let_in(group, await self._scripts.run("take_networks", networks._asdict(), **_limits(group, networks)))
 
     async def invented_token(self, presented: str) -> Window:
         """A revocation of a string that is no token of ours: the same figures as for a real token."""

@@ -153,7 +153,7 @@ class Store:
         )
         self.client_windows = Portions(scripts, CLIENT)
         self.app_tokens = AppTokens(scripts, sealer, self.apis, access, self.client_windows)
-        self.pushed = PushedRequests(scripts)
+        self.pushed = PushedRequests(scripts, sealer)
         self.introspection_windows = Portions(scripts, INTROSPECT)
         self.id_tokens = IdTokens(self.signing_keys)
         self.identity = Identity(scripts)

@@ -15,11 +15,10 @@ from dev.fuzz.signed import hostile_tokens
 from dev.fuzz.target import Target
 from dev.fuzz.tokens import CALLBACK, PASSWORD, VISITOR, Cast
 from handlers.account.authorize_address import MAX_ADDRESS
-from store.accounts.people import NOBODY
 from store.accounts.signin.factors import REGISTER
 from store.accounts.signin.passkeys import RelyingParty, encode, options_for_new, read_answer, relying_party_of
 from store.accounts.signin.second_step import SIGN_IN
-from store.crypto.seal import Token, TokenKind, new_id
+from store.crypto.seal import NOBODY, Token, TokenKind, new_id
 from store.refused import SignedOut
 from tests.support.store.authenticator import Authenticator
 

@@ -13,11 +13,12 @@ from dev.fuzz.target import Target
 from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast, bearer
 from dev.fuzz.wire import Response, Wrong, answers_in
 from store import keys
-from store.accounts.people import NOBODY
 from store.accounts.signin.second_step import SIGN_IN
-from store.crypto.seal import TokenKind
-from store.oauth.tokens import UnknownUser
+from store.crypto.seal import NOBODY, TokenKind
+from store.oauth.pushed import URN
+from store.oauth.tokens import UnknownUser, s256
 from store.refused import Refused
+from store.results import Window
 from tests.support.http.http_servers import request
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -80,6 +81,9 @@ async def one_of_each(cast: Cast) -> dict[TokenKind, str]:
         TokenKind.CHANGE: await cast.change_link(cast.session_of(), email, "ada@example.org"),
         TokenKind.UNDO: await cast.undo_link(),
     }
+    proven = {"code_challenge": s256(VERIFIER), "code_challenge_method": "S256", "state": "a-state"}
+    asked = {"client_id": "web-app", "redirect_uri": CALLBACK, "response_type": "code", "scope": "profile", **proven}
+    pushed = urlencode(asked)
     return {
         TokenKind.CODE: code,
         TokenKind.ACCESS: tokens.access_token,
@@ -92,6 +96,8 @@ async def one_of_each(cast: Cast) -> dict[TokenKind, str]:
         TokenKind.PICTURE: store.profiles.address(profile).partition(".")[0],
         TokenKind.DEVICE: await store.devices.renew(None, ada),
         TokenKind.PROGRESS: store.progress.mark("sign-in", "a-digest", ada),
+        TokenKind.PUSHED: (await store.pushed.push("web-app", pushed, Window(600, 599, 0))).removeprefix(URN),
+        TokenKind.BROWSER: store.pushed.browser_of(None)[1],
         **{kind: link.text for kind, link in links.items() if link is not None},
     }
 
@@ -116,6 +122,15 @@ def openers(cast: Cast) -> dict[TokenKind, Callable[[str], Awaitable[bool]]]:
         except Refused:
             return False
 
+    async def pushed(text: str) -> bool:
+        try:
+            return bool(store.pushed.id_of("web-app", URN + text))
+        except Refused:
+            return False
+
+    async def kept(text: str) -> bool:
+        return store.pushed.browser_of(text)[1] == text
+
     return {
         TokenKind.ACCESS: lambda text: known(store.tokens.open_access(text)),
         TokenKind.REFRESH: lambda text: refused(store.tokens.refresh(cast.app, text, ())),
@@ -132,6 +147,8 @@ def openers(cast: Cast) -> dict[TokenKind, Callable[[str], Awaitable[bool]]]:
         TokenKind.PICTURE: lambda text: refused(store.profiles.picture(f"{text}.svg")),
         TokenKind.DEVICE: lambda text: known(store.devices.open(text)),
         TokenKind.PROGRESS: lambda text: known(store.progress.open(text, "a-digest")),
+        TokenKind.PUSHED: pushed,
+        TokenKind.BROWSER: kept,
     }
 
 
@@ -196,6 +213,13 @@ def presented(cast: Cast) -> dict[str, tuple[TokenKind, Presented]]:
             Presented(lambda text: get("/account", f"Cookie: latchkey_session={text}"), 303),
         ),
         "decision": (TokenKind.REQUEST, Presented(decide, 400)),
+        "pushed request": (
+            TokenKind.PUSHED,
+            Presented(
+                lambda text: get(f"/oauth/authorize?{urlencode({'client_id': 'web-app', 'request_uri': URN + text})}"),
+                400,
+            ),
+        ),
         "invitation": (TokenKind.INVITE, Presented(lambda text: get(f"/signup?invite={quote(text)}"), 400)),
         "second step": (
             TokenKind.SECOND_STEP,

@@ -28,8 +28,6 @@ from store.accounts.signin.sessions import Session
 from store.apps.api_record import ApiRegistration
 from store.apps.redirect_uris import display_origin, is_interceptable
 from store.apps.registration import Registration
-from store.crypto.seal import new_id
-from store.keys import ID
 from store.lifetimes import REQUEST
 from store.oauth.authorizations import AuthorizationRequest, Pending, SignInAgain, StepUp
 from store.oauth.progress import RequestStep
@@ -49,24 +47,26 @@ class AuthorizeHandler(AnsweringPage):
         check_length(here)
         # Until app and redirect URI are known to belong together, errors are pages: nothing is redirected.
         app = await self.check_client(here)
+        pushed = ""
         if request_uri := pushed_uri(here):
-            pairs = await self.open_pushed(app, request_uri)
+            pushed = self.store.pushed.id_of(app.client_id, request_uri)
+            pairs = await self.open_pushed(app, pushed)
             here = pushed_address(here, pairs)
         else:
             pairs, here = await open_object(self.site, app, here) or (here, here)
         redirect_uri = self.own_try_page(app, pairs) or check_redirect_uri(app, pairs, self.site.base_url)
         check_mode(pairs)
         try:
-            if app.require_pushed and not request_uri:
+            if app.require_pushed and not pushed:
                 raise Refused("invalid_request", "This app has to push its requests.")
             params, base, pkce = once(pairs), self.site.base_url, self.site.require_pkce
             request, interaction = check_request(app, redirect_uri, params, base, pkce)
-            request = replace(await check_api(self.store.apis, request), pushed=request_uri)
+            request = replace(await check_api(self.store.apis, request), pushed=pushed)
             await self.begin(app, request, interaction, here)
         except Refused as refusal:
             if refusal.code in ("rate_limited", "invalid_request_uri"):
                 raise
-            await self.answer_error(app, redirect_uri, refusal, pairs, here)
+            await self.answer_error(app, redirect_uri, refusal, pairs, here, pushed)
 
     def post(self) -> None:
         """Core 3.1.2.1: the same parameters as a form, or as JSON. Redirects to the same request by GET: browsers send
@@ -79,12 +79,11 @@ class AuthorizeHandler(AnsweringPage):
         check_length(pairs)
         self.see_other(address_of(pairs))
 
-    async def open_pushed(self, app: Registration, request_uri: str) -> Pairs:
+    async def open_pushed(self, app: Registration, pushed: str) -> Pairs:
         """The parameters of a pushed request, for the browser that arrives with it first."""
-        sent = self.read_cookie(BROWSER_COOKIE) or ""
-        browser = sent if ID.fullmatch(sent) else new_id()
-        self.write_cookie(BROWSER_COOKIE, browser, REQUEST)
-        return parse_pairs(await self.store.pushed.open(app.client_id, request_uri, browser))
+        browser, cookie = self.store.pushed.browser_of(self.read_cookie(BROWSER_COOKIE))
+        self.write_cookie(BROWSER_COOKIE, cookie, REQUEST)
+        return parse_pairs(await self.store.pushed.open(app.client_id, pushed, browser))
 
     async def check_client(self, pairs: Pairs) -> Registration:
         """The app, if it is registered and active."""
@@ -165,7 +164,7 @@ class AuthorizeHandler(AnsweringPage):
         raise Refused("login_required", SIGN_IN)
 
     async def answer_error(
-        self, app: Registration, redirect_uri: str, refusal: Refused, pairs: Pairs, here: Pairs
+        self, app: Registration, redirect_uri: str, refusal: Refused, pairs: Pairs, here: Pairs, pushed: str
     ) -> None:
         """Sends the error to the app (RFC 6749 4.1.2.1). If anybody may have registered the app, nobody is redirected
         before signing in (RFC 9700 4.11.2), and `prompt=none` gets a page, against Core 3.1.2.6."""
@@ -176,8 +175,8 @@ class AuthorizeHandler(AnsweringPage):
                 return await self.show_target(app, redirect_uri, answer, state, mode)
             if await self.profile() is None:
                 return self.to_sign_in(address_of(here))
-        if request_uri := pushed_uri(here):
-            await self.store.pushed.end(app.client_id, request_uri)
+        if pushed:
+            await self.store.pushed.end(app.client_id, pushed)
         self.send_back(app, redirect_uri, answer, state, mode)
 
     async def show_target(

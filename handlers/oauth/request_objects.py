@@ -13,8 +13,8 @@ from handlers.oauth.requests import first_of
 from store.apps.registration import Registration
 from store.clock import wall
 from store.crypto.jose.refusal import JoseError
+from store.crypto.seal import NOBODY
 from store.lifetimes import REQUEST
-from store.oauth.progress import NOBODY
 from store.oauth.request_objects import read_object
 from store.refused import Refused
 

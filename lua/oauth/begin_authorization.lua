@@ -26,7 +26,7 @@
 --- ARGV[19] acr: requested levels, separated by commas, or empty
 --- ARGV[20] fresh_sid: public id for a session that has none
 --- ARGV[21] mode: how the app wants its answer: form_post, or empty
---- ARGV[22] pushed: the request_uri of a pushed request, or empty
+--- ARGV[22] pushed: the id of a pushed request, or empty
 --- ARGV[23] api: the API that the app wants to call, or empty
 --- @reply signed_out
 --- @reply rate_limited reset retry

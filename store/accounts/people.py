@@ -21,7 +21,7 @@ from store.accounts.audit.security_log import SecurityLog
 from store.accounts.groups import described
 from store.app_stats import AppStats
 from store.crypto.passwords import HasherBusy, PasswordHasher
-from store.crypto.seal import Sealer, Token, TokenKind, new_id, new_user_id
+from store.crypto.seal import NOBODY, Sealer, Token, TokenKind, new_id, new_user_id
 from store.engine.scripts import Reply, Scripts
 from store.errors import wrapped
 from store.lifetimes import INVITE, SAME_INVITE
@@ -29,7 +29,6 @@ from store.refused import Refused
 from store.results import Visitor, unheard
 from store.webhooks.relay_wakeup import RelayWakeup
 
-NOBODY = "0" * 32
 TAKEN = "There is an account with this e-mail address already."
 ABOUT_TO_BEGIN = 3600  # seconds
 

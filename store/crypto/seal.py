@@ -23,6 +23,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from store.crypto.keyring import Keys
 
 MAX_CLIENT_BYTES = 254
+NOBODY = "0" * 32
+"""The user of a sealed text that belongs to no person."""
 
 _TAG_BYTES = 16
 _FIXED = struct.Struct(">16s16sI")  # user, id, generation; the client is the rest
@@ -50,6 +52,8 @@ class TokenKind(enum.Enum):
     PICTURE = "pc"
     DEVICE = "dv"
     PROGRESS = "pg"
+    PUSHED = "pu"
+    BROWSER = "br"
 
     prefix: str
     associated_data: tuple[list[bytes], ...]

@@ -23,7 +23,7 @@ class AuthorizationRequest:
     """A request that passed every check. `challenge` is empty without PKCE; `terms` are those of the registration that
     the request was checked against; `place` is the grant's field for remembered consent (`Registration.place`).
     `nonce` goes into the ID token; `acr` has the requested levels, best first; `mode` is `form_post` or empty; `pushed`
-    is the `request_uri` of a pushed request, or empty. `api` is the client id of the API that the app wants to call, or
+    is the id of a pushed request, or empty. `api` is the client id of the API that the app wants to call, or
     empty; its scopes are qualified."""
 
     client: str
@@ -74,7 +74,7 @@ class Pending:
 class Decision:
     """Where to send the browser, and how (`mode`, as in the request); `code` is None if the person denied.
     `connected`: the app is newly connected; `allowance`: the notice to mail to the person if the app may spend more
-    than before; `pushed`: the `request_uri` that this answers, or empty."""
+    than before; `pushed`: the id of the pushed request that this answers, or empty."""
 
     redirect_uri: str
     state: str

@@ -6,9 +6,6 @@ from typing import NamedTuple
 
 from store.crypto.seal import Sealer, Token, TokenKind, new_id
 
-NOBODY = "0" * 32
-"""The person of a mark that anybody may use."""
-
 
 class RequestStep(NamedTuple):
     """A step of one request by one person. `done`: `sign-in` if `user` signed in for the request at `at` (epoch ms, by

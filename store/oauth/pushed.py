@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from store import keys
 from store.clock import wall
-from store.crypto.seal import fingerprint, new_id
+from store.crypto.seal import NOBODY, Sealer, Token, TokenKind, fingerprint, new_id
 from store.engine.scripts import Scripts
 from store.lifetimes import PUSHED, REQUEST
 from store.refused import Refused
@@ -19,8 +19,9 @@ class PushedRequests:
     """Requests in the slot of their app. A request waits for its browser, and from the first arrival for the end of the
     sign-in in that browser alone."""
 
-    def __init__(self, scripts: Scripts) -> None:
+    def __init__(self, scripts: Scripts, sealer: Sealer) -> None:
         self._scripts = scripts
+        self._sealer = sealer
 
     async def push(self, client: str, params: str, window: Window) -> str:
         """Keeps a checked request, as a form. Returns its `request_uri`. Raises Refused("rate_limited") if too many of
@@ -39,12 +40,24 @@ class PushedRequests:
             seconds = max(1, -(-(reply.number("ends") - int(wall.time() * 1000)) // 1000))
             why = "Too many pushed requests of this app wait for their browsers."
             raise Refused("rate_limited", why, window=window, retry_after=seconds)
-        return URN + one
+        return URN + self._sealer.seal(Token(TokenKind.PUSHED, NOBODY, client, one, 0))
 
-    async def open(self, client: str, request_uri: str, browser: str) -> str:
-        """The request, as it was pushed. `browser` is the secret of the browser that arrives. Raises
+    def id_of(self, client: str, request_uri: str) -> str:
+        """The id in a `request_uri` of this app. No I/O. Raises Refused("invalid_request_uri") for any other text."""
+        token = self._sealer.open(TokenKind.PUSHED, request_uri.removeprefix(URN))
+        if token is None or token.client != client:
+            raise gone()
+        return token.id
+
+    def browser_of(self, cookie: str | None) -> tuple[str, str]:
+        """The id of a browser, and its cookie: those of this sealed cookie, or new ones. No I/O."""
+        token = self._sealer.open(TokenKind.BROWSER, cookie) if cookie else None
+        browser = token.id if token else new_id()
+        return browser, self._sealer.seal(Token(TokenKind.BROWSER, NOBODY, "", browser, 0))
+
+    async def open(self, client: str, one: str, browser: str) -> str:
+        """The request with this id, as it was pushed. `browser`: the id of the browser that arrives. Raises
         Refused("invalid_request_uri") if there is none, or if it is another browser's."""
-        one = id_of(request_uri)
         reply = await self._scripts.run(
             "open_pushed", keys.pushed(client, one), id=one, browser=fingerprint(browser), kept=REQUEST
         )
@@ -52,21 +65,12 @@ class PushedRequests:
             raise gone()
         return reply.text("params")
 
-    async def end(self, client: str, request_uri: str) -> None:
-        """Uses the request up, before the browser goes back to the app. Raises Refused("invalid_request_uri") if it was
-        used up already."""
-        one = id_of(request_uri)
+    async def end(self, client: str, one: str) -> None:
+        """Uses the request with this id up, before the browser goes back to the app. Raises
+        Refused("invalid_request_uri") if it was used up already."""
         reply = await self._scripts.run("end_pushed", keys.pushed(client, one), id=one)
         if reply.word == "gone":
             raise gone()
-
-
-def id_of(request_uri: str) -> str:
-    """The id in a `request_uri` of ours. Raises Refused("invalid_request_uri") for any other."""
-    one = request_uri.removeprefix(URN)
-    if one == request_uri or not keys.ID.fullmatch(one):
-        raise gone()
-    return one
 
 
 def gone() -> Refused:

@@ -15,8 +15,8 @@ from tests.support.http import http_servers
 
 WAYS = (
     *("as bearer", "for a document", "for a refresh", "for an exchange", "access token to revoke"),
-    *("refresh token to revoke", "session", "decision", "invitation", "second step", "confirmation", "reset", "change"),
-    *("undo", "picture"),
+    *("refresh token to revoke", "session", "decision", "pushed request", "invitation", "second step"),
+    *("confirmation", "reset", "change", "undo", "picture"),
 )
 REVOCATIONS = ("access token to revoke", "refresh token to revoke")
 
@@ -44,7 +44,8 @@ def test_every_kind_of_token_is_tried(stage: Stage) -> None:
     # A challenge comes with the answer of a passkey: what is wrong with it is seen behind a window of the address.
     # The cookie of a known device comes with a password: tests/runtime/test_same_work.py has it.
     # A wrong mark of a request's progress leads to the same pages as none: tests/oauth/openid/test_prompts.py has it.
-    others = {TokenKind.CHALLENGE, TokenKind.DEVICE, TokenKind.PROGRESS}
+    # A browser with an invented cookie counts as another browser: tests/oauth/test_pushed.py has it.
+    others = {TokenKind.CHALLENGE, TokenKind.DEVICE, TokenKind.PROGRESS, TokenKind.BROWSER}
     assert {kind for kind, _ in stage.ways.values()} == set(TokenKind) - others
 
 

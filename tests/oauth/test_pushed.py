@@ -10,6 +10,7 @@ import pytest
 from tornado.httpclient import HTTPResponse
 
 from store.oauth import pushed
+from store.refused import Refused
 from tests.support.http.driver import PASSWORD, App, Browser, Service, answer_of, fields_of, json_of, send
 from tests.support.processes.engines import FakeClock
 
@@ -83,6 +84,46 @@ async def test_another_browser_gets_nothing(service: Service) -> None:
     assert (await first.get(url)).code == 200
     assert await is_over(second, url)
     await ends_with_a_code(first, service.web, url)
+
+
+async def test_a_browser_is_known_by_a_sealed_cookie_alone(service: Service) -> None:
+    url, browser = await address(service.web), await service.signed_in()
+    browser.cookies["latchkey_browser"] = invented = "b" * 22
+    assert (await browser.get(url)).code == 200
+    cookie = browser.cookies["latchkey_browser"]
+    assert cookie.startswith("lk_br_")
+    for wrong in (invented, cookie[:-1], cookie.replace("lk_br_", "lk_pu_"), ""):
+        browser.cookies["latchkey_browser"] = wrong
+        assert await is_over(browser, url)
+    browser.cookies["latchkey_browser"] = cookie
+    await ends_with_a_code(browser, service.web, url)
+
+
+async def test_a_forged_request_uri_costs_no_call(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    url, browser = await address(service.web), service.browser()
+    mistyped = url[:-1] + ("A" if url[-1] != "A" else "B")
+    forged = [mistyped, *(at(service.web, pushed.URN + text) for text in ("x" * 22, "lk_pu_", ""))]
+    elsewhere = url.replace("client_id=web-app", "client_id=native-app")
+
+    async def never(*_: object, **__: object) -> None:
+        raise AssertionError("the store was asked")
+
+    assert (await browser.get(at(service.native, "urn:x"))).code == 400
+    monkeypatch.setattr(service.store.scripts, "run", never)
+    for one in (*forged, elsewhere):
+        assert await is_over(browser, one)
+
+
+async def test_a_network_of_strangers_has_a_bound_for_each_public_app(service: Service) -> None:
+    other = await service.add_app("other-native", public=True, redirect_uris=("http://127.0.0.1/cb",))
+    limits, group = service.store.limits, service.store.limits.public_clients
+    for last in range(16):
+        for _ in range(group.limit):
+            await limits.public_client(service.native.client_id, f"192.0.2.{last}")
+    with pytest.raises(Refused):
+        await limits.public_client(service.native.client_id, "192.0.2.99")
+    await limits.public_client(service.native.client_id, "198.51.100.1")
+    await limits.public_client(other.client_id, "192.0.2.99")
 
 
 @pytest.mark.parametrize("decision", ["allow", "deny"])

@@ -211,7 +211,8 @@ def test_documented_limits_and_lifetimes_match_the_code() -> None:
     assert f"failed | {lifetimes.ADDRESS.limit} a minute | the address" in HTTP
     assert f"sign-in | {lifetimes.SIGN_IN_ADDRESS.limit} a minute | the address" in HTTP
     assert f"with `client_credentials`, `POST /api/oauth/par` | {lifetimes.CLIENT.limit} a minute (`--app-c" in HTTP
-    assert f"par` of a public app | {lifetimes.PUBLIC_CLIENT.limit} a minute | the app and the address |" in HTTP
+    public = f"{lifetimes.PUBLIC_CLIENT.limit} a minute (`--public-app-calls-per-minute`)"
+    assert f"par` of a public app | {public} | the app and the address |" in HTTP
     assert f"introspect` | {lifetimes.INTROSPECT.limit} a minute (`--introspections-per-minute`)" in HTTP
     minutes = lifetimes.SIGN_IN_ACCOUNT.period // lifetimes.MINUTE
     assert f"sign-in | {lifetimes.SIGN_IN_ACCOUNT.limit} in {minutes} minutes | the account" in HTTP

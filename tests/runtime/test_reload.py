@@ -96,6 +96,7 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "owner_document_limit": (8, lambda r: r.store.hosting.limits.documents),
     "owner_storage_limit": (6000, lambda r: r.store.hosting.limits.bytes),
     "app_calls_per_minute": (50, lambda r: r.store.client_windows.group.limit),
+    "public_app_calls_per_minute": (20, lambda r: r.store.limits.public_clients.limit),
     "introspections_per_minute": (50, lambda r: r.store.introspection_windows.group.limit),
     "signing_key_days": (30, lambda r: r.store.signing_keys.days),
     "ai_request_size": (2048, lambda r: r.site.max_ai_request),

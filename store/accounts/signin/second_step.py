@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from store import keys
-from store.accounts.people import NOBODY
 from store.accounts.signin.devices import Device
 from store.accounts.signin.factors import Challenges
 from store.accounts.signin.guesses import guessed_by, refuse_guess
@@ -13,7 +12,7 @@ from store.accounts.signin.passkey_thread import PasskeyThread
 from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty, credentials_of
 from store.accounts.signin.sessions import Session, Sessions, SignedIn
 from store.accounts.signin.totp import TotpSecrets, read_typed
-from store.crypto.seal import Sealer, TokenKind, new_id
+from store.crypto.seal import NOBODY, Sealer, TokenKind, new_id
 from store.engine.scripts import Reply, Scripts
 from store.lifetimes import CHALLENGE, SECOND_STEP
 from store.refused import Refused, SignedOut

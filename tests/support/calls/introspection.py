@@ -66,10 +66,12 @@ async def _(w: World) -> Call:
 @call("pushed.open", "open_pushed")
 async def _(w: World) -> Call:
     request_uri = await w.store.pushed.push(w.app.client_id, "scope=profile", Window(600, 599, 0))
-    return lambda: w.store.pushed.open(w.app.client_id, request_uri, new_id())
+    pushed = w.store.pushed.id_of(w.app.client_id, request_uri)
+    return lambda: w.store.pushed.open(w.app.client_id, pushed, new_id())
 
 
 @call("pushed.end", "end_pushed")
 async def _(w: World) -> Call:
     request_uri = await w.store.pushed.push(w.app.client_id, "scope=profile", Window(600, 599, 0))
-    return lambda: w.store.pushed.end(w.app.client_id, request_uri)
+    pushed = w.store.pushed.id_of(w.app.client_id, request_uri)
+    return lambda: w.store.pushed.end(w.app.client_id, pushed)
