@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
-from dev.fuzz.signed import signed_request, spent_proof
+from dev.fuzz.signed import claims_of_request, signed_request, spent_proof
 from dev.fuzz.target import OPERATOR_KEY
 from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast
 from store.crypto.seal import TokenKind
@@ -107,6 +107,13 @@ def api(cast: Cast) -> list[Message]:
         message("POST", "/api/oauth/revoke", as_json, json.dumps(ended)),
         message("POST", "/api/oauth/token", as_form, urlencode({**exchange, **spent_proof(cast)})),
         message("POST", "/api/oauth/introspect", as_json, json.dumps({**ended, **spent_proof(cast)})),
+        message("POST", "/api/oauth/par", as_form, urlencode({**signed_request(cast), **spent_proof(cast)})),
+        message(
+            "POST",
+            "/api/oauth/par",
+            as_json,
+            json.dumps({**claims_of_request(cast), "client_id": "web-app", "client_secret": "w"}),
+        ),
         message("POST", "/api/oauth/introspect", as_form, urlencode({**ended, **client})),
         message("POST", "/api/oauth/introspect", {**as_json, **basic}, json.dumps(ended)),
         message("GET", "/api/oauth/userinfo", reader),

@@ -268,6 +268,8 @@ def test_the_table_of_keys_matches_the_code() -> None:
         keys.SIGNING,
         keys.DELETIONS,
         *keys.app_stats(client).values(),
+        keys.assertion(client, "<digest>"),
+        *keys.pushed(client, one_id).values(),
         keys.email("<address>"),
         keys.invite("<address>"),
         keys.window("<group>", "<what>"),
