@@ -48,7 +48,7 @@ async def _(w: World) -> Call:
     return lambda: w.store.client_windows.take(w.app.client_id)
 
 
-@call("limits.public_client", "take_window")
+@call("limits.public_client", "take_networks")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.public_client(w.app.client_id, "192.0.2.1")
 
