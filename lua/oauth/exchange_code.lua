@@ -72,10 +72,14 @@ if not admitted then return {'rate_limited', reset, retry} end
 -- A failed check does not use up the code: it stays for the app that can pass.
 if row[1] ~= redirect_uri then return {'redirect_mismatch', remaining, reset} end
 if row[3] ~= challenge then return {'verifier_mismatch', remaining, reset} end
-local api, ttl = resource_of(target, row[8], apis, access_ttl)
-if not api or names_at(row[2], api) == '' then return {'invalid_target', remaining, reset} end
+-- Only a code for an API has scopes of one. The others take no step for it.
+local authorized, api, ttl = row[8], '', access_ttl
+if authorized or target ~= '' then
+  api, ttl = resource_of(target, authorized, apis, access_ttl)
+  if not api or names_at(row[2], api) == '' then return {'invalid_target', remaining, reset} end
+end
 local scope = intersect(intersect(row[2], given[2]), registered)
-local names = names_at(scope, api)
+local names = authorized and names_at(scope, api) or scope
 if names == '' then return {'scope_withdrawn', remaining, reset} end
 
 redis.call('DEL', code)
@@ -85,7 +89,8 @@ end
 issue_tokens(family, access, 0, scope, access_row(api, names, now), row[4], refresh_ttl, access_ttl, ttl, lifetime, false, now)
 if row[6] then redis.call('HSET', family, 'signed', row[6]) end
 -- A refresh may name it, also if this token is for another resource. (RFC 8707 2.2)
-if row[8] then redis.call('HSET', family, 'api', row[8]) end
+if authorized then redis.call('HSET', family, 'api', authorized) end
 redis.call('HSET', grant, 'last_used_at', int(now))
-return {'ok', remaining, reset, names, id_token_fields(user, own_scopes(scope), row[6], row[7]),
-  api_token_fields(api, now, now + ttl, row[6])}
+return {'ok', remaining, reset, names,
+  id_token_fields(user, authorized and own_scopes(scope) or scope, row[6], row[7]),
+  api ~= '' and api_token_fields(api, now, now + ttl, row[6]) or {}}

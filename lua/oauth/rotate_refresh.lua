@@ -77,8 +77,12 @@ if lifetime > 0 and born and now >= born + lifetime then return {'dead'} end
 
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
-local api, ttl = resource_of(target, line[7], apis, access_ttl)
-if not api or names_at(line[2], api) == '' then return {'invalid_target', remaining, reset} end
+-- Only a family with an API has scopes of one. The others take no step for it.
+local authorized, api, ttl = line[7], '', access_ttl
+if authorized or target ~= '' then
+  api, ttl = resource_of(target, authorized, apis, access_ttl)
+  if not api or names_at(line[2], api) == '' then return {'invalid_target', remaining, reset} end
+end
 if again then
   local of, issued, names = read_api_row(successor)
   -- A request for another resource is no repetition, and there is no second token.
@@ -87,17 +91,19 @@ if again then
   local scope = successor ~= '1' and successor or line[2]
   if of then scope = intersect(intersect(line[2], given[2]), registered) end
   return {'ok', remaining, reset, names or scope, math.ceil(left / 1000),
-    id_token_fields(user, own_scopes(scope), line[6]), api_token_fields(api, issued, now + left, line[6])}
+    id_token_fields(user, authorized and own_scopes(scope) or scope, line[6]),
+    of and api_token_fields(of, issued, now + left, line[6]) or {}}
 end
 -- RFC 6749 6: a scope that was not granted originally is refused; a narrower one is for this access token only.
 local asked = line[2]
-if wanted ~= '' then asked = picked(line[2], wanted, line[7] or '') end
-if not asked or names_at(asked, api) == '' then return {'invalid_scope', remaining, reset} end
+if wanted ~= '' then asked = picked(line[2], wanted, authorized or '') end
+if not asked or (authorized and names_at(asked, api) == '') then return {'invalid_scope', remaining, reset} end
 local scope = intersect(intersect(asked, given[2]), registered)
-local names = names_at(scope, api)
+local names = authorized and names_at(scope, api) or scope
 if names == '' then return {'scope_withdrawn', remaining, reset} end
 issue_tokens(family, access, generation + 1, line[2], access_row(api, names, now), line[3], refresh_ttl, access_ttl, ttl,
   lifetime, born, now)
 redis.call('HSET', grant, 'last_used_at', int(now))
-return {'ok', remaining, reset, names, math.floor(ttl / 1000), id_token_fields(user, own_scopes(scope), line[6]),
-  api_token_fields(api, now, now + ttl, line[6])}
+return {'ok', remaining, reset, names, math.floor(ttl / 1000),
+  id_token_fields(user, authorized and own_scopes(scope) or scope, line[6]),
+  api ~= '' and api_token_fields(api, now, now + ttl, line[6]) or {}}

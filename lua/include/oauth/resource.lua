@@ -59,8 +59,7 @@ local function read_api_row(row)
 end
 
 -- What a script's answer says of a token for an API: the API, when the token was issued and ends (seconds), and the sign-in
--- (`signed_in`). Nothing for a token for Latchkey itself.
+-- (`signed_in`).
 local function api_token_fields(api, issued, ends, signed)
-  if api == '' then return {} end
   return {api, int(math.floor(issued / 1000)), int(math.floor(ends / 1000)), signed or ''}
 end
