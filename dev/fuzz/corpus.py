@@ -92,6 +92,7 @@ def api(cast: Cast) -> list[Message]:
         "grant_type": "refresh_token",
         "refresh_token": cast.sealed(TokenKind.REFRESH, "web-app"),
         "scope": "profile data:read",
+        "resource": cast.base_url,
     }
     ended = {"token": cast.sealed(TokenKind.ACCESS, "web-app"), "token_type_hint": "access_token"}
     as_json, as_form = {"Content-Type": JSON}, {"Content-Type": FORM}
@@ -222,6 +223,7 @@ def pages(cast: Cast) -> list[Message]:
             "claims": '{"userinfo":{"email":null},"id_token":{"acr":{"essential":true,"values":["2"]}}}',
             "id_token_hint": "a.b.c",
             "progress": cast.sealed(TokenKind.PROGRESS, "sign-in 1 digest"),
+            "resource": cast.base_url,
         }
     )
     leave = urlencode(

@@ -60,6 +60,7 @@ class AppTokens:
         # RFC 6749 4.4: only a confidential app proves who it is.
         if app.public or not app.api_scopes:
             raise Refused("unauthorized_client")
+        names = tuple(dict.fromkeys(names))  # a long list may have one name many times
         target = target or meant_api(app, names)
         api = await self._apis.active(target) if any(is_at(scope, target) for scope in app.api_scopes) else None
         if api is None:

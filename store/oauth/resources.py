@@ -46,6 +46,7 @@ def wanted_at(
 ) -> RequestedAccess:
     """What a request with these scopes and resources (`targets`, as `target_of` gives them) is for. `own` are known
     scopes of Latchkey, `others` all other names. Raises Refused("invalid_target" or "invalid_scope")."""
+    others = tuple(dict.fromkeys(others))
     apis = {target for target in targets if target != OWN}
     if len(apis) > 1:
         raise Refused("invalid_target", "An authorization is for one API at most, in addition to this server.")
@@ -67,7 +68,7 @@ def wanted_at(
         if api not in {scope.api for scope in registered.values()} or not others:
             raise Refused("invalid_target", "The app has no such resource, or asks for no scope there.")
     theirs = tuple(scope for scope, parts in registered.items() if parts.api == api and parts.name in others)
-    if len(theirs) < len(set(others)):
+    if len(theirs) < len(others):
         raise Refused("invalid_scope", "The app did not register all of these scopes at this resource.")
     return RequestedAccess((*own, *theirs), api)
 
