@@ -109,6 +109,49 @@ def wrong_jwts(key: PrivateKey, header: Mapping[str, Any], claims: Mapping[str, 
     }
 
 
+def wrong_proofs(key: PrivateKey, claims: Mapping[str, Any]) -> dict[str, str]:
+    """DPoP proofs that nobody may accept, by what is wrong with them. `claims` are those of a right one."""
+    jwk, other = key.public.to_jwk(), PrivateKey.generate(key.algorithm).public.to_jwk()
+    header = {"typ": "dpop+jwt", "alg": key.algorithm, "jwk": jwk}
+    without = {name: value for name, value in header.items() if name != "jwk"}
+    secret = {"kty": "oct", "k": b64(b"k" * 32)}
+    text = f"{b64({**header, 'alg': 'HS256', 'jwk': secret})}.{b64(claims)}"
+    heads: dict[str, Mapping[str, Any]] = {
+        "no type": {name: value for name, value in header.items() if name != "typ"},
+        "type of an ID token": {**header, "typ": "JWT"},
+        "type of an access token": {**header, "typ": "at+jwt"},
+        "type that is a list": {**header, "typ": ["dpop+jwt"]},
+        "no key": without,
+        "name of a key in place of a key": {**without, "kid": jwk["kid"]},
+        "another key": {**header, "jwk": other},
+        "key as text": {**header, "jwk": json.dumps(jwk)},
+        "key in a list": {**header, "jwk": [jwk]},
+        "key in a set": {**header, "jwk": {"keys": [jwk]}},
+        "key that is empty": {**header, "jwk": {}},
+        "key for encryption": {**header, "jwk": {**jwk, "use": "enc"}},
+        "key for another algorithm": {**header, "jwk": {**jwk, "alg": "ES512"}},
+        "key that is symmetric": {**header, "jwk": secret},
+        "key with a thousand members": {**header, "jwk": {**jwk, **{f"m{n}": n for n in range(1000)}}},
+        "key of 1,024 bits": {**header, "jwk": {"kty": "RSA", "n": b64(b"\xc1" * 128), "e": "AQAB"}},
+        "key of 16,384 bits": {**header, "jwk": {"kty": "RSA", "n": b64(b"\xc1" * 2048), "e": "AQAB"}},
+        "key with the exponent 1": {**header, "jwk": {"kty": "RSA", "n": b64(b"\xc1" * 256), "e": "AQ"}},
+        "point off its curve": {**header, "jwk": {"kty": "EC", "crv": "P-256", "x": "A" * 43, "y": "A" * 43}},
+        **{
+            f"key with the private member {name}": {**header, "jwk": {**jwk, name: "AAAA"}}
+            for name in ("d", "p", "q", "dp", "dq", "qi", "oth", "k")
+        },
+    }
+    return {
+        "HS256 with a key in the header": f"{text}.{b64(hmac.digest(b'k' * 32, text.encode(), 'sha256'))}",
+        **{what: signed(key, head, claims) for what, head in heads.items()},
+        **{
+            f"no {name}": signed(key, header, {one: value for one, value in claims.items() if one != name})
+            for name in ("jti", "htm", "htu", "iat")
+        },
+        "two proofs": f"{signed(key, header, claims)}, {signed(key, header, claims)}",
+    }
+
+
 def _algorithms(key: PrivateKey, header: Mapping[str, Any], claims: Mapping[str, Any]) -> dict[str, str]:
     """No signature, and the public key as the secret of an HMAC, in each form that a server may have it."""
     found = {}
