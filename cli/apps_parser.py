@@ -103,6 +103,7 @@ def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     add("--public", "no client_secret, PKCE only; the same as --auth-method none", action=flag)
     add("--require-pushed", "its authorization requests must be pushed (RFC 9126)", action=flag)
     add("--pkce-required", "PKCE is mandatory", action=flag)
+    add("--dpop-required", "it gets tokens with a DPoP proof only", action=flag)
     add("--hosted-storage", "keeps documents here; needs a data: scope", action=flag)
     marks = parser.add_mutually_exclusive_group()
     marked: dict[str, Any] = {"dest": "verified", "default": ABSENT}

@@ -59,6 +59,7 @@ def _live(settings: Settings) -> dict[str, Any]:
         "app_registration": settings.app_registration,
         "apps_per_person": settings.apps_per_person,
         "require_pkce": settings.require_pkce,
+        "dpop_nonce_required": settings.dpop_nonce == "required",
         "trusted_proxies": settings.trusted_proxies,
         "hsts_subdomains": settings.hsts_include_subdomains,
         "max_body": settings.max_body,

@@ -153,6 +153,10 @@ class Settings:
     require_pkce: bool = declare("Accounts", "", "false", to.boolean,
         "Require PKCE of every app, as if each registration had pkceRequired. Off, an app with a secret may leave it "
         "out.", live=True)
+    dpop_nonce: str = declare("Accounts", "WHEN", "optional", to.one_of("optional", "required"),
+        "Whether a DPoP proof must have a nonce of this server, at most five minutes old: optional (one that is sent "
+        "must be right) or required (nobody makes proofs in advance, but a program's first call is sent twice).",
+        live=True)
     session_idle: int = declare("Accounts", "SECONDS", str(14 * DAY), to.whole(60, 30 * DAY),
         "Seconds without a request that end a browser session (14 days).")
     session_lifetime: int = declare("Accounts", "SECONDS", str(30 * DAY), to.whole(60, 30 * DAY),

@@ -11,15 +11,10 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-APPS = "{apps}:all"
-APPS_SWEPT = "{apps}:sweep"
-APIS = "{apis}:all"
-DELETIONS = "{leaving}:all"
+APPS, APPS_SWEPT, APIS, DELETIONS = "{apps}:all", "{apps}:sweep", "{apis}:all", "{leaving}:all"
 KEYRING, SIGNING = "{keyring}:state", "{keyring}:signing"
 APPS_CHANNEL = "latchkey:apps"
-RELAYED = "{webhooks}:sweep"
-DELIVERIES_DUE = "{webhooks}:due"
-DELIVERY_PREFIX = "{webhooks}:delivery:"
+RELAYED, DELIVERIES_DUE, DELIVERY_PREFIX = "{webhooks}:sweep", "{webhooks}:due", "{webhooks}:delivery:"
 _STREAMS = {"strangers": "strangers", "people": "events", "sensitive": "sensitive", "operator": "operator"}
 SECURITY_EVENTS = {stream: f"{{audit}}:{noun}" for stream, noun in _STREAMS.items()}
 """The streams of the security log, by their names in scripts."""
@@ -256,6 +251,11 @@ def token(user: str, client: str, family: str, generation: int) -> dict[str, str
     }
 
 
+def dpop(mark: str, jkt: str, user: str = "") -> str:
+    """The mark of a DPoP proof: of a call for a person, or else in a slot of its key's thumbprint."""
+    return f"{prefix(user)}dpop:{mark}" if user else f"{{dpop:{jkt}}}:{mark}"
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedKey:
     """A parsed key: its kind and the ids in it. The kind is the name of the function in this module, or the noun of a
@@ -324,6 +324,7 @@ _ALONE = tuple(
         ("invite", r"\{email:(?P<name>[^:]+)\}:invite"),
         ("email", r"\{email:(?P<name>[^:]+)\}"),
         ("window", r"\{window:(?P<name>[a-z-]+):(?P<rest>.+)\}(?::[0-9a-f.:/]+)?"),
+        ("dpop-token", r"\{dpop:[A-Za-z0-9_-]{43}\}:[A-Za-z0-9_-]{22}"),
         ("users", r"\{(?P<shard>[0-9a-f]{3})\}:users"),
         ("app-users", rf"\{{(?P<shard>[0-9a-f]{{3}})\}}:app:{_CLIENT}:users"),
         ("outbox", r"\{(?P<shard>[0-9a-f]{3})\}:outbox"),
@@ -336,7 +337,7 @@ _ALONE = tuple(
 _ROWS = tuple(
     (kind, re.compile(pattern, re.S))
     for kind, pattern in (
-        *((noun, f"{noun}:{_ID}") for noun in ("session", "challenge", "request", "code", "family")),
+        *((noun, f"{noun}:{_ID}") for noun in ("session", "challenge", "request", "code", "family", "dpop")),
         ("access", f"access:{_ID}:(?P<rest>0|[1-9][0-9]{{0,9}})"),
         *((noun, f"{noun}:{_CLIENT}") for noun in ("grant", "docs", "meta", "index", "usage")),
         ("link", r"link:(?P<name>[a-z]+)"),

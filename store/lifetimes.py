@@ -13,6 +13,7 @@ REFRESH_TOKEN = 30 * DAY  # SPEC 8.3
 GRACE = 30 * DAY  # SPEC 8.3
 APP_BEGUN = 10 * MINUTE  # an app in its owner's list without a registration is still being created for this long
 APPS_SWEEP = 10 * MINUTE  # between two searches for unfinished deletions of apps
+DPOP_MARK = 3 * MINUTE  # how long a used DPoP proof is known: it is fresh for two minutes at most, and clocks differ
 CODE = 60 * SECOND  # RFC 6749 4.1.2: at most ten minutes
 REQUEST = 10 * MINUTE
 PUSHED = 90_000  # a pushed request, until its browser arrives

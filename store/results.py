@@ -91,11 +91,15 @@ class Caller(NamedTuple):
     """The app's owner; empty for an app of the operator's."""
     sector: str = ""
     """The app's sector; empty for the subject type `public`."""
+    proof: str = ""
+    """The DPoP proof of the call, as the guard takes it (`store/oauth/proofs.py`); empty for a bearer token."""
 
     @classmethod
-    def of(cls, token: Token, registered: tuple[str, ...], owner: str | None = None, sector: str = "") -> Caller:
+    def of(
+        cls, token: Token, registered: tuple[str, ...], owner: str | None = None, sector: str = "", proof: str = ""
+    ) -> Caller:
         """The caller that an opened access token names."""
-        return cls(token.user, token.client, token.id, token.generation, registered, owner or "", sector)
+        return cls(token.user, token.client, token.id, token.generation, registered, owner or "", sector, proof)
 
     def may(self, needed: str) -> str:
         """The needed scopes that the app has registered."""

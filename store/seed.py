@@ -51,7 +51,7 @@ _SECRET = re.compile(r"[A-Za-z0-9_-]{32,256}")
 _APP_FIELDS = (
     *("client_id", "client_secret", "name", "redirect_uris", "scopes", "public", "pkceRequired", "hostedStorage"),
     *("issInResponse", "refreshRetrySeconds", "refreshLifetimeDays", "homepage", "webhookUrl", "webhook_secret"),
-    *("idTokenAlg", "subjectType", "postLogoutRedirectUris", "backchannelLogoutUri"),
+    *("idTokenAlg", "subjectType", "postLogoutRedirectUris", "backchannelLogoutUri", "dpopRequired"),
 )
 _USER_FIELDS = ("email", "name", "password", "credits", "groups")
 CREDITS_REASON = "First credits"
@@ -254,6 +254,7 @@ def _app(fields: Fields) -> _App:
         "post_logout_redirect_uris": back,
         "backchannel_logout_uri": fields.text("backchannelLogoutUri", ""),
         "subject_type": fields.text("subjectType", PUBLIC),
+        "dpop_required": fields.boolean("dpopRequired", False),
         "homepage": fields.text("homepage", ""),
         "webhook_url": fields.text("webhookUrl", ""),
     }

@@ -63,6 +63,7 @@ from store.oauth.identity import Identity
 from store.oauth.introspection import Introspection
 from store.oauth.portions import Portions
 from store.oauth.progress import RequestProgress
+from store.oauth.proofs import Proofs
 from store.oauth.pushed import PushedRequests
 from store.oauth.subjects import Subjects
 from store.oauth.tokens import Tokens
@@ -147,12 +148,15 @@ class Store:
         self.progress = RequestProgress(sealer)
         self.client_assertions = ClientAssertions(scripts)
         access = ApiAccess(self.apis, self.signing_keys, self.subjects)
-        self.tokens = Tokens(scripts, sealer, self.limits, self.app_stats, wakeup, bounds, access, refresh_lifetime)
+        self.proofs = proofs = Proofs(scripts, sealer)
+        self.tokens = Tokens(
+            scripts, sealer, self.limits, self.app_stats, wakeup, bounds, access, proofs, refresh_lifetime
+        )
         self.introspection = Introspection(
             scripts, sealer, access, self.subjects, self.apps, self.apis, refresh_lifetime
         )
         self.client_windows = Portions(scripts, CLIENT)
-        self.app_tokens = AppTokens(scripts, sealer, self.apis, access, self.client_windows)
+        self.app_tokens = AppTokens(scripts, sealer, self.apis, access, self.client_windows, proofs)
         self.pushed = PushedRequests(scripts, sealer)
         self.introspection_windows = Portions(scripts, INTROSPECT)
         self.id_tokens = IdTokens(self.signing_keys)

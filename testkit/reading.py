@@ -116,6 +116,7 @@ def registration_of(params: Params) -> tuple[Registration, str | None]:
             post_logout_redirect_uris=tuple(params.texts("postLogoutRedirectUris") or ()),
             backchannel_logout_uri=params.get("backchannelLogoutUri") or "",
             subject_type=params.get("subjectType") or PUBLIC,
+            dpop_required=flag(params, "dpopRequired", False),
             homepage=params.get("homepage") or "",
             webhook_url=params.get("webhookUrl") or "",
         )

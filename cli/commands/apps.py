@@ -44,6 +44,7 @@ APP_OPTIONS = (
         "backchannel_logout_uri",
         "subject_type",
         "sector_uri",
+        "dpop_required",
     ),
 )
 

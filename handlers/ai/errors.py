@@ -9,6 +9,8 @@ from store.refused import Refused
 
 TYPES = {
     "invalid_token": "authentication_error",
+    "dpop_proof_refused": "authentication_error",
+    "dpop_nonce_required": "authentication_error",
     "insufficient_scope": "permission_error",
     "not_found": "not_found_error",
     "payload_too_large": "request_too_large",

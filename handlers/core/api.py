@@ -7,8 +7,9 @@ from typing import NoReturn, TypeVar
 
 from tornado.httputil import HTTPServerRequest
 
+from handlers.core.auth.client_credentials import WHY, ClientCredentials, read_credentials
+from handlers.core.auth.dpop import read_proof
 from handlers.core.base import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED, BaseHandler
-from handlers.core.client_credentials import WHY, ClientCredentials, read_credentials
 from handlers.core.params import Params
 from handlers.core.policy import Policy
 from handlers.core.reading import LONG_BODY
@@ -18,8 +19,10 @@ from store.apps.api_record import ApiRegistration, is_api_id
 from store.apps.client_secrets import secret_matches
 from store.apps.registration import Registration
 from store.clock import wall
+from store.crypto.dpop import DpopProof
 from store.crypto.jose.refusal import JoseError
 from store.oauth.client_assertions import Proof, check_assertion
+from store.oauth.proofs import for_call
 from store.refused import Refused
 from store.results import Caller, Window
 
@@ -40,6 +43,8 @@ class ApiHandler(LeanHandler, BaseHandler):
 
     lean = True
     gone = False
+    proven = False
+    """Whether the request came with a DPoP proof, or needs one: every answer to it has a nonce (RFC 9449 8.2)."""
 
     def __init__(self, application: ServerState, request: HTTPServerRequest, *, policy: Policy) -> None:
         self.begin_request(application, request)  # in place of Tornado's own
@@ -57,17 +62,40 @@ class ApiHandler(LeanHandler, BaseHandler):
         self.set_status(204)
         self.finish()
 
+    def set_default_headers(self) -> None:
+        """Runs again before an error, which clears the headers."""
+        if self.proven:
+            self.set_header("DPoP-Nonce", self.store.proofs.nonce())
+
     async def caller(self) -> Caller:
         """The person and app that the request acts for. A forged token is refused without a store call; the script of
-        the call checks a real one. Raises Refused("invalid_token")."""
+        the call checks a real one, and its key. Raises Refused("invalid_token", "dpop_proof_refused" or
+        "dpop_nonce_required")."""
         header = self.request.headers.get_list("Authorization")
         scheme, _, presented = (header[0] if len(header) == 1 else "").partition(" ")
-        token = self.store.tokens.open_access(presented.strip()) if scheme.lower() == "bearer" else None
+        presented, scheme = presented.strip(), scheme.lower()
+        token = self.store.tokens.open_access(presented) if scheme in ("bearer", "dpop") else None
+        if scheme == "dpop":
+            self.expect_proof()
         app = await self.store.apps.active(token.client) if token is not None else None
         if token is None or app is None:
             raise Refused("invalid_token")
         self.counted_app = token.client
-        return Caller.of(token, app.scopes, app.owner, app.sector)
+        proof = for_call(token.user, read_proof(self.request, self.site, presented)) if scheme == "dpop" else ""
+        return Caller.of(token, app.scopes, app.owner, app.sector, proof)
+
+    def expect_proof(self) -> None:
+        """From here on, each answer to this request has a nonce."""
+        self.proven = True
+        self.set_default_headers()
+
+    def sent_proof(self, *, required: bool = False) -> DpopProof | None:
+        """The DPoP proof of a request to the token endpoint, or of a pushed request; None if there is none, unless it
+        is `required`. The caller must use it up. Raises Refused("invalid_dpop_proof" or "use_dpop_nonce")."""
+        if not required and "DPoP" not in self.request.headers:
+            return None
+        self.expect_proof()
+        return read_proof(self.request, self.site)
 
     async def read_body(
         self, person: str, read: Callable[[], T], check: Callable[[], Awaitable[Window]], window: Window | None = None

@@ -13,6 +13,7 @@ from tornado.httputil import HTTPServerRequest, format_timestamp
 from tornado.web import HTTPError, RequestHandler
 
 from handlers.core.access_log import method_of, shown
+from handlers.core.auth.challenges import CHALLENGED, challenges
 from handlers.core.client_address import window_address
 from handlers.core.devices import device_words
 from handlers.core.errors import CATALOGUE, PUBLIC_NAME, UNAVAILABLE, cause_of, is_defect, refusal_of
@@ -33,9 +34,9 @@ DEVICE_COOKIE = "device"
 RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
 EXPOSED = (
     "ETag, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id, Request-Id, "
-    "Idempotent-Replayed, X-Should-Retry"
+    "Idempotent-Replayed, X-Should-Retry, WWW-Authenticate, DPoP-Nonce"
 )
-ALLOWED_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key, Traceparent, Tracestate"
+ALLOWED_HEADERS = "Authorization, DPoP, Content-Type, If-Match, If-None-Match, Idempotency-Key, Traceparent, Tracestate"
 ALLOWED_METHODS = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
 
 XSRF_WRONG = (
@@ -268,23 +269,12 @@ class BaseHandler(QuickHandler):
         """Writes the error as JSON, with the challenge that belongs to it."""
         if refusal.code == "invalid_client" and self.basic_tried:
             self.set_header("WWW-Authenticate", 'Basic realm="latchkey", charset="UTF-8"')
-        if refusal.code in ("invalid_token", "insufficient_scope"):
-            self.set_header("WWW-Authenticate", self._bearer_challenge(refusal))
+        if refusal.code in CHALLENGED:
+            scheme = self.request.headers.get("Authorization", "").partition(" ")[0].lower()
+            metadata = "" if self.policy.operator else f"{self.site.base_url}{RESOURCE_METADATA}"
+            self.set_header("WWW-Authenticate", challenges(refusal.code, scheme, self.needed, metadata))
         self.set_header("Content-Type", "application/json")
         self.finish(json_encode(self.error_body(refusal, self.request_id)))
-
-    def _bearer_challenge(self, refusal: Refused) -> str:
-        """RFC 6750 3, RFC 9728 5.1."""
-        challenge = 'Bearer realm="latchkey"'
-        # RFC 6750 3.1: no error code for a request without a bearer token, or with another scheme.
-        if self.request.headers.get("Authorization", "").partition(" ")[0].lower() == "bearer":
-            challenge += f', error="{refusal.code}"'
-        if refusal.code == "insufficient_scope":
-            challenge += f', scope="{self.needed}"'
-        if not self.policy.operator:
-            # RFC 9728 5.1: a client that knows only this API learns where to get a token.
-            challenge += f', resource_metadata="{self.site.base_url}{RESOURCE_METADATA}"'
-        return challenge
 
     def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
         """See `log_failure`."""

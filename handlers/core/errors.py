@@ -27,8 +27,12 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "invalid_scope": CatalogueEntry(400, "A scope is unknown or was not registered by the app."),
     "invalid_target": CatalogueEntry(400, "The resource is unknown, or not the one of these scopes."),
     "unauthorized_client": CatalogueEntry(400, "The app may not use this grant type."),
+    "invalid_dpop_proof": CatalogueEntry(400, "The DPoP proof is missing, was used before, or does not fit."),
+    "use_dpop_nonce": CatalogueEntry(400, "The DPoP proof needs the nonce of this answer's DPoP-Nonce header."),
     "invalid_client": CatalogueEntry(401, "Client authentication failed."),
     "invalid_token": CatalogueEntry(401, "The access token is expired, revoked or not valid."),
+    "dpop_proof_refused": CatalogueEntry(401, "The DPoP proof is missing, was used before, or does not fit."),
+    "dpop_nonce_required": CatalogueEntry(401, "The DPoP proof needs the nonce of this answer's DPoP-Nonce header."),
     "insufficient_scope": CatalogueEntry(403, "The token lacks the scope that this call needs."),
     "rate_limited": CatalogueEntry(429, "Too many requests. Try again later."),
     "access_denied": CatalogueEntry(403, "The person or the server denied the request."),
@@ -73,8 +77,14 @@ UNAVAILABLE = "temporarily_unavailable"
 FULL = 30
 """Seconds before a retry if the store is full: an operator must make room first."""
 
-# These codes are renamed on the way out: the interface has one code for every malformed request.
-PUBLIC_NAME = {"payload_too_large": "invalid_request", "unsupported_media_type": "invalid_request"}
+# These codes are renamed on the way out: the interface has one code for every malformed request, and the same codes for
+# proofs at the token endpoint and at resource calls (RFC 9449 7.1).
+PUBLIC_NAME = {
+    "payload_too_large": "invalid_request",
+    "unsupported_media_type": "invalid_request",
+    "dpop_proof_refused": "invalid_dpop_proof",
+    "dpop_nonce_required": "use_dpop_nonce",
+}
 
 _BY_STATUS = {400: "invalid_request", 403: "access_denied", 404: "not_found", 405: "method_not_allowed"}
 

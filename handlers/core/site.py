@@ -44,6 +44,7 @@ class Site:
     app_registration: str = "everybody"
     apps_per_person: int = 20
     require_pkce: bool = False
+    dpop_nonce_required: bool = False
     trusted_proxies: tuple[Network, ...] = ()
     hsts_subdomains: bool = False
     max_body: int = 65536

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from handlers.core.client_credentials import ASSERTION_TYPE
+from handlers.core.auth.client_credentials import ASSERTION_TYPE
 from handlers.core.errors import CATALOGUE
 from handlers.core.params import Params, once, parse_pairs
 from handlers.developer.apps import DeveloperPage

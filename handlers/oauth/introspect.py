@@ -40,7 +40,10 @@ class IntrospectHandler(ApiHandler):
         }
         if found.is_access:
             # RFC 7662 2.2: the type by which a token is used; a refresh token has none.
-            facts |= {"iat": found.issued, "token_type": "Bearer"}
+            facts |= {"iat": found.issued, "token_type": "DPoP" if found.jkt else "Bearer"}
+        if found.jkt:
+            # RFC 9449 6.2: the API checks the proof of each call against it.
+            facts["cnf"] = {"jkt": found.jkt}
         if found.auth_time is not None:
             # RFC 9470 6.2: how and when the person signed in.
             facts |= {"acr": found.acr, "auth_time": found.auth_time}

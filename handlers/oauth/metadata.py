@@ -6,6 +6,7 @@ from __future__ import annotations
 from handlers.core.api import ApiHandler
 from handlers.oauth.requests import PROMPTS, RESPONSE_MODES
 from store.apps.sectors import SUBJECT_TYPES
+from store.crypto.dpop import ALGORITHMS
 from store.crypto.jose.private import OURS
 from store.names import ADVERTISED
 from store.oauth.client_assertions import CLIENT_ALGORITHMS
@@ -54,6 +55,7 @@ class MetadataHandler(ApiHandler):
                 "authorization_response_iss_parameter_supported": True,
                 "subject_types_supported": list(SUBJECT_TYPES),
                 "id_token_signing_alg_values_supported": list(OURS),
+                "dpop_signing_alg_values_supported": list(ALGORITHMS),
                 "acr_values_supported": [*reversed(LEVELS)],
                 "claims_supported": CLAIMS,
                 "claim_types_supported": ["normal"],

@@ -8,9 +8,10 @@ from handlers.account.authorize_address import MAX_ADDRESS
 from handlers.core.api import ApiHandler
 from handlers.core.params import Params, once
 from handlers.oauth.request_objects import verified_pairs
-from handlers.oauth.requests import check_api, check_mode, check_redirect_uri, check_request
+from handlers.oauth.requests import check_api, check_key, check_mode, check_redirect_uri, check_request
 from store.apps.registration import Registration
 from store.clock import wall
+from store.crypto.dpop import DpopProof
 from store.lifetimes import PUSHED, SECOND
 from store.refused import Refused
 from store.results import Window
@@ -23,6 +24,8 @@ class PushHandler(ApiHandler):
 
     async def post(self) -> None:
         """Answers with a `request_uri` (RFC 9126 2.2), or with the error that the browser would have brought back."""
+        if "DPoP" in self.request.headers:
+            self.expect_proof()
         params = self.body()
         if params.get("request_uri") is not None:
             raise Refused("invalid_request", "request_uri is what this request is to get.")
@@ -30,7 +33,11 @@ class PushHandler(ApiHandler):
         assert app is not None
         window = await self.take_window(app)
         try:
-            request_uri = await self.store.pushed.push(app.client_id, await self.checked(app, params), window)
+            proof = self.sent_proof()
+            text = await self.checked(app, params, proof)
+            if proof is not None:
+                await self.store.proofs.use(proof)
+            request_uri = await self.store.pushed.push(app.client_id, text, window)
         except Refused as refusal:
             refusal.window = window
             raise
@@ -44,14 +51,17 @@ class PushHandler(ApiHandler):
             return await self.store.limits.public_client(app.client_id, self.counted_address)
         return await self.store.client_windows.take(app.client_id)
 
-    async def checked(self, app: Registration, params: Params) -> str:
-        """The request as a form. The browser's arrival checks it again: the registration may have changed by then."""
+    async def checked(self, app: Registration, params: Params, proof: DpopProof | None) -> str:
+        """The request as a form; with a proof, its code is bound to the key (RFC 9449 10.1). The browser's arrival
+        checks it again: the registration may have changed by then."""
         signed = params.get("request") if app.has_keys else None
         if signed is not None:  # RFC 9126 3: nothing beside it counts but what proves the app
             pairs = await verified_pairs(self.site, app, signed, wall.time())
         else:
             pairs = [pair for pair in params.pairs() if pair[0] not in {*_PROOFS, "client_id"}]
             pairs.append(("client_id", app.client_id))
+        if jkt := check_key(once(pairs), proof):
+            pairs = [*(pair for pair in pairs if pair[0] != "dpop_jkt"), ("dpop_jkt", jkt)]
         text = urlencode(pairs)
         if len(text) > MAX_ADDRESS:
             raise Refused("invalid_request", "The request is too long.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from handlers.account.authorize_address import PROGRESS, Pairs, request_print
-from handlers.core.client_credentials import WHY
+from handlers.core.auth.client_credentials import WHY
 from handlers.core.params import once
 from handlers.core.site import Site
 from handlers.oauth.pushed_address import HANDED_ON

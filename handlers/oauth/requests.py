@@ -11,6 +11,7 @@ from handlers.core.params import Params, decode_json, once
 from store.apps.apis import Apis
 from store.apps.redirect_uris import is_own_origin, match_redirect_uri
 from store.apps.registration import Registration
+from store.crypto.dpop import DpopProof, is_thumbprint
 from store.names import SCOPES, parse_scope
 from store.oauth.authorizations import AuthorizationRequest
 from store.oauth.resources import RequestedAccess, apart, ordered_at, targets_of, wanted_at
@@ -106,6 +107,7 @@ def check_request(
         acr=wanted_levels(params, claims),
         mode="form_post" if params.get("response_mode") == "form_post" else "",
         api=wanted.api,
+        jkt=check_key(params),
     )
     return request, check_interaction(params, claims)
 
@@ -145,6 +147,18 @@ def bounded(params: Params, name: str, most: int) -> str:
     if len(value.encode()) > most:
         raise Refused("invalid_request", f"{name} is longer than {most} bytes.")
     return value
+
+
+def check_key(params: Params, proof: DpopProof | None = None) -> str:
+    """RFC 9449 10: the thumbprint of the key that the code is bound to, from `dpop_jkt` or the proof of a pushed
+    request (10.1); empty without either. Raises Refused("invalid_request", or "invalid_dpop_proof" if the two
+    differ)."""
+    named = params.get("dpop_jkt")
+    if named is not None and not is_thumbprint(named):
+        raise Refused("invalid_request", "dpop_jkt is the SHA-256 thumbprint of a key, in base64url.")
+    if proof is not None and named not in (None, proof.jkt):
+        raise Refused("invalid_dpop_proof", "dpop_jkt names another key than that of the DPoP proof.")
+    return proof.jkt if proof else named or ""
 
 
 def read_claims(params: Params) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from handlers.core.api import ApiHandler
+from store.crypto.dpop import ALGORITHMS
 from store.names import ADVERTISED
 
 
@@ -19,6 +20,7 @@ class ResourceMetadataHandler(ApiHandler):
                 "authorization_servers": [base],
                 "scopes_supported": list(ADVERTISED),
                 "bearer_methods_supported": ["header"],
+                "dpop_signing_alg_values_supported": list(ALGORITHMS),
                 "resource_name": "Latchkey",
                 "resource_documentation": f"{base}/docs",
             }

@@ -10,6 +10,7 @@ from handlers.core.api import ApiHandler
 from handlers.core.params import Params
 from handlers.oauth.requests import IGNORED, without_ungiven
 from store.apps.registration import Registration
+from store.crypto.dpop import DpopProof
 from store.crypto.signing_keys import Signer
 from store.names import parse_scope
 from store.oauth.id_tokens import TYPE, id_token_claims
@@ -26,6 +27,8 @@ class TokenHandler(ApiHandler):
 
     async def post(self) -> None:
         """Answers with the token response of SPEC 2.2."""
+        if "DPoP" in self.request.headers:
+            self.expect_proof()
         params = self.body()
         grant_type = params.require("grant_type")
         if grant_type == "client_credentials":
@@ -40,30 +43,32 @@ class TokenHandler(ApiHandler):
             code, redirect_uri = params.require("code"), params.require("redirect_uri")
             verifier = _check_verifier(params.get("code_verifier"))
             app = await self._app(params)
-            call = partial(self.store.tokens.exchange, app, code, redirect_uri, verifier, target=target, issuer=base)
+            proof = self.sent_proof(required=app.dpop_required)
+            call = partial(self.store.tokens.exchange, app, code, redirect_uri, verifier, proof)
         else:
             refresh_token, names = params.require("refresh_token"), (params.get("scope") or "")
             app = await self._app(params)
-            wanted = _check_scope(app, names)
-            call = partial(self.store.tokens.refresh, app, refresh_token, wanted, target=target, issuer=base)
+            wanted, proof = _check_scope(app, names), self.sent_proof(required=app.dpop_required)
+            call = partial(self.store.tokens.refresh, app, refresh_token, wanted, proof)
         # What signs and names comes first: after the exchange, a store that is away would cost the person the tokens.
         signer = await self.store.id_tokens.signer(app.id_token_alg) if "openid" in app.scopes else None
         await self.store.subjects.prepare(app.sector)
         try:
-            response = await call()
+            response = await call(target=target, issuer=base)
         except UnknownUser as unknown:
             await self.refuse_unknown(unknown.refusal)
-        await self._write(app, response, signer)
+        await self._write(app, response, signer, _type(proof))
 
     async def _for_itself(self, params: Params) -> None:
         """A token for an API, without a person. RFC 6749 4.4, RFC 8707 2.2."""
         base, names = self.site.base_url, (params.get("scope") or "").split()
         target = target_of(params.several("resource"), base)
         app = await self._app(params)
-        issued = await self.store.app_tokens.issue(app, target, names, base)
+        proof = self.sent_proof(required=app.dpop_required)
+        issued = await self.store.app_tokens.issue(app, target, names, base, proof)
         self.write_window(issued.window)
         self.set_header("Pragma", "no-cache")
-        facts = {"token_type": "Bearer", "expires_in": issued.expires_in, "scope": issued.scope}
+        facts = {"token_type": _type(proof), "expires_in": issued.expires_in, "scope": issued.scope}
         self.write_json({"access_token": issued.access_token, **facts})
 
     async def _app(self, params: Params) -> Registration:
@@ -71,13 +76,13 @@ class TokenHandler(ApiHandler):
         assert app is not None
         return app
 
-    async def _write(self, app: Registration, response: TokenResponse, signer: Signer | None) -> None:
+    async def _write(self, app: Registration, response: TokenResponse, signer: Signer | None, token_type: str) -> None:
         if response.window:
             self.write_window(response.window)
         self.set_header("Pragma", "no-cache")  # RFC 6749 5.1, in addition to Cache-Control: no-store
         answer: dict[str, Any] = {
             "access_token": response.access_token,
-            "token_type": "Bearer",
+            "token_type": token_type,
             "expires_in": response.expires_in,
             "refresh_token": response.refresh_token,
             "scope": response.scope,
@@ -88,6 +93,11 @@ class TokenHandler(ApiHandler):
             claims = id_token_claims(response, sub, app.client_id, app.id_token_alg, self.site.base_url, picture)
             answer["id_token"] = signer.sign(claims, TYPE)
         self.write_json(answer)
+
+
+def _type(proof: DpopProof | None) -> str:
+    """RFC 9449 5: how the access token is presented."""
+    return "DPoP" if proof else "Bearer"
 
 
 def _check_verifier(verifier: str | None) -> str | None:

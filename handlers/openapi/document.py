@@ -14,6 +14,7 @@ import orjson
 
 from handlers.ai.errors import kind_of
 from handlers.core.api import ApiHandler
+from handlers.core.auth.dpop import AT_RESOURCE, AT_SERVER
 from handlers.core.errors import CATALOGUE, PUBLIC_NAME
 from handlers.core.params import FORM, JSON
 from handlers.core.policy import Policy
@@ -39,7 +40,8 @@ HEADERS: dict[str, tuple[Schema, str]] = {
     "X-RateLimit-Remaining": ({"type": "integer"}, "requests left"),
     "X-RateLimit-Reset": ({"type": "integer"}, "epoch milliseconds at which the window is empty again"),
     "Retry-After": ({"type": "integer", "minimum": 1}, "whole seconds"),
-    "WWW-Authenticate": ({"type": "string"}, "RFC 6750 3, RFC 7617"),
+    "WWW-Authenticate": ({"type": "string"}, "RFC 6750 3, RFC 7617, RFC 9449 7.1"),
+    "DPoP-Nonce": ({"type": "string"}, "for the next proof, if the request had a DPoP proof"),
     "ETag": ({"type": "string", "pattern": '^"[0-9]{1,20}"$'}, "strong, never reused for a document of the pair"),
     "Last-Modified": ({"type": "string"}, "of the last write"),
     "Location": ({"type": "string"}, "where the browser goes"),
@@ -49,7 +51,7 @@ HEADERS: dict[str, tuple[Schema, str]] = {
         "this is the reply of an earlier call with this Idempotency-Key",
     ),
 }
-OPTIONAL = {"Idempotent-Replayed"}
+OPTIONAL = {"Idempotent-Replayed", "DPoP-Nonce"}
 
 
 class OpenApiHandler(ApiHandler):
@@ -123,7 +125,9 @@ def codes_of(route: Route, method: str, operation: Operation) -> list[str]:
     policy = route.policy
     codes = [*operation.errors]
     if policy.scope:
-        codes += ["invalid_token", "insufficient_scope"]
+        codes += ["invalid_token", "insufficient_scope", *AT_RESOURCE]
+    if operation.proof:
+        codes += AT_SERVER
     if policy.window:
         codes += ["rate_limited"]
     if method != "get":
@@ -140,7 +144,11 @@ def _operation(route: Route, method: str, operation: Operation) -> dict[str, Any
     window = (method != "get" and policy.write_window) or policy.window
     responses = {
         # A decision that redirects to the sign-in page was not counted.
-        str(status): _answer(answer, limited=bool(window) and not (operation.page and status != 200))
+        str(status): _answer(
+            answer,
+            limited=bool(window) and not (operation.page and status != 200),
+            proven=bool(policy.scope) or operation.proof,
+        )
         for status, answer in operation.answers.items()
     }
     for status, codes in _by_status(codes_of(route, method, operation)).items():
@@ -154,7 +162,8 @@ def _operation(route: Route, method: str, operation: Operation) -> dict[str, Any
         "responses": responses,
         "security": _security(policy, method, operation),
     }
-    parameters = (*operation.path, *operation.parameters)
+    proof = ("dpop",) if policy.scope or operation.proof else ()
+    parameters = (*operation.path, *operation.parameters, *proof)
     if parameters:
         made["parameters"] = [{"$ref": f"#/components/parameters/{one}"} for one in parameters]
     if operation.body:
@@ -178,8 +187,8 @@ def _description(operation: Operation, method: str, policy: Policy, window: str)
     return "\n\n".join(filter(None, (operation.description, " ".join(demands))))
 
 
-def _answer(answer: Success, *, limited: bool) -> dict[str, Any]:
-    names = ("X-Request-Id", *(LIMIT_HEADERS if limited else ()), *answer.headers)
+def _answer(answer: Success, *, limited: bool, proven: bool) -> dict[str, Any]:
+    names = ("X-Request-Id", *(LIMIT_HEADERS if limited else ()), *answer.headers, *(["DPoP-Nonce"] if proven else ()))
     made: dict[str, Any] = {"description": answer.description, "headers": _headers(names)}
     if answer.kinds:
         whole = {"schema": ref(answer.schema), **shown(examples_of(answer.schema))}
@@ -229,6 +238,8 @@ def _error(codes: tuple[str, ...], operation: Operation) -> dict[str, Any]:
         headers += ["Retry-After"]
     if {"invalid_token", "insufficient_scope"} & {*codes}:
         headers += ["WWW-Authenticate"]
+    if {*AT_SERVER, *AT_RESOURCE} & {*codes}:
+        headers += ["DPoP-Nonce"]
     examples = {code: of_error(code, sdk=operation.sdk) for code in codes}
     content = {JSON: {"schema": _error_schema(codes, sdk=operation.sdk), **shown(examples)}}
     if operation.page:
@@ -277,7 +288,8 @@ def _security_schemes(base_url: str) -> dict[str, Any]:
     return {
         "oauth2": {
             "type": "oauth2",
-            "description": "An access token, as `Authorization: Bearer …` (RFC 6750).",
+            "description": "An access token, as `Authorization: Bearer …` (RFC 6750); with a key, as "
+            "`Authorization: DPoP …`, with a proof in the header `DPoP` (RFC 9449).",
             "flows": {"authorizationCode": flow},
         },
         "client": {

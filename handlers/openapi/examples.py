@@ -97,6 +97,7 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             "authorization_servers": ["https://id.example.org"],
             "scopes_supported": ["profile", "data:read"],
             "bearer_methods_supported": ["header"],
+            "dpop_signing_alg_values_supported": ["ES256", "RS256", "PS256", "EdDSA", "Ed25519"],
             "resource_name": "Latchkey",
             "resource_documentation": "https://id.example.org/docs",
         }
@@ -142,6 +143,7 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             "authorization_response_iss_parameter_supported": True,
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["RS256", "ES256", "EdDSA"],
+            "dpop_signing_alg_values_supported": ["ES256", "RS256", "PS256", "EdDSA", "Ed25519"],
             "acr_values_supported": ["1", "2", "phr"],
             "claims_supported": ["sub", "name", "email"],
             "claim_types_supported": ["normal"],
@@ -249,6 +251,8 @@ data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"outpu
 """An example of a stream of events."""
 
 OF_PARAMETERS: dict[str, Any] = {
+    "dpop": "the signed proof of this request",
+    "dpop_jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I",
     "collection": "notes",
     "docId": "n1",
     "model": "latchkey-echo",

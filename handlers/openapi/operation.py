@@ -27,7 +27,8 @@ class Operation:
     """`description`, in Markdown: what the operation does beyond its summary. `errors`: codes of the catalogue in
     addition to those that follow from the policy. `path` names the groups of the route's pattern. `body` names the
     schema of the request; `document`: JSON only. `calls_store`: 503 while the store is away. `page`: errors are pages
-    for a client that does not ask for JSON. `security`: alternatives to the scopes of the policy."""
+    for a client that does not ask for JSON. `proof`: takes a DPoP proof without an access token. `security`:
+    alternatives to the scopes of the policy."""
 
     tag: str
     summary: str
@@ -40,5 +41,6 @@ class Operation:
     document: bool = False
     calls_store: bool = True
     page: bool = False
+    proof: bool = False
     sdk: bool = False
     security: tuple[tuple[str, ...], ...] = field(default=())

@@ -51,7 +51,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             parameters=(
                 *("client_id", "redirect_uri", "response_type", "scope", "state", "code_challenge"),
                 *("nonce", "max_age", "acr_values", "claims", "id_token_hint", "response_mode", "login_hint"),
-                *("code_challenge_method", "prompt", "request", "resource"),
+                *("code_challenge_method", "prompt", "request", "resource", "dpop_jkt"),
             ),
             page=True,
             security=(("session",), ()),
@@ -90,7 +90,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "`client_secret` in the body; a signed `client_assertion`, which counts once (RFC 7523); a public app "
                 "sends its `client_id` alone. A failed check uses up neither code nor refresh token. An access token "
                 "is for one resource: `resource` (RFC 8707), otherwise the API of the authorization, otherwise this "
-                "server."
+                "server. With a DPoP proof, the tokens are bound to its key, and `token_type` is `DPoP`."
             ),
             {200: Success("the tokens", "Tokens", headers=("Pragma",))},
             errors=(
@@ -98,6 +98,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 *("invalid_target", "unauthorized_client"),
             ),
             body="TokenRequest",
+            proof=True,
             security=_CLIENT,
         )
     },
@@ -144,6 +145,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "registration_not_supported",
             ),
             body="PushedRequest",
+            proof=True,
             security=(("client",), ()),
         )
     },

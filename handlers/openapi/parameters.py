@@ -64,6 +64,10 @@ PARAMETERS: dict[str, Schema] = {
     "request": _query("request", FILLED, "a signed request that has all the others as claims (RFC 9101)"),
     "login_hint": _query("login_hint", TEXT, "the e-mail address that the sign-in page begins with"),
     "response_mode": _query("response_mode", {"enum": [*RESPONSE_MODES]}, "how the answer comes back"),
+    "dpop_jkt": _query(
+        "dpop_jkt", exactly(CHALLENGE.pattern), "the thumbprint of the DPoP key that the code is bound to"
+    ),
+    "dpop": _header("DPoP", FILLED, "a proof of the key that the tokens are bound to (RFC 9449)"),
     "prompt": _query(
         "prompt", {"type": "string", "enum": [*PROMPTS]}, "one or several separated by spaces; none must be alone"
     ),

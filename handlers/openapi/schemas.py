@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from handlers.ai.errors import OTHERS, TYPES
 from handlers.ai.request import BLOCKS, MOST_TOKENS
-from handlers.core.client_credentials import ASSERTION_TYPE
+from handlers.core.auth.client_credentials import ASSERTION_TYPE
 from handlers.documents.documents import COLLECTION, DOCUMENT_ID
 from handlers.oauth.requests import CHALLENGE
 from handlers.oauth.token import VERIFIER
@@ -24,6 +24,7 @@ from handlers.openapi.shapes import (
     SCOPE_NAMES,
     TEXT,
     TIME,
+    TOKEN_TYPE,
     Schema,
     exactly,
     listed,
@@ -99,7 +100,7 @@ SCHEMAS: dict[str, Schema] = {
             written(
                 {
                     "access_token": exactly("lk_at_[A-Za-z0-9_-]+"),
-                    "token_type": {"const": "Bearer"},
+                    "token_type": TOKEN_TYPE,
                     "expires_in": {"type": "integer", "minimum": 0, "maximum": ACCESS_TOKEN // SECOND},
                     "refresh_token": exactly("lk_rt_[A-Za-z0-9_-]+"),
                     "scope": SCOPE_LIST,
@@ -108,7 +109,7 @@ SCHEMAS: dict[str, Schema] = {
             ),
             # For an API, opaque or a JWT; a token of an app for itself comes alone.
             written(
-                {"access_token": FILLED, "token_type": {"const": "Bearer"}, "expires_in": COUNT, "scope": FILLED},
+                {"access_token": FILLED, "token_type": TOKEN_TYPE, "expires_in": COUNT, "scope": FILLED},
                 {
                     "refresh_token": exactly("lk_rt_[A-Za-z0-9_-]+"),
                     "id_token": exactly(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+"),
@@ -127,7 +128,7 @@ SCHEMAS: dict[str, Schema] = {
                     **_SECRET,
                     **dict.fromkeys(("state", "nonce", "prompt", "max_age", "acr_values", "claims"), TEXT),
                     **dict.fromkeys(("id_token_hint", "login_hint", "ui_locales", "response_mode"), TEXT),
-                    "code_challenge": exactly(CHALLENGE.pattern),
+                    **dict.fromkeys(("code_challenge", "dpop_jkt"), exactly(CHALLENGE.pattern)),
                     "code_challenge_method": {"const": "S256"},
                     "resource": TEXT,
                 },
@@ -150,7 +151,10 @@ SCHEMAS: dict[str, Schema] = {
                     "aud": ADDRESS,
                     "exp": COUNT,
                 },
-                {"iat": COUNT, "token_type": {"const": "Bearer"}, "acr": FILLED, "auth_time": COUNT},
+                {
+                    **{"iat": COUNT, "token_type": TOKEN_TYPE, "acr": FILLED, "auth_time": COUNT},
+                    "cnf": written({"jkt": _COORDINATE}),
+                },
             ),
         ]
     },
@@ -158,7 +162,11 @@ SCHEMAS: dict[str, Schema] = {
         {
             **dict.fromkeys(("resource", "resource_documentation"), ADDRESS),
             **{
-                name: listed(TEXT) for name in ("authorization_servers", "scopes_supported", "bearer_methods_supported")
+                name: listed(TEXT)
+                for name in (
+                    *("authorization_servers", "scopes_supported", "bearer_methods_supported"),
+                    "dpop_signing_alg_values_supported",
+                )
             },
             "resource_name": TEXT,
         }
@@ -215,7 +223,7 @@ SCHEMAS: dict[str, Schema] = {
                     ),
                     *("code_challenge_methods_supported", "subject_types_supported", "acr_values_supported"),
                     *("id_token_signing_alg_values_supported", "claims_supported", "claim_types_supported"),
-                    "prompt_values_supported",
+                    *("prompt_values_supported", "dpop_signing_alg_values_supported"),
                 )
             },
             **dict.fromkeys(

@@ -27,6 +27,7 @@ ANY_SCOPES: Schema = {
     "description": "names of scopes, of this server or an API, separated by single spaces",
 }
 ETAG: Schema = {"type": "string", "pattern": '^"[0-9]{1,20}"$'}
+TOKEN_TYPE: Schema = {"enum": ["Bearer", "DPoP"]}
 SCOPE_NAMES: Schema = {"type": "array", "items": {"type": "string", "pattern": f"^{_NAME}$"}}
 
 

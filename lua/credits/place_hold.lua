@@ -23,9 +23,11 @@
 --- ARGV[13] most (number): holds that a person may have at once
 --- ARGV[14] reads: the scope for reading what is left; '' if the app has not registered it
 --- ARGV[15] counted: '1' if the window has counted this request
+--- ARGV[16] proof: of the key that the token is bound to, or empty
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
+--- @reply proof_used
 --- @reply running remaining reset
 --- @reply mismatch remaining reset
 --- @reply reply_gone remaining reset
@@ -34,13 +36,15 @@
 --- @reply insufficient_credits remaining reset
 --- @reply app_spend_limit remaining reset
 --- @reply held remaining reset output amount reads
+--- @derives proof
 --- @durable
 --- @include "guard"
 --- @include "credits"
 --- @include "spending"
 
 local now = now_ms()
-local word, a, b, scope, granted = admit(user, grant, family, access, window, needed, limit, period, now, counted ~= '')
+local word, a, b, scope, granted =
+  admit(user, grant, family, access, window, needed, limit, period, now, proof, counted ~= '')
 if word ~= 'ok' then return {word, a, b} end
 reads = reads ~= '' and has_scope(scope, reads) and has_scope(granted, reads) and 1 or 0
 

@@ -10,17 +10,20 @@
 --- ARGV[2] limit (number)
 --- ARGV[3] period (number): ms
 --- ARGV[4] client
+--- ARGV[5] proof: of the key that the token is bound to, or empty
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
+--- @reply proof_used
 --- @reply ok remaining reset paid held spend_limit used resets_at
+--- @derives proof
 --- @reserve
 --- @include "guard"
 --- @include "credits"
 --- @include "spending"
 
 local now = now_ms()
-local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now)
+local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now, proof)
 if word ~= 'ok' then return {word, a, b} end
 local held, own = held_of(holds, client, now)
 local month, resets_at = month_of(now)

@@ -14,18 +14,21 @@
 --- ARGV[4] name: collection/id
 --- ARGV[5] collection
 --- ARGV[6] if_match: '', '*' or ETag numbers
+--- ARGV[7] proof: of the key that the token is bound to, or empty
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
+--- @reply proof_used
 --- @reply not_found remaining reset
 --- @reply precondition_failed remaining reset
 --- @reply ok remaining reset size
+--- @derives proof
 --- @reserve
 --- @include "guard"
 --- @include "documents"
 --- @include "stored"
 
-local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
+local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms(), proof)
 if word ~= 'ok' then return {word, a, b} end
 local found = read_meta(meta, name)
 if not stands(found, if_match, '') then return {'precondition_failed', a, b} end

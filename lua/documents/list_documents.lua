@@ -15,15 +15,18 @@
 --- ARGV[6] past: the first name after the range
 --- ARGV[7] most (number): rows of a page
 --- ARGV[8] max_bytes (number): a page with documents ends with the one that exceeds this; 0 lists without them
+--- ARGV[9] proof: of the key that the token is bound to, or empty
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
+--- @reply proof_used
 --- @reply ok remaining reset more rows
+--- @derives proof
 --- @reserve
 --- @include "guard"
 --- @include "documents"
 
-local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
+local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms(), proof)
 if word ~= 'ok' then return {word, a, b} end
 local rows, more = rows_of(docs, meta, index, first, after, past, most, max_bytes)
 return {'ok', a, b, more, rows}

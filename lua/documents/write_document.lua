@@ -25,20 +25,22 @@
 --- ARGV[15] person_bytes (number): the same
 --- ARGV[16] full: 'store' or 'owner' if all apps, or those of this app's owner, have no room left; otherwise ''
 --- ARGV[17] counted: '1' if the window has counted this request
+--- ARGV[18] proof: of the key that the token is bound to, or empty
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
+--- @reply proof_used
 --- @reply precondition_failed remaining reset
 --- @reply quota_exceeded remaining reset what
 --- @reply created remaining reset etag created_at updated_at growth
 --- @reply replaced remaining reset etag created_at updated_at growth
---- @derives usages
+--- @derives usages proof
 --- @include "guard"
 --- @include "documents"
 --- @include "stored"
 
 local now = now_ms()
-local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now, counted ~= '')
+local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now, proof, counted ~= '')
 if word ~= 'ok' then return {word, a, b} end
 local found = read_meta(meta, name)
 if not stands(found, if_match, if_none) then return {'precondition_failed', a, b} end

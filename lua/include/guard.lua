@@ -1,22 +1,36 @@
 --- @include "scope"
 --- @include "window"
+
+-- Counts a proof by its mark, for `lasts` ms; returns whether it is the first. Without `lasts` it is taken back.
+local function count_proof(mark, lasts)
+  if not lasts then return redis.call('DEL', mark) end
+  return redis.call('SET', mark, '1', 'PX', lasts, 'NX')
+end
+
 -- The guard of every resource call: user active, token live, scope carried, window open, in this order, so that a dead
--- token takes nothing from a window (SPEC 5.4, 8.1). `needed`: the token must carry one of these scopes; `counted`:
--- `check_token` has counted this request in the window already.
+-- token takes nothing from a window (SPEC 5.4, 8.1). `needed`: the token must carry one of these scopes; `proof`: of the key
+-- that the token is bound to, or empty; `counted`: `check_token` has counted request and proof already.
 -- Returns a word; with 'ok' also remaining, reset, scopes of the token, scopes of the grant; with 'rate_limited' also reset
 -- and retry.
-local function admit(user, grant, family, access, window, needed, limit, period, now, counted)
+local function admit(user, grant, family, access, window, needed, limit, period, now, proof, counted)
   if redis.call('HGET', user, 'status') ~= 'active' then return 'invalid_token' end
   local scope = redis.call('GET', access)
   if not scope then return 'invalid_token' end
   local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'last_used_at')
   local line = redis.call('HMGET', family, 'epoch', 'revoked', 'scope')
   if not line[1] or line[1] ~= given[1] or line[2] or given[3] then return 'invalid_token' end
-  if scope == '1' then
-    scope = line[3]
-  elseif string.sub(scope, 1, 1) == '@' then
-    return 'invalid_token'  -- it is for an API
+  local mark, lasts
+  if scope ~= '1' or proof ~= '' then
+    -- As `parts_of_row`, which is not a function here: every call pays for each function of its script.
+    local bound, rest = string.match(scope, '^%*(%S+) ?(.*)$')
+    local shown
+    shown, mark, lasts = string.match(proof, '^(%S+) (%S+) (%d+)$')
+    -- RFC 9449 7.1, 7.2: a bound token counts with its key alone, and an unbound one is no DPoP token.
+    if bound ~= shown then return 'invalid_token' end
+    if bound then scope = rest ~= '' and rest or '1' end
+    if string.sub(scope, 1, 1) == '@' then return 'invalid_token' end -- it is for an API
   end
+  if scope == '1' then scope = line[3] end
 
   local carried = false
   for name in string.gmatch(needed, '%S+') do
@@ -24,8 +38,14 @@ local function admit(user, grant, family, access, window, needed, limit, period,
   end
   if not carried then return 'insufficient_scope' end
 
+  if counted then mark = nil end
+  -- A used proof takes nothing from the window, and only an admitted call leaves a mark.
+  if mark and not count_proof(mark, lasts) then return 'proof_used' end
   local admitted, remaining, reset, retry = take_window(window, limit, period, now, counted)
-  if not admitted then return 'rate_limited', reset, retry end
+  if not admitted then
+    if mark then count_proof(mark) end
+    return 'rate_limited', reset, retry
+  end
   -- The last use is written at most once a minute, so that most reads do not write.
   if now - tonumber(given[4] or '0') >= 60000 then redis.call('HSET', grant, 'last_used_at', int(now)) end
   return 'ok', remaining, reset, scope, given[2]

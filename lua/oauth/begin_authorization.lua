@@ -28,6 +28,7 @@
 --- ARGV[21] mode: how the app wants its answer: form_post, or empty
 --- ARGV[22] pushed: the id of a pushed request, or empty
 --- ARGV[23] api: the API that the app wants to call, or empty
+--- ARGV[24] jkt: the key that the code is bound to, or empty
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply sign_in
@@ -72,6 +73,7 @@ if always_ask ~= '1' and given[1] and not given[3] and covers(granted, scope) an
   if openid or api ~= '' then
     redis.call('HSET', code, 'signed', signed_in(session, client, fresh_sid, acr, scope))
   end
+  if jkt ~= '' then redis.call('HSET', code, 'jkt', jkt) end
   redis.call('PEXPIREAT', code, int(now + code_ttl))
   return {'remembered'}
 end
@@ -86,6 +88,7 @@ if pushed ~= '' then redis.call('HSET', request, 'pushed', pushed) end
 if earliest > 0 then redis.call('HSET', request, 'earliest', int(earliest)) end
 if methods ~= '' then redis.call('HSET', request, 'methods', methods) end
 if api ~= '' then redis.call('HSET', request, 'api', api) end
+if jkt ~= '' then redis.call('HSET', request, 'jkt', jkt) end
 redis.call('PEXPIREAT', request, int(now + request_ttl))
 local email, verified, name, picture = profile(user)
 local groups = has_scope(scope, 'groups') and redis.call('HGET', user, 'groups') or ''

@@ -7,13 +7,16 @@
 --- ARGV[1] needed: the token must carry one of these scopes
 --- ARGV[2] limit (number)
 --- ARGV[3] period (number): ms
+--- ARGV[4] proof: of the key that the token is bound to, or empty
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
+--- @reply proof_used
 --- @reply ok remaining reset
+--- @derives proof
 --- @reserve
 --- @include "guard"
 
-local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
+local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms(), proof)
 if word ~= 'ok' then return {word, a, b} end
 return {'ok', a, b}

@@ -63,7 +63,7 @@ local admitted, remaining, reset, retry = take_window(window, limit, period, now
 if not admitted then return {'rate_limited', reset, retry} end
 
 local asked = redis.call('HMGET', request, 'redirect_uri', 'scope', 'challenge', 'state', 'terms', 'place',
-  'nonce', 'acr', 'mode', 'earliest', 'methods', 'pushed', 'api')
+  'nonce', 'acr', 'mode', 'earliest', 'methods', 'pushed', 'api', 'jkt')
 local mode, pushed, api = asked[9] or '', asked[12] or '', asked[13]
 -- If the registration has changed since, the checks of the request are void.
 if not asked[1] or asked[5] ~= terms then return {'gone', remaining, reset} end
@@ -111,6 +111,7 @@ if api then redis.call('HSET', code, 'api', api) end
 if openid or api then
   redis.call('HSET', code, 'signed', signed_in(session, client, fresh_sid, asked[8] or '', scope))
 end
+if asked[14] then redis.call('HSET', code, 'jkt', asked[14]) end
 redis.call('PEXPIREAT', code, int(now + code_ttl))
 redis.call('DEL', request)
 record(audit, 'consent_given', client, address, agent)

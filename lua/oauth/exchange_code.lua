@@ -23,11 +23,14 @@
 --- ARGV[14] most (number): families of one person and app
 --- ARGV[15] target: the resource of the access token: an API, 'own', or empty for that of the authorization
 --- ARGV[16] apis: the APIs that the app may have tokens for, each with the lifetime of its tokens (ms)
+--- ARGV[17] jkt: the key that the access token is bound to, or empty
+--- ARGV[18] binds: '1' if refresh tokens are bound to the key too
 --- @reply dead
 --- @reply replayed
 --- @reply rate_limited reset retry
 --- @reply redirect_mismatch remaining reset
 --- @reply verifier_mismatch remaining reset
+--- @reply key_mismatch remaining reset
 --- @reply invalid_target remaining reset
 --- @reply scope_withdrawn remaining reset
 --- @reply ok remaining reset scope person api
@@ -48,6 +51,9 @@ local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end
 -- The family takes the id of its code, so an existing family shows that the code was used (RFC 6749 4.1.2).
 if redis.call('EXISTS', family) == 1 then
+  -- Whoever has a stolen code but not the key of its tokens ends nothing.
+  local bound, since = family_key(redis.call('HGET', family, 'jkt'))
+  if bound and since == 0 and bound ~= jkt then return {'dead'} end
   use_reserve(family)
   if redis.call('HSETNX', family, 'revoked', 'replay') == 1 then
     record(audit, 'code_replayed', client, '', '')
@@ -62,7 +68,8 @@ if redis.call('EXISTS', family) == 1 then
   return {'replayed'}
 end
 if status ~= 'active' then return {'dead'} end
-local row = redis.call('HMGET', code, 'redirect_uri', 'scope', 'challenge', 'epoch', 'terms', 'signed', 'nonce', 'api')
+local row = redis.call('HMGET', code, 'redirect_uri', 'scope', 'challenge', 'epoch', 'terms', 'signed', 'nonce', 'api',
+  'jkt')
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
 if not row[1] or row[4] ~= given[1] or given[3] or row[5] ~= terms then return {'dead'} end
 
@@ -72,6 +79,8 @@ if not admitted then return {'rate_limited', reset, retry} end
 -- A failed check does not use up the code: it stays for the app that can pass.
 if row[1] ~= redirect_uri then return {'redirect_mismatch', remaining, reset} end
 if row[3] ~= challenge then return {'verifier_mismatch', remaining, reset} end
+-- RFC 9449 10: the request named the key.
+if row[9] and row[9] ~= jkt then return {'key_mismatch', remaining, reset} end
 -- Only a code for an API has scopes of one. The others take no step for it.
 local authorized, api, ttl = row[8], '', access_ttl
 if authorized or target ~= '' then
@@ -86,7 +95,10 @@ redis.call('DEL', code)
 if list_family(grant, prefix .. 'family:', family_id, row[4], most, access_ttl, now) > 0 then
   record(audit, 'tokens_crowded_out', client, '', '')
 end
-issue_tokens(family, access, 0, scope, access_row(api, names, now), row[4], refresh_ttl, access_ttl, ttl, lifetime, false, now)
+issue_tokens(family, access, 0, scope, access_row(api, names, now), row[4], refresh_ttl, access_ttl, ttl, lifetime, false,
+  now, jkt)
+-- RFC 9449 5: only its key makes a refresh token of a public app worth anything.
+if binds ~= '' and jkt ~= '' then redis.call('HSET', family, 'jkt', jkt) end
 if row[6] then redis.call('HSET', family, 'signed', row[6]) end
 -- A refresh may name it, also if this token is for another resource. (RFC 8707 2.2)
 if authorized then redis.call('HSET', family, 'api', authorized) end

@@ -10,9 +10,10 @@
 --- ARGV[4] lifetime (number): ms after which the family ends, rotated or not; 0: never
 --- ARGV[5] audience: the API that asks, or '*' for the token's own app
 --- @reply dead
---- @reply live scope expires entered api issued signed
---- @reply itself scope expires api issued
+--- @reply live scope expires entered api issued jkt signed
+--- @reply itself scope expires api issued jkt
 --- @reserve
+--- @include "dpop"
 --- @include "scope"
 --- @include "resource"
 --- @include "now"
@@ -21,24 +22,24 @@
 local person = redis.call('HMGET', user, 'status', app_field(client))
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
 local line = redis.call('HMGET', family, 'epoch', 'revoked', 'scope', 'generation', 'born', 'signed')
-local own = redis.call('GET', access)
+local jkt, own = parts_of_row(redis.call('GET', access) or '')
 local left = kind == 'access' and redis.call('PTTL', access) or redis.call('PTTL', family)
 local now = now_ms()
 
-local mark, api, issued, names = string.match(own or '', '^([!@])(%S+) (%d+) (.+)$')
-if kind ~= 'access' then mark, api = false, false end
+local mark, api, issued, names = string.match(own, '^([!@])(%S+) (%d+) (.+)$')
+if kind ~= 'access' then mark, api, jkt = false, false, '' end
 if audience ~= '*' and audience ~= api then return {'dead'} end
 issued = issued and int(math.floor(tonumber(issued) / 1000)) or ''
 -- A token that an app has for itself belongs to no person.
 if mark == '!' then
   if left <= 0 then return {'dead'} end
-  return {'itself', names, int(now + left), api, issued}
+  return {'itself', names, int(now + left), api, issued, jkt}
 end
 
 if person[1] ~= 'active' or not line[1] or line[1] ~= given[1] or line[2] or given[3] then return {'dead'} end
 local scope = line[3]
 if kind == 'access' then
-  if not own then return {'dead'} end
+  if own == '' then return {'dead'} end
   if own ~= '1' then scope = own end
 else
   if generation < tonumber(line[4]) then return {'dead'} end
@@ -52,4 +53,4 @@ if api then
   scope = intersect(names, names_at(given[2], api))
 end
 if scope == '' or left <= 0 then return {'dead'} end
-return {'live', scope, int(now + left), person[2] or '', api or '', issued, line[6] or ''}
+return {'live', scope, int(now + left), person[2] or '', api or '', issued, jkt, line[6] or ''}

@@ -10,16 +10,18 @@
 --- ARGV[4] client: the caller, which the list leaves out
 --- ARGV[5] grant_prefix: prefix of a grant's key, up to the client id
 --- ARGV[6] most (number): rows of the answer
+--- ARGV[7] proof: of the key that the token is bound to, or empty
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
+--- @reply proof_used
 --- @reply ok remaining reset rows
---- @derives grant_prefix
+--- @derives grant_prefix proof
 --- @reserve
 --- @include "connected"
 --- @include "guard"
 
-local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
+local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms(), proof)
 if word ~= 'ok' then return {word, a, b} end
 local rows = {}
 for _, other in ipairs(apps_of(user)) do

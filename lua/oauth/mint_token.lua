@@ -46,6 +46,6 @@ local epoch, connected = open_grant(
 if list_family(grant, prefix .. 'family:', family_id, epoch, most_families, access_ttl, now) > 0 then
   record(audit, 'tokens_crowded_out', client, '', '')
 end
-issue_tokens(family, access, 0, scope, scope, epoch, refresh_ttl, access_ttl, access_ttl, lifetime, false, now)
+issue_tokens(family, access, 0, scope, scope, epoch, refresh_ttl, access_ttl, access_ttl, lifetime, false, now, '')
 record(audit, 'token_minted', client, '', '')
 return {'ok', connected}

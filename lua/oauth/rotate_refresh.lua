@@ -20,7 +20,10 @@
 --- ARGV[12] lifetime (number): ms after which the family ends, rotated or not; 0: never
 --- ARGV[13] target: the resource of the access token: an API, 'own', or empty for that of the authorization
 --- ARGV[14] apis: the APIs that the app may have tokens for, each with the lifetime of its tokens (ms)
+--- ARGV[15] jkt: the key that the access token is bound to, or empty
+--- ARGV[16] binds: '1' if refresh tokens are bound to the key too
 --- @reply dead
+--- @reply other_key
 --- @reply replayed
 --- @reply rate_limited reset retry
 --- @reply invalid_target remaining reset
@@ -41,22 +44,32 @@
 
 local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end
-local line = redis.call('HMGET', family, 'generation', 'scope', 'epoch', 'revoked', 'born', 'signed', 'api')
+local line = redis.call('HMGET', family, 'generation', 'scope', 'epoch', 'revoked', 'born', 'signed', 'api',
+  'jkt')
 -- A family that made room for a later sign-in is over, like an expired one. That is no theft, so the pair's others live on.
 if not line[1] or line[4] == 'crowded' then return {'dead'} end
+-- RFC 9449 5. Comes before the search for replays: without the key, a stolen token ends nothing. A token from before the
+-- family was bound is no bound token, so its replay counts: otherwise a thief could bind the family and never be noticed.
+local bound, since = family_key(line[8])
+if bound and generation >= since and bound ~= jkt then return {'other_key'} end
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
 local connected = given[1] and not given[3]
 local current = tonumber(line[1])
 local now = now_ms()
 
 local revoked = line[4] or not connected or line[3] ~= given[1]
-local successor = redis.call('GET', access)
+local own, successor = parts_of_row(redis.call('GET', access) or '')
 -- A lost answer may be requested again: only for the latest rotation, if its successor was not used, revoked or old.
-local again = not revoked and generation == current - 1 and retry_ms > 0 and successor
+local again = not revoked and generation == current - 1 and retry_ms > 0 and successor ~= ''
 if again then
   local _, issued = read_api_row(successor)
   local age = issued and now - issued or access_ttl - redis.call('PTTL', access)
   again = age >= 0 and age <= retry_ms
+end
+if again and own ~= jkt then
+  -- The answer would be tokens of another key. An app with a secret may have several; of others it is a replay.
+  if binds == '' then return {'other_key'} end
+  again = false
 end
 if revoked or (generation < current and not again) then
   -- RFC 9700 4.14.2: the whole pair dies, because nobody can tell which of the two holders is the thief.
@@ -102,7 +115,9 @@ local scope = intersect(intersect(asked, given[2]), registered)
 local names = authorized and names_at(scope, api) or scope
 if names == '' then return {'scope_withdrawn', remaining, reset} end
 issue_tokens(family, access, generation + 1, line[2], access_row(api, names, now), line[3], refresh_ttl, access_ttl, ttl,
-  lifetime, born, now)
+  lifetime, born, now, jkt)
+-- An app that began without proofs may go on with them.
+if binds ~= '' and jkt ~= '' and not bound then redis.call('HSET', family, 'jkt', jkt .. ' ' .. int(generation + 1)) end
 redis.call('HSET', grant, 'last_used_at', int(now))
 return {'ok', remaining, reset, names, math.floor(ttl / 1000),
   id_token_fields(user, authorized and own_scopes(scope) or scope, line[6]),

@@ -86,6 +86,7 @@ class Registration:
     jwks: str = ""
     jwks_uri: str = ""
     require_pushed: bool = False
+    dpop_required: bool = False
 
     def __post_init__(self) -> None:
         check_client_id(self.client_id)

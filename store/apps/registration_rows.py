@@ -24,6 +24,7 @@ RECORD = {
     "refreshRetrySeconds": "refresh_retry_seconds",
     "refreshLifetimeDays": "refresh_lifetime_days",
     "idTokenAlg": "id_token_alg",
+    "dpopRequired": "dpop_required",
     "postLogoutRedirectUris": "post_logout_redirect_uris",
     "backchannelLogoutUri": "backchannel_logout_uri",
     "subjectType": "subject_type",

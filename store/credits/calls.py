@@ -149,6 +149,7 @@ class Calls:
             needed=caller.may(needed),
             limit=AI.limit,
             period=AI.period,
+            proof=caller.proof,
             client=caller.client,
             hold=estimate.hold_id,
             input=estimate.input_tokens,

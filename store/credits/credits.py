@@ -144,6 +144,7 @@ class Credits:
             needed=caller.may(needed),
             limit=CREDITS_READ.limit,
             period=CREDITS_READ.period,
+            proof=caller.proof,
             client=caller.client,
         )
         window = admitted(reply, CREDITS_READ, needed)

@@ -30,7 +30,7 @@ _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
-class Proof(NamedTuple):
+class DpopProof(NamedTuple):
     """A proof that fits its request. `jkt`: the thumbprint of its key (RFC 7638); `mark`: a digest of key, method,
     address and `jti`, the same for each copy; `nonce`: as sent, unchecked."""
 
@@ -39,7 +39,7 @@ class Proof(NamedTuple):
     nonce: str | None
 
 
-def check_proof(proof: str, *, method: str, uri: str, now: float, access_token: str = "") -> Proof:
+def check_proof(proof: str, *, method: str, uri: str, now: float, access_token: str = "") -> DpopProof:
     """Checks a proof against its request (RFC 9449 4.3). `uri`: the address of the request, without query; `now` in
     seconds; `access_token`: the token that the request presents. Raises JoseError; the reason is `htm`, `htu` or `ath`
     for a claim that does not fit, `iat` or `not_yet` for its time."""
@@ -56,7 +56,7 @@ def check_proof(proof: str, *, method: str, uri: str, now: float, access_token: 
         raise JoseError("ath")
     nonce = text(claims, "nonce", _LONGEST_TEXT) if "nonce" in claims else None
     # None of the first three has a space.
-    return Proof(jkt, fingerprint(f"{jkt} {method} {expected} {jti}"), nonce)
+    return DpopProof(jkt, fingerprint(f"{jkt} {method} {expected} {jti}"), nonce)
 
 
 def token_hash(access_token: str) -> str:

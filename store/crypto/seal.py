@@ -54,6 +54,7 @@ class TokenKind(enum.Enum):
     PROGRESS = "pg"
     PUSHED = "pu"
     BROWSER = "br"
+    DPOP_NONCE = "dn"
 
     prefix: str
     associated_data: tuple[list[bytes], ...]

@@ -141,6 +141,7 @@ class Documents:
             needed=caller.may(needed),
             limit=group.limit,
             period=group.period,
+            proof=caller.proof,
             **args,
         )
         window = admitted(reply, group, needed)

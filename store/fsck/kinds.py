@@ -21,6 +21,7 @@ from store.lifetimes import (
     CREDIT_KEY,
     DAY,
     DELIVERY,
+    DPOP_MARK,
     INVITE,
     MAIL,
     MINUTE,
@@ -48,6 +49,9 @@ _API, _NAME = rb"api_[A-Za-z0-9]{15}", rb"[!#-<>-\[\]-~]{1,64}"
 API_TOKEN = rb"[!@]" + _API + rb" [0-9]+( " + _NAME + rb")+"
 _SCOPE = rb"(?:[a-z]+(?::[a-z]+)?|" + _API + rb"/" + _NAME + rb")"
 SCOPES = _SCOPE + rb"(?: " + _SCOPE + rb")*"
+_ROW = SCOPES + rb"|" + API_TOKEN
+_ACCESS = rb"1|" + _ROW + rb"|\*[A-Za-z0-9_-]{43}( (" + _ROW + rb"))?"
+"""An access token: its scopes or those of its family; one that is bound to a key begins with that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,7 @@ KINDS: dict[str, KeyKind] = {
     "email": KeyKind("string", 0, value=rb"[0-9a-f]{32}"),
     "invite": KeyKind("string", INVITE, value=rb"[A-Za-z0-9_-]{22} .*"),
     "window": _WINDOW,
+    "dpop-token": KeyKind("string", DPOP_MARK, value=b"1"),
     "users": KeyKind("set"),
     "app-users": KeyKind("set", 0),
     "outbox": KeyKind("stream"),
@@ -153,18 +158,19 @@ KINDS: dict[str, KeyKind] = {
         "hash",
         REQUEST,
         {**_REQUESTED, "state": ANY},
-        others=r"place|nonce|acr|mode|earliest|methods|pushed|api",
+        others=r"place|nonce|acr|mode|earliest|methods|pushed|api|jkt",
         outlives=True,
     ),
-    "code": KeyKind("hash", CODE, {**_REQUESTED, "epoch": EPOCH}, others="nonce|signed|api", outlives=True),
+    "code": KeyKind("hash", CODE, {**_REQUESTED, "epoch": EPOCH}, others="nonce|signed|api|jkt", outlives=True),
     "family": KeyKind(
         "hash",
         REFRESH_TOKEN,
         {"generation": NUMBER, "scope": SCOPES, "epoch": EPOCH},
-        others="revoked|replayed|born|signed|api",
+        others="revoked|replayed|born|signed|api|jkt",
         outlives=True,
     ),
-    "access": KeyKind("string", ACCESS_TOKEN, value=rb"1|" + SCOPES + rb"|" + API_TOKEN, outlives=True),
+    "access": KeyKind("string", ACCESS_TOKEN, value=_ACCESS, outlives=True),
+    "dpop": KeyKind("string", DPOP_MARK, value=b"1", outlives=True),
     "presented": _WINDOW,
     "limit": _WINDOW,
     "idem": KeyKind("hash", 0, {"digest": rb"[0-9a-f]{32}"}, others="state|hold|charged|left", outlives=True),

@@ -33,7 +33,8 @@ class AllowedApis(NamedTuple):
 
 class ApiToken(NamedTuple):
     """An access token for an API. `issued` and `expires` are in seconds since 1970; `acr` and `auth_time` (seconds) are
-    of the person's sign-in, empty and None without one."""
+    of the person's sign-in, empty and None without one; `jkt` is the thumbprint of the key that it is bound to, or
+    empty."""
 
     api: ApiRegistration
     client_id: str
@@ -44,6 +45,7 @@ class ApiToken(NamedTuple):
     expires: int
     acr: str = ""
     auth_time: int | None = None
+    jkt: str = ""
 
 
 class ApiAccess:
@@ -86,6 +88,7 @@ class ApiAccess:
         row: Sequence[bytes],
         allowed: AllowedApis,
         issuer: str,
+        jkt: str,
     ) -> tuple[str, int]:
         """The access token for the API that a script answered (`api_token_fields` in `lua/include/oauth/resource.lua`),
         and its lifetime in seconds."""
@@ -93,7 +96,7 @@ class ApiAccess:
         api = allowed.apis[client_id]
         sub = await self._subjects.at_api(api.sector, app.sector, user)
         sign_in = level_and_time(signed)
-        token = ApiToken(api, app.client_id, sub, sealed, scope, int(issued), int(expires), *sign_in)
+        token = ApiToken(api, app.client_id, sub, sealed, scope, int(issued), int(expires), *sign_in, jkt)
         return self.wire_form(token, issuer, allowed.signers), token.expires - token.issued
 
     def wire_form(self, token: ApiToken, issuer: str, signers: Mapping[str, Signer]) -> str:
@@ -129,4 +132,7 @@ def claims_of(token: ApiToken, issuer: str) -> dict[str, Any]:
     if token.auth_time is not None:
         # RFC 9470 6.1: how and when the person signed in, which a refresh does not change.
         claims |= {"acr": token.acr, "auth_time": token.auth_time}
+    if token.jkt:
+        # RFC 9449 6.1: the API checks the proof of each call against it.
+        claims["cnf"] = {"jkt": token.jkt}
     return claims

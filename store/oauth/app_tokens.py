@@ -9,11 +9,13 @@ from typing import NamedTuple
 from store import keys
 from store.apps.apis import Apis
 from store.apps.registration import Registration
+from store.crypto.dpop import DpopProof
 from store.crypto.seal import Sealer, Token, TokenKind, new_id
 from store.engine.scripts import Scripts
 from store.lifetimes import SECOND
 from store.oauth.api_access import ApiAccess, ApiToken
 from store.oauth.portions import Portions
+from store.oauth.proofs import Proofs
 from store.oauth.resources import is_at, meant_api, scopes_at
 from store.refused import Refused
 from store.results import Window
@@ -37,25 +39,37 @@ def principal_of(client_id: str) -> str:
 class AppTokens:
     """Issues the tokens, for an authenticated confidential app."""
 
-    def __init__(self, scripts: Scripts, sealer: Sealer, apis: Apis, access: ApiAccess, windows: Portions) -> None:
+    def __init__(
+        self, scripts: Scripts, sealer: Sealer, apis: Apis, access: ApiAccess, windows: Portions, proofs: Proofs
+    ) -> None:
         self._scripts = scripts
         self._sealer = sealer
         self._apis = apis
         self._access = access
         self.windows = windows
+        self._proofs = proofs
 
-    async def issue(self, app: Registration, target: str, names: Sequence[str], issuer: str) -> AppToken:
-        """A token for an API: `target` (`store/oauth/resources.py`), or the one that has the scopes. Raises
-        Refused("unauthorized_client", "invalid_target", "invalid_scope" or "rate_limited"), StoreUnavailable."""
+    async def issue(
+        self, app: Registration, target: str, names: Sequence[str], issuer: str, proof: DpopProof | None = None
+    ) -> AppToken:
+        """A token for an API: `target` (`store/oauth/resources.py`), or the one that has the scopes. With a proof, it
+        is bound to its key. Raises Refused("unauthorized_client", "invalid_target", "invalid_scope",
+        "invalid_dpop_proof" or "rate_limited"), StoreUnavailable."""
         window = await self.windows.take(app.client_id)
         try:
-            return await self._issue(app, target, names, issuer, window)
+            return await self._issue(app, target, names, issuer, proof, window)
         except Refused as refusal:
             refusal.window = window
             raise
 
     async def _issue(
-        self, app: Registration, target: str, names: Sequence[str], issuer: str, window: Window
+        self,
+        app: Registration,
+        target: str,
+        names: Sequence[str],
+        issuer: str,
+        proof: DpopProof | None,
+        window: Window,
     ) -> AppToken:
         # RFC 6749 4.4: only a confidential app proves who it is.
         if app.public or not app.api_scopes:
@@ -70,10 +84,14 @@ class AppTokens:
         access = keys.token(token.user, token.client, token.id, token.generation)["access"]
         ttl = api.token_lifetime * SECOND
         signers = await self._access.signers([api])
-        reply = await self._scripts.run("issue_app_token", {"access": access}, api=api.client_id, scope=scope, ttl=ttl)
+        if proof is not None:
+            await self._proofs.use(proof)
+        jkt = proof.jkt if proof else ""
+        reply = await self._scripts.run(
+            "issue_app_token", {"access": access}, api=api.client_id, scope=scope, ttl=ttl, jkt=jkt
+        )
         issued = reply.number("issued")
         # RFC 9068 2.2: the subject of a token without a person is the app.
-        made = ApiToken(
-            api, app.client_id, app.client_id, self._sealer.seal(token), scope, issued, issued + api.token_lifetime
-        )
+        sealed, ends = self._sealer.seal(token), issued + api.token_lifetime
+        made = ApiToken(api, app.client_id, app.client_id, sealed, scope, issued, ends, jkt=jkt)
         return AppToken(self._access.wire_form(made, issuer, signers), api.token_lifetime, scope, window)

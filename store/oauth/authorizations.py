@@ -23,8 +23,8 @@ class AuthorizationRequest:
     """A request that passed every check. `challenge` is empty without PKCE; `terms` are those of the registration that
     the request was checked against; `place` is the grant's field for remembered consent (`Registration.place`).
     `nonce` goes into the ID token; `acr` has the requested levels, best first; `mode` is `form_post` or empty; `pushed`
-    is the id of a pushed request, or empty. `api` is the client id of the API that the app wants to call, or
-    empty; its scopes are qualified."""
+    is the id of a pushed request, or empty. `api` is the client id of the API that the app wants to call, or empty; its
+    scopes are qualified. `jkt` is the thumbprint of the key that the code is bound to (RFC 9449 10), or empty."""
 
     client: str
     redirect_uri: str
@@ -38,6 +38,7 @@ class AuthorizationRequest:
     mode: str = ""
     pushed: str = ""
     api: str = ""
+    jkt: str = ""
 
 
 class SignInAgain(Exception):
@@ -147,6 +148,7 @@ class Authorizations:
             mode=request.mode,
             pushed=request.pushed,
             api=request.api,
+            jkt=request.jkt,
         )
         refuse_signed_out(reply)
         if reply.word == "sign_in":

@@ -91,6 +91,7 @@ class Grants:
             needed=caller.may(needed),
             limit=APPS_READ.limit,
             period=APPS_READ.period,
+            proof=caller.proof,
             client=caller.client,
             grant_prefix=keys.grant_prefix(caller.user),
             most=MOST_CONNECTED,

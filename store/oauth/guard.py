@@ -10,12 +10,14 @@ from store.results import Caller, Window
 
 
 def admitted(reply: Reply, group: Group, needed: str) -> Window:
-    """The window's figures of an admitted call. Raises Refused("invalid_token", "insufficient_scope" or
-    "rate_limited")."""
+    """The window's figures of an admitted call. Raises Refused("invalid_token", "insufficient_scope",
+    "dpop_proof_refused" or "rate_limited")."""
     if reply.word == "invalid_token":
         raise Refused("invalid_token", "The access token is expired, revoked or not valid.")
     if reply.word == "insufficient_scope":
         raise Refused("insufficient_scope", f"This needs the scope {' or '.join(needed.split())}.")
+    if reply.word == "proof_used":
+        raise Refused("dpop_proof_refused", "This DPoP proof was used before.")
     return let_in(group, reply)
 
 
@@ -31,5 +33,6 @@ async def check_token(scripts: Scripts, caller: Caller, needed: str, group: Grou
         needed=caller.may(needed),
         limit=group.limit,
         period=group.period,
+        proof=caller.proof,
     )
     return admitted(reply, group, needed)

@@ -27,6 +27,7 @@ class Identity:
             needed=caller.may(needed),
             limit=OAUTH.limit,
             period=OAUTH.period,
+            proof=caller.proof,
         )
         window = admitted(reply, OAUTH, needed)
         return profile_of(caller.user, reply), frozenset(reply.text("scope").split()), window

@@ -23,7 +23,8 @@ from store.oauth.tokens import MS_PER_SECOND
 class LiveToken(NamedTuple):
     """A live token, as its own app or API may know it. `audience` is the identifier of the API that it is for, empty
     for Latchkey itself. `expires` and `issued` are in seconds since 1970; `issued` is None for a refresh token. `acr`
-    and `auth_time` (seconds) are of the person's sign-in, empty and None if it is not known."""
+    and `auth_time` (seconds) are of the person's sign-in, empty and None if it is not known. `jkt` is
+    the thumbprint of the key that an access token is bound to, empty for a bearer token."""
 
     is_access: bool
     client: str
@@ -34,6 +35,7 @@ class LiveToken(NamedTuple):
     issued: int | None
     acr: str = ""
     auth_time: int | None = None
+    jkt: str = ""
 
 
 class Introspection:
@@ -79,7 +81,9 @@ class Introspection:
         is_access, expires = looked_up.kind is TokenKind.ACCESS, reply.number("expires") // MS_PER_SECOND
         issued = expires - ACCESS_TOKEN // MS_PER_SECOND if is_access else None
         sign_in = level_and_time(reply.text("signed"))
-        return LiveToken(is_access, app.client_id, sub, " ".join(scopes), "", expires, issued, *sign_in)
+        return LiveToken(
+            is_access, app.client_id, sub, " ".join(scopes), "", expires, issued, *sign_in, reply.text("jkt")
+        )
 
     async def by_api(self, api: ApiRegistration, presented: str, issuer: str) -> LiveToken | None:
         """The token, if it is a live access token for this API. Raises StoreUnavailable."""
@@ -119,7 +123,8 @@ def _for_api(app: Registration, api: ApiRegistration, sub: str, reply: Reply) ->
     expires, issued = reply.number("expires") // MS_PER_SECOND, reply.number("issued")
     # A token that the app has for itself comes from nobody's sign-in.
     sign_in = level_and_time(reply.text("signed") if reply.word == "live" else "")
-    return LiveToken(True, app.client_id, sub, scope, api.identifier, expires, issued, *sign_in) if scope else None
+    facts = (sub, scope, api.identifier, expires, issued, *sign_in, reply.text("jkt"))
+    return LiveToken(True, app.client_id, *facts) if scope else None
 
 
 def _invented(presented: str, client: str) -> Token:

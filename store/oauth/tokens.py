@@ -11,11 +11,13 @@ from store import keys
 from store.app_stats import AppStats
 from store.apps.registration import Registration
 from store.bounds import Bounds
+from store.crypto.dpop import DpopProof
 from store.crypto.seal import Sealer, Token, TokenKind, fingerprint, fresh_epoch, new_id
 from store.engine.scripts import Reply, Scripts
 from store.lifetimes import ACCESS_TOKEN, DAY, OAUTH, REFRESH_TOKEN
 from store.limits import RateLimits
 from store.oauth.api_access import AllowedApis, ApiAccess
+from store.oauth.proofs import Proofs
 from store.oauth.sign_in import SignInFacts, sign_in_of
 from store.refused import Refused, let_in
 from store.results import Window
@@ -63,9 +65,11 @@ class Tokens:
         wakeup: RelayWakeup,
         bounds: Bounds,
         apis: ApiAccess,
+        proofs: Proofs,
         refresh_days: int = 0,
     ) -> None:
         self._bounds = bounds
+        self._proofs = proofs
         self._apis = apis
         self._scripts = scripts
         self._sealer = sealer
@@ -88,6 +92,7 @@ class Tokens:
         code: str,
         redirect_uri: str,
         verifier: str | None,
+        proof: DpopProof | None = None,
         *,
         target: str = "",
         issuer: str = "",
@@ -95,12 +100,14 @@ class Tokens:
         """Exchanges a code for the first tokens of a family with the code's id. SPEC 4.3, RFC 6749 4.1.3. The access
         token is for `target` (`store/oauth/resources.py`); a JWT says that it is from `issuer`.
 
-        A used code kills that family (RFC 6749 4.1.2). A failed check does not change the code. Raises
-        Refused("invalid_grant", "invalid_target" or "rate_limited"), UnknownUser for a code that names no live grant.
+        With a proof, the tokens are bound to its key (RFC 9449 5). A used code kills that family (RFC 6749 4.1.2). A
+        failed check does not change the code. Raises Refused("invalid_grant", "invalid_dpop_proof", "invalid_target" or
+        "rate_limited"), UnknownUser for a code that names no live grant.
         """
         token = self._sealer.open(TokenKind.CODE, code)
         if token is None or token.client != app.client_id:
             raise UnknownUser(_bad_code())
+        bound = await self._bound(app, proof)
         allowed = await self._apis.allowed(app, target)
         reply = await self._scripts.run(
             "exchange_code",
@@ -127,6 +134,7 @@ class Tokens:
             most=self._bounds.families,
             target=target,
             apis=allowed.lifetimes,
+            **bound,
         )
         if reply.word in ("dead", "replayed"):
             self._wakeup.add(token.user, reply.word == "replayed")
@@ -138,25 +146,37 @@ class Tokens:
         if reply.word == "verifier_mismatch":
             # RFC 7636 4.6; RFC 9700 4.8.2: a verifier for a code without a challenge is a downgrade.
             raise Refused("invalid_grant", "code_verifier does not fit the authorization request.", window=window)
+        if reply.word == "key_mismatch":
+            raise Refused("invalid_grant", "The authorization request named another key (dpop_jkt).", window=window)
         if reply.word == "invalid_target":
             raise Refused("invalid_target", NO_TARGET, window=window)
         if reply.word == "scope_withdrawn":
             raise Refused("invalid_grant", "The person has withdrawn the scopes of this code.", window=window)
         issued = self._response(token, 0, reply.text("scope"), ACCESS_TOKEN // MS_PER_SECOND, window)
-        return await self._completed(issued, token.user, app, reply, allowed, issuer)
+        return await self._completed(issued, token.user, app, reply, allowed, issuer, bound["jkt"])
 
     async def refresh(
-        self, app: Registration, refresh_token: str, scopes: Sequence[str], *, target: str = "", issuer: str = ""
+        self,
+        app: Registration,
+        refresh_token: str,
+        scopes: Sequence[str],
+        proof: DpopProof | None = None,
+        *,
+        target: str = "",
+        issuer: str = "",
     ) -> TokenResponse:
         """Rotates a refresh token; `scopes` narrow this access token, empty means all. SPEC 3.1, RFC 6749 6. See
         `exchange` for `target` and `issuer`.
 
-        A used or revoked token is a replay: every token of the pair dies. Raises Refused("invalid_grant",
-        "invalid_target", "invalid_scope" or "rate_limited"), UnknownUser for a token that names no live grant.
+        With a proof, the tokens are bound to its key; that of a public app stays the family's only key (RFC 9449 5). A
+        used or revoked token is a replay: every token of the pair dies. Raises Refused("invalid_grant",
+        "invalid_dpop_proof", "invalid_target", "invalid_scope" or "rate_limited"), UnknownUser for a token that names
+        no live grant.
         """
         token = self._sealer.open(TokenKind.REFRESH, refresh_token)
         if token is None or token.client != app.client_id:
             raise UnknownUser(_bad_refresh_token())
+        bound = await self._bound(app, proof)
         allowed = await self._apis.allowed(app, target)
         generation = token.generation + 1
         reply = await self._scripts.run(
@@ -181,10 +201,13 @@ class Tokens:
             member=keys.member(token.user),
             target=target,
             apis=allowed.lifetimes,
+            **bound,
         )
         if reply.word in ("dead", "replayed"):
             self._wakeup.add(token.user, reply.word == "replayed")
             raise UnknownUser(_bad_refresh_token())
+        if reply.word == "other_key":
+            raise UnknownUser(Refused("invalid_grant", "The refresh token is bound to another key."))
         window = let_in(OAUTH, reply)
         if reply.word == "invalid_target":
             raise Refused("invalid_target", NO_TARGET, window=window)
@@ -193,7 +216,7 @@ class Tokens:
         if reply.word == "scope_withdrawn":
             raise Refused("invalid_grant", "The person has withdrawn the scopes of this token.", window=window)
         issued = self._response(token, generation, reply.text("scope"), reply.number("expires_in"), window)
-        return await self._completed(issued, token.user, app, reply, allowed, issuer)
+        return await self._completed(issued, token.user, app, reply, allowed, issuer, bound["jkt"])
 
     async def mint(self, user: str, app: Registration, scopes: Sequence[str]) -> TokenResponse:
         """Grants and issues tokens for the operator, as a consent and an exchange would. A live grant keeps its other
@@ -266,6 +289,12 @@ class Tokens:
         self._wakeup.add(token.user, not proven)
         return let_in(OAUTH, reply)
 
+    async def _bound(self, app: Registration, proof: DpopProof | None) -> dict[str, str]:
+        """Counts the proof. Returns the scripts' arguments about its key."""
+        if proof is not None:
+            await self._proofs.use(proof)
+        return {"jkt": proof.jkt if proof else "", "binds": "1" if app.public else ""}
+
     def _response(
         self, token: Token, generation: int, scope: str, expires_in: int, window: Window | None
     ) -> TokenResponse:
@@ -274,7 +303,14 @@ class Tokens:
         return TokenResponse(access, refresh, expires_in, scope, window)
 
     async def _completed(
-        self, response: TokenResponse, user: str, app: Registration, reply: Reply, allowed: AllowedApis, issuer: str
+        self,
+        response: TokenResponse,
+        user: str,
+        app: Registration,
+        reply: Reply,
+        allowed: AllowedApis,
+        issuer: str,
+        jkt: str,
     ) -> TokenResponse:
         """The response with the sign-in that an ID token needs, and the access token in the form that its API wants."""
         response = response._replace(sign_in=sign_in_of(user, reply))
@@ -282,7 +318,7 @@ class Tokens:
         if not row:
             return response
         token, lasts = await self._apis.for_person(
-            app, user, response.access_token, response.scope, row, allowed, issuer
+            app, user, response.access_token, response.scope, row, allowed, issuer, jkt
         )
         return response._replace(access_token=token, expires_in=min(response.expires_in, lasts))
 

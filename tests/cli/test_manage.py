@@ -115,6 +115,7 @@ def test_an_app_record_has_the_apis_fields(home: Home) -> None:
         "refreshRetrySeconds": 0,
         "refreshLifetimeDays": 0,
         "idTokenAlg": "RS256",
+        "dpopRequired": False,
         "postLogoutRedirectUris": [],
         "backchannelLogoutUri": "",
         "subjectType": "public",

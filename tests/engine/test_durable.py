@@ -29,6 +29,7 @@ PASSING = {
     "give_back": "a window: a few requests fewer",
     "take_guess": "a window of guesses, and the note that it is full",
     "admit": "a window, and when the grant was last used",
+    "count_proof": "a proof that may count again within its minute",
     "live_session": "when the session was last seen",
     "held_of": "drops what has ended",
 }
@@ -76,6 +77,7 @@ LOSABLE = {
     "retire_key": "a key that is known a little longer",
     "save_picture": "a picture",
     "start_session": "a session that is begun again",
+    "use_dpop_proof": "a proof that may count again within its minute",
     "write_document": "an app's own write: a later one of the same version says that it is not there",
 }
 DENIALS = {
@@ -83,6 +85,7 @@ DENIALS = {
     *("insufficient_credits", "app_spend_limit", "gone", "stale", "over", "unproved", "used", "full", "present"),
     *("absent", "wrong", "regressed", "unknown", "conflict", "changed", "owned", "running", "reply_gone"),
     *("invalid_token", "insufficient_scope", "redirect_mismatch", "verifier_mismatch"),
+    *("key_mismatch", "other_key", "proof_used"),
 }
 """Answers that promise nothing."""
 

@@ -51,6 +51,7 @@ REFUSED = {
     "pushed.push": "a pushed request",
     "profiles.rename": "a longer name",
     "profiles.save_picture": "a picture",
+    "proofs.use": "the mark of a proof, which comes with a request for tokens",
     "tokens.exchange": "a family and its tokens",
     "tokens.mint": "a grant, a family and its tokens",
     "tokens.refresh": "an access token",

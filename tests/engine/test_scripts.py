@@ -312,7 +312,8 @@ async def test_every_script_touches_one_slot(recording: Recording, keys: Keys, v
         slots = {key_slot(key.encode()) for key in script_keys}
         assert len(slots) == 1, (name, script_keys)
         for position, argument in enumerate(args):
-            if SCRIPTS[name].args[position] in SCRIPTS[name].derives:
+            # No key is derived from an argument that is empty.
+            if argument and SCRIPTS[name].args[position] in SCRIPTS[name].derives:
                 assert key_slot(f"{argument}anything".encode()) in slots, (name, argument)
     assert {name for name, _, _ in recording.ran} == set(SCRIPTS), "a script that no noun runs"
     touched = [*monitor.touched()]

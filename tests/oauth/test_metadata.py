@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from handlers.core.auth.challenges import ALGS
 from store.names import ADVERTISED
 from tests.support.http.driver import CALLBACK, Service, answer_of, json_of, query_of, send
 
@@ -44,7 +45,7 @@ async def test_the_resource_is_described_and_named_by_a_401(service: Service) ->
     assert response.headers["Content-Type"] == "application/json"
     refused = await send(service.base_url + "/api/oauth/userinfo")
     assert refused.code == 401
-    assert refused.headers["WWW-Authenticate"] == f'Bearer realm="latchkey", resource_metadata="{address}"'
+    assert refused.headers["WWW-Authenticate"] == f'Bearer realm="latchkey", resource_metadata="{address}", DPoP {ALGS}'
     tokens = await service.tokens(scope="data:read")
     lacking = await service.web.userinfo(tokens["access_token"])
     said = f'Bearer realm="latchkey", error="insufficient_scope", scope="openid profile", resource_metadata="{address}"'

@@ -278,6 +278,8 @@ def test_the_table_of_keys_matches_the_code() -> None:
         keys.request(user, one_id),
         keys.link(user, "<purpose>"),
         keys.code(user, one_id),
+        keys.dpop(one_id, "<thumbprint>", user),
+        keys.dpop(one_id, "<thumbprint>"),
         keys.grant(user, client),
         keys.limit(user, "<group>"),
         keys.presented(user, "<fingerprint>"),

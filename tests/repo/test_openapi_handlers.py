@@ -27,6 +27,7 @@ from handlers.openapi.schemas import SCHEMAS
 from handlers.routes import ROUTES
 from tests.support.http import driver
 from tests.support.http.documented import call
+from tests.support.http.dpop_app import BoundApp
 from tests.support.http.driver import ALL_SCOPES, Service, challenge, fields_of
 
 DOCUMENT = document(ROUTES, "http://localhost:8080")
@@ -107,7 +108,10 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
     pushed = dict.fromkeys(plain["properties"].keys() - asserted, "1") | proof
     signed = dict.fromkeys(signed["properties"].keys() - asserted, "1") | proof
     shown = {
-        operation_id(route.name, method): [partial(call, service, route, method, tokens["access_token"])]
+        operation_id(route.name, method): [
+            partial(call, service, route, method, tokens["access_token"]),
+            *([partial(call, service, route, method, tokens["access_token"], "DPoP")] * bool(route.policy.scope)),
+        ]
         for route in ROUTES
         for method in OPERATIONS.get(route.name, {})
     }
@@ -119,10 +123,12 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
             lambda: service.web.exchange(code),
             lambda: service.web.refresh(tokens["refresh_token"]),
             lambda: service.web.token(grant_type="client_credentials"),
+            lambda: BoundApp(service.web).refresh("lk_rt_unknown"),
         ],
         "push": [
             lambda: driver.send(f"{service.base_url}/api/oauth/par", "POST", form=pushed),
             lambda: driver.send(f"{service.base_url}/api/oauth/par", "POST", form=signed),
+            lambda: driver.send(f"{service.base_url}/api/oauth/par", "POST", form=pushed, headers={"DPoP": "x"}),
         ],
         "revoke": [lambda: service.web.revoke("lk_rt_unknown")],
     }

@@ -78,6 +78,7 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "operator_keys": ((OPERATOR_KEY,), lambda r: (OPERATOR_KEY,) * len(vars(r.ops.application)["keys"])),
     "signup": ("off", lambda r: r.site.signup),
     "app_registration": ("operator", lambda r: r.site.app_registration),
+    "dpop_nonce": ("required", lambda r: "required" if r.site.dpop_nonce_required else "optional"),
     "require_pkce": (True, lambda r: r.site.require_pkce),
     "apps_per_person": (6, lambda r: r.site.apps_per_person),
     "smtp_url": ("smtp://127.0.0.1:1", lambda r: sends_to(r)),

@@ -44,7 +44,7 @@ def proof_of(key: PrivateKey = KEYS["ES256"], *, header: Mapping[str, Any] | Non
     return signed(key, head, {name: value for name, value in {**CLAIMS, **changes}.items() if value is not None})
 
 
-def check(text: str, *, token: str = "", method: str = "GET", uri: str = "https://id.example/api/x") -> dpop.Proof:
+def check(text: str, *, token: str = "", method: str = "GET", uri: str = "https://id.example/api/x") -> dpop.DpopProof:
     """Checks a proof at a fixed time."""
     return check_proof(text, method=method, uri=uri, now=NOW, access_token=token)
 
@@ -63,7 +63,7 @@ def test_the_proofs_of_the_standard_are_accepted() -> None:
     assert (found.jkt, found.nonce) == (RFC_JKT, None)
     claims, signature = RFC_AT_RESOURCE
     text = f"{b64(RFC_HEAD)}.{b64(claims)}.{signature}"
-    at = {"method": "GET", "uri": "https://resource.example.org/protectedresource", "now": NOW}
+    at: dict[str, Any] = {"method": "GET", "uri": "https://resource.example.org/protectedresource", "now": NOW}
     assert check_proof(text, **at, access_token=TOKEN).jkt == RFC_JKT
     with pytest.raises(JoseError, match="ath"):
         check_proof(text, **at, access_token=f"{TOKEN}x")
@@ -72,7 +72,7 @@ def test_the_proofs_of_the_standard_are_accepted() -> None:
 @pytest.mark.parametrize("algorithm", OURS)
 def test_a_proof_of_each_kind_of_key_is_accepted(algorithm: str) -> None:
     key = KEYS[algorithm]
-    assert check(proof_of(key, nonce="n")) == dpop.Proof(key.kid, check(proof_of(key)).mark, "n")
+    assert check(proof_of(key, nonce="n")) == dpop.DpopProof(key.kid, check(proof_of(key)).mark, "n")
 
 
 def test_an_rsa_key_also_signs_proofs_with_pss() -> None:
@@ -146,7 +146,12 @@ def test_with_an_access_token_the_proof_names_it() -> None:
 def test_length_is_the_first_check() -> None:
     assert reason(proof_of(more="a" * LONGEST)) == "too_long"
     # The longest address that is ours, the longest key, and all optional claims.
-    longest = {"htu": f"https://{'h' * 250}/{'%41' * 400}", "ath": "a" * 43, "nonce": "n" * 128, "jti": "j" * 64}
+    longest: dict[str, Any] = {
+        "htu": f"https://{'h' * 250}/{'%41' * 400}",
+        "ath": "a" * 43,
+        "nonce": "n" * 128,
+        "jti": "j" * 64,
+    }
     assert reason(proof_of(KEYS["RS256"], **longest)) == "htu"
 
 

@@ -15,6 +15,8 @@ KEYS = [
     ("access", keys.token(USER, CLIENT, ONE, 2**32 - 1)["access"]),
     ("session", keys.session(USER, ONE)),
     ("challenge", keys.used_challenge(USER, ONE)),
+    ("dpop", keys.dpop(ONE, "k" * 43, USER)),
+    ("dpop-token", keys.dpop(ONE, "k" * 43)),
     ("request", keys.request(USER, ONE)),
     ("code", keys.code(USER, ONE)),
     ("link", keys.link(USER, "confirm")),

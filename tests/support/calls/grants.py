@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from store.crypto.dpop import DpopProof
 from store.results import Visitor
 from tests.support.calls.documents_and_credits import spender
 from tests.support.calls.prepared import Call, call, drained
@@ -33,6 +34,11 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     tokens = await w.tokens()
     return lambda: w.refresh(tokens.refresh_token)
+
+
+@call("proofs.use", "use_dpop_proof")
+async def _(w: World) -> Call:
+    return lambda: w.store.proofs.use(DpopProof("k" * 43, "m" * 22, None))
 
 
 @call("tokens.mint", "mint_token")

@@ -13,9 +13,9 @@ from handlers.openapi.operations import OPERATIONS
 from tests.support.http.driver import Service, send
 
 
-async def call(service: Service, route: Route, method: str, access: str) -> HTTPResponse:
+async def call(service: Service, route: Route, method: str, access: str, scheme: str = "Bearer") -> HTTPResponse:
     """The answer to the first example of an operation, with an access token."""
-    headers = {"Authorization": f"Bearer {access}", "Content-Type": "application/json"}
+    headers = {"Authorization": f"{scheme} {access}", "Content-Type": "application/json"}
     operation = OPERATIONS[route.name][method]
     path = path_of(route.pattern, operation).format_map(OF_PARAMETERS)
     body = json.dumps(next(iter(BY_SCHEMA[operation.body].values()))) if operation.body else None

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, parse_qsl, quote_plus, urlencode, urljoin, ur
 
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest, HTTPResponse
 
+from handlers.core.auth.challenges import ALGS
 from store.apps.registration import Registration
 from store.results import Visitor
 from store.wiring import Store
@@ -33,7 +34,9 @@ def challenge(verifier: str = VERIFIER) -> str:
 def bearer_challenge(base_url: str, *more: str) -> str:
     """The `WWW-Authenticate` of a 401 or 403 of the API, with these parameters in the middle."""
     metadata = f'resource_metadata="{base_url}/.well-known/oauth-protected-resource"'
-    return "Bearer " + ", ".join(('realm="latchkey"', *more, metadata))
+    bearer = "Bearer " + ", ".join(('realm="latchkey"', *more, metadata))
+    # RFC 9449 7.2: a 401 names the other scheme too.
+    return bearer if 'error="insufficient_scope"' in more else f"{bearer}, DPoP {ALGS}"
 
 
 async def send(

@@ -193,6 +193,16 @@ SECTIONS: dict[str, dict[str, str]] = {
         "3": "Authorization Server Metadata",
         "4": "Security Considerations",
     },
+    "9449": {
+        "4.3": "Checking DPoP Proofs",
+        "5": "DPoP Access Token Request",
+        "7": "Protected Resource Access",
+        "8": "Authorization Server-Provided Nonce",
+        "10": "Authorization Code Binding to a DPoP Key",
+        "11.1": "DPoP Proof Replay",
+        "11.2": "DPoP Proof Pre-generation",
+        "11.3": "DPoP Nonce Downgrade",
+    },
     "9700": {
         "2.1": "Protecting Redirect-Based Flows",
         "2.1.1": "Authorization Code Grant",

@@ -10,10 +10,12 @@ import pytest
 
 from store import keys
 from store.apps.api_record import ApiRegistration, ApiScope
+from store.crypto.dpop import DpopProof
 from store.crypto.seal import new_id
 from store.fsck.invariants import Finding
 from store.fsck.walk import Report
 from store.oauth.client_assertions import Proof
+from store.oauth.proofs import for_call
 from store.refused import Refused
 from store.results import Window
 from store.wiring import Store
@@ -22,7 +24,7 @@ from tests.support.browser.pictures import drawn
 from tests.support.store.credit_spender import REPLY, SPENDING, Spender
 from tests.support.store.document_app import Keeper
 from tests.support.store.second_factors import App, add_passkey, half_of
-from tests.support.store.world import CALLBACK, VISITOR, World, to_change
+from tests.support.store.world import CALLBACK, VERIFIER, VISITOR, World, to_change
 
 EVERYTHING = (*SPENDING, "data:read", "data:write")
 DOCUMENTS = ("notes/n1", "notes/n2", "notes/n3", "letters/l1")
@@ -31,6 +33,14 @@ DOCUMENTS = ("notes/n1", "notes/n2", "notes/n3", "letters/l1")
 async def every_app(client: str) -> bool:
     """Lets every app receive every event."""
     return True
+
+
+async def call_with_key(world: World) -> None:
+    """Gets tokens that are bound to a key, and calls with one."""
+    proof, store = DpopProof("k" * 43, new_id(), None), world.store
+    issued = await store.tokens.exchange(world.app, await world.code(), CALLBACK, VERIFIER, proof)
+    caller = world.caller(issued.access_token)._replace(proof=for_call(world.user, proof))
+    await store.identity.read(caller, "profile")
 
 
 @dataclass
@@ -73,6 +83,7 @@ class Furnished:
         await store.signing_keys.for_signing("ES256")
         await store.pushed.push(world.app.client_id, "scope=profile", Window(600, 599, 0))
         await store.client_assertions.use(world.app.client_id, Proof(new_id(), 60_000))
+        await call_with_key(world)
         with suppress(Refused):
             await store.second_step.with_code(await half_of(world), "000000", VISITOR)
         other = await World.make(store)
