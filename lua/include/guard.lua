@@ -28,7 +28,7 @@ local function admit(user, grant, family, access, window, needed, limit, period,
     -- RFC 9449 7.1, 7.2: a bound token counts with its key alone, and an unbound one is no DPoP token.
     if bound ~= shown then return 'invalid_token' end
     if bound then scope = rest ~= '' and rest or '1' end
-    if string.sub(scope, 1, 1) == '@' then return 'invalid_token' end -- it is for an API
+    if string.sub(scope, 1, 1) == '@' then return 'invalid_token' end  -- it is for an API
   end
   if scope == '1' then scope = line[3] end
 
