@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
-from dev.fuzz.signed import claims_of_request, signed_request, spent_proof
+from dev.fuzz.signed import claims_of_request, signed_request, spent_dpop, spent_proof
 from dev.fuzz.target import OPERATOR_KEY
 from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast
 from store.crypto.seal import TokenKind
@@ -97,6 +97,7 @@ def api(cast: Cast) -> list[Message]:
     ended = {"token": cast.sealed(TokenKind.ACCESS, "web-app"), "token_type_hint": "access_token"}
     as_json, as_form = {"Content-Type": JSON}, {"Content-Type": FORM}
     basic = {"Authorization": "Basic d2ViLWFwcDpub3QtdGhlLXNlY3JldA=="}
+    keyed = {"Authorization": f"DPoP {cast.reader}"}
     document = json.dumps({"title": "Grüße", "list": [1, 2.5, None, True, {"a": "\ud83d\ude00"}]})
     return [
         message("POST", "/api/oauth/token", as_form, urlencode({**exchange, **client})),
@@ -104,6 +105,12 @@ def api(cast: Cast) -> list[Message]:
         message("POST", "/api/oauth/token", as_form, urlencode({**refresh, **client})),
         message("POST", "/api/oauth/token", as_json, json.dumps({**refresh, **client})),
         message("POST", "/api/oauth/token", {**as_form, **basic}, urlencode(exchange)),
+        message(
+            "POST",
+            "/api/oauth/token",
+            as_form | spent_dpop(cast, "POST", "/api/oauth/token"),
+            urlencode({**refresh, **client}),
+        ),
         message("POST", "/api/oauth/revoke", as_form, urlencode({**ended, **client})),
         message("POST", "/api/oauth/revoke", as_json, json.dumps(ended)),
         message("POST", "/api/oauth/token", as_form, urlencode({**exchange, **spent_proof(cast)})),
@@ -119,6 +126,7 @@ def api(cast: Cast) -> list[Message]:
         message("POST", "/api/oauth/introspect", {**as_json, **basic}, json.dumps(ended)),
         message("GET", "/api/oauth/userinfo", reader),
         message("POST", "/api/oauth/userinfo", reader | as_form, "a=b"),
+        message("GET", "/api/oauth/userinfo", keyed | spent_dpop(cast, "GET", "/api/oauth/userinfo", cast.reader)),
         message("HEAD", "/api/oauth/userinfo", reader),
         message("OPTIONS", "/api/oauth/token", {"Origin": "https://app.example"}),
         message("GET", "/api/v1/data/notes/n1", reader | {"If-None-Match": '"1"'}),

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, quote_from_bytes, urlencode
 
 from dev.fuzz.corpus import BOUNDARY, FORM, JSON, XSRF, Message, api, cookies, corpus, message
 from dev.fuzz.hostile_values import DOCUMENTS, LARGE, MOST, TEXTS, cbor, fields, uploads
-from dev.fuzz.signed import hostile_tokens
+from dev.fuzz.signed import hostile_proofs, hostile_tokens
 from dev.fuzz.target import Target
 from dev.fuzz.tokens import CALLBACK, PASSWORD, VISITOR, Cast
 from handlers.account.authorize_address import MAX_ADDRESS
@@ -74,6 +74,7 @@ class Stage:
         """All requests."""
         yield from self.forms()
         yield from self.tokens()
+        yield from self.proofs()
         yield from self.documents()
         yield from self.large()
         yield from self.passkeys()
@@ -165,6 +166,16 @@ class Stage:
                 address = f"{target}?{urlencode(params)}"
                 if len(address) < MAX_ADDRESS:
                     yield _named(f"GET {target}: {what}", message("GET", address))
+
+    def proofs(self) -> Iterator[Message]:
+        """DPoP proofs."""
+        refresh = (
+            b"grant_type=refresh_token&client_id=web-app&refresh_token=a&client_secret=" + self.cast.secret.encode()
+        )
+        for what, method, target, headers in hostile_proofs(self.cast):
+            form = {"Content-Type": FORM} if method == "POST" else {}
+            sent = message(method, target, {**headers, **form}, refresh if form else b"")
+            yield _named(f"{method} {target}, a proof: {what}", sent)
 
     def documents(self) -> Iterator[Message]:
         """JSON in every endpoint that reads it."""

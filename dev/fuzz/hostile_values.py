@@ -163,6 +163,7 @@ def fields() -> dict[str, dict[str, str]]:
             "equals": "Basic " + "=" * MOST,
             "spaces": "Bearer" + " " * MOST + "a",
         },
+        "DPoP": {"dots": "." * MOST, "three parts": "a" * 18_000 + "." + "a" * 18_000 + "." + "a" * 18_000},
         "Content-Type": {
             "parameters": "application/x-www-form-urlencoded;" + "a=b;" * 13_000,
             "an edge": "multipart/form-data; boundary=" + "-" * 55_000,

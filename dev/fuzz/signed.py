@@ -1,4 +1,4 @@
-"""What an app with a key sends: client assertions and request objects, right ones, wrong ones, and expensive ones."""
+"""What an app with a key sends: client assertions, request objects and DPoP proofs, right, wrong and expensive ones."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 import orjson
 
-from dev.fuzz.jwts import signed, wrong_jwts
+from dev.fuzz.jwts import signed, wrong_jwts, wrong_proofs
 from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast
 from store.clock import wall
+from store.crypto.dpop import TYPE, token_hash
 from store.crypto.jose.jws import LONGEST
 from store.crypto.seal import new_id
 from store.oauth.tokens import s256
@@ -48,6 +49,46 @@ def signed_request(cast: Cast) -> dict[str, str]:
     """The parameters of a right signed request."""
     text = signed(cast.key, header(cast, "oauth-authz-req+jwt"), claims_of_request(cast))
     return {"client_id": cast.key_app.client_id, "request": text}
+
+
+def claims_of_proof(cast: Cast, method: str, path: str, token: str = "", age: int = 0) -> dict[str, Any]:
+    """The claims of a DPoP proof for a request, made so many seconds ago."""
+    claims = {"jti": new_id(), "htm": method, "htu": cast.base_url + path, "iat": int(wall.time()) - age}
+    return {**claims, "ath": token_hash(token)} if token else claims
+
+
+def spent_dpop(cast: Cast, method: str, path: str, token: str = "") -> dict[str, str]:
+    """The header of a DPoP proof that is right but for its age: it can change nothing."""
+    return {"DPoP": signed(cast.key, header_of_proof(cast), claims_of_proof(cast, method, path, token, age=3600))}
+
+
+def header_of_proof(cast: Cast) -> dict[str, Any]:
+    """The header of a right proof."""
+    return {"typ": TYPE, "alg": cast.key.algorithm, "jwk": cast.key.public.to_jwk()}
+
+
+def hostile_proofs(cast: Cast) -> Iterator[tuple[str, str, str, dict[str, str]]]:
+    """Every wrong DPoP proof, and proofs that are right and expensive to read: what each is, method, path and header
+    fields of its request."""
+    scheme = {"Authorization": f"DPoP {cast.everything}"}
+    for method, path, token, fields in (
+        ("POST", "/api/oauth/token", "", {}),
+        ("GET", "/api/v1/data/notes/n1", cast.everything, scheme),
+    ):
+        head, claims = header_of_proof(cast), claims_of_proof(cast, method, path, token)
+        found = {**wrong_jwts(cast.key, head, claims), **wrong_proofs(cast.key, claims)}
+        found |= {name: signed(cast.key, head, _padded(claims, value)) for name, value in _PADDINGS.items()}
+        for name, htu in _ADDRESSES.items():
+            found[name] = signed(cast.key, head, {**claims, "htu": htu})
+        for name, text in found.items():
+            if text.isascii() and text.isprintable():
+                yield name, method, path, {**fields, "DPoP": text}
+
+
+_ADDRESSES = {
+    name: f"https://a/{part * (3_500 // len(part))}"
+    for name, part in {"dots": "../", "escapes": "%41", "slashes": "/", "broken escapes": "%", "steps": "a/../"}.items()
+}
 
 
 def hostile_tokens(cast: Cast) -> Iterator[tuple[str, str, dict[str, str]]]:

@@ -34,7 +34,9 @@ def stage() -> Iterator[Stage]:
 @pytest.mark.trap(39)
 @pytest.mark.trap(40)
 def test_hostile_requests_are_cheap(stage: Stage) -> None:
-    rest = chain(stage.forms(), stage.tokens(), stage.documents(), stage.queries(), stage.heads(), stage.paths())
+    rest = chain(
+        stage.forms(), stage.tokens(), stage.proofs(), stage.documents(), stage.queries(), stage.heads(), stage.paths()
+    )
     # Each picture is sent to two forms in turn, of which the first decodes it.
     few = chain(islice(stage.passkeys(), 3), islice(stage.pictures(), 0, None, 2), islice(rest, 0, None, STEP))
     assert weigh_all(stage.target, few).loop <= LOOP

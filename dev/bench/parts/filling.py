@@ -197,6 +197,7 @@ class _Call:
             "person_bytes": _NO_LIMIT,
             "full": "",
             "counted": "",
+            "proof": "",
         }
 
     def packed(self, name: str) -> bytes:

@@ -190,6 +190,7 @@ class Crowd:
             "mode": "",
             "pushed": "",
             "api": "",
+            "jkt": "",
         }
 
     def _writes(self, lineages: Iterable[Lineage], numbers: Sequence[int], content: bytes) -> Iterator[Call]:
@@ -222,6 +223,7 @@ class Crowd:
                         "person_bytes": _NO_LIMIT,
                         "full": "",
                         "counted": "",
+                        "proof": "",
                     },
                 )
 
