@@ -15,7 +15,7 @@ PARALLEL ?= -n 4 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-engines test-browser test-bench fuzz timing crosscheck test-cluster test-deploy test-fsck screenshots lint lock
+.PHONY: help run test test-rest test-slow test-engines test-browser test-bench fuzz timing crosscheck test-cluster test-deploy test-fsck screenshots lint lock
 .PHONY: docs clean
 .PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-waiting bench-overload bench-metrics bench-starting bench-versions bench-docs
 
@@ -25,8 +25,11 @@ help:  ## list these targets
 run: $(VENV)/installed  ## start the server with the demo app (ARGS="--port 0" passes flags)
 	$(BIN)/python server.py --demo $(ARGS)
 
-test: $(VENV)/installed-test  ## run the tests, without those of the next four (ARGS="tests/cli/test_settings.py -x" passes arguments)
+test: $(VENV)/installed-test  ## run the tests, without those of the next target (ARGS="tests/cli/test_settings.py -x" passes arguments)
 	$(BIN)/python -m pytest $(PARALLEL) -m "not browser and not bench and not slow and not engines" $(ARGS)
+
+test-rest: $(VENV)/installed-bench  ## run the tests of the next four targets in one run, which is quicker than one after another
+	$(BIN)/python -m pytest $(PARALLEL) -m "browser or bench or slow or engines" $(ARGS)
 
 test-slow: $(VENV)/installed-test  ## run the tests that take long: many processes, or many cases
 	$(BIN)/python -m pytest $(PARALLEL) -m slow $(ARGS)
