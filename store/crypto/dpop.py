@@ -23,7 +23,8 @@ LEEWAY = 60
 """Seconds that a proof may be older or newer than the present."""
 _LONGEST_TEXT = 256
 
-_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,15})://([!-\"$-.0->@-~]*)([!-\"$->@-~]*)(?:[?#][!-~]*)?")
+# Possessive quantifiers: otherwise a host followed by a space takes seconds, because each split of it is tried.
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,15})://([!-\"$-.0->@-~]*+)([!-\"$->@-~]*+)(?:[?#][!-~]*+)?")
 _AUTHORITY = re.compile(r"(.*?)(?::([0-9]*))?")
 _DEFAULT_PORTS = {"https": "443", "http": "80"}
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
