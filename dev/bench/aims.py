@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from dev.bench.flat import EMPTY, worst
 from dev.bench.measure import table
 from dev.bench.memory import BUDGET, Footprint
-from dev.bench.parts.latchkey import CEILING, EVALSHA, SYSTEM
+from dev.bench.parts.latchkey import BOUND, CEILING, EVALSHA, PUSHED, SYSTEM
 from dev.bench.parts.rounds import Found, Key
 from dev.bench.starting import START_SECONDS
 
@@ -23,6 +23,8 @@ TIMES = (
     ("refresh", "@node-oauth/oauth2-server", "refresh", 2.5),
     ("introspection", "oidc-provider", "introspection", 3.0),
     ("refresh, ES256 id_token", "oidc-provider", "refresh, ES256 id_token", 3.5),
+    (PUSHED, "oidc-provider", PUSHED, 3.0),
+    (BOUND, "oidc-provider", BOUND, 2.0),
     ("refresh", "Authlib, Flask", "refresh", 18.0),
     ("refresh", "django-oauth-toolkit", "refresh", 40.0),
     ("document GET", "Kinto, memory", "document GET", 8.0),

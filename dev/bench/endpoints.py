@@ -1,6 +1,7 @@
 """Measures every endpoint and its ceilings: requests/s, latency, CPU time per request at the server and the store.
 
-python -m dev.bench.endpoints [--rounds N] [--burst N] [--connections N,N…] [--people N] [--http FRONT] [--json FILE]
+python -m dev.bench.endpoints [--rounds N] [--burst N] [--connections N,N…] [--people N] [--http FRONT]
+    [--calls NAME;NAME…] [--json FILE]
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from collections.abc import Sequence
 
 from dev.bench.measure import progress, table
 from dev.bench.parts import results
-from dev.bench.parts.latchkey import CEILING, EVALSHA, SYSTEM, Latchkey
+from dev.bench.parts.latchkey import CALLS, CEILING, EVALSHA, SYSTEM, Latchkey
 from dev.bench.parts.measuring import measuring
-from dev.bench.parts.options import add_rounds
+from dev.bench.parts.options import add_calls, add_rounds, with_calls
 from dev.bench.parts.rounds import Found, Key, Rounds
 
 HEADER = ("endpoint", "requests/s", "p50, ms", "p99, ms", "server, ms", "store, ms", "of the ceiling")
@@ -45,7 +46,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """The options. Raises SystemExit for an impossible measurement."""
     parser = argparse.ArgumentParser(prog="python -m dev.bench.endpoints", allow_abbrev=False)
     add_rounds(parser, connections=[1, 4, 32], json="endpoints.json")
-    return parser.parse_args(argv)
+    add_calls(parser)
+    return with_calls(parser, argv, CALLS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with measuring() as (stack, directory, cores):
         ours = Latchkey(stack, directory / "ours", options.people, cores, options.http)
         server, ceiling = ours.serve(), ours.serve_ceiling()
-        rows = ours.rows(server)
+        rows = [row for row in ours.rows(server) if row.endpoint in (options.calls or CALLS)]
         calls = {row.endpoint: ours.calls(row) for row in rows}
         progress(f"commands that the store receives for a request: {calls}")
         found = Rounds(

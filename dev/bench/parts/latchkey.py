@@ -14,9 +14,10 @@ from urllib.parse import urlencode
 
 from dev.bench.cores import Cores, pin
 from dev.bench.measure import HOST, Unexpected, progress
+from dev.bench.parts.devices import DEVICES, BoundCalls, Device
 from dev.bench.parts.filling import FilledStore, document, name_of
 from dev.bench.parts.people import CALLBACK, VERIFIER, Crowd, Lineage, cycled
-from dev.bench.parts.rows import Chained, Once, Replayed, Row, Source, bearer, http
+from dev.bench.parts.rows import Chained, Once, Pushed, Replayed, Row, Source, bearer, http
 from dev.lab.ports import free_port
 from dev.lab.processes import Process, started
 from outbound.ai.echo import ECHO
@@ -28,6 +29,25 @@ CEILING = "ceiling"
 BARE, EVALSHA = "bare handler", "bare handler, one EVALSHA"
 SIZE = 1024
 """Bytes of a document."""
+BOUND = "DPoP-bound userinfo"
+PUSHED = "PAR + authorize"
+"""A pair of requests: one pushes, the other brings the person's browser and gets a code."""
+CALLS = (
+    "userinfo",
+    BOUND,
+    "document GET",
+    "document PUT",
+    "list of 10",
+    "code exchange",
+    "refresh",
+    "refresh, ES256 id_token",
+    "introspection",
+    "revoke",
+    "consent page",
+    PUSHED,
+    "AI call",
+)
+"""The endpoints of the rows."""
 LISTED = 10
 """Documents of each person."""
 CREDITS = 10**9
@@ -40,7 +60,7 @@ QUESTION = {
 LOOKS = 3
 QUIET_SECONDS = 0.05
 _ATTEMPTS = 50
-_UNLIMITED = ("--introspections-per-minute", "10000000")
+_UNLIMITED = ("--introspections-per-minute", "10000000", "--app-calls-per-minute", "10000000")
 """Windows of callers, which one load generator would fill."""
 _MARK = "here"
 _SLICES = 100
@@ -82,11 +102,15 @@ class Latchkey:
         self.socket_path: str = self.filled.client.get_connection_kwargs()["path"]
         self.crowd = Crowd.gather(self.socket_path, self.filled.ring)
         self.openid = Crowd.gather(self.socket_path, self.filled.ring, ("openid", "profile"))
+        self._devices = [Device.make() for _ in range(DEVICES)]
         self.users: list[str] = []
         self.lineages: list[Lineage] = []
         self.cookies: list[str] = []
         with self.filled.unlogged():
             self._populate(people, filling)
+            bound = self.openid.consent(self.users)
+            self.openid.bind(bound, [one.thumbprint for one in cycled(self._devices, 0, people)])
+        self._bound = [self.openid.access(lineage) for lineage in bound]
         # A rewrite of the append-only file would slow some bursts and not others.
         self.filled.client.config_set("auto-aof-rewrite-percentage", 0)
         self.store = Process(self.filled.client.info("server")["process_id"])
@@ -180,6 +204,7 @@ class Latchkey:
                 Replayed(self._file("userinfo"), [http("GET", "/api/oauth/userinfo", one) for one in headers]),
                 b"Lovelace",
             ),
+            BOUND: (Once(self._file("bound"), self._bound_calls(process).make), b"Lovelace"),
             "document GET": (Replayed(self._file("get"), [http("GET", kept, one) for one in headers]), b"A note"),
             "document PUT": (
                 Replayed(self._file("put"), [http("PUT", kept, one, content) for one in json_headers]),
@@ -214,6 +239,7 @@ class Latchkey:
                 Replayed(self._file("consent"), [self._page(cookie) for cookie in self.cookies]),
                 b"Allow <bdi>Bench",
             ),
+            PUSHED: (self._pushes(), b"code="),
             "AI call": (
                 Replayed(
                     self._file("ai"), [http("POST", "/api/v1/ai/messages", one, question) for one in json_headers]
@@ -271,17 +297,35 @@ class Latchkey:
         return self.crowd.codes(cycled(self.cookies, self._next(count), count))
 
     def _page(self, cookie: str) -> bytes:
-        parameters = {
-            "client_id": self.crowd.app.client_id,
-            "redirect_uri": CALLBACK,
-            "response_type": "code",
-            "scope": " ".join(self.crowd.app.scopes),
-            "state": "a-state-of-32-characters-or-more",
-            "code_challenge": s256(VERIFIER),
-            "code_challenge_method": "S256",
-            "prompt": "consent",
-        }
-        return http("GET", f"/oauth/authorize?{urlencode(parameters)}", {"Cookie": f"latchkey_session={cookie}"})
+        request = authorization_request(" ".join(self.crowd.app.scopes))
+        parameters = {"client_id": self.crowd.app.client_id, **request, "prompt": "consent"}
+        return _arrival(urlencode(parameters), cookie)
+
+    def _bound_calls(self, process: Process) -> BoundCalls:
+        path = "/api/oauth/userinfo"
+        return BoundCalls(self._devices, self._bound, path, f"http://localhost:{process.port}{path}")
+
+    def _pushes(self) -> Pushed:
+        request = authorization_request(" ".join(self.openid.app.scopes))
+        push = http("POST", "/api/oauth/par", {}, urlencode({**request, **_credentials(self.openid)}))
+        query = f"{urlencode({'client_id': self.openid.app.client_id})}&request_uri={Pushed.MARK.decode()}"
+        return Pushed(self._file("pushed"), push, [_arrival(query, cookie) for cookie in self.cookies])
+
+
+def authorization_request(scope: str) -> dict[str, str]:
+    """The parameters of an authorization request, without the client's id."""
+    return {
+        "redirect_uri": CALLBACK,
+        "response_type": "code",
+        "scope": scope,
+        "state": "a-state-of-32-characters-or-more",
+        "code_challenge": s256(VERIFIER),
+        "code_challenge_method": "S256",
+    }
+
+
+def _arrival(query: str, cookie: str) -> bytes:
+    return http("GET", f"/oauth/authorize?{query}", {"Cookie": f"latchkey_session={cookie}"})
 
 
 def _credentials(crowd: Crowd) -> dict[str, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from argparse import Namespace
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
@@ -38,6 +40,29 @@ def add_rounds(parser: argparse.ArgumentParser, *, connections: list[int], json:
     parser.add_argument(
         "--json", type=Path, default=RESULTS / json, metavar="FILE", help=f"where all samples go (default {json})"
     )
+
+
+def names(text: str) -> list[str]:
+    """Several names, separated by semicolons."""
+    return text.split(";")
+
+
+def add_calls(parser: argparse.ArgumentParser) -> None:
+    """An option for the calls to measure; ceilings are measured with any of them."""
+    parser.add_argument(
+        "--calls", type=names, default=[], metavar="NAME;NAME…", help="only these rows; needs --json (default all)"
+    )
+
+
+def with_calls(parser: argparse.ArgumentParser, argv: Sequence[str] | None, known: Collection[str]) -> Namespace:
+    """The options. Raises SystemExit if calls are unknown, or if the results of a few calls would replace those of all
+    calls."""
+    options = parser.parse_args(argv)
+    if unknown := [call for call in options.calls if call not in known]:
+        parser.error(f"argument --calls: {'; '.join(unknown)} is not one of {'; '.join(known)}")
+    if options.calls and options.json.parent == RESULTS:
+        parser.error("argument --calls: the results of some calls need a --json file of their own")
+    return options
 
 
 def end_on_sigterm() -> None:

@@ -7,7 +7,7 @@ import asyncio
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from dev.bench.parts.filling import document, name_of
 from dev.bench.parts.pipes import Call, Pipe
@@ -31,6 +31,7 @@ AGENT = "Chrome on Linux"
 PASSWORD_BYTES = 56
 """The size of a stored password hash."""
 
+T = TypeVar("T")
 _LIVE = DAY
 """ms that access tokens and codes live here: longer than a measurement."""
 _NO_LIMIT = 10**12
@@ -83,6 +84,21 @@ class Crowd:
                     ("HSET", keys.token(one.user, client, one.family, 0)["family"], "signed", signed) for one in made
                 )
         return made
+
+    def bind(self, lineages: Sequence[Lineage], thumbprints: Sequence[str]) -> None:
+        """Binds the first access token of each family to the key with this thumbprint, as `bound_row` of the scripts
+        writes it."""
+        with Pipe(self._socket_path) as pipe:
+            pipe.send(
+                (
+                    "SET",
+                    keys.token(one.user, self.app.client_id, one.family, 0)["access"],
+                    f"*{jkt}",
+                    "XX",
+                    "KEEPTTL",
+                )
+                for one, jkt in zip(lineages, thumbprints, strict=True)
+            )
 
     def sign_in(self, users: Iterable[str]) -> list[str]:
         """Creates a browser session for each person. Returns the cookies."""
@@ -296,6 +312,6 @@ def _credit(user: str, amount: int) -> Call:
     }
 
 
-def cycled(items: Sequence[str], first: int, count: int) -> list[str]:
+def cycled(items: Sequence[T], first: int, count: int) -> list[T]:
     """`count` items, starting at `first` and wrapping around at the end."""
     return [items[(first + number) % len(items)] for number in range(count)]

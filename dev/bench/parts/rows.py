@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -110,9 +111,55 @@ class Chained:
         """Does nothing: no request is reused."""
 
 
+class Pushed:
+    """Pairs of requests: `push` sends an authorization request, and the next request arrives with the `request_uri` of
+    its answer. `arrivals` have a slot for it, the text that `MARK` stands for; the text before the slot is the same in
+    all of them. Each burst continues where the last one ended."""
+
+    MARK = b"\1"
+
+    def __init__(self, file: Path, push: bytes, arrivals: Sequence[bytes]) -> None:
+        self._file = file
+        self._push = push
+        split = [arrival.partition(self.MARK) for arrival in arrivals]
+        self._before, self._after = split[0][0], [after for _, _, after in split]
+        self._first = 0
+        if any(before != self._before for before, _, _ in split):
+            raise Unexpected("the arrivals do not begin alike")
+        write_parts(file, (push, self._before, *self._after))
+
+    def sample(self) -> bytes:
+        """The first request of a pair."""
+        return self._push
+
+    def arrival(self, answer: bytes) -> bytes:
+        """The second request of a pair, after the answer to the first."""
+        self._first = (self._first + 1) % len(self._after)
+        request_uri: str = json.loads(answer)["request_uri"]
+        return self._before + request_uri.encode() + self._after[self._first - 1]
+
+    def plan(self, most: int) -> Plan:
+        """Pushes, and an arrival after each."""
+        return Plan("push", self._file, self._first)
+
+    def sent(self, burst: Burst) -> None:
+        """Notes the position."""
+        self._first = burst.at % len(self._after)
+
+
+class Answer(NamedTuple):
+    """An answer: its status, its body, the address that it redirects to, and its bytes with the header."""
+
+    status: int
+    body: bytes
+    location: bytes
+    size: int
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`endpoint` of `system`. Every answer contains `expected`; `store` is the process of its store, if any."""
+    """`endpoint` of `system`. Every answer contains `expected`; of a pair of requests (`Pushed`), the second one's
+    address does. `store` is the process of its store, if any."""
 
     system: str
     endpoint: str
@@ -127,16 +174,29 @@ class Row:
         return f"{self.system}, {self.endpoint}"
 
     def look(self, request: bytes | None = None) -> int:
-        """Sends one request. Returns the bytes of the answer. Raises Unexpected for a wrong answer."""
-        sent = request or self.source.sample()
+        """Sends one request, or one pair. Returns the bytes of an answer, on average. Raises Unexpected for a wrong
+        answer."""
+        first = self._ask(request or self.source.sample())
+        if not isinstance(self.source, Pushed):
+            self._check(first, (200, 201), self.expected, first.body)
+            return first.size
+        self._check(first, (201,), b"request_uri", first.body)
+        second = self._ask(self.source.arrival(first.body))
+        self._check(second, (302, 303), self.expected, second.location)
+        return (first.size + second.size) // 2
+
+    def _ask(self, request: bytes) -> Answer:
         with socket.create_connection((HOST, self.process.port), timeout=60) as connection:
-            connection.sendall(sent)
+            connection.sendall(request)
             answer = HTTPResponse(connection)
             answer.begin()
             body = answer.read()
-        if answer.status not in (200, 201) or self.expected not in body:
-            raise Unexpected(f"{self.name}: answered {answer.status} {body[:500]!r}")
-        return len(body) + sum(len(name) + len(value) + 4 for name, value in answer.getheaders())
+        size = len(body) + sum(len(name) + len(value) + 4 for name, value in answer.getheaders())
+        return Answer(answer.status, body, (answer.getheader("Location") or "").encode(), size)
+
+    def _check(self, answer: Answer, statuses: Sequence[int], expected: bytes, where: bytes) -> None:
+        if answer.status not in statuses or expected not in where:
+            raise Unexpected(f"{self.name}: answered {answer.status} {answer.location!r} {answer.body[:500]!r}")
 
 
 def http(method: str, path: str, headers: Mapping[str, str], body: bytes | str = b"") -> bytes:

@@ -1,6 +1,7 @@
 """Measures Latchkey and its peers in one run: each on one core, with the same load generator, bursts in turn.
 
-    python -m dev.bench.peers [--rounds N] [--burst N] [--connections N,N…] [--only NAME;NAME…] [--json FILE]
+    python -m dev.bench.peers [--rounds N] [--burst N] [--connections N,N…] [--only NAME;NAME…] [--calls NAME;NAME…]
+        [--json FILE]
 
 Installs missing peers first. If a peer can't be installed or run, the table shows the reason.
 """
@@ -16,15 +17,15 @@ from pathlib import Path
 from dev.bench.aims import STUB_SYSTEM
 from dev.bench.measure import HOST, Unexpected, progress
 from dev.bench.parts import results
-from dev.bench.parts.latchkey import QUESTION, Latchkey
+from dev.bench.parts.latchkey import CEILING, QUESTION, Latchkey
 from dev.bench.parts.measuring import measuring
-from dev.bench.parts.options import add_rounds
+from dev.bench.parts.options import add_calls, add_rounds, names, with_calls
 from dev.bench.parts.rounds import Rounds
 from dev.bench.parts.rows import Replayed, Row, http
 from dev.bench.peers.install import NotInstalled
 from dev.bench.peers.setups import SETUPS
 from dev.bench.peers.stage import Stage
-from dev.bench.peers.tables import COMPARED, tables
+from dev.bench.peers.tables import COMPARED, counterpart, tables
 
 STUB_MODEL = "20x0"
 _CONFIG = """
@@ -40,11 +41,11 @@ prices = [{{ version = "1", input = 3000000, output = 15000000 }}]
 """
 
 
-def started(stage: Stage, names: Sequence[str]) -> tuple[list[Row], dict[str, str]]:
+def started(stage: Stage, systems: Sequence[str]) -> tuple[list[Row], dict[str, str]]:
     """The rows of the peers that run here, and the reason for each that does not."""
     rows: list[Row] = []
     missing: dict[str, str] = {}
-    for name in names:
+    for name in systems:
         progress(f"starting {name}")
         try:
             rows += SETUPS[name](stage)
@@ -82,17 +83,18 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """The options. Raises SystemExit for an impossible measurement."""
     parser = argparse.ArgumentParser(prog="python -m dev.bench.peers", allow_abbrev=False)
     add_rounds(parser, connections=[1, 32], json="peers.json")
+    add_calls(parser)
     parser.add_argument(
         "--only", type=_names, default=list(SETUPS), metavar="NAME;NAME…", help=f"of {'; '.join(SETUPS)}"
     )
-    return parser.parse_args(argv)
+    return with_calls(parser, argv, COMPARED)
 
 
 def _names(text: str) -> list[str]:
-    names = text.split(";")
-    if not set(names) <= set(SETUPS):
+    found = names(text)
+    if not set(found) <= set(SETUPS):
         raise ValueError
-    return names
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -103,6 +105,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         stage = Stage.build(stack, directory / "peers", cores)
         peers, missing = started(stage, options.only)
         rows = [*ours(stage, directory / "ours", options.people, options.http), *stub_row(stage), *peers]
+        calls = {*options.calls} or {*COMPARED}
+        rows = [row for row in rows if row.system == CEILING or counterpart(row.endpoint) in calls]
         found = Rounds(rows, options.connections, options.burst, cores, patience=options.patience, lenient=SETUPS).run(
             options.rounds
         )

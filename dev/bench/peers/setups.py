@@ -11,9 +11,10 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from dev.bench.measure import HOST, Unexpected
+from dev.bench.parts.devices import DEVICES, BoundCalls, Device
 from dev.bench.parts.filling import document
-from dev.bench.parts.latchkey import LISTED, QUESTION, SIZE
-from dev.bench.parts.rows import Chained, Replayed, Row, Source, bearer, http
+from dev.bench.parts.latchkey import BOUND, LISTED, PUSHED, QUESTION, SIZE, authorization_request
+from dev.bench.parts.rows import Chained, Once, Pushed, Replayed, Row, Source, bearer, http
 from dev.bench.peers import install
 from dev.bench.peers.install import HERE, NotInstalled
 from dev.bench.peers.stage import STUB, Stage
@@ -37,7 +38,9 @@ Setup = Callable[[Stage], Iterator[Row]]
 
 def oidc_provider(stage: Stage) -> Iterator[Row]:
     """node-oidc-provider over Redis, with opaque access tokens."""
-    process = _node(stage, "oidc_provider")
+    devices, thumbprints = [Device.make() for _ in range(DEVICES)], stage.directory / "thumbprints.json"
+    thumbprints.write_text(json.dumps([one.thumbprint for one in devices]))
+    process = _node(stage, "oidc_provider", THUMBPRINTS=str(thumbprints))
     made = stage.tokens("oidc_provider")
 
     def row(endpoint: str, source: Source, expected: bytes) -> Row:
@@ -62,6 +65,12 @@ def oidc_provider(stage: Stage) -> Iterator[Row]:
     yield row("refresh", refreshes("rotating", "rotating"), b"refresh_token")
     yield row("refresh, not rotating", refreshes("keeping", "keeping"), b"refresh_token")
     yield row("refresh, ES256 id_token", refreshes("openid", "rotating"), b"id_token")
+    calls = BoundCalls(devices, made["bound"], "/me", f"http://{HOST}/me")
+    yield row(BOUND, Once(stage.file("oidc-bound"), calls.make), b"Lovelace")
+    push = http("POST", "/request", {}, urlencode({**authorization_request("openid profile"), **credentials}))
+    query = f"client_id=rotating&request_uri={Pushed.MARK.decode()}"
+    arrivals = [http("GET", f"/auth?{query}", {"Cookie": cookies}) for cookies in made["cookies"]]
+    yield row(PUSHED, Pushed(stage.file("oidc-pushed"), push, arrivals), b"code=")
 
 
 def oauth2_server(stage: Stage) -> Iterator[Row]:
@@ -137,7 +146,7 @@ SETUPS: dict[str, Setup] = {
 }
 
 
-def _node(stage: Stage, name: str) -> Process:
+def _node(stage: Stage, name: str, **environment: str) -> Process:
     folder, port = install.node(), free_port()
     return stage.start(
         ["node", f"{name}.mjs"],
@@ -148,6 +157,7 @@ def _node(stage: Stage, name: str) -> Process:
         TOKENS=str(MADE),
         OUT=str(stage.out(name)),
         NODE_ENV="production",
+        **environment,
     )
 
 

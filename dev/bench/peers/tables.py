@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dev.bench.aims import STUB_SYSTEM
 from dev.bench.measure import table
-from dev.bench.parts.latchkey import BARE, CEILING, SYSTEM
+from dev.bench.parts.latchkey import BARE, BOUND, CEILING, PUSHED, SYSTEM
 from dev.bench.parts.rounds import Found, Key
 
 COMPARED = (
     "userinfo",
+    BOUND,
     "introspection",
     "refresh",
     "refresh, ES256 id_token",
+    PUSHED,
     "document GET",
     "document PUT",
     "AI call",

@@ -1,20 +1,21 @@
-// node oidc-provider over Redis: refresh, userinfo, introspection.
+// node oidc-provider over Redis: refresh, userinfo, introspection, pushed authorization requests, DPoP.
 //
-//   PORT=… REDIS=/path/to.sock TOKENS=1000 OUT=tokens.json node oidc_provider.mjs
+//   PORT=… REDIS=/path/to.sock TOKENS=1000 OUT=tokens.json THUMBPRINTS=keys.json node oidc_provider.mjs
 //
-// Writes OUT with access tokens, and refresh tokens of each client, then listens. Access tokens are opaque. Accounts and
+// Writes OUT with access tokens, access tokens bound to the keys with THUMBPRINTS, refresh tokens of each client, and
+// cookies of people who signed in and consented, then listens. Access tokens are opaque. Accounts and
 // clients are constants, so neither costs a look-up.
-import { writeFileSync } from "node:fs";
-import { generateKeyPairSync } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createHmac, generateKeyPairSync } from "node:crypto";
 import Redis from "ioredis";
 import Provider from "oidc-provider";
 
-const { PORT, REDIS, TOKENS, OUT } = process.env;
+const { PORT, REDIS, TOKENS, OUT, THUMBPRINTS } = process.env;
 const redis = new Redis({ path: REDIS, db: 0 });
 
 // What can be revoked with its grant, as the adapters of the project's own examples have it.
 const OF_A_GRANT = new Set(["AccessToken", "AuthorizationCode", "RefreshToken"]);
-const CONSUMED = new Set(["AuthorizationCode", "RefreshToken"]);
+const CONSUMED = new Set(["AuthorizationCode", "PushedAuthorizationRequest", "RefreshToken"]);
 
 class RedisAdapter {
   constructor(model) {
@@ -43,6 +44,7 @@ class RedisAdapter {
       pipe.expire(members, expiresIn, "NX");
       pipe.expire(members, expiresIn, "GT");
     }
+    if (payload.uid) pipe.set(`uid:${payload.uid}`, id, "EX", expiresIn);
     await pipe.exec();
   }
 
@@ -56,8 +58,8 @@ class RedisAdapter {
     return consumed ? { ...JSON.parse(payload), consumed: Number(consumed) } : JSON.parse(payload);
   }
 
-  async findByUid() {
-    return undefined;
+  async findByUid(uid) {
+    return this.find(await redis.get(`uid:${uid}`));
   }
 
   async findByUserCode() {
@@ -80,6 +82,7 @@ class RedisAdapter {
 
 // Rotation at every refresh is what Latchkey does; by default this provider rotates near the end of a token's life.
 const CLIENTS = ["rotating", "keeping"];
+const COOKIE_KEY = "a key of cookies that nobody sees";
 const key = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({ format: "jwk" });
 const provider = new Provider(`http://127.0.0.1:${PORT}`, {
   adapter: RedisAdapter,
@@ -92,11 +95,16 @@ const provider = new Provider(`http://127.0.0.1:${PORT}`, {
     id_token_signed_response_alg: "ES256",
   })),
   jwks: { keys: [{ ...key, alg: "ES256", use: "sig", kid: "one" }] },
-  cookies: { keys: ["a key of cookies that nobody sees"] },
-  features: { devInteractions: { enabled: false }, introspection: { enabled: true } },
+  cookies: { keys: [COOKIE_KEY] },
+  features: {
+    devInteractions: { enabled: false },
+    dPoP: { enabled: true },
+    introspection: { enabled: true },
+    pushedAuthorizationRequests: { enabled: true },
+  },
   claims: { email: ["email", "email_verified"], profile: ["name", "picture"] },
   rotateRefreshToken: (ctx) => ctx.oidc.client.clientId === "rotating",
-  ttl: { AccessToken: 3600, Grant: 30 * 86400, IdToken: 3600, RefreshToken: 30 * 86400 },
+  ttl: { AccessToken: 3600, Grant: 30 * 86400, IdToken: 3600, RefreshToken: 30 * 86400, Session: 30 * 86400 },
   findAccount: (ctx, sub) => ({
     accountId: sub,
     claims: () => ({ sub, email: "ada@example.com", email_verified: true, name: "Ada Lovelace", picture: "" }),
@@ -113,19 +121,37 @@ async function granted(clientId, scope) {
   return { accountId, client, grantId, gty: "authorization_code", scope, expiresWithSession: false, claims: {} };
 }
 
-async function tokens(Model, count, clientId, scope) {
+async function tokens(Model, count, clientId, scope, more = () => ({})) {
   const made = [];
   for (let number = 0; number < count; number += 1) {
-    made.push(await new Model(await granted(clientId, scope)).save());
+    made.push(await new Model({ ...(await granted(clientId, scope)), ...more(number) }).save());
+  }
+  return made;
+}
+
+// Signed as the library signs its cookies.
+async function cookies(count, clientId, scope) {
+  const made = [];
+  for (let number = 0; number < count; number += 1) {
+    const { accountId, grantId } = await granted(clientId, scope);
+    const loginTs = Math.floor(Date.now() / 1000);
+    const session = new provider.Session({ accountId, loginTs, authorizations: { [clientId]: { grantId } } });
+    const pair = `_session=${await session.save(30 * 86400)}`;
+    const signature = createHmac("sha1", COOKIE_KEY).update(pair).digest("base64url");
+    made.push(`${pair}; _session.sig=${signature}`);
   }
   return made;
 }
 
 const { AccessToken, RefreshToken } = provider;
+const thumbprints = JSON.parse(readFileSync(THUMBPRINTS, "utf8"));
+const bound = (number) => ({ jkt: thumbprints[number] });
 writeFileSync(
   OUT,
   JSON.stringify({
     access: await tokens(AccessToken, 1000, "rotating", "openid profile email"),
+    bound: await tokens(AccessToken, thumbprints.length, "rotating", "openid profile email", bound),
+    cookies: await cookies(1000, "rotating", "openid profile"),
     rotating: await tokens(RefreshToken, TOKENS, "rotating", "offline_access"),
     keeping: await tokens(RefreshToken, TOKENS, "keeping", "offline_access"),
     openid: await tokens(RefreshToken, TOKENS, "rotating", "openid profile email offline_access"),
