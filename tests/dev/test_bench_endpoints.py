@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from argparse import Namespace
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,16 +16,17 @@ from typing import Any
 
 import pytest
 
-from dev.bench import aims, capacity, memory, report
+from dev.bench import aims, capacity, endpoints, memory, report
 from dev.bench.cores import Cores
 from dev.bench.flat import EMPTY, FULL
 from dev.bench.measure import ROOT, Unexpected
 from dev.bench.parts import results
-from dev.bench.parts.latchkey import CEILING, EVALSHA, LOOKS, SYSTEM, Filling, Latchkey
+from dev.bench.parts.latchkey import BARE, BOUND, CALLS, CEILING, EVALSHA, LOOKS, PUSHED, SYSTEM, Filling, Latchkey
 from dev.bench.parts.options import RESULTS
 from dev.bench.parts.rounds import Found, Key, Rounds, Sample
-from dev.bench.parts.rows import Row, http
+from dev.bench.parts.rows import Once, Pushed, Row, http
 from dev.bench.parts.stores import IN_MEMORY, running, valkey_binary
+from dev.bench.parts.wrk import burst, write_parts
 from dev.bench.peers import __main__ as peers
 from dev.bench.peers.install import NotInstalled
 from dev.bench.plot import Bar, Group, draw
@@ -76,7 +79,7 @@ def found(rates: dict[tuple[str, str], float], connections: int = 32) -> Found:
 
 
 def test_every_benchmark_request_is_answered(rows: dict[str, Row]) -> None:
-    assert len(rows) == 13
+    assert set(rows) == {BARE, EVALSHA, *CALLS}
     for row in rows.values():
         assert row.look() > 0
         assert row.process.cpu() > 0
@@ -84,10 +87,41 @@ def test_every_benchmark_request_is_answered(rows: dict[str, Row]) -> None:
         rows["userinfo"].look(http("GET", "/api/oauth/userinfo", {"Authorization": "Bearer forged"}))
 
 
-def test_a_request_takes_one_store_command_and_an_ai_call_two(latchkey: Latchkey, rows: dict[str, Row]) -> None:
+def test_a_request_takes_one_store_command_an_ai_call_two_a_pushed_request_four(
+    latchkey: Latchkey, rows: dict[str, Row]
+) -> None:
+    """A pushed request is one command when it is pushed. It is in the slot of its app, and the code in that of the
+    person: the arrival opens it, makes the code, and ends it."""
     calls = {name: latchkey.calls(row) for name, row in rows.items() if row.system == SYSTEM}
     assert calls.pop("AI call") == 2
+    assert calls.pop(PUSHED) == 4
     assert set(calls.values()) == {1}
+
+
+def test_each_bound_call_has_a_proof_of_its_own(rows: dict[str, Row]) -> None:
+    row = rows[BOUND]
+    assert isinstance(row.source, Once)
+    sent = [row.source.sample() for _ in range(3)]
+    assert len({proof_of(request) for request in sent}) == 3
+    for request in sent:
+        assert row.look(request) > 0
+    with pytest.raises(Unexpected, match=r"answered 401.*used before"):
+        row.look(sent[0])
+    with pytest.raises(Unexpected, match="answered 401"):
+        row.look(sent[0].replace(b"Authorization: DPoP", b"Authorization: Bearer"))
+
+
+def proof_of(request: bytes) -> bytes:
+    """The DPoP header of a request."""
+    return request.partition(b"\r\nDPoP: ")[2].partition(b"\r\n")[0]
+
+
+def test_a_pushed_request_leads_to_a_code_only_with_its_arrival(rows: dict[str, Row]) -> None:
+    row = rows[PUSHED]
+    with pytest.raises(Unexpected, match="answered 303"):
+        replace(row, expected=b"what no address has").look()
+    with pytest.raises(Unexpected, match=r"answered 401.*invalid_client"):
+        row.look(row.source.sample().replace(b"client_secret=", b"client_secret=x"))
 
 
 def test_background_commands_count_for_no_request(
@@ -131,13 +165,13 @@ def test_a_store_is_filled_around_the_measured_people(latchkey: Latchkey) -> Non
 
 
 def test_a_burst_of_each_kind_is_counted_and_its_answers_are_checked(rows: dict[str, Row]) -> None:
-    """Requests again and again, requests that are sent once, a chain of refresh tokens."""
+    """Requests again and again, requests that are sent once, a chain of refresh tokens, pairs of requests."""
     if shutil.which("wrk") is None:
         pytest.skip("there is no wrk on the PATH")
-    chosen = [rows[EVALSHA], rows["revoke"], rows["refresh"]]
+    chosen = [rows[EVALSHA], rows["revoke"], rows["refresh"], rows[BOUND], rows[PUSHED]]
     # All in one process of Lua: what was sent once must not have run out, and no refresh may have been a replay.
     measured = Rounds(chosen, [4], 1, Cores.choose(), warm_up=1).run(1)
-    assert [key.endpoint for key in measured.samples] == [EVALSHA, "revoke", "refresh"]
+    assert [key.endpoint for key in measured.samples] == [EVALSHA, "revoke", "refresh", BOUND, PUSHED]
     for (one,) in measured.samples.values():
         assert one.rate > 0
         assert 0 < one.p50 <= one.p99
@@ -153,6 +187,32 @@ def test_a_failed_row_ends_the_run_unless_it_is_a_peers(rows: dict[str, Row]) ->
     left = Rounds([broken], [1], 1, Cores.choose(), lenient=("a peer",)).run(1)
     assert left.samples == {}
     assert "answered 200" in left.missing["a peer, userinfo"]
+
+
+def test_arrivals_that_get_no_code_end_the_run(rows: dict[str, Row], tmp_path: Path) -> None:
+    """They are redirects, so their status says nothing."""
+    if shutil.which("wrk") is None:
+        pytest.skip("there is no wrk on the PATH")
+    source = rows[PUSHED].source
+    assert isinstance(source, Pushed)
+    parts = [b"", b"", b""]
+    parts[:2] = source.plan(1).file.read_bytes().split(b"\0")[:2]
+    parts[2] = b" HTTP/1.1\r\nHost: localhost\r\n\r\n"  # nobody is signed in
+    nobody = tmp_path / "nobody.requests"
+    write_parts(nobody, parts)
+    with pytest.raises(Unexpected, match="answers are errors"):
+        burst(rows[PUSHED].process.port, "push", nobody, 0, connections=1, seconds=1, core=Cores.choose().load)
+
+
+@pytest.mark.parametrize("parse", [endpoints.parse, peers.parse])
+def test_results_of_some_calls_replace_no_results_of_all(
+    parse: Callable[[list[str]], Namespace], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert parse(["--calls", f"userinfo;{PUSHED}", "--json", "some.json"]).calls == ["userinfo", PUSHED]
+    for wrong in (["--calls", "userinfo"], ["--calls", "userinfo;tea", "--json", "some.json"]):
+        with pytest.raises(SystemExit):
+            parse(wrong)
+        assert "argument --calls" in capsys.readouterr().err
 
 
 def test_a_peer_that_cannot_be_installed_is_named_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
