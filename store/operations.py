@@ -91,7 +91,12 @@ class Operator:
         """Enables (`active`) or disables (`disabled`) a person. Disabling kills every token and session at once. Raises
         Refused("not_found")."""
         person = await self.find(who)
-        reply = await self._scripts.run("set_user_status", keys.person(person.user), status=status)
+        reply = await self._scripts.run(
+            "set_user_status",
+            {**keys.person(person.user), "outbox": keys.outbox(person.user)},
+            status=status,
+            **keys.session_ends(person.user),
+        )
         if reply.word == "not_found":
             raise Refused("not_found", "No such person.")
         return await self.find(person.user)
@@ -113,7 +118,12 @@ class Operator:
     async def set_password(self, who: str, hashed: bytes) -> Person:
         """Sets a person's password and ends every session. Raises Refused("not_found")."""
         person = await self.find(who)
-        reply = await self._scripts.run("set_password", keys.person(person.user), password=hashed)
+        reply = await self._scripts.run(
+            "set_password",
+            {**keys.person(person.user), "outbox": keys.outbox(person.user)},
+            password=hashed,
+            **keys.session_ends(person.user),
+        )
         if reply.word == "not_found":
             raise Refused("not_found", "No such person.")
         return person

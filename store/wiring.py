@@ -130,7 +130,7 @@ class Store:
         self.devices = Devices(scripts, sealer)
         self.bounds = bounds = Bounds()
         lifetime = session_lifetime * 1000
-        self.sessions = Sessions(scripts, sealer, hasher, self.devices, idle, lifetime, security, bounds)
+        self.sessions = Sessions(scripts, sealer, hasher, self.devices, idle, lifetime, security, bounds, wakeup)
         self.signing_in = SignIn(self.limits, self.people, self.sessions, self.devices)
         secrets, challenges = TotpSecrets(keys), Challenges(client, sealer)
         self.checks = Threads("latchkey-passkey", workers=1, queue=PASSKEYS_WAITING)

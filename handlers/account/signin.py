@@ -57,7 +57,9 @@ class SignInPage(PageHandler):
         """Signs this browser in. Its earlier session ends (RFC 9700 4.7, session fixation)."""
         before = self.session()
         if before:
-            await self.store.sessions.end(before, self.visitor)
+            # The same person stays signed in to apps in this browser.
+            after = self.store.sessions.open(found.cookie) if before.user == found.user else None
+            await self.store.sessions.end(before, self.visitor, successor=after)
         self.write_session(found.cookie)
         self.write_cookie(DEVICE_COOKIE, found.device, DEVICE)
         mails.new_sign_in(self.site, found, self.visitor)

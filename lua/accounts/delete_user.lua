@@ -33,9 +33,13 @@
 --- @include "touch"
 --- @include "due"
 --- @include "undo"
+--- @include "ended"
 
 redis.call('HDEL', user, 'status')
-if redis.call('EXISTS', user) == 1 then redis.call('RENAME', user, leaving) end
+if redis.call('EXISTS', user) == 1 then
+  tell_of_ends(user, sessions, prefix .. 'session:', '', outbox, member, now_ms())
+  redis.call('RENAME', user, leaving)
+end
 -- The address can change until the row is gone, so only now is the address to release known.
 for _, field in ipairs(redis.call('HKEYS', leaving)) do
   if field ~= 'email' and not string.find(field, '^app:') then redis.call('HDEL', leaving, field) end

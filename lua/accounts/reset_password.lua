@@ -8,6 +8,7 @@
 --- KEYS[7] due
 --- KEYS[8] outbox
 --- KEYS[9] guesses
+--- KEYS[10] sessions
 --- ARGV[1] link_id
 --- ARGV[2] password: the raw hash
 --- ARGV[3] prefix: prefix of the person's keys, up to the noun
@@ -19,7 +20,7 @@
 --- ARGV[9] lifts (number): ms in which one reset lifts a pause
 --- ARGV[10] left_at (number): the most wrong codes that count afterwards
 --- @reply over
---- @reply ok claimed left
+--- @reply ok claimed left told
 --- @derives prefix
 --- @durable
 --- @reserve
@@ -27,6 +28,7 @@
 --- @include "audit"
 --- @include "connected"
 --- @include "grant"
+--- @include "ended"
 
 local found = live_link(user, link, link_id)
 if not found or found.used then return {'over'} end
@@ -61,7 +63,8 @@ if redis.call('EXISTS', factors) == 1 then
     redis.call('HSET', guesses, 'count', int(math.min(tonumber(row[1]), left_at)), 'lifted', int(now))
   end
 end
+local told = tell_of_ends(user, sessions, prefix .. 'session:', '', outbox, member, now)
 redis.call('HINCRBY', user, 'epoch', 1)
 redis.call('HSET', link, 'used', '1')
 record(audit, 'password_reset', '', address, agent)
-return {'ok', claimed and 1 or 0, left}
+return {'ok', claimed and 1 or 0, left, told}

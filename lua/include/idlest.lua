@@ -1,7 +1,9 @@
+--- @include "ended"
 -- Makes room for one more session of `most`: the session idle the longest ends; after a bound was lowered, two end until
 -- the bound holds. Drops the rest of ended sessions. A store of an earlier release may have more sessions than this reads;
--- the oldest are not read. `prefix` is the prefix of the sessions' keys, up to the id. Returns how many ended.
-local function end_idlest(sessions, prefix, epoch, most)
+-- the oldest are not read. `prefix` is the prefix of the sessions' keys, up to the id. Apps hear of it as of any end.
+-- Returns how many ended.
+local function end_idlest(user, sessions, prefix, epoch, most, outbox, member, now)
   if redis.call('ZCARD', sessions) < most then return 0 end
   local standing = {}
   for place, id in ipairs(redis.call('ZRANGE', sessions, 0, 199)) do
@@ -18,6 +20,7 @@ local function end_idlest(sessions, prefix, epoch, most)
   end)
   local ended = math.max(0, math.min(redis.call('ZCARD', sessions) - most + 1, 2, #standing))
   for place = 1, ended do
+    tell_of_end(user, prefix .. standing[place][1], outbox, member, now)
     redis.call('DEL', prefix .. standing[place][1])
     redis.call('ZREM', sessions, standing[place][1])
   end

@@ -1,17 +1,36 @@
 --- @include "now"
 --- @include "scope"
+--- @include "ended"
 -- What an ID token says of the sign-in that it comes from, in one text: the session's public id, the time of the sign-in
 -- (seconds), how the person signed in, and the requested levels (`acr`), as `store/oauth/sign_in.py` reads it. Codes and
 -- families have it if they come from a request with `openid` or for an API.
 
+local MOST_FIELDS = 520  -- of a session: as many apps as one person may connect, and its own
+
+-- Forgets one app in a session that would otherwise know too many, one that is not connected any more if there is one. That
+-- app hears that the session has ended.
+local function forget_one(user, session, sid, client, outbox, member, now)
+  local chosen
+  for _, other in ipairs(apps_in(session)) do
+    if other ~= client then
+      chosen = other
+      if redis.call('HEXISTS', user, 'app:' .. other) == 0 then break end
+    end
+  end
+  write_end(outbox, member, sid, {chosen}, 'crowded', now)
+  redis.call('HDEL', session, 'rp:' .. chosen)
+end
+
 -- The text for an app. With `openid`, notes in the session that the app knows it: signing out tells the app.
 -- `fresh_sid` becomes the public id of a session that has none: the session's own id moves, and is nobody's business.
 -- Without `openid` the app learns no id of the session.
-local function signed_in(session, client, fresh_sid, acr, scope)
+local function signed_in(user, session, client, fresh_sid, acr, scope, outbox, member, now)
   local openid = has_scope(scope, 'openid')
   if openid then
     redis.call('HSETNX', session, 'sid', fresh_sid)
-    redis.call('HSET', session, 'rp:' .. client, '')
+    if redis.call('HSET', session, 'rp:' .. client, '') == 1 and redis.call('HLEN', session) > MOST_FIELDS then
+      forget_one(user, session, redis.call('HGET', session, 'sid'), client, outbox, member, now)
+    end
   end
   local row = redis.call('HMGET', session, 'sid', 'created_at', 'method')
   local at = int(math.floor(tonumber(row[2]) / 1000))

@@ -5,6 +5,7 @@
 --- KEYS[4] request
 --- KEYS[5] code
 --- KEYS[6] window
+--- KEYS[7] outbox
 --- ARGV[1] scope: the requested scopes
 --- ARGV[2] redirect_uri
 --- ARGV[3] challenge: the S256 code challenge, or empty
@@ -29,6 +30,7 @@
 --- ARGV[22] pushed: the id of a pushed request, or empty
 --- ARGV[23] api: the API that the app wants to call, or empty
 --- ARGV[24] jkt: the key that the code is bound to, or empty
+--- ARGV[25] member: the person in the lists of the shard
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply sign_in
@@ -71,7 +73,8 @@ if always_ask ~= '1' and given[1] and not given[3] and covers(granted, scope) an
   if openid then redis.call('HSET', code, 'nonce', nonce) end
   if api ~= '' then redis.call('HSET', code, 'api', api) end
   if openid or api ~= '' then
-    redis.call('HSET', code, 'signed', signed_in(session, client, fresh_sid, acr, scope))
+    redis.call('HSET', code, 'signed',
+      signed_in(user, session, client, fresh_sid, acr, scope, outbox, member, now))
   end
   if jkt ~= '' then redis.call('HSET', code, 'jkt', jkt) end
   redis.call('PEXPIREAT', code, int(now + code_ttl))

@@ -109,7 +109,8 @@ local openid = has_scope(scope, 'openid')
 if openid then redis.call('HSET', code, 'nonce', asked[7] or '') end
 if api then redis.call('HSET', code, 'api', api) end
 if openid or api then
-  redis.call('HSET', code, 'signed', signed_in(session, client, fresh_sid, asked[8] or '', scope))
+  redis.call('HSET', code, 'signed',
+    signed_in(user, session, client, fresh_sid, asked[8] or '', scope, outbox, member, now))
 end
 if asked[14] then redis.call('HSET', code, 'jkt', asked[14]) end
 redis.call('PEXPIREAT', code, int(now + code_ttl))

@@ -242,6 +242,7 @@ class Links:
         for client in reply.rows("left"):
             self._app_stats.disconnected(client.decode())
             self._wakeup.add(token.user)
+        self._wakeup.add(token.user, reply.number("told") > 0)
         return reply.number("claimed") == 1
 
     async def change(self, session: Session, text: str, visitor: Visitor) -> AddressChange:

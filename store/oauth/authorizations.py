@@ -149,6 +149,7 @@ class Authorizations:
             pushed=request.pushed,
             api=request.api,
             jkt=request.jkt,
+            member=keys.member(session.user),
         )
         refuse_signed_out(reply)
         if reply.word == "sign_in":

@@ -11,6 +11,7 @@
 --- KEYS[7] window: of links that set a password; somebody may have filled it
 --- KEYS[8] due
 --- KEYS[9] outbox
+--- KEYS[10] sessions
 --- ARGV[1] undo_id
 --- ARGV[2] password: the raw hash of a password that nobody knows
 --- ARGV[3] doubt (number): ms before the link was mailed; ways to sign in added since then go too
@@ -33,6 +34,7 @@
 --- @include "connected"
 --- @include "grant"
 --- @include "allowance"
+--- @include "ended"
 
 local now = now_ms()
 local row = redis.call('HMGET', user, 'status', 'email')
@@ -103,6 +105,7 @@ for _, client in ipairs(apps_of(user)) do
 end
 
 redis.call('HSET', user, 'email', entry.email, 'verified', '1', 'password', password)
+tell_of_ends(user, sessions, prefix .. 'session:', '', outbox, member, now)
 redis.call('HINCRBY', user, 'epoch', 1)
 redis.call('DEL', window)
 if first_factor == '1' then record(audit, 'second_step_undone', '', address, agent) end

@@ -4,19 +4,24 @@
 --- KEYS[3] other
 --- KEYS[4] sessions
 --- KEYS[5] audit
+--- KEYS[6] outbox
 --- ARGV[1] other_id
 --- ARGV[2] idle (number): ms
 --- ARGV[3] address
 --- ARGV[4] agent
+--- ARGV[5] member: the person in the lists of the shard
 --- @reply signed_out
---- @reply ok
+--- @reply ok told
 --- @durable
 --- @reserve
 --- @include "session"
 --- @include "audit"
 --- @include "touch"
+--- @include "ended"
 
-if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
+local told = tell_of_end(user, other, outbox, member, now)
 redis.call('ZREM', sessions, other_id)
 if redis.call('DEL', other) == 1 then record(audit, 'session_ended', '', address, agent) else touch(other) end
-return {'ok'}
+return {'ok', told}

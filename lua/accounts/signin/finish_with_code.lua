@@ -7,6 +7,7 @@
 --- KEYS[6] recovery
 --- KEYS[7] guesses
 --- KEYS[8] undos
+--- KEYS[9] outbox
 --- ARGV[1] session_id
 --- ARGV[2] session_epoch: read with the password
 --- ARGV[3] at (number): of the password, ms
@@ -28,6 +29,7 @@
 --- ARGV[19] agent
 --- ARGV[20] session_prefix: prefix of a session's key, up to the session id
 --- ARGV[21] most_sessions (number): of one person
+--- ARGV[22] member: the person in the lists of the shard
 --- @reply over
 --- @reply stopped
 --- @reply rate_limited reset retry
@@ -52,7 +54,7 @@ if word == 'rate_limited' then return {'rate_limited', whose, told} end
 local warned = warned_of(user, undos, now)
 if not take_code(factors, recovery, secret, step, digest) then return {'wrong', told, warned} end
 forgive(guesses, whose)
-if end_idlest(sessions, session_prefix, session_epoch, most_sessions) > 0 then
+if end_idlest(user, sessions, session_prefix, session_epoch, most_sessions, outbox, member, now) > 0 then
   record(audit, 'session_crowded_out', '', address, agent)
 end
 write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, 'otp', now)

@@ -6,6 +6,7 @@
 --- KEYS[5] passkeys
 --- KEYS[6] used
 --- KEYS[7] undos
+--- KEYS[8] outbox
 --- ARGV[1] session_id
 --- ARGV[2] session_epoch: read with the password or the passkey
 --- ARGV[3] credential: id, base64url
@@ -19,6 +20,7 @@
 --- ARGV[11] session_prefix: prefix of a session's key, up to the session id
 --- ARGV[12] most_sessions (number): of one person
 --- ARGV[13] method: passkey, or pwd+passkey after the password
+--- ARGV[14] member: the person in the lists of the shard
 --- @reply over
 --- @reply used
 --- @reply regressed
@@ -41,7 +43,7 @@ if not count_on(passkeys, credential, last, count, now) then
   record(audit, 'passkey_copied', '', address, agent)
   return {'regressed'}
 end
-if end_idlest(sessions, session_prefix, session_epoch, most_sessions) > 0 then
+if end_idlest(user, sessions, session_prefix, session_epoch, most_sessions, outbox, member, now) > 0 then
   record(audit, 'session_crowded_out', '', address, agent)
 end
 write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, method, now)

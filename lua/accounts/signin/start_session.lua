@@ -7,6 +7,7 @@
 --- KEYS[5] factors
 --- KEYS[6] passkeys
 --- KEYS[7] undos
+--- KEYS[8] outbox
 --- ARGV[1] session_id
 --- ARGV[2] session_epoch: read with the verified password
 --- ARGV[3] idle (number): ms
@@ -16,6 +17,7 @@
 --- ARGV[7] rehash: the raw hash at the present cost, or empty if unchanged
 --- ARGV[8] session_prefix: prefix of a session's key, up to the session id
 --- ARGV[9] most_sessions (number): of one person
+--- ARGV[10] member: the person in the lists of the shard
 --- @reply stale
 --- @reply second_step at devices_since
 --- @reply ok warned before now
@@ -34,7 +36,7 @@ if row[1] ~= 'active' or row[2] ~= session_epoch then return {'stale'} end
 if rehash ~= '' then redis.call('HSET', user, 'password', rehash) end
 local now = now_ms()
 if has_factor(factors, passkeys) then return {'second_step', int(now), devices_since(row[2], row[3])} end
-if end_idlest(sessions, session_prefix, session_epoch, most_sessions) > 0 then
+if end_idlest(user, sessions, session_prefix, session_epoch, most_sessions, outbox, member, now) > 0 then
   record(audit, 'session_crowded_out', '', address, agent)
 end
 write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, '', now)

@@ -20,6 +20,8 @@ local function profile(user)
   return row[1], row[2] or '0', row[3], row[4] or ''
 end
 
+local LONGEST_SESSION = 30 * 86400000  -- ms; no setting allows more, but an earlier one may have allowed more than now
+
 -- Writes a session row that expires after `idle` ms without use, or after `lifetime` ms. `method` says how the person signed
 -- in (`METHODS` in store/oauth/sign_in.py); a row without one was started by password alone.
 local function write_session(session, sessions, id, epoch, idle, lifetime, address, agent, method, now)
@@ -27,7 +29,7 @@ local function write_session(session, sessions, id, epoch, idle, lifetime, addre
     'ends_at', int(now + lifetime), 'address', address, 'agent', agent)
   if method ~= '' then redis.call('HSET', session, 'method', method) end
   redis.call('PEXPIREAT', session, int(now + math.min(idle, lifetime)))
-  redis.call('ZREMRANGEBYSCORE', sessions, '-inf', int(now - lifetime))
+  redis.call('ZREMRANGEBYSCORE', sessions, '-inf', int(now - LONGEST_SESSION))
   redis.call('ZADD', sessions, int(now), id)
 end
 

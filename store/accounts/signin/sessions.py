@@ -17,6 +17,7 @@ from store.lifetimes import MISTYPED, PROOF
 from store.refused import Refused, SignedOut, refuse_signed_out, refuse_unproved
 from store.results import Profile, Visitor, profile_of, warned_of
 from store.security_events import is_ordinary
+from store.webhooks.relay_wakeup import RelayWakeup
 
 ACTIVITY_SHOWN = 50
 """Events shown of each trail: the security events and the ordinary ones."""
@@ -32,8 +33,9 @@ class Session:
     session_id: str
 
     def keys(self) -> dict[str, str]:
-        """The keys of the person and of the session."""
-        return {**keys.person(self.user), "session": keys.session(self.user, self.session_id)}
+        """The keys of the person and of the session, and the outbox for what apps hear of it."""
+        known = {"session": keys.session(self.user, self.session_id), "outbox": keys.outbox(self.user)}
+        return {**keys.person(self.user), **known}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +100,10 @@ class Sessions:
         lifetime: int,
         security: SecurityLog,
         bounds: Bounds,
+        wakeup: RelayWakeup,
     ) -> None:
         self._bounds = bounds
+        self._wakeup = wakeup
         self.security = security
         self._scripts = scripts
         self._sealer = sealer
@@ -125,8 +129,8 @@ class Sessions:
         return SignedIn(session.user, at, self.seal(session), device, warned_of(reply), before_it)
 
     def room(self, user: str) -> dict[str, str | int]:
-        """Arguments for scripts that make a session: the bound on sessions, and the prefix of their keys."""
-        return {"session_prefix": keys.session_prefix(user), "most_sessions": self._bounds.sessions}
+        """Arguments for scripts that make a session, and end another if there are too many."""
+        return {**keys.session_ends(user), "most_sessions": self._bounds.sessions}
 
     async def start(self, credentials: Credentials, visitor: Visitor, device: Device | None = None) -> SignedIn:
         """Starts a session for verified credentials. Raises SignedOut if the password or the person's status changed
@@ -151,12 +155,29 @@ class Sessions:
             raise SecondStepNeeded(self._sealer.seal(Token(TokenKind.SECOND_STEP, credentials.user, born, new_id(), 0)))
         return self.signed_in(session, reply, credentials.session_epoch, device)
 
-    async def end(self, session: Session, visitor: Visitor, *, client_id: str = "", sid: str = "") -> bool:
+    async def end(
+        self,
+        session: Session,
+        visitor: Visitor,
+        *,
+        client_id: str = "",
+        sid: str = "",
+        successor: Session | None = None,
+    ) -> bool:
         """Ends a session at once, for the app `client_id` if one asked for it. With a `sid`, only a session that apps
-        know by it: returns False for another one."""
+        know by it: returns False for another one. A `successor` is of the same person, in the same browser: apps know
+        it by the same `sid` and hear of nothing."""
+        continued = successor or session
         reply = await self._scripts.run(
-            "end_session", session.keys(), session_id=session.session_id, client=client_id, sid=sid, **visitor.fields()
+            "end_session",
+            {**session.keys(), "successor": keys.session(continued.user, continued.session_id)},
+            session_id=session.session_id,
+            client=client_id,
+            sid=sid,
+            member=keys.member(session.user),
+            **visitor.fields(),
         )
+        self._wake(session, reply)
         return reply.word == "ok"
 
     async def live(self, session: Session) -> list[LiveSession]:
@@ -177,19 +198,28 @@ class Sessions:
             {**session.keys(), "other": keys.session(session.user, session_id)},
             other_id=session_id,
             idle=self.idle,
+            member=keys.member(session.user),
             **visitor.fields(),
         )
         refuse_signed_out(reply)
+        self._wake(session, reply)
 
     async def end_others(self, session: Session, visitor: Visitor) -> None:
         """Ends every session of the person but this one. Raises SignedOut."""
         reply = await self._scripts.run(
             "end_other_sessions",
             session.keys(),
+            session_id=session.session_id,
             idle=self.idle,
+            **keys.session_ends(session.user),
             **visitor.fields(),
         )
         refuse_signed_out(reply)
+        self._wake(session, reply)
+
+    def _wake(self, session: Session, reply: Reply) -> None:
+        """Lets the relay run if the script has written events for apps."""
+        self._wakeup.add(session.user, reply.word == "ok" and reply.number("told") > 0)
 
     async def profile(self, session: Session) -> Profile:
         """The profile of the signed-in person. Raises SignedOut."""
@@ -243,13 +273,16 @@ class Sessions:
             old_password=credentials.password,
             new_password=hashed,
             session_id=session_id,
+            before_id=session.session_id,
             idle=self.idle,
             lifetime=self.lifetime,
             proof=PROOF,
+            **keys.session_ends(session.user),
             **visitor.fields(),
         )
         refuse_signed_out(reply)
         refuse_unproved(reply)
+        self._wake(session, reply)
         if reply.word == "stale":
             raise Refused("access_denied", "The password was changed meanwhile.")
         return self.seal(Session(session.user, session_id))
