@@ -9,6 +9,8 @@ from outbound.mail.mailer import LATE_RETRIES, Mailer, SmtpServer, Spool
 from outbound.webhooks.poster import WebhookSender
 from outbound.webhooks.posting import Poster
 from settings.declared import Settings
+from store.apps.webhooks import Target
+from store.webhooks.deliveries import Delivery
 from store.wiring import Store
 
 MAIL_FOLDER = "mail"
@@ -16,11 +18,16 @@ KEYS_SECONDS = 5.0
 """How long fetching the keys of an app may take."""
 
 
-def open_webhooks(settings: Settings, store: Store) -> WebhookSender:
-    """The sender of webhooks. The caller starts and closes it."""
+def open_webhooks(settings: Settings, store: Store, base_url: str) -> WebhookSender:
+    """The sender of webhooks and logout tokens. The caller starts and closes it."""
+
+    async def sign_logout(delivery: Delivery, target: Target, now: int) -> str:
+        facts = delivery.client_id, delivery.sub, delivery.details["sid"], target.algorithm
+        return await store.logout_tokens.sign(base_url, *facts, now)
+
     policy = AddressPolicy(settings.webhook_networks, loopback=settings.here_alone)
     poster = Poster(policy, settings.webhook_posts)
-    return WebhookSender(store.deliveries, store.webhooks.target, poster, settings.webhook_posts)
+    return WebhookSender(store.deliveries, store.webhooks.target, poster, settings.webhook_posts, sign_logout)
 
 
 def open_fetcher(settings: Settings) -> Fetcher:

@@ -51,7 +51,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         store.security.flushing(),
     ):
         demo = await prepare(runtime, store) if alone else None
-        webhooks = open_webhooks(settings, store)
+        webhooks = open_webhooks(settings, store, runtime.base_url)
         site = open_site(runtime, store, webhooks)
         largest, bodies = body_bounds(settings)
         application = make_application(site)

@@ -61,6 +61,7 @@ from store.oauth.grants import Grants
 from store.oauth.id_tokens import IdTokens
 from store.oauth.identity import Identity
 from store.oauth.introspection import Introspection
+from store.oauth.logout_tokens import LogoutTokens
 from store.oauth.portions import Portions
 from store.oauth.progress import RequestProgress
 from store.oauth.proofs import Proofs
@@ -160,6 +161,7 @@ class Store:
         self.pushed = PushedRequests(scripts, sealer)
         self.introspection_windows = Portions(scripts, INTROSPECT)
         self.id_tokens = IdTokens(self.signing_keys)
+        self.logout_tokens = LogoutTokens(self.signing_keys)
         self.identity = Identity(scripts)
         self.profiles = Profiles(scripts, sealer, idle, headroom)
         self.grants = Grants(scripts, wakeup, idle)

@@ -22,6 +22,49 @@
 --- @include "touch"
 --- @include "delivery"
 
+-- Whether a delivery still waits.
+local function waits(row)
+  return is_delivery(row) and redis.call('HGET', row, 'state') == 'pending'
+end
+
+local function drop(due, listed, prefix, old)
+  redis.call('DEL', prefix .. old)
+  redis.call('ZREM', due, old)
+  redis.call('ZREM', listed, old)
+  return 1
+end
+
+-- Drops deliveries of a list beyond its bound: first those that are done, next logout tokens of the person with the most of
+-- them, a tenth of these at once, and last the oldest. So nobody who signs in and out all day pushes out what is about
+-- others, and no log-out pushes out a webhook event. Of the list of an earlier bound ten go at once.
+local function make_room(due, listed, prefix, bound)
+  local ids, done, whose, number, heaviest = redis.call('ZRANGE', listed, 0, bound + 9), {}, {}, {}, nil
+  for _, old in ipairs(ids) do
+    local row = prefix .. old
+    if not waits(row) then
+      done[#done + 1] = old
+    else
+      local told = redis.call('HMGET', row, 'type', 'sub')
+      if told[1] == 'session.ended' and old ~= id then
+        local sub = told[2] or ''
+        whose[old], number[sub] = sub, (number[sub] or 0) + 1
+        if not heaviest or number[sub] > number[heaviest] then heaviest = sub end
+      end
+    end
+  end
+  local over = #ids - bound
+  local victims, left = done, over
+  if #done == 0 and heaviest then
+    victims, left = {}, math.max(over, math.floor(number[heaviest] / 10))
+    for _, old in ipairs(ids) do
+      if whose[old] == heaviest then victims[#victims + 1] = old end
+    end
+  elseif #done == 0 then
+    victims = ids
+  end
+  for place = 1, math.min(left, #victims) do drop(due, listed, prefix, victims[place]) end
+end
+
 if is_delivery(delivery) then
   touch(delivery)
   return {'known'}
@@ -42,13 +85,8 @@ local count = redis.call('ZCARD', listed)
 if count > most then
   -- A few at a time: later calls remove the rest.
   for _, old in ipairs(redis.call('ZRANGE', listed, 0, 9)) do
-    local row = prefix .. old
-    if count > most and (count > bound or not is_delivery(row) or redis.call('HGET', row, 'state') ~= 'pending') then
-      redis.call('DEL', row)
-      redis.call('ZREM', due, old)
-      redis.call('ZREM', listed, old)
-      count = count - 1
-    end
+    if count > most and not waits(prefix .. old) then count = count - drop(due, listed, prefix, old) end
   end
 end
+if count > bound then make_room(due, listed, prefix, bound) end
 return {'ok'}

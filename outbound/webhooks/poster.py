@@ -9,19 +9,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from urllib.parse import urlsplit
 
 from outbound.address_policy import asking
+from outbound.webhooks.channels import Channel, EventChannel, LogoutChannel, SignLogout, Verdict
 from outbound.webhooks.posting import Poster, PostResult
-from outbound.webhooks.retries import pause_after
-from outbound.webhooks.signing import body_of, signed
 from store.apps.webhooks import Target
 from store.errors import StoreError, StoreUnavailable
 from store.keyed_semaphore import PART, FairSemaphore, KeyedSemaphore, share
-from store.webhooks.deliveries import Deliveries, Delivery
+from store.webhooks.deliveries import SESSION_ENDED, Deliveries, Delivery
 
 log = logging.getLogger("latchkey.webhooks")
 
@@ -56,19 +54,21 @@ def unwatched(event: str, outcome: str) -> None:
 
 
 class WebhookSender:
-    """The webhook sender of a process. `target` gives the destination of an app's events; `most` limits posts in
-    progress."""
+    """The sender of webhooks and logout tokens of a process. `target` gives the destination of an app's events of one
+    type; `most` limits posts in progress; `sign_logout` signs logout tokens."""
 
     def __init__(
         self,
         deliveries: Deliveries,
-        target: Callable[[str], Awaitable[Target | None]],
+        target: Callable[[str, str], Awaitable[Target | None]],
         poster: Poster,
         most: int,
+        sign_logout: SignLogout,
     ) -> None:
         self._deliveries = deliveries
         self._target = target
         self._poster = poster
+        self._events, self._logouts = EventChannel(), LogoutChannel(sign_logout)
         self._semaphore = FairSemaphore(most)
         self._taken_most = TAKEN * most
         self._tasks: set[asyncio.Task[None]] = set()
@@ -178,21 +178,27 @@ class WebhookSender:
         except Exception:  # as in `_run`; it may recur, so it counts as an attempt
             log.exception("webhook %s of %s could not be posted", delivery.id, delivery.client_id)
             with contextlib.suppress(StoreError):
-                await self._settle(delivery, PostResult(None, OWN_ERROR), pause_after(delivery.tries, None))
+                await self._settle_own_error(delivery, OWN_ERROR)
 
     async def _found(self, delivery: Delivery) -> Target | None:
         """The destination; None if there is none, which settles the event."""
         try:
-            target = await self._target(delivery.client_id)
+            target = await self._target(delivery.client_id, delivery.type)
         except StoreUnavailable:
             raise
         except StoreError as error:
             log.error("webhook %s of %s: %s", delivery.id, delivery.client_id, error)
-            await self._settle(delivery, PostResult(None, NOT_SIGNED), pause_after(delivery.tries, None))
+            await self._settle_own_error(delivery, NOT_SIGNED)
             return None
         if target is None:
-            await self._settle(delivery, PostResult(None, NO_TARGET), None)
+            await self._settle(delivery, None, Verdict(False, None, NO_TARGET))
         return target
+
+    def _channel(self, delivery: Delivery) -> Channel:
+        return self._logouts if delivery.type == SESSION_ENDED else self._events
+
+    async def _settle_own_error(self, delivery: Delivery, error: str) -> None:
+        await self._settle(delivery, None, self._channel(delivery).verdict(delivery, PostResult(None, error)))
 
     @contextlib.contextmanager
     def _line(self, app: str, payer: str) -> Iterator[bool]:
@@ -235,33 +241,32 @@ class WebhookSender:
             if self._stopping:
                 return False
             asking.set(payer)
-            answer = await self._post(delivery, target)
-        again = None if answer.delivered or answer.gone else pause_after(delivery.tries, answer.retry_after)
-        await self._settle(delivery, answer, again)
+            status, verdict = await self._post(delivery, target)
+        await self._settle(delivery, status, verdict)
         return True
 
-    async def _post(self, delivery: Delivery, target: Target) -> PostResult:
-        body = body_of(delivery.type, delivery.occurred_at, delivery.client_id, delivery.sub, delivery.details)
-        # The host's time: an app that did not travel checks this stamp against its own clock.
-        headers = signed(delivery.id, int(time.time()), body, target.secrets)
+    async def _post(self, delivery: Delivery, target: Target) -> tuple[int | None, Verdict]:
+        channel = self._channel(delivery)
+        headers, body = await channel.message(delivery, target)
         answer = await self._poster.post(target.url, headers, body)
-        outcome = "delivered" if answer.delivered else answer.error
+        verdict = channel.verdict(delivery, answer)
+        outcome = "delivered" if verdict.delivered else verdict.error
         log.debug("webhook %s of %s, attempt %d: %s", delivery.id, delivery.client_id, delivery.attempts, outcome)
-        return answer
+        return answer.status, verdict
 
-    async def _settle(self, delivery: Delivery, answer: PostResult, again: float | None) -> None:
+    async def _settle(self, delivery: Delivery, status: int | None, verdict: Verdict) -> None:
         """Settles the event. Repeats the call if the answer was lost: the store recognizes the attempt."""
         for pause in (*SETTLING, None):
             try:
                 await self._deliveries.settle(
                     delivery.id,
                     delivery.attempts,
-                    delivered=answer.delivered,
-                    status=answer.status,
-                    error=answer.error,
-                    retry_in=again,
+                    delivered=verdict.delivered,
+                    status=status,
+                    error=verdict.error,
+                    retry_in=verdict.again,
                 )
-                outcome = "delivered" if answer.delivered else "failed" if again is None else "again"
+                outcome = "delivered" if verdict.delivered else "failed" if verdict.again is None else "again"
                 self.watch(delivery.type, outcome)
                 return
             except StoreUnavailable:

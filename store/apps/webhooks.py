@@ -23,6 +23,7 @@ from store.crypto.sealed_secrets import SealedSecrets
 from store.errors import StoreError
 from store.lifetimes import WEBHOOK_OVERLAP
 from store.refused import Refused
+from store.webhooks.deliveries import SESSION_ENDED
 
 PREFIX = "whsec_"
 _LETTERS = string.ascii_letters + string.digits
@@ -39,11 +40,13 @@ class WebhookChange(NamedTuple):
 @dataclass(frozen=True, slots=True, repr=False)
 class Target:
     """The URL for events of an app, and the secrets that sign them, newest first. `payer`: whose share of the relay's
-    places the events use, the owner's or, without an owner, the app's own."""
+    places the events use, the owner's or, without an owner, the app's own. `algorithm`: that of logout tokens, which a
+    key of the server signs."""
 
     url: str
     secrets: tuple[str, ...]
     payer: str
+    algorithm: str = ""
 
 
 class WebhookSecrets(SealedSecrets):
@@ -90,15 +93,21 @@ class Webhooks:
         """The sealed secrets that sign at a time (epoch ms), newest first."""
         return app.webhook_secrets[: 2 if now < app.webhook_rotated_at + WEBHOOK_OVERLAP else 1]
 
-    async def wants(self, client_id: str) -> bool:
-        """Whether this app receives webhooks. Raises StoreUnavailable."""
+    async def wants(self, client_id: str, event: str = "") -> bool:
+        """Whether this app receives events of this type. Raises StoreUnavailable."""
         app = await self._receiving(client_id)
+        if event == SESSION_ENDED:
+            return isinstance(app, Registration) and bool(app.backchannel_logout_uri)
         return app is not None and bool(app.webhook_url)
 
-    async def target(self, client_id: str) -> Target | None:
-        """The target for events of this app; None if the app is missing, inactive or without a URL. Raises StoreError,
+    async def target(self, client_id: str, event: str = "") -> Target | None:
+        """The target for events of this type; None if the app is missing, inactive or without a URL. Raises StoreError,
         StoreUnavailable."""
         app = await self._receiving(client_id)
+        if event == SESSION_ENDED:
+            if not isinstance(app, Registration) or not app.backchannel_logout_uri:
+                return None
+            return Target(app.backchannel_logout_uri, (), app.owner or client_id, app.id_token_alg)
         if app is None or not app.webhook_url:
             return None
         if not app.webhook_secrets:

@@ -28,6 +28,8 @@ MOST = 1000
 takes some 500 KB, and the 20 apps of an owner some 10 MB."""
 ERROR_LENGTH = 200
 AT_ONCE = 100
+SESSION_ENDED = "session.ended"
+"""The event that is posted as a logout token (OpenID Connect Back-Channel Logout 1.0), with `sid` among its details."""
 LARGEST = 10**15
 """The largest number in a row: as a time (epoch ms) it is in the year 33658."""
 

@@ -31,7 +31,7 @@ from store.engine.background import background
 from store.engine.scripts import Scripts
 from store.errors import StoreError, StoreUnavailable, wrapped
 from store.moments import epoch_ms
-from store.webhooks.deliveries import Deliveries, WebhookEvent, event_id_of
+from store.webhooks.deliveries import SESSION_ENDED, Deliveries, WebhookEvent, event_id_of
 from store.webhooks.relay_wakeup import RelayWakeup
 
 log = logging.getLogger("latchkey.outbox")
@@ -49,8 +49,8 @@ PAIRS_AT_ONCE = 100
 SHARDS_AT_ONCE = 64
 """Other work of the process waits for at most this many shards."""
 
-Wanted = Callable[[str], Awaitable[bool]]
-"""Whether the app with this client id receives webhooks."""
+Wanted = Callable[[str, str], Awaitable[bool]]
+"""Whether the app with this client id receives events of this type."""
 Named = Callable[[str, str, str], Awaitable[str]]
 """The `sub` for an app of a person, from the app's field in the person's row (`Subjects.in_event`)."""
 
@@ -177,25 +177,33 @@ class Outbox:
             done = []
             for entry, fields in taken:
                 try:
-                    event, entered = _event(shard, entry, fields)
+                    events, entered = _events(shard, entry, fields)
                 except (LookupError, ValueError):
                     log.error("the entry %s in the outbox of %s is unreadable and was dropped", entry.decode(), shard)
                     done.append(entry.decode())
                     continue
-                if event.client_id in stuck:
-                    continue
-                try:
-                    if await wanted(event.client_id):
-                        sub = await self._named(event.client_id, event.sub, entered)
-                        moved += await self._deliveries.enqueue(replace(event, sub=sub))
+                for event in events:
+                    moved += await self._move_one(event, entered, wanted, stuck)
+                if not any(event.client_id in stuck for event in events):
                     done.append(entry.decode())
-                except StoreUnavailable:
-                    raise
-                except Exception:  # an error with one app must not stop the others; a later sweep retries
-                    log.exception("events of the app %s are delayed", event.client_id)
-                    stuck.add(event.client_id)
             await self._scripts.run("drop_events", known, entries=" ".join(done))
         return moved
+
+    async def _move_one(self, event: WebhookEvent, entered: str, wanted: Wanted, stuck: set[str]) -> bool:
+        """Keeps an event, if its app wants it. Returns whether the event is new. Adds an app with an error to
+        `stuck`."""
+        if event.client_id in stuck:
+            return False
+        try:
+            if await wanted(event.client_id, event.type):
+                sub = await self._named(event.client_id, event.sub, entered)
+                return await self._deliveries.enqueue(replace(event, sub=sub))
+        except StoreUnavailable:
+            raise
+        except Exception:  # an error with one app must not stop the others; a later sweep retries
+            log.exception("events of the app %s are delayed", event.client_id)
+            stuck.add(event.client_id)
+        return False
 
     async def _batch(self, commands: list[tuple[str | int, ...]]) -> list[Any]:
         """Runs commands together; returns raw answers, for `_answer`."""
@@ -226,17 +234,29 @@ def _answer(found: Any) -> Any:
     return found
 
 
-def _event(shard: str, entry: bytes, fields: list[bytes]) -> tuple[WebhookEvent, str]:
-    """The event of an entry, about the person's user id, and the app's field in the person's row. The event's id is the
+def _events(shard: str, entry: bytes, fields: list[bytes]) -> tuple[list[WebhookEvent], str]:
+    """The events of an entry, about the person's user id, and the app's field in the person's row. An event's id is the
     same on every move."""
     row = {name.decode(): value.decode() for name, value in zip(fields[::2], fields[1::2], strict=True)}
     sub, reason, at = keys.user_of(shard, row["member"].encode()), row["reason"], int(row["at"])
+    if row["type"] == SESSION_ENDED:
+        # A session ends once, even if a script that was cut off in a moving slot announces the end again. An app that
+        # was crowded out of the session may sign in there again.
+        sid, once = row["sid"], entry.decode() if reason else ""
+        apps = {client: json.dumps([SESSION_ENDED, client, sub, sid, once]) for client in row["clients"].split(" ")}
+        ids = {client: _id_of(identity) for client, identity in apps.items()}
+        events = [WebhookEvent(one, SESSION_ENDED, client, sub, at, {"sid": sid}) for client, one in ids.items()]
+        return events, KNOWS  # an app that got an ID token knows the person
     # After a failover lost writes, the end of a grace window may be announced twice; the same time gives the same id.
     once = "" if reason == "grace_over" else entry.decode()
     identity = json.dumps([row["type"], row["client"], sub, reason, at, once])
-    digest = hashlib.sha256(identity.encode()).digest()[:16]
-    event = WebhookEvent(event_id_of(digest), row["type"], row["client"], sub, at, {"reason": reason} if reason else {})
-    return event, row.get("entered", KNOWS)  # an earlier release named the person to every app
+    event = WebhookEvent(_id_of(identity), row["type"], row["client"], sub, at, {"reason": reason} if reason else {})
+    return [event], row.get("entered", KNOWS)  # an earlier release named the person to every app
+
+
+def _id_of(identity: str) -> str:
+    """The id of an event whose content is this."""
+    return event_id_of(hashlib.sha256(identity.encode()).digest()[:16])
 
 
 def _ends(first: list[Any], now: int) -> bool:

@@ -202,7 +202,7 @@ async def everything(store: Store) -> set[str]:
 PASSING = ("code:", "request:", "family:", "access:", "limit:")
 
 
-async def unwanted(client: str) -> bool:
+async def unwanted(client: str, event: str) -> bool:
     """No app has a webhook URL."""
     return False
 

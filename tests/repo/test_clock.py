@@ -15,7 +15,7 @@ ON_THE_HOSTS_CLOCK = {
     "testkit/fakeredis_private.py": "fakeredis is on the host's clock until a test moves it",
     "runtime/http/tornado_private.py": "Tornado compares the start of a request and the age of an XSRF token with it",
     "outbound/webhooks/posting.py": "an app that did not travel writes the date in Retry-After by its own clock",
-    "outbound/webhooks/poster.py": "an app that did not travel compares the stamp of an event with its own clock",
+    "outbound/webhooks/channels.py": "an app that did not travel compares the stamp of an event with its own clock",
     "observability/metrics/keeping.py": "Prometheus compares the last tick with its own clock",
     "cli/commands/keys.py": "it is compared with the time of a file",
 }

@@ -37,7 +37,7 @@ async def test_events_that_cannot_be_moved_are_moved_later(store: Store) -> None
     world = await keeping(store)
     await world.revoke_app()
 
-    async def away(client: str) -> bool:
+    async def away(client: str, event: str) -> bool:
         raise StoreUnavailable("away")
 
     with pytest.raises(StoreUnavailable):
@@ -96,7 +96,7 @@ class Hesitant:
     def __init__(self) -> None:
         self.asked, self._answers = asyncio.Event(), asyncio.Event()
 
-    async def wants(self, client: str) -> bool:
+    async def wants(self, client: str, event: str) -> bool:
         self.asked.set()
         await self._answers.wait()
         return True
@@ -149,7 +149,7 @@ async def test_the_relay_survives_store_outages_and_broken_apps(
     world, moved, failures = await keeping(memory_store), asyncio.Event(), [StoreUnavailable("away"), ValueError("odd")]
     memory_store.outbox.idle = 0
 
-    async def at_last(client: str) -> bool:
+    async def at_last(client: str, event: str) -> bool:
         if failures:
             raise failures.pop(0)
         return True

@@ -177,7 +177,7 @@ async def test_an_app_without_a_webhook_gets_no_event(store: Store) -> None:
     await world.revoke_app()
     clients = []
 
-    async def unwanted(client: str) -> bool:
+    async def unwanted(client: str, event: str) -> bool:
         clients.append(client)
         return False
 

@@ -20,7 +20,7 @@ from store.wiring import Store
 from tests.support.browser.mailbox import until
 from tests.support.http.receiver import Receiver
 from tests.support.processes.engines import FakeClock
-from tests.support.store.webhook_app import Hooked, engine_on
+from tests.support.store.webhook_app import Hooked, engine_on, signs_logouts
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -183,7 +183,8 @@ async def test_name_lookups_count_for_the_apps_owner(memory_store: Store, clock:
             raise OSError("no name")
 
     poster = Poster(AddressPolicy(), 4, resolver=Noting())
-    engine = WebhookSender(memory_store.deliveries, memory_store.webhooks.target, poster, 4)
+    signs = signs_logouts(memory_store)
+    engine = WebhookSender(memory_store.deliveries, memory_store.webhooks.target, poster, 4, signs)
     for owner in ("ada", "bea"):
         app = await Hooked.make(memory_store, owner=owner, client_id=owner)
         await memory_store.apps.update(owner, webhook_url=f"https://{owner}.example/")

@@ -192,7 +192,7 @@ async def test_our_own_error_stops_nothing_else(
 ) -> None:
     failures = [RuntimeError("first"), ZeroDivisionError("second")]
 
-    async def target(client_id: str) -> Target | None:
+    async def target(client_id: str, event: str) -> Target | None:
         if failures:
             raise failures.pop()
         return await hooked.store.webhooks.target(client_id)
@@ -316,7 +316,7 @@ async def test_only_a_private_server_posts_to_its_own_machine(
     hooked: Hooked, given: dict[str, Any], posted: bool
 ) -> None:
     settings = Settings(**given)
-    engine = open_webhooks(settings, hooked.store)
+    engine = open_webhooks(settings, hooked.store, "https://id.example.com")
     engine.start()
     event_id = await hooked.tell()
     found = await hooked.settled(event_id, 1, engine)

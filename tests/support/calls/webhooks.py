@@ -8,7 +8,7 @@ from tests.support.calls.prepared import Call, call
 from tests.support.store.world import World
 
 
-async def wanted(client: str) -> bool:
+async def wanted(client: str, event: str) -> bool:
     """Lets every app receive every event."""
     return True
 

@@ -30,7 +30,7 @@ EVERYTHING = (*SPENDING, "data:read", "data:write")
 DOCUMENTS = ("notes/n1", "notes/n2", "notes/n3", "letters/l1")
 
 
-async def every_app(client: str) -> bool:
+async def every_app(client: str, event: str) -> bool:
     """Lets every app receive every event."""
     return True
 

@@ -23,7 +23,7 @@ from tests.support.store.lost_answers import store_on
 READY = "ready"
 
 
-async def everybody(client: str) -> bool:
+async def everybody(client: str, event: str) -> bool:
     """Lets every app receive every event."""
     return True
 

@@ -7,14 +7,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from outbound.address_policy import AddressPolicy
+from outbound.webhooks.channels import SignLogout
 from outbound.webhooks.poster import WebhookSender
 from outbound.webhooks.posting import Poster
 from store.apps.registration import Registration
+from store.apps.webhooks import Target
 from store.webhooks.deliveries import Delivery, WebhookEvent, new_event_id
 from store.wiring import Store
 from tests.support.http.receiver import Receiver
 
 USER = "0" * 32
+ISSUER = "https://id.example"
 
 
 class Hooked:
@@ -84,7 +87,17 @@ async def until(attempt: Callable[[], Awaitable[Any]], seconds: float = 15.0) ->
     return answer
 
 
+def signs_logouts(store: Store) -> SignLogout:
+    """Signs logout tokens for an issuer of the tests."""
+
+    async def sign(delivery: Delivery, target: Target, now: int) -> str:
+        facts = delivery.client_id, delivery.sub, delivery.details["sid"], target.algorithm
+        return await store.logout_tokens.sign(ISSUER, *facts, now)
+
+    return sign
+
+
 def engine_on(store: Store, target: Any = None, most: int = 16, **limits: float) -> WebhookSender:
     """The sender of webhooks, with loopback allowed."""
     poster = Poster(AddressPolicy(loopback=True), most, **{"connect": 2, "whole": 3, **limits})  # type: ignore[arg-type]
-    return WebhookSender(store.deliveries, target or store.webhooks.target, poster, most)
+    return WebhookSender(store.deliveries, target or store.webhooks.target, poster, most, signs_logouts(store))

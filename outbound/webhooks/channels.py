@@ -1,0 +1,97 @@
+"""How an event is posted, and what the answer means: as a webhook (Standard Webhooks), or as a logout token (OpenID
+Connect Back-Channel Logout 1.0)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple, Protocol
+from urllib.parse import urlencode
+
+from outbound.webhooks.posting import PostResult
+from outbound.webhooks.retries import pause_after
+from outbound.webhooks.signing import body_of, signed
+from store.apps.webhooks import Target
+from store.clock import wall
+from store.lifetimes import DAY, SECOND
+from store.webhooks.deliveries import Delivery
+
+LOGOUT_SECONDS = DAY // SECOND
+"""How long a logout token is retried."""
+
+SignLogout = Callable[[Delivery, Target, int], Awaitable[str]]
+"""Signs a logout token for an attempt at this time (epoch seconds)."""
+
+
+class Message(NamedTuple):
+    """The headers and the body of one attempt."""
+
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Verdict(NamedTuple):
+    """What an answer means. `again`: the seconds until the next attempt, or None if this was the last one."""
+
+    delivered: bool
+    again: float | None
+    error: str
+
+
+class Channel(Protocol):
+    """One way to post events."""
+
+    async def message(self, delivery: Delivery, target: Target) -> Message:
+        """Composes an attempt. Raises StoreError, StoreUnavailable."""
+
+    def verdict(self, delivery: Delivery, answer: PostResult) -> Verdict:
+        """Reads the answer to an attempt."""
+
+
+class EventChannel:
+    """Posts events as JSON, signed with the app's own secrets."""
+
+    async def message(self, delivery: Delivery, target: Target) -> Message:
+        """The body is the same for each attempt."""
+        body = body_of(delivery.type, delivery.occurred_at, delivery.client_id, delivery.sub, delivery.details)
+        # The host's time: an app that did not travel checks this stamp against its own clock.
+        return Message(signed(delivery.id, int(time.time()), body, target.secrets), body)
+
+    def verdict(self, delivery: Delivery, answer: PostResult) -> Verdict:
+        """Any 2xx is success, and after 410 the app gets no more of it."""
+        final = answer.delivered or answer.gone
+        return Verdict(
+            answer.delivered, None if final else pause_after(delivery.tries, answer.retry_after), answer.error
+        )
+
+
+class LogoutChannel:
+    """Posts logout tokens, each signed for its attempt."""
+
+    def __init__(self, sign: SignLogout) -> None:
+        self._sign = sign
+
+    async def message(self, delivery: Delivery, target: Target) -> Message:
+        """A form with a new token (2.5)."""
+        # The host's time, as above.
+        token = await self._sign(delivery, target, int(time.time()))
+        return Message(
+            {"content-type": "application/x-www-form-urlencoded"}, urlencode({"logout_token": token}).encode()
+        )
+
+    def verdict(self, delivery: Delivery, answer: PostResult) -> Verdict:
+        """200 and 204 are success, 400 is final (2.8). Anything else is retried for a day, the last time at its end."""
+        if answer.status in (200, 204):
+            return Verdict(True, None, "")
+        if answer.status == 400:
+            return Verdict(False, None, "The answer was 400: the app refused the token, so it is not sent again.")
+        told = answer.status is None or 300 <= answer.status < 400
+        error = answer.error if told else f"The answer was {answer.status}: only 200 and 204 are success."
+        return Verdict(False, again_within_a_day(delivery, answer.retry_after), error)
+
+
+def again_within_a_day(delivery: Delivery, retry_after: float | None) -> float | None:
+    """The seconds until the next attempt at a logout token; None a day after its session has ended."""
+    left = delivery.created_at / SECOND + LOGOUT_SECONDS - wall.time()
+    pause = pause_after(delivery.tries, retry_after)
+    return None if left <= 0 or pause is None else min(pause, left)
