@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
 from handlers.core.params import once, parse_pairs
@@ -9,9 +11,10 @@ from outbound.webhooks.retries import ATTEMPTS
 from outbound.webhooks.signing import body_of
 from store.apps.registration import Registration
 from store.apps.webhooks import newest_mark
+from store.oauth.logout_tokens import EVENT
 from store.refused import Refused
 from store.results import Profile
-from store.webhooks.deliveries import Delivery, WebhookEvent, new_event_id
+from store.webhooks.deliveries import SESSION_ENDED, Delivery, WebhookEvent, new_event_id
 from store.webhooks.urls import InvalidWebhookUrl, check_webhook_url
 
 PAGE = 20
@@ -149,17 +152,23 @@ class DeliveryHandler(WebhooksPage):
         """Shows the delivery, with the exact body."""
         profile, app = await self.own(client_id)
         found = await self.delivery(client_id, delivery_id)
-        body = body_of(found.type, found.occurred_at, found.client_id, found.sub, found.details)
+        logout = found.type == SESSION_ENDED
         self.render(
             "developer/delivery.html",
             title=f"{found.type}, webhook of {app.name}",
             signed_in=profile,
             app=app,
             one=found,
-            body=body.decode(),
-            most=ATTEMPTS,
+            body=self.claims_of(found) if logout else body_of_event(found),
+            most=None if logout else ATTEMPTS,
+            url=app.backchannel_logout_uri if logout else app.webhook_url,
             notice=self.notice(NOTICES),
         )
+
+    def claims_of(self, delivery: Delivery) -> str:
+        """What is the same in every logout token of a delivery."""
+        issued = {"iss": self.site.base_url, "aud": delivery.client_id, "sub": delivery.sub}
+        return json.dumps({**issued, "sid": delivery.details.get("sid", ""), "events": {EVENT: {}}}, indent=2)
 
     async def delivery(self, client_id: str, delivery_id: str) -> Delivery:
         """Raises Refused("not_found")."""
@@ -167,6 +176,12 @@ class DeliveryHandler(WebhooksPage):
         if found is None:
             raise Refused("not_found", "This delivery no longer exists: deliveries are kept for at most 30 days.")
         return found
+
+
+def body_of_event(delivery: Delivery) -> str:
+    """The body of a webhook event."""
+    body = body_of(delivery.type, delivery.occurred_at, delivery.client_id, delivery.sub, delivery.details)
+    return body.decode()
 
 
 class ReplayHandler(DeliveryHandler):

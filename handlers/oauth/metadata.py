@@ -66,6 +66,8 @@ class MetadataHandler(ApiHandler):
                 "request_uri_parameter_supported": False,
                 "require_signed_request_object": False,
                 "request_object_signing_alg_values_supported": algorithms,
+                "backchannel_logout_supported": True,
+                "backchannel_logout_session_supported": True,
             }
         )
 

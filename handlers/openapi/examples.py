@@ -153,6 +153,8 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             "request_uri_parameter_supported": False,
             "require_signed_request_object": False,
             "request_object_signing_alg_values_supported": _ALGORITHMS,
+            "backchannel_logout_supported": True,
+            "backchannel_logout_session_supported": True,
         }
     },
     "KeySet": {

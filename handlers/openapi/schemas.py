@@ -235,6 +235,7 @@ SCHEMAS: dict[str, Schema] = {
                         "request_uri_parameter_supported",
                         "require_signed_request_object",
                     ),
+                    *("backchannel_logout_supported", "backchannel_logout_session_supported"),
                 ),
                 FLAG,
             ),

@@ -12,7 +12,6 @@ from outbound.webhooks.posting import PostResult
 from outbound.webhooks.retries import pause_after
 from outbound.webhooks.signing import body_of, signed
 from store.apps.webhooks import Target
-from store.clock import wall
 from store.lifetimes import DAY, SECOND
 from store.webhooks.deliveries import Delivery
 
@@ -91,7 +90,8 @@ class LogoutChannel:
 
 
 def again_within_a_day(delivery: Delivery, retry_after: float | None) -> float | None:
-    """The seconds until the next attempt at a logout token; None a day after its session has ended."""
-    left = delivery.created_at / SECOND + LOGOUT_SECONDS - wall.time()
+    """The seconds until the next attempt at a logout token; None a day after its session has ended, by the store's
+    clock."""
+    left = LOGOUT_SECONDS - ((delivery.last_attempt_at or delivery.created_at) - delivery.created_at) / SECOND
     pause = pause_after(delivery.tries, retry_after)
     return None if left <= 0 or pause is None else min(pause, left)

@@ -279,3 +279,5 @@ async def test_discovery_names_the_endpoint(service: Service) -> None:
     for name in ("openid-configuration", "oauth-authorization-server"):
         document = json_of(await service.browser().get(f"/.well-known/{name}"))
         assert document["end_session_endpoint"] == f"{service.base_url}/oauth/logout"
+        assert document["backchannel_logout_supported"] is True
+        assert document["backchannel_logout_session_supported"] is True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ class Signed:
 
     async def waiting(self) -> int:
         """Ends that wait in the outbox of the person's shard."""
-        entries = await self.store.client.xrange(keys.outbox(self.world.user))
+        entries: Any = await self.store.client.xrange(keys.outbox(self.world.user))
         return sum(entry[b"type"] == SESSION_ENDED.encode() for _, entry in entries)
 
     async def told(self) -> list[tuple[str, str]]:
@@ -239,7 +240,8 @@ async def test_a_session_knows_a_bounded_number_of_apps(memory_store: Store) -> 
     fields = {field.decode() for field in await memory_store.client.hkeys(row)}
     assert len(fields) == 520
     assert {f"rp:{client}" for client in (*one.apps, third.client_id)} < fields
-    ((_, entry),) = await memory_store.client.xrange(keys.outbox(one.world.user))
+    entries: Any = await memory_store.client.xrange(keys.outbox(one.world.user))
+    ((_, entry),) = entries
     assert f"rp:{entry[b'clients'].decode()}" not in fields
     assert entry[b"reason"] == b"crowded"
 
@@ -257,7 +259,7 @@ async def test_an_end_that_is_announced_twice_is_kept_once(store: Store) -> None
     """A script that was cut off in a moving slot runs again."""
     one = await Signed.make(store)
     row = one.here.keys()["session"]
-    before = await store.client.hgetall(row)
+    before: Any = await store.client.hgetall(row)
     await sign_out(one)
     await store.client.hset(row, mapping=before)
     await sign_out(one)

@@ -119,7 +119,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The values of the templates about webhooks, as in `pages`."""
-    app = Sample(client_id=text, name=text, webhook_url=text)
+    app = Sample(client_id=text, name=text, webhook_url=text, backchannel_logout_uri=text)
     then = 1_700_000_000_000
     waiting = Delivery(text, text, text, text, then, {text: text}, then, 2, 2, "pending", then + 9**14, then, 500, text)
     running = replace(waiting, next_attempt_at=None)
@@ -142,8 +142,8 @@ def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "events": EVENT_TEXTS,
         "posting": True,
     }
-    one: dict[str, Any] = {**known, "app": app, "body": text, "most": 12, "notice": None}
-    bare = Sample(client_id=text, name=text, webhook_url="")
+    one: dict[str, Any] = {**known, "app": app, "body": text, "most": 12, "notice": None, "url": text}
+    bare = Sample(client_id=text, name=text, webhook_url="", backchannel_logout_uri="")
     return {
         "developer/webhooks.html": page,
         "developer/webhooks.html first": {**page, "app": bare, "deliveries": [], "onward": None, "notice": None},
@@ -155,4 +155,5 @@ def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "developer/delivery.html running": {**one, "one": running},
         "developer/delivery.html failed": {**one, "one": failed},
         "developer/delivery.html done": {**one, "one": done},
+        "developer/delivery.html logout": {**one, "one": waiting, "most": None},
     }

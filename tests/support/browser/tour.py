@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 
 from runtime import demo
-from store.webhooks.deliveries import WebhookEvent, new_event_id
+from store.webhooks.deliveries import SESSION_ENDED, WebhookEvent, new_event_id
 from store.wiring import Store
 from tests.support.browser.furnished_account import SPENDS, furnish
 from tests.support.browser.tour_kit import Tour
@@ -272,6 +272,10 @@ def webhooks(tour: Tour) -> None:
     ):
         tour.open(f"{hooks}/{event_ids[state]}")
         tour.stop(f"developer/delivery.html {state}".removesuffix(" waiting"), words)
+    ended = WebhookEvent(new_event_id(), SESSION_ENDED, "weather-diary", "0" * 32, 1_700_000_000_000, {"sid": "s" * 22})
+    tour.stand.run(store.deliveries.enqueue(ended))
+    tour.open(f"{hooks}/{ended.id}")
+    tour.stop("developer/delivery.html logout", "The logout token")
 
 
 async def make_deliveries(store: Store, client_id: str) -> dict[str, str]:

@@ -126,6 +126,13 @@ async def _(w: World) -> Call:
     return lambda: w.store.id_tokens.read_hint(text, "https://id.example", "an-app")
 
 
+@call("logout_tokens.sign", "list_signing_keys")
+async def _(w: World) -> Call:
+    await w.store.signing_keys.for_signing("ES256")
+    w.store.signing_keys.forget()
+    return lambda: w.store.logout_tokens.sign("https://id.example", "an-app", w.user, "a-session", "ES256", 1)
+
+
 @call("signing_keys.verify", "list_signing_keys")
 async def _(w: World) -> Call:
     text = (await w.store.signing_keys.for_signing("ES256")).sign({}, "JWT")
