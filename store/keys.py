@@ -162,11 +162,6 @@ def audit(user: str) -> str:
     return f"{prefix(user)}audit"
 
 
-def session_ends(user: str) -> dict[str, str]:
-    """The arguments of scripts that end sessions: where the sessions are, and the person in the lists of the shard."""
-    return {"session_prefix": session_prefix(user), "member": member(user)}
-
-
 def session(user: str, session_id: str) -> str:
     """A browser session."""
     return f"{session_prefix(user)}{session_id}"

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from store import keys
 from store.accounts.people import People
 from store.accounts.signin.passkeys import passkeys_of
-from store.accounts.signin.sessions import ACTIVITY_SHOWN, Activity, activities, live_session
+from store.accounts.signin.sessions import ACTIVITY_SHOWN, Activity, activities, ends_of, live_session
 from store.accounts.signin.signin_methods import Security
 from store.credits.credits import Credits, Granted
 from store.engine.scripts import Reply, Scripts
@@ -95,7 +95,7 @@ class Operator:
             "set_user_status",
             {**keys.person(person.user), "outbox": keys.outbox(person.user)},
             status=status,
-            **keys.session_ends(person.user),
+            **ends_of(person.user),
         )
         if reply.word == "not_found":
             raise Refused("not_found", "No such person.")
@@ -122,7 +122,7 @@ class Operator:
             "set_password",
             {**keys.person(person.user), "outbox": keys.outbox(person.user)},
             password=hashed,
-            **keys.session_ends(person.user),
+            **ends_of(person.user),
         )
         if reply.word == "not_found":
             raise Refused("not_found", "No such person.")

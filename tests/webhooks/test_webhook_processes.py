@@ -7,6 +7,7 @@ import contextlib
 import signal
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from tornado.ioloop import IOLoop
@@ -189,6 +190,45 @@ async def test_an_event_is_posted_again_after_a_kill_before_settlement(io_loop: 
                         return one if one and one.state == "delivered" else None
 
                     assert (await until(delivered)).attempts == 2
+
+
+@within_a_minute
+async def test_a_sign_out_reaches_the_app_although_its_server_dies(io_loop: IOLoop, receiver: Receiver) -> None:
+    """The server that ended the session is killed: before it relays, and while it posts. Another one carries on."""
+
+    async def hangs(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(60)
+
+    receiver.script = [hangs]
+    ring = KeyRing.generate(1)
+    with valkey() as engine:
+        options = ("--redis-url", engine.url, *QUICK)
+        with shared(ring, *options, "--no-webhooks") as first:
+            async with service_on(engine, ring, first.ready()) as service:
+                app = await service.add_app("rp", scopes=("openid",), backchannel_logout_uri=receiver.url)
+                browser = await service.signed_in("ada-1@example.com")
+                tokens = await service.tokens(app, browser, scope="openid")
+                page = await browser.get("/account")
+                assert (await browser.submit(page, "/signout")).code == 303
+                first.kill()
+                with shared(ring, *options) as second:
+                    second.ready()
+                    await receiver.count(1)
+                    second.kill()
+                (found,) = await service.store.deliveries.list("rp")
+                assert (found.state, found.attempts) == ("pending", 1)
+                with shared(ring, *options) as third:
+                    third.ready()
+                    # The end of the lease, put forward as a minute would.
+                    await service.store.client.zadd(keys.DELIVERIES_DUE, {found.id: 1})
+                    posted = await receiver.count(2)
+                    signed = [dict(parse_qsl(one.body.decode()))["logout_token"] for one in posted]
+                    verify = service.store.signing_keys.verify
+                    claims = [(await verify(token, types=("logout+jwt",))).claims for token in signed]
+                    its = (await verify(tokens["id_token"], types=("JWT",))).claims
+                    for name in ("sub", "sid", "aud"):
+                        assert [one[name] for one in claims] == [its[name]] * 2
+                    assert claims[0]["jti"] != claims[1]["jti"]
 
 
 @within_a_minute

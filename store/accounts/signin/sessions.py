@@ -130,7 +130,7 @@ class Sessions:
 
     def room(self, user: str) -> dict[str, str | int]:
         """Arguments for scripts that make a session, and end another if there are too many."""
-        return {**keys.session_ends(user), "most_sessions": self._bounds.sessions}
+        return {**ends_of(user), "most_sessions": self._bounds.sessions}
 
     async def start(self, credentials: Credentials, visitor: Visitor, device: Device | None = None) -> SignedIn:
         """Starts a session for verified credentials. Raises SignedOut if the password or the person's status changed
@@ -211,7 +211,7 @@ class Sessions:
             session.keys(),
             session_id=session.session_id,
             idle=self.idle,
-            **keys.session_ends(session.user),
+            **ends_of(session.user),
             **visitor.fields(),
         )
         refuse_signed_out(reply)
@@ -277,7 +277,7 @@ class Sessions:
             idle=self.idle,
             lifetime=self.lifetime,
             proof=PROOF,
-            **keys.session_ends(session.user),
+            **ends_of(session.user),
             **visitor.fields(),
         )
         refuse_signed_out(reply)
@@ -286,6 +286,11 @@ class Sessions:
         if reply.word == "stale":
             raise Refused("access_denied", "The password was changed meanwhile.")
         return self.seal(Session(session.user, session_id))
+
+
+def ends_of(user: str) -> dict[str, str]:
+    """Arguments of scripts that end sessions: where the sessions are, and the person in the lists of the shard."""
+    return {"session_prefix": keys.session_prefix(user), "member": keys.member(user)}
 
 
 def activity_of(entry: bytes) -> Activity:

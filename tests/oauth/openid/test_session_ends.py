@@ -199,6 +199,19 @@ async def test_only_apps_with_a_url_are_told(store: Store) -> None:
     assert await one.told() == [("second", "here")]
 
 
+@pytest.mark.trap(50)
+async def test_a_pairwise_app_hears_of_its_own_id_of_the_person(store: Store) -> None:
+    world = await World.make(store, scopes=SCOPES, subject_type="pairwise")
+    tokens = await world.exchange(await world.code(("openid",)))
+    await store.sessions.end(world.session, VISITOR)
+    await store.outbox.relay_shards({world.user[:3]}, wanted)
+    (row,) = await store.deliveries.list(world.app.client_id)
+    assert row.sub == await store.subjects.of(world.app.client_id, world.app.sector, world.user)
+    assert row.sub != world.user
+    assert tokens.sign_in
+    assert row.details == {"sid": tokens.sign_in.sid}
+
+
 async def test_signing_in_again_in_the_same_browser_tells_nobody(store: Store) -> None:
     """A request for a new sign-in must not sign people out of other apps."""
     one = await Signed.make(store)
@@ -237,7 +250,8 @@ async def test_a_session_knows_a_bounded_number_of_apps(memory_store: Store) -> 
     third, _ = await one.world.register(f"{one.world.app.client_id}-three", scopes=SCOPES)
     await one.world.code(("openid",), third)
     # An app that is not connected any more goes first, and is told.
-    fields = {field.decode() for field in await memory_store.client.hkeys(row)}
+    found: Any = await memory_store.client.hkeys(row)
+    fields = {field.decode() for field in found}
     assert len(fields) == 520
     assert {f"rp:{client}" for client in (*one.apps, third.client_id)} < fields
     entries: Any = await memory_store.client.xrange(keys.outbox(one.world.user))
