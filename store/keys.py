@@ -338,6 +338,7 @@ _ROWS = tuple(
     (kind, re.compile(pattern, re.S))
     for kind, pattern in (
         *((noun, f"{noun}:{_ID}") for noun in ("session", "challenge", "request", "code", "family", "dpop")),
+        ("ended", rf"session:{_ID}:ended"),
         ("access", f"access:{_ID}:(?P<rest>0|[1-9][0-9]{{0,9}})"),
         *((noun, f"{noun}:{_CLIENT}") for noun in ("grant", "docs", "meta", "index", "usage")),
         ("link", r"link:(?P<name>[a-z]+)"),

@@ -20,7 +20,7 @@ local function end_idlest(user, sessions, prefix, epoch, most, outbox, member, n
   end)
   local ended = math.max(0, math.min(redis.call('ZCARD', sessions) - most + 1, 2, #standing))
   for place = 1, ended do
-    tell_of_end(user, prefix .. standing[place][1], outbox, member, now)
+    tell_of_end(user, prefix, standing[place][1], outbox, member, now)
     redis.call('DEL', prefix .. standing[place][1])
     redis.call('ZREM', sessions, standing[place][1])
   end

@@ -72,6 +72,8 @@ local row = redis.call('HMGET', code, 'redirect_uri', 'scope', 'challenge', 'epo
   'jkt')
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
 if not row[1] or row[4] ~= given[1] or given[3] or row[5] ~= terms then return {'dead'} end
+local sid = string.match(row[6] or '', '^%S+')
+if sid and redis.call('EXISTS', prefix .. 'session:' .. sid .. ':ended') == 1 then return {'dead'} end
 
 local now = now_ms()
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)

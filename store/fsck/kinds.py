@@ -146,6 +146,7 @@ KINDS: dict[str, KeyKind] = {
         others=r"(proved|shown|recovered)_at|method|sid|rp:[A-Za-z0-9_-]{1,64}",
         outlives=True,
     ),
+    "ended": KeyKind("string", CODE, value=b"1", outlives=True),
     # The mark outlives the challenge, so a clock that steps back does no harm.
     "challenge": KeyKind("string", CHALLENGE + MINUTE, value=b"1", outlives=True),
     "link": KeyKind(

@@ -17,7 +17,7 @@ _WHOLE = (
 _PARTS = (
     (r"[A-Za-z0-9_-]{22}", "<id>"),
     (r"api_[A-Za-z0-9]{15}", "<api>"),
-    (r"app-\d+(-left)?|(?=.*[A-Z0-9])[A-Za-z0-9_-]{15}", "<client>"),
+    (r"app-\d+(-left|-openid)?|(?=.*[A-Z0-9])[A-Za-z0-9_-]{15}", "<client>"),
     (r"\d+", "<number>"),
     (r"[^/]+/[^/]+", "<collection>/<document>"),
 )

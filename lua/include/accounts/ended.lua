@@ -3,6 +3,7 @@
 -- session writes one event for all of them to the outbox of the shard, in the same step; the relay makes a delivery for
 -- each app that has a URL for it (store/webhooks/outbox.py). A session that expires has no script, so no app hears of it.
 local READ_AT_MOST = 400  -- sessions; no setting allows half as many
+local CODE_LASTS = 60000  -- ms, as CODE in store/lifetimes.py
 
 -- The apps that know a session, by client id.
 local function apps_in(session)
@@ -22,11 +23,13 @@ local function write_end(outbox, member, sid, clients, reason, now)
 end
 
 -- Tells of a session that is about to end, unless it is dead already: whatever ended it has told of it. Returns the number
--- of events.
-local function tell_of_end(user, session, outbox, member, now)
-  local row = redis.call('HMGET', session, 'epoch', 'sid')
+-- of events. A mark says for the life of a code that the session has ended: an app that exchanged a code afterwards would
+-- start a session of its own that no logout token ends.
+local function tell_of_end(user, session_prefix, id, outbox, member, now)
+  local row = redis.call('HMGET', session_prefix .. id, 'epoch', 'sid')
   if not row[2] or row[1] ~= redis.call('HGET', user, 'epoch') then return 0 end
-  return write_end(outbox, member, row[2], apps_in(session), '', now)
+  redis.call('SET', session_prefix .. row[2] .. ':ended', '1', 'PX', CODE_LASTS)
+  return write_end(outbox, member, row[2], apps_in(session_prefix .. id), '', now)
 end
 
 -- The same for each of the person's sessions, but the one with the id `kept`: for scripts that are about to change the
@@ -34,7 +37,7 @@ end
 local function tell_of_ends(user, sessions, session_prefix, kept, outbox, member, now)
   local told = 0
   for _, id in ipairs(redis.call('ZREVRANGE', sessions, 0, READ_AT_MOST - 1)) do
-    if id ~= kept then told = told + tell_of_end(user, session_prefix .. id, outbox, member, now) end
+    if id ~= kept then told = told + tell_of_end(user, session_prefix, id, outbox, member, now) end
   end
   return told
 end

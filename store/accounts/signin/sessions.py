@@ -174,7 +174,7 @@ class Sessions:
             session_id=session.session_id,
             client=client_id,
             sid=sid,
-            member=keys.member(session.user),
+            **ends_of(session.user),
             **visitor.fields(),
         )
         self._wake(session, reply)
@@ -198,7 +198,7 @@ class Sessions:
             {**session.keys(), "other": keys.session(session.user, session_id)},
             other_id=session_id,
             idle=self.idle,
-            member=keys.member(session.user),
+            **ends_of(session.user),
             **visitor.fields(),
         )
         refuse_signed_out(reply)

@@ -14,6 +14,7 @@ KEYS = [
     *keys.token(USER, CLIENT, ONE, 0).items(),
     ("access", keys.token(USER, CLIENT, ONE, 2**32 - 1)["access"]),
     ("session", keys.session(USER, ONE)),
+    ("ended", f"{keys.session(USER, ONE)}:ended"),
     ("challenge", keys.used_challenge(USER, ONE)),
     ("dpop", keys.dpop(ONE, "k" * 43, USER)),
     ("dpop-token", keys.dpop(ONE, "k" * 43)),

@@ -16,7 +16,7 @@ from store.wiring import Store
 from tests.accounts.test_undo_address import undo_of
 from tests.support.calls.webhooks import wanted
 from tests.support.processes.engines import FakeClock
-from tests.support.store.world import PASSWORD, VISITOR, World, every_key
+from tests.support.store.world import PASSWORD, VISITOR, World, every_key, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -199,6 +199,28 @@ async def test_only_apps_with_a_url_are_told(store: Store) -> None:
     assert await one.told() == [("second", "here")]
 
 
+@pytest.mark.parametrize("does", [sign_out, sign_out_everywhere_else, reset_the_password, crowd_out, delete])
+async def test_a_code_from_a_session_that_has_ended_gives_no_tokens(
+    store: Store, does: Callable[[Signed], Awaitable[None]]
+) -> None:
+    """The logout token may come before the app has exchanged the code."""
+    one = await Signed.make(store)
+    one.world.session = one.there if does is sign_out_everywhere_else else one.here
+    code = await one.world.code(("openid",))
+    one.world.session = one.here
+    await does(one)
+    assert await refusal_of(one.world.exchange(code)) == "invalid_grant"
+
+
+async def test_other_codes_live_on(store: Store) -> None:
+    one = await Signed.make(store)
+    plain, code = await one.world.code(("profile",)), await one.world.code(("openid",))
+    await sign_out_everywhere_else(one)
+    await one.world.exchange(code)
+    await sign_out(one)
+    await one.world.exchange(plain)
+
+
 @pytest.mark.trap(50)
 async def test_a_pairwise_app_hears_of_its_own_id_of_the_person(store: Store) -> None:
     world = await World.make(store, scopes=SCOPES, subject_type="pairwise")
@@ -286,7 +308,7 @@ async def test_a_deleted_person_leaves_nothing_of_their_sessions(memory_store: S
     await delete(one)
     await one.told()
     left = await every_key(memory_store.client, f"*{one.world.user}*")
-    assert not [key for key in left if b":session" in key]
+    assert [key for key in left if b":session" in key and not key.endswith(b":ended")] == []
 
 
 async def test_sign_outs_of_one_person_push_out_nothing_of_others(

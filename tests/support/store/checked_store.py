@@ -30,6 +30,15 @@ EVERYTHING = (*SPENDING, "data:read", "data:write")
 DOCUMENTS = ("notes/n1", "notes/n2", "notes/n3", "letters/l1")
 
 
+async def sign_in_and_out(world: World) -> None:
+    """The person signs in to an app in another session, which ends."""
+    here, world.session = world.session, await world.sign_in()
+    app, _ = await world.register(f"{world.app.client_id}-openid", scopes=("openid",))
+    await world.code(("openid",), app)
+    await world.store.sessions.end(world.session, VISITOR)
+    world.session = here
+
+
 async def every_app(client: str, event: str) -> bool:
     """Lets every app receive every event."""
     return True
@@ -93,6 +102,7 @@ class Furnished:
         other.email = f"moved-{other.email}"
         await (await Keeper.make(other)).put("notes/n1")
         await other.revoke_app()
+        await sign_in_and_out(other)
         await store.outbox.relay(every_app)
         await store.outbox.relay_shards({other.user[:3]}, every_app)
         await store.deliveries.claim(1, 30)
