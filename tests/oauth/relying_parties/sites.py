@@ -51,9 +51,9 @@ class Site(ABC):
         """Serves until it is closed."""
 
     @contextmanager
-    def run(self, client: Client) -> Iterator[str]:
+    def run(self, client: Client, port: int = 0) -> Iterator[str]:
         """The site's address, while it serves."""
-        port = free_port()
+        port = port or free_port()
         with contextmanager(self.serve)(client, port):
             yield f"http://127.0.0.1:{port}"
 

@@ -2,6 +2,7 @@
 // [show]
 import express from "express";
 import openid from "express-openid-connect";
+import sessions from "express-session";
 
 export function site({ issuer, clientId, clientSecret, here, secret }) {
   const app = express();
@@ -14,7 +15,8 @@ export function site({ issuer, clientId, clientSecret, here, secret }) {
     authRequired: false,
     authorizationParams: { response_type: "code", scope: "openid profile" },
     idTokenSigningAlg: "RS256",
-    idpLogout: true,
+    idpLogout: true, // /logout signs out at Latchkey too, and returns to {here}
+    backchannelLogout: { store: new sessions.MemoryStore() }, // the URL is {here}/backchannel-logout
   }));
   app.get("/private", openid.requiresAuth(), (request, response) => response.json(request.oidc.idTokenClaims));
   return app;

@@ -14,7 +14,7 @@ export async function site({ issuer, clientId, clientSecret, here, secret }) {
   app.use(passport.session());
   const scope = "openid profile";
   passport.use("latchkey", new Strategy({ config, scope, callbackURL: `${here}/callback` }, (tokens, verified) => {
-    verified(null, tokens.claims());
+    verified(null, { ...tokens.claims(), idToken: tokens.id_token });
   }));
   passport.serializeUser((person, done) => done(null, person));
   passport.deserializeUser((person, done) => done(null, person));
@@ -23,6 +23,10 @@ export async function site({ issuer, clientId, clientSecret, here, secret }) {
   app.get("/private", (request, response, next) => {
     if (request.user) response.json(request.user);
     else enter(request, response, next);
+  });
+  app.get("/logout", (request, response, next) => {
+    const asked = { id_token_hint: request.user?.idToken ?? "", post_logout_redirect_uri: `${here}/bye` };
+    request.logout((error) => (error ? next(error) : response.redirect(oidc.buildEndSessionUrl(config, asked).href)));
   });
   return app;
 }
