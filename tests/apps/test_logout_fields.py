@@ -40,6 +40,7 @@ def test_the_fields_survive_the_store_and_an_earlier_release_has_none() -> None:
     assert Registration.unpack(msgpack.packb(row)) == an_app()
 
 
+@pytest.mark.openid("backchannel 2.2 uri")
 @pytest.mark.parametrize(
     "fields",
     [

@@ -77,6 +77,12 @@ def heard(io_loop: IOLoop, memory_store: Store) -> Iterator[Heard]:
     io_loop.run_sync(made.receiver.close)
 
 
+@pytest.mark.openid("backchannel 2.4 claims")
+@pytest.mark.openid("backchannel 2.4 sub")
+@pytest.mark.openid("backchannel 2.4 events")
+@pytest.mark.openid("backchannel 2.4 nonce")
+@pytest.mark.openid("backchannel 2.4 signed")
+@pytest.mark.openid("backchannel 2.5 form")
 async def test_a_token_says_whose_session_ended_and_nothing_else(heard: Heard, engine: WebhookSender) -> None:
     done = await heard.settled(await heard.end(), 1, engine)
     assert (done.state, done.attempts, done.last_status) == ("delivered", 1, 200)
@@ -104,6 +110,7 @@ async def test_a_logout_token_is_no_hint(heard: Heard, engine: WebhookSender) ->
         await heard.store.id_tokens.read_hint(token_in(heard.receiver.posted[0]), ISSUER, "rp")
 
 
+@pytest.mark.openid("backchannel 2.8 success")
 @pytest.mark.parametrize("status", [200, 204])
 async def test_success_is_posted_once(heard: Heard, engine: WebhookSender, clock: FakeClock, status: int) -> None:
     heard.receiver.reply = answering(status, body=b"x" * (status == 200))
@@ -113,6 +120,7 @@ async def test_success_is_posted_once(heard: Heard, engine: WebhookSender, clock
     assert await heard.store.deliveries.claim(9, 60) == []
 
 
+@pytest.mark.openid("backchannel 2.5 retries")
 async def test_400_is_final(heard: Heard, engine: WebhookSender) -> None:
     error = json.dumps({"error": "invalid_request"}).encode()
     heard.receiver.reply = answering(400, "Content-Type: application/json", body=error)

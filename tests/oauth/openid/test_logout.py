@@ -73,6 +73,8 @@ def leads_nowhere(page: HTTPResponse, code: int) -> None:
     assert b"evil.example" not in page.body
 
 
+@pytest.mark.openid("rp-logout 2 hint")
+@pytest.mark.openid("rp-logout 2 state")
 async def test_the_apps_own_session_ends_without_a_page(service: Service) -> None:
     ada = await SignedIn.make(service)
     gone = await ada.ask(id_token_hint=ada.hint, post_logout_redirect_uri=BACK, state="s&t", client_id="openid-app")
@@ -101,6 +103,9 @@ async def test_without_an_address_a_page_says_that_the_person_is_signed_out(serv
     assert not await ada.is_in()
 
 
+@pytest.mark.trap(48)
+@pytest.mark.openid("rp-logout 2 ask")
+@pytest.mark.openid("rp-logout 2 yes")
 async def test_without_a_hint_the_person_decides(service: Service) -> None:
     ada = await SignedIn.make(service)
     named = {"client_id": "openid-app"}
@@ -128,6 +133,8 @@ async def test_the_state_survives_the_page(service: Service) -> None:
     assert gone.headers["Location"] == f"{BACK}?state=here+%26+back"
 
 
+@pytest.mark.trap(48)
+@pytest.mark.openid("rp-logout 2 ask")
 async def test_a_hint_of_another_session_asks_first(service: Service) -> None:
     ada = await SignedIn.make(service)
     other = await service.signed_in()
@@ -151,6 +158,7 @@ async def test_a_hint_of_another_person_asks_and_shows_who_is_signed_in(service:
     assert await ada.is_in()
 
 
+@pytest.mark.openid("rp-logout 3 legitimate")
 async def test_a_browser_that_is_signed_out_is_sent_nowhere_without_a_click(service: Service) -> None:
     ada = await SignedIn.make(service)
     for params in ({"id_token_hint": ada.hint}, {"client_id": "openid-app"}):
@@ -170,6 +178,11 @@ def flipped(token: str) -> str:
     return f"{head}.{claims}.{base64.urlsafe_b64encode(raw).decode().rstrip('=')}"
 
 
+@pytest.mark.trap(48)
+@pytest.mark.openid("rp-logout 2 client_id")
+@pytest.mark.openid("rp-logout 3 exact")
+@pytest.mark.openid("rp-logout 4 aborted")
+@pytest.mark.openid("rp-logout 4 redirect")
 async def test_what_is_wrong_with_a_request_is_a_page_and_ends_nothing(service: Service) -> None:
     ada = await SignedIn.make(service)
     await service.add_app("other-app", scopes=SCOPES, post_logout_redirect_uris=(EVIL,))
@@ -190,6 +203,9 @@ async def test_repeated_parameters_are_refused(service: Service) -> None:
     leads_nowhere(await ada.browser.get(url), 400)
 
 
+@pytest.mark.trap(45)
+@pytest.mark.trap(49)
+@pytest.mark.openid("rp-logout 2 issuer")
 async def test_tokens_of_other_kinds_and_issuers_are_no_hints(service: Service) -> None:
     ada = await SignedIn.make(service)
     signer: Signer = await service.store.signing_keys.for_signing("RS256")
@@ -208,6 +224,7 @@ async def test_tokens_of_other_kinds_and_issuers_are_no_hints(service: Service) 
     assert await ada.is_in()
 
 
+@pytest.mark.trap(49)
 async def test_a_hint_counts_after_its_end_and_after_its_key_signs_no_more(service: Service, clock: FakeClock) -> None:
     ada = await SignedIn.make(service)
     _, kid = await signed(service.store, "RS256")
@@ -229,6 +246,7 @@ async def test_a_revoked_key_verifies_no_hint(service: Service) -> None:
     assert await ada.is_in()
 
 
+@pytest.mark.openid("rp-logout 2 methods")
 async def test_a_posted_request_becomes_one_by_get(service: Service) -> None:
     ada = await SignedIn.make(service)
     asked = {"id_token_hint": ada.hint, "post_logout_redirect_uri": BACK, "state": "s", "ui_locales": "de"}
@@ -275,6 +293,7 @@ async def test_the_page_cannot_be_framed(service: Service) -> None:
     assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]
 
 
+@pytest.mark.openid("rp-logout 2.1 endpoint")
 async def test_discovery_names_the_endpoint(service: Service) -> None:
     for name in ("openid-configuration", "oauth-authorization-server"):
         document = json_of(await service.browser().get(f"/.well-known/{name}"))

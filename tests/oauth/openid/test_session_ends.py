@@ -153,6 +153,7 @@ CASES: list[tuple[Callable[[Signed], Awaitable[None]], list[tuple[str, str]]]] =
 ]
 
 
+@pytest.mark.openid("backchannel 2.3 parties")
 @pytest.mark.parametrize(("does", "expected"), [pytest.param(*case, id=case[0].__name__) for case in CASES])
 async def test_each_end_tells_the_apps_of_that_session_once(
     store: Store, does: Callable[[Signed], Awaitable[None]], expected: list[tuple[str, str]]

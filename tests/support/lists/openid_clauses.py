@@ -1,4 +1,4 @@
-"""What OpenID Connect Core and Discovery demand of a provider with the code flow.
+"""What OpenID Connect Core, Discovery and both kinds of logout demand of a provider with the code flow.
 
 Each has a test that is marked for it, or a reason why not. A name is the section, by errata set 2, and a word. What the
 standards demand of clients is left out, and so are the implicit flow, the hybrid flow and self-issued providers.
@@ -138,4 +138,27 @@ DEMANDS: dict[str, Demand] = {
     "discovery 4.2 empty": Demand("a list without elements is left out"),
     "discovery 4.3 issuer": Demand("issuer is the address under which the document was asked for"),
     "discovery 7.1 TLS": Demand("the document is behind TLS", TLS),
+    "rp-logout 2 methods": Demand("the logout endpoint takes GET and POST"),
+    "rp-logout 2 hint": Demand("an ID token of the session signs its person out"),
+    "rp-logout 2 issuer": Demand("a hint was issued here"),
+    "rp-logout 2 client_id": Demand("client_id is the one of the hint"),
+    "rp-logout 2 state": Demand("state comes back"),
+    "rp-logout 2 ask": Demand("the person is asked without a hint, and with one of another session or person"),
+    "rp-logout 2 yes": Demand("a person who says yes is signed out"),
+    "rp-logout 2.1 endpoint": Demand("discovery names end_session_endpoint"),
+    "rp-logout 2.1 https": Demand("end_session_endpoint is https", TLS),
+    "rp-logout 3 exact": Demand("nobody is redirected to an address that is not exactly a registered one"),
+    "rp-logout 3 legitimate": Demand("without a hint, nobody is redirected unless the person decides it"),
+    "rp-logout 4 aborted": Demand("what failed a check is not used"),
+    "rp-logout 4 redirect": Demand("a wrong request redirects to no client"),
+    "backchannel 2.2 uri": Demand("the URL of a client is absolute, has no fragment, and is https"),
+    "backchannel 2.3 parties": Demand("the clients of a session are known and told"),
+    "backchannel 2.4 claims": Demand("a logout token has iss, aud, iat, exp and jti"),
+    "backchannel 2.4 sub": Demand("it has sub or sid"),
+    "backchannel 2.4 events": Demand("events has the name of the event and an object"),
+    "backchannel 2.4 nonce": Demand("it has no nonce"),
+    "backchannel 2.4 signed": Demand("it is signed with a key of ID tokens, and never with none"),
+    "backchannel 2.5 form": Demand("it is posted as logout_token of a form"),
+    "backchannel 2.5 retries": Demand("it is not posted again after an answer that says why not"),
+    "backchannel 2.8 success": Demand("200 and 204 are success"),
 }

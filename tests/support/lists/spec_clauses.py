@@ -125,6 +125,7 @@ TRAPS: dict[int, Clause] = {
     45: Clause("a signed token of one type is none of another type"),
     46: Clause("a demanded sign-in is a new one, of this person and for this request, and its time is the token's"),
     47: Clause("a signing key is published before it signs, and until its last token is over, on every host"),
+    48: Clause("signing out returns to an address that the asking app registered, and a page asks for other sessions"),
     49: Clause("id_token_hint is checked for signature, issuer and audience, but not for exp, and names the person"),
     50: Clause("a person has one id for the apps of a sector, and another for other sectors"),
     51: Clause("a token for one resource is dead at every other"),
