@@ -274,6 +274,8 @@ def pages(cast: Cast) -> list[Message]:
         message("GET", f"/oauth/authorize?{urlencode(signed_request(cast))}", over),
         message("POST", "/oauth/authorize", over | form, ask_openid),
         message("GET", f"/oauth/logout?{leave}", over),
+        message("POST", "/oauth/logout", over | form, leave),
+        post("/oauth/logout", over, client_id="web-app", id_token_hint="a.b.c", state="a-state"),
         message("GET", f"/picture/{cast.sealed(TokenKind.PICTURE, 'AL')}.svg"),
         message("GET", f"/confirm?link={cast.sealed(TokenKind.CONFIRM, 'ada@example.com')}"),
         message("GET", f"/reset?link={cast.sealed(TokenKind.RESET, 'ada@example.com')}"),
