@@ -90,7 +90,7 @@ class LogoutHandler(PageHandler):
             check_back(app, back, self.site.base_url)
         asked = {"client_id": client_id or "", "post_logout_redirect_uri": back, "state": state}
         target = with_params(back, {"state": state} if state else {}) if back else ""
-        sid = hint.sid if hint else ""
+        sid = await self.store.subjects.session_behind(app.sector, hint.sid) if app and hint else ""
         return LogoutRequest(app, sid, back, target, {name: value for name, value in asked.items() if value})
 
     def show_signed_out(self, request: LogoutRequest) -> None:

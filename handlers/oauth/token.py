@@ -90,7 +90,8 @@ class TokenHandler(ApiHandler):
         if response.sign_in and signer:
             picture = f"{self.site.base_url}/picture/{self.store.profiles.address(response.sign_in.profile)}"
             sub = await self.store.subjects.of(app.client_id, app.sector, response.sign_in.profile.user)
-            claims = id_token_claims(response, sub, app.client_id, app.id_token_alg, self.site.base_url, picture)
+            sid = await self.store.subjects.session(app.sector, response.sign_in.sid)
+            claims = id_token_claims(response, sub, sid, app.client_id, app.id_token_alg, self.site.base_url, picture)
             answer["id_token"] = signer.sign(claims, TYPE)
         self.write_json(answer)
 

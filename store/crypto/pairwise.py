@@ -2,7 +2,7 @@
 
 An id is an HMAC with a random salt of the store. So it stays the same for the life of the store, whichever secret key
 is in front, and two sectors cannot find out that they know the same person. The salt is sealed under the secret keys:
-a copy of the store tells nobody whose id it is.
+a copy of the store tells nobody whose id it is. Sessions have an id for each sector too, a permutation of their own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 import secrets
 from typing import Any
 
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from redis.asyncio import Redis
 
 from store import keys
@@ -53,9 +54,25 @@ class Pairwise:
         # Neither a client id nor a sector has a space in it, so no sector's text is an app's.
         return await self._id(f"sector {sector} {user}")
 
+    async def session_for(self, sector: str, sid: str) -> str:
+        """The id of a session for all apps of a sector: 22 characters, like `sid` itself."""
+        encryptor = (await self._permutation(sector)).encryptor()
+        return _text(encryptor.update(_bytes(sid)))
+
+    async def session_behind(self, sector: str, known: str) -> str:
+        """The `sid` of the session that apps of a sector know by this id."""
+        decryptor = (await self._permutation(sector)).decryptor()
+        return _text(decryptor.update(_bytes(known)))
+
     async def _id(self, text: str) -> str:
-        digest = hmac.digest(await self._read_salt(), text.encode(), hashlib.sha256)
-        return PREFIX + base64.urlsafe_b64encode(digest[:16]).rstrip(b"=").decode()
+        return PREFIX + _text((await self._digest(text))[:16])
+
+    async def _permutation(self, sector: str) -> Cipher[modes.ECB]:
+        # An id is one block of random bits, so the bare cipher is a permutation of ids: nothing repeats.
+        return Cipher(algorithms.AES(await self._digest(f"sessions of {sector}")), modes.ECB())  # noqa: S305
+
+    async def _digest(self, text: str) -> bytes:
+        return hmac.digest(await self._read_salt(), text.encode(), hashlib.sha256)
 
     async def _read_salt(self) -> bytes:
         if not self._salt:
@@ -85,6 +102,14 @@ class Pairwise:
         """Writes the sealed salt, unless another process was quicker; returns the one that counts."""
         reply = await self._scripts.run("keep_salt", {"keyring": keys.KEYRING}, expected=expected, sealed=sealed)
         return reply.raw("salt")
+
+
+def _text(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _bytes(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "==")
 
 
 def salt_secrets(keys: Keys) -> SealedSecrets:

@@ -69,10 +69,10 @@ def claims_of(profile: Profile, scopes: Iterable[str], picture: str) -> dict[str
 
 
 def id_token_claims(
-    response: TokenResponse, sub: str, client_id: str, algorithm: str, issuer: str, picture: str
+    response: TokenResponse, sub: str, sid: str, client_id: str, algorithm: str, issuer: str, picture: str
 ) -> dict[str, Any]:
-    """The claims of the ID token that goes with a token response of an OpenID sign-in. `sub`: the person, as the app
-    knows them."""
+    """The claims of the ID token that goes with a token response of an OpenID sign-in. `sub` and `sid`: the person and
+    the session, as the app knows them."""
     sign_in, now = response.sign_in, int(wall.time())
     assert sign_in is not None
     claims: dict[str, Any] = {
@@ -82,7 +82,7 @@ def id_token_claims(
         "exp": now + LIFETIME,
         "iat": now,
         "auth_time": sign_in.auth_time,
-        "sid": sign_in.sid,
+        "sid": sid,
         "acr": sign_in.acr,
         "amr": list(sign_in.amr),
         "azp": client_id,

@@ -19,7 +19,6 @@ import json
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from redis.asyncio import Redis
@@ -51,8 +50,9 @@ SHARDS_AT_ONCE = 64
 
 Wanted = Callable[[str, str], Awaitable[bool]]
 """Whether the app with this client id receives events of this type."""
-Named = Callable[[str, str, str], Awaitable[str]]
-"""The `sub` for an app of a person, from the app's field in the person's row (`Subjects.in_event`)."""
+Named = Callable[[WebhookEvent, str], Awaitable[WebhookEvent]]
+"""An event about a user id, as its app may know the person; the text is the app's field in the person's row
+(`Subjects.in_event`)."""
 
 
 class Outbox:
@@ -196,8 +196,7 @@ class Outbox:
             return False
         try:
             if await wanted(event.client_id, event.type):
-                sub = await self._named(event.client_id, event.sub, entered)
-                return await self._deliveries.enqueue(replace(event, sub=sub))
+                return await self._deliveries.enqueue(await self._named(event, entered))
         except StoreUnavailable:
             raise
         except Exception:  # an error with one app must not stop the others; a later sweep retries

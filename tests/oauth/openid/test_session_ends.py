@@ -232,7 +232,7 @@ async def test_a_pairwise_app_hears_of_its_own_id_of_the_person(store: Store) ->
     assert row.sub == await store.subjects.of(world.app.client_id, world.app.sector, world.user)
     assert row.sub != world.user
     assert tokens.sign_in
-    assert row.details == {"sid": tokens.sign_in.sid}
+    assert row.details == {"sid": await store.subjects.session(world.app.sector, tokens.sign_in.sid)}
 
 
 async def test_signing_in_again_in_the_same_browser_tells_nobody(store: Store) -> None:

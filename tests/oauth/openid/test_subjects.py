@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -68,6 +69,30 @@ async def test_every_interface_tells_a_pairwise_app_the_same_id(service: Service
     await service.store.people.delete(service.ada)
     await service.store.outbox.relay_shards({service.ada[:3]}, wanted)
     assert {row.sub for row in await service.store.deliveries.list("pairwise")} == {sub}
+
+
+@pytest.mark.trap(50)
+@pytest.mark.gen_test
+async def test_apps_of_other_sectors_know_a_session_by_another_id(service: Service) -> None:
+    """One `sid` for all would tell two sectors that they know the same person."""
+    back = "https://app.example/bye"
+    one = await pairwise_app(service, "one", post_logout_redirect_uris=(back,))
+    two = await pairwise_app(service, "two")
+    other, public = await pairwise_app(service, "other", OTHER_HOST), await service.add_app("public", scopes=SCOPES)
+    browser = await service.signed_in()
+    tokens = {app.client_id: await service.tokens(app, browser, scope="openid") for app in (one, two, other, public)}
+    sids = {name: (await claims_in(service, found["id_token"]))["sid"] for name, found in tokens.items()}
+    assert sids["one"] == sids["two"]
+    assert len({*sids.values()}) == 3
+    assert {len(sid) for sid in sids.values()} == {22}
+    again = json_of(await one.refresh(tokens["one"]["refresh_token"]))
+    assert (await claims_in(service, again["id_token"]))["sid"] == sids["one"]
+    # A hint is of this session by the id that its app knows, and each logout token has that id too.
+    asked = {"id_token_hint": tokens["one"]["id_token"], "post_logout_redirect_uri": back}
+    assert (await browser.get(f"/oauth/logout?{urlencode(asked)}")).headers["Location"] == back
+    await service.store.outbox.relay_shards({service.ada[:3]}, wanted)
+    for name, sid in sids.items():
+        assert [row.details for row in await service.store.deliveries.list(name)] == [{"sid": sid}]
 
 
 @pytest.mark.gen_test

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from store import keys
+from store.webhooks.deliveries import WebhookEvent
 from tests.support.calls.prepared import Call, call
 from tests.support.store.world import World
 
 SECTOR = "app.example"
+SID = "0" * 22
 
 
 async def fresh(w: World) -> World:
@@ -58,7 +60,32 @@ async def _(w: World) -> Call:
     return lambda: w.store.subjects.at_api("orders.example", SECTOR, w.user)
 
 
+@call("pairwise.session_for", "keep_salt")
+async def _(w: World) -> Call:
+    await fresh(w)
+    return lambda: w.store.pairwise.session_for(SECTOR, SID)
+
+
+@call("pairwise.session_behind", "keep_salt")
+async def _(w: World) -> Call:
+    await fresh(w)
+    return lambda: w.store.pairwise.session_behind(SECTOR, SID)
+
+
+@call("subjects.session", "keep_salt")
+async def _(w: World) -> Call:
+    await fresh(w)
+    return lambda: w.store.subjects.session(SECTOR, SID)
+
+
+@call("subjects.session_behind", "keep_salt")
+async def _(w: World) -> Call:
+    await fresh(w)
+    return lambda: w.store.subjects.session_behind(SECTOR, SID)
+
+
 @call("subjects.in_event", "keep_salt")
 async def _(w: World) -> Call:
     await fresh(w)
-    return lambda: w.store.subjects.in_event(w.app.client_id, w.user, "0")
+    event = WebhookEvent("evt_1", "tokens.revoked", w.app.client_id, w.user, 1, {})
+    return lambda: w.store.subjects.in_event(event, "0")
