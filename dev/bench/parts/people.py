@@ -182,6 +182,7 @@ class Crowd:
             "request": keys.request(user, code),
             "code": keys.code(user, code),
             "window": keys.limit(user, "fill"),
+            "outbox": keys.outbox(user),
         }, {
             "scope": " ".join(self.app.scopes),
             "redirect_uri": CALLBACK,
@@ -207,6 +208,7 @@ class Crowd:
             "pushed": "",
             "api": "",
             "jkt": "",
+            "member": keys.member(user),
         }
 
     def _writes(self, lineages: Iterable[Lineage], numbers: Sequence[int], content: bytes) -> Iterator[Call]:
@@ -285,13 +287,14 @@ def _account(user: str) -> Call:
 
 
 def _session(user: str, session: str) -> Call:
-    return {**keys.person(user), "session": keys.session(user, session)}, {
+    return {**keys.person(user), "session": keys.session(user, session), "outbox": keys.outbox(user)}, {
         "session_id": session,
         "session_epoch": "1",
         "idle": _LIVE,
         "lifetime": 30 * DAY,
         "rehash": "",
         "session_prefix": keys.session_prefix(user),
+        "member": keys.member(user),
         "most_sessions": _NO_LIMIT,
         "address": "192.0.2.1",
         "agent": AGENT,
