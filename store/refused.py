@@ -24,6 +24,14 @@ class Refused(Exception):
         self.retry_after = retry_after
 
 
+class UnknownUser(Exception):
+    """The presented code or token names no live grant, so the request counts for its address, not for a person."""
+
+    def __init__(self, refusal: Refused) -> None:
+        super().__init__(refusal.code)
+        self.refusal = refusal
+
+
 class SignedOut(Exception):
     """The browser session is over: the person has to sign in."""
 

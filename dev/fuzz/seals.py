@@ -16,8 +16,8 @@ from store import keys
 from store.accounts.signin.second_step import SIGN_IN
 from store.crypto.seal import NOBODY, TokenKind
 from store.oauth.pushed import URN
-from store.oauth.tokens import UnknownUser, s256
-from store.refused import Refused
+from store.oauth.tokens import s256
+from store.refused import Refused, UnknownUser
 from store.results import Window
 from tests.support.http.http_servers import request
 

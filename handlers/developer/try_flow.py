@@ -20,8 +20,8 @@ from handlers.developer.apps import DeveloperPage
 from handlers.oauth.authorize import try_page
 from store.apps.registration import Registration
 from store.clock import wall
-from store.oauth.tokens import UnknownUser, s256
-from store.refused import Refused
+from store.oauth.tokens import s256
+from store.refused import Refused, UnknownUser
 from store.results import Caller
 
 LASTS = timedelta(minutes=10)

@@ -15,8 +15,8 @@ from store.crypto.signing_keys import Signer
 from store.names import parse_scope
 from store.oauth.id_tokens import TYPE, id_token_claims
 from store.oauth.resources import apart, plain_names, target_of
-from store.oauth.tokens import TokenResponse, UnknownUser
-from store.refused import Refused
+from store.oauth.tokens import TokenResponse
+from store.refused import Refused, UnknownUser
 
 # RFC 7636 4.1: 43 to 128 unreserved characters.
 VERIFIER = re.compile(r"[A-Za-z0-9\-._~]{43,128}")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
 from store import keys
 from store.clock import wall
 from store.crypto.dpop import DpopProof
 from store.crypto.seal import Sealer, Token, TokenKind
 from store.engine.scripts import Scripts
+from store.errors import StoreError
 from store.lifetimes import DPOP_MARK, MINUTE, SECOND
-from store.refused import Refused
+from store.refused import Refused, UnknownUser
 
 NONCE_LASTS = 5 * MINUTE
 NONCE_STEP = 30 * SECOND
@@ -46,6 +50,21 @@ class Proofs:
         reply = await self._scripts.run("use_dpop_proof", {"mark": mark}, lasts=DPOP_MARK)
         if reply.word == "used":
             raise Refused("invalid_dpop_proof", "This DPoP proof was used before.")
+
+    @asynccontextmanager
+    async def counted(self, proof: DpopProof | None) -> AsyncIterator[None]:
+        """Counts a proof, if there is one, for a request to the token endpoint; raises as `use`. A refused request
+        takes its mark back: otherwise whoever has a single dead token could fill the store with marks."""
+        if proof is None:
+            yield
+            return
+        await self.use(proof)
+        try:
+            yield
+        except (Refused, UnknownUser):
+            with suppress(StoreError):  # the mark expires by itself
+                await self._scripts.run("use_dpop_proof", {"mark": keys.dpop(proof.mark, proof.jkt)}, lasts="")
+            raise
 
 
 def for_call(user: str, proof: DpopProof) -> str:

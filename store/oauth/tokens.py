@@ -19,7 +19,7 @@ from store.limits import RateLimits
 from store.oauth.api_access import AllowedApis, ApiAccess
 from store.oauth.proofs import Proofs
 from store.oauth.sign_in import SignInFacts, sign_in_of
-from store.refused import Refused, let_in
+from store.refused import Refused, UnknownUser, let_in
 from store.results import Window
 from store.webhooks.relay_wakeup import RelayWakeup
 
@@ -37,14 +37,6 @@ class TokenResponse(NamedTuple):
     scope: str
     window: Window | None = None
     sign_in: SignInFacts | None = None
-
-
-class UnknownUser(Exception):
-    """The presented code or token names no live grant, so the request counts for its address, not for a person."""
-
-    def __init__(self, refusal: Refused) -> None:
-        super().__init__(refusal.code)
-        self.refusal = refusal
 
 
 def s256(verifier: str) -> str:
@@ -107,53 +99,54 @@ class Tokens:
         token = self._sealer.open(TokenKind.CODE, code)
         if token is None or token.client != app.client_id:
             raise UnknownUser(_bad_code())
-        bound = await self._bound(app, proof)
-        allowed = await self._apis.allowed(app, target)
-        reply = await self._scripts.run(
-            "exchange_code",
-            {
-                **keys.token(token.user, token.client, token.id, 0),
-                "code": keys.code(token.user, token.id),
-                "window": keys.limit(token.user, OAUTH.name),
-                "audit": keys.audit(token.user),
-                "outbox": keys.outbox(token.user),
-            },
-            client=app.client_id,
-            redirect_uri=redirect_uri,
-            challenge=s256(verifier) if verifier is not None else "",
-            registered=allowed.registered,
-            access_ttl=ACCESS_TOKEN,
-            refresh_ttl=REFRESH_TOKEN,
-            lifetime=self._lifetime(app),
-            limit=OAUTH.limit,
-            period=OAUTH.period,
-            terms=app.terms,
-            member=keys.member(token.user),
-            prefix=keys.prefix(token.user),
-            family_id=token.id,
-            most=self._bounds.families,
-            target=target,
-            apis=allowed.lifetimes,
-            **bound,
-        )
-        if reply.word in ("dead", "replayed"):
-            self._wakeup.add(token.user, reply.word == "replayed")
-            raise UnknownUser(_bad_code())
-        window = let_in(OAUTH, reply)
-        if reply.word == "redirect_mismatch":
-            # RFC 6749 4.1.3: identical to the authorization request's.
-            raise Refused("invalid_grant", "redirect_uri differs from the authorization request's.", window=window)
-        if reply.word == "verifier_mismatch":
-            # RFC 7636 4.6; RFC 9700 4.8.2: a verifier for a code without a challenge is a downgrade.
-            raise Refused("invalid_grant", "code_verifier does not fit the authorization request.", window=window)
-        if reply.word == "key_mismatch":
-            raise Refused("invalid_grant", "The authorization request named another key (dpop_jkt).", window=window)
-        if reply.word == "invalid_target":
-            raise Refused("invalid_target", NO_TARGET, window=window)
-        if reply.word == "scope_withdrawn":
-            raise Refused("invalid_grant", "The person has withdrawn the scopes of this code.", window=window)
-        issued = self._response(token, 0, reply.text("scope"), ACCESS_TOKEN // MS_PER_SECOND, window)
-        return await self._completed(issued, token.user, app, reply, allowed, issuer, bound["jkt"])
+        async with self._proofs.counted(proof):
+            bound = self._bound(app, proof)
+            allowed = await self._apis.allowed(app, target)
+            reply = await self._scripts.run(
+                "exchange_code",
+                {
+                    **keys.token(token.user, token.client, token.id, 0),
+                    "code": keys.code(token.user, token.id),
+                    "window": keys.limit(token.user, OAUTH.name),
+                    "audit": keys.audit(token.user),
+                    "outbox": keys.outbox(token.user),
+                },
+                client=app.client_id,
+                redirect_uri=redirect_uri,
+                challenge=s256(verifier) if verifier is not None else "",
+                registered=allowed.registered,
+                access_ttl=ACCESS_TOKEN,
+                refresh_ttl=REFRESH_TOKEN,
+                lifetime=self._lifetime(app),
+                limit=OAUTH.limit,
+                period=OAUTH.period,
+                terms=app.terms,
+                member=keys.member(token.user),
+                prefix=keys.prefix(token.user),
+                family_id=token.id,
+                most=self._bounds.families,
+                target=target,
+                apis=allowed.lifetimes,
+                **bound,
+            )
+            if reply.word in ("dead", "replayed"):
+                self._wakeup.add(token.user, reply.word == "replayed")
+                raise UnknownUser(_bad_code())
+            window = let_in(OAUTH, reply)
+            if reply.word == "redirect_mismatch":
+                # RFC 6749 4.1.3: identical to the authorization request's.
+                raise Refused("invalid_grant", "redirect_uri differs from the authorization request's.", window=window)
+            if reply.word == "verifier_mismatch":
+                # RFC 7636 4.6; RFC 9700 4.8.2: a verifier for a code without a challenge is a downgrade.
+                raise Refused("invalid_grant", "code_verifier does not fit the authorization request.", window=window)
+            if reply.word == "key_mismatch":
+                raise Refused("invalid_grant", "The authorization request named another key (dpop_jkt).", window=window)
+            if reply.word == "invalid_target":
+                raise Refused("invalid_target", NO_TARGET, window=window)
+            if reply.word == "scope_withdrawn":
+                raise Refused("invalid_grant", "The person has withdrawn the scopes of this code.", window=window)
+            issued = self._response(token, 0, reply.text("scope"), ACCESS_TOKEN // MS_PER_SECOND, window)
+            return await self._completed(issued, token.user, app, reply, allowed, issuer, bound["jkt"])
 
     async def refresh(
         self,
@@ -176,47 +169,48 @@ class Tokens:
         token = self._sealer.open(TokenKind.REFRESH, refresh_token)
         if token is None or token.client != app.client_id:
             raise UnknownUser(_bad_refresh_token())
-        bound = await self._bound(app, proof)
-        allowed = await self._apis.allowed(app, target)
-        generation = token.generation + 1
-        reply = await self._scripts.run(
-            "rotate_refresh",
-            {
-                **keys.token(token.user, token.client, token.id, generation),
-                "window": keys.limit(token.user, OAUTH.name),
-                "audit": keys.audit(token.user),
-                "outbox": keys.outbox(token.user),
-            },
-            client=app.client_id,
-            generation=token.generation,
-            wanted=" ".join(scopes),
-            registered=allowed.registered,
-            fresh_epoch=fresh_epoch(),
-            retry_ms=app.refresh_retry_seconds * 1000,
-            access_ttl=ACCESS_TOKEN,
-            refresh_ttl=REFRESH_TOKEN,
-            lifetime=self._lifetime(app),
-            limit=OAUTH.limit,
-            period=OAUTH.period,
-            member=keys.member(token.user),
-            target=target,
-            apis=allowed.lifetimes,
-            **bound,
-        )
-        if reply.word in ("dead", "replayed"):
-            self._wakeup.add(token.user, reply.word == "replayed")
-            raise UnknownUser(_bad_refresh_token())
-        if reply.word == "other_key":
-            raise UnknownUser(Refused("invalid_grant", "The refresh token is bound to another key."))
-        window = let_in(OAUTH, reply)
-        if reply.word == "invalid_target":
-            raise Refused("invalid_target", NO_TARGET, window=window)
-        if reply.word == "invalid_scope":
-            raise Refused("invalid_scope", "A refresh cannot widen the scope.", window=window)
-        if reply.word == "scope_withdrawn":
-            raise Refused("invalid_grant", "The person has withdrawn the scopes of this token.", window=window)
-        issued = self._response(token, generation, reply.text("scope"), reply.number("expires_in"), window)
-        return await self._completed(issued, token.user, app, reply, allowed, issuer, bound["jkt"])
+        async with self._proofs.counted(proof):
+            bound = self._bound(app, proof)
+            allowed = await self._apis.allowed(app, target)
+            generation = token.generation + 1
+            reply = await self._scripts.run(
+                "rotate_refresh",
+                {
+                    **keys.token(token.user, token.client, token.id, generation),
+                    "window": keys.limit(token.user, OAUTH.name),
+                    "audit": keys.audit(token.user),
+                    "outbox": keys.outbox(token.user),
+                },
+                client=app.client_id,
+                generation=token.generation,
+                wanted=" ".join(scopes),
+                registered=allowed.registered,
+                fresh_epoch=fresh_epoch(),
+                retry_ms=app.refresh_retry_seconds * 1000,
+                access_ttl=ACCESS_TOKEN,
+                refresh_ttl=REFRESH_TOKEN,
+                lifetime=self._lifetime(app),
+                limit=OAUTH.limit,
+                period=OAUTH.period,
+                member=keys.member(token.user),
+                target=target,
+                apis=allowed.lifetimes,
+                **bound,
+            )
+            if reply.word in ("dead", "replayed"):
+                self._wakeup.add(token.user, reply.word == "replayed")
+                raise UnknownUser(_bad_refresh_token())
+            if reply.word == "other_key":
+                raise UnknownUser(Refused("invalid_grant", "The refresh token is bound to another key."))
+            window = let_in(OAUTH, reply)
+            if reply.word == "invalid_target":
+                raise Refused("invalid_target", NO_TARGET, window=window)
+            if reply.word == "invalid_scope":
+                raise Refused("invalid_scope", "A refresh cannot widen the scope.", window=window)
+            if reply.word == "scope_withdrawn":
+                raise Refused("invalid_grant", "The person has withdrawn the scopes of this token.", window=window)
+            issued = self._response(token, generation, reply.text("scope"), reply.number("expires_in"), window)
+            return await self._completed(issued, token.user, app, reply, allowed, issuer, bound["jkt"])
 
     async def mint(self, user: str, app: Registration, scopes: Sequence[str]) -> TokenResponse:
         """Grants and issues tokens for the operator, as a consent and an exchange would. A live grant keeps its other
@@ -289,10 +283,8 @@ class Tokens:
         self._wakeup.add(token.user, not proven)
         return let_in(OAUTH, reply)
 
-    async def _bound(self, app: Registration, proof: DpopProof | None) -> dict[str, str]:
-        """Counts the proof. Returns the scripts' arguments about its key."""
-        if proof is not None:
-            await self._proofs.use(proof)
+    def _bound(self, app: Registration, proof: DpopProof | None) -> dict[str, str]:
+        """The scripts' arguments about the key of a proof."""
         return {"jkt": proof.jkt if proof else "", "binds": "1" if app.public else ""}
 
     def _response(

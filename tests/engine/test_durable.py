@@ -12,8 +12,7 @@ from store.crypto.keyring import Keys
 from store.engine.connect import connect
 from store.engine.script_source import include_files
 from store.errors import StoreError
-from store.oauth.tokens import UnknownUser
-from store.refused import Refused, SignedOut, Unproved
+from store.refused import Refused, SignedOut, UnknownUser, Unproved
 from tests.engine.test_scripts import code_of, own_body
 from tests.support.calls.every import CALLS
 from tests.support.processes.engines import Engine

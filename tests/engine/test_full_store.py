@@ -19,8 +19,7 @@ from store.crypto.keyring import Keys
 from store.engine.connect import connect
 from store.engine.memory import DOCUMENTS_PART, LEAST_RESERVE, PORTION, Headroom, Room, default_memory, limit_of
 from store.errors import StoreFull
-from store.oauth.tokens import UnknownUser
-from store.refused import Refused
+from store.refused import Refused, UnknownUser
 from store.wiring import Store
 from tests.support.calls.every import CALLS
 from tests.support.processes.engines import Engine

@@ -8,7 +8,7 @@ import pytest
 
 from store.lifetimes import OAUTH
 from store.oauth.authorizations import Pending
-from store.oauth.tokens import UnknownUser
+from store.refused import UnknownUser
 from store.wiring import Store
 from tests.support.processes.engines import FakeClock
 from tests.support.store.world import CALLBACK, VERIFIER, VISITOR, World, every_key, refusal_of

@@ -191,3 +191,26 @@ async def test_an_app_registered_with_dpop_required_gets_no_other_tokens(service
     assert tokens["token_type"] == "DPoP"
     assert error_of(await app.refresh(tokens["refresh_token"], proof="")) == (400, "invalid_dpop_proof")
     assert (await app.refresh(tokens["refresh_token"])).code == 200
+
+
+@pytest.mark.gen_test
+@pytest.mark.trap(54)
+async def test_refused_requests_leave_no_marks_of_proofs_in_the_store(service: Service) -> None:
+    app = BoundApp(await spa(service))
+    code = await service.code(app.app)
+    stranger = BoundApp(app.app)
+    tokens = json_of(await app.exchange(code))
+    marks = await service.store.client.keys("{dpop:*")
+    assert len(marks) == 1
+    refused = app.device.proof("POST", app.url("/api/oauth/token"))
+    for _ in range(2):
+        answer = await app.token(
+            proof=refused, grant_type="refresh_token", refresh_token=tokens["refresh_token"], scope="x"
+        )
+        assert error_of(answer) == (400, "invalid_scope")
+    assert error_of(await stranger.refresh(tokens["refresh_token"])) == (400, "invalid_grant")
+    assert error_of(await app.refresh(tokens["refresh_token"], proof=refused)) == (200, "")
+    assert error_of(await app.refresh(tokens["refresh_token"], proof=refused)) == (400, "invalid_dpop_proof")
+    for answer in (await app.exchange(code), await app.refresh(tokens["refresh_token"]), await stranger.exchange(code)):
+        assert error_of(answer) == (400, "invalid_grant")
+    assert len(await service.store.client.keys("{dpop:*")) == 2, "those of the exchange and of the refresh"

@@ -13,8 +13,8 @@ from store.apps.registration import Registration
 from store.crypto.seal import Token, TokenKind
 from store.names import SCOPES as ALL_SCOPES
 from store.oauth.authorizations import AuthorizationRequest, Pending
-from store.oauth.tokens import TokenResponse, UnknownUser, s256
-from store.refused import Refused, SignedOut
+from store.oauth.tokens import TokenResponse, s256
+from store.refused import Refused, SignedOut, UnknownUser
 from store.results import Caller, Visitor
 from store.wiring import Store
 
