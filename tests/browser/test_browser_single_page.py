@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
+from dev.lab.ports import free_port
 from tests.oauth.clients.driving import NODE, seed_in
 from tests.oauth.relying_parties.sites import HERE
 from tests.support.browser.webdriver import Chromium
@@ -19,15 +21,22 @@ LIBRARY = "oidc-client-ts.min.js"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    app = {"client_id": "notes", "name": "Notes", "redirect_uris": ["http://127.0.0.1/"], "scopes": "openid profile"}
-    seed = seed_in(tmp_path_factory.mktemp("app"), EMAIL, apps=[{**app, "public": True}])
+def port() -> int:
+    """The port of the app: the address to which people return is exact."""
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Server]:
+    app: dict[str, Any] = {"client_id": "notes", "name": "Notes", "public": True, "scopes": "openid profile"}
+    app |= {"redirect_uris": ["http://127.0.0.1/"], "postLogoutRedirectUris": [f"http://127.0.0.1:{port}/bye"]}
+    seed = seed_in(tmp_path_factory.mktemp("app"), EMAIL, apps=[app])
     with Server("--redis-url", "memory", "--seed", seed, *QUICK) as server:
         yield server.ready()
 
 
 @pytest.fixture
-def app(server: Server) -> Iterator[str]:
+def app(server: Server, port: int) -> Iterator[str]:
     """The address of the app, which is two static files."""
     page = (HERE / "single_page.html").read_text().replace("https://id.example.org", server.url).encode()
     script = (packages(NODE) / "oidc-client-ts" / "dist" / "browser" / LIBRARY).read_bytes()
@@ -43,13 +52,13 @@ def app(server: Server) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(script if library else page)
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Files) as files:
+    with ThreadingHTTPServer(("127.0.0.1", port), Files) as files:
         threading.Thread(target=files.serve_forever).start()
-        yield f"http://127.0.0.1:{files.server_port}"
+        yield f"http://127.0.0.1:{port}"
         files.shutdown()
 
 
-def test_a_single_page_app_signs_a_person_in(server: Server, app: str) -> None:
+def test_a_single_page_app_signs_a_person_in_and_out(server: Server, app: str) -> None:
     with Chromium() as browser:
         browser.open(f"{app}/")
         browser.wait_for("Password", at=f"{server.url}/signin")
@@ -59,4 +68,8 @@ def test_a_single_page_app_signs_a_person_in(server: Server, app: str) -> None:
         browser.wait_for("Notes", at=f"{server.url}/oauth/authorize?")
         browser.click("Allow")
         browser.wait_for(NAME, at=f"{app}/")
+        browser.click("Leave")
+        browser.wait_for("Leave", at=f"{app}/bye")
+        browser.open(f"{app}/")
+        browser.wait_for("Password", at=f"{server.url}/signin")
         assert browser.console() == []

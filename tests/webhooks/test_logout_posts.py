@@ -77,6 +77,7 @@ def heard(io_loop: IOLoop, memory_store: Store) -> Iterator[Heard]:
     io_loop.run_sync(made.receiver.close)
 
 
+@pytest.mark.openid("backchannel 2.2 query")
 @pytest.mark.openid("backchannel 2.4 claims")
 @pytest.mark.openid("backchannel 2.4 sub")
 @pytest.mark.openid("backchannel 2.4 events")

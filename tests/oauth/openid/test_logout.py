@@ -159,6 +159,7 @@ async def test_a_hint_of_another_person_asks_and_shows_who_is_signed_in(service:
 
 
 @pytest.mark.openid("rp-logout 3 legitimate")
+@pytest.mark.openid("rp-logout 4 idempotent")
 async def test_a_browser_that_is_signed_out_is_sent_nowhere_without_a_click(service: Service) -> None:
     ada = await SignedIn.make(service)
     for params in ({"id_token_hint": ada.hint}, {"client_id": "openid-app"}):

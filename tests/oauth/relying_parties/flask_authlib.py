@@ -6,12 +6,18 @@ from typing import Any
 
 # [show]
 from authlib.integrations.flask_client import OAuth
-from flask import Flask, Response, redirect, session, url_for
+from flask import Flask, Response, redirect, request, session, url_for
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
+ENDED: dict[str, Any] = {"http://schemas.openid.net/event/backchannel-logout": {}}
 
 
 def make_site(issuer: str, client_id: str, client_secret: str, secret: str) -> Flask:
     site = Flask(__name__)
     site.secret_key = secret  # seals the cookies
+    over: set[str] = set()  # sessions that have ended; keep them where all processes of the site see them
     oauth = OAuth(site)
     latchkey: Any = oauth.register(
         "latchkey",
@@ -23,15 +29,41 @@ def make_site(issuer: str, client_id: str, client_secret: str, secret: str) -> F
 
     @site.get("/private")
     def private() -> Response | dict[str, Any]:
-        if "person" in session:
+        if "person" in session and session["person"]["sid"] not in over:
             return dict(session["person"])
         answer: Response = latchkey.authorize_redirect(url_for("callback", _external=True))
         return answer
 
     @site.get("/callback")
     def callback() -> Any:
-        session["person"] = latchkey.authorize_access_token()["userinfo"]  # the claims of the ID token
+        token = latchkey.authorize_access_token()
+        session["person"], session["id_token"] = token["userinfo"], token["id_token"]  # the claims, and the hint
+        over.discard(token["userinfo"]["sid"])
         return redirect("/private")
+
+    @site.get("/logout")
+    def logout() -> Any:
+        hint = session.pop("id_token", None)
+        session.clear()
+        return latchkey.logout_redirect(url_for("bye", _external=True), id_token_hint=hint)
+
+    @site.get("/bye")
+    def bye() -> str:
+        return "You are signed out."
+
+    @site.post("/backchannel-logout")
+    def ended() -> tuple[str, int]:
+        """Latchkey tells that a session has ended."""
+        rules: Any = {"iss": {"value": issuer}, "aud": {"value": client_id}, "events": {"value": ENDED}, "exp": {}}
+        try:
+            keys = KeySet.import_key_set(latchkey.fetch_jwk_set(force=True))
+            token = jwt.decode(request.form["logout_token"], keys, algorithms=["RS256"])
+            rules = {name: {"essential": True, **rule} for name, rule in rules.items()}
+            jwt.JWTClaimsRegistry(**rules).validate(token.claims)
+        except JoseError:
+            return "", 400
+        over.add(token.claims["sid"])
+        return "", 204
 
     return site
     # [/show]

@@ -41,6 +41,7 @@ def signed_in(site: Site, directory: Path, back: str, heard: str) -> Iterator[tu
 @pytest.mark.parametrize(
     ("name", "path", "back"),
     [
+        ("Authlib", "/logout", "/bye"),
         ("openid-client-passport", "/logout", "/bye"),
         ("express-openid-connect", "/logout", ""),
         ("mod_auth_openidc", "/private/callback?logout=http%3A%2F%2F127.0.0.1%3A{port}%2Fbye", "/bye"),
@@ -62,6 +63,7 @@ def test_a_program_signs_a_person_out_here_too(name: str, path: str, back: str, 
     [
         ("mod_auth_openidc", "/private/callback?logout=backchannel"),
         ("express-openid-connect", "/backchannel-logout"),
+        ("Authlib", "/backchannel-logout"),
     ],
 )
 def test_a_program_hears_that_the_session_has_ended(name: str, path: str, tmp_path: Path) -> None:
