@@ -138,6 +138,7 @@ async def test_the_state_survives_the_page(service: Service) -> None:
 async def test_a_hint_of_another_session_asks_first(service: Service) -> None:
     ada = await SignedIn.make(service)
     other = await service.signed_in()
+    await service.tokens(ada.app, other, scope="openid")  # the app knows this session by another sid
     page = await ada.ask(other, id_token_hint=ada.hint, post_logout_redirect_uri=BACK)
     assert page.code == 200
     assert await ada.is_in(other)
