@@ -165,6 +165,7 @@ _ALL: Final = (
     # Apps of a person
     _ordinary("app_registered", "App registered by you"),
     _by_person("app_changed", "Your app changed"),
+    _sensitive("app_keys_changed", "Public keys of your app changed, or how it proves itself"),
     _by_person("app_disabled", "Your app switched off"),
     _by_person("app_enabled", "Your app switched on"),
     _sensitive("app_secret_made", "New client secret made for your app"),

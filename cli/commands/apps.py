@@ -147,7 +147,7 @@ async def _scopes(context: Context, args: Namespace) -> dict[str, Any]:
     if not hasattr(args, "scopes"):
         return {}
     own, theirs = resolve_scopes(args.scopes, await context.store.apis.list())
-    return {"scopes": own, "api_scopes": theirs}
+    return {"scopes": own, "api_scopes": theirs, "owner_scopes": ()}
 
 
 async def find_app(store: Store, client_id: str) -> Registration:

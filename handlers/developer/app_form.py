@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from handlers.core.params import Params
 from handlers.core.site import Site
+from handlers.developer.api_boxes import ApiBoxes, offered_scopes
+from handlers.developer.app_keys import check_keys, chosen_method, default_method, shown_keys
+from store.apps.api_scopes import check_api_scopes
+from store.apps.client_keys import BY_KEY, BY_SECRET
 from store.apps.lookalikes import check_honest_name
 from store.apps.redirect_uris import check_redirect_uri
 from store.apps.registration import MAX_REDIRECT_URIS, MOST_LIFETIME, MOST_RETRY, Registration, check_homepage
+from store.crypto.jose.private import OURS
 from store.names import SCOPES, check_app_name
 from store.webhooks.urls import LOGOUT_URL, check_webhook_url
 
@@ -20,7 +26,8 @@ _NUMBER = re.compile(r"[0-9]{1,10}")
 
 @dataclass
 class AppForm:
-    """The values of the form, and the errors by field."""
+    """The values of the form, and the errors by field. `api_scopes` are qualified; `jwks` is the text of the keys,
+    `kept_keys` what a registration keeps of them."""
 
     name: str = ""
     homepage: str = ""
@@ -35,6 +42,14 @@ class AppForm:
     refresh_lifetime_days: str = "0"
     post_logout_redirect_uris: str = ""
     backchannel_logout_uri: str = ""
+    api_scopes: tuple[str, ...] = ()
+    auth_method: str = BY_SECRET
+    jwks: str = ""
+    jwks_uri: str = ""
+    kept_keys: str = ""
+    require_pushed: bool = False
+    dpop_required: bool = False
+    id_token_alg: str = OURS[0]
     errors: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
@@ -54,11 +69,22 @@ class AppForm:
             refresh_lifetime_days=str(app.refresh_lifetime_days),
             post_logout_redirect_uris="\n".join(app.post_logout_redirect_uris),
             backchannel_logout_uri=app.backchannel_logout_uri,
+            api_scopes=app.api_scopes,
+            auth_method=app.auth_method,
+            jwks=shown_keys(app.jwks),
+            jwks_uri=app.jwks_uri,
+            require_pushed=app.require_pushed,
+            dpop_required=app.dpop_required,
+            id_token_alg=app.id_token_alg,
         )
 
     @classmethod
-    def read(cls, params: Params, public: bool, site: Site, named: str = "") -> AppForm:
-        """The typed values, each checked for this server. `named` is the app's present name, which it may keep."""
+    def read(
+        cls, params: Params, public: bool, site: Site, apis: Sequence[ApiBoxes] = (), app: Registration | None = None
+    ) -> AppForm:
+        """The typed values, each checked for this server. `apis`: the boxes of the page; `app`: the app that is to be
+        changed. It may keep its name, and its keys if the form has no fields for them."""
+        present = cls.of(app) if app else cls(auth_method=default_method(public))
         made = cls(
             name=params.get("name") or "",
             homepage=(params.get("homepage") or "").strip(),
@@ -73,8 +99,16 @@ class AppForm:
             refresh_lifetime_days=(params.get("refresh_lifetime_days") or "0").strip(),
             post_logout_redirect_uris=params.get("post_logout_redirect_uris") or "",
             backchannel_logout_uri=(params.get("backchannel_logout_uri") or "").strip(),
+            api_scopes=tuple(scope for scope in offered_scopes(apis) if params.get(BOX + scope)),
+            auth_method=params.get("auth_method") or present.auth_method,
+            jwks=_given(params, "jwks", present.jwks),
+            jwks_uri=_given(params, "jwks_uri", present.jwks_uri),
+            require_pushed=params.get("require_pushed") is not None,
+            dpop_required=params.get("dpop_required") is not None,
+            id_token_alg=params.get("id_token_alg") or present.id_token_alg,
         )
-        made.check(site, named)
+        made.check(site, present.name)
+        made.check_proof(site)
         return made
 
     def check(self, site: Site, named: str) -> None:
@@ -89,7 +123,7 @@ class AppForm:
             check_homepage(self.homepage)
         except ValueError:
             self.errors["homepage"] = ["Begin with https:// or http://, and use no spaces."]
-        if not self.scopes:
+        if not self.scopes and not self.api_scopes:
             self.errors["scopes"] = ["Choose at least one thing that your app may ask for."]
         if self.hosted_storage and not Registration.data_scopes(self.scopes):
             self.errors["hosted_storage"] = ["Choose above that it may read or write documents, or do not tick this."]
@@ -107,6 +141,21 @@ class AppForm:
                 check_webhook_url(self.backchannel_logout_uri, loopback=site.on_loopback, what=LOGOUT_URL)
             except ValueError as error:
                 self.errors["backchannel_logout_uri"] = [str(error)]
+
+    def check_proof(self, site: Site) -> None:
+        """Collects the errors of how the app proves itself, and how ID tokens are signed for it."""
+        try:
+            self.auth_method = chosen_method(self.auth_method, self.public)
+        except ValueError as error:
+            self.errors["auth_method"] = [str(error)]
+        self.kept_keys, errors = check_keys(self.auth_method, self.jwks, self.jwks_uri, loopback=site.on_loopback)
+        self.errors |= errors
+        if self.id_token_alg not in OURS:
+            self.errors["id_token_alg"] = ["Choose one of these."]
+        try:
+            check_api_scopes(self.api_scopes)
+        except ValueError as error:
+            self.errors["scopes"] = [f"This cannot be: {error}."]
 
     def wrong_uris(self, typed: str, base_url: str) -> list[str]:
         """Why these addresses may not be registered. If there are too many, none is checked."""
@@ -135,7 +184,19 @@ class AppForm:
             "refresh_lifetime_days": int(self.refresh_lifetime_days),
             "post_logout_redirect_uris": tuple(lines_of(self.post_logout_redirect_uris)),
             "backchannel_logout_uri": self.backchannel_logout_uri,
+            "api_scopes": self.api_scopes,
+            "private_key_jwt": self.auth_method == BY_KEY,
+            "jwks": self.kept_keys,
+            "jwks_uri": self.jwks_uri,
+            "require_pushed": self.require_pushed,
+            "dpop_required": self.dpop_required,
+            "id_token_alg": self.id_token_alg,
         }
+
+
+def _given(params: Params, name: str, present: str) -> str:
+    typed = params.get(name)
+    return present if typed is None else typed.strip()
 
 
 def lines_of(typed: str) -> dict[str, int]:

@@ -9,7 +9,8 @@ from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
 from handlers.core.format import counted, money
 from handlers.core.scopes import SCOPE_WORDS
-from handlers.developer.app_changes import changed_lines
+from handlers.developer.api_boxes import ApiBoxes, api_boxes, scopes_of
+from handlers.developer.app_changes import changed_lines, changes_keys
 from handlers.developer.app_form import AppForm
 from handlers.developer.plot import bars
 from handlers.developer.snippets import snippets_of
@@ -39,7 +40,11 @@ class DeveloperPage(GuardedPage):
         """Mails the changes to the owner. `app` is the registration before the change."""
         mails.app_changed(self.site, profile, app, list(lines), self.visitor)
 
-    def show_form(self, profile: Profile, form: AppForm) -> None:
+    async def offered(self, app: Registration | None = None) -> list[ApiBoxes]:
+        """The scopes of APIs that this app, or a new one, may have."""
+        return api_boxes(await self.store.apis.every(), scopes_of(app))
+
+    def show_form(self, profile: Profile, form: AppForm, apis: list[ApiBoxes]) -> None:
         """The form for a new app."""
         if form.errors:
             self.set_status(400)
@@ -49,6 +54,7 @@ class DeveloperPage(GuardedPage):
             signed_in=profile,
             form=form,
             words=SCOPE_WORDS,
+            apis=apis,
             kind_open=True,
             must_pkce=self.site.require_pkce,
         )
@@ -81,6 +87,7 @@ class DeveloperPage(GuardedPage):
             app=app,
             form=form or AppForm.of(app),
             words=SCOPE_WORDS,
+            apis=await self.offered(app),
             kind_open=False,
             must_pkce=self.site.require_pkce,
             domains=provable(app),
@@ -138,7 +145,7 @@ class RegisterHandler(DeveloperPage):
     async def get(self) -> None:
         """Shows the form."""
         profile = await self.store.sessions.profile(self.require_session())
-        self.show_form(profile, AppForm(nonce=secrets.token_urlsafe(16)))
+        self.show_form(profile, AppForm(nonce=secrets.token_urlsafe(16)), await self.offered())
 
     async def post(self) -> None:
         """Answers with the app's page, which shows the secret once. If the browser sends the form again, as on a
@@ -149,11 +156,12 @@ class RegisterHandler(DeveloperPage):
         if kind not in ("confidential", "public"):
             raise Refused("invalid_request", "kind is confidential or public.")
         profile = await self.store.sessions.profile(session)
-        form = AppForm.read(params, kind == "public", self.site)
+        apis = await self.offered()
+        form = AppForm.read(params, kind == "public", self.site, apis)
         if not 16 <= len(form.nonce) <= 64:
             raise Refused("invalid_request", "The form is incomplete. Open it again.")
         if form.errors:
-            return self.show_form(profile, form)
+            return self.show_form(profile, form, apis)
         made = await self.store.owned.register(
             session,
             form.nonce,
@@ -179,10 +187,11 @@ class OwnedAppHandler(DeveloperPage):
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         profile, app = await self.store.owned.find(session, client_id)
-        form = AppForm.read(params, app.public, self.site, app.name)
+        form = AppForm.read(params, app.public, self.site, await self.offered(app), app)
         if not form.errors:
+            event = "app_keys_changed" if changes_keys(app, form.fields()) else "app_changed"
             try:
-                app = await self.store.owned.update(session, client_id, "app_changed", self.visitor, **form.fields())
+                app = await self.store.owned.update(session, client_id, event, self.visitor, **form.fields())
             except ValueError as error:
                 form.errors["scopes"] = [f"This cannot be: {error}."]  # an app with hosted storage, set by the operator
         if form.errors:

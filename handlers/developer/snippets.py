@@ -23,8 +23,8 @@ class Snippet(NamedTuple):
 
 def snippets_of(app: Registration, base_url: str, secret: str | None) -> list[Snippet]:
     """The flow in three languages. `secret` is known only once; without it, the code has a placeholder. None for an app
-    with a key: signing takes a library."""
-    if app.private_key_jwt:
+    that signs or pushes its requests, which takes a library, and for one without scopes of this server."""
+    if app.private_key_jwt or app.dpop_required or app.require_pushed or not app.scopes:
         return []
     values = {
         "base_url": base_url,

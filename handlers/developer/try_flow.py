@@ -18,8 +18,10 @@ from handlers.core.errors import CATALOGUE
 from handlers.core.params import Params, once, parse_pairs
 from handlers.developer.apps import DeveloperPage
 from handlers.oauth.authorize import try_page
+from store.apps.api_scopes import parse_qualified
 from store.apps.registration import Registration
 from store.clock import wall
+from store.oauth.resources import registered_at
 from store.oauth.tokens import s256
 from store.refused import Refused, UnknownUser
 from store.results import Caller
@@ -75,13 +77,23 @@ class TryHandler(DeveloperPage):
             "response_type": "code",
             "client_id": client_id,
             "redirect_uri": try_page(self.site.base_url, client_id),
-            "scope": " ".join(app.scopes),
+            **await self.wanted(app),
             "state": state,
             "code_challenge": s256(verifier),
             "code_challenge_method": "S256",
             "prompt": "consent",
         }
         self.see_other(f"/oauth/authorize?{urlencode(parameters)}")
+
+    async def wanted(self, app: Registration) -> dict[str, str]:
+        """The parameters that say what the app asks for: its scopes here, or if it has none, those at one API."""
+        if app.scopes:
+            return {"scope": " ".join(app.scopes)}
+        first = parse_qualified(app.api_scopes[0]).api
+        api = await self.store.apis.active(first)
+        if api is None:
+            raise Refused("invalid_request", "The API whose scopes this app has is switched off, or gone.")
+        return {"scope": " ".join(registered_at(app, api)), "resource": api.identifier}
 
     def flags(self) -> dict[str, Any]:
         """The attributes of the cookie that ties a try to this browser."""
@@ -119,10 +131,12 @@ class TryHandler(DeveloperPage):
             form |= {"client_secret": "…"}
         elif app.private_key_jwt:
             form |= {"client_assertion_type": ASSERTION_TYPE, "client_assertion": "…"}
-        sent = "POST /api/oauth/token\n" + "\n".join(f"{name}={value}" for name, value in form.items())
+        kind = "DPoP" if app.dpop_required else "Bearer"
+        header = "DPoP: …\n" if app.dpop_required else ""
+        sent = f"POST /api/oauth/token\n{header}" + "\n".join(f"{name}={value}" for name, value in form.items())
         words = "Your app's back end exchanges the code for tokens: once, within 60 seconds."
         try:
-            tokens = await self.store.tokens.exchange(app, code, page, verifier)
+            tokens = await self.store.tokens.exchange(app, code, page, verifier, issuer=self.site.base_url)
         except (Refused, UnknownUser) as error:
             refusal = error.refusal if isinstance(error, UnknownUser) else error
             if refusal.code == "rate_limited":
@@ -133,7 +147,7 @@ class TryHandler(DeveloperPage):
         answer = pretty(
             {
                 "access_token": shortened(tokens.access_token),
-                "token_type": "Bearer",
+                "token_type": kind,
                 "expires_in": tokens.expires_in,
                 "refresh_token": shortened(tokens.refresh_token),
                 "scope": tokens.scope,
@@ -143,19 +157,18 @@ class TryHandler(DeveloperPage):
         try:
             opened = self.store.tokens.open_access(tokens.access_token)
             if opened is not None and "profile" in tokens.scope.split():
-                steps.append(
-                    await self.read_userinfo(Caller.of(opened, app.scopes, sector=app.sector), tokens.access_token)
-                )
+                caller = Caller.of(opened, app.scopes, sector=app.sector)
+                steps.append(await self.read_userinfo(caller, f"{header}Authorization: {kind}", tokens.access_token))
         finally:
             await self.store.tokens.revoke(app, tokens.refresh_token)
         words = "Your app gives its tokens back when a person signs out of it. These here end now."
         sent = f"POST /api/oauth/revoke\ntoken={shortened(tokens.refresh_token)}"
         return [*steps, Step("The end", words, sent, "200 OK")], None
 
-    async def read_userinfo(self, caller: Caller, access_token: str) -> Step:
-        """Reads userinfo as the app would."""
+    async def read_userinfo(self, caller: Caller, header: str, access_token: str) -> Step:
+        """Reads userinfo as the app would, which sends the token behind `header`."""
         found, _, _ = await self.store.identity.read(caller, "profile")
-        sent = f"GET /api/oauth/userinfo\nAuthorization: Bearer {shortened(access_token)}"
+        sent = f"GET /api/oauth/userinfo\n{header} {shortened(access_token)}"
         words = "With the access token your app asks who the person is. Keep records under sub, which never changes."
         answer = {
             "sub": await self.store.subjects.of(caller.client, caller.sector, caller.user),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from time import monotonic
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from store import keys
-from store.apps.api_record import ApiRegistration, api_id
+from store.apps.api_record import ApiRegistration, api_id, is_api_id
 from store.apps.api_scopes import ApiScopeName
 from store.apps.cache import RegistrationCache, retried
 from store.apps.client_secrets import new_secret
@@ -32,6 +32,7 @@ class Apis:
         self._client = client
         self._scripts = scripts
         self.cache: RegistrationCache[ApiRegistration | None] = RegistrationCache(self.fresh, clock)
+        self._every: RegistrationCache[list[ApiRegistration]] = RegistrationCache(lambda _: self.list(), clock)
 
     async def find(self, client_id: str) -> ApiRegistration | None:
         """The registration, at most 5 s old, or None. Raises StoreUnavailable."""
@@ -53,6 +54,12 @@ class Apis:
     def forget(self, client_id: str | None = None) -> None:
         """Drops one cached registration, or all."""
         self.cache.forget(client_id)
+        if client_id is None or is_api_id(client_id):
+            self._every.forget()
+
+    async def every(self) -> Sequence[ApiRegistration]:
+        """As `list`, at most 5 s old."""
+        return await self._every.get("every") or ()
 
     async def create(self, api: ApiRegistration) -> tuple[ApiRegistration, str]:
         """Registers an API. Returns it with its secret, which is shown only now and never stored. Raises
@@ -121,7 +128,9 @@ class Apis:
         return await retried(attempt)
 
     async def _save(self, client_id: str, expected: bytes, packed: bytes) -> bool:
-        return await self.cache.save(self._scripts, keys.api(client_id), client_id, expected, packed)
+        saved = await self.cache.save(self._scripts, keys.api(client_id), client_id, expected, packed)
+        self._every.forget()
+        return saved
 
 
 def resolve_scopes(text: str, apis: Iterable[ApiRegistration]) -> tuple[tuple[str, ...], tuple[str, ...]]:

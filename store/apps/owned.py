@@ -119,7 +119,8 @@ class OwnedApps:
         repeated form registers nothing more. Raises SignedOut, ValueError for a forbidden value,
         Refused("access_denied") if the person has `most` apps already, Refused("rate_limited"), StoreFull."""
         client_id = client_id_of(hashlib.sha256(f"{session.user}:{nonce}".encode()).digest())
-        registration = Registration(client_id, **fields, owner=session.user)
+        chosen = fields.get("api_scopes", ())
+        registration = Registration(client_id, **fields, owner=session.user, owner_scopes=chosen)
         self._headroom.require()
         reply = await self._claim(session, client_id, most, visitor)
         if reply.word == "full" and len(await self.list(session)) < most:

@@ -44,7 +44,8 @@ class Registration:
     is proven until `domain_until` (epoch ms); `domain_checked` is the time of the last check (epoch ms),
     `domain_misses` the number of checks since the last good one that found no file, or a file without the app.
     `secrets_at`: when the owner made each secret, 0 if somebody else did; `changed_at`: the owner's last act on the
-    app, other than ending something (both epoch ms). `api_scopes` are scopes of APIs, qualified.
+    app, other than ending something (both epoch ms). `api_scopes` are scopes of APIs, qualified; `owner_scopes`
+    are those among them that the owner chose, so nobody but people can give them to the app.
     `post_logout_redirect_uris`: where a sign-out that the app requested may lead; `backchannel_logout_uri`: where it
     hears that a session has ended, empty for nowhere. `private_key_jwt`: the app authenticates by signed assertions;
     `jwks` has its public keys (`store/apps/client_keys.py`), or `jwks_uri` is where they are. `require_pushed`: its
@@ -61,6 +62,7 @@ class Registration:
     refresh_retry_seconds: int = 0
     refresh_lifetime_days: int = 0
     api_scopes: tuple[str, ...] = ()
+    owner_scopes: tuple[str, ...] = ()
     homepage: str = ""
     logo: str = ""
     secrets: tuple[bytes, ...] = ()

@@ -14,9 +14,15 @@ from store.refused import Refused
 def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
     """The registration with its owner's changes. Raises Refused("access_denied") if they would enable an app that the
     operator has disabled, or change redirect URIs that a sector identifier URI lists, and Refused("invalid_request") if
-    they would change the sector."""
+    they would change the sector. An app that authenticates by a key from now on has no secrets left."""
     if "status" in changes and app.status == "disabled":
         raise Refused("access_denied", "The operator of this server has disabled this app.")
+    if changes.get("private_key_jwt") and app.secrets:
+        changes |= {"secrets": (), "secrets_at": ()}
+    if "api_scopes" in changes:
+        changes["owner_scopes"] = tuple(
+            scope for scope in changes["api_scopes"] if scope in app.owner_scopes or scope not in app.api_scopes
+        )
     changed = replace(app, **changes)
     if app.sector and changed.redirect_uris != app.redirect_uris:
         if app.sector_uri:

@@ -51,6 +51,7 @@ KEPT = {
     "secretsAt": "secrets_at",
     "changedAt": "changed_at",
     "apiScopes": "api_scopes",
+    "ownerScopes": "owner_scopes",
 }
 """What the row has besides. An empty member is left out."""
 

@@ -16,7 +16,7 @@ from store.lifetimes import SECOND
 from store.oauth.api_access import ApiAccess, ApiToken
 from store.oauth.portions import Portions
 from store.oauth.proofs import Proofs
-from store.oauth.resources import is_at, meant_api, scopes_at
+from store.oauth.resources import for_itself, is_at, meant_api, scopes_at
 from store.refused import Refused
 from store.results import Window
 
@@ -71,6 +71,7 @@ class AppTokens:
         proof: DpopProof | None,
         window: Window,
     ) -> AppToken:
+        app = for_itself(app)
         # RFC 6749 4.4: only a confidential app proves who it is.
         if app.public or not app.api_scopes:
             raise Refused("unauthorized_client")

@@ -5,6 +5,7 @@ A resource is Latchkey itself, whose identifier is the base URL, or an API. An a
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from store.apps.api_record import ApiRegistration, api_id
@@ -83,6 +84,12 @@ def meant_api(app: Registration, names: Collection[str]) -> str:
     if len(apis) != 1:
         raise Refused("invalid_target", "Name the API as resource: the scopes are not those of exactly one API.")
     return apis.pop()
+
+
+def for_itself(app: Registration) -> Registration:
+    """The app as it gets tokens for itself: without the scopes that its owner chose, who may be anybody. No person
+    allows such a token."""
+    return replace(app, owner_scopes=(), api_scopes=tuple(s for s in app.api_scopes if s not in app.owner_scopes))
 
 
 def scopes_at(app: Registration, api: ApiRegistration, names: Sequence[str]) -> tuple[str, ...]:

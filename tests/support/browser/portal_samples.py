@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from types import SimpleNamespace as Sample
 from typing import Any
 
-from handlers.core.scopes import SCOPE_WORDS
+from handlers.core.scopes import SCOPE_WORDS, ScopeWords
+from handlers.developer.api_boxes import ApiBoxes, ScopeBox
 from handlers.developer.app_form import AppForm
 from handlers.developer.plot import bars
 from handlers.developer.snippets import Snippet
@@ -28,6 +29,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         status="active",
         public=False,
         has_secret=True,
+        scopes=("profile",),
         created_at=1_700_000_000_000,
     )
     own.webhook_url, own.verified, own.domain = text, True, text
@@ -58,13 +60,28 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
             "refresh_lifetime_days",
             "post_logout_redirect_uris",
             "backchannel_logout_uri",
+            "auth_method",
+            "jwks",
+            "jwks_uri",
+            "id_token_alg",
         )
     }
-    wrong = AppForm(text, text, text, ("profile",), False, True, text, True, True, text, text, text, text, errors)
+    wrong = AppForm(text, text, text, ("profile",), False, True, text, True, True, text, text, text, text)
+    wrong.errors, wrong.auth_method, wrong.jwks, wrong.jwks_uri = errors, "private_key_jwt", text, text
+    orders = ApiBoxes(
+        text,
+        text,
+        (
+            ScopeBox("api_x/orders:read", text, ScopeWords(text, text, False, text)),
+            ScopeBox("api_x/orders:write", text, ScopeWords(text, "", True, text)),
+        ),
+    )
+    left = ApiBoxes("", "", (ScopeBox("api_y/orders:read", text, ScopeWords(text, text, False)),))
     day = Day(NOW.date(), 5, 1, 2000, 1, 0)
     page: dict[str, Any] = {
         **known,
         "words": SCOPE_WORDS,
+        "apis": [orders, left],
         "kind_open": False,
         "must_pkce": True,
         "domains": (text,),
@@ -102,6 +119,14 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "developer/app.html new": {**page, "secret": text, "fresh": True, "notice": None},
         "developer/app.html wrong form": {**page, "marks": ["a", "b"], "wrong": text, "form": wrong},
         "developer/app.html off": {**page, "app": off, "marks": [], "domains": (), "wrong_domain": None},
+        "developer/app.html key": {
+            **page,
+            "app": Sample(**{**vars(own), "has_secret": False, "scopes": ()}),
+            "marks": [],
+            "snippets": [],
+            "apis": [],
+            "form": AppForm(text, "", text, auth_method="private_key_jwt", jwks_uri=text),
+        },
         "developer/app.html disabled": {**page, "app": disabled, "marks": [], "domain": "", "wrong_domain": None},
         "developer/delete.html": {
             **known,

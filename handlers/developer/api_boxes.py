@@ -1,0 +1,68 @@
+"""The scopes of APIs that an owner may choose for an app, as boxes of its form."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from handlers.core.scopes import ScopeWords
+from store.apps.api_record import ApiRegistration
+from store.apps.api_scopes import parse_qualified
+from store.apps.registration import Registration
+from store.oauth.resources import qualified_scopes
+
+MOST_APIS = 50
+"""APIs in one form, in addition to those that the app uses. The operator can give an app scopes of any other."""
+
+
+class ScopeBox(NamedTuple):
+    """A box: the scope as the store has it, its name on the wire, and its words."""
+
+    scope: str
+    name: str
+    words: ScopeWords
+
+
+class ApiBoxes(NamedTuple):
+    """The boxes of one API. `name` is empty for scopes that no active API has."""
+
+    name: str
+    identifier: str
+    boxes: tuple[ScopeBox, ...]
+
+
+def api_boxes(apis: Sequence[ApiRegistration], having: Collection[str] = ()) -> list[ApiBoxes]:
+    """What an app that has the scopes `having` may have. The operator alone gives scopes that need care."""
+    used = {parse_qualified(scope).api for scope in having}
+    active = [api for api in apis if api.active]
+    shown = [api for api in active if api.client_id in used]
+    shown += [api for api in active if api.client_id not in used][:MOST_APIS]
+    offered = [ApiBoxes(api.name, api.identifier, boxes) for api in shown if (boxes := _boxes_of(api, having))]
+    known = {box.scope for api in offered for box in api.boxes}
+    if left := tuple(_left_box(scope) for scope in having if scope not in known):
+        offered.append(ApiBoxes("", "", left))
+    return offered
+
+
+def offered_scopes(offered: Sequence[ApiBoxes]) -> tuple[str, ...]:
+    """The scopes of all boxes."""
+    return tuple(box.scope for api in offered for box in api.boxes)
+
+
+def scopes_of(app: Registration | None) -> tuple[str, ...]:
+    """The scopes of APIs that an app has now; none for a new app."""
+    return app.api_scopes if app else ()
+
+
+def _boxes_of(api: ApiRegistration, having: Collection[str]) -> tuple[ScopeBox, ...]:
+    both = zip(qualified_scopes(api), api.scopes, strict=True)
+    return tuple(
+        ScopeBox(qualified, scope.name, ScopeWords(scope.title, scope.detail, scope.care, api.name))
+        for qualified, scope in both
+        if not scope.care or qualified in having
+    )
+
+
+def _left_box(scope: str) -> ScopeBox:
+    name = parse_qualified(scope).name
+    return ScopeBox(scope, name, ScopeWords(name, "Its API is switched off, or no longer has this.", False))
