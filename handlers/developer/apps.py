@@ -193,7 +193,7 @@ class OwnedAppHandler(DeveloperPage):
             try:
                 app = await self.store.owned.update(session, client_id, event, self.visitor, **form.fields())
             except ValueError as error:
-                form.errors["scopes"] = [f"This cannot be: {error}."]  # an app with hosted storage, set by the operator
+                form.errors["whole"] = [f"This can’t be: {error}."]  # rules that the operator set for the app
         if form.errors:
             return await self.show_app(profile, app, form)
         self.tell_owner(profile, app, *changed_lines(app, form.fields()))

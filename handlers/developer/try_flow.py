@@ -131,12 +131,10 @@ class TryHandler(DeveloperPage):
             form |= {"client_secret": "…"}
         elif app.private_key_jwt:
             form |= {"client_assertion_type": ASSERTION_TYPE, "client_assertion": "…"}
-        kind = "DPoP" if app.dpop_required else "Bearer"
-        header = "DPoP: …\n" if app.dpop_required else ""
-        sent = f"POST /api/oauth/token\n{header}" + "\n".join(f"{name}={value}" for name, value in form.items())
+        sent = "POST /api/oauth/token\n" + "\n".join(f"{name}={value}" for name, value in form.items())
         words = "Your app's back end exchanges the code for tokens: once, within 60 seconds."
         try:
-            tokens = await self.store.tokens.exchange(app, code, page, verifier, issuer=self.site.base_url)
+            tokens = await self.store.tokens.exchange(app, code, page, verifier)
         except (Refused, UnknownUser) as error:
             refusal = error.refusal if isinstance(error, UnknownUser) else error
             if refusal.code == "rate_limited":
@@ -147,7 +145,7 @@ class TryHandler(DeveloperPage):
         answer = pretty(
             {
                 "access_token": shortened(tokens.access_token),
-                "token_type": kind,
+                "token_type": "Bearer",
                 "expires_in": tokens.expires_in,
                 "refresh_token": shortened(tokens.refresh_token),
                 "scope": tokens.scope,
@@ -157,18 +155,19 @@ class TryHandler(DeveloperPage):
         try:
             opened = self.store.tokens.open_access(tokens.access_token)
             if opened is not None and "profile" in tokens.scope.split():
-                caller = Caller.of(opened, app.scopes, sector=app.sector)
-                steps.append(await self.read_userinfo(caller, f"{header}Authorization: {kind}", tokens.access_token))
+                steps.append(
+                    await self.read_userinfo(Caller.of(opened, app.scopes, sector=app.sector), tokens.access_token)
+                )
         finally:
             await self.store.tokens.revoke(app, tokens.refresh_token)
         words = "Your app gives its tokens back when a person signs out of it. These here end now."
         sent = f"POST /api/oauth/revoke\ntoken={shortened(tokens.refresh_token)}"
         return [*steps, Step("The end", words, sent, "200 OK")], None
 
-    async def read_userinfo(self, caller: Caller, header: str, access_token: str) -> Step:
-        """Reads userinfo as the app would, which sends the token behind `header`."""
+    async def read_userinfo(self, caller: Caller, access_token: str) -> Step:
+        """Reads userinfo as the app would."""
         found, _, _ = await self.store.identity.read(caller, "profile")
-        sent = f"GET /api/oauth/userinfo\n{header} {shortened(access_token)}"
+        sent = f"GET /api/oauth/userinfo\nAuthorization: Bearer {shortened(access_token)}"
         words = "With the access token your app asks who the person is. Keep records under sub, which never changes."
         answer = {
             "sub": await self.store.subjects.of(caller.client, caller.sector, caller.user),

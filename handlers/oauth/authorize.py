@@ -54,11 +54,10 @@ class AuthorizeHandler(AnsweringPage):
             here = pushed_address(here, pairs)
         else:
             pairs, here = await open_object(self.site, app, here) or (here, here)
-        tried = self.own_try_page(app, pairs)
-        redirect_uri = tried or check_redirect_uri(app, pairs, self.site.base_url)
+        redirect_uri = self.own_try_page(app, pairs) or check_redirect_uri(app, pairs, self.site.base_url)
         check_mode(pairs)
         try:
-            if app.require_pushed and not pushed and not tried:
+            if app.require_pushed and not pushed:
                 raise Refused("invalid_request", "This app has to push its requests.")
             params, base, pkce = once(pairs), self.site.base_url, self.site.require_pkce
             request, interaction = check_request(app, redirect_uri, params, base, pkce)

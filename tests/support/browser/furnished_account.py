@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from runtime import demo
+from store.apps.api_record import ApiRegistration, ApiScope
 from store.apps.registration import Registration
 from store.credits.calls import CallEstimate
 from store.names import SCOPES
@@ -22,6 +23,17 @@ LONG = "Überregionales Niederschlagsmengenaufzeichnungsarchiv für Hobbymeteoro
 """A very long name, which must not break a page's layout."""
 SPENDS = ("profile", "credits:read", "credits:spend", "data:read", "data:write")
 KEEPS = ("profile", "data:read", "data:write")
+ORDERS = ApiRegistration(
+    "https://orders.example.com/v1",
+    "Orders",
+    (
+        ApiScope("orders:read", "See your orders", "What you ordered, when, and what it cost."),
+        ApiScope("orders:write", "Place orders", "It can order in your name, up to 100 $ a day.", care=True),
+    ),
+)
+TIMES = ApiRegistration(
+    "https://timetable.example.org", "Timetable", (ApiScope("times:read", "See your timetable"),), token_format="jwt"
+)
 NOTE = {"text": "Read the chapter on ferns again.", "tags": ["ferns", "to read"], "pages": [112, 131]}
 
 
@@ -56,6 +68,8 @@ async def furnish(stand: Stand) -> None:
     await stand.store.credits.set_spend_limit(session, weather.client_id, 5_000_000, PHONE)
     await stand.store.owned.give(person, weather.client_id)
     await stand.store.apps.update(weather.client_id, owner=person)
+    for api in (ORDERS, TIMES):
+        await stand.store.apis.create(api)
     await stand.store.profiles.save_picture(session, drawn("WEBP", (256, 256), (70, 120, 95)), PHONE)
 
 

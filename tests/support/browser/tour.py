@@ -16,7 +16,7 @@ from tests.support.browser.tour_people import GRACE, NOBODY, PASSWORD, asks, fac
 from tests.support.processes.engines import valkey
 
 WEATHER = "/account/apps/weather-diary"
-OWN = "/developer/apps/weather-diary"
+OWN, BACK = "/developer/apps/weather-diary", "https://weather-diary.example/callback"
 
 
 def walk(tour: Tour) -> None:
@@ -217,6 +217,11 @@ def developer(tour: Tour) -> None:
     tour.open(OWN)
     tour.submit(OWN, name=" ", redirect_uris="nowhere")
     tour.stop("developer/app.html wrong form", "Nothing was changed")
+    tour.submit(OWN, name="Weather Diary", redirect_uris=BACK, jwks="nonsense")
+    tour.stop("developer/app.html wrong keys", "is not a sound JSON Web Key Set")
+    keys_at = "https://weather-diary.example/jwks.json"
+    tour.submit(OWN, name="Weather Diary", redirect_uris=BACK, auth_method="private_key_jwt", jwks="", jwks_uri=keys_at)
+    tour.stop("developer/app.html key", "it proves itself by a key")
     webhooks(tour)
     tour.open(f"{OWN}/try")
     tour.stop("developer/try.html", "See what a person sees")
