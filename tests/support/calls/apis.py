@@ -62,3 +62,10 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     await registered(w)
     return w.store.apis.list
+
+
+@call("apis.every")
+async def _(w: World) -> Call:
+    await registered(w)
+    w.store.apis.forget()
+    return w.store.apis.every
