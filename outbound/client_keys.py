@@ -26,6 +26,9 @@ STALE_SECONDS = 3600.0
 PAUSE_SECONDS = 10.0
 """The shortest time between two fetches for one app, whatever its requests name as their key."""
 MOST_APPS = 1000
+MOST_WAITING, MOST_WAITING_IN_ALL = 64, 128
+"""Requests that wait for the keys of one app, and of all apps together. Anybody can name an app whose server hangs, and
+each request that waits takes the place of another. Further ones use the keys that are known."""
 TYPES = ("application/json", "application/jwk-set+json")
 _MISSED = ("unknown_key", "signature")
 
@@ -35,13 +38,14 @@ T = TypeVar("T")
 @dataclass(slots=True)
 class _Published:
     """The keys at an app's URL. `read_at`, `tried_at`: times of the steady clock of the last fetch that gave keys, and
-    of the beginning of the last one."""
+    of the beginning of the last one. `waiting`: how many requests wait for the present one."""
 
     url: str
     keys: tuple[PublicKey, ...] = ()
     read_at: float = -math.inf
     tried_at: float = -math.inf
     fetching: asyncio.Task[None] | None = None
+    waiting: int = 0
 
 
 class ClientKeys:
@@ -51,6 +55,7 @@ class ClientKeys:
         self._fetcher = fetcher
         self._clock = clock
         self._published: OrderedDict[str, _Published] = OrderedDict()
+        self._waiting = 0
 
     async def verified(self, app: Registration, verify: Callable[[Sequence[PublicKey]], T]) -> T:
         """The result of `verify` for the app's keys. If it misses a key, the app may have a new one, so a published set
@@ -80,13 +85,22 @@ class ClientKeys:
         return own
 
     async def _fetched(self, app: Registration, own: _Published) -> bool:
-        """Waits for a fetch, which requests at the same time share. False if it is too soon for another."""
+        """Waits for a fetch, which requests at the same time share. False if it is too soon for another, or if too many
+        wait."""
         if own.fetching is None:
             if self._clock() - own.tried_at < PAUSE_SECONDS:
                 return False
             own.tried_at = self._clock()
             own.fetching = asyncio.ensure_future(self._fetch(app, own))
-        await asyncio.shield(own.fetching)
+        if own.waiting >= MOST_WAITING or self._waiting >= MOST_WAITING_IN_ALL:
+            return False
+        own.waiting += 1
+        self._waiting += 1
+        try:
+            await asyncio.shield(own.fetching)
+        finally:
+            own.waiting -= 1
+            self._waiting -= 1
         return True
 
     async def _fetch(self, app: Registration, own: _Published) -> None:
