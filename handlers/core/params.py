@@ -20,6 +20,7 @@ REPEATABLE = frozenset(("resource",))
 MOST_FIELDS = 200
 """The limit of fields in a form or query. Programs send a dozen, and each takes some ten microseconds to decode."""
 _MANY = f"The body has more than {MOST_VALUES:,} values."
+_FIELDS = f"There are more than {MOST_FIELDS} parameters."
 _NUL = "A parameter must not contain NUL."
 _ENCODED = re.compile(rb"[^ -$&-*,-~]")
 # Does the work of urllib.parse.unquote_to_bytes, which takes ten times as long for a percent sign without digits.
@@ -52,6 +53,8 @@ class Params:
         values = value if isinstance(value, list) else [value]
         if not all(one is None or isinstance(one, str) for one in values):
             raise Refused("invalid_request", f"{name} must be a string.")
+        if len(values) > MOST_FIELDS:  # a form has no more either
+            raise Refused("invalid_request", _FIELDS)
         return tuple(one for one in values if one)
 
     def require(self, name: str) -> str:
@@ -118,7 +121,7 @@ def parse_pairs(encoded: str | bytes) -> list[tuple[str, str]]:
     MOST_FIELDS."""
     raw = encoded.encode("latin-1") if isinstance(encoded, str) else encoded
     if raw.count(b"&") >= MOST_FIELDS:
-        raise Refused("invalid_request", f"There are more than {MOST_FIELDS} parameters.")
+        raise Refused("invalid_request", _FIELDS)
     if not _ENCODED.search(raw):
         # Most programs send nothing that needs decoding.
         split = (field.partition("=") for field in raw.decode().split("&") if field)

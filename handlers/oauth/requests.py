@@ -24,6 +24,8 @@ RESPONSE_MODES = ("query", "form_post")
 MAX_STATE = 2000
 MAX_NONCE = 512
 MAX_CLAIMS = 4096
+MAX_SCOPE = 8192
+"""In bytes, at the token endpoint: more than all scopes that an app can register."""
 _MAX_AGE = re.compile(r"[0-9]{1,9}")
 IGNORED = "offline_access"
 """A scope that every client may name: every code exchange gives a refresh token anyway."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from handlers.core.api import ApiHandler
 from handlers.core.params import Params
-from handlers.oauth.requests import IGNORED, without_ungiven
+from handlers.oauth.requests import IGNORED, MAX_SCOPE, bounded, without_ungiven
 from store.apps.registration import Registration
 from store.crypto.dpop import DpopProof
 from store.crypto.signing_keys import Signer
@@ -46,7 +46,7 @@ class TokenHandler(ApiHandler):
             proof = self.sent_proof(required=app.dpop_required)
             call = partial(self.store.tokens.exchange, app, code, redirect_uri, verifier, proof)
         else:
-            refresh_token, names = params.require("refresh_token"), (params.get("scope") or "")
+            refresh_token, names = params.require("refresh_token"), bounded(params, "scope", MAX_SCOPE)
             app = await self._app(params)
             wanted, proof = _check_scope(app, names), self.sent_proof(required=app.dpop_required)
             call = partial(self.store.tokens.refresh, app, refresh_token, wanted, proof)
@@ -61,7 +61,7 @@ class TokenHandler(ApiHandler):
 
     async def _for_itself(self, params: Params) -> None:
         """A token for an API, without a person. RFC 6749 4.4, RFC 8707 2.2."""
-        base, names = self.site.base_url, (params.get("scope") or "").split()
+        base, names = self.site.base_url, bounded(params, "scope", MAX_SCOPE).split()
         target = target_of(params.several("resource"), base)
         app = await self._app(params)
         proof = self.sent_proof(required=app.dpop_required)

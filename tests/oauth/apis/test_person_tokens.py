@@ -329,3 +329,17 @@ async def test_a_repeated_refresh_gives_the_same_token_for_the_same_resource(
         assert error_of(again) == (400, "invalid_target"), "there is no second token"
     assert (await shop.at(ORDERS, second["access_token"]))["active"] is True
     assert (await shop.refresh(second))["scope"] == "write", "nothing was taken for a replay"
+
+
+@pytest.mark.trap(39)
+async def test_endless_scopes_and_resources_are_refused_before_they_are_read(service: Service) -> None:
+    shop = await Shop.open(service)
+    tokens = await shop.tokens("profile write", resource=ORDERS.identifier)
+    for form in ({"grant_type": "client_credentials"}, {"grant_type": "refresh_token", **tokens}):
+        body = {name: form[name] for name in ("grant_type", "refresh_token") if name in form}
+        for more in ({"scope": "write " + " " * 8192}, {"resource": [ORDERS.identifier] * 201}):
+            sent = {**body, **more, "client_id": "shop", "client_secret": shop.app.secret}
+            headers = {"Content-Type": "application/json"}
+            refused = await send(f"{service.base_url}/api/oauth/token", "POST", body=json.dumps(sent), headers=headers)
+            assert error_of(refused) == (400, "invalid_request"), more
+    assert (await shop.refresh(tokens))["scope"] == "write"
