@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
@@ -16,6 +16,7 @@ from store.apps.client_keys import parsed_keys
 from store.apps.registration import Registration
 from store.crypto.jose.jwk import LONGEST_SET, PublicKey, read_keys
 from store.crypto.jose.refusal import JoseError
+from store.keyed_semaphore import share
 
 log = logging.getLogger("latchkey.apps")
 
@@ -26,9 +27,9 @@ STALE_SECONDS = 3600.0
 PAUSE_SECONDS = 10.0
 """The shortest time between two fetches for one app, whatever its requests name as their key."""
 MOST_APPS = 1000
-MOST_WAITING, MOST_WAITING_IN_ALL = 64, 128
-"""Requests that wait for the keys of one app, and of all apps together. Anybody can name an app whose server hangs, and
-each request that waits takes the place of another. Further ones use the keys that are known."""
+MOST_WAITING = 256
+"""Requests that wait for keys. Anybody can name an app whose server hangs, and each request that waits takes the place
+of another. Those of one owner's apps have a part; further ones use the keys that are known."""
 TYPES = ("application/json", "application/jwk-set+json")
 _MISSED = ("unknown_key", "signature")
 
@@ -38,14 +39,13 @@ T = TypeVar("T")
 @dataclass(slots=True)
 class _Published:
     """The keys at an app's URL. `read_at`, `tried_at`: times of the steady clock of the last fetch that gave keys, and
-    of the beginning of the last one. `waiting`: how many requests wait for the present one."""
+    of the beginning of the last one."""
 
     url: str
     keys: tuple[PublicKey, ...] = ()
     read_at: float = -math.inf
     tried_at: float = -math.inf
     fetching: asyncio.Task[None] | None = None
-    waiting: int = 0
 
 
 class ClientKeys:
@@ -55,7 +55,7 @@ class ClientKeys:
         self._fetcher = fetcher
         self._clock = clock
         self._published: OrderedDict[str, _Published] = OrderedDict()
-        self._waiting = 0
+        self._waiting: Counter[str] = Counter()
 
     async def verified(self, app: Registration, verify: Callable[[Sequence[PublicKey]], T]) -> T:
         """The result of `verify` for the app's keys. If it misses a key, the app may have a new one, so a published set
@@ -92,20 +92,21 @@ class ClientKeys:
                 return False
             own.tried_at = self._clock()
             own.fetching = asyncio.ensure_future(self._fetch(app, own))
-        if own.waiting >= MOST_WAITING or self._waiting >= MOST_WAITING_IN_ALL:
+        payer, waiting = payer_of(app), self._waiting
+        if waiting[payer] >= share(MOST_WAITING, waiting.total(), waiting[payer]):
             return False
-        own.waiting += 1
-        self._waiting += 1
+        waiting[payer] += 1
         try:
             await asyncio.shield(own.fetching)
         finally:
-            own.waiting -= 1
-            self._waiting -= 1
+            waiting[payer] -= 1
+            if not waiting[payer]:
+                del waiting[payer]
         return True
 
     async def _fetch(self, app: Registration, own: _Published) -> None:
         try:
-            found = await self._fetcher.fetch(own.url, LONGEST_SET, f"keys of {app.client_id}", TYPES)
+            found = await self._fetcher.fetch(own.url, LONGEST_SET, payer_of(app), TYPES)
             why = found.error
             if not why:
                 try:
@@ -116,3 +117,8 @@ class ClientKeys:
                 log.warning("the keys of %s could not be read from its jwks_uri: %s", app.client_id, why)
         finally:
             own.fetching = None
+
+
+def payer_of(app: Registration) -> str:
+    """Who shares places with others: the owner of the app, whatever its number of apps, or an app of the operator's."""
+    return app.owner or f"keys of {app.client_id}"
