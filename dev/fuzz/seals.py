@@ -14,7 +14,7 @@ from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast, bearer
 from dev.fuzz.wire import Response, Wrong, answers_in
 from store import keys
 from store.accounts.signin.second_step import SIGN_IN
-from store.crypto.seal import NOBODY, TokenKind
+from store.crypto.seal import NOBODY, TokenKind, new_id
 from store.oauth.pushed import URN
 from store.oauth.tokens import s256
 from store.refused import Refused, UnknownUser
@@ -98,7 +98,7 @@ async def one_of_each(cast: Cast) -> dict[TokenKind, str]:
         TokenKind.DPOP_NONCE: store.proofs.nonce(),
         TokenKind.PROGRESS: store.progress.mark("sign-in", "a-digest", ada),
         TokenKind.PUSHED: (await store.pushed.push("web-app", pushed, Window(600, 599, 0))).removeprefix(URN),
-        TokenKind.BROWSER: store.pushed.browser_of(None)[1],
+        TokenKind.BROWSER: store.pushed.cookie_of(new_id()),
         **{kind: link.text for kind, link in links.items() if link is not None},
     }
 
@@ -130,7 +130,7 @@ def openers(cast: Cast) -> dict[TokenKind, Callable[[str], Awaitable[bool]]]:
             return False
 
     async def kept(text: str) -> bool:
-        return store.pushed.browser_of(text)[1] == text
+        return store.pushed.browser_of(text) is not None
 
     return {
         TokenKind.ACCESS: lambda text: known(store.tokens.open_access(text)),

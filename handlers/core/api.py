@@ -41,7 +41,7 @@ class ApiHandler(LeanHandler, BaseHandler):
         ("Access-Control-Expose-Headers", EXPOSED),
     )
 
-    lean = True
+    lean = only_json = True
     gone = False
     proven = False
     """Whether the request came with a DPoP proof, or needs one: every answer to it has a nonce (RFC 9449 8.2)."""

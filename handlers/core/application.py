@@ -1,8 +1,8 @@
 """The Tornado application, and the path of a request to its handler.
 
 Tornado parses queries, forms and uploads, prepares templates and sets XSRF tokens. The API uses none of these, and for
-a small request they are a quarter of the cost. So requests of the API skip them. Pages and static files take Tornado's
-own path.
+a small request they are a quarter of the cost. So requests of the API skip them, and lean pages
+(`handlers/core/lean_page.py`). Other pages and static files take Tornado's own path.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Dispatch(HTTPMessageDelegate):
         assert self._target is not None
         request.body = b"".join(self._pieces)
         handler, facts = self._target
-        application.loop.create_task(handler(application, request, policy=facts["policy"]).answer(self._args))
+        application.loop.create_task(handler(application, request, **facts).answer(self._args))
 
     def _send_away(self) -> None:
         self._pieces.clear()

@@ -78,6 +78,8 @@ class BaseHandler(QuickHandler):
     lean = False
     """Whether requests reach this handler without Tornado's parsing: see `ApiRequest` in
     handlers/core/application.py."""
+    only_json = False
+    """Whether errors are JSON, whatever the client prefers."""
     vital = False
     """Whether the request is answered even under overload."""
     too_large = "payload_too_large"

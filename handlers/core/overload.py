@@ -62,7 +62,7 @@ def send_away(
     application.sent_away.count(application, target)
     handler: type[BaseHandler] = target[0] if target else BaseHandler
     request_id = _id_of(application, headers, connection)
-    as_page = not handler.lean and "text/html" in headers.get("Accept", "")
+    as_page = not handler.only_json and "text/html" in headers.get("Accept", "")
     given, body = _form(handler, as_page, request_id)
     given |= _changing_fields(application, request_id)
     answer_whole(connection, method, STATUS, REASON, given, body)
@@ -85,10 +85,10 @@ def quick_answer(application: ServerState, head: bytes) -> bytes | None:
     if not no_room(application, target):
         return None
     handler: type[BaseHandler] = target[0] if target else BaseHandler
-    as_page = not handler.lean and names_html(head)
+    as_page = not handler.only_json and names_html(head)
     made = _QUICK.get((handler, as_page))
     if made is None:
-        if handler.lean and handler.error_body(OVERLOADED, "") != BaseHandler.error_body(OVERLOADED, ""):
+        if handler.only_json and handler.error_body(OVERLOADED, "") != BaseHandler.error_body(OVERLOADED, ""):
             return None  # its body is another for each request
         made = _QUICK[handler, as_page] = RawAnswer.of(STATUS, REASON, *_form(handler, as_page, ""))
     application.sent_away.count(application, target)

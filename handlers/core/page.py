@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 from urllib.parse import quote, urlsplit
 
@@ -14,6 +15,7 @@ from tornado.locale import Locale
 from handlers.core.base import DEVICE_COOKIE, BaseHandler
 from handlers.core.errors import CATALOGUE
 from handlers.core.format import counted
+from runtime.http.tornado_private import answer_fields, put_fields
 from store.accounts.signin.devices import Device
 from store.accounts.signin.sessions import Session
 from store.apps.redirect_uris import form_action_source
@@ -63,9 +65,7 @@ class PageHandler(BaseHandler):
         """RFC 9700 4.16 and the browsers' own protections: no framing, no foreign content, no referrer to other
         sites."""
         super().set_default_headers()
-        self.set_header("X-Frame-Options", "DENY")
-        self.set_header("Referrer-Policy", "same-origin")
-        self.set_header("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+        put_fields(answer_fields(self), _PAGE_FIELDS)
         self.allow_form_to()
 
     def allow_form_to(self, redirect_uri: str | None = None) -> None:
@@ -73,13 +73,7 @@ class PageHandler(BaseHandler):
         redirects of the app's own server. So the policy names the validated scheme of a native app. A web app may
         redirect anywhere, so its policy has no `form-action`."""
         source = form_action_source(redirect_uri) if redirect_uri else ""
-        forms = "" if source is None else f"form-action 'self' {source}".rstrip() + "; "
-        scripts = "script-src 'self'; connect-src 'self'; " if self.uses_scripts else ""
-        self.set_header(
-            "Content-Security-Policy",
-            f"default-src 'none'; {scripts}style-src 'self'; img-src 'self' data:; "
-            f"{forms}base-uri 'none'; frame-ancestors 'none'",
-        )
+        put_fields(answer_fields(self), {"Content-Security-Policy": _content_policy(self.uses_scripts, source)})
 
     def get_template_namespace(self) -> dict[str, Any]:
         """The names that every template can use."""
@@ -157,7 +151,10 @@ class PageHandler(BaseHandler):
 
     def see_other(self, url: str) -> None:
         """RFC 9700 4.12: a redirect after a POST is 303."""
-        self.redirect(url, status=303)
+        if not (url.isascii() and url.isprintable()):
+            return self.redirect(url, status=303)  # checks and encodes it
+        self.set_status(303)
+        self.finish_at_once(b"", {"Location": url, "Content-Length": "0"})
 
     def see_done(self, path: str) -> None:
         """Like `see_other`, to a page of ours that says what was done. The query of `path` is the key of the notice."""
@@ -263,6 +260,22 @@ class DownloadPage(PageHandler):
                 await self.flush()
 
 
+@lru_cache(maxsize=256)
+def _content_policy(uses_scripts: bool, source: str | None) -> str:
+    """The policy of a page whose forms go to this origin and to `source`, or anywhere without one."""
+    forms = "" if source is None else f"form-action 'self' {source}".rstrip() + "; "
+    scripts = "script-src 'self'; connect-src 'self'; " if uses_scripts else ""
+    return (
+        f"default-src 'none'; {scripts}style-src 'self'; img-src 'self' data:; "
+        f"{forms}base-uri 'none'; frame-ancestors 'none'"
+    )
+
+
+_PAGE_FIELDS = {
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
 _HEADINGS = {
     403: "Not allowed",
     404: "Not found",

@@ -3,13 +3,16 @@ OpenID Connect Core 3.1.2."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from handlers.account.authorize_address import MAX_ADDRESS, PROGRESS, Pairs, address_of, request_print
 from handlers.core import mails
 from handlers.core.amounts import DEFAULT_SPEND_LIMIT
+from handlers.core.lean_page import LeanPage
 from handlers.core.params import JSON, body_pairs, media_type, once, parse_pairs
 from handlers.core.scopes import SCOPE_WORDS, api_words, asked_words
 from handlers.oauth.answers import AnsweringPage, mark_of
@@ -24,10 +27,12 @@ from handlers.oauth.requests import (
     first_of,
     words_of,
 )
+from runtime.http.tornado_private import answer_fields, put_fields
 from store.accounts.signin.sessions import Session
 from store.apps.api_record import ApiRegistration
 from store.apps.redirect_uris import display_origin, is_interceptable
 from store.apps.registration import Registration
+from store.crypto.seal import new_id
 from store.lifetimes import REQUEST
 from store.oauth.authorizations import AuthorizationRequest, Pending, SignInAgain, StepUp
 from store.oauth.progress import RequestStep
@@ -36,15 +41,21 @@ from store.refused import Refused, SignedOut
 from store.results import Profile
 
 SIGN_IN = "The person has to sign in."
+SURELY_SHORT = MAX_ADDRESS // 4
+"""A query of so many bytes is not too long, however it is written: a byte takes three at most."""
 
 
-class AuthorizeHandler(AnsweringPage):
+class AuthorizeHandler(LeanPage, AnsweringPage):
     """The address to which an app sends a person's browser."""
+
+    browser = ""
+    """The id of a browser that has to come again with a pushed request."""
 
     async def get(self) -> None:
         """Redirects with a code or to the sign-in page, or shows the consent page."""
         here = parse_pairs(self.request.query)
-        check_length(here)
+        if len(self.request.query) > SURELY_SHORT:
+            check_length(here)
         # Until app and redirect URI are known to belong together, errors are pages: nothing is redirected.
         app = await self.check_client(here)
         pushed = ""
@@ -61,7 +72,9 @@ class AuthorizeHandler(AnsweringPage):
                 raise Refused("invalid_request", "This app has to push its requests.")
             params, base, pkce = once(pairs), self.site.base_url, self.site.require_pkce
             request, interaction = check_request(app, redirect_uri, params, base, pkce)
-            request = replace(await check_api(self.store.apis, request), pushed=pushed)
+            request = await check_api(self.store.apis, request)
+            if pushed:
+                request = replace(request, pushed=pushed)
             await self.begin(app, request, interaction, here)
         except Refused as refusal:
             if refusal.code in ("rate_limited", "invalid_request_uri"):
@@ -81,9 +94,29 @@ class AuthorizeHandler(AnsweringPage):
 
     async def open_pushed(self, app: Registration, pushed: str) -> Pairs:
         """The parameters of a pushed request, for the browser that arrives with it first."""
-        browser, cookie = self.store.pushed.browser_of(self.read_cookie(BROWSER_COOKIE))
-        self.write_cookie(BROWSER_COOKIE, cookie, REQUEST)
-        return parse_pairs(await self.store.pushed.open(app.client_id, pushed, browser))
+        known = self.store.pushed.browser_of(self.read_cookie(BROWSER_COOKIE))
+        self.browser_is_new, self.browser = known is None, known or new_id()
+        return parse_pairs(await self.store.pushed.open(app.client_id, pushed, self.browser))
+
+    async def end_pushed(self, app: Registration, pushed: str) -> None:
+        """Uses a pushed request up. A new browser is told nothing that opens it again, so its end can wait."""
+        self.browser = ""
+        if not (self.browser_is_new and self.store.pushed.end_later(app.client_id, pushed)):
+            await self.store.pushed.end(app.client_id, pushed)
+
+    def finish(self, chunk: Any = None) -> Any:
+        """Gives the browser of a pushed request its cookie with every answer that does not end the request."""
+        if self.browser:
+            self.write_cookie(BROWSER_COOKIE, self.store.pushed.cookie_of(self.browser), REQUEST)
+        return super().finish(chunk)
+
+    def finish_at_once(self, body: bytes, fields: Mapping[str, str]) -> None:
+        """As `finish`."""
+        if self.browser:
+            put_fields(answer_fields(self), fields)
+            self.finish(body)
+        else:
+            super().finish_at_once(body, fields)
 
     async def check_client(self, pairs: Pairs) -> Registration:
         """The app, if it is registered and active."""
@@ -96,9 +129,11 @@ class AuthorizeHandler(AnsweringPage):
     def own_try_page(self, app: Registration, pairs: Pairs) -> str | None:
         """Our page on which the owner tries the app, if the request returns there. For anybody else it is no redirect
         URI: the code goes to the browser of the one person who may open the page, for that person."""
-        page, session = try_page(self.site.base_url, app.client_id), self.session()
         redirect_uris = [value for name, value in pairs if name == "redirect_uri"]
-        return page if redirect_uris == [page] and session is not None and app.owner == session.user else None
+        if not app.owner or redirect_uris != [page := try_page(self.site.base_url, app.client_id)]:
+            return None
+        session = self.session()
+        return page if session is not None and app.owner == session.user else None
 
     async def begin(
         self, app: Registration, request: AuthorizationRequest, interaction: Interaction, here: Pairs
@@ -129,7 +164,7 @@ class AuthorizeHandler(AnsweringPage):
             return self.step_up(app, request, interaction, needed.profile, here)
         if not isinstance(begun, Pending):
             if request.pushed:
-                await self.store.pushed.end(app.client_id, request.pushed)
+                await self.end_pushed(app, request.pushed)
             return self.send_back(app, request.redirect_uri, {"code": begun.code}, request.state, request.mode)
         if interaction.quiet:
             raise quietly(interaction, Refused("consent_required", "The person has to consent."))
@@ -139,7 +174,8 @@ class AuthorizeHandler(AnsweringPage):
 
     def step_of(self, session: Session | None, here: Pairs) -> RequestStep | None:
         """What this person has done for this request, by the mark in its address."""
-        step = self.store.progress.open(first_of(here, PROGRESS), request_print(here))
+        mark = first_of(here, PROGRESS)
+        step = self.store.progress.open(mark, request_print(here)) if mark else None
         return step if step and session and step.user == session.user else None
 
     async def is_expected(self, app: Registration, interaction: Interaction, user: str) -> bool:
@@ -176,7 +212,7 @@ class AuthorizeHandler(AnsweringPage):
             if await self.profile() is None:
                 return self.to_sign_in(address_of(here))
         if pushed:
-            await self.store.pushed.end(app.client_id, pushed)
+            await self.end_pushed(app, pushed)
         self.send_back(app, redirect_uri, answer, state, mode)
 
     async def show_target(

@@ -23,7 +23,8 @@ from tornado.httputil import (
     RequestStartLine,
     ResponseStartLine,
 )
-from tornado.web import Application, HTTPError, RequestHandler, _has_stream_request_body
+from tornado.util import ObjectDict
+from tornado.web import Application, HTTPError, RequestHandler, _has_stream_request_body, _UIModuleNamespace
 
 Lines = dict[str, list[str]]
 """Header fields: the values by name, the name as `Header-Case`, in the order they came."""
@@ -88,8 +89,8 @@ class QuickHandler(TaskHandler):
 
 
 class LeanHandler(QuickHandler):
-    """A handler that renders no template and streams no upload. `answer` does the work of `_execute`, which also
-    works. Relies on: Tornado's own way to a handler reads these two attributes."""
+    """A handler that streams no upload, and renders templates only after `make_ui`. `answer` does the work of
+    `_execute`, which also works. Relies on: Tornado's own way to a handler reads these two attributes."""
 
     _auto_finish, _prepared_future = True, None
 
@@ -127,6 +128,13 @@ class LeanHandler(QuickHandler):
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise  # the process ends
             self._handle_request_exception(error)
+
+
+def make_ui(handler: RequestHandler) -> None:
+    """Makes what templates of a lean handler need. Relies on: `__init__` makes `ui` of this and `ui_methods`, which we
+    have none of, and nothing but `get_template_namespace` reads it."""
+    modules = _UIModuleNamespace(handler, handler.application.ui_modules)
+    handler.ui = ObjectDict(_tt_modules=modules, modules=modules)
 
 
 def answer_fields(handler: RequestHandler) -> HTTPHeaders:

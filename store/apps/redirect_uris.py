@@ -10,6 +10,7 @@ import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 MAX_REDIRECT_URI_LENGTH = 2000
@@ -84,10 +85,11 @@ def match_redirect_uri(registered: Iterable[str], presented: str) -> bool:
     RFC 6749 3.1.2.3 and RFC 9700 2.1 (simple string comparison), RFC 8252 7.3 (any port, nothing else differs; not for
     `localhost`, which need not be the loopback interface).
     """
+    registered = tuple(registered)
+    if presented in registered:
+        return True
     portless = _without_loopback_port(presented)
-    return any(
-        presented == uri or (portless is not None and portless == _without_loopback_port(uri)) for uri in registered
-    )
+    return portless is not None and any(portless == _without_loopback_port(uri) for uri in registered)
 
 
 def remembered_form(uri: str) -> str:
@@ -136,6 +138,7 @@ def host_of(uri: str) -> str:
     return parts.host if parts.is_web else f"{parts.scheme}:"
 
 
+@lru_cache(maxsize=1024)
 def is_own_origin(uri: str, base_url: str) -> bool:
     """Whether a redirect URI leads to this server, whose origin is `base_url`.
 

@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from store.apps.api_scopes import check_api_scopes
@@ -197,8 +198,7 @@ class Registration:
     @property
     def grantable(self) -> tuple[str, ...]:
         """The scopes that a person may grant: the registered ones, and `email`, which `profile` includes."""
-        both = {*self.scopes, "email"} if "profile" in self.scopes else self.scopes
-        return tuple(scope for scope in SCOPES if scope in both)
+        return _grantable(self.scopes)
 
     @property
     def from_operator(self) -> bool:
@@ -254,7 +254,7 @@ class Registration:
         present ones is void: a withdrawn redirect URI gets no code, even for a pending request."""
         checked: tuple[object, ...] = (self.redirect_uris, self.scopes, self.public, self.pkce_required)
         checked += (self.hosted_storage, *((self.api_scopes,) if self.api_scopes else ()))
-        return hashlib.sha256(repr(checked).encode()).hexdigest()[:16]
+        return _digest_of_terms(checked)
 
     def place(self, redirect_uri: str) -> str:
         """The field of a grant that remembers consent to a redirect URI: a digest of the URI and of the app's details
@@ -262,8 +262,7 @@ class Registration:
         # An owner chooses all of this except the client id. With 192 bits nobody finds two registrations with the same
         # digest, and a collision found for one app would be useless for another.
         shown = (self.client_id, self.name, self.redirect_uris, self.verified, self.domain)
-        digest = hashlib.sha256(repr((*shown, remembered_form(redirect_uri))).encode()).digest()
-        return "to:" + base64.urlsafe_b64encode(digest[:24]).decode()
+        return _digest_of_place((*shown, remembered_form(redirect_uri)))
 
     def secret_matches(self, secret: str) -> bool:
         """Whether this is one of the app's secrets, as the function of this name."""
@@ -281,6 +280,25 @@ class Registration:
     def unpack(cls, packed: bytes) -> Registration:
         """The inverse of `pack`."""
         return cls(**fields_of(packed))
+
+
+# An app's requests ask for the same again and again.
+
+
+@lru_cache(maxsize=1024)
+def _grantable(scopes: tuple[str, ...]) -> tuple[str, ...]:
+    both = {*scopes, "email"} if "profile" in scopes else scopes
+    return tuple(scope for scope in SCOPES if scope in both)
+
+
+@lru_cache(maxsize=1024)
+def _digest_of_terms(checked: tuple[object, ...]) -> str:
+    return hashlib.sha256(repr(checked).encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=1024)
+def _digest_of_place(shown: tuple[object, ...]) -> str:
+    return "to:" + base64.urlsafe_b64encode(hashlib.sha256(repr(shown).encode()).digest()[:24]).decode()
 
 
 def told(times: Sequence[int]) -> tuple[int, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from store import keys
 from store.clock import wall
 from store.crypto.seal import NOBODY, Sealer, Token, TokenKind, fingerprint, new_id
@@ -13,6 +15,8 @@ from store.results import Window
 URN = "urn:ietf:params:oauth:request_uri:"
 MOST_PUSHED = 10_000
 """Requests of one app that wait at a time."""
+MOST_ENDED, MOST_APPS = 100, 1000
+"""Requests of one app whose rows wait to be dropped, and apps that have such requests."""
 
 
 class PushedRequests:
@@ -22,6 +26,7 @@ class PushedRequests:
     def __init__(self, scripts: Scripts, sealer: Sealer) -> None:
         self._scripts = scripts
         self._sealer = sealer
+        self._ended: OrderedDict[str, list[str]] = OrderedDict()
 
     async def push(self, client: str, params: str, window: Window) -> str:
         """Keeps a checked request, as a form. Returns its `request_uri`. Raises Refused("rate_limited") if too many of
@@ -35,6 +40,8 @@ class PushedRequests:
             kept=PUSHED,
             longest=REQUEST,
             most=MOST_PUSHED,
+            prefix=keys.pushed(client, "")["pushed"],
+            ended=" ".join(self._ended.pop(client, ())),
         )
         if reply.word == "full":
             seconds = max(1, -(-(reply.number("ends") - int(wall.time() * 1000)) // 1000))
@@ -49,11 +56,14 @@ class PushedRequests:
             raise gone()
         return token.id
 
-    def browser_of(self, cookie: str | None) -> tuple[str, str]:
-        """The id of a browser, and its cookie: those of this sealed cookie, or new ones. No I/O."""
+    def browser_of(self, cookie: str | None) -> str | None:
+        """The id of the browser with this sealed cookie; None for any other text. No I/O."""
         token = self._sealer.open(TokenKind.BROWSER, cookie) if cookie else None
-        browser = token.id if token else new_id()
-        return browser, self._sealer.seal(Token(TokenKind.BROWSER, NOBODY, "", browser, 0))
+        return token.id if token else None
+
+    def cookie_of(self, browser: str) -> str:
+        """The cookie of the browser with this id. No I/O."""
+        return self._sealer.seal(Token(TokenKind.BROWSER, NOBODY, "", browser, 0))
 
     async def open(self, client: str, one: str, browser: str) -> str:
         """The request with this id, as it was pushed. `browser`: the id of the browser that arrives. Raises
@@ -71,6 +81,18 @@ class PushedRequests:
         reply = await self._scripts.run("end_pushed", keys.pushed(client, one), id=one)
         if reply.word == "gone":
             raise gone()
+
+    def end_later(self, client: str, one: str) -> bool:
+        """Drops the request with this id when the app next pushes one here, or else it expires: only for a request that
+        was opened for a browser of which nobody knows the id. False if too many wait for that. No I/O."""
+        ended = self._ended.setdefault(client, [])
+        if len(ended) >= MOST_ENDED:
+            return False
+        ended.append(one)
+        self._ended.move_to_end(client)
+        while len(self._ended) > MOST_APPS:
+            self._ended.popitem(last=False)
+        return True
 
 
 def gone() -> Refused:
