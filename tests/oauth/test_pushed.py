@@ -9,6 +9,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 from tornado.httpclient import HTTPResponse
 
+from store import keys
+from store.crypto.seal import new_id
 from store.oauth import pushed
 from store.refused import Refused
 from tests.support.http.driver import PASSWORD, App, Browser, Service, answer_of, fields_of, json_of, send
@@ -157,6 +159,68 @@ async def test_one_of_many_arrivals_at_once_gets_the_code(service: Service) -> N
     assert await is_over(await service.signed_in(), at(service.web, "urn:ietf:params:oauth:request_uri:" + "x" * 22))
     answers = await asyncio.gather(*(browser.get(url) for _ in range(20)))
     assert sorted(answer.code for answer in answers) == [303] + [400] * 19
+
+
+@pytest.mark.trap(53)
+async def test_a_new_browser_that_gets_its_answer_at_once_gets_nothing_that_opens_it_again(service: Service) -> None:
+    browser = await service.signed_in()
+    await ends_with_a_code(browser, service.web, await address(service.web))
+    for changes in ({}, {"prompt": "none", "acr_values": "phr", "scope": "data:read"}):
+        browser.cookies.pop("latchkey_browser", None)
+        url = await address(service.web, **changes)
+        first, second = await asyncio.gather(browser.get(url), browser.get(url))
+        assert sorted((first.code, second.code)) == [303, 400]
+        answered = first if first.code == 303 else second
+        assert "Set-Cookie" not in answered.headers
+        browser.cookies.pop("latchkey_browser", None)
+        assert await is_over(browser, url)
+
+
+async def test_a_page_or_a_sign_in_gives_the_browser_its_cookie(service: Service) -> None:
+    browser, url = service.browser(), await address(service.web)
+    to_sign_in = await browser.get(url)
+    assert to_sign_in.code == 303
+    assert "latchkey_browser=lk_br_" in to_sign_in.headers["Set-Cookie"]
+    cookie = browser.cookies["latchkey_browser"]
+    assert (await browser.get(url)).code == 303
+    assert browser.cookies["latchkey_browser"] == cookie, "the same browser, for another ten minutes"
+    signed_in = await service.signed_in()
+    assert (await signed_in.get(await address(service.web))).code == 200
+    assert "latchkey_browser" in signed_in.cookies
+
+
+async def test_rows_of_ended_requests_go_with_the_next_push(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise they would take the room of others for ten minutes."""
+    monkeypatch.setattr(pushed, "MOST_PUSHED", 3)
+    browser = await service.signed_in()
+    await ends_with_a_code(browser, service.web, await address(service.web))
+    for _ in range(5):
+        browser.cookies.pop("latchkey_browser", None)
+        assert "code" in answer_of(await browser.get(await address(service.web)))
+    rows = keys.pushed(service.web.client_id, "")
+    listed: list[bytes] = await service.store.client.zrange(rows["all_pushed"], 0, -1)
+    assert len(listed) == 1, "the last one waits for the next push"
+    assert (await push(service.web)).code == 201
+    assert await service.store.client.exists(rows["pushed"] + listed[0].decode()) == 0
+
+
+async def test_too_many_ends_do_not_wait(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pushed, "MOST_ENDED", 2)
+    monkeypatch.setattr(pushed, "MOST_APPS", 2)
+    requests = service.store.pushed
+    assert [requests.end_later("one-app", new_id()) for _ in range(3)] == [True, True, False]
+    assert requests.end_later("second-app", new_id())
+    assert requests.end_later("third-app", new_id())
+    assert list(requests._ended) == ["second-app", "third-app"]
+    browser = await service.signed_in()
+    await ends_with_a_code(browser, service.web, await address(service.web))
+    urls = [await address(service.web) for _ in range(3)]
+    for url in urls:
+        browser.cookies.pop("latchkey_browser", None)
+        assert "code" in answer_of(await browser.get(url))
+    rows = keys.pushed(service.web.client_id, "")
+    assert await service.store.client.zcard(rows["all_pushed"]) == 2
+    assert [await is_over(browser, url) for url in urls] == [True] * 3
 
 
 @pytest.mark.trap(53)

@@ -130,6 +130,15 @@ def test_a_fast_started_handler_has_the_attributes_tornado_reads() -> None:
     assert noted == expected == [("close callback", "on_connection_close")]
 
 
+def test_templates_of_a_lean_handler_get_what_tornado_gives_them() -> None:
+    quick, _ = handler_of(Quick)
+    slow, _ = handler_of(Slow)
+    private.make_ui(quick)
+    assert vars(quick)["ui"].keys() == vars(slow)["ui"].keys()
+    assert {type(part) for part in vars(quick)["ui"].values()} == {type(part) for part in vars(slow)["ui"].values()}
+    assert quick.application.ui_methods == {}
+
+
 @pytest.mark.gen_test
 async def test_a_lean_handler_can_fall_back_to_the_page_path() -> None:
     class Both(Quick):
