@@ -4,26 +4,40 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from handlers.charts.chart import RANGES
+from handlers.charts.csv_file import MEDIA_TYPE
 from handlers.core.page import PageHandler
 from handlers.core.params import once, parse_pairs
-from handlers.credits.spending_plot import DAYS, plot_of
-from store.credits.credits import Account, LedgerEntry
+from handlers.credits.spending import chart_of_spending, days_asked, spending_file
+from store.credits.credits import Account, LedgerEntry, Spending
 
 ENTRIES_ON_A_PAGE = 50
 
 
-class CreditsHandler(PageHandler):
+class CreditsPage(PageHandler):
+    """A page about the person's credits."""
+
+    async def names_of(self, clients: set[str]) -> dict[str, str]:
+        """The names of apps, by client id. An app may have been deleted since."""
+        apps = {client: await self.store.apps.remembered(client) for client in clients - {""}}
+        return {client: app.name if app else "An app that no longer exists" for client, app in apps.items()}
+
+
+class CreditsHandler(CreditsPage):
     """The page of the person's credits."""
 
+    uses_scripts = True
+
     async def get(self) -> None:
-        """Shows the balance, the spending of the last days, the holds and the newest entries. `before` shows older
-        entries."""
-        before = once(parse_pairs(self.request.query)).get("before") or ""
+        """Shows the balance, the spending of the last days (`days`, 30), the holds and the newest entries. `before`
+        shows older entries."""
+        sent = once(parse_pairs(self.request.query))
+        before, days = sent.get("before") or "", days_asked(sent.get("days"))
         profile, account = await self.store.credits.of(
             self.require_session(), before=before, most=ENTRIES_ON_A_PAGE + 1
         )
-        spending = None if before else await self.store.credits.spending(self.require_session(), DAYS)
-        names = await self.names_of(account, {client for _, client, _ in spending.charged} if spending else set())
+        spending = None if before else await self.store.credits.spending(self.require_session(), days)
+        names = await self.names_of(clients_of(account, spending))
         entries = account.entries[:ENTRIES_ON_A_PAGE]
         older = len(account.entries) > len(entries)
         self.render(
@@ -32,18 +46,35 @@ class CreditsHandler(PageHandler):
             signed_in=profile,
             account=account,
             names=names,
-            plot=plot_of(spending, names) if spending else None,
+            chart=chart_of_spending(spending, names, days) if spending else None,
+            whole=spending is None or spending.whole,
+            range_here=days,
+            ranges=[(choice, f"/account/credits?days={choice}") for choice in RANGES],
+            csv=f"/account/credits/spending.csv?days={days}",
             entries=entries,
             by_app=by_app(entries),
             before=before,
             onward=entries[-1].entry_id if older else None,
         )
 
-    async def names_of(self, account: Account, also: set[str]) -> dict[str, str]:
-        """The names of the shown apps, by client id. An app may have been deleted since."""
-        clients = also | {entry.client for entry in account.entries} | {hold.client for hold in account.holds}
-        apps = {client: await self.store.apps.remembered(client) for client in clients - {""}}
-        return {client: app.name if app else "An app that no longer exists" for client, app in apps.items()}
+
+class SpendingFileHandler(CreditsPage):
+    """The person's spending as a CSV file."""
+
+    async def get(self) -> None:
+        """Sends the sums of each day and app, for the last days (`days`, 30)."""
+        days = days_asked(once(parse_pairs(self.request.query)).get("days"))
+        spending = await self.store.credits.spending(self.require_session(), days)
+        names = await self.names_of({client for _, client, _ in spending.charged})
+        self.set_header("Content-Type", MEDIA_TYPE)
+        self.set_header("Content-Disposition", f'attachment; filename="spending-{spending.today}-{days}-days.csv"')
+        self.finish(spending_file(spending, names))
+
+
+def clients_of(account: Account, spending: Spending | None) -> set[str]:
+    """The client ids of all apps that the page names."""
+    shown = {entry.client for entry in account.entries} | {hold.client for hold in account.holds}
+    return shown | ({client for _, client, _ in spending.charged} if spending else set())
 
 
 def by_app(entries: tuple[LedgerEntry, ...]) -> list[SimpleNamespace]:

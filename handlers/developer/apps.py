@@ -6,14 +6,15 @@ import secrets
 from types import SimpleNamespace
 
 from handlers.account.reauth_forms import GuardedPage
+from handlers.charts.csv_file import MEDIA_TYPE
 from handlers.core import mails
-from handlers.core.format import counted, money
+from handlers.core.params import once, parse_pairs
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.developer.api_boxes import ApiBoxes, api_boxes, scopes_of
 from handlers.developer.app_changes import changed_lines, changes_keys
 from handlers.developer.app_form import AppForm
-from handlers.developer.plot import bars
 from handlers.developer.snippets import snippets_of
+from handlers.developer.usage import RANGES, days_asked, usage_charts, usage_file
 from store.apps.client_secrets import secret_mark
 from store.apps.domains import PATH, provable
 from store.apps.lookalikes import looks_like_a_brand
@@ -75,6 +76,7 @@ class DeveloperPage(GuardedPage):
         if wrong or wrong_domain or (form and form.errors):
             self.set_status(400)
         figures = await self.store.app_stats.of(app.client_id)
+        days = days_asked(once(parse_pairs(self.request.query)).get("days"))
         sums = SimpleNamespace(
             calls=sum(day.calls for day in figures.days),
             limited=sum(day.limited for day in figures.days),
@@ -102,10 +104,10 @@ class DeveloperPage(GuardedPage):
             marks=[secret_mark(digest) for digest in app.secrets],
             snippets=snippets_of(app, self.site.base_url, secret),
             figures=figures,
-            plots=[
-                (f"Calls by day, {counted(sums.calls, 'call')} in all", bars([day.calls for day in figures.days])),
-                (f"Spent by day, {money(sums.spent)} in all", bars([day.spent for day in figures.days])),
-            ],
+            charts=usage_charts(figures.days[-days:]),
+            range_here=days,
+            ranges=[(choice, f"/developer/apps/{app.client_id}?days={choice}#numbers") for choice in RANGES],
+            csv=f"/developer/apps/{app.client_id}/usage.csv",
             sums=sums,
         )
 
@@ -198,6 +200,18 @@ class OwnedAppHandler(DeveloperPage):
             return await self.show_app(profile, app, form)
         self.tell_owner(profile, app, *changed_lines(app, form.fields()))
         self.see_done(f"/developer/apps/{client_id}?saved")
+
+
+class UsageFileHandler(DeveloperPage):
+    """The figures of an app as a CSV file."""
+
+    async def get(self, client_id: str) -> None:
+        """Sends a row for each of the last 30 days."""
+        _, app = await self.store.owned.find(self.require_session(), client_id)
+        figures = await self.store.app_stats.of(app.client_id)
+        self.set_header("Content-Type", MEDIA_TYPE)
+        self.set_header("Content-Disposition", f'attachment; filename="{app.client_id}-{figures.days[-1].day}.csv"')
+        self.finish(usage_file(figures))
 
 
 class RotateHandler(DeveloperPage):

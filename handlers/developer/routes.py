@@ -22,6 +22,7 @@ from handlers.developer.apps import (
     RegisterHandler,
     RotateHandler,
     StatusHandler,
+    UsageFileHandler,
 )
 from handlers.developer.delete import DeleteAppHandler, DeleteAppOptionsHandler
 from handlers.developer.try_flow import TryHandler
@@ -51,6 +52,7 @@ ROUTES: tuple[Route, ...] = (
         PAGE,
         PersonPost("change your app", ReauthRule.RECENT, (ACTIVITY, OWNER), AGAIN, keeps=APP_FORM, windows=CHANGES),
     ),
+    Route(rf"/developer/apps/{CLIENT}/usage\.csv", UsageFileHandler, "developer-usage-file", PAGE),
     Route(
         rf"/developer/apps/{CLIENT}/rotate",
         RotateHandler,

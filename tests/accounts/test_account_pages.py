@@ -66,7 +66,7 @@ async def test_each_address_of_an_app_is_shown_once(service: Service) -> None:
     assert '<p class="small muted">a.example, b.example</p>' in await text_of(browser, "/account/apps")
 
 
-async def test_spending_is_shown_as_plot_and_text(service: Service) -> None:
+async def test_spending_is_shown_as_chart_table_and_file(service: Service) -> None:
     browser, access = await connected(service)
     assert "Spent by day" not in await text_of(browser, "/account/credits")
     await service.store.credits.grant(service.ada, 1_000_000)
@@ -77,20 +77,26 @@ async def test_spending_is_shown_as_plot_and_text(service: Service) -> None:
         ).code == 200
     page = await text_of(browser, "/account/credits")
     assert "Spent by day" in page
-    assert page.count('<rect class="app-first"') == 1
-    assert "in the last 30 days, most of it on " in page
-    assert "<td><bdi>Web App</bdi></td>" in page
+    assert page.count('<rect class="series-first"') == 1
+    assert " in 30 days, most on " in page
+    assert '<th scope="col"><bdi>Web App</bdi></th>' in page
+    assert " in 7 days, most on " in await text_of(browser, "/account/credits?days=7")
+    file = await browser.get("/account/credits/spending.csv?days=90")
+    assert file.headers["Content-Type"] == "text/csv; charset=utf-8; header=present"
+    header, row, end = file.body.decode().split("\r\n")
+    assert (header, end) == ("day,client_id,app,dollars", "")
+    assert row.split(",")[1:3] == ["web-app", "Web App"]
     older = await text_of(browser, "/account/credits?before=99999999999999-0")
     assert "Spent by day" not in older
 
 
-async def test_a_deleted_app_stays_in_the_plot(service: Service) -> None:
+async def test_a_deleted_app_stays_in_the_chart(service: Service) -> None:
     browser, access = await connected(service)
     await service.store.credits.grant(service.ada, 1_000_000)
     headers = {"Authorization": f"Bearer {access}", "Content-Type": "application/json"}
     await send(f"{service.base_url}/api/v1/ai/messages", "POST", body=QUESTION, headers=headers)
     await service.store.apps.delete("web-app")
-    assert "<td><bdi>An app that no longer exists</bdi></td>" in await text_of(browser, "/account/credits")
+    assert "<bdi>An app that no longer exists</bdi></th>" in await text_of(browser, "/account/credits")
 
 
 async def connect_many(service: Service, *, live: int, ended: int) -> None:

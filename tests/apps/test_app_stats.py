@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from handlers.developer.plot import HEIGHT, WIDTH, bars
 from store import app_stats
 from store import keys as spell
 from store.lifetimes import DAY, OAUTH
@@ -208,22 +207,6 @@ async def test_shutdown_flushes_every_process() -> None:
         assert server.stop() == 0
         shown = child(server.data_dir, "app", "show", app["client_id"], "--json").json
     assert [(day["calls"], day["limited"]) for day in shown["days"]] == [(12, 0)]
-
-
-@pytest.mark.parametrize(
-    ("values", "heights"),
-    [
-        pytest.param([], [], id="nothing"),
-        pytest.param([0, 0], [0, 0], id="no calls"),
-        pytest.param([1, 2, 4], [30, 60, 120], id="as high as there are calls"),
-        pytest.param([1, 1_000_000], [2, 120], id="one call among a million is visible"),
-    ],
-)
-def test_a_plot_shows_the_available_days(values: list[int], heights: list[float]) -> None:
-    drawn = bars(values)
-    assert [bar.height for bar in drawn] == heights
-    assert all(bar.y + bar.height == HEIGHT for bar in drawn)
-    assert all(bar.x >= 0 and bar.x + bar.width <= WIDTH for bar in drawn)
 
 
 @pytest.mark.gen_test

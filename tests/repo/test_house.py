@@ -13,7 +13,6 @@ SERVER = ("cli", "handlers", "observability", "outbound", "runtime", "settings",
 FOLDERS = (*SERVER, "deploy", "dev", "examples", "latchkey", "tests")
 ONE_LEFT = {
     "AppsHandler": "handlers/account/connected_apps.py",
-    "Bar": "handlers/developer/plot.py",
     "Call": "handlers/ai/call.py",
     "Client": "store/engine/client.py",
     "Command": "settings/types.py",

@@ -14,7 +14,7 @@ from tornado.web import Application, RequestHandler
 from handlers.core.fallback import StaticHandler
 from handlers.core.scopes import SCOPE_WORDS, ScopeWords
 from handlers.credits.pages import by_app
-from handlers.credits.spending_plot import plot_of
+from handlers.credits.spending import chart_of_spending
 from handlers.oauth.answers import Mark, WayBack
 from store.accounts.undoing import Undo
 from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
@@ -63,8 +63,9 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     account = Sample(user=text, name=text, email=text, email_verified=False, picture=text)
     plain = Sample(**{**vars(account), "email_verified": True, "picture": ""})
     spent = Spending(NOW.date(), False, tuple((NOW.date(), str(number), 5 - number) for number in range(5)))
-    plot: dict[str, Any] = {"plot": plot_of(spent, defaultdict(lambda: text))}
-    no_plot: dict[str, Any] = {"plot": None}
+    ranges: dict[str, Any] = {"whole": False, "range_here": 30, "ranges": [(7, text), (30, text)], "csv": text}
+    plot: dict[str, Any] = {"chart": chart_of_spending(spent, defaultdict(lambda: text), 30), **ranges}
+    no_plot: dict[str, Any] = {"chart": None, **ranges, "range_here": 7}
     stranger: dict[str, Any] = {"signed_in": None, "next": text, "next_query": "?next=%2F"}
     sign_up: dict[str, Any] = {**stranger, "email": text, "name": text, "min_password": 10}
     leaving: dict[str, Any] = {"app": app, "app_domain": text, "target": text}

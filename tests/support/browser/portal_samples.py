@@ -10,8 +10,8 @@ from typing import Any
 from handlers.core.scopes import SCOPE_WORDS, ScopeWords
 from handlers.developer.api_boxes import ApiBoxes, ScopeBox
 from handlers.developer.app_form import AppForm
-from handlers.developer.plot import bars
 from handlers.developer.snippets import Snippet
+from handlers.developer.usage import usage_charts
 from handlers.developer.webhooks import EVENT_TEXTS
 from store.app_stats import AppFigures, Day
 from store.apps.owned import Deleted, Owned
@@ -98,7 +98,10 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "marks": ["0a1b2c3d"],
         "snippets": [Snippet("curl", "curl", text, text), Snippet("python", "Python", text, text)],
         "figures": AppFigures(1, (day, day)),
-        "plots": [(text, bars([0, 5]))],
+        "charts": usage_charts((day, day)),
+        "range_here": 7,
+        "ranges": [(7, text), (30, text)],
+        "csv": text,
         "sums": Sample(calls=1, limited=0, spent=2000),
     }
     steps = [Sample(title=text, words=text, sent=text, answer=text), Sample(title="x", words="x", sent="", answer="x")]

@@ -1,0 +1,177 @@
+"""A chart by day: stacked columns with axis and grid as the template draws them, and the same numbers as a table.
+
+Positions are percentages of the drawing area. So the picture is as wide as its place on the page, and its text keeps
+the size of the page's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from handlers.charts.scale import Measure, grid
+from handlers.core.format import day
+
+COLOURS = ("first", "second", "third", "fourth", "other")
+"""The colours of series, by their names in the stylesheet. The last is for what has no series of its own."""
+RANGES = (7, 30, 90)
+"""Days that a reader can choose to see."""
+GAP = 0.24
+"""The free part of a column's width."""
+VISIBLE = 0.8
+"""The height of the smallest part, in percent, so that it can be seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values by day, none negative, the oldest first."""
+
+    name: str
+    values: tuple[int, ...]
+
+    @property
+    def total(self) -> int:
+        """The sum of all days."""
+        return sum(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a column: its upper edge and its height."""
+
+    top: str
+    height: str
+    colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A day. `text`: what it shows, in a line. `cells`: the values for the table, in the order of the series."""
+
+    on: date
+    left: str
+    width: str
+    parts: tuple[Part, ...]
+    text: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GridLine:
+    """A line across the chart, and what it stands for."""
+
+    top: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class DayLabel:
+    """A day below the chart. `anchor` is SVG's `text-anchor`."""
+
+    left: str
+    anchor: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LegendEntry:
+    """A series: its colour, name and sum."""
+
+    colour: str
+    name: str
+    total: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """All that the template draws. `total`: the sum of all values, written for people."""
+
+    columns: tuple[Column, ...]
+    lines: tuple[GridLine, ...]
+    days: tuple[DayLabel, ...]
+    legend: tuple[LegendEntry, ...]
+    total: str
+    summary: str
+
+
+def days_until(today: date, days: int) -> tuple[date, ...]:
+    """The last `days` days up to `today`, the oldest first."""
+    return tuple(today - timedelta(days=ago) for ago in range(days - 1, -1, -1))
+
+
+def ranked(series: Sequence[Series], others: str) -> tuple[Series, ...]:
+    """The series with the greatest sums, one a colour. What is left shares a last one, named `others`."""
+    by_size = sorted((one for one in series if one.total), key=lambda one: (-one.total, one.name))
+    own = len(COLOURS) - 1
+    rest = by_size[own:]
+    if not rest:
+        return tuple(by_size)
+    together = tuple(sum(values) for values in zip(*(one.values for one in rest), strict=True))
+    return (*by_size[:own], Series(others, together))
+
+
+def chart_of(days: Sequence[date], series: Sequence[Series], measure: Measure) -> Chart | None:
+    """The chart of some series over the same days; None if all values are zero. A series without a colour of its own
+    has the last one."""
+    sums = [sum(values) for values in zip(*(one.values for one in series), strict=True)]
+    if not any(sums):
+        return None
+    values = grid(max(sums), measure.least)
+    top, room = values[-1], 100 / len(days)
+    best = max(range(len(days)), key=lambda place: (sums[place], place))
+    total = measure.text(sum(sums))
+    return Chart(
+        tuple(_column(place, on, series, measure, top, room) for place, on in enumerate(days)),
+        tuple(GridLine(_percent(100 - 100 * value / top), measure.tick(value)) for value in values),
+        tuple(_day_labels(days, room)),
+        tuple(LegendEntry(_colour(place), one.name, measure.text(one.total)) for place, one in enumerate(series)),
+        total,
+        f"{total} in {len(days)} days, most on {in_words(days[best])}: {measure.text(sums[best])}.",
+    )
+
+
+def in_words(on: date) -> str:
+    """A day in the words of the pages."""
+    return day(datetime(on.year, on.month, on.day, tzinfo=UTC))
+
+
+def _column(place: int, on: date, series: Sequence[Series], measure: Measure, top: int, room: float) -> Column:
+    parts, base = [], 100.0
+    for number, one in enumerate(series):
+        if value := one.values[place]:
+            height = min(max(VISIBLE, 100 * value / top), base)
+            base -= height
+            parts.append(Part(_percent(base), _percent(height), _colour(number)))
+    shown = [(one.name, one.values[place]) for one in series if one.values[place]]
+    text = f"{in_words(on)}: {measure.text(sum(value for _, value in shown))}"
+    if len(series) > 1 and shown:
+        text += f" ({', '.join(f'{name} {measure.text(value)}' for name, value in shown)})"
+    return Column(
+        on,
+        _percent((place + GAP / 2) * room),
+        _percent(room * (1 - GAP)),
+        tuple(parts),
+        text,
+        tuple(measure.text(one.values[place]) for one in series),
+    )
+
+
+def _day_labels(days: Sequence[date], room: float) -> list[DayLabel]:
+    """The first day, the last, and those that divide the time between them evenly."""
+    last = len(days) - 1
+    places = sorted({0, last, *(round(last * part / 3) for part in (1, 2))}) if last >= 6 else [0, last]
+    labels = []
+    for place in dict.fromkeys(places):
+        anchor = "start" if place == 0 else "end" if place == last else "middle"
+        left = 0.0 if place == 0 else 100.0 if place == last else (place + 0.5) * room
+        labels.append(DayLabel(_percent(left), anchor, f"{days[place].day} {days[place]:%b}"))
+    return labels
+
+
+def _colour(place: int) -> str:
+    return COLOURS[min(place, len(COLOURS) - 1)]
+
+
+def _percent(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".") + "%"

@@ -1,0 +1,110 @@
+"""Charts by day: scale, columns, legend, the table beneath, and the CSV file."""
+
+from __future__ import annotations
+
+from datetime import date
+from itertools import pairwise
+
+import pytest
+
+from handlers.charts.chart import COLOURS, VISIBLE, Series, chart_of, days_until, ranked
+from handlers.charts.csv_file import csv_of
+from handlers.charts.scale import CALLS, MONEY, MOST_LINES, dollars, grid
+
+TODAY = date(2026, 3, 1)
+WEEK = days_until(TODAY, 7)
+
+
+def number(percent: str) -> float:
+    return float(percent.removesuffix("%"))
+
+
+@pytest.mark.parametrize(
+    ("most", "lines"),
+    [
+        (1, (0, 1)),
+        (3, (0, 1, 2, 3)),
+        (7, (0, 2, 4, 6, 8)),
+        (99, (0, 50, 100)),
+        (4_990_000, (0, 2_000_000, 4_000_000, 6_000_000)),
+    ],
+)
+def test_grid_lines_are_round_numbers_that_reach_the_greatest_value(most: int, lines: tuple[int, ...]) -> None:
+    assert grid(most) == lines
+
+
+@pytest.mark.parametrize("most", [*range(1, 300), 10**12 + 1])
+def test_a_grid_has_few_even_lines_and_wastes_less_than_one(most: int) -> None:
+    lines = grid(most)
+    steps = {high - low for low, high in pairwise(lines)}
+    assert len(steps) == 1
+    assert 2 <= len(lines) <= MOST_LINES + 1
+    assert lines[-2] < most <= lines[-1]
+
+
+def test_columns_stand_on_the_base_line_and_never_leave_the_drawing() -> None:
+    series = [Series(f"App {place}", tuple(10 ** (2 * place) * (day % 3) for day in range(7))) for place in range(7)]
+    chart = chart_of(WEEK, ranked(series, "Others"), MONEY)
+    assert chart is not None
+    assert len(chart.columns) == 7
+    for column in chart.columns:
+        edges = [(number(part.top), number(part.height)) for part in column.parts]
+        if edges:
+            assert sum(edges[0]) == pytest.approx(100, abs=0.02)
+        assert all(top >= 0 and height >= min(VISIBLE, 100 - top) - 0.02 for top, height in edges)
+        for (below, _), (top, height) in pairwise(edges):
+            assert top + height == pytest.approx(below, abs=0.02)
+        assert 0 <= number(column.left) < number(column.left) + number(column.width) <= 100
+
+
+def test_the_greatest_series_have_colours_of_their_own_and_the_rest_share_the_last() -> None:
+    series = [Series(f"App {place}", (0, place)) for place in range(8)]
+    chart = chart_of(WEEK[:2], ranked(series, "Others"), CALLS)
+    assert chart is not None
+    shown = [(entry.name, entry.total, entry.colour) for entry in chart.legend]
+    assert shown == [
+        ("App 7", "7 calls", "first"),
+        ("App 6", "6 calls", "second"),
+        ("App 5", "5 calls", "third"),
+        ("App 4", "4 calls", "fourth"),
+        ("Others", "6 calls", COLOURS[-1]),
+    ]
+    assert chart.columns[1].cells == ("7 calls", "6 calls", "5 calls", "4 calls", "6 calls")
+    assert chart.columns[1].text.startswith("24 February 2026: 28 calls (App 7 7 calls, ")
+
+
+def test_the_summary_names_the_sum_and_the_day_with_most() -> None:
+    chart = chart_of(WEEK, [Series("App", (0, 0, 7_000, 0, 21_000, 0, 0))], MONEY)
+    assert chart is not None
+    assert chart.summary == "$0.028 in 7 days, most on 27 February 2026: $0.021."
+    assert [line.label for line in chart.lines] == ["$0", "$0.01", "$0.02", "$0.03"]
+
+
+def test_without_values_there_is_no_chart() -> None:
+    assert chart_of(WEEK, [], CALLS) is None
+    assert chart_of(WEEK, [Series("App", (0,) * 7)], CALLS) is None
+
+
+def test_the_days_below_name_the_first_and_the_last() -> None:
+    chart = chart_of(days_until(TODAY, 90), [Series("App", (1,) * 90)], CALLS)
+    assert chart is not None
+    assert [label.text for label in chart.days] == ["2 Dec", "1 Jan", "30 Jan", "1 Mar"]
+    assert [label.anchor for label in chart.days] == ["start", "middle", "middle", "end"]
+
+
+def test_a_spreadsheet_reads_no_name_of_an_app_as_a_formula() -> None:
+    rows = [["=HYPERLINK(1)", "-0.5"], ["+1", "@x"], ["-cmd", "plain, with comma"]]
+    assert csv_of(("a", "b"), rows).decode().split("\r\n") == [
+        "a,b",
+        "'=HYPERLINK(1),-0.5",
+        "'+1,'@x",
+        '\'-cmd,"plain, with comma"',
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("micro", "text"), [(0, "0.00"), (-1_500_000, "-1.50"), (150, "0.00015"), (10**13, "10000000.00")]
+)
+def test_amounts_for_programs_are_exact_dollars(micro: int, text: str) -> None:
+    assert dollars(micro) == text
