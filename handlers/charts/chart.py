@@ -117,13 +117,16 @@ def chart_of(days: Sequence[date], series: Sequence[Series], measure: Measure) -
     sums = [sum(values) for values in zip(*(one.values for one in series), strict=True)]
     if not any(sums):
         return None
-    values = grid(max(sums), measure.least)
+    values = grid(max(sums))
     top, room = values[-1], 100 / len(days)
     best = max(range(len(days)), key=lambda place: (sums[place], place))
     total = measure.text(sum(sums))
     return Chart(
         tuple(_column(place, on, series, measure, top, room) for place, on in enumerate(days)),
-        tuple(GridLine(_percent(100 - 100 * value / top), measure.tick(value)) for value in values),
+        tuple(
+            GridLine(_percent(100 - 100 * value / top), label)
+            for value, label in zip(values, measure.ticks(values), strict=True)
+        ),
         tuple(_day_labels(days, room)),
         tuple(LegendEntry(_colour(place), one.name, measure.text(one.total)) for place, one in enumerate(series)),
         total,

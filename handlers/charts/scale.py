@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from handlers.core.format import counted, money
+from handlers.core.format import counted, money, money_field, money_places
 
 MOST_LINES = 4
 """Grid lines above the base line."""
@@ -14,40 +14,40 @@ _STEPS = (1, 2, 5)
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What a chart counts. `text` writes an exact value for people, `tick` a round one beside a grid line, and `plain`
-    one for programs. `least`: the smallest step between grid lines, in the unit of the values."""
+    """What a chart counts. `text` writes an exact value for people, `ticks` the values beside all grid lines."""
 
     text: Callable[[int], str]
-    tick: Callable[[int], str]
-    plain: Callable[[int], str]
-    least: int
+    ticks: Callable[[Sequence[int]], list[str]]
 
 
-def calls_text(calls: int) -> str:
-    """A number of calls with its noun: "1 call", "12,000 calls"."""
+def _calls(calls: int) -> str:
     return counted(calls, "call")
 
 
-def dollars(micro: int) -> str:
-    """An amount of micro-dollars for a table that programs read: "4.99", "0.00015"."""
-    whole, part = divmod(abs(micro), 1_000_000)
-    decimals = f"{part:06d}"
-    return f"{'-' if micro < 0 else ''}{whole}.{decimals[:2]}{decimals[2:].rstrip('0')}"
+def _money_ticks(values: Sequence[int]) -> list[str]:
+    places = money_places(values)
+    whole = all(value % 1_000_000 == 0 for value in values)
+    return [money(value, places).removesuffix(".00" if whole else "") for value in values]
 
 
-def _round_money(micro: int) -> str:
-    return money(micro).removesuffix(".00")
+def _number_ticks(values: Sequence[int]) -> list[str]:
+    return [f"{value:,}" for value in values]
 
 
-MONEY = Measure(money, _round_money, dollars, 1)
+MONEY = Measure(money, _money_ticks)
 """Micro-dollars."""
-CALLS = Measure(calls_text, "{:,}".format, str, 1)
+CALLS = Measure(_calls, _number_ticks)
 
 
-def grid(most: int, least: int = 1) -> tuple[int, ...]:
+def dollars(micro: int) -> str:
+    """An amount of micro-dollars for programs: "4.99", "0.00015", "-1.50"."""
+    return f"{'-' if micro < 0 else ''}{money_field(abs(micro))}"
+
+
+def grid(most: int) -> tuple[int, ...]:
     """The values of the grid lines for values up to `most`, the base line's 0 first: equal steps of 1, 2 or 5 times a
     power of ten, at most `MOST_LINES` of them, of which the last is not below `most`."""
-    step = power = least
+    step = power = 1
     while True:
         for factor in _STEPS:
             step = factor * power

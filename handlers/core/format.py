@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
@@ -103,10 +104,21 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def money(micro: int) -> str:
-    """An exact amount of micro-dollars: "$4.99", "$0.00015", "$1,250.00", with a minus in front if negative."""
+def money(micro: int, places: int = 2) -> str:
+    """An exact amount of micro-dollars: "$4.99", "$0.00015", "$1,250.00", with a minus in front if negative; at least
+    `places` digits after the point."""
     whole, _, part = money_field(abs(micro)).partition(".")
-    return f"{MINUS if micro < 0 else ''}${int(whole):,}.{part}"
+    return f"{MINUS if micro < 0 else ''}${int(whole):,}.{part.ljust(places, '0')}"
+
+
+def cents(micro: int) -> str:
+    """An amount of micro-dollars to the cent, rounded down: "$4.99"."""
+    return money(micro // 10_000 * 10_000)
+
+
+def money_places(amounts: Iterable[int]) -> int:
+    """The digits after the point with which all these amounts are exact, so that they align in a column."""
+    return max((len(money_field(abs(amount)).partition(".")[2]) for amount in amounts), default=2)
 
 
 def money_field(micro: int | None) -> str:

@@ -10,6 +10,7 @@ import pytest
 from handlers.charts.chart import COLOURS, VISIBLE, Series, chart_of, days_until, ranked
 from handlers.charts.csv_file import csv_of
 from handlers.charts.scale import CALLS, MONEY, MOST_LINES, dollars, grid
+from handlers.core.format import cents, money, money_places
 
 TODAY = date(2026, 3, 1)
 WEEK = days_until(TODAY, 7)
@@ -77,7 +78,7 @@ def test_the_summary_names_the_sum_and_the_day_with_most() -> None:
     chart = chart_of(WEEK, [Series("App", (0, 0, 7_000, 0, 21_000, 0, 0))], MONEY)
     assert chart is not None
     assert chart.summary == "$0.028 in 7 days, most on 27 February 2026: $0.021."
-    assert [line.label for line in chart.lines] == ["$0", "$0.01", "$0.02", "$0.03"]
+    assert [line.label for line in chart.lines] == ["$0.00", "$0.01", "$0.02", "$0.03"]
 
 
 def test_without_values_there_is_no_chart() -> None:
@@ -108,3 +109,10 @@ def test_a_spreadsheet_reads_no_name_of_an_app_as_a_formula() -> None:
 )
 def test_amounts_for_programs_are_exact_dollars(micro: int, text: str) -> None:
     assert dollars(micro) == text
+
+
+def test_amounts_in_a_column_have_the_same_number_of_places() -> None:
+    amounts = [-226_000, 4_990_000, -150]
+    assert [money(amount, money_places(amounts)) for amount in amounts] == ["−$0.22600", "$4.99000", "−$0.00015"]
+    assert money_places([]) == 2
+    assert cents(17_449_999) == "$17.44"

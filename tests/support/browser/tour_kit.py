@@ -55,7 +55,7 @@ return axe.run({resultTypes: ["violations"], ...ASKED})
 """
 # Some elements that make the page wider than the window, or are higher than their box.
 BURST = """
-const all = [...document.querySelectorAll("body *")], edge = document.documentElement.clientWidth;
+const all = [...document.querySelectorAll("body *:not(svg *)")], edge = document.documentElement.clientWidth;
 const over = document.documentElement.scrollWidth <= edge ? []
   : all.filter((one) => one.getBoundingClientRect().right > edge + 0.5);
 const spilt = all.filter((one) => one.clientHeight && getComputedStyle(one).overflowY === "visible"
