@@ -105,13 +105,13 @@ async def test_balance_holds_and_ledger(service: Service) -> None:
     await charge(service.store, caller, 10)  # $0.00315
     await hold(service.store, caller)  # $0.018
     words = words_of(await browser.get(CREDITS))
-    assert "You can spend $3.97885 Balance $3.99685 Held $0.018 for calls under way" in words
+    assert "You can spend $3.97 Exactly $3.97885 Balance $3.99685 Held $0.018 for calls under way" in words
     assert "Calls under way" in words
     assert "Web App $0.018 ends by itself in 9 minutes at the latest" in words
     used = "latchkey-echo, 1,000 tokens in, 10 out just now · prices 2026-11"
     charged = words.index(f"Web App {MINUS}$0.00315 {used} balance $3.99685")
-    taken = words.index(f"Taken back {MINUS}$1.00 just now balance $4.00")
-    added = words.index("Added +$5.00 Payment no. 7 <b> just now balance $5.00")
+    taken = words.index(f"Taken back {MINUS}$1.00000 just now balance $4.00000")
+    added = words.index("Added +$5.00000 Payment no. 7 <b> just now balance $5.00000")
     assert charged < taken < added
     assert "Opening balance" not in words
     assert "Older entries" not in words
