@@ -10,7 +10,7 @@ import pytest
 from handlers.charts.chart import COLOURS, VISIBLE, Series, chart_of, days_until, ranked
 from handlers.charts.csv_file import csv_of
 from handlers.charts.scale import CALLS, MONEY, MOST_LINES, dollars, grid
-from handlers.core.format import cents, money, money_places
+from handlers.core.format import MINUS, cents, money, money_places
 
 TODAY = date(2026, 3, 1)
 WEEK = days_until(TODAY, 7)
@@ -113,6 +113,10 @@ def test_amounts_for_programs_are_exact_dollars(micro: int, text: str) -> None:
 
 def test_amounts_in_a_column_have_the_same_number_of_places() -> None:
     amounts = [-226_000, 4_990_000, -150]
-    assert [money(amount, money_places(amounts)) for amount in amounts] == ["−$0.22600", "$4.99000", "−$0.00015"]
+    assert [money(amount, money_places(amounts)) for amount in amounts] == [
+        f"{MINUS}$0.22600",
+        "$4.99000",
+        f"{MINUS}$0.00015",
+    ]
     assert money_places([]) == 2
     assert cents(17_449_999) == "$17.44"
