@@ -105,6 +105,8 @@ def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     add("--pkce-required", "PKCE is mandatory", action=flag)
     add("--dpop-required", "it gets tokens with a DPoP proof only", action=flag)
     add("--hosted-storage", "keeps documents here; needs a data: scope", action=flag)
+    about = "fapi2: the FAPI 2.0 Security Profile. Brings its settings along, and refuses everything weaker"
+    add("--profile", about, choices=("fapi2", "none"))
     marks = parser.add_mutually_exclusive_group()
     marked: dict[str, Any] = {"dest": "verified", "default": ABSENT}
     about = "people see that the operator has verified it; an owner's change of name or redirect URIs ends that"

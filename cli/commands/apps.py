@@ -13,14 +13,17 @@ from cli.apps_parser import PURGED
 from cli.commands.context import SHOWN_ONCE, SIGNING_ONCE, Context
 from cli.terminal.outcome import CommandResult
 from cli.terminal.progress import ProgressBar
+from store.apps.api_scopes import parse_qualified
 from store.apps.apis import resolve_scopes
 from store.apps.client_ids import new_client_id
 from store.apps.client_keys import BY_KEY, BY_NOTHING, check_jwks_uri, registered_keys
 from store.apps.lookalikes import check_honest_name
+from store.apps.profiles import NONE, PROFILES, listed
 from store.apps.redirect_uris import InvalidRedirectURI, check_redirect_uri
 from store.apps.registration import Registration
 from store.apps.sectors import check_sector_uri
 from store.crypto.jose.jwk import LONGEST_SET
+from store.crypto.jose.private import OURS
 from store.moments import at, timestamp
 from store.names import check_app_name
 from store.operations import person_named
@@ -45,6 +48,7 @@ APP_OPTIONS = (
         "subject_type",
         "sector_uri",
         "dpop_required",
+        "profile",
     ),
 )
 
@@ -52,12 +56,14 @@ APP_OPTIONS = (
 async def create_app(context: Context, args: Namespace) -> CommandResult:
     """Registers an app. Raises Refused, ValueError."""
     fields = _app_fields(context, args) | await _scopes(context, args) | _authentication(context, args)
+    fields = _of_profile(fields, None) | fields
     uris = (*fields["redirect_uris"], *fields.get("post_logout_redirect_uris", ()))
     _check_redirect_uris(context, uris, fields.get("public", False))
     client_id = args.client_id if args.client_id is not None else new_client_id()
     if args.client_id is not None:
         await context.store.apps.check_free(client_id)
     checked = Registration(client_id, **fields)  # checked before the owner: nobody can own an invalid app
+    await _check_apis(context.store, checked)
     await _check_sector(context, checked)
     fields |= await _given(context.store, client_id, args)
     begun, signing = context.store.webhooks.begun(Registration(client_id, **fields))
@@ -95,6 +101,7 @@ async def update_app(context: Context, args: Namespace) -> CommandResult:
     if not fields and not hasattr(args, "owner"):
         raise Refused("invalid_request", "Nothing to change is given.")
     present = await find_app(context.store, args.client_id)
+    fields = _of_profile(fields, present) | fields
     public = fields.get("public", present.public)
     uris = fields.get("redirect_uris", present.redirect_uris)
     back = fields.get("post_logout_redirect_uris", present.post_logout_redirect_uris)
@@ -105,6 +112,7 @@ async def update_app(context: Context, args: Namespace) -> CommandResult:
         fields["domain"] = ""
     changed = replace(present, **fields)
     changed.check_redirect_uris(present)
+    await _check_apis(context.store, changed)
     if changed.redirect_uris != present.redirect_uris:
         await _check_sector(context, changed)
     fields |= await _given(context.store, args.client_id, args)
@@ -165,6 +173,27 @@ async def _given(store: Store, client_id: str, args: Namespace) -> dict[str, Any
     person = await store.operator.find(person_named(args.owner), 1)
     await store.owned.give(person.user, client_id)
     return {"owner": person.user}
+
+
+def _of_profile(fields: dict[str, Any], present: Registration | None) -> dict[str, Any]:
+    """What a profile in the options brings along. It changes no present app's way to authenticate: that would end its
+    secrets."""
+    rules = PROFILES[fields.get("profile", NONE)]
+    brought = rules.switched_on(present.id_token_alg if present else OURS[0])
+    if present is None and rules.settings.get("auth_method") == BY_KEY:
+        brought["private_key_jwt"] = True
+    return brought
+
+
+async def _check_apis(store: Store, app: Registration) -> None:
+    """Checks that the app's profile allows how its APIs want tokens signed. Raises ValueError."""
+    apis = [await store.apis.find(one) for one in sorted({parse_qualified(scope).api for scope in app.api_scopes})]
+    if wrong := [api.identifier for api in apis if api and not app.rules.allows(api.jwt_alg)]:
+        allowed = listed(app.rules.algorithms)
+        raise ValueError(
+            f"the profile {app.profile} demands: scopes of APIs whose tokens are opaque or signed with "
+            f"{allowed} (not those of {', '.join(wrong)})"
+        )
 
 
 def _app_fields(context: Context, args: Namespace) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import NoReturn, TypeVar
 
 from tornado.httputil import HTTPServerRequest
 
-from handlers.core.auth.client_credentials import WHY, ClientCredentials, read_credentials
+from handlers.core.auth.client_credentials import ClientCredentials, read_credentials, why_refused
 from handlers.core.auth.dpop import read_proof
 from handlers.core.base import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED, BaseHandler
 from handlers.core.params import Params
@@ -22,7 +22,7 @@ from store.clock import wall
 from store.crypto.dpop import DpopProof
 from store.crypto.jose.refusal import JoseError
 from store.oauth.client_assertions import Proof, check_assertion
-from store.oauth.proofs import for_call
+from store.oauth.proofs import for_call, may_present
 from store.refused import Refused
 from store.results import Caller, Window
 
@@ -78,10 +78,13 @@ class ApiHandler(LeanHandler, BaseHandler):
         if scheme == "dpop":
             self.expect_proof()
         app = await self.store.apps.active(token.client) if token is not None else None
-        if token is None or app is None:
+        # A token that was issued before the app had to bind its tokens is refused, too.
+        if token is None or app is None or not (scheme == "dpop" or may_present(app, "")):
             raise Refused("invalid_token")
         self.counted_app = token.client
-        proof = for_call(token.user, read_proof(self.request, self.site, presented)) if scheme == "dpop" else ""
+        proof = ""
+        if scheme == "dpop":
+            proof = for_call(token.user, read_proof(self.request, self.site, app.rules, presented))
         return Caller.of(token, app.scopes, app.owner, app.sector, proof)
 
     def expect_proof(self) -> None:
@@ -89,13 +92,13 @@ class ApiHandler(LeanHandler, BaseHandler):
         self.proven = True
         self.set_default_headers()
 
-    def sent_proof(self, *, required: bool = False) -> DpopProof | None:
-        """The DPoP proof of a request to the token endpoint, or of a pushed request; None if there is none, unless it
-        is `required`. The caller must use it up. Raises Refused("invalid_dpop_proof" or "use_dpop_nonce")."""
+    def sent_proof(self, app: Registration, *, required: bool = False) -> DpopProof | None:
+        """The DPoP proof of an app's request to the token endpoint, or of a pushed request; None if there is none,
+        unless it is `required`. The caller must use it up. Raises Refused("invalid_dpop_proof" or "use_dpop_nonce")."""
         if not required and "DPoP" not in self.request.headers:
             return None
         self.expect_proof()
-        return read_proof(self.request, self.site)
+        return read_proof(self.request, self.site, app.rules)
 
     async def read_body(
         self, person: str, read: Callable[[], T], check: Callable[[], Awaitable[Window]], window: Window | None = None
@@ -183,15 +186,15 @@ class ApiHandler(LeanHandler, BaseHandler):
         """The assertion that was sent, if it is a valid one of this app; otherwise why it is not, for people."""
         if sent.assertion is None or app is None or not app.private_key_jwt:
             return None, ""
-        text, client, base = sent.assertion, app.client_id, self.site.base_url
-        audiences = {base, f"{base}/api/oauth/token", f"{base}{self.request.path}"}
+        text, client, base, rules = sent.assertion, app.client_id, self.site.base_url, app.rules
+        audiences = {base} if rules.issuer_alone else {base, f"{base}/api/oauth/token", f"{base}{self.request.path}"}
         now = wall.time()
         try:
             return await self.site.client_keys.verified(
-                app, lambda known: check_assertion(text, known, client, audiences, now)
+                app, lambda known: check_assertion(text, known, client, audiences, now, rules)
             ), ""
         except JoseError as error:
-            return None, f"The assertion is refused: {WHY.get(error.reason, error.reason)}."
+            return None, f"The assertion is refused: {why_refused(error, rules)}."
 
     async def _use(self, app: Registration, proof: Proof) -> None:
         """Uses an assertion up. Raises Refused("invalid_client" or "rate_limited"), StoreUnavailable."""

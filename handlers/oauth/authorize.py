@@ -72,7 +72,7 @@ class AuthorizeHandler(LeanPage, AnsweringPage):
                 raise Refused("invalid_request", "This app has to push its requests.")
             params, base, pkce = once(pairs), self.site.base_url, self.site.require_pkce
             request, interaction = check_request(app, redirect_uri, params, base, pkce)
-            request = await check_api(self.store.apis, request)
+            request = await check_api(self.store.apis, app, request)
             if pushed:
                 request = replace(request, pushed=pushed)
             await self.begin(app, request, interaction, here)
@@ -187,6 +187,8 @@ class AuthorizeHandler(LeanPage, AnsweringPage):
         sub = await self.store.subjects.of(app.client_id, app.sector, user)
         if interaction.hint:
             hint = await self.store.id_tokens.read_hint(interaction.hint, self.site.base_url, app.client_id)
+            if not app.rules.allows(hint.algorithm):
+                raise Refused("invalid_request", "The ID token in id_token_hint is signed in a way that is excluded.")
             if hint.sub != sub:
                 return False
         return interaction.subjects is None or sub in interaction.subjects

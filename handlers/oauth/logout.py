@@ -90,7 +90,10 @@ class LogoutHandler(PageHandler):
             check_back(app, back, self.site.base_url)
         asked = {"client_id": client_id or "", "post_logout_redirect_uri": back, "state": state}
         target = with_params(back, {"state": state} if state else {}) if back else ""
-        sid = await self.store.subjects.session_behind(app.sector, hint.sid) if app and hint else ""
+        # A token that the app's profile excludes proves no session: the person decides.
+        sid = ""
+        if app and hint and app.rules.allows(hint.algorithm):
+            sid = await self.store.subjects.session_behind(app.sector, hint.sid)
         return LogoutRequest(app, sid, back, target, {name: value for name, value in asked.items() if value})
 
     def show_signed_out(self, request: LogoutRequest) -> None:

@@ -33,7 +33,7 @@ class PushHandler(ApiHandler):
         assert app is not None
         window = await self.take_window(app)
         try:
-            proof = self.sent_proof()
+            proof = self.sent_proof(app)
             text = await self.checked(app, params, proof)
             if proof is not None:
                 await self.store.proofs.use(proof)
@@ -73,5 +73,5 @@ class PushHandler(ApiHandler):
             if refusal.code == "unmet_authentication_requirements":  # RFC 9126 2.3: 400, where the catalogue has 403
                 raise Refused("invalid_request", refusal.description) from None
             raise
-        await check_api(self.store.apis, request)
+        await check_api(self.store.apis, app, request)
         return text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from handlers.account.authorize_address import PROGRESS, Pairs, request_print
-from handlers.core.auth.client_credentials import WHY
+from handlers.core.auth.client_credentials import WHY, why_refused
 from handlers.core.params import once
 from handlers.core.site import Site
 from handlers.oauth.pushed_address import HANDED_ON
@@ -40,11 +40,11 @@ class SignedRequest(NamedTuple):
 
 async def verified_pairs(site: Site, app: Registration, text: str, now: float | None) -> Pairs:
     """The parameters in a request object of this app; see `read_object`. Raises Refused("invalid_request_object")."""
-    issuer = site.base_url
+    client, issuer, rules = app.client_id, site.base_url, app.rules
     try:
-        return await site.client_keys.verified(app, lambda known: read_object(text, known, app.client_id, issuer, now))
+        return await site.client_keys.verified(app, lambda known: read_object(text, known, client, issuer, now, rules))
     except JoseError as error:
-        why = f"The request object is refused: {_WHY.get(error.reason, error.reason)}."
+        why = f"The request object is refused: {why_refused(error, rules, _WHY)}."
         raise Refused("invalid_request_object", why) from None
 
 

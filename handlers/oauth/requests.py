@@ -114,14 +114,16 @@ def check_request(
     return request, check_interaction(params, claims)
 
 
-async def check_api(apis: Apis, request: AuthorizationRequest) -> AuthorizationRequest:
-    """The request, with the scopes of its API in the API's order. Raises Refused("invalid_target" or "invalid_scope"),
-    StoreUnavailable."""
+async def check_api(apis: Apis, app: Registration, request: AuthorizationRequest) -> AuthorizationRequest:
+    """The app's request, with the scopes of its API in the API's order. Raises Refused("invalid_target" or
+    "invalid_scope"), StoreUnavailable."""
     if not request.api:
         return request
     api = await apis.active(request.api)
     if api is None:
         raise Refused("invalid_target", "The resource is not there any more.")
+    if not app.rules.allows(api.jwt_alg):
+        raise Refused("invalid_target", "The app's profile excludes how tokens for this resource are signed.")
     return replace(request, scopes=ordered_at(api, request.scopes))
 
 

@@ -43,12 +43,12 @@ class TokenHandler(ApiHandler):
             code, redirect_uri = params.require("code"), params.require("redirect_uri")
             verifier = _check_verifier(params.get("code_verifier"))
             app = await self._app(params)
-            proof = self.sent_proof(required=app.dpop_required)
+            proof = self.sent_proof(app, required=app.dpop_required)
             call = partial(self.store.tokens.exchange, app, code, redirect_uri, verifier, proof)
         else:
             refresh_token, names = params.require("refresh_token"), bounded(params, "scope", MAX_SCOPE)
             app = await self._app(params)
-            wanted, proof = _check_scope(app, names), self.sent_proof(required=app.dpop_required)
+            wanted, proof = _check_scope(app, names), self.sent_proof(app, required=app.dpop_required)
             call = partial(self.store.tokens.refresh, app, refresh_token, wanted, proof)
         # What signs and names comes first: after the exchange, a store that is away would cost the person the tokens.
         signer = await self.store.id_tokens.signer(app.id_token_alg) if "openid" in app.scopes else None
@@ -64,7 +64,7 @@ class TokenHandler(ApiHandler):
         base, names = self.site.base_url, bounded(params, "scope", MAX_SCOPE).split()
         target = target_of(params.several("resource"), base)
         app = await self._app(params)
-        proof = self.sent_proof(required=app.dpop_required)
+        proof = self.sent_proof(app, required=app.dpop_required)
         issued = await self.store.app_tokens.issue(app, target, names, base, proof)
         self.write_window(issued.window)
         self.set_header("Pragma", "no-cache")

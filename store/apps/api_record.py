@@ -112,6 +112,11 @@ class ApiRegistration:
         """Whether the API may introspect, and apps may get tokens for it."""
         return self.status == "active"
 
+    @property
+    def jwt_alg(self) -> str:
+        """How its access tokens are signed; empty if they are opaque."""
+        return self.signing_alg if self.token_format == JWT_FORMAT else ""
+
     def scope_names(self) -> tuple[str, ...]:
         """The names of the scopes, in the order of the registration."""
         return tuple(scope.name for scope in self.scopes)

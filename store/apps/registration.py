@@ -14,6 +14,7 @@ from store.apps.api_scopes import check_api_scopes
 from store.apps.client_keys import BY_KEY, BY_NOTHING, BY_SECRET, check_jwks_uri
 from store.apps.client_secrets import secret_matches
 from store.apps.domain_names import is_domain
+from store.apps.profiles import NONE, PROFILES, Profile, lacking
 from store.apps.redirect_uris import check_redirect_uri, host_of, remembered_form, web_host
 from store.apps.registration_rows import fields_of, packed_row, record_of
 from store.apps.sectors import FIXED, PUBLIC, InvalidSector, check_one_host, check_subject_type
@@ -50,7 +51,8 @@ class Registration:
     `post_logout_redirect_uris`: where a sign-out that the app requested may lead; `backchannel_logout_uri`: where it
     hears that a session has ended, empty for nowhere. `private_key_jwt`: the app authenticates by signed assertions;
     `jwks` has its public keys (`store/apps/client_keys.py`), or `jwks_uri` is where they are. `require_pushed`: its
-    authorization requests must be pushed (RFC 9126)."""
+    authorization requests must be pushed (RFC 9126). `dpop_required`: its access tokens are bound to keys. `profile`:
+    one of PROFILES, whose rules then hold too."""
 
     client_id: str
     name: str
@@ -90,6 +92,7 @@ class Registration:
     jwks_uri: str = ""
     require_pushed: bool = False
     dpop_required: bool = False
+    profile: str = NONE
 
     def __post_init__(self) -> None:
         check_client_id(self.client_id)
@@ -109,6 +112,7 @@ class Registration:
             raise InvalidRegistration("an app with hosted storage registers data:read or data:write")
         if self.public and self.secrets:
             raise InvalidRegistration("a public app has no secret")
+        self._check_profile()
         self._check_keys()
         if self.status not in ("active", "off", "disabled"):
             raise InvalidRegistration("status is active, off or disabled")
@@ -125,6 +129,13 @@ class Registration:
             check_webhook_url(self.webhook_url, loopback=True)  # the server decides whether loopback is allowed
         if self.backchannel_logout_uri:
             check_webhook_url(self.backchannel_logout_uri, loopback=True, what=LOGOUT_URL)
+
+    def _check_profile(self) -> None:
+        """Names everything that the profile demands and the app lacks, before anything else is refused alone."""
+        if self.profile not in PROFILES:
+            raise InvalidRegistration(f"profile is {' or '.join(PROFILES)}")
+        if found := list(lacking(self, self.rules)):
+            raise InvalidRegistration(f"the profile {self.profile} demands: {'; '.join(found)}")
 
     def _check_keys(self) -> None:
         if self.private_key_jwt and (self.public or self.secrets):
@@ -159,6 +170,11 @@ class Registration:
     def data_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
         """The scopes for hosted documents among these."""
         return tuple(scope for scope in scopes if scope.startswith("data:"))
+
+    @property
+    def rules(self) -> Profile:
+        """The rules of the app's profile."""
+        return PROFILES[self.profile]
 
     @property
     def active(self) -> bool:
@@ -254,6 +270,7 @@ class Registration:
         present ones is void: a withdrawn redirect URI gets no code, even for a pending request."""
         checked: tuple[object, ...] = (self.redirect_uris, self.scopes, self.public, self.pkce_required)
         checked += (self.hosted_storage, *((self.api_scopes,) if self.api_scopes else ()))
+        checked += (*(("pushed",) if self.require_pushed else ()), *((self.profile,) if self.profile != NONE else ()))
         return _digest_of_terms(checked)
 
     def place(self, redirect_uri: str) -> str:

@@ -33,6 +33,7 @@ RECORD = {
     "jwks": "jwks",
     "jwksUri": "jwks_uri",
     "requirePushed": "require_pushed",
+    "profile": "profile",
     "webhookUrl": "webhook_url",
     "verified": "verified",
     "verifiedDomain": "domain",

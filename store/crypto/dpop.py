@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 
 from store.crypto.jose import base64url, jws
@@ -40,11 +41,19 @@ class DpopProof(NamedTuple):
     nonce: str | None
 
 
-def check_proof(proof: str, *, method: str, uri: str, now: float, access_token: str = "") -> DpopProof:
+def check_proof(
+    proof: str,
+    *,
+    method: str,
+    uri: str,
+    now: float,
+    access_token: str = "",
+    algorithms: Collection[str] = ALGORITHMS,
+) -> DpopProof:
     """Checks a proof against its request (RFC 9449 4.3). `uri`: the address of the request, without query; `now` in
-    seconds; `access_token`: the token that the request presents. Raises JoseError; the reason is `htm`, `htu` or `ath`
-    for a claim that does not fit, `iat` or `not_yet` for its time."""
-    found = jws.verify_with_own_key(proof, algorithms=ALGORITHMS, types=(TYPE,), longest=LONGEST)
+    seconds; `access_token`: the token that the request presents; `algorithms`: what may sign. Raises JoseError; the
+    reason is `htm`, `htu` or `ath` for a claim that does not fit, `iat` or `not_yet` for its time."""
+    found = jws.verify_with_own_key(proof, algorithms=algorithms, types=(TYPE,), longest=LONGEST)
     claims, jkt = found.claims, found.key.thumbprint
     jti, expected = text(claims, "jti", _LONGEST_TEXT), normal_uri(uri)
     if claims.get("htm") != method:

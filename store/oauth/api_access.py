@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from store.apps.api_record import JWT_FORMAT, ApiRegistration
+from store.apps.api_record import ApiRegistration
 from store.apps.api_scopes import parse_qualified
 from store.apps.apis import Apis
 from store.apps.registration import Registration
@@ -66,7 +66,7 @@ class ApiAccess:
         scopes = [parse_qualified(scope) for scope in app.api_scopes]
         ids = sorted({scope.api for scope in scopes})
         found = await asyncio.gather(*(self._apis.active(one) for one in ids))
-        apis = {api.client_id: api for api in found if api}
+        apis = {api.client_id: api for api in found if api and app.rules.allows(api.jwt_alg)}
         # A scope that an API has given up is no scope. One of a disabled API counts again when the API does.
         kept = [one.qualified for one in scopes if one.api not in apis or one.name in apis[one.api].scope_names()]
         signers = await self.signers(() if target == OWN else apis.values())
@@ -76,7 +76,7 @@ class ApiAccess:
 
     async def signers(self, apis: Iterable[ApiRegistration]) -> dict[str, Signer]:
         """The keys that sign for those of the APIs that want JWTs. Raises StoreUnavailable."""
-        algorithms = {api.signing_alg for api in apis if api.token_format == JWT_FORMAT}
+        algorithms = {api.jwt_alg for api in apis} - {""}
         return {algorithm: await self._signing.for_signing(algorithm) for algorithm in sorted(algorithms)}
 
     async def for_person(
@@ -101,9 +101,9 @@ class ApiAccess:
 
     def wire_form(self, token: ApiToken, issuer: str, signers: Mapping[str, Signer]) -> str:
         """The token as the API wants it: sealed, or a JWT."""
-        if token.api.token_format != JWT_FORMAT:
+        if not token.api.jwt_alg:
             return token.sealed
-        return signers[token.api.signing_alg].sign(claims_of(token, issuer), AT_JWT)
+        return signers[token.api.jwt_alg].sign(claims_of(token, issuer), AT_JWT)
 
     async def sealed_in(self, presented: str, issuer: str) -> str:
         """The sealed token in a JWT access token of ours; any other text unchanged (RFC 9068 4). Whether it is over is

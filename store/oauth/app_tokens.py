@@ -15,7 +15,7 @@ from store.engine.scripts import Scripts
 from store.lifetimes import SECOND
 from store.oauth.api_access import ApiAccess, ApiToken
 from store.oauth.portions import Portions
-from store.oauth.proofs import Proofs
+from store.oauth.proofs import Proofs, demand_proof
 from store.oauth.resources import for_itself, is_at, meant_api, scopes_at
 from store.refused import Refused
 from store.results import Window
@@ -78,13 +78,14 @@ class AppTokens:
         names = tuple(dict.fromkeys(names))  # a long list may have one name many times
         target = target or meant_api(app, names)
         api = await self._apis.active(target) if any(is_at(scope, target) for scope in app.api_scopes) else None
-        if api is None:
+        if api is None or not app.rules.allows(api.jwt_alg):
             raise Refused("invalid_target", "There is no such resource for this grant.")
         scope = " ".join(scopes_at(app, api, names))
         token = Token(TokenKind.ACCESS, principal_of(app.client_id), app.client_id, new_id(), 0)
         access = keys.token(token.user, token.client, token.id, token.generation)["access"]
         ttl = api.token_lifetime * SECOND
         signers = await self._access.signers([api])
+        demand_proof(app, proof)
         if proof is not None:
             await self._proofs.use(proof)
         jkt = proof.jkt if proof else ""

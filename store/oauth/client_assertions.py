@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from store import keys
+from store.apps.profiles import NONE, PROFILES, Profile
 from store.crypto.jose import claims as checks
 from store.crypto.jose import jws
 from store.crypto.jose.algorithms import EDDSA, ES256, PS256, RS256
@@ -36,14 +37,23 @@ class Proof(NamedTuple):
 
 
 def check_assertion(
-    text: str, known: Sequence[PublicKey], client: str, audiences: Collection[str], now: float
+    text: str,
+    known: Sequence[PublicKey],
+    client: str,
+    audiences: Collection[str],
+    now: float,
+    rules: Profile = PROFILES[NONE],
 ) -> Proof:
     """Checks an assertion of the app with these keys, at `now` (s). Every audience in it must be one of `audiences`: an
-    assertion that names another server too could have been replayed by that server. Raises JoseError."""
-    claims = jws.verify(text, known, algorithms=CLIENT_ALGORITHMS, types=TYPES).claims
+    assertion that names another server too could have been replayed by that server. `rules`: of the app's profile.
+    Raises JoseError."""
+    claims = jws.verify(text, known, algorithms=rules.among(CLIENT_ALGORITHMS), types=TYPES).claims
     if claims.get("iss") != client or claims.get("sub") != client:
         raise JoseError("sender")
     if not set(checks.audiences(claims)) <= set(audiences):
+        raise JoseError("aud")
+    # FAPI 2.0 5.3.2.1: a string, never a list of one
+    if rules.issuer_alone and not isinstance(claims["aud"], str):
         raise JoseError("aud")
     checks.check_time(claims, now, leeway=LEEWAY, longest=LONGEST_LIFE)
     jti = checks.text(claims, "jti", LONGEST_JTI)

@@ -21,11 +21,13 @@ NO_HINT = "id_token_hint is no ID token of this app."
 
 
 class Hint(NamedTuple):
-    """An ID token that an app sent back: the app that it is for, the person, and the session's public id."""
+    """An ID token that an app sent back: the app that it is for, the person, the session's public id, and how it is
+    signed."""
 
     client_id: str
     sub: str
     sid: str
+    algorithm: str
 
 
 class IdTokens:
@@ -52,7 +54,7 @@ class IdTokens:
         sub, sid = found.claims.get("sub"), found.claims.get("sid")
         if not isinstance(sub, str) or not isinstance(sid, str):
             raise Refused("invalid_request", NO_HINT)
-        return Hint(client, sub, sid)
+        return Hint(client, sub, sid, found.header["alg"])
 
 
 def claims_of(profile: Profile, scopes: Iterable[str], picture: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from store.crypto.seal import Sealer, Token, TokenKind, fingerprint
 from store.engine.scripts import Reply, Scripts
 from store.lifetimes import ACCESS_TOKEN, DAY
 from store.oauth.api_access import ApiAccess
+from store.oauth.proofs import may_present
 from store.oauth.resources import plain_names, registered_at
 from store.oauth.sign_in import level_and_time
 from store.oauth.subjects import Subjects
@@ -81,9 +82,10 @@ class Introspection:
         is_access, expires = looked_up.kind is TokenKind.ACCESS, reply.number("expires") // MS_PER_SECOND
         issued = expires - ACCESS_TOKEN // MS_PER_SECOND if is_access else None
         sign_in = level_and_time(reply.text("signed"))
-        return LiveToken(
-            is_access, app.client_id, sub, " ".join(scopes), "", expires, issued, *sign_in, reply.text("jkt")
-        )
+        jkt = reply.text("jkt")
+        if is_access and not may_present(app, jkt):
+            return None
+        return LiveToken(is_access, app.client_id, sub, " ".join(scopes), "", expires, issued, *sign_in, jkt)
 
     async def by_api(self, api: ApiRegistration, presented: str, issuer: str) -> LiveToken | None:
         """The token, if it is a live access token for this API. Raises StoreUnavailable."""
@@ -124,7 +126,7 @@ def _for_api(app: Registration, api: ApiRegistration, sub: str, reply: Reply) ->
     # A token that the app has for itself comes from nobody's sign-in.
     sign_in = level_and_time(reply.text("signed") if reply.word == "live" else "")
     facts = (sub, scope, api.identifier, expires, issued, *sign_in, reply.text("jkt"))
-    return LiveToken(True, app.client_id, *facts) if scope else None
+    return LiveToken(True, app.client_id, *facts) if scope and may_present(app, reply.text("jkt")) else None
 
 
 def _invented(presented: str, client: str) -> Token:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from store import keys
+from store.apps.registration import Registration
 from store.clock import wall
 from store.crypto.dpop import DpopProof
 from store.crypto.seal import Sealer, Token, TokenKind
@@ -65,6 +66,19 @@ class Proofs:
             with suppress(StoreError):  # the mark expires by itself
                 await self._scripts.run("use_dpop_proof", {"mark": keys.dpop(proof.mark, proof.jkt)}, lasts="")
             raise
+
+
+def may_present(app: Registration, jkt: str) -> bool:
+    """Whether the app may present a token bound to this key, or to none if it is empty. A token may be older than what
+    the app is registered with."""
+    return bool(jkt) or not app.dpop_required
+
+
+def demand_proof(app: Registration, proof: DpopProof | None) -> None:
+    """Raises Refused("invalid_dpop_proof") for a request for tokens without a proof, if the app gets only bound
+    tokens."""
+    if proof is None and not may_present(app, ""):
+        raise Refused("invalid_dpop_proof", "This app gets tokens with a DPoP proof only.")
 
 
 def for_call(user: str, proof: DpopProof) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from store.apps.profiles import NONE, PROFILES, Profile
 from store.crypto.jose import claims as checks
 from store.crypto.jose import jws
 from store.crypto.jose.jwk import PublicKey
@@ -18,11 +19,16 @@ _NEVER = frozenset({"request", "request_uri"})
 
 
 def read_object(
-    text: str, known: Sequence[PublicKey], client: str, issuer: str, now: float | None
+    text: str,
+    known: Sequence[PublicKey],
+    client: str,
+    issuer: str,
+    now: float | None,
+    rules: Profile = PROFILES[NONE],
 ) -> list[tuple[str, str]]:
     """The parameters in a request object of the app with these keys. `now` (s) is the time to check its dates at; None
-    if they were checked when the browser arrived with it. Raises JoseError."""
-    claims = jws.verify(text, known, algorithms=CLIENT_ALGORITHMS, types=TYPES).claims
+    if they were checked when the browser arrived with it; `rules` are those of its profile. Raises JoseError."""
+    claims = jws.verify(text, known, algorithms=rules.among(CLIENT_ALGORITHMS), types=TYPES).claims
     if claims.get("iss") != client or claims.get("client_id") != client:
         raise JoseError("sender")
     # RFC 9101 10.8: an object with this subject could be taken for a client assertion.

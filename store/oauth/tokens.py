@@ -17,7 +17,7 @@ from store.engine.scripts import Reply, Scripts
 from store.lifetimes import ACCESS_TOKEN, DAY, OAUTH, REFRESH_TOKEN
 from store.limits import RateLimits
 from store.oauth.api_access import AllowedApis, ApiAccess
-from store.oauth.proofs import Proofs
+from store.oauth.proofs import Proofs, demand_proof
 from store.oauth.sign_in import SignInFacts, sign_in_of
 from store.refused import Refused, UnknownUser, let_in
 from store.results import Window
@@ -215,7 +215,8 @@ class Tokens:
     async def mint(self, user: str, app: Registration, scopes: Sequence[str]) -> TokenResponse:
         """Grants and issues tokens for the operator, as a consent and an exchange would. A live grant keeps its other
         scopes. Raises Refused("not_found") if the person is not active, Refused("access_denied") if they have the most
-        apps allowed."""
+        apps allowed, Refused("invalid_dpop_proof") if the app's tokens are bound to keys."""
+        demand_proof(app, None)
         token = Token(TokenKind.REFRESH, user, app.client_id, new_id(), 0)
         reply = await self._scripts.run(
             "mint_token",
@@ -284,7 +285,9 @@ class Tokens:
         return let_in(OAUTH, reply)
 
     def _bound(self, app: Registration, proof: DpopProof | None) -> dict[str, str]:
-        """The scripts' arguments about the key of a proof."""
+        """The scripts' arguments about the key of a proof. Raises Refused("invalid_dpop_proof") without one, if the app
+        needs it."""
+        demand_proof(app, proof)
         return {"jkt": proof.jkt if proof else "", "binds": "1" if app.public else ""}
 
     def _response(

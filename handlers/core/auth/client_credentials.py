@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from handlers.core.params import Params, decode_form
+from store.apps.profiles import Profile, listed
 from store.crypto.jose import jws
 from store.crypto.jose.refusal import JoseError
+from store.oauth.client_assertions import CLIENT_ALGORITHMS
 from store.refused import Refused
 
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -18,7 +20,6 @@ WHY = {
     "no_keys": "the app's keys could not be read from its jwksUri",
     "unknown_key": "the app has no such key",
     "signature": "the signature is wrong",
-    "alg": "alg is RS256, PS256, ES256 or EdDSA",
     "typ": "typ is JWT, client-authentication+jwt or missing",
     "sender": "iss and sub are the client_id",
     "aud": "aud is the issuer, the token endpoint or the called endpoint, and nothing else",
@@ -29,6 +30,15 @@ WHY = {
     "too_long": "it is too long",
 }
 """Why an assertion is refused, for people, by the reason of a JoseError."""
+
+
+def why_refused(error: JoseError, rules: Profile, words: Mapping[str, str] = WHY) -> str:
+    """Why a token that an app signed is refused, for people. `rules`: of the app's profile."""
+    if error.reason == "alg":
+        return f"alg is {listed(rules.among(CLIENT_ALGORITHMS))}"
+    if error.reason == "aud" and rules.issuer_alone:
+        return "aud is the issuer alone, as a string"
+    return words.get(error.reason, error.reason)
 
 
 class ClientCredentials(NamedTuple):
