@@ -21,6 +21,9 @@ from handlers.oauth.authorize import try_page
 from store.apps.api_scopes import parse_qualified
 from store.apps.registration import Registration
 from store.clock import wall
+from store.crypto.dpop import DpopProof
+from store.crypto.seal import new_id
+from store.oauth.proofs import for_call
 from store.oauth.resources import registered_at
 from store.oauth.tokens import s256
 from store.refused import Refused, UnknownUser
@@ -83,6 +86,10 @@ class TryHandler(DeveloperPage):
             "code_challenge_method": "S256",
             "prompt": "consent",
         }
+        if app.require_pushed:
+            window = await self.store.client_windows.take(client_id)
+            request_uri = await self.store.pushed.push(client_id, urlencode(parameters), window)
+            parameters = {"client_id": client_id, "request_uri": request_uri}
         self.see_other(f"/oauth/authorize?{urlencode(parameters)}")
 
     async def wanted(self, app: Registration) -> dict[str, str]:
@@ -131,10 +138,14 @@ class TryHandler(DeveloperPage):
             form |= {"client_secret": "…"}
         elif app.private_key_jwt:
             form |= {"client_assertion_type": ASSERTION_TYPE, "client_assertion": "…"}
-        sent = "POST /api/oauth/token\n" + "\n".join(f"{name}={value}" for name, value in form.items())
+        proves = "DPoP: …\n" if app.dpop_required else ""
+        sent = f"POST /api/oauth/token\n{proves}" + "\n".join(f"{name}={value}" for name, value in form.items())
         words = "Your app's back end exchanges the code for tokens: once, within 60 seconds."
+        # Bound to a key that nobody has: these tokens never leave the server.
+        jkt = secrets.token_urlsafe(32) if app.dpop_required else ""
+        proof = a_proof(jkt)
         try:
-            tokens = await self.store.tokens.exchange(app, code, page, verifier)
+            tokens = await self.store.tokens.exchange(app, code, page, verifier, proof)
         except (Refused, UnknownUser) as error:
             refusal = error.refusal if isinstance(error, UnknownUser) else error
             if refusal.code == "rate_limited":
@@ -142,10 +153,11 @@ class TryHandler(DeveloperPage):
             text = refusal.description or CATALOGUE[refusal.code].description
             answer = pretty({"error": refusal.code, "error_description": text})
             return [*steps, Step("The tokens", words, sent, answer)], text
+        scheme = "DPoP" if proof else "Bearer"
         answer = pretty(
             {
                 "access_token": shortened(tokens.access_token),
-                "token_type": "Bearer",
+                "token_type": scheme,
                 "expires_in": tokens.expires_in,
                 "refresh_token": shortened(tokens.refresh_token),
                 "scope": tokens.scope,
@@ -155,19 +167,19 @@ class TryHandler(DeveloperPage):
         try:
             opened = self.store.tokens.open_access(tokens.access_token)
             if opened is not None and "profile" in tokens.scope.split():
-                steps.append(
-                    await self.read_userinfo(Caller.of(opened, app.scopes, sector=app.sector), tokens.access_token)
-                )
+                mark = for_call(opened.user, proof) if (proof := a_proof(jkt)) else ""
+                caller = Caller.of(opened, app.scopes, sector=app.sector, proof=mark)
+                steps.append(await self.read_userinfo(caller, tokens.access_token, scheme))
         finally:
             await self.store.tokens.revoke(app, tokens.refresh_token)
         words = "Your app gives its tokens back when a person signs out of it. These here end now."
         sent = f"POST /api/oauth/revoke\ntoken={shortened(tokens.refresh_token)}"
         return [*steps, Step("The end", words, sent, "200 OK")], None
 
-    async def read_userinfo(self, caller: Caller, access_token: str) -> Step:
+    async def read_userinfo(self, caller: Caller, access_token: str, scheme: str) -> Step:
         """Reads userinfo as the app would."""
         found, _, _ = await self.store.identity.read(caller, "profile")
-        sent = f"GET /api/oauth/userinfo\nAuthorization: Bearer {shortened(access_token)}"
+        sent = f"GET /api/oauth/userinfo\nAuthorization: {scheme} {shortened(access_token)}"
         words = "With the access token your app asks who the person is. Keep records under sub, which never changes."
         answer = {
             "sub": await self.store.subjects.of(caller.client, caller.sector, caller.user),
@@ -177,6 +189,11 @@ class TryHandler(DeveloperPage):
             "picture": found.picture,
         }
         return Step("The person", words, sent, pretty(answer))
+
+
+def a_proof(jkt: str) -> DpopProof | None:
+    """A proof with this key, as if the app had sent it; None for no key."""
+    return DpopProof(jkt, new_id(), None) if jkt else None
 
 
 def shortened(secret: str) -> str:

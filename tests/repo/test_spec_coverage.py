@@ -1,4 +1,4 @@
-"""Every clause of the specification and of OpenID Connect, and every known trap, has a test that names it, and no test
+"""Every clause of the specification and of the standards, and every known trap, has a test that names it, and no test
 names another."""
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import WIRE
+from tests.support.lists.fapi_clauses import FAPI
 from tests.support.lists.offenders import each
 from tests.support.lists.openid_clauses import DEMANDS, Demand
 from tests.support.lists.spec_clauses import CLAUSES, TRAPS, Clause
 
 HERE = Path(__file__).parent.parent
-MARKERS = ("spec", "trap", "openid")
+STANDARDS: Mapping[str, Mapping[str, Demand]] = {"openid": DEMANDS, "fapi": FAPI}
+"""Tables of standards, by the marker of their tests."""
+MARKERS = ("spec", "trap", *STANDARDS)
 
 
 def marked() -> Iterator[tuple[str, object, str]]:
@@ -64,20 +67,28 @@ def test_a_trap_has_a_test(places: Mapping[str, Mapping[object, list[str]]], nam
     check(name, clause, places["trap"])
 
 
-@each(("name", "demand"), [pytest.param(*one, id=f"{one[0]}: {one[1].summary}") for one in DEMANDS.items()])
-def test_a_clause_of_openid_connect_has_a_test_or_a_reason(
-    places: Mapping[str, Mapping[object, list[str]]], name: str, demand: Demand
+@each(
+    ("standard", "name", "demand"),
+    [
+        pytest.param(standard, name, demand, id=f"{standard} {name}: {demand.summary}")
+        for standard, demands in STANDARDS.items()
+        for name, demand in demands.items()
+    ],
+)
+def test_a_clause_of_a_standard_has_a_test_or_a_reason(
+    places: Mapping[str, Mapping[object, list[str]]], standard: str, name: str, demand: Demand
 ) -> None:
     if demand.without:
-        assert name not in places["openid"], f"{name} is tested: take the reason out of the list"
+        assert name not in places[standard], f"{name} is tested: take the reason out of the list"
     else:
-        assert name in places["openid"], "no test is marked for it"
+        assert name in places[standard], "no test is marked for it"
 
 
 def test_tests_name_only_existing_clauses_and_traps(places: Mapping[str, Mapping[object, list[str]]]) -> None:
     assert {name: where for name, where in places["spec"].items() if name not in CLAUSES} == {}
     assert {name: where for name, where in places["trap"].items() if name not in TRAPS} == {}
-    assert {name: where for name, where in places["openid"].items() if name not in DEMANDS} == {}
+    for standard, demands in STANDARDS.items():
+        assert {name: where for name, where in places[standard].items() if name not in demands} == {}
 
 
 def test_every_name_of_tests_that_run_on_both_servers_is_a_file() -> None:
