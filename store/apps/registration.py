@@ -134,7 +134,7 @@ class Registration:
         """Names everything that the profile demands and the app lacks, before anything else is refused alone."""
         if self.profile not in PROFILES:
             raise InvalidRegistration(f"profile is {' or '.join(PROFILES)}")
-        if found := list(lacking(self, self.rules)):
+        if self.profile != NONE and (found := list(lacking(self, self.rules))):
             raise InvalidRegistration(f"the profile {self.profile} demands: {'; '.join(found)}")
 
     def _check_keys(self) -> None:

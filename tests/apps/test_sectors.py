@@ -121,6 +121,7 @@ async def test_an_owner_changes_no_sector_and_no_listed_redirect_uri(memory_stor
     assert "app_changed" not in await world.events()
 
 
+@pytest.mark.fapi("6.6 client ids")
 @pytest.mark.gen_test
 @each("client_id", ["0123456789abcdef" * 2, "0123456789ABCDEF" * 2, "pw_" + "a" * 22])
 async def test_a_client_id_that_could_be_a_person_s_does_not_register(memory_store: Store, client_id: str) -> None:

@@ -100,6 +100,7 @@ async def test_preflights_are_answered_with_lists(service: Service, path: str) -
     assert {"GET", "POST"} <= {name.strip() for name in response.headers["Access-Control-Allow-Methods"].split(",")}
 
 
+@pytest.mark.fapi("5.2.3-3 CORS")
 @pytest.mark.gen_test
 @pytest.mark.trap(23)
 async def test_pages_and_the_decision_have_no_cors_headers(service: Service) -> None:
@@ -218,6 +219,8 @@ async def test_form_action_of_an_unvalidated_redirect_is_this_origin_alone(
     assert "form-action" not in directives_of(failed)
 
 
+@pytest.mark.fapi("5.3.2.2-10 307")
+@pytest.mark.fapi("5.3.2.2-11 303")
 @pytest.mark.gen_test
 @pytest.mark.trap(18)
 async def test_every_redirect_is_303(service: Service) -> None:

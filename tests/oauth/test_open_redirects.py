@@ -32,6 +32,7 @@ async def owned(service: Service, **fields: object) -> App:
     return await service.add_app("anybodys", owner=owner, **fields)
 
 
+@pytest.mark.fapi("5.3.2.1-7 open redirectors")
 @pytest.mark.trap(42)
 @pytest.mark.trap(13)
 @pytest.mark.parametrize(("changes", "error"), WRONG)

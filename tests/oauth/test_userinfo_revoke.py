@@ -73,6 +73,7 @@ async def test_an_unconfirmed_address_is_reported_as_unverified(service: Service
     assert b"Not confirmed" in (await browser.get("/account")).body
 
 
+@pytest.mark.fapi("5.3.4-3 validity")
 @pytest.mark.gen_test
 @pytest.mark.spec("5.4")
 @pytest.mark.spec("7")
@@ -102,6 +103,7 @@ async def test_a_wrong_token_is_401_invalid_token(service: Service, authorizatio
     assert response.headers["WWW-Authenticate"] == bearer_challenge(service.base_url, *tried)
 
 
+@pytest.mark.fapi("5.3.4-2 query")
 @pytest.mark.gen_test
 @pytest.mark.spec("5.4")
 async def test_a_missing_token_is_401_without_an_error_in_the_challenge(service: Service) -> None:
@@ -125,6 +127,7 @@ async def test_the_bearer_scheme_is_case_insensitive(service: Service, scheme: s
     assert (await userinfo(service, f"{scheme} {tokens['access_token']}")).code == 200
 
 
+@pytest.mark.fapi("5.3.4-4 sufficient")
 @pytest.mark.gen_test
 @pytest.mark.spec("5.4")
 @pytest.mark.spec("2.4")

@@ -29,6 +29,7 @@ REQUESTS = (
 )
 
 
+@pytest.mark.fapi("5.2.3-1 stripping")
 @both
 @pytest.mark.parametrize(
     ("base_url", "subdomains", "said"),

@@ -63,6 +63,7 @@ async def test_the_file_is_fetched_with_a_minimal_request(tmp_path: Path) -> Non
     await domain.receiver.close()
 
 
+@pytest.mark.fapi("5.2.1-5 certificates")
 async def test_private_addresses_and_wrong_certificates_are_refused(tmp_path: Path) -> None:
     domain = await Domain.make(tmp_path, AddressPolicy())
     assert (await domain.fetcher.fetch(URL, 100)).error == NO_ADDRESS

@@ -70,6 +70,8 @@ def test_a_private_key_survives_its_bytes(algorithm: str) -> None:
             PrivateKey.load(other, key.to_bytes())
 
 
+@pytest.mark.fapi("5.4.1-2 RSA")
+@pytest.mark.fapi("5.4.1-3 curves")
 @pytest.mark.trap(44)
 @pytest.mark.parametrize(
     ("key", "expected"),

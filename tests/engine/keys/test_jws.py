@@ -93,6 +93,7 @@ def test_half_hash_is_that_of_the_algorithm(algorithm: str) -> None:
     assert len(base64url.decode(half_hash(algorithm, "x"))) == (32 if algorithm == "EdDSA" else 16)
 
 
+@pytest.mark.fapi("5.4.1-1.1 RFC 8725")
 @pytest.mark.trap(44)
 @pytest.mark.parametrize("algorithm", OURS)
 def test_no_wrong_token_is_accepted(algorithm: str) -> None:
@@ -195,6 +196,7 @@ def test_a_key_without_a_name_fits_each_name() -> None:
         assert jws.verify(text, [unnamed], algorithms=["ES256"], types=["JWT"]).key == unnamed
 
 
+@pytest.mark.fapi("5.4.3 kid")
 def test_of_keys_with_one_name_the_right_one_verifies() -> None:
     right, wrong = KEYS["ES256"], PrivateKey.generate("ES256")
     keys = [parse_key({**one.public.to_jwk(), "kid": "same"}) for one in (wrong, right)]

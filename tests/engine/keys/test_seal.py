@@ -235,6 +235,7 @@ def test_the_longest_token_opens() -> None:
     assert SEALER.open(TokenKind.ACCESS, SEALER.seal(token) + "AAAA") is None
 
 
+@pytest.mark.fapi("5.4.1-4 entropy")
 def test_new_ids_are_well_formed_and_never_repeat() -> None:
     ids = {new_id() for _ in range(1000)}
     users = {new_user_id() for _ in range(1000)}

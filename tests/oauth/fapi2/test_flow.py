@@ -272,8 +272,8 @@ async def test_clocks_may_be_ten_seconds_ahead_and_not_more_than_sixty(service: 
     app = await FapiApp.of(service)
     now = int(wall.time())
     for ahead, accepted in ((0, True), (10, True), (62, False), (600, False)):
-        early = {claim: now + ahead}
-        long = {**early, "exp": now + 500}
+        early: dict[str, Any] = {claim: now + ahead}
+        long: dict[str, Any] = {**early, "exp": now + 500}
         proved = await app.push(proof=app.key.proof(app.key.assertion(**long)))
         asked = await app.push_object(app.key.request_object(scope="openid profile", **early, exp=now + 900))
         bound = await app.push(dpop=app.dpop("par", **early))

@@ -35,6 +35,7 @@ async def test_the_nonce_comes_back_as_it_was(service: Service) -> None:
     assert "nonce" not in await claims_in(service, tokens["id_token"])
 
 
+@pytest.mark.fapi("5.4.2-2 jku")
 @pytest.mark.gen_test
 @pytest.mark.filterwarnings("ignore:EdDSA is deprecated")
 @pytest.mark.openid("core 2 header")
@@ -190,6 +191,7 @@ async def test_texts_are_compared_as_they_are(service: Service) -> None:
     )
 
 
+@pytest.mark.fapi("5.3.2.1-1 metadata")
 @pytest.mark.gen_test
 @pytest.mark.openid("core 16.15 issuer")
 @pytest.mark.openid("discovery 3 issuer")
