@@ -19,7 +19,7 @@ _SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class ProfileRules:
     """`settings`: fields of a registration, each with the only value allowed; `algorithms`: those of everything signed
     by the app or for it, the first the default of its ID tokens; `issuer_alone`: a client assertion names the issuer
     as its audience, in a string, and nothing else; `tls_only`: every address of the app begins with https."""
@@ -44,11 +44,11 @@ class Profile:
         return brought if id_token_alg in self.algorithms else {**brought, "id_token_alg": self.algorithms[0]}
 
 
-PROFILES: Mapping[str, Profile] = MappingProxyType(
+PROFILES: Mapping[str, ProfileRules] = MappingProxyType(
     {
-        NONE: Profile(),
+        NONE: ProfileRules(),
         # FAPI 2.0 Security Profile 5.3.2, 5.4.1
-        FAPI2: Profile(
+        FAPI2: ProfileRules(
             {
                 "auth_method": BY_KEY,
                 "require_pushed": True,
@@ -66,7 +66,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
 )
 
 
-def lacking(app: Any, rules: Profile) -> Iterator[str]:
+def lacking(app: Any, rules: ProfileRules) -> Iterator[str]:
     """What a Registration lacks for these rules: a phrase for each field, which names the field of the record."""
     for name, value in rules.settings.items():
         if getattr(app, name) != value:

@@ -14,7 +14,7 @@ from store.apps.api_scopes import check_api_scopes
 from store.apps.client_keys import BY_KEY, BY_NOTHING, BY_SECRET, check_jwks_uri
 from store.apps.client_secrets import secret_matches
 from store.apps.domain_names import is_domain
-from store.apps.profiles import NONE, PROFILES, Profile, lacking
+from store.apps.profiles import NONE, PROFILES, ProfileRules, lacking
 from store.apps.redirect_uris import check_redirect_uri, host_of, remembered_form, web_host
 from store.apps.registration_rows import fields_of, packed_row, record_of
 from store.apps.sectors import FIXED, PUBLIC, InvalidSector, check_one_host, check_subject_type
@@ -172,7 +172,7 @@ class Registration:
         return tuple(scope for scope in scopes if scope.startswith("data:"))
 
     @property
-    def rules(self) -> Profile:
+    def rules(self) -> ProfileRules:
         """The rules of the app's profile."""
         return PROFILES[self.profile]
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from store import keys
-from store.apps.profiles import NONE, PROFILES, Profile
+from store.apps.profiles import NONE, PROFILES, ProfileRules
 from store.crypto.jose import claims as checks
 from store.crypto.jose import jws
 from store.crypto.jose.algorithms import EDDSA, ES256, PS256, RS256
@@ -42,7 +42,7 @@ def check_assertion(
     client: str,
     audiences: Collection[str],
     now: float,
-    rules: Profile = PROFILES[NONE],
+    rules: ProfileRules = PROFILES[NONE],
 ) -> Proof:
     """Checks an assertion of the app with these keys, at `now` (s). Every audience in it must be one of `audiences`: an
     assertion that names another server too could have been replayed by that server. `rules`: of the app's profile.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from store.apps.profiles import NONE, PROFILES, Profile
+from store.apps.profiles import NONE, PROFILES, ProfileRules
 from store.crypto.jose import claims as checks
 from store.crypto.jose import jws
 from store.crypto.jose.jwk import PublicKey
@@ -24,7 +24,7 @@ def read_object(
     client: str,
     issuer: str,
     now: float | None,
-    rules: Profile = PROFILES[NONE],
+    rules: ProfileRules = PROFILES[NONE],
 ) -> list[tuple[str, str]]:
     """The parameters in a request object of the app with these keys. `now` (s) is the time to check its dates at; None
     if they were checked when the browser arrived with it; `rules` are those of its profile. Raises JoseError."""

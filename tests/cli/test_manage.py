@@ -124,6 +124,7 @@ def test_an_app_record_has_the_apis_fields(home: Home) -> None:
         "jwks": None,
         "jwksUri": "",
         "requirePushed": False,
+        "profile": "none",
         "webhookUrl": "",
         "verified": False,
         "verifiedDomain": "",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from handlers.core.params import Params, decode_form
-from store.apps.profiles import Profile, listed
+from store.apps.profiles import ProfileRules, listed
 from store.crypto.jose import jws
 from store.crypto.jose.refusal import JoseError
 from store.oauth.client_assertions import CLIENT_ALGORITHMS
@@ -32,7 +32,7 @@ WHY = {
 """Why an assertion is refused, for people, by the reason of a JoseError."""
 
 
-def why_refused(error: JoseError, rules: Profile, words: Mapping[str, str] = WHY) -> str:
+def why_refused(error: JoseError, rules: ProfileRules, words: Mapping[str, str] = WHY) -> str:
     """Why a token that an app signed is refused, for people. `rules`: of the app's profile."""
     if error.reason == "alg":
         return f"alg is {listed(rules.among(CLIENT_ALGORITHMS))}"

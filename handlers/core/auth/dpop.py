@@ -5,7 +5,7 @@ from __future__ import annotations
 from tornado.httputil import HTTPServerRequest
 
 from handlers.core.site import Site
-from store.apps.profiles import Profile, listed
+from store.apps.profiles import ProfileRules, listed
 from store.clock import wall
 from store.crypto.dpop import ALGORITHMS, LEEWAY, DpopProof, check_proof
 from store.crypto.jose.refusal import JoseError
@@ -28,7 +28,7 @@ _REASONS = {
 }
 
 
-def read_proof(request: HTTPServerRequest, site: Site, rules: Profile, access_token: str = "") -> DpopProof:
+def read_proof(request: HTTPServerRequest, site: Site, rules: ProfileRules, access_token: str = "") -> DpopProof:
     """The proof of a request. `rules`: of the app's profile; `access_token`: the token that a resource call presents,
     empty at the token endpoint. Raises Refused with one of the codes above; a nonce that is missing, or is none of ours
     of the last five minutes, is an error of its own."""

@@ -11,14 +11,12 @@ from store.refused import Refused
 from tests.oauth.fapi2.test_algorithms import switched
 from tests.support.http.api_shop import ORDERS, Shop, at
 from tests.support.http.dpop_app import BoundApp, error_of
-from tests.support.http.driver import CALLBACK, Service, answer_of, fields_of, json_of
+from tests.support.http.driver import CALLBACK, Service, fields_of, json_of
 from tests.support.http.fapi_app import FapiApp
-from tests.support.http.key_app import key_app
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
 SCOPES = ("openid", "profile", "data:read")
-LIVE, DEAD = True, False
 
 
 async def test_bearer_tokens_from_before_are_dead_and_their_family_lives_on_bound(service: Service) -> None:
@@ -40,18 +38,17 @@ async def test_a_bearer_token_for_an_api_is_not_live_there_any_more(service: Ser
     old = (await shop.tokens("openid read", resource=ORDERS.identifier))["access_token"]
     issued = await shop.app.token(grant_type="client_credentials", resource=ORDERS.identifier)
     own = json_of(issued)["access_token"]
-    assert [(await shop.at(ORDERS, token))["active"] for token in (old, own)] == [LIVE, LIVE]
+    assert [(await shop.at(ORDERS, token))["active"] for token in (old, own)] == [True, True]
     await service.store.apps.update("bank", dpop_required=True)
     assert [await shop.at(ORDERS, token) for token in (old, own)] == [{"active": False}] * 2
     assert await shop.to_app(own) == {"active": False}
 
 
 async def test_codes_and_open_pages_from_before_are_void(service: Service) -> None:
-    before = await key_app(service, "bank", scopes=SCOPES, pkce_required=True)
-    browser = await service.signed_in()
-    code = answer_of(await browser.consent(before.authorize_url(scope="openid profile")))["code"]
-    page = await browser.get(before.authorize_url(scope="openid profile", prompt="consent"))
-    app = await switched(service, "bank")
+    app, browser = await FapiApp.of(service, profile="none"), await service.signed_in()
+    code = (await app.answer(browser))["code"]
+    page = await browser.get(app.address(await app.push(prompt="consent")))
+    await service.store.apps.update(app.client_id, profile="fapi2")
     assert error_of(await app.exchange(code)) == (400, "invalid_grant")
     form = {**fields_of(page, "/api/oauth/authorize"), "decision": "allow"}
     decided = await browser.send("/api/oauth/authorize", "POST", form=form)
