@@ -10,15 +10,15 @@ from store import keys
 from store.apps.profiles import NONE, PROFILES, ProfileRules
 from store.crypto.jose import claims as checks
 from store.crypto.jose import jws
-from store.crypto.jose.algorithms import EDDSA, ES256, PS256, RS256
+from store.crypto.jose.algorithms import ED25519, EDDSA, ES256, PS256, RS256
 from store.crypto.jose.jwk import PublicKey
 from store.crypto.jose.refusal import JoseError
 from store.crypto.seal import fingerprint
 from store.engine.scripts import Scripts
 from store.refused import Refused
 
-CLIENT_ALGORITHMS = (RS256, PS256, ES256, EDDSA)
-"""What apps may sign with."""
+CLIENT_ALGORITHMS = (RS256, PS256, ES256, EDDSA, ED25519)
+"""What apps may sign with. RFC 9864 gave Ed25519 its own name, which newer programs send."""
 TYPES = (None, "JWT", "client-authentication+jwt")
 LONGEST_LIFE = 600
 """How far away, in seconds, the end of an assertion may be."""

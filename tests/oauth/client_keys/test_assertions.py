@@ -42,14 +42,14 @@ def ps256(key: PrivateKey, header: dict[str, Any], claims: dict[str, Any]) -> st
     return f"{text}.{b64(algorithms.sign('PS256', key.key, text.encode()))}"
 
 
-@each("algorithm", ["RS256", "PS256", "ES256", "EdDSA"])
+@each("algorithm", ["RS256", "PS256", "ES256", "EdDSA", "Ed25519"])
 async def test_each_algorithm_proves_an_app_at_every_endpoint(service: Service, algorithm: str) -> None:
-    app = await key_app(service, algorithm=algorithm)
+    app = await key_app(service, algorithm="EdDSA" if algorithm == "Ed25519" else algorithm)
 
     def proof() -> dict[str, str]:
         if algorithm == "PS256":
             return app.proof(ps256(app.key, {"alg": "PS256", "kid": app.key.kid}, app.claims()))
-        return app.proof()
+        return app.proof(app.assertion({"alg": algorithm}))
 
     code = await service.code(app)
     tokens = json_of(await app.exchange(code, **proof()))
@@ -329,4 +329,4 @@ async def test_metadata_names_the_method_and_its_algorithms(service: Service) ->
     for endpoint in ("token", "revocation", "introspection"):
         assert "private_key_jwt" in found[f"{endpoint}_endpoint_auth_methods_supported"]
         listed = found[f"{endpoint}_endpoint_auth_signing_alg_values_supported"]
-        assert listed == ["RS256", "PS256", "ES256", "EdDSA"]
+        assert listed == ["RS256", "PS256", "ES256", "EdDSA", "Ed25519"]

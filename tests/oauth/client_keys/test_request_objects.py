@@ -313,4 +313,4 @@ async def test_metadata_says_what_may_be_signed(service: Service) -> None:
     assert found["request_parameter_supported"] is True
     assert found["request_uri_parameter_supported"] is False
     assert found["require_signed_request_object"] is False
-    assert found["request_object_signing_alg_values_supported"] == ["RS256", "PS256", "ES256", "EdDSA"]
+    assert found["request_object_signing_alg_values_supported"] == ["RS256", "PS256", "ES256", "EdDSA", "Ed25519"]

@@ -70,7 +70,7 @@ async def test_assertions_and_signed_requests(service: Service, algorithm: str) 
         answer = await app.post(endpoint, {**form, **app.key.proof(assertion(app.key, algorithm))})
         assert (error_of(answer) == (401, "invalid_client")) != allowed, endpoint
         if not allowed:
-            said = "The assertion is refused: alg is PS256, ES256 or EdDSA."
+            said = "The assertion is refused: alg is PS256, ES256, EdDSA or Ed25519."
             assert json_of(answer)["error_description"] == said
     answer = await app.post("par", {**good, "request": request_object(app.key, algorithm)})
     assert error_of(answer) == ((201, "") if allowed else (400, "invalid_request_object"))
