@@ -2,24 +2,31 @@
 // alone. The first argument has the settings; the first line out has the app's public key, the first line in says that
 // it is registered, and the second has the address that the browser came back to.
 import { createInterface } from "node:readline/promises";
+// [show]
 import * as oauth from "openid-client";
+// [/show]
 
 const { issuer, clientId, redirectUri, algorithm } = JSON.parse(process.argv[2]);
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const tell = (value) => process.stdout.write(`${JSON.stringify(value)}\n`);
 
-const pair = await oauth.randomDPoPKeyPair(algorithm, { extractable: true });
-tell({ keys: [{ ...(await crypto.subtle.exportKey("jwk", pair.publicKey)), kid: "k" }] });
+const { privateKey, publicKey } = await oauth.randomDPoPKeyPair(algorithm, { extractable: true });
+tell({ keys: [{ ...(await crypto.subtle.exportKey("jwk", publicKey)), kid: "k" }] });
 await lines.next();
+const options = { execute: [oauth.allowInsecureRequests] }; // the server of the test speaks http
+// [show]
 
-const prove = oauth.PrivateKeyJwt({ key: pair.privateKey, kid: "k" });
-const metadata = { id_token_signed_response_alg: "ES256", use_mtls_endpoint_aliases: false };
-const options = { execute: [oauth.allowInsecureRequests] };
+// privateKey: a CryptoKey; kid: the name of its public half in the registered key set
+const prove = oauth.PrivateKeyJwt({ key: privateKey, kid: "k" });
+const metadata = { id_token_signed_response_alg: "ES256" };
 const config = await oauth.discovery(new URL(issuer), clientId, metadata, prove, options);
 const DPoP = oauth.getDPoPHandle(config, await oauth.randomDPoPKeyPair("ES256"));
+
+// Keep the first three in the session of the browser.
 const verifier = oauth.randomPKCECodeVerifier();
-const [state, nonce] = [oauth.randomState(), oauth.randomNonce()];
-const parameters = {
+const state = oauth.randomState();
+const nonce = oauth.randomNonce();
+const request = {
   redirect_uri: redirectUri,
   scope: "openid profile data:read data:write",
   state,
@@ -27,24 +34,29 @@ const parameters = {
   code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
   code_challenge_method: "S256",
 };
-tell({ url: (await oauth.buildAuthorizationUrlWithPAR(config, parameters, { DPoP })).href });
-
+const url = await oauth.buildAuthorizationUrlWithPAR(config, request, { DPoP }); // send the browser there
+// [/show]
+tell({ url: url.href });
 const callback = new URL((await lines.next()).value);
+// [show]
+
+// callback: the address that the browser came back to
 const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true };
 const tokens = await oauth.authorizationCodeGrant(config, callback, checks, undefined, { DPoP });
 const { sub } = tokens.claims();
 const person = await oauth.fetchUserInfo(config, tokens.access_token, sub, { DPoP });
-const headers = new Headers({ "Content-Type": "application/json" });
+const renewed = await oauth.refreshTokenGrant(config, tokens.refresh_token, undefined, { DPoP });
+// [/show]
+
 const written = await oauth.fetchProtectedResource(
   config,
-  tokens.access_token,
+  renewed.access_token,
   new URL("/api/v1/data/notes/n1", issuer),
   "PUT",
   '{"of": "a note"}',
-  headers,
+  new Headers({ "Content-Type": "application/json" }),
   { DPoP },
 );
-const renewed = await oauth.refreshTokenGrant(config, tokens.refresh_token, undefined, { DPoP });
 const live = await oauth.tokenIntrospection(config, renewed.access_token);
 const own = await oauth.clientCredentialsGrant(config, { resource: "https://orders.example" }, { DPoP });
 await oauth.tokenRevocation(config, renewed.refresh_token);
