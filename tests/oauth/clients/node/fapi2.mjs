@@ -4,6 +4,7 @@
 import { createInterface } from "node:readline/promises";
 // [show]
 import * as oauth from "openid-client";
+
 // [/show]
 
 const { issuer, clientId, redirectUri, algorithm } = JSON.parse(process.argv[2]);
@@ -13,10 +14,10 @@ const tell = (value) => process.stdout.write(`${JSON.stringify(value)}\n`);
 const { privateKey, publicKey } = await oauth.randomDPoPKeyPair(algorithm, { extractable: true });
 tell({ keys: [{ ...(await crypto.subtle.exportKey("jwk", publicKey)), kid: "k" }] });
 await lines.next();
-const options = { execute: [oauth.allowInsecureRequests] }; // the server of the test speaks http
+const options = { execute: [oauth.allowInsecureRequests] };
 // [show]
-
 // privateKey: a CryptoKey; kid: the name of its public half in the registered key set
+// options: none; on your own machine, with http, { execute: [oauth.allowInsecureRequests] }
 const prove = oauth.PrivateKeyJwt({ key: privateKey, kid: "k" });
 const metadata = { id_token_signed_response_alg: "ES256" };
 const config = await oauth.discovery(new URL(issuer), clientId, metadata, prove, options);
@@ -39,7 +40,6 @@ const url = await oauth.buildAuthorizationUrlWithPAR(config, request, { DPoP });
 tell({ url: url.href });
 const callback = new URL((await lines.next()).value);
 // [show]
-
 // callback: the address that the browser came back to
 const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true };
 const tokens = await oauth.authorizationCodeGrant(config, callback, checks, undefined, { DPoP });
