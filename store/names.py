@@ -141,6 +141,14 @@ def _normalise_local_part(local: str) -> str:
     return local
 
 
+def is_domain(text: str) -> bool:
+    """Whether a text is a domain name in lower-case ASCII with at least two labels: no IP address, no loopback."""
+    labels = text.split(".") if len(text) <= 253 else []
+    if len(labels) < 2 or not all(map(_DOMAIN_LABEL.fullmatch, labels)) or labels[-1] == "localhost":
+        return False
+    return not re.fullmatch(r"[0-9]+|0x[0-9a-f]*", labels[-1])
+
+
 def _is_atom(text: str) -> bool:
     """RFC 5322 3.2.3 with the letters, marks and digits of RFC 6532; no spaces, controls, invisibles or delimiters."""
     return text != "" and all(

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from store.apps.domain_names import is_domain
 from store.apps.redirect_uris import web_host
 from store.apps.registration import Registration
 from store.lifetimes import DOMAIN_CHECK, DOMAIN_PROOF
+from store.names import is_domain
 from store.refused import Refused
 
 PATH = "/.well-known/latchkey-app-verification.txt"

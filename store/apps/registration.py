@@ -13,14 +13,13 @@ from typing import Any
 from store.apps.api_scopes import check_api_scopes
 from store.apps.client_keys import BY_KEY, BY_NOTHING, BY_SECRET, check_jwks_uri
 from store.apps.client_secrets import secret_matches
-from store.apps.domain_names import is_domain
 from store.apps.profiles import NONE, PROFILES, ProfileRules, lacking
 from store.apps.redirect_uris import check_redirect_uri, host_of, remembered_form, web_host
 from store.apps.registration_rows import fields_of, packed_row, record_of
 from store.apps.sectors import FIXED, PUBLIC, InvalidSector, check_one_host, check_subject_type
 from store.crypto.jose.private import OURS
 from store.lifetimes import DOMAIN_PROOF
-from store.names import SCOPES, check_app_name, check_client_id, parse_scope
+from store.names import SCOPES, check_app_name, check_client_id, is_domain, parse_scope
 from store.webhooks.urls import LOGOUT_URL, check_webhook_url
 
 MAX_REDIRECT_URIS = 20

@@ -13,8 +13,8 @@ from handlers.core.application import Latchkey
 from store.apps.client_keys import registered_keys
 from tests.oauth.clients.driving import NODE
 from tests.oauth.dpop.test_openid_client import line
-from tests.support.http.api_shop import Shop, at
 from tests.support.http.api_shop import ORDERS as API
+from tests.support.http.api_shop import Shop, at
 from tests.support.http.driver import CALLBACK, Service
 from tests.support.http.fapi_app import SCOPES, SETTINGS
 from tests.support.processes.npm import packages
