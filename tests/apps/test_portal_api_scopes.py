@@ -125,6 +125,15 @@ async def test_an_owner_s_scopes_give_the_app_no_token_for_itself(service: Servi
 
 
 @pytest.mark.gen_test
+async def test_an_app_with_scopes_of_apis_alone_gets_no_token_for_itself_either(service: Service) -> None:
+    await opened(service)
+    app = await own_app(service, await service.confirmed(), **{f"scope:{READS}": "on"})
+    await service.store.apps.update(app.client_id, scopes=())
+    refused = await itself(app)
+    assert (refused.code, json_of(refused)["error"]) == (400, "unauthorized_client")
+
+
+@pytest.mark.gen_test
 async def test_a_form_keeps_the_scopes_of_an_api_that_is_switched_off(service: Service) -> None:
     await opened(service)
     browser = await service.confirmed()
