@@ -128,7 +128,7 @@ async def test_other_peoples_apps_are_404_and_signed_out_people_sign_in(service:
         assert answer.headers["Location"].startswith("/signin?next=%2Fdeveloper")
     xsrf = fields_of(await eve.get("/developer/register"), "/developer/register")["_xsrf"]
     other = await own_app(service, eve)
-    for path in (where, f"{where}/try", f"/developer/apps/{service.web.client_id}"):
+    for path in (where, f"{where}/try", f"{where}/usage.csv", f"/developer/apps/{service.web.client_id}"):
         assert (await eve.get(path)).code == 404
     form = {"_xsrf": xsrf, "name": "Mine", "redirect_uris": "https://evil.example/", "scope:profile": "on"}
     for action in ("", "/rotate", "/end-secret", "/status", "/delete", "/try"):
@@ -180,8 +180,15 @@ async def test_a_page_shows_the_apps_statistics(service: Service) -> None:
     text = text_of(page)
     assert "About 1 person connected" in text
     assert "Calls 1 Refused as too many 0 Spent by people $0.0015" in text
-    assert "Spent by day, $0.0015 in all" in text
-    assert len(re.findall(r"<rect ", page.body.decode())) == 60
+    assert "$0.0015 in 30 days, most on " in text
+    assert len(re.findall(r"<rect class=.series", page.body.decode())) == 2
+    week = await browser.get(f"/developer/apps/{app.client_id}?days=7")
+    assert "1 call in 7 days, most on " in text_of(week)
+    file = await browser.get(f"/developer/apps/{app.client_id}/usage.csv")
+    header, *rows = file.body.decode().split()
+    assert header == "day,calls,refused_as_too_many,dollars,connected,disconnected"
+    assert len(rows) == 30
+    assert rows[-1].split(",", 1)[1] == "1,0,0.0015,1,0"
 
 
 @pytest.mark.gen_test
