@@ -103,6 +103,7 @@ def test_an_identifier_is_an_absolute_uri(identifier: str) -> None:
     assert not is_api_id("a" * 19)
 
 
+@pytest.mark.rfc("8707 3 tenant")
 def test_an_identifier_leads_to_one_client_id() -> None:
     assert api_id("https://a.example") == api_id("https://a.example/")
     others = ["https://a.example/", "https://a.example/b", "https://a.example/b/", "https://a.example?c=/", "https://b"]
@@ -133,6 +134,7 @@ def test_two_secrets_live_at_most() -> None:
     assert not ANY.secret_matches("")
 
 
+@pytest.mark.rfc("9068 5 aud")
 @pytest.mark.gen_test
 async def test_an_identifier_registers_once(memory_store: Store) -> None:
     made, secret = await memory_store.apis.create(ANY)

@@ -121,6 +121,7 @@ async def test_an_owner_changes_no_sector_and_no_listed_redirect_uri(memory_stor
     assert "app_changed" not in await world.events()
 
 
+@pytest.mark.rfc("9068 5 sub")
 @pytest.mark.fapi("6.6 client ids")
 @pytest.mark.gen_test
 @each("client_id", ["0123456789abcdef" * 2, "0123456789ABCDEF" * 2, "pw_" + "a" * 22])

@@ -83,6 +83,8 @@ async def test_a_client_can_work_from_the_metadata_alone(service: Service) -> No
             assert "/v1/" not in value
 
 
+@pytest.mark.rfc("9068 4 metadata")
+@pytest.mark.rfc("9068 4 consistent")
 @pytest.mark.gen_test
 @pytest.mark.openid("discovery 3 RS256")
 async def test_openid_discovery_answers_the_same_document(service: Service) -> None:
@@ -92,6 +94,8 @@ async def test_openid_discovery_answers_the_same_document(service: Service) -> N
     ]
     assert documents[0].body == documents[1].body
     found = json_of(documents[0])
+    assert found["issuer"] == service.base_url
+    assert json_of(await send(found["jwks_uri"]))["keys"]
     # Discovery 3: what the defaults would say otherwise.
     assert found["request_uri_parameter_supported"] is False
     assert "RS256" in found["id_token_signing_alg_values_supported"]

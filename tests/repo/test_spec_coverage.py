@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import WIRE
+from tests.support.lists.demands import Demand
 from tests.support.lists.fapi_clauses import FAPI
 from tests.support.lists.offenders import each
-from tests.support.lists.openid_clauses import DEMANDS, Demand
+from tests.support.lists.openid_clauses import DEMANDS
+from tests.support.lists.rfc_token_clauses import TOKEN_CLAUSES
 from tests.support.lists.spec_clauses import CLAUSES, TRAPS, Clause
 
 HERE = Path(__file__).parent.parent
-STANDARDS: Mapping[str, Mapping[str, Demand]] = {"openid": DEMANDS, "fapi": FAPI}
+STANDARDS: Mapping[str, Mapping[str, Demand]] = {"openid": DEMANDS, "fapi": FAPI, "rfc": TOKEN_CLAUSES}
 """Tables of standards, by the marker of their tests."""
 MARKERS = ("spec", "trap", *STANDARDS)
 

@@ -87,6 +87,7 @@ async def issued(service: Service, resource: str | None = ORDERS.identifier, *na
     return (await service.store.app_tokens.issue(app, target, names, service.base_url)).access_token
 
 
+@pytest.mark.rfc("7662 4 resource")
 @pytest.mark.gen_test
 @pytest.mark.trap(51)
 async def test_a_token_is_live_at_its_own_api_alone(service: Service) -> None:
@@ -234,6 +235,7 @@ async def test_the_row_is_one_that_a_check_of_the_store_knows(service: Service) 
     assert {name: tally.found for name, tally in report.tallies.items() if tally.found} == {}
 
 
+@pytest.mark.rfc("8707 2.2 grants")
 @pytest.mark.gen_test
 async def test_the_token_endpoint_gives_a_token_and_no_refresh_token(service: Service) -> None:
     machine, apis = await populated(service)
@@ -272,6 +274,8 @@ async def test_the_token_endpoint_refuses(
     assert (response.code, json_of(response)["error"]) == (status, code)
 
 
+@pytest.mark.rfc("9068 2.2 app")
+@pytest.mark.rfc("7662 4 signature")
 @pytest.mark.gen_test
 @pytest.mark.parametrize("algorithm", ["ES256", "RS256"])
 async def test_a_jwt_says_what_introspection_says(service: Service, algorithm: str) -> None:
@@ -280,6 +284,7 @@ async def test_a_jwt_says_what_introspection_says(service: Service, algorithm: s
     token = await issued(service)
     found = await service.store.signing_keys.verify(token, types=("at+jwt",))
     assert (found.header["typ"], found.header["alg"]) == ("at+jwt", algorithm)
+    assert found.claims["sub"] == found.claims["client_id"] == "machine"
     facts = await about(service, token, apis["Orders"])
     assert {"active": True, "token_type": "Bearer", **found.claims} == {**facts, "jti": found.claims["jti"]}
     assert await about(service, token, apis["Bills"]) == {"active": False}

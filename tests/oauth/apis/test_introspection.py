@@ -38,6 +38,9 @@ async def api_of(service: Service) -> tuple[str, str]:
     return api.client_id, secret
 
 
+@pytest.mark.rfc("7662 2.2 scope")
+@pytest.mark.rfc("7662 2.2 times")
+@pytest.mark.rfc("7662 2.2 registered")
 @pytest.mark.gen_test
 async def test_an_app_learns_what_its_own_live_tokens_are(service: Service) -> None:
     tokens = await service.tokens()
@@ -45,6 +48,7 @@ async def test_an_app_learns_what_its_own_live_tokens_are(service: Service) -> N
     facts = await own(service, tokens["access_token"])
     issued = facts.pop("iat")
     assert abs(issued - now) <= 2
+    assert type(issued) is type(facts["exp"]) is int
     shared = {
         "active": True,
         "client_id": "web-app",
@@ -68,6 +72,8 @@ async def test_a_token_with_the_address_alone_is_live(service: Service) -> None:
         assert (facts["active"], facts.get("scope")) == (True, scope)
 
 
+@pytest.mark.rfc("7662 2.1 form")
+@pytest.mark.rfc("7662 2.1 hint")
 @pytest.mark.gen_test
 async def test_both_ways_of_credentials_and_both_kinds_of_body_work(service: Service) -> None:
     access = (await service.tokens())["access_token"]
@@ -81,6 +87,7 @@ async def test_both_ways_of_credentials_and_both_kinds_of_body_work(service: Ser
     assert (await send(url, "POST", form={"token": access, "client_secret": "x"}, headers=basic)).code == 400
 
 
+@pytest.mark.rfc("7662 5 privacy")
 @pytest.mark.gen_test
 async def test_a_person_who_never_showed_a_profile_has_the_app_s_own_id(service: Service) -> None:
     tokens = await service.tokens(scope="data:read")
@@ -105,6 +112,11 @@ async def test_the_scope_is_what_counts_now(service: Service) -> None:
     assert await own(service, narrow["access_token"]) == {"active": False}, "nothing is left of it"
 
 
+@pytest.mark.rfc("7662 2.2 inactive")
+@pytest.mark.rfc("7662 2.2 no more")
+@pytest.mark.rfc("7662 2.3 no error")
+@pytest.mark.rfc("7662 4 expired")
+@pytest.mark.rfc("7662 4 revoked")
 @pytest.mark.gen_test
 @each(
     "way",
@@ -179,6 +191,9 @@ async def test_asking_changes_nothing(service: Service) -> None:
     assert await everything() == before
 
 
+@pytest.mark.rfc("7662 2.2 inactive")
+@pytest.mark.rfc("7662 2.2 no more")
+@pytest.mark.rfc("7662 4 authorized")
 @pytest.mark.gen_test
 @pytest.mark.trap(52)
 async def test_a_stranger_learns_no_more_than_about_an_invented_token(service: Service) -> None:
@@ -220,17 +235,21 @@ async def test_every_question_is_the_same_one_script(service: Service) -> None:
     assert portions <= 3
 
 
+@pytest.mark.rfc("7662 2.2 json")
+@pytest.mark.rfc("7662 4 cached")
 @pytest.mark.gen_test
 async def test_answers_are_never_cached_and_carry_the_window(service: Service) -> None:
     tokens = await service.tokens()
     for token in (tokens["access_token"], "x"):
         response = await ask(service, token, "web-app", service.web.secret)
         assert response.headers["Cache-Control"] == "no-store"
+        assert response.headers["Content-Type"] == "application/json"
         assert response.headers["X-Ratelimit-Limit"] == str(INTROSPECT.limit)
         assert {"X-Ratelimit-Remaining", "X-Ratelimit-Reset"} <= set(response.headers)
         assert response.headers["Access-Control-Allow-Origin"] == "*"
 
 
+@pytest.mark.rfc("7662 4 throttled")
 @pytest.mark.gen_test
 async def test_a_full_window_is_429_for_its_caller_alone(service: Service) -> None:
     windows = service.store.introspection_windows
@@ -246,6 +265,8 @@ async def test_a_full_window_is_429_for_its_caller_alone(service: Service) -> No
     assert (await service.web.userinfo((await service.tokens())["access_token"])).code == 200
 
 
+@pytest.mark.rfc("7662 2.1 authorization")
+@pytest.mark.rfc("7662 2.3 credentials")
 @pytest.mark.gen_test
 @each(
     ("client_id", "secret"),
@@ -269,6 +290,8 @@ async def test_who_does_not_prove_itself_is_refused(service: Service, client_id:
     assert response.headers["WWW-Authenticate"].startswith("Basic ")
 
 
+@pytest.mark.rfc("7662 2.1 token")
+@pytest.mark.rfc("7662 2.1 authorization")
 @pytest.mark.gen_test
 async def test_without_credentials_it_is_401_and_without_a_token_400(service: Service) -> None:
     url = f"{service.base_url}/api/oauth/introspect"

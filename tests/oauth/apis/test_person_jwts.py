@@ -28,6 +28,17 @@ async def read(service: Service, token: str) -> Any:
     return await service.store.signing_keys.verify(token, types=("at+jwt",))
 
 
+@pytest.mark.rfc("9068 2.1 signed")
+@pytest.mark.rfc("9068 2.1 asymmetric")
+@pytest.mark.rfc("9068 2.1 RS256")
+@pytest.mark.rfc("9068 2.1 typ")
+@pytest.mark.rfc("9068 2.2 claims")
+@pytest.mark.rfc("9068 2.2 person")
+@pytest.mark.rfc("9068 2.2.2 identity")
+@pytest.mark.rfc("9068 2.2.3 scope")
+@pytest.mark.rfc("9068 2.2.3 meaning")
+@pytest.mark.rfc("9068 3 aud")
+@pytest.mark.rfc("9068 4 invalid_token")
 @each("algorithm", ["ES256", "RS256"])
 async def test_a_jwt_says_what_introspection_says(service: Service, algorithm: str) -> None:
     shop = await jwt_shop(service, f"shop-{algorithm}", algorithm)
@@ -57,6 +68,16 @@ async def test_the_id_token_s_hash_is_of_the_jwt(service: Service) -> None:
     assert claims["at_hash"] == half_hash("RS256", tokens["access_token"])
 
 
+@pytest.mark.rfc("9068 3 default")
+async def test_without_a_resource_the_audience_follows_from_the_scopes(service: Service) -> None:
+    shop = await jwt_shop(service)
+    tokens = await shop.tokens("profile write")
+    assert (await read(service, tokens["access_token"])).claims["aud"] == ORDERS.identifier
+    refused = await shop.app.exchange(await service.code(shop.app, scope="write"), resource=BILLS.identifier)
+    assert error_of(refused) == (400, "invalid_target")
+
+
+@pytest.mark.rfc("9068 2.2.1 same")
 async def test_the_sign_in_stays_the_same_through_refreshes(service: Service) -> None:
     shop = await jwt_shop(service)
     tokens = await shop.tokens("read", resource=ORDERS.identifier, acr_values="1")
@@ -107,6 +128,7 @@ async def test_another_app_revokes_no_jwt(service: Service) -> None:
     assert (await shop.at(ORDERS, token))["active"] is True
 
 
+@pytest.mark.rfc("7662 4 signature")
 @pytest.mark.trap(45)
 async def test_a_jwt_that_is_not_ours_revokes_and_tells_nothing(service: Service) -> None:
     shop = await jwt_shop(service)
@@ -143,6 +165,7 @@ async def test_a_jwt_has_a_row_that_ends_with_it(service: Service) -> None:
     assert ends // 1000 == claims["exp"], "no sooner, and no later"
 
 
+@pytest.mark.rfc("9068 6 correlation")
 async def test_a_pairwise_app_s_jwt_has_the_api_s_name_for_the_person(service: Service) -> None:
     shop = await jwt_shop(service, subject_type="pairwise")
     tokens = await shop.tokens("openid write")

@@ -26,6 +26,9 @@ def row_of(shop: Shop, token: str) -> str:
     return keys.token(opened.user, opened.client, opened.id, opened.generation)["access"]
 
 
+@pytest.mark.rfc("7662 2.2 registered")
+@pytest.mark.rfc("7662 4 resource")
+@pytest.mark.rfc("8707 2 audience")
 @pytest.mark.trap(51)
 async def test_a_token_for_an_api_is_live_there_alone(service: Service) -> None:
     shop = await Shop.open(service)
@@ -69,6 +72,10 @@ async def test_here_it_is_no_token(service: Service) -> None:
         assert (await called(service, other["access_token"], f"/api/{path}")).code in (200, 404), path
 
 
+@pytest.mark.rfc("8707 2.2 grants")
+@pytest.mark.rfc("8707 2.2 granted")
+@pytest.mark.rfc("8707 2.2 downscope")
+@pytest.mark.rfc("8707 2.2 scope")
 async def test_a_refresh_may_name_the_other_resource(service: Service) -> None:
     shop = await Shop.open(service)
     first = await shop.tokens("profile data:read write", resource=ORDERS.identifier)
@@ -88,6 +95,9 @@ async def test_a_refresh_may_name_the_other_resource(service: Service) -> None:
     assert (await shop.refresh(named))["scope"] == "write", "a refused refresh uses nothing up"
 
 
+@pytest.mark.rfc("8707 2.1 grant")
+@pytest.mark.rfc("8707 2.2 grants")
+@pytest.mark.rfc("8707 2.2 refresh token")
 async def test_an_exchange_may_name_ours_and_the_family_keeps_both(service: Service) -> None:
     shop = await Shop.open(service)
     code = await service.code(shop.app, scope="profile write", resource=ORDERS.identifier)
@@ -109,6 +119,7 @@ async def test_an_authorization_for_an_api_alone_gives_no_token_for_ours(service
     assert (await shop.refresh(tokens))["scope"] == "write"
 
 
+@pytest.mark.rfc("8707 2.2 granted")
 async def test_an_authorization_for_ours_gives_no_token_for_an_api(service: Service) -> None:
     shop = await Shop.open(service)
     browser = await service.signed_in()
@@ -120,6 +131,7 @@ async def test_an_authorization_for_ours_gives_no_token_for_an_api(service: Serv
         assert (await shop.refresh(tokens, resource=service.base_url))["scope"] == "profile"
 
 
+@pytest.mark.rfc("8707 2.1 default")
 async def test_without_a_resource_the_scopes_tell_the_api(service: Service) -> None:
     shop = await Shop.open(service)
     tokens = await shop.tokens("profile write")
@@ -127,6 +139,7 @@ async def test_without_a_resource_the_scopes_tell_the_api(service: Service) -> N
     assert (await shop.at(ORDERS, tokens["access_token"]))["active"] is True
 
 
+@pytest.mark.rfc("9068 3 ambiguous")
 async def test_only_one_resource_a_token_request(service: Service) -> None:
     shop = await Shop.open(service)
     tokens = await shop.tokens("profile write", resource=ORDERS.identifier)
@@ -189,6 +202,7 @@ async def test_without_openid_the_session_gets_no_public_id(service: Service) ->
         assert (b"sid" in row, b"rp:shop" in row) == (there, there), scope
 
 
+@pytest.mark.rfc("7662 5 privacy")
 async def test_two_apps_name_a_person_alike_at_an_api(service: Service) -> None:
     one, two = await Shop.open(service), await Shop.open(service, "second")
     two.secrets = one.secrets = (await Shop.open(service, "third")).secrets

@@ -23,6 +23,7 @@ def redirect_error(response: Any) -> str:
     return answer_of(response)["error"]
 
 
+@pytest.mark.rfc("8707 2.1 error")
 async def test_wrong_targets_go_back_to_the_app(service: Service) -> None:
     shop = await Shop.open(service)
     browser = await service.signed_in()
@@ -47,6 +48,7 @@ async def test_wrong_targets_go_back_to_the_app(service: Service) -> None:
     assert redirect_error(await browser.get(url)) == "invalid_scope"
 
 
+@pytest.mark.rfc("8707 2 several")
 async def test_a_request_may_name_ours_beside_the_api_by_query_form_and_json(service: Service) -> None:
     shop = await Shop.open(service)
     browser = await service.signed_in()
@@ -94,6 +96,7 @@ async def test_a_pushed_request_may_name_resources(service: Service) -> None:
     assert error_of(await send(url, "POST", form=named)) == (400, "invalid_target")
 
 
+@pytest.mark.rfc("8707 2.1 JWT")
 async def test_a_signed_request_may_name_resources(service: Service) -> None:
     app = await key_app(service, scopes=OWN, api_scopes=BOTH)
     await Shop.open(service)

@@ -26,6 +26,8 @@ def wanted(scope: str, *resources: str, app: Registration = APP) -> tuple[str, s
     return " ".join(found.scopes), found.api
 
 
+@pytest.mark.rfc("8707 2 several")
+@pytest.mark.rfc("9068 3 ambiguous")
 @each(
     ("scope", "resources", "stored", "api"),
     [
@@ -48,6 +50,9 @@ def test_a_request_is_for_one_api_at_most(scope: str, resources: tuple[str, ...]
     assert wanted(scope, *resources) == (stored, "" if api is None else api.client_id)  # type: ignore[attr-defined]
 
 
+@pytest.mark.rfc("8707 2 absolute")
+@pytest.mark.rfc("8707 2 fragment")
+@pytest.mark.rfc("8707 2 invalid_target")
 @each(
     ("scope", "resources", "code"),
     [
@@ -61,6 +66,7 @@ def test_a_request_is_for_one_api_at_most(scope: str, resources: tuple[str, ...]
         pytest.param("write", ("orders",), "invalid_target", id="no URI"),
         pytest.param("write", (ORDERS.identifier + "#x",), "invalid_target", id="a fragment"),
         pytest.param("write", (BASE + "//",), "invalid_target", id="two slashes"),
+        pytest.param("write", (ORDERS.identifier + "/tenant",), "invalid_target", id="a path below an API"),
         pytest.param("write", (BASE,), "invalid_scope", id="an API's scope at ours"),
         pytest.param("write", (BILLS.identifier,), "invalid_scope", id="another API's scope"),
         pytest.param("read nothing", (), "invalid_scope", id="an unknown name"),

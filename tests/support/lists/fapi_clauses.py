@@ -6,7 +6,7 @@ What the profile demands of clients is left out. A demand on the server holds fo
 
 from __future__ import annotations
 
-from tests.support.lists.openid_clauses import TLS, Demand
+from tests.support.lists.demands import TLS, Demand
 
 MTLS = "apps prove themselves by private_key_jwt and bind tokens by DPoP; MTLS is not offered"
 

@@ -6,18 +6,8 @@ standards demand of clients is left out, and so are the implicit flow, the hybri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tests.support.lists.demands import TLS, Demand
 
-
-@dataclass(frozen=True)
-class Demand:
-    """A MUST, in one line; `without` says why no test holds it."""
-
-    summary: str
-    without: str = ""
-
-
-TLS = "a proxy in front ends TLS; with an https base URL cookies are Secure, and answers carry HSTS"
 NOT_DYNAMIC = "no app is established without registration: response types, grants and discovery of a dynamic provider"
 
 DEMANDS: dict[str, Demand] = {
