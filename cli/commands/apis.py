@@ -9,7 +9,7 @@ from typing import Any
 
 from cli.commands.context import SHOWN_ONCE, Context
 from cli.terminal.outcome import CommandResult
-from store.apps.api_record import ApiRegistration, ApiScope, api_id, check_identifier, own_identifier
+from store.apps.api_record import ApiRegistration, ApiScope, check_identifier, own_identifier
 from store.apps.lookalikes import check_honest_name
 from store.moments import at, timestamp
 from store.names import check_app_name
@@ -51,7 +51,8 @@ async def update_api(context: Context, args: Namespace) -> CommandResult:
 
 async def rotate_secret(context: Context, args: Namespace) -> CommandResult:
     """Gives an API a new secret. Raises Refused("not_found")."""
-    changed, secret = await context.store.apis.rotate_secret(_client_id(args), drop_old=args.drop_old)
+    present = await _found(context, args)
+    changed, secret = await context.store.apis.rotate_secret(present.client_id, drop_old=args.drop_old)
     old = "No other secret is valid." if args.drop_old else "The one before it stays valid until the next rotation."
     record = {"client_id": changed.client_id, "client_secret": secret}
     return CommandResult(record, note=f"The client_secret {SHOWN_ONCE} {old}")
@@ -59,17 +60,14 @@ async def rotate_secret(context: Context, args: Namespace) -> CommandResult:
 
 async def delete_api(context: Context, args: Namespace) -> CommandResult:
     """Deletes an API. Raises Refused("not_found")."""
-    client_id = _client_id(args)
+    client_id = (await _found(context, args)).client_id
     await context.store.apis.delete(client_id)
     return CommandResult({"client_id": client_id, "deleted": True})
 
 
-def _client_id(args: Namespace) -> str:
-    return api_id(args.api) if "://" in args.api else str(args.api)
-
-
 async def _found(context: Context, args: Namespace) -> ApiRegistration:
-    api = await context.store.apis.find(_client_id(args))
+    apis = context.store.apis
+    api = await apis.at(args.api) if "://" in args.api else await apis.find(args.api)
     if api is None:
         raise Refused("not_found", "No such API.")
     return api

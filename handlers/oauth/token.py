@@ -14,7 +14,7 @@ from store.crypto.dpop import DpopProof
 from store.crypto.signing_keys import Signer
 from store.names import parse_scope
 from store.oauth.id_tokens import TYPE, id_token_claims
-from store.oauth.resources import apart, plain_names, target_of
+from store.oauth.resources import apart, api_of, plain_names, target_of
 from store.oauth.tokens import TokenResponse
 from store.refused import Refused, UnknownUser
 
@@ -54,7 +54,7 @@ class TokenHandler(ApiHandler):
         signer = await self.store.id_tokens.signer(app.id_token_alg) if "openid" in app.scopes else None
         await self.store.subjects.prepare(app.sector)
         try:
-            response = await call(target=target, issuer=base)
+            response = await call(target=api_of(app, target), issuer=base)
         except UnknownUser as unknown:
             await self.refuse_unknown(unknown.refusal)
         await self._write(app, response, signer, _type(proof))

@@ -30,7 +30,7 @@ SIGNING_ALGS = ("ES256", "RS256")
 RESERVED_SCOPES = frozenset((*SCOPES, "openid", "profile", "email", "groups", "offline_access", "address", "phone"))
 """Scopes of Latchkey and of OpenID Connect, which no API may have."""
 
-_ID_PREFIX = "api_"
+_ID_PREFIX, _ID_LENGTH = "api_", 19
 _IDENTIFIER = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9.-]{1,253})(?::([1-9][0-9]{0,4}))?([/?].*)?")
 _ORIGIN = re.compile(r"https?://[^/?]+/?")
 _CHARACTERS = re.compile(r"[!$-;=?-\[\]_a-z~]+")
@@ -67,7 +67,7 @@ class ApiScope:
 class ApiRegistration:
     """An API that Latchkey protects for its operator. `identifier` is the URI that apps name as `resource`;
     `token_lifetime` is in seconds; `secrets` holds SHA-256 digests, newest first; `created_at` is in epoch
-    milliseconds; `status` is active or disabled."""
+    milliseconds; `status` is active or disabled; `earlier` counts the deleted APIs that had the identifier before."""
 
     identifier: str
     name: str
@@ -78,6 +78,7 @@ class ApiRegistration:
     secrets: tuple[bytes, ...] = ()
     status: str = "active"
     created_at: int = 0
+    earlier: int = 0
 
     def __post_init__(self) -> None:
         check_identifier(self.identifier)
@@ -97,8 +98,9 @@ class ApiRegistration:
 
     @property
     def client_id(self) -> str:
-        """The id with which the API authenticates for introspection."""
-        return api_id(self.identifier)
+        """The id with which the API authenticates for introspection, and by which apps, grants and tokens name it. An
+        API that is registered again after its deletion has another, so nothing of the earlier one counts for it."""
+        return api_id(self.identifier) + (str(self.earlier) if self.earlier else "")
 
     @property
     def sector(self) -> str:
@@ -146,7 +148,14 @@ class ApiRegistration:
 
     def pack(self) -> bytes:
         """The stored bytes."""
-        packed: bytes = msgpack.packb({**self.record(), "secrets": list(self.secrets)})
+        earlier = {"earlier": self.earlier} if self.earlier else {}
+        packed: bytes = msgpack.packb({**self.record(), "secrets": list(self.secrets), **earlier})
+        return packed
+
+    def tombstone(self) -> bytes:
+        """The bytes that stay in place of the registration when the API is deleted: how many APIs had the
+        identifier."""
+        packed: bytes = msgpack.packb({"deleted": self.earlier + 1})
         return packed
 
     @classmethod
@@ -163,6 +172,7 @@ class ApiRegistration:
             secrets=tuple(row["secrets"]),
             status=row["status"],
             created_at=row["createdAt"],
+            earlier=row.get("earlier", 0),
         )
 
 
@@ -186,10 +196,17 @@ def own_identifier(uri: str, base_url: str) -> bool:
     return (theirs.scheme, theirs.netloc) == (own.scheme, own.netloc)
 
 
+def deleted_before(packed: bytes) -> int | None:
+    """How many deleted APIs had the identifier, by the stored bytes of a tombstone or of nothing; None for those of a
+    registration. Raises the errors of msgpack for other bytes."""
+    row = msgpack.unpackb(packed) if packed else {"deleted": 0}
+    return row.get("deleted") if isinstance(row, dict) else None
+
+
 def api_id(identifier: str) -> str:
-    """The client id of the API with this identifier: a prefix and 15 letters and digits of a digest. So an identifier
-    leads to its registration without an index, and is registered once. `https://host` and `https://host/` are one
-    resource (RFC 3986 6.2.3)."""
+    """The client id of the first API with this identifier: a prefix and 15 letters and digits of a digest. So an
+    identifier leads to its registration without an index, and is registered once at a time. `https://host` and
+    `https://host/` are one resource (RFC 3986 6.2.3)."""
     whole = identifier.removesuffix("/") if _ORIGIN.fullmatch(identifier) else identifier
     return _ID_PREFIX + client_id_of(hashlib.sha256(f"api {whole}".encode("utf-8", "surrogatepass")).digest())
 
@@ -197,6 +214,16 @@ def api_id(identifier: str) -> str:
 def is_api_id(client_id: str) -> bool:
     """Whether a client id has the form of an API's."""
     return client_id.startswith(_ID_PREFIX)
+
+
+def first_id(client_id: str) -> str:
+    """The client id of the first API that had the identifier of this one. All of them have one place in the store."""
+    return client_id[:_ID_LENGTH]
+
+
+def count_of(client_id: str) -> int:
+    """How many APIs had the identifier before this one. The later one has the higher number."""
+    return int(client_id[_ID_LENGTH:] or 0)
 
 
 def named_twice(apis: Iterable[ApiRegistration]) -> frozenset[str]:

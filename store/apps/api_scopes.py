@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 MOST_API_SCOPES = 100
 """Scopes of APIs that one app may register."""
-_QUALIFIED = re.compile(r"(api_[A-Za-z0-9]{15})/([!#-<>-\[\]-~]{1,64})")
+_QUALIFIED = re.compile(r"(api_[A-Za-z0-9]{15}[0-9]{0,6})/([!#-<>-\[\]-~]{1,64})")
 
 
 class ApiScopeName(NamedTuple):

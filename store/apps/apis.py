@@ -11,7 +11,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from store import keys
-from store.apps.api_record import ApiRegistration, api_id, is_api_id
+from store.apps.api_record import ApiRegistration, api_id, deleted_before, first_id, is_api_id
 from store.apps.api_scopes import ApiScopeName
 from store.apps.cache import RegistrationCache, retried
 from store.apps.client_secrets import new_secret
@@ -47,9 +47,19 @@ class Apis:
         """The registration in the store. Raises StoreUnavailable."""
         return (await self._read(client_id))[1]
 
-    async def _read(self, client_id: str) -> tuple[bytes, ApiRegistration | None]:
+    async def at(self, identifier: str) -> ApiRegistration | None:
+        """The registration in the store with this identifier. Raises StoreUnavailable."""
+        return (await self._row(api_id(identifier)))[1]
+
+    async def _row(self, client_id: str) -> tuple[bytes, ApiRegistration | None]:
+        """What is in the place that this API shares with all that had its identifier."""
         with wrapped():
-            return _understood(await self._client.get(keys.api(client_id)))
+            packed: Any = await self._client.get(keys.api(first_id(client_id)))
+        return packed or b"", _understood(packed)
+
+    async def _read(self, client_id: str) -> tuple[bytes, ApiRegistration | None]:
+        packed, api = await self._row(client_id)
+        return packed, api if api and api.client_id == client_id else None
 
     def forget(self, client_id: str | None = None) -> None:
         """Drops one cached registration, or all."""
@@ -62,17 +72,22 @@ class Apis:
         return await self._every.get("every") or ()
 
     async def create(self, api: ApiRegistration) -> tuple[ApiRegistration, str]:
-        """Registers an API. Returns it with its secret, which is shown only now and never stored. Raises
-        Refused("invalid_request") if the identifier is registered."""
-        with wrapped():
-            now = epoch_ms(*await self._client.time())
-            # The list is first: an interruption leaves an entry without an API, which a later listing drops.
-            await self._client.zadd(keys.APIS, {api.client_id: now // 1000}, nx=True)
+        """Registers an API. Returns it with its secret, which is shown only now and never stored. After the deletion of
+        an API with this identifier, it has another client id. Raises Refused("invalid_request") if the identifier is
+        registered."""
         secret = new_secret()
-        made = replace(api.with_secret(secret), created_at=now)
-        if not await self._save(api.client_id, b"", made.pack()):
-            raise Refused("invalid_request", "An API with this identifier is registered already.")
-        return made, secret
+        packed, _ = await self._row(api.client_id)
+        earlier = deleted_before(packed)
+        if earlier is not None:
+            with wrapped():
+                now = epoch_ms(*await self._client.time())
+            made = replace(api.with_secret(secret), created_at=now, earlier=earlier)
+            # The list is first: an interruption leaves an entry without an API, which a later listing drops.
+            with wrapped():
+                await self._client.zadd(keys.APIS, {made.client_id: now // 1000}, nx=True)
+            if await self._save(made.client_id, packed, made.pack()):
+                return made, secret
+        raise Refused("invalid_request", "An API with this identifier is registered already.")
 
     async def update(self, client_id: str, /, **changes: Any) -> ApiRegistration:
         """Changes fields of a registration; the identifier stays. Raises Refused("not_found"), InvalidRegistration."""
@@ -84,11 +99,12 @@ class Apis:
         return await self._change(client_id, lambda api: api.with_secret(secret, drop_old)), secret
 
     async def delete(self, client_id: str) -> None:
-        """Deletes an API. Its tokens are dead, because nobody may ask about them. Raises Refused("not_found")."""
+        """Deletes an API. Its tokens are dead, because nobody may ask about them. A tombstone stays, so an API that is
+        registered with the identifier later is another one. Raises Refused("not_found")."""
         packed, api = await self._read(client_id)
         if api is None:
             raise Refused("not_found", "No such API.")
-        if not await self._save(client_id, packed, b""):
+        if not await self._save(client_id, packed, api.tombstone()):
             raise StoreUnavailable("the registration changed meanwhile")
         with wrapped():
             await self._client.zrem(keys.APIS, client_id)
@@ -104,11 +120,11 @@ class Apis:
             with wrapped():
                 async with self._client.pipeline(transaction=False) as batch:
                     for client_id, _ in some:
-                        batch.get(keys.api(client_id.decode()))
+                        batch.get(keys.api(first_id(client_id.decode())))
                     rows: list[Any] = await batch.execute()
             for (client_id, since), packed in zip(some, rows, strict=True):
-                api = _understood(packed)[1]
-                if api:
+                api = _understood(packed)
+                if api and api.client_id == client_id.decode():
                     found.append(api)
                 elif int(since) * 1000 + APP_BEGUN < now:
                     with wrapped():
@@ -128,7 +144,7 @@ class Apis:
         return await retried(attempt)
 
     async def _save(self, client_id: str, expected: bytes, packed: bytes) -> bool:
-        saved = await self.cache.save(self._scripts, keys.api(client_id), client_id, expected, packed)
+        saved = await self.cache.save(self._scripts, keys.api(first_id(client_id)), client_id, expected, packed)
         self._every.forget()
         return saved
 
@@ -137,9 +153,9 @@ def resolve_scopes(text: str, apis: Iterable[ApiRegistration]) -> tuple[tuple[st
     """The scopes in an operator's list: Latchkey's own, and those of APIs, qualified. A name that several APIs have
     follows its API's identifier. Raises UnknownScope, ValueError."""
     having: defaultdict[str, list[str]] = defaultdict(list)
-    known: set[str] = set()
+    known: dict[str, str] = {}
     for api in apis:
-        known.add(api.client_id)
+        known[api_id(api.identifier)] = api.client_id
         for name in api.scope_names():
             having[name].append(api.client_id)
     own: list[str] = []
@@ -150,15 +166,17 @@ def resolve_scopes(text: str, apis: Iterable[ApiRegistration]) -> tuple[tuple[st
             if len(having[word]) > 1:
                 raise ValueError(f"Several APIs have the scope {word}. Write the API's identifier before it.")
             theirs[ApiScopeName(having[word][0], word).qualified] = None
-        elif api_id(word) in known:
+        elif client_id := known.get(api_id(word)):
             name = next(words, "")
-            if api_id(word) not in having.get(name, ()):
+            if client_id not in having.get(name, ()):
                 raise ValueError(f"The API {word} has no scope {name[:64] or 'without a name'}.")
-            theirs[ApiScopeName(api_id(word), name).qualified] = None
+            theirs[ApiScopeName(client_id, name).qualified] = None
         else:
             own.append(word)
     return parse_scope(" ".join(own)) if own or not theirs else (), tuple(theirs)
 
 
-def _understood(packed: Any) -> tuple[bytes, ApiRegistration | None]:
-    return (packed, ApiRegistration.unpack(packed)) if isinstance(packed, bytes) else (b"", None)
+def _understood(packed: Any) -> ApiRegistration | None:
+    if not isinstance(packed, bytes) or deleted_before(packed) is not None:
+        return None
+    return ApiRegistration.unpack(packed)

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from store import keys
-from store.apps.api_record import ApiRegistration
+from store.apps.api_record import ApiRegistration, deleted_before, first_id
 from store.apps.registration import Registration
 from store.apps.tombstones import LASTS, Remains, Tombstone
 from store.apps.webhooks import WebhookSecrets
@@ -93,15 +93,17 @@ async def judge_api(context: FsckContext, at: ParsedKey, key: str, look: Look, s
     if not packed:
         return []
     try:
+        if deleted_before(packed):
+            return []
         api = ApiRegistration.unpack(packed)
     except Exception:  # any error that msgpack or the registration's rules raise for other bytes
         return [found("registration", key, "it is unreadable")]
-    if api.client_id != at.client:
+    if first_id(api.client_id) != at.client:
         return [found("registration", key, "it belongs to another API")]
-    listed = await context.reader.command("ZSCORE", keys.APIS, at.client)
+    listed = await context.reader.command("ZSCORE", keys.APIS, api.client_id)
     if listed is not None or not context.is_sure(key):
         return []
-    mend = context.reader.mend(keys.APIS, [], ("ZADD", keys.APIS, "NX", str(api.created_at // 1000), at.client))
+    mend = context.reader.mend(keys.APIS, [], ("ZADD", keys.APIS, "NX", str(api.created_at // 1000), api.client_id))
     return [found("registration", key, "the list of all lacks it", mend)]
 
 

@@ -45,7 +45,7 @@ LINKS = {"confirm": CONFIRM_LINK, "reset": RESET_LINK, "change": CHANGE_LINK}
 
 NUMBER, TEXT, ANY = rb"[0-9]{1,19}", rb".+", rb".*"
 EPOCH = rb"[0-9]{1,20}"
-_API, _NAME = rb"api_[A-Za-z0-9]{15}", rb"[!#-<>-\[\]-~]{1,64}"
+_API, _NAME = rb"api_[A-Za-z0-9]{15}[0-9]{0,6}", rb"[!#-<>-\[\]-~]{1,64}"
 API_TOKEN = rb"[!@]" + _API + rb" [0-9]+( " + _NAME + rb")+"
 _SCOPE = rb"(?:[a-z]+(?::[a-z]+)?|" + _API + rb"/" + _NAME + rb")"
 SCOPES = _SCOPE + rb"(?: " + _SCOPE + rb")*"

@@ -6,6 +6,7 @@ from typing import Any
 
 from store import keys
 from store.accounts.people import ABOUT_TO_BEGIN
+from store.apps.api_record import ApiRegistration, deleted_before, first_id
 from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.reading import Expected, Look, Read, in_steps, in_words
@@ -160,8 +161,19 @@ async def judge_apis(context: FsckContext, at: ParsedKey, key: str, look: Look, 
     wrong = []
     for one, since in await members_of(context, key):
         client = in_words(one)
-        there = await context.reader.command("EXISTS", keys.api(client))
-        if not there and since * 1000 + APP_BEGUN <= look.now and context.is_sure(key):
+        packed: Any = await context.reader.command("GET", keys.api(first_id(client)))
+        if not _is_of(packed, client) and since * 1000 + APP_BEGUN <= look.now and context.is_sure(key):
             mend = context.reader.mend(key, [("1", "EXISTS", key)], ("ZREM", key, client))
             wrong.append(found("registration-left", key, f"there is no API {client}", mend))
     return wrong
+
+
+def _is_of(packed: Any, client: str) -> bool:
+    """Whether a row is the registration of this API. Of an unreadable or misplaced row, its own check tells."""
+    try:
+        if not packed or deleted_before(packed) is not None:
+            return False
+        found_id = ApiRegistration.unpack(packed).client_id
+    except Exception:  # any error that msgpack or the registration's rules raise for other bytes
+        return True
+    return found_id == client or first_id(found_id) != first_id(client)

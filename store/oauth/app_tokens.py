@@ -16,7 +16,7 @@ from store.lifetimes import SECOND
 from store.oauth.api_access import ApiAccess, ApiToken
 from store.oauth.portions import Portions
 from store.oauth.proofs import Proofs, demand_proof
-from store.oauth.resources import for_itself, is_at, meant_api, scopes_at
+from store.oauth.resources import api_of, for_itself, is_at, meant_api, scopes_at
 from store.refused import Refused
 from store.results import Window
 
@@ -76,7 +76,7 @@ class AppTokens:
             raise Refused("unauthorized_client")
         app = for_itself(app)
         names = tuple(dict.fromkeys(names))  # a long list may have one name many times
-        target = target or meant_api(app, names)
+        target = api_of(app, target) if target else meant_api(app, names)
         api = await self._apis.active(target) if any(is_at(scope, target) for scope in app.api_scopes) else None
         if api is None or not app.rules.allows(api.jwt_alg):
             raise Refused("invalid_target", "There is no such resource for this grant.")

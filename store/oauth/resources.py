@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from store.apps.api_record import ApiRegistration, api_id
+from store.apps.api_record import ApiRegistration, api_id, count_of, first_id
 from store.apps.api_scopes import ApiScopeName, parse_qualified
 from store.apps.registration import Registration
 from store.names import SCOPES
@@ -28,8 +28,8 @@ class RequestedAccess(NamedTuple):
 
 
 def target_of(resources: Collection[str], base_url: str) -> str:
-    """The resource of a token request: an API's client id, OWN, or empty if none is named. Whether there is such an API
-    is not known yet. Raises Refused("invalid_target") for several."""
+    """The resource of a token request: the client id of the first API with the identifier, OWN, or empty if none is
+    named. Whether there is such an API is not known yet: see `api_of`. Raises Refused("invalid_target") for several."""
     targets = targets_of(resources, base_url)
     if len(targets) > 1:
         raise Refused("invalid_target", "A token is for one resource. Refresh to get one for the other.")
@@ -51,7 +51,7 @@ def wanted_at(
     apis = {target for target in targets if target != OWN}
     if len(apis) > 1:
         raise Refused("invalid_target", "An authorization is for one API at most, in addition to this server.")
-    registered = {scope: parse_qualified(scope) for scope in app.api_scopes}
+    registered = scopes_of_apis(app)
     if not set(others) <= {scope.name for scope in registered.values()}:
         raise Refused("invalid_scope", "A scope is unknown, or the app did not register it.")
     if not targets:
@@ -65,7 +65,7 @@ def wanted_at(
             raise Refused("invalid_scope", "This resource does not have all of these scopes.")
         return RequestedAccess(own, "")
     else:
-        api = apis.pop()
+        api = api_of(app, apis.pop())
         if api not in {scope.api for scope in registered.values()} or not others:
             raise Refused("invalid_target", "The app has no such resource, or asks for no scope there.")
     theirs = tuple(scope for scope, parts in registered.items() if parts.api == api and parts.name in others)
@@ -77,13 +77,29 @@ def wanted_at(
 def meant_api(app: Registration, names: Collection[str]) -> str:
     """The API (its client id) that a request without `resource` means: the one that has all these scopes, or with no
     scope the only one the app registered for. Raises Refused("invalid_target")."""
-    registered = [parse_qualified(scope) for scope in app.api_scopes]
+    registered = scopes_of_apis(app).values()
     apis = {scope.api for scope in registered}
     for name in names:
         apis &= {scope.api for scope in registered if scope.name == name}
     if len(apis) != 1:
         raise Refused("invalid_target", "Name the API as resource: the scopes are not those of exactly one API.")
     return apis.pop()
+
+
+def scopes_of_apis(app: Registration) -> dict[str, ApiScopeName]:
+    """The app's scopes of APIs, as the store has them. If it registered for an API and for one that had the same
+    identifier before, only those of the later one."""
+    scopes = {scope: parse_qualified(scope) for scope in app.api_scopes}
+    latest: dict[str, int] = {}
+    for one in scopes.values():
+        first, count = first_id(one.api), count_of(one.api)
+        latest[first] = max(count, latest.get(first, 0))
+    return {scope: one for scope, one in scopes.items() if count_of(one.api) == latest[first_id(one.api)]}
+
+
+def api_of(app: Registration, target: str) -> str:
+    """The client id of the API at a target (`target_of`) that the app registered for; other targets unchanged."""
+    return next((one.api for one in scopes_of_apis(app).values() if first_id(one.api) == target), target)
 
 
 def for_itself(app: Registration) -> Registration:

@@ -176,7 +176,8 @@ async def test_a_deleted_api_is_gone_with_its_name(memory_store: Store) -> None:
     await memory_store.apis.create(ANY)
     await memory_store.apis.delete(ANY.client_id)
     assert await memory_store.apis.find(ANY.client_id) is None
-    assert await memory_store.client.exists(keys.api(ANY.client_id), keys.APIS) == 0
+    assert await memory_store.client.exists(keys.APIS) == 0
+    assert await memory_store.client.strlen(keys.api(ANY.client_id)) < 20, "a tombstone stays"
     for change in (
         memory_store.apis.delete(ANY.client_id),
         memory_store.apis.update(ANY.client_id, name="Other"),
@@ -184,6 +185,46 @@ async def test_a_deleted_api_is_gone_with_its_name(memory_store: Store) -> None:
     ):
         with pytest.raises(Refused, match="not_found"):
             await change
+
+
+@pytest.mark.gen_test
+async def test_an_api_that_is_registered_again_is_another_one(memory_store: Store) -> None:
+    apis, seen = memory_store.apis, [ANY.client_id]
+    for _ in range(12):
+        await apis.find(seen[-1])
+        await apis.create(ANY) if len(seen) == 1 else None
+        await apis.delete(seen[-1])
+        made, secret = await apis.create(replace(ANY, identifier=ANY.identifier + "/"))
+        assert made.client_id not in seen
+        assert check_client_id(made.client_id)
+        assert [await apis.find(one) for one in (*seen, made.client_id)] == [None] * len(seen) + [made]
+        assert await apis.list() == [made] == [await apis.at(ANY.identifier)]
+        assert ApiRegistration.unpack(made.pack()) == made
+        assert made.secret_matches(secret)
+        assert (await apis.update(made.client_id, name="Other")).client_id == made.client_id
+        with pytest.raises(Refused, match="invalid_request"):
+            await apis.create(ANY)
+        with pytest.raises(Refused, match="not_found"):
+            await apis.delete(seen[-1])
+        seen.append(made.client_id)
+    assert resolve_scopes("orders:read", [made]) == ((), (f"{made.client_id}/orders:read",))
+    assert resolve_scopes(f"{ANY.identifier} orders:read", [made]) == ((), (f"{made.client_id}/orders:read",))
+
+
+@pytest.mark.gen_test
+async def test_simultaneous_registrations_after_a_deletion_give_one_secret(
+    valkey_engine: Engine,
+    open_new: OpenNew,  # noqa: F811
+) -> None:
+    async with open_new(valkey_engine.url) as store:
+        await store.client.flushall()
+        await store.apis.create(ANY)
+        await store.apis.delete(ANY.client_id)
+        outcomes = await asyncio.gather(*[store.apis.create(ANY) for _ in range(50)], return_exceptions=True)
+        ((made, secret),) = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
+        (listed,) = await store.apis.list()
+        assert listed == made
+        assert listed.secret_matches(secret)
 
 
 @pytest.mark.gen_test

@@ -69,6 +69,19 @@ def test_a_deleted_api_is_gone(home: Home) -> None:
     assert home.json("api", "list") == {"apis": []}
 
 
+def test_an_api_that_is_registered_again_is_another_one(home: Home) -> None:
+    first = home.json(*NEW)
+    home.json("api", "delete", URI, "--yes")
+    second = home.json(*NEW)
+    assert second["client_id"] != first["client_id"]
+    assert home.error("api", "show", first["client_id"]) == (1, "not_found", "No such API.")
+    assert home.json("api", "show", URI)["client_id"] == second["client_id"]
+    assert home.json("api", "rotate-secret", URI)["client_id"] == second["client_id"]
+    assert home.json("api", "update", URI, "--disable")["client_id"] == second["client_id"]
+    assert home.json("fsck")["findings"] == []
+    assert home.json("api", "delete", URI, "--yes")["client_id"] == second["client_id"]
+
+
 @each(
     ("words", "says"),
     [

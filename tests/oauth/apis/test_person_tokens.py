@@ -11,7 +11,7 @@ from store import keys
 from store.crypto.seal import TokenKind
 from store.fsck.walk import Report
 from tests.oauth.test_pushed import address
-from tests.support.http.api_shop import BILLS, ORDERS, OWN, READ, Shop, at, called, error_of
+from tests.support.http.api_shop import BILLS, ORDERS, OWN, READ, Shop, about, at, called, error_of
 from tests.support.http.driver import Service, json_of, send
 from tests.support.lists.offenders import each
 from tests.support.store.checked_store import checked
@@ -267,8 +267,12 @@ async def test_a_token_ends(service: Service, end: str) -> None:
     elif end == "API deleted":
         await store.apis.delete(ORDERS.client_id)
         assert await shop.to_app(token) == {"active": False}
-        made, shop.secrets[ORDERS.client_id] = await store.apis.create(ORDERS)
-        await store.apis.update(made.client_id, scopes=(READ,))
+        again, secret = await store.apis.create(ORDERS)
+        assert await about(service, token, again.client_id, secret) == {"active": False}
+        assert await shop.to_app(token) == {"active": False}
+        await store.apis.delete(again.client_id)
+        await store.client.delete(keys.api(ORDERS.client_id))  # as if it had never been there, for the other cases
+        return
     else:
         await shop.refresh(tokens)
         assert error_of(await shop.app.refresh(tokens["refresh_token"])) == (400, "invalid_grant")

@@ -9,7 +9,7 @@ import pytest
 from handlers.core.params import Params
 from handlers.oauth.requests import check_scope
 from store.apps.registration import Registration
-from store.oauth.resources import OWN, ordered_at, plain_names, target_of, targets_of
+from store.oauth.resources import OWN, api_of, meant_api, ordered_at, plain_names, target_of, targets_of
 from store.refused import Refused
 from tests.support.http.api_shop import BILLS, BOTH, ORDERS, READ, at
 from tests.support.http.api_shop import OWN as OWN_SCOPES
@@ -106,6 +106,21 @@ def test_the_target_of_a_token_request_is_one() -> None:
     for several in ([BASE, ORDERS.identifier], [BILLS.identifier, ORDERS.identifier]):
         with pytest.raises(Refused, match="invalid_target"):
             target_of(several, BASE)
+
+
+def test_of_two_apis_that_had_one_identifier_the_later_is_meant() -> None:
+    later = replace(ORDERS, earlier=10)
+    earlier = (*BOTH, *at(replace(ORDERS, earlier=9), "read"))
+    for scopes in ((*earlier, *at(later, "read")), (*at(later, "read"), *earlier)):
+        app = replace(APP, api_scopes=scopes)
+        assert wanted("read", ORDERS.identifier, app=app) == (at(later, "read")[0], later.client_id)
+        with pytest.raises(Refused, match="invalid_scope"):
+            wanted("write", ORDERS.identifier, app=app)
+        assert api_of(app, target_of([ORDERS.identifier], BASE)) == later.client_id
+        assert api_of(app, target_of([BILLS.identifier], BASE)) == BILLS.client_id
+    app = replace(APP, api_scopes=(*at(ORDERS, "read"), *at(later, "read")))
+    assert meant_api(app, ["read"]) == later.client_id
+    assert [api_of(APP, target) for target in ("", OWN, "api_unknown")] == ["", OWN, "api_unknown"]
 
 
 def test_scopes_are_in_the_order_of_their_api() -> None:
