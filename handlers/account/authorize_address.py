@@ -26,6 +26,12 @@ def address_of(pairs: Pairs, mark: str = "") -> str:
     return f"{PATH}?{urlencode([*kept, (PROGRESS, mark)] if mark else kept)}"
 
 
+def check_length(pairs: Pairs) -> None:
+    """Refuses a request whose address would not fit where pages keep it. Raises Refused("invalid_request")."""
+    if len(address_of(pairs)) > MAX_ADDRESS:
+        raise Refused("invalid_request", "The request is too long.")
+
+
 def pairs_of(target: str) -> Pairs:
     """The parameters of the authorization request at an address; none for any other address."""
     parts = urlsplit(target)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from handlers.account.authorize_address import MAX_ADDRESS, PROGRESS, Pairs, address_of, request_print
+from handlers.account.authorize_address import MAX_ADDRESS, PROGRESS, Pairs, address_of, check_length, request_print
 from handlers.core import mails
 from handlers.core.amounts import DEFAULT_SPEND_LIMIT
 from handlers.core.lean_page import LeanPage
@@ -80,6 +80,11 @@ class AuthorizeHandler(LeanPage, AnsweringPage):
             if refusal.code in ("rate_limited", "invalid_request_uri"):
                 raise
             await self.answer_error(app, redirect_uri, refusal, pairs, here, pushed)
+
+    async def head(self, *args: str, **kwargs: str) -> None:
+        """Says whether the app is known. Whatever only looks ahead changes nothing, and all else that a GET does would
+        be the arrival of a pushed request, a code, or a request that waits."""
+        await self.check_client(parse_pairs(self.request.query))
 
     def post(self) -> None:
         """Core 3.1.2.1: the same parameters as a form, or as JSON. Redirects to the same request by GET: browsers send
@@ -334,12 +339,6 @@ def again(here: Pairs) -> str:
 def quietly(interaction: Interaction, refusal: Refused) -> Refused:
     """The answer to `prompt=none` for a person who is signed in, but may not have been named by chance."""
     return Refused("login_required", SIGN_IN) if interaction.guesses else refusal
-
-
-def check_length(pairs: Pairs) -> None:
-    """Refuses a request whose address would not fit where pages keep it. Raises Refused("invalid_request")."""
-    if len(address_of(pairs)) > MAX_ADDRESS:
-        raise Refused("invalid_request", "The request is too long.")
 
 
 def offered_limit(pending: Pending) -> int | None:

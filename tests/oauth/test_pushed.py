@@ -128,6 +128,28 @@ async def test_a_network_of_strangers_has_a_bound_for_each_public_app(service: S
     await limits.public_client(other.client_id, "192.0.2.99")
 
 
+@pytest.mark.parametrize("remembered", [True, False])
+async def test_looking_ahead_changes_nothing(service: Service, remembered: bool) -> None:
+    """With HEAD. A GET would be the arrival of a pushed request, and write a code or a request that waits."""
+    browser, client = await service.signed_in(), service.store.client
+    if remembered:
+        await ends_with_a_code(browser, service.web, await address(service.web))
+
+    async def everything() -> dict[bytes, Any]:
+        found = [key async for key in client.scan_iter() if b"session:" not in key]
+        return {key: await client.dump(key) for key in found}
+
+    pushed_url = await address(service.web)
+    before, known = await everything(), browser.cookies.get("latchkey_browser")
+    for url in (pushed_url, service.web.authorize_url(), service.web.authorize_url(scope="nonsense")):
+        answer = await browser.send(url, "HEAD")
+        assert (answer.code, answer.headers.get("Location")) == (200, None)
+    assert (await browser.send("/oauth/authorize?client_id=nobody", "HEAD")).code == 400
+    assert await everything() == before
+    assert browser.cookies.get("latchkey_browser") == known
+    await ends_with_a_code(await service.signed_in(), service.web, pushed_url)
+
+
 @pytest.mark.parametrize("decision", ["allow", "deny"])
 async def test_an_answer_ends_it(service: Service, decision: str) -> None:
     url, browser = await address(service.web, prompt="consent"), await service.signed_in()
