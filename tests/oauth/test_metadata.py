@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
@@ -33,6 +33,12 @@ async def test_the_metadata_has_what_rfc_8414_requires(service: Service) -> None
     assert set(document["introspection_endpoint_auth_methods_supported"]) == methods - {"none"}
 
 
+@pytest.mark.rfc("9728 2 resource")
+@pytest.mark.rfc("9728 2 authorization_servers")
+@pytest.mark.rfc("9728 2 scopes_supported")
+@pytest.mark.rfc("9728 2 bearer_methods")
+@pytest.mark.rfc("9728 3.2 response")
+@pytest.mark.rfc("9728 5.1 challenge")
 @pytest.mark.gen_test
 async def test_the_resource_is_described_and_named_by_a_401(service: Service) -> None:
     address = service.base_url + "/.well-known/oauth-protected-resource"
@@ -50,6 +56,26 @@ async def test_the_resource_is_described_and_named_by_a_401(service: Service) ->
     lacking = await service.web.userinfo(tokens["access_token"])
     said = f'Bearer realm="latchkey", error="insufficient_scope", scope="openid profile", resource_metadata="{address}"'
     assert (lacking.code, lacking.headers["WWW-Authenticate"]) == (403, said)
+
+
+@pytest.mark.rfc("9728 2 resource_name")
+@pytest.mark.rfc("9728 3 path")
+@pytest.mark.rfc("9728 3.1 GET")
+@pytest.mark.rfc("9728 3.2 empty")
+@pytest.mark.rfc("9728 3.3 identical")
+@pytest.mark.rfc("9728 7.10 caching")
+@pytest.mark.gen_test
+async def test_the_metadata_of_the_resource_lie_where_its_identifier_says(service: Service) -> None:
+    response = await send(service.base_url + "/.well-known/oauth-protected-resource")
+    document = json_of(response)
+    origin = urlsplit(document["resource"])
+    assert (f"{origin.scheme}://{origin.netloc}", origin.path, origin.fragment) == (service.base_url, "", "")
+    assert [name for name, value in document.items() if value in ("", [], None)] == []
+    assert document["resource_name"] == "Latchkey"
+    assert response.headers["Cache-Control"] == "public, max-age=300"
+    for path in ("/.well-known/oauth-protected-resource/", "/.well-known/oauth-protected-resource/other"):
+        assert (await send(service.base_url + path)).code == 404, "there is no such resource"
+    assert (await send(document["resource"] + "/.well-known/oauth-protected-resource", "POST")).code == 405
 
 
 @pytest.mark.gen_test

@@ -57,6 +57,9 @@ async def is_over(browser: Browser, url: str) -> bool:
     return page.code == 400 and b"Go back to the app and begin again" in page.body and "Location" not in page.headers
 
 
+@pytest.mark.rfc("9126 2.2 created")
+@pytest.mark.rfc("9126 2.2 expires_in")
+@pytest.mark.rfc("9101 5.2 URN")
 async def test_a_pushed_request_leads_to_a_code(service: Service) -> None:
     for app in (service.web, service.native):
         response = await push(app)
@@ -101,6 +104,11 @@ async def test_a_browser_is_known_by_a_sealed_cookie_alone(service: Service) -> 
     await ends_with_a_code(browser, service.web, url)
 
 
+@pytest.mark.rfc("9126 2.2 random")
+@pytest.mark.rfc("9126 2.2 bound")
+@pytest.mark.rfc("9126 7.1 entropy")
+@pytest.mark.rfc("9101 5.2.1 entropy")
+@pytest.mark.rfc("9101 10.2 short")
 async def test_a_forged_request_uri_costs_no_call(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     url, browser = await address(service.web), service.browser()
     mistyped = url[:-1] + ("A" if url[-1] != "A" else "B")
@@ -150,6 +158,7 @@ async def test_looking_ahead_changes_nothing(service: Service, remembered: bool)
     await ends_with_a_code(await service.signed_in(), service.web, pushed_url)
 
 
+@pytest.mark.rfc("9126 4 once")
 @pytest.mark.parametrize("decision", ["allow", "deny"])
 async def test_an_answer_ends_it(service: Service, decision: str) -> None:
     url, browser = await address(service.web, prompt="consent"), await service.signed_in()
@@ -173,6 +182,8 @@ async def test_remembered_consent_and_errors_end_it(service: Service) -> None:
         assert await is_over(browser, url)
 
 
+@pytest.mark.rfc("9126 4 once")
+@pytest.mark.rfc("9126 7.3 replay")
 @pytest.mark.trap(53)
 async def test_one_of_many_arrivals_at_once_gets_the_code(service: Service) -> None:
     browser = await service.signed_in()
@@ -245,6 +256,7 @@ async def test_too_many_ends_do_not_wait(service: Service, monkeypatch: pytest.M
     assert [await is_over(browser, url) for url in urls] == [True] * 3
 
 
+@pytest.mark.rfc("9126 2.2 bound")
 @pytest.mark.trap(53)
 async def test_it_is_for_its_app_alone_and_parameters_beside_it_count_for_nothing(service: Service) -> None:
     browser, other = await service.signed_in(), await service.add_app("other-app")
@@ -254,6 +266,8 @@ async def test_it_is_for_its_app_alone_and_parameters_beside_it_count_for_nothin
     await ends_with_a_code(browser, service.web, f"{url}&{urlencode(more)}")
 
 
+@pytest.mark.rfc("9126 4 expired")
+@pytest.mark.rfc("9101 10.2 short")
 @pytest.mark.trap(53)
 async def test_it_lasts_90_seconds_and_ten_minutes_from_the_arrival(service: Service, clock: FakeClock) -> None:
     late, url = await address(service.web), await address(service.web)
@@ -268,6 +282,12 @@ async def test_it_lasts_90_seconds_and_ten_minutes_from_the_arrival(service: Ser
     assert await is_over(browser, url)
 
 
+@pytest.mark.rfc("9126 2 authentication")
+@pytest.mark.rfc("9126 2.1 authenticate")
+@pytest.mark.rfc("9126 2.1 request_uri")
+@pytest.mark.rfc("9126 2.1 validate")
+@pytest.mark.rfc("9126 2.3 error")
+@pytest.mark.rfc("9126 7.2 redirect")
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
@@ -291,6 +311,7 @@ async def test_a_wrong_request_gets_its_error_at_once(
     assert response.code == (401 if error == "invalid_client" else 400)
 
 
+@pytest.mark.rfc("9126 4 only")
 async def test_an_app_that_must_push_is_refused_otherwise(service: Service) -> None:
     app, browser = await service.add_app("careful-app", require_pushed=True), await service.signed_in()
     refused = answer_of(await browser.get(app.authorize_url()))
@@ -309,6 +330,7 @@ async def test_an_app_has_room_for_so_many(service: Service, monkeypatch: pytest
     assert (await push(service.web)).code == 201
 
 
+@pytest.mark.rfc("9126 2.3 429")
 async def test_a_public_app_has_a_window_for_each_address(service: Service) -> None:
     answers = [await push(service.native) for _ in range(61)]
     assert [answer.code for answer in answers] == [201] * 60 + [429]
@@ -316,6 +338,8 @@ async def test_a_public_app_has_a_window_for_each_address(service: Service) -> N
     assert (await push(service.web)).code == 201
 
 
+@pytest.mark.rfc("9126 2 metadata")
+@pytest.mark.rfc("9126 5 required")
 async def test_metadata_names_the_endpoint(service: Service) -> None:
     document: dict[str, Any] = json_of(await send(f"{service.base_url}/.well-known/openid-configuration"))
     assert document["pushed_authorization_request_endpoint"] == f"{service.base_url}{PAR}"

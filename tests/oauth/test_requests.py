@@ -16,7 +16,7 @@ from tests.support.lists.offenders import each
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
-API_POSTS = ("/api/oauth/token", "/api/oauth/revoke")
+API_POSTS = ("/api/oauth/token", "/api/oauth/revoke", "/api/oauth/introspect", "/api/oauth/par")
 PAGE_POSTS = (
     "/api/oauth/authorize",
     "/signin",
@@ -182,6 +182,7 @@ async def test_multipart_is_415(service: Service) -> None:
     assert await post(service, "/api/oauth/revoke", body, "multipart/form-data; boundary=b") == 415
 
 
+@pytest.mark.rfc("9126 2.3 413")
 @pytest.mark.gen_test
 @pytest.mark.trap(21)
 async def test_too_large_is_413(service: Service) -> None:
@@ -282,6 +283,7 @@ async def test_broken_text_in_a_query_reaches_no_app(service: Service) -> None:
     assert ordinary.headers["Location"].count("state=%E2%82%AC%0A") == 1
 
 
+@pytest.mark.rfc("9126 2.3 405")
 @pytest.mark.gen_test
 @pytest.mark.spec("1")
 @each(
@@ -289,6 +291,8 @@ async def test_broken_text_in_a_query_reaches_no_app(service: Service) -> None:
     [
         ("GET", "/api/oauth/token"),
         ("GET", "/api/oauth/revoke"),
+        ("GET", "/api/oauth/introspect"),
+        ("GET", "/api/oauth/par"),
         ("GET", "/api/oauth/authorize"),
         ("PUT", "/api/oauth/token"),
         ("DELETE", "/api/oauth/userinfo"),

@@ -81,6 +81,15 @@ def test_an_rsa_key_also_signs_proofs_with_pss() -> None:
     assert check(f"{text}.{b64(sign('PS256', key.key, text.encode()))}").jkt == key.kid
 
 
+@pytest.mark.rfc("9449 4.2 typ")
+@pytest.mark.rfc("9449 4.2 alg")
+@pytest.mark.rfc("9449 4.2 jwk")
+@pytest.mark.rfc("9449 4.3-4 typ")
+@pytest.mark.rfc("9449 4.3-5 alg")
+@pytest.mark.rfc("9449 4.3-6 signature")
+@pytest.mark.rfc("9449 4.3-7 private")
+@pytest.mark.rfc("9449 11.5 typ")
+@pytest.mark.rfc("9449 11.6 algorithms")
 @pytest.mark.trap(44)
 @pytest.mark.trap(39)
 @pytest.mark.parametrize("algorithm", OURS)
@@ -99,6 +108,8 @@ def test_no_wrong_proof_is_accepted(algorithm: str) -> None:
         assert time.process_time() - began < 0.02, what
 
 
+@pytest.mark.rfc("9449 4.2 claims")
+@pytest.mark.rfc("9449 11.1 large")
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -129,11 +140,14 @@ def test_a_claim_that_does_not_fit_the_request_is_refused(changes: dict[str, Any
     assert reason(proof_of(**changes)) == expected
 
 
+@pytest.mark.rfc("9449 4.3-11 time")
 def test_a_proof_is_fresh_for_a_minute_either_way() -> None:
     for iat in (NOW - LEEWAY, NOW + LEEWAY, NOW - LEEWAY + 0.5):
         assert check(proof_of(iat=iat))
 
 
+@pytest.mark.rfc("9449 4.2 ath")
+@pytest.mark.rfc("9449 4.3-12 ath")
 def test_with_an_access_token_the_proof_names_it() -> None:
     assert reason(proof_of(), token=TOKEN) == "ath"
     assert reason(proof_of(ath="fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEA"), token=TOKEN) == "ath"
@@ -169,6 +183,7 @@ def test_the_mark_of_a_proof_is_that_of_key_method_address_and_id() -> None:
     assert again.mark in marks
 
 
+@pytest.mark.rfc("9449 4.3 normal")
 @pytest.mark.parametrize(
     ("written", "normal"),
     [

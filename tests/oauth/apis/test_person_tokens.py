@@ -60,6 +60,7 @@ async def test_a_token_for_an_api_is_live_there_alone(service: Service) -> None:
     assert await stranger.to_app(tokens["access_token"]) == {"active": False}
 
 
+@pytest.mark.rfc("9728 7.4 audience")
 @pytest.mark.trap(51)
 async def test_here_it_is_no_token(service: Service) -> None:
     shop = await Shop.open(service)

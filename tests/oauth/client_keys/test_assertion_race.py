@@ -33,6 +33,7 @@ async def both(service: Service, two: Pair) -> tuple[tuple[KeyApp, KeyApp], list
     return (first, second), proofs
 
 
+@pytest.mark.rfc("7523 3-7 jti")
 @within_a_minute
 @pytest.mark.trap(55)
 async def test_one_of_100_requests_with_an_assertion_counts(service: Service, two: Pair) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from tornado.httpclient import HTTPResponse
@@ -68,6 +69,7 @@ async def test_the_assertion_alone_names_the_app(service: Service) -> None:
     assert error_of(other) == (401, "invalid_client")
 
 
+@pytest.mark.rfc("7523 3-3 token endpoint")
 @each(
     "audience",
     [
@@ -85,6 +87,13 @@ async def test_an_assertion_may_name_the_issuer_or_an_endpoint(service: Service,
         assert (await app.post(endpoint, token="any", **app.proof(app.assertion(aud=aud)))).code == 200
 
 
+@pytest.mark.rfc("7523 3-1 iss")
+@pytest.mark.rfc("7523 3-2 sub")
+@pytest.mark.rfc("7523 3-3 aud")
+@pytest.mark.rfc("7523 3-4 exp")
+@pytest.mark.rfc("7523 3-4 far")
+@pytest.mark.rfc("7523 3-5 nbf")
+@pytest.mark.rfc("7523 3.2 invalid_client")
 @pytest.mark.trap(55)
 @each(
     "changes",
@@ -137,12 +146,15 @@ async def test_a_refused_assertion_uses_up_no_code(service: Service) -> None:
     assert (await app.exchange(code)).code == 200
 
 
+@pytest.mark.rfc("7523 3-6 iat")
 async def test_an_assertion_without_a_birth_that_lasts_ten_minutes_works(service: Service) -> None:
     app = await key_app(service)
     long = app.assertion(iat=None, exp=int(wall.time()) + 600)
     assert (await app.post("revoke", token="any", **app.proof(long))).code == 200
 
 
+@pytest.mark.rfc("7523 3-9 signature")
+@pytest.mark.rfc("7523 3-10 valid")
 @pytest.mark.trap(39)
 @pytest.mark.trap(44)
 @each("algorithm", ["ES256", "RS256", "EdDSA"])
@@ -158,6 +170,18 @@ async def test_every_wrong_kind_of_token_is_refused(service: Service, algorithm:
     assert (await app.post("revoke", token="any", **app.proof())).code == 200
 
 
+@pytest.mark.rfc("7523 2.2 one")
+@pytest.mark.rfc("7523 3-8 others")
+async def test_an_assertion_is_one_token_with_any_other_claims(service: Service) -> None:
+    app = await key_app(service)
+    two = f"{app.assertion()} {app.assertion()}"
+    assert error_of(await app.post("revoke", token="any", **app.proof(two))) == (401, "invalid_client")
+    body = urlencode([("token", "any"), *app.proof().items(), ("client_assertion", app.assertion())])
+    assert error_of(await send(f"{app.base_url}/api/oauth/revoke", "POST", body=body)) == (400, "invalid_request")
+    more = app.proof(app.assertion(email="ada@example.com", scope=["profile"], version=2))
+    assert (await app.post("revoke", token="any", **more)).code == 200
+
+
 async def test_a_token_for_another_use_is_no_assertion(service: Service) -> None:
     app = await key_app(service)
     for typ in ("oauth-authz-req+jwt", "dpop+jwt", "at+jwt", "logout+jwt"):
@@ -167,6 +191,7 @@ async def test_a_token_for_another_use_is_no_assertion(service: Service) -> None
     assert (await app.post("revoke", token="any", **app.proof(typed))).code == 200
 
 
+@pytest.mark.rfc("7523 3-9 signature")
 async def test_another_app_s_key_proves_nothing(service: Service) -> None:
     app = await key_app(service)
     other = await key_app(service, key=key_for("ES256", 1))
@@ -212,6 +237,7 @@ async def test_an_api_cannot_use_an_assertion(service: Service) -> None:
     assert error_of(await app.post("introspect", **form)) == (401, "invalid_client")
 
 
+@pytest.mark.rfc("7523 2.2 type")
 @each(
     ("changes", "error"),
     [
@@ -238,6 +264,7 @@ async def test_a_header_beside_an_assertion_is_refused(service: Service) -> None
     assert error_of(response) == (401, "invalid_client")
 
 
+@pytest.mark.rfc("7523 3-7 jti")
 async def test_an_assertion_counts_once_at_all_endpoints_together(service: Service) -> None:
     app = await key_app(service)
     proof = app.proof(app.assertion(jti="once", exp=int(wall.time()) + 500))

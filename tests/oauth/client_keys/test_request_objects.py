@@ -51,6 +51,8 @@ async def ends_with_a_code(browser: Browser, app: KeyApp, url: str) -> None:
     assert (await app.exchange(answer["code"])).code == 200
 
 
+@pytest.mark.rfc("9101 4 type")
+@pytest.mark.rfc("9101 6.3 extract")
 @each(
     "typ",
     [
@@ -75,6 +77,8 @@ async def test_an_app_with_another_method_may_sign_its_requests(service: Service
     assert (await made.exchange(answer["code"])).code == 200
 
 
+@pytest.mark.rfc("9101 5 only")
+@pytest.mark.rfc("9101 6.3 only")
 @pytest.mark.openid("core 6.1 supersede")
 async def test_only_the_parameters_of_the_object_count(service: Service) -> None:
     app = await key_app(service, redirect_uris=(CALLBACK, "https://app.example/other"))
@@ -90,6 +94,9 @@ async def test_only_the_parameters_of_the_object_count(service: Service) -> None
     assert tokens["scope"] == "profile"
 
 
+@pytest.mark.rfc("9101 4 all")
+@pytest.mark.rfc("9101 5 only")
+@pytest.mark.rfc("9101 6.3 only")
 async def test_a_parameter_beside_the_object_replaces_none_that_it_lacks(service: Service) -> None:
     app, browser = await key_app(service), await service.signed_in()
     answer = answer_of(await browser.get(app.signed_url(app.request_object(state=None), state="beside")))
@@ -100,6 +107,10 @@ async def test_a_parameter_beside_the_object_replaces_none_that_it_lacks(service
     assert "Location" not in page.headers
 
 
+@pytest.mark.rfc("9101 4 iss and aud")
+@pytest.mark.rfc("9101 4 nested")
+@pytest.mark.rfc("9101 5 client_id")
+@pytest.mark.rfc("9101 6.3 client_id")
 @pytest.mark.openid("core 6.1 nested")
 @pytest.mark.trap(13)
 @each(
@@ -134,6 +145,11 @@ async def test_a_wrong_object_is_refused_without_a_redirect(service: Service, ch
     assert await refused_page(service.browser(), url)
 
 
+@pytest.mark.rfc("9101 4 JSON")
+@pytest.mark.rfc("9101 5 signed")
+@pytest.mark.rfc("9101 6.2 signature")
+@pytest.mark.rfc("9101 6.2 algorithm")
+@pytest.mark.rfc("9101 10.1 signed")
 @pytest.mark.trap(39)
 @pytest.mark.trap(44)
 @each("algorithm", ["ES256", "RS256", "EdDSA"])
@@ -149,6 +165,7 @@ async def test_every_wrong_kind_of_token_is_refused(service: Service, algorithm:
     assert (await browser.get(app.signed_url())).code == 303
 
 
+@pytest.mark.rfc("9101 10.8 assertion")
 @pytest.mark.trap(45)
 async def test_an_assertion_is_no_request_and_a_request_no_assertion(service: Service) -> None:
     app, browser = await key_app(service), service.browser()
@@ -163,6 +180,10 @@ async def test_an_assertion_is_no_request_and_a_request_no_assertion(service: Se
         assert (response.code, json_of(response)["error"]) == (401, "invalid_client")
 
 
+@pytest.mark.rfc("9101 6.2 kid")
+@pytest.mark.rfc("9101 5 client_id")
+@pytest.mark.rfc("9101 6.3 client_id")
+@pytest.mark.rfc("9101 10.2 source")
 async def test_another_app_s_key_signs_nothing(service: Service) -> None:
     app, other = await key_app(service), await key_app(service, key=key_for("ES256", 1))
     claims = {"iss": app.client_id, "aud": app.base_url, **query_pairs(app.authorize_url())}
@@ -174,11 +195,13 @@ async def test_another_app_s_key_signs_nothing(service: Service) -> None:
     assert await refused_page(service.browser(), crossed)
 
 
+@pytest.mark.rfc("9101 7 request_not_supported")
 async def test_an_app_without_keys_may_not_sign(service: Service) -> None:
     answer = answer_of(await service.browser().get(service.web.authorize_url(request="a.b.c")))
     assert answer["error"] == "request_not_supported"
 
 
+@pytest.mark.rfc("9101 5 both")
 async def test_an_object_and_an_address_are_refused_together(service: Service) -> None:
     app = await key_app(service)
     page = await service.browser().get(app.signed_url(request_uri="https://app.example/r"))
@@ -188,6 +211,7 @@ async def test_an_object_and_an_address_are_refused_together(service: Service) -
     assert (page.code, "Location" in page.headers) == (400, False)
 
 
+@pytest.mark.rfc("9101 6.3 error")
 async def test_a_refusal_of_what_is_in_the_object_goes_back_to_the_app(service: Service) -> None:
     app, browser = await key_app(service), service.browser()
     answer = answer_of(await browser.get(app.signed_url(app.request_object(scope="nonsense"))))
@@ -196,6 +220,7 @@ async def test_a_refusal_of_what_is_in_the_object_goes_back_to_the_app(service: 
     assert answer["error"] == "login_required"
 
 
+@pytest.mark.rfc("9101 4 JSON")
 async def test_numbers_and_objects_are_read_as_json(service: Service) -> None:
     app = await key_app(service, scopes=("openid", "profile", "email"))
     text = app.request_object(
@@ -268,6 +293,7 @@ async def push(app: KeyApp, text: str, **beside: str) -> HTTPResponse:
     return await app.post("par", request=text, **{**app.proof(), **beside})
 
 
+@pytest.mark.rfc("9126 3 claims")
 async def test_a_signed_request_can_be_pushed(service: Service, later: Later) -> None:
     app, browser = await key_app(service), await service.signed_in()
     text = app.request_object(exp=int(wall.time()) + 60, scope="profile")
@@ -280,6 +306,10 @@ async def test_a_signed_request_can_be_pushed(service: Service, later: Later) ->
     assert json_of(await app.exchange(answer["code"]))["scope"] == "profile"
 
 
+@pytest.mark.rfc("9126 3 signature")
+@pytest.mark.rfc("9126 3 client_id")
+@pytest.mark.rfc("9101 6.2 error")
+@pytest.mark.rfc("9101 10.2 given out")
 async def test_a_wrong_object_cannot_be_pushed(service: Service) -> None:
     app, other = await key_app(service), await key_app(service, key=key_for("ES256", 1))
     for text in (other.request_object(), app.request_object(aud="https://other.example"), "x", app.assertion()):
@@ -308,6 +338,7 @@ async def test_an_app_that_must_push_may_push_signed_requests_only_there(service
     assert (await push(app, app.request_object())).code == 201
 
 
+@pytest.mark.rfc("9101 4 metadata")
 async def test_metadata_says_what_may_be_signed(service: Service) -> None:
     found = json_of(await send(f"{service.base_url}/.well-known/openid-configuration"))
     assert found["request_parameter_supported"] is True

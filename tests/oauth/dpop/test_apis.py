@@ -37,6 +37,8 @@ async def test_an_api_learns_the_key_of_a_person_s_token(service: Service) -> No
     assert findings(await checked(service.store, deep=True)) == []
 
 
+@pytest.mark.rfc("9449 6 identify")
+@pytest.mark.rfc("9449 6.1 jkt")
 @pytest.mark.gen_test
 async def test_a_jwt_has_the_key(service: Service) -> None:
     shop = await Shop.open(service)

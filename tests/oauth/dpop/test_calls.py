@@ -21,10 +21,13 @@ from tests.support.store.checked_store import checked, findings
 # Tokens that are bound
 
 
+@pytest.mark.rfc("9449 5 all grants")
+@pytest.mark.rfc("9449 5 token_type")
+@pytest.mark.rfc("9449 11.2 short")
 @pytest.mark.gen_test
 async def test_a_proof_binds_the_tokens_of_a_code_to_its_key(service: Service) -> None:
     app, tokens = await bound(service)
-    assert tokens["token_type"] == "DPoP"
+    assert (tokens["token_type"], tokens["expires_in"]) == ("DPoP", 3600)
     answer = await app.call(tokens["access_token"])
     assert (answer.code, json_of(answer)["sub"]) == (200, service.ada)
     refreshed = json_of(await app.refresh(tokens["refresh_token"]))
@@ -40,6 +43,10 @@ async def test_other_kinds_of_keys_work_too(service: Service, algorithm: str) ->
     assert (await app.call(tokens["access_token"])).code == 200
 
 
+@pytest.mark.rfc("9449 7.1 error")
+@pytest.mark.rfc("9449 7.1 algs")
+@pytest.mark.rfc("9449 7.2 bearer")
+@pytest.mark.rfc("9449 7.2 scheme")
 @pytest.mark.gen_test
 @pytest.mark.trap(54)
 async def test_a_bound_token_is_no_bearer_token_and_an_unbound_one_is_no_dpop_token(service: Service) -> None:
@@ -54,6 +61,8 @@ async def test_a_bound_token_is_no_bearer_token_and_an_unbound_one_is_no_dpop_to
     assert refused.headers["WWW-Authenticate"].startswith(f'DPoP realm="latchkey", error="invalid_token", {ALGS}')
 
 
+@pytest.mark.rfc("9449 4.3-12 key")
+@pytest.mark.rfc("9449 7.1 checks")
 @pytest.mark.gen_test
 @pytest.mark.trap(54)
 async def test_a_call_needs_the_key_of_its_token(service: Service) -> None:
@@ -62,6 +71,7 @@ async def test_a_call_needs_the_key_of_its_token(service: Service) -> None:
     assert error_of(await other.call(tokens["access_token"])) == (401, "invalid_token")
 
 
+@pytest.mark.rfc("9449 11.1 once")
 @pytest.mark.gen_test
 @pytest.mark.trap(54)
 async def test_a_proof_counts_once_at_a_call(service: Service) -> None:
@@ -93,6 +103,8 @@ async def test_a_proof_counts_once_at_the_token_endpoint(service: Service) -> No
     assert (await app.refresh(json_of(first)["refresh_token"])).code == 200, "the refused request rotated nothing"
 
 
+@pytest.mark.rfc("9449 11.1 limited")
+@pytest.mark.rfc("9449 11.1 once")
 @pytest.mark.gen_test
 async def test_marks_of_proofs_outlive_the_proofs(later: Callable[[float], None], service: Service) -> None:
     app, tokens = await bound(service)
@@ -220,6 +232,9 @@ async def test_a_check_of_the_store_knows_all_of_it(service: Service) -> None:
 # What others learn
 
 
+@pytest.mark.rfc("9449 6 identify")
+@pytest.mark.rfc("9449 6.2 cnf")
+@pytest.mark.rfc("9449 6.2 token_type")
 @pytest.mark.gen_test
 async def test_introspection_tells_the_key_of_an_access_token(service: Service) -> None:
     app, tokens = await bound(service)
@@ -234,6 +249,11 @@ async def test_introspection_tells_the_key_of_an_access_token(service: Service) 
     assert (facts["token_type"], "cnf" in facts) == ("Bearer", False)
 
 
+@pytest.mark.rfc("9449 5 all grants")
+@pytest.mark.rfc("9449 6 identify")
+@pytest.mark.rfc("9449 6.1 jkt")
+@pytest.mark.rfc("9449 6.2 cnf")
+@pytest.mark.rfc("9449 6.2 token_type")
 @pytest.mark.gen_test
 @pytest.mark.parametrize("token_format", ["opaque", "jwt"])
 async def test_an_apps_own_token_is_bound_too(service: Service, token_format: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,15 @@ from tests.support.http.driver import Service, bearer_challenge, json_of, send
 # Proofs that don't fit
 
 
+@pytest.mark.rfc("9449 4.2 claims")
+@pytest.mark.rfc("9449 4.3-2 single")
+@pytest.mark.rfc("9449 4.3-3 claims")
+@pytest.mark.rfc("9449 4.3-8 htm")
+@pytest.mark.rfc("9449 4.3-9 htu")
+@pytest.mark.rfc("9449 4.3-11 time")
+@pytest.mark.rfc("9449 4.3-12 ath")
+@pytest.mark.rfc("9449 5 error")
+@pytest.mark.rfc("9449 7.1 checks")
 @pytest.mark.gen_test
 @pytest.mark.trap(44)
 @pytest.mark.trap(54)
@@ -59,6 +69,8 @@ def _misfits(url: str) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.rfc("9449 4.3-1 one")
+@pytest.mark.rfc("9449 7 both")
 @pytest.mark.gen_test
 async def test_a_request_has_one_proof(service: Service) -> None:
     app, tokens = await bound(service)
@@ -71,6 +83,7 @@ async def test_a_request_has_one_proof(service: Service) -> None:
     assert error_of(two) == (401, "invalid_dpop_proof")
 
 
+@pytest.mark.rfc("9449 4.3-9 htu")
 @pytest.mark.gen_test
 @pytest.mark.trap(54)
 async def test_the_address_in_a_proof_is_that_of_the_base_url(service: Service, server: Latchkey) -> None:
@@ -97,6 +110,9 @@ async def test_forged_tokens_are_refused_before_their_proofs_are_read(service: S
 # Nonces
 
 
+@pytest.mark.rfc("9449 8 one header")
+@pytest.mark.rfc("9449 8.1 syntax")
+@pytest.mark.rfc("9449 8.2 uncacheable")
 @pytest.mark.gen_test
 async def test_every_answer_to_a_proof_has_a_nonce_and_no_other(service: Service) -> None:
     app, tokens = await bound(service)
@@ -109,6 +125,7 @@ async def test_every_answer_to_a_proof_has_a_nonce_and_no_other(service: Service
     ):
         assert len(answer.headers.get_list("DPoP-Nonce")) == 1, answer.code
         assert service.store.proofs.is_recent(answer.headers["DPoP-Nonce"])
+        assert re.fullmatch(r"[!#-\[\]-~]+", answer.headers["DPoP-Nonce"]), "RFC 9449 8.1"
         assert answer.headers["Cache-Control"] in ("no-store", "private, no-cache")
     plain = await service.tokens()
     for answer in (
@@ -119,6 +136,9 @@ async def test_every_answer_to_a_proof_has_a_nonce_and_no_other(service: Service
         assert "DPoP-Nonce" not in answer.headers
 
 
+@pytest.mark.rfc("9449 4.3-10 nonce")
+@pytest.mark.rfc("9449 8 match")
+@pytest.mark.rfc("9449 8 unpredictable")
 @pytest.mark.gen_test
 @pytest.mark.trap(54)
 async def test_a_nonce_is_ours_and_five_minutes_old_at_most(later: Callable[[float], None], service: Service) -> None:
@@ -143,6 +163,9 @@ async def test_a_nonce_is_ours_and_five_minutes_old_at_most(later: Callable[[flo
         assert error_of(await app.refresh(tokens["refresh_token"])) == (400, "use_dpop_nonce"), invented
 
 
+@pytest.mark.rfc("9449 8 demanded")
+@pytest.mark.rfc("9449 9 resource")
+@pytest.mark.rfc("9449 11.3 downgrade")
 @pytest.mark.gen_test
 async def test_a_server_may_demand_nonces(service: Service, server: Latchkey) -> None:
     server.site = replace(server.site, dpop_nonce_required=True)
@@ -161,6 +184,8 @@ async def test_a_server_may_demand_nonces(service: Service, server: Latchkey) ->
 # Browsers, and metadata
 
 
+@pytest.mark.rfc("9449 7.1 exposed")
+@pytest.mark.rfc("9449 8 exposed")
 @pytest.mark.gen_test
 async def test_scripts_of_other_origins_may_send_proofs_and_read_nonces(service: Service) -> None:
     for path in ("/api/oauth/token", USERINFO, DOCUMENT, "/api/v1/ai/v1/messages"):
@@ -170,6 +195,7 @@ async def test_scripts_of_other_origins_may_send_proofs_and_read_nonces(service:
         assert {"DPoP-Nonce", "WWW-Authenticate"} <= {*preflight.headers["Access-Control-Expose-Headers"].split(", ")}
 
 
+@pytest.mark.rfc("9449 5.1 metadata")
 @pytest.mark.gen_test
 async def test_the_metadata_name_the_algorithms(service: Service) -> None:
     for name in ("oauth-authorization-server", "openid-configuration", "oauth-protected-resource"):
@@ -177,6 +203,8 @@ async def test_the_metadata_name_the_algorithms(service: Service) -> None:
         assert metadata["dpop_signing_alg_values_supported"] == ["ES256", "RS256", "PS256", "EdDSA", "Ed25519"]
 
 
+@pytest.mark.rfc("9449 7.1 algs")
+@pytest.mark.rfc("9449 7.2 no error")
 @pytest.mark.gen_test
 async def test_a_call_without_a_token_learns_of_both_schemes(service: Service) -> None:
     refused = await send(f"{service.base_url}{USERINFO}")

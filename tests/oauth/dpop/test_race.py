@@ -72,6 +72,7 @@ def answers(responses: Sequence[HTTPResponse]) -> Counter[tuple[int, str]]:
     return Counter(map(error_of, responses))
 
 
+@pytest.mark.rfc("9449 11.1 once")
 @within_a_minute
 @pytest.mark.trap(54)
 async def test_one_of_100_calls_with_a_proof_counts(service: Service, two: Pair) -> None:

@@ -17,6 +17,8 @@ PAR = "/api/oauth/par"
 # Refresh tokens
 
 
+@pytest.mark.rfc("9449 5 bound")
+@pytest.mark.rfc("9449 5 validated")
 @pytest.mark.gen_test
 @pytest.mark.trap(56)
 async def test_a_public_apps_refresh_token_works_with_its_key_alone(service: Service) -> None:
@@ -82,6 +84,7 @@ async def test_a_public_app_may_begin_with_proofs_at_a_refresh(service: Service)
     assert (await app.refresh(tokens["refresh_token"])).code == 200
 
 
+@pytest.mark.rfc("9449 5 confidential")
 @pytest.mark.gen_test
 async def test_an_app_with_a_secret_may_change_its_key(service: Service) -> None:
     # RFC 9449 5: its secret binds its refresh tokens.
@@ -121,6 +124,7 @@ async def test_narrower_scopes_are_kept_beside_the_key(service: Service) -> None
 # Codes
 
 
+@pytest.mark.rfc("9449 10 dpop_jkt")
 @pytest.mark.gen_test
 @pytest.mark.parametrize("public", [False, True])
 async def test_a_code_bound_by_dpop_jkt_needs_the_key(service: Service, public: bool) -> None:
@@ -141,6 +145,8 @@ async def test_dpop_jkt_is_a_thumbprint(service: Service, jkt: str) -> None:
     assert answer["error"] == "invalid_request"
 
 
+@pytest.mark.rfc("9449 10.1 parameter")
+@pytest.mark.rfc("9449 10.1 header")
 @pytest.mark.gen_test
 @pytest.mark.parametrize("way", ["header", "parameter", "both"])
 async def test_a_pushed_request_binds_the_code(service: Service, way: str) -> None:
@@ -156,6 +162,8 @@ async def test_a_pushed_request_binds_the_code(service: Service, way: str) -> No
     assert (await app.exchange(code)).code == 200
 
 
+@pytest.mark.rfc("9449 10.1 header")
+@pytest.mark.rfc("9449 10.1 mismatch")
 @pytest.mark.gen_test
 async def test_a_pushed_request_with_a_wrong_proof_is_refused(service: Service) -> None:
     app = BoundApp(service.web)
@@ -180,6 +188,7 @@ async def pushed(app: BoundApp, proof: str, jkt: str | None = None) -> HTTPRespo
 # Apps that must use proofs
 
 
+@pytest.mark.rfc("9449 5.2 always")
 @pytest.mark.gen_test
 async def test_an_app_registered_with_dpop_required_gets_no_other_tokens(service: Service) -> None:
     app = BoundApp(await service.add_app("careful", dpop_required=True))

@@ -164,6 +164,7 @@ async def test_a_nonce_of_64_characters_works(service: Service) -> None:
     assert claims["nonce"] == "n" * 64
 
 
+@pytest.mark.rfc("9101 11.1 consent")
 @pytest.mark.fapi("5.3.2.2-13 consent")
 async def test_the_person_sees_who_asks_and_for_what(service: Service) -> None:
     app, browser = await FapiApp.of(service), await service.signed_in()

@@ -221,6 +221,8 @@ def refusal(response: HTTPResponse) -> str:
     return answer_of(response)["error"]
 
 
+@pytest.mark.rfc("9101 7 request_uri_not_supported")
+@pytest.mark.rfc("9101 10.4.1 fetch")
 @pytest.mark.gen_test
 @pytest.mark.openid("core 3.1.2.1 none alone")
 @pytest.mark.openid("core 3.1.2.2 error")
