@@ -75,6 +75,15 @@ class ClientKeys:
                 raise
         return verify(own.keys)
 
+    def forget(self) -> None:
+        """Drops all published sets."""
+        self._published.clear()
+
+    def age(self, seconds: float) -> None:
+        """Makes the published sets older."""
+        for own in self._published.values():
+            own.read_at, own.tried_at = own.read_at - seconds, own.tried_at - seconds
+
     def _of(self, app: Registration) -> _Published:
         own = self._published.get(app.client_id)
         if own is None or own.url != app.jwks_uri:

@@ -13,7 +13,7 @@ from runtime import notify
 from runtime.demo import Demo
 from runtime.process_state import Runtime
 from store.accounts.signin import passkey_thread
-from store.seed import seed
+from store.seed.seeding import seed
 from store.wiring import Store
 
 log = logging.getLogger("latchkey")
@@ -26,7 +26,7 @@ async def prepare(runtime: Runtime, store: Store) -> Demo | None:
     await store.people.finish_deletions()
     if runtime.settings.seed:
         with ProgressBar(sys.stderr) as bar:
-            await seed(store, runtime.settings.seed, progress=bar.count)
+            await seed(store, runtime.settings.seed, base_url=runtime.base_url, progress=bar.count)
     if runtime.settings.demo:
         return await Demo.start(store, runtime.base_url)
     await Demo.put_away(store)

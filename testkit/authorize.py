@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from handlers.core.params import Params, decode_json
 from handlers.core.policy import Policy
 from handlers.oauth.authorize import AuthorizeHandler
 from handlers.oauth.requests import Interaction
 from store.apps.redirect_uris import is_interceptable
 from store.apps.registration import Registration
-from store.oauth.authorizations import AuthorizationRequest, Pending, StepUp
+from store.oauth.authorizations import AuthorizationRequest, Pending, SignInAgain, StepUp
+from store.oauth.resources import plain_names
 from store.refused import Refused, SignedOut
 from testkit.guard import is_at_home
 from testkit.reading import answer_of
@@ -31,7 +34,7 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
         self, app: Registration, request: AuthorizationRequest, interaction: Interaction, pairs: list[tuple[str, str]]
     ) -> None:
         """Answers for the person, or shows the pages if no person is set."""
-        played = self.played()
+        played = await self.played()
         if played.decides == "ask" or not is_at_home(self.request):
             return await super().begin(app, request, interaction, pairs)
         try:
@@ -42,7 +45,7 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
         except StepUp:
             raise Refused("unmet_authentication_requirements", "This person signs in by password alone.") from None
 
-    def played(self) -> AutoConsent:
+    async def played(self) -> AutoConsent:
         """The answer to this request. Raises Refused("invalid_request")."""
         given = self.request.headers.get(HEADER)
         if given is None:
@@ -50,35 +53,53 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
         value = decode_json(given.encode("latin-1"))
         if not isinstance(value, dict):
             raise Refused("invalid_request", f"{HEADER} must be one JSON object.")
-        return answer_of(Params(value, typed=True), self.rehearsal.answer)
+        known = await self.rehearsal.known_scopes()
+        return answer_of(Params(value, typed=True), self.rehearsal.answer, known)
 
     async def play(
         self, played: AutoConsent, app: Registration, request: AuthorizationRequest, interaction: Interaction
     ) -> None:
         """Redirects with a code or with the refusal."""
-        session, prompts = await self.rehearsal.session(played.email), interaction.prompts
+        prompts = interaction.prompts
+        session = await self.rehearsal.session(played.email, anew=interaction.anew)
         if not await self.is_expected(app, interaction, session.user):
             raise Refused("login_required", "Another person is signed in.")
         denies = played.decides == "deny"
         # The same as for a person, except that a person who denies is asked even after an earlier consent.
         always_ask = denies or "consent" in prompts or (app.public and is_interceptable(request.redirect_uri))
         always_ask = always_ask or played.scopes is not None
-        begun = await self.store.authorizations.begin(session, request, always_ask=always_ask)
+        begin = partial(self.store.authorizations.begin, always_ask=always_ask, fresh=interaction.oldest)
+        try:
+            begun = await begin(session, request)
+        except SignInAgain:
+            if interaction.quiet:
+                raise Refused("login_required", "The person has to sign in.") from None
+            session = await self.rehearsal.session(played.email, anew=True)
+            begun = await begin(session, request)
         if not isinstance(begun, Pending):
-            return self.send_back(app, request.redirect_uri, {"code": begun.code}, request.state, request.mode)
-        if "none" in prompts:
+            return await self.back_with(
+                app, request.redirect_uri, begun.code, request.state, request.mode, request.pushed
+            )
+        if interaction.quiet:
             raise Refused("consent_required", "The person has to consent.")
-        ticked = None if played.scopes is None else [one for one in request.scopes if one in played.scopes]
+        names = plain_names(request.scopes)
         decided = await self.store.authorizations.decide(
             session,
             app,
             begun.request_id,
             allow=not denies,
-            scopes=ticked,
+            scopes=None if played.scopes is None else [one for one in names if one in played.scopes],
             visitor=VISITOR,
             spend_limit=played.spend_limit,
         )
         if decided.connected:
             self.store.app_stats.connected(app.client_id)
-        answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
-        self.send_back(app, decided.redirect_uri, answer, decided.state, decided.mode)
+        await self.back_with(app, decided.redirect_uri, decided.code, decided.state, decided.mode, decided.pushed)
+
+    async def back_with(
+        self, app: Registration, redirect_uri: str, code: str | None, state: str, mode: str, pushed: str
+    ) -> None:
+        """Sends the browser to the app with the code, or without one with the refusal. Ends the pushed request."""
+        if pushed:
+            await self.store.pushed.end(app.client_id, pushed)
+        self.send_back(app, redirect_uri, {"code": code} if code else {"error": "access_denied"}, state, mode)

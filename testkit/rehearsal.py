@@ -16,14 +16,15 @@ from outbound.webhooks.posting import WHOLE_SECONDS
 from store import keys, lifetimes
 from store.accounts.signin.sessions import SecondStepNeeded, Session
 from store.apps.registration import Registration
+from store.crypto.jose.private import OURS
 from store.errors import StartupError, wrapped
-from store.names import normalise_email
-from store.oauth.tokens import TokenResponse
+from store.names import SCOPES, normalise_email
 from store.refused import Refused, SignedOut
 from store.results import Visitor
-from store.seed import seed
+from store.seed.seeding import seed
 from store.wiring import Store
-from testkit.clock import LATEST, Clock
+from testkit.clock import LATEST, Clock, pass_time
+from testkit.keys import KeyBox
 
 PER_PAIR = ("data-read", "data-write", "data-list", "credits-read", "apps-read", "ai-models")
 PER_PERSON = ("oauth", "authorize", "ai")
@@ -54,6 +55,7 @@ class Rehearsal:
 
     def __init__(self, site: Site, webhooks: WebhookSender, seed_file: Path | None, allows: str) -> None:
         self.store: Store = site.store
+        self.site = site
         self.clock = Clock()
         self._webhooks = webhooks
         webhooks.takes_all = True  # a travel would overtake events that were put back
@@ -66,16 +68,21 @@ class Rehearsal:
             raise StartupError(f"auto_consent: {error}") from None
         self._sessions: dict[str, Session] = {}
         self._making: dict[str, asyncio.Lock] = {}
+        self.keys = KeyBox()
 
     async def user(self, email: str) -> str:
         """The user id of the person with this address, who is made if missing. Raises Refused."""
         email = normalise_email(email)
         # Simultaneous requests that name the same new person make only one.
-        async with self._making.setdefault(email, asyncio.Lock()):
+        async with self.alone_with(email):
             credentials = await self.store.people.credentials(email)
             if credentials is not None:
                 return credentials.user
             return await self.person(email, email.partition("@")[0], secrets.token_urlsafe(12))
+
+    def alone_with(self, name: str) -> asyncio.Lock:
+        """The lock for one person, by e-mail address or user id."""
+        return self._making.setdefault(name, asyncio.Lock())
 
     async def person(self, email: str, name: str, password: str, groups: Sequence[str] = ()) -> str:
         """Makes a person with a confirmed address, and returns the user id. Raises Refused."""
@@ -83,10 +90,11 @@ class Rehearsal:
             email, name, password, verified=True, event="created_by_operator", visitor=VISITOR, groups=groups
         )
 
-    async def session(self, email: str) -> Session:
-        """A live session of this person, who is made if missing. Raises Refused if the person has a second step."""
+    async def session(self, email: str, *, anew: bool = False) -> Session:
+        """A live session of this person, who is made if missing; with `anew` one that begins now. Raises Refused if the
+        person has a second step."""
         user = await self.user(email)
-        session = self._sessions.get(user)
+        session = None if anew else self._sessions.get(user)
         if session is not None:
             try:
                 await self.store.sessions.profile(session)
@@ -113,14 +121,9 @@ class Rehearsal:
             raise Refused("not_found", "No such active app.")
         return app
 
-    async def tokens(self, email: str, client_id: str, scopes: Sequence[str]) -> TokenResponse:
-        """Issues tokens, like a consent and an exchange. Raises Refused."""
-        app, user = await self.active_app(client_id), await self.user(email)
-        if missing := [scope for scope in scopes if scope not in app.scopes]:
-            raise Refused("invalid_scope", f"The app did not register {' '.join(missing)}.")
-        if app.hosted_storage and not Registration.data_scopes(scopes):
-            raise Refused("invalid_scope", "An app with hosted storage asks for data:read or data:write.")
-        return await self.store.tokens.mint(user, app, scopes)
+    async def known_scopes(self) -> frozenset[str]:
+        """Every scope there is: Latchkey's own and those of APIs."""
+        return frozenset(SCOPES).union(*(api.scope_names() for api in await self.store.apis.list()))
 
     async def exhaust(self, email: str, group: str, client_id: str) -> int:
         """Uses up a rate limit, like a burst of requests. Returns the seconds until the next request is allowed. Raises
@@ -148,12 +151,27 @@ class Rehearsal:
             if self._posts:
                 # An event's retention and its lease both follow the store's clock.
                 await self._webhooks.bring_out(TELL_SECONDS)
-            self.clock.forward(seconds)
-            self.store.apps.forget()
-            self.store.signing_keys.forget()
+            await pass_time(self.store, self.clock, seconds)
+            self.site.client_keys.age(seconds)
+            self._forget()
             await self._sweep()
             self._webhooks.wake()
             return self.clock.now()
+
+    def _forget(self) -> None:
+        """Drops what this process keeps of the store for some time by the steady clock."""
+        self.store.apps.forget()
+        self.store.apis.forget()
+        self.store.signing_keys.forget()
+        for windows in (self.store.client_windows, self.store.introspection_windows):
+            windows.allotments.clear()
+
+    async def rotate(self, *, now: bool) -> list[str]:
+        """Gives every signing key a successor, as the operator does: it signs in a day, or `now`. Returns the names of
+        the successors."""
+        await self.store.signing_keys.published()  # makes what nobody has needed so far
+        rotated = [await self.store.signing_store.rotate(one, at_once=now) for one in OURS]
+        return [listed.row.kid for listed, _ in rotated]
 
     async def _sweep(self) -> None:
         """Moves outgoing events from the shards that have any, a few out of thousands."""
@@ -176,8 +194,8 @@ class Rehearsal:
             async with self.store.outbox.still():
                 await self.store.client.flushall()
             self.clock.back_to_the_present()
-            self.store.apps.forget()
-            self.store.signing_keys.forget()
+            self._forget()
+            self.site.client_keys.forget()
             self._sessions.clear()
             self._making.clear()
             self.answer = self._first
@@ -189,7 +207,7 @@ class Rehearsal:
         """Does what a server does with an empty store."""
         await self.store.key_state.check(self.store.keys.ring)
         if self._seed_file:
-            await seed(self.store, self._seed_file)
+            await seed(self.store, self._seed_file, base_url=self.site.base_url)
 
     def _memory(self) -> Any:
         return self.store.client.connection_pool.connection_kwargs["server"]

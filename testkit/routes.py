@@ -12,15 +12,18 @@ from handlers.core.format import iso
 from handlers.core.params import JSON, once, parse_pairs
 from handlers.core.policy import OPEN, Policy
 from store.credits.credits import CURRENCY, MAX_AMOUNT, SCALE
+from store.crypto.jose.algorithms import ES256
 from store.crypto.passwords import check_length
 from store.names import check_groups, check_person_name
 from store.refused import Refused
 from testkit.authorize import PlayedAuthorizeHandler
 from testkit.guard import check_driver
+from testkit.keys import private_jwk
 from testkit.reading import (
     FARTHEST,
     amount_of,
     answer_of,
+    api_of,
     checked_email,
     email_of,
     flag,
@@ -29,6 +32,7 @@ from testkit.reading import (
     scopes_of,
 )
 from testkit.rehearsal import VISITOR, Rehearsal
+from testkit.tokens import WantedTokens, issue
 
 UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
 
@@ -72,7 +76,9 @@ class ConsentsHandler(TestingHandler):
 
     async def post(self) -> None:
         """Sets the person at the browser, and their answer."""
-        self.rehearsal.answer = answer = answer_of(self.body(), self.rehearsal.answer)
+        self.rehearsal.answer = answer = answer_of(
+            self.body(), self.rehearsal.answer, await self.rehearsal.known_scopes()
+        )
         self.write_json({"email": answer.email, "answer": answer.decides})
 
 
@@ -82,11 +88,20 @@ class TestAppsHandler(TestingHandler):
     async def post(self) -> None:
         """Registers an app. Answers with the record, and the secret of a confidential app."""
         params = self.body()
-        registration, secret = registration_of(params)
+        registration, secret = registration_of(params, await self.store.apis.list())
         begun = self.store.webhooks.begun(registration, params.get("webhook_secret"))
         made, shown = await self.store.apps.create(begun.registration, secret)
         secrets_once = {"client_secret": shown, "webhook_secret": begun.secret}
         self.write_json({**made.record(), **{name: one for name, one in secrets_once.items() if one}})
+
+
+class TestApisHandler(TestingHandler):
+    """POST /testing/apis."""
+
+    async def post(self) -> None:
+        """Registers an API. Answers with the record, and the secret for introspection."""
+        made, secret = await self.store.apis.create(*api_of(self.body(), self.site.base_url))
+        self.write_json({**made.record(), "client_secret": secret})
 
 
 class PeopleHandler(TestingHandler):
@@ -140,20 +155,47 @@ class TokensHandler(TestingHandler):
     """POST /testing/tokens."""
 
     async def post(self) -> None:
-        """SPEC 2.2: issues tokens, like a consent and an exchange."""
+        """SPEC 2.2: issues tokens, like a sign-in, a consent and an exchange."""
         params = self.body()
-        client_id = params.require("client_id")
-        scopes = scopes_of(params) or (await self.rehearsal.active_app(client_id)).scopes
-        tokens = await self.rehearsal.tokens(email_of(params), client_id, scopes)
-        self.write_json(
-            {
-                "access_token": tokens.access_token,
-                "token_type": "Bearer",
-                "expires_in": tokens.expires_in,
-                "refresh_token": tokens.refresh_token,
-                "scope": tokens.scope,
-            }
+        jkt = params.get("dpop_jkt") or ""
+        wanted = WantedTokens(
+            email_of(params),
+            params.require("client_id"),
+            scopes_of(params, await self.rehearsal.known_scopes()),
+            params.several("resource"),
+            jkt,
+            params.get("nonce") or "",
         )
+        self.write_json(await issue(self.rehearsal, wanted))
+
+
+class KeysHandler(TestingHandler):
+    """POST /testing/keys."""
+
+    async def post(self) -> None:
+        """Makes a key for an app."""
+        key = await self.rehearsal.keys.make(self.body().get("algorithm") or ES256)
+        public = key.public.to_jwk(key.algorithm)
+        self.write_json({"thumbprint": key.kid, "public": public, "private": private_jwk(key)})
+
+
+class RotateHandler(TestingHandler):
+    """POST /testing/rotate."""
+
+    async def post(self) -> None:
+        """Gives the signing keys successors."""
+        self.write_json({"kids": await self.rehearsal.rotate(now=flag(self.body(), "now", False))})
+
+
+class ProofsHandler(TestingHandler):
+    """POST /testing/proofs."""
+
+    async def post(self) -> None:
+        """Makes a DPoP proof with a key that was made here."""
+        params = self.body()
+        jkt, method, url = (params.require(name) for name in ("thumbprint", "method", "url"))
+        token, nonce = params.get("access_token"), params.get("nonce")
+        self.write_json({"proof": self.rehearsal.keys.proof(jkt, method, url, token, nonce)})
 
 
 class DisconnectHandler(TestingHandler):
@@ -225,10 +267,14 @@ TESTING_ROUTES: list[tuple[str, Any]] = [
     (r"/testing/travel", TravelHandler),
     (r"/testing/consents", ConsentsHandler),
     (r"/testing/apps", TestAppsHandler),
+    (r"/testing/apis", TestApisHandler),
     (r"/testing/people", PeopleHandler),
     (r"/testing/people/groups", TestGroupsHandler),
     (r"/testing/people/delete", LeaveHandler),
     (r"/testing/tokens", TokensHandler),
+    (r"/testing/keys", KeysHandler),
+    (r"/testing/rotate", RotateHandler),
+    (r"/testing/proofs", ProofsHandler),
     (r"/testing/disconnect", DisconnectHandler),
     (r"/testing/credits", TestCreditsHandler),
     (r"/testing/limits", LimitsHandler),

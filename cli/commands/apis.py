@@ -9,7 +9,7 @@ from typing import Any
 
 from cli.commands.context import SHOWN_ONCE, Context
 from cli.terminal.outcome import CommandResult
-from store.apps.api_record import ApiRegistration, ApiScope, check_identifier, own_identifier
+from store.apps.api_record import ApiRegistration, ApiScope, check_foreign
 from store.apps.lookalikes import check_honest_name
 from store.moments import at, timestamp
 from store.names import check_app_name
@@ -22,10 +22,7 @@ SCOPE_COLUMNS = ("name", "title", "care", "detail")
 
 async def create_api(context: Context, args: Namespace) -> CommandResult:
     """Registers an API. Raises Refused, ValueError."""
-    base_url = context.settings.base_url
-    check_identifier(args.identifier)
-    if base_url and own_identifier(args.identifier, base_url):
-        raise ValueError("This is an address of this server itself. Name an address of the API.")
+    check_foreign(args.identifier, context.settings.base_url)
     made, secret = await context.store.apis.create(ApiRegistration(args.identifier, **_fields(args)))
     return CommandResult({**_record(made), "client_secret": secret}, SCOPE_COLUMNS, f"The client_secret {SHOWN_ONCE}")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from handlers.core.api import ApiHandler
 from handlers.core.params import Params
+from handlers.core.site import Site
 from handlers.oauth.requests import IGNORED, MAX_SCOPE, bounded, without_ungiven
 from store.apps.registration import Registration
 from store.crypto.dpop import DpopProof
@@ -80,20 +81,27 @@ class TokenHandler(ApiHandler):
         if response.window:
             self.write_window(response.window)
         self.set_header("Pragma", "no-cache")  # RFC 6749 5.1, in addition to Cache-Control: no-store
-        answer: dict[str, Any] = {
-            "access_token": response.access_token,
-            "token_type": token_type,
-            "expires_in": response.expires_in,
-            "refresh_token": response.refresh_token,
-            "scope": response.scope,
-        }
-        if response.sign_in and signer:
-            picture = f"{self.site.base_url}/picture/{self.store.profiles.address(response.sign_in.profile)}"
-            sub = await self.store.subjects.of(app.client_id, app.sector, response.sign_in.profile.user)
-            sid = await self.store.subjects.session(app.sector, response.sign_in.sid)
-            claims = id_token_claims(response, sub, sid, app.client_id, app.id_token_alg, self.site.base_url, picture)
-            answer["id_token"] = signer.sign(claims, TYPE)
-        self.write_json(answer)
+        self.write_json(await token_answer(self.site, app, response, signer, token_type))
+
+
+async def token_answer(
+    site: Site, app: Registration, response: TokenResponse, signer: Signer | None, token_type: str
+) -> dict[str, Any]:
+    """The token response as the app gets it. `signer` signs the ID token; None for an app without `openid`."""
+    answer: dict[str, Any] = {
+        "access_token": response.access_token,
+        "token_type": token_type,
+        "expires_in": response.expires_in,
+        "refresh_token": response.refresh_token,
+        "scope": response.scope,
+    }
+    if response.sign_in and signer:
+        picture = f"{site.base_url}/picture/{site.store.profiles.address(response.sign_in.profile)}"
+        sub = await site.store.subjects.of(app.client_id, app.sector, response.sign_in.profile.user)
+        sid = await site.store.subjects.session(app.sector, response.sign_in.sid)
+        claims = id_token_claims(response, sub, sid, app.client_id, app.id_token_alg, site.base_url, picture)
+        answer["id_token"] = signer.sign(claims, TYPE)
+    return answer
 
 
 def _type(proof: DpopProof | None) -> str:

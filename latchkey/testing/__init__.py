@@ -11,13 +11,16 @@ Once this package is installed, pytest has the fixture `latchkey`:
 docs/testing.md explains it, and how tests in other languages do the same over HTTP.
 """
 
+from latchkey.testing.calls import LatchkeyError
 from latchkey.testing.process import LatchkeyProcess
-from latchkey.testing.service import Latchkey, LatchkeyError
-from latchkey.testing.values import App, Balance, Person, Redirect, TokenResponse
+from latchkey.testing.service import Latchkey
+from latchkey.testing.values import Api, App, Balance, Key, Person, Redirect, TokenResponse
 
 __all__ = [
+    "Api",
     "App",
     "Balance",
+    "Key",
     "Latchkey",
     "LatchkeyError",
     "LatchkeyProcess",

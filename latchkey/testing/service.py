@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, overload
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
-from latchkey.testing.values import App, Balance, Person, Redirect, TokenResponse
-
-SECONDS = 30.0
-"""The limit for one call."""
-
-
-class LatchkeyError(Exception):
-    """The service refused a call of the test. `status` is the HTTP status, `error` the code, both as an app would see
-    them."""
-
-    def __init__(self, status: int, error: str, description: str) -> None:
-        super().__init__(f"{status} {error}: {description}")
-        self.status, self.error = status, error
+from latchkey.testing.calls import Calls, listed
+from latchkey.testing.values import Api, App, Balance, Key, Person, Redirect, TokenResponse, balance_of
 
 
 class Latchkey:
@@ -35,6 +23,7 @@ class Latchkey:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self._calls = Calls(url)
         self._last: Person | None = None
 
     # Apps and people
@@ -56,19 +45,27 @@ class Latchkey:
         subject_type: str | None = None,
         post_logout_redirect_uris: Sequence[str] = (),
         backchannel_logout_uri: str | None = None,
+        auth_method: str | None = None,
+        jwks: Mapping[str, Any] | Sequence[Key] | None = None,
+        jwks_uri: str | None = None,
+        require_pushed: bool = False,
+        dpop_required: bool = False,
         client_id: str | None = None,
         client_secret: str | None = None,
     ) -> App:
-        """Registers an app (SPEC 2.1). `scopes` is a list, or names separated by spaces. A public app has no secret and
-        uses PKCE. Events are posted to `webhook_url`, logout tokens to `backchannel_logout_uri`; both may be on this
-        machine. With a `webhook_url` there is a `webhook_secret`. Without `client_id` or `client_secret` (at least 32
-        characters), one is made. With the `subject_type` "pairwise" the app's `sub` of a person differs from that of
-        `person`."""
+        """Registers an app (SPEC 2.1). `scopes` is a list, or names separated by spaces, those of registered APIs too.
+        A public app has no secret and uses PKCE. Events are posted to `webhook_url`, logout tokens to
+        `backchannel_logout_uri`; both may be on this machine. With a `webhook_url` there is a `webhook_secret`. Without
+        `client_id` or `client_secret` (at least 32 characters), one is made. With the `subject_type` "pairwise" the
+        app's `sub` of a person differs from that of `person`. With the `auth_method` "private_key_jwt" the app has no
+        secret and proves itself by a key: `jwks` has its public keys, or the keys that `key` made."""
+        if jwks is not None and not isinstance(jwks, Mapping):
+            jwks = {"keys": [one.public for one in jwks]}
         record = {
             "name": name,
             "redirect_uris": list(redirect_uris),
-            "scopes": scopes if isinstance(scopes, str) else list(scopes),
-            "public": public,
+            "scopes": listed(scopes),
+            "public": public or None,
             "pkceRequired": pkce_required,
             "hostedStorage": hosted_storage,
             "refreshRetrySeconds": refresh_retry_seconds,
@@ -79,10 +76,15 @@ class Latchkey:
             "subjectType": subject_type,
             "postLogoutRedirectUris": list(post_logout_redirect_uris),
             "backchannelLogoutUri": backchannel_logout_uri,
+            "authMethod": auth_method,
+            "jwks": jwks,
+            "jwksUri": jwks_uri,
+            "requirePushed": require_pushed,
+            "dpopRequired": dpop_required,
             "client_id": client_id,
             "client_secret": client_secret,
         }
-        made = self._post("apps", **record)
+        made = self._calls.post("apps", record)
         return App(
             made["client_id"],
             made.get("client_secret"),
@@ -92,6 +94,37 @@ class Latchkey:
             made["public"],
             made.get("webhook_secret"),
         )
+
+    def api(
+        self,
+        identifier: str = "https://api.example.com",
+        *,
+        scopes: Mapping[str, str] | str | Sequence[str],
+        name: str = "An API in a test",
+        token_format: str | None = None,
+        signing_alg: str | None = None,
+        token_lifetime: int | None = None,
+        client_secret: str | None = None,
+    ) -> Api:
+        """Registers an API that apps call with tokens of the service (RFC 8707). `scopes` are names, or names with
+        their titles for people. `token_format` is "opaque" or "jwt", `token_lifetime` is in seconds. Register the API
+        before the apps that want its scopes."""
+        if isinstance(scopes, Mapping):
+            titled = [{"name": one, "title": title} for one, title in scopes.items()]
+        else:
+            titled = [{"name": one} for one in (scopes.split() if isinstance(scopes, str) else scopes)]
+        record = {
+            "identifier": identifier,
+            "name": name,
+            "scopes": titled,
+            "tokenFormat": token_format,
+            "signingAlg": signing_alg,
+            "tokenLifetime": token_lifetime,
+            "client_secret": client_secret,
+        }
+        made = self._calls.post("apis", record)
+        names = tuple(scope["name"] for scope in made["scopes"])
+        return Api(made["identifier"], made["client_id"], made["client_secret"], names, made["tokenFormat"])
 
     def person(
         self,
@@ -119,16 +152,57 @@ class Latchkey:
             self._last = changed
         return changed
 
+    # Tokens and keys
+
     def token(
-        self, person: Person | None = None, app: App | None = None, scopes: str | Sequence[str] = ()
+        self,
+        person: Person | None = None,
+        app: App | None = None,
+        scopes: str | Sequence[str] = (),
+        *,
+        resource: str | Api | None = None,
+        dpop: Key | str | None = None,
+        nonce: str | None = None,
     ) -> TokenResponse:
-        """Issues tokens of `app` for `person`, like a consent and an exchange (SPEC 2.2), with all of the app's scopes
-        or only `scopes`. By default the person made last, and a new app."""
+        """Issues tokens of `app` for `person`, like a sign-in, a consent and an exchange (SPEC 2.2), with all of the
+        app's scopes or only `scopes`. `resource` is the API that the access token is for, or `url` for the service
+        itself; it may be left out as in an authorization request. `dpop` is the key, or the thumbprint of the key, that
+        the tokens are bound to. With the scope `openid` there is an ID token, which has the `nonce`. By default the
+        person made last, and a new app."""
         app = app or self.app(scopes=scopes or "profile")
-        wanted = scopes if isinstance(scopes, str) else list(scopes)
-        return TokenResponse(
-            **self._post("tokens", email=self._somebody(person).email, client_id=app.client_id, scopes=wanted)
-        )
+        wanted = {
+            "email": self._somebody(person).email,
+            "client_id": app.client_id,
+            "scopes": listed(scopes),
+            "resource": resource.identifier if isinstance(resource, Api) else resource,
+            "dpop_jkt": dpop.thumbprint if isinstance(dpop, Key) else dpop,
+            "nonce": nonce,
+        }
+        return TokenResponse(**self._calls.post("tokens", wanted))
+
+    def jwks(self) -> dict[str, Any]:
+        """The public keys with which apps and APIs check ID tokens and JWT access tokens (RFC 7517)."""
+        found: dict[str, Any] = self._calls.ask("GET", "/.well-known/jwks.json")
+        return found
+
+    def rotate_keys(self, *, now: bool = False) -> None:
+        """Publishes a successor of each signing key, as the operator does. The successors sign a day later, or from
+        `now` on."""
+        self._post("rotate", now=now)
+
+    def key(self, algorithm: str = "ES256") -> Key:
+        """Makes a key for an app: "ES256", "RS256" or "EdDSA"."""
+        return Key(**self._post("keys", algorithm=algorithm))
+
+    def proof(
+        self, key: Key, method: str, url: str, token: TokenResponse | None = None, nonce: str | None = None
+    ) -> str:
+        """A DPoP proof (RFC 9449) by a key of `key`, for one request: the value of the header `DPoP`. A call with a
+        bound token needs a proof with that `token`, a request to the token endpoint one without."""
+        access = token.access_token if token else None
+        given = {"thumbprint": key.thumbprint, "method": method, "url": url, "access_token": access, "nonce": nonce}
+        proof: str = self._calls.post("proofs", given)["proof"]
+        return proof
 
     # The person
 
@@ -199,12 +273,12 @@ class Latchkey:
 
     def credit(self, person: Person, amount: int) -> Balance:
         """Gives a person micro-dollars, or takes them if `amount` is negative."""
-        return _balance(self._post("credits", email=person.email, amount=amount))
+        return balance_of(self._post("credits", email=person.email, amount=amount))
 
     def balance(self, person: Person) -> Balance:
         """The person's credits."""
         query = urlencode({"email": person.email})
-        return _balance(self._ask("GET", f"/testing/credits?{query}"))
+        return balance_of(self._calls.ask("GET", f"/testing/credits?{query}"))
 
     # Time, limits, outages
 
@@ -255,55 +329,13 @@ class Latchkey:
         who = self._somebody(person)
         wanted: dict[str, Any] = {"email": who.email, "answer": answer}
         if scopes is not None:
-            wanted["scopes"] = scopes if isinstance(scopes, str) else list(scopes)
+            wanted["scopes"] = listed(scopes)
         if spend_limit is not None:
             wanted["spend_limit"] = spend_limit
         if url is None:
             self._post("consents", **wanted)
             return None
-        return self._open(url, json.dumps(wanted))
-
-    def _open(self, url: str, answer: str) -> Redirect:
-        """Opens an authorization request like a browser, and stops at the redirect to the app."""
-        parts = urlsplit(url)
-        if f"{parts.scheme}://{parts.netloc}" != self.url:
-            raise ValueError(f"this is no address at {self.url}: {url}")
-        sent = {"Accept": "application/json", "Latchkey-Consents": answer}
-        status, headers, body = self._send("GET", f"{parts.path}?{parts.query}", None, sent)
-        location = headers.get("Location")
-        if location is None:
-            raise _error(status, body)
-        return Redirect(location)
+        return Redirect(self._calls.open(url, json.dumps(wanted)))
 
     def _post(self, call: str, **given: Any) -> Any:
-        body = json.dumps({name: value for name, value in given.items() if value is not None})
-        return self._ask("POST", f"/testing/{call}", body)
-
-    def _ask(self, method: str, path: str, body: str | None = None) -> Any:
-        headers = {"Content-Type": "application/json"} if body is not None else {}
-        status, _, answer = self._send(method, path, body, headers)
-        if status != 200:
-            raise _error(status, answer)
-        return json.loads(answer)
-
-    def _send(
-        self, method: str, path: str, body: str | None, headers: dict[str, str]
-    ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        parts = urlsplit(self.url)
-        # A connection for each call: at a breakpoint, a test may wait longer than a connection is kept.
-        with contextlib.closing(http.client.HTTPConnection(parts.netloc, timeout=SECONDS)) as connection:
-            connection.request(method, path, body, headers)
-            response = connection.getresponse()
-            return response.status, response.headers, response.read()
-
-
-def _balance(figures: dict[str, Any]) -> Balance:
-    return Balance(figures["spendable"], figures["held"], figures["paid"])
-
-
-def _error(status: int, body: bytes) -> LatchkeyError:
-    try:
-        error = json.loads(body)
-        return LatchkeyError(status, error["error"], error["error_description"])
-    except (ValueError, KeyError, TypeError):
-        return LatchkeyError(status, "no_redirect", "the browser stays on a page of Latchkey's")
+        return self._calls.post(call, given)

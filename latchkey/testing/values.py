@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 
@@ -30,6 +31,31 @@ class App:
 
 
 @dataclass(frozen=True)
+class Api:
+    """A registered API. With `client_id` and `client_secret` it introspects tokens."""
+
+    identifier: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    scopes: tuple[str, ...]
+    token_format: str
+
+    @property
+    def scope(self) -> str:
+        """The scopes in the form of the parameter `scope`."""
+        return " ".join(self.scopes)
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of an app, as JSON Web Keys (RFC 7517). `thumbprint` names it (RFC 7638)."""
+
+    thumbprint: str
+    public: dict[str, str]
+    private: dict[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Person:
     """A person. A browser test can sign in on the page with `email` and `password`."""
 
@@ -42,18 +68,20 @@ class Person:
 
 @dataclass(frozen=True)
 class TokenResponse:
-    """The token endpoint's answer (SPEC 2.2). `expires_in` is in seconds."""
+    """The token endpoint's answer (SPEC 2.2). `expires_in` is in seconds. `id_token` is None without the scope
+    `openid`."""
 
     access_token: str = field(repr=False)
     token_type: str
     expires_in: int
     refresh_token: str = field(repr=False)
     scope: str
+    id_token: str | None = field(default=None, repr=False)
 
     @property
     def headers(self) -> dict[str, str]:
-        """The header for an app's calls of the API."""
-        return {"Authorization": f"Bearer {self.access_token}"}
+        """The header for an app's calls of the API. A token that is bound to a key needs a `proof` too."""
+        return {"Authorization": f"{self.token_type} {self.access_token}"}
 
 
 @dataclass(frozen=True)
@@ -63,6 +91,11 @@ class Balance:
     spendable: int
     held: int
     paid: int
+
+
+def balance_of(figures: dict[str, Any]) -> Balance:
+    """The balance in an answer."""
+    return Balance(figures["spendable"], figures["held"], figures["paid"])
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,33 @@ def check_identifier(uri: str) -> None:
         raise InvalidRegistration("an identifier begins with https://; http is for loopback addresses only")
 
 
+def scopes_in(items: object) -> tuple[ApiScope, ...]:
+    """The scopes in JSON: objects with the members of the record, or names, each its own title. Raises
+    InvalidRegistration."""
+    if not isinstance(items, (list, tuple)):
+        raise InvalidRegistration("the scopes of an API are a list")
+    return tuple(_scope_in(item) for item in items)
+
+
+def _scope_in(item: object) -> ApiScope:
+    given = {"name": item} if isinstance(item, str) else item
+    texts, flags = ("name", "title", "detail"), ("care",)
+    if not isinstance(given, dict) or not given.keys() <= {*texts, *flags} or "name" not in given:
+        raise InvalidRegistration("a scope of an API is a name, or an object with name, title, detail and care")
+    if not all(isinstance(given[name], str if name in texts else bool) for name in given):
+        raise InvalidRegistration("name, title and detail of a scope are texts, care is true or false")
+    return ApiScope(
+        given["name"], given.get("title") or given["name"], given.get("detail", ""), given.get("care", False)
+    )
+
+
+def check_foreign(uri: str, base_url: str) -> None:
+    """Raises InvalidRegistration for an identifier at this server's own address, if that is known."""
+    check_identifier(uri)
+    if base_url and own_identifier(uri, base_url):
+        raise InvalidRegistration("This is an address of this server itself. Name an address of the API.")
+
+
 def own_identifier(uri: str, base_url: str) -> bool:
     """Whether an identifier is at the origin of this server, whose resources are its own."""
     theirs, own = urlsplit(uri), urlsplit(base_url)

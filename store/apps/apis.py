@@ -71,11 +71,11 @@ class Apis:
         """As `list`, at most 5 s old."""
         return await self._every.get("every") or ()
 
-    async def create(self, api: ApiRegistration) -> tuple[ApiRegistration, str]:
-        """Registers an API. Returns it with its secret, which is shown only now and never stored. After the deletion of
-        an API with this identifier, it has another client id. Raises Refused("invalid_request") if the identifier is
-        registered."""
-        secret = new_secret()
+    async def create(self, api: ApiRegistration, secret: str | None = None) -> tuple[ApiRegistration, str]:
+        """Registers an API. Returns it with its secret, which is shown only now and never stored; without a given one
+        it is made. After the deletion of an API with this identifier, it has another client id. Raises
+        Refused("invalid_request") if the identifier is registered."""
+        secret = secret or new_secret()
         packed, _ = await self._row(api.client_id)
         earlier = deleted_before(packed)
         if earlier is not None:

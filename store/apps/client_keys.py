@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
+from typing import Any
 
 import orjson
 
@@ -32,6 +34,20 @@ def registered_keys(raw: bytes) -> str:
     except JoseError as error:
         raise InvalidKeys(f"jwks {_REASONS.get(error.reason, 'is not a sound JSON Web Key Set')}") from None
     return orjson.dumps({"keys": [key.to_jwk(only_algorithm(key)) for key in keys]}).decode()
+
+
+def authentication_of(method: str | None, public: bool | None, jwks: object, jwks_uri: str) -> dict[str, Any]:
+    """The fields of a registration about how the app authenticates, from members of its record. `jwks` is the set as
+    JSON has it, or None; `public` is short for the method `none`. Raises InvalidKeys."""
+    if method is None:
+        method = BY_NOTHING if public else BY_SECRET
+    elif method not in AUTH_METHODS:
+        raise InvalidKeys(f"authMethod is one of {', '.join(AUTH_METHODS)}")
+    elif public not in (None, method == BY_NOTHING):
+        raise InvalidKeys("authMethod and public contradict each other")
+    keys = registered_keys(json.dumps(jwks).encode()) if jwks is not None else ""
+    facts = {"public": method == BY_NOTHING, "private_key_jwt": method == BY_KEY}
+    return {**facts, "jwks": keys, "jwks_uri": jwks_uri}
 
 
 def only_algorithm(key: PublicKey) -> str | None:

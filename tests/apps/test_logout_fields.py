@@ -12,7 +12,7 @@ import pytest
 from handlers.core.site import Site
 from store.apps.registration import Registration
 from store.errors import StartupError
-from store.seed import seed
+from store.seed.seeding import seed
 from store.wiring import Store
 from tests.support.browser.own_apps import URI, client_id_of, facts, register, site, text_of
 from tests.support.http.driver import CALLBACK, Service, fields_of

@@ -12,7 +12,7 @@ import pytest
 from store import keys
 from store.apps.webhooks import new_webhook_secret
 from store.errors import StartupError
-from store.seed import seed
+from store.seed.seeding import seed
 from store.webhooks.deliveries import WebhookEvent, new_event_id
 from store.wiring import Store
 from tests.support.processes.operator_commands import Home, everything

@@ -13,7 +13,7 @@ import pytest
 from store import keys
 from store.apps.registration import Registration
 from store.errors import StartupError
-from store.seed import SeedReport, seed
+from store.seed.seeding import SeedReport, seed
 from store.wiring import Store
 from tests.support.lists.offenders import each
 from tests.support.store.world import every_key

@@ -71,6 +71,10 @@ class Fields:
                 raise Invalid(f"{self.at(name)}[{position}]", "must be a string")
         return tuple(items)
 
+    def anything(self, name: str) -> Any:
+        """A required value of any type, for a check that knows more."""
+        return self._take(name, object, "given", None)
+
     def objects(self, name: str, known: tuple[str, ...]) -> Iterator[Fields]:
         """Yields the objects of a list; nothing if the list is missing."""
         items: list[Any] = self._take(name, list, "a list", [])

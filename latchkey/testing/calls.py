@@ -1,0 +1,78 @@
+"""HTTP calls of the service, on the standard library alone."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+SECONDS = 30.0
+"""The limit for one call."""
+
+
+class LatchkeyError(Exception):
+    """The service refused a call of the test. `status` is the HTTP status, `error` the code, both as an app would see
+    them."""
+
+    def __init__(self, status: int, error: str, description: str) -> None:
+        super().__init__(f"{status} {error}: {description}")
+        self.status, self.error = status, error
+
+
+class Calls:
+    """Calls of the service at `url`. Each raises LatchkeyError if the service refuses."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def post(self, call: str, given: dict[str, Any]) -> Any:
+        """POST /testing/`call`, with the fields that are not None."""
+        body = json.dumps({name: value for name, value in given.items() if value is not None})
+        return self.ask("POST", f"/testing/{call}", body)
+
+    def ask(self, method: str, path: str, body: str | None = None) -> Any:
+        """The JSON of an answer."""
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        status, _, answer = self._send(method, path, body, headers)
+        if status != 200:
+            raise _error(status, answer)
+        return json.loads(answer)
+
+    def open(self, url: str, answer: str) -> str:
+        """Opens an authorization request like a browser, for a person who gives this answer. Returns the address to
+        which the browser is sent."""
+        parts = urlsplit(url)
+        if f"{parts.scheme}://{parts.netloc}" != self.url:
+            raise ValueError(f"this is no address at {self.url}: {url}")
+        sent = {"Accept": "application/json", "Latchkey-Consents": answer}
+        status, headers, body = self._send("GET", f"{parts.path}?{parts.query}", None, sent)
+        location = headers.get("Location")
+        if location is None:
+            raise _error(status, body)
+        return location
+
+    def _send(
+        self, method: str, path: str, body: str | None, headers: dict[str, str]
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        parts = urlsplit(self.url)
+        # A connection for each call: at a breakpoint, a test may wait longer than a connection is kept.
+        with contextlib.closing(http.client.HTTPConnection(parts.netloc, timeout=SECONDS)) as connection:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            return response.status, response.headers, response.read()
+
+
+def listed(scopes: str | Sequence[str]) -> str | list[str]:
+    """Scopes in a form that JSON has: names separated by spaces, or a list."""
+    return scopes if isinstance(scopes, str) else list(scopes)
+
+
+def _error(status: int, body: bytes) -> LatchkeyError:
+    try:
+        error = json.loads(body)
+        return LatchkeyError(status, error["error"], error["error_description"])
+    except (ValueError, KeyError, TypeError):
+        return LatchkeyError(status, "no_redirect", "the browser stays on a page of Latchkey's")
