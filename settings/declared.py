@@ -224,7 +224,7 @@ class Settings:
         "Largest request of an AI call, in bytes.", live=True)
 
     seed: Path | None = declare("First start", "FILE", "", to.optional_path,
-        "JSON file of apps, users and their first credits; what is missing is created, at every start.")
+        "JSON file of APIs, apps, users and their first credits; what is missing is created, at every start.")
     demo: bool = declare("First start", "", "false", to.boolean,
         "Add a demo user with credits and a demo app, and serve the demo app; on a loopback host only.")
     auto_consent: str = declare("Tests of apps", "EMAIL", "", to.mail_address,

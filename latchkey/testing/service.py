@@ -180,10 +180,10 @@ class Latchkey:
         }
         return TokenResponse(**self._calls.post("tokens", wanted))
 
-    def jwks(self) -> dict[str, Any]:
-        """The public keys with which apps and APIs check ID tokens and JWT access tokens (RFC 7517)."""
-        found: dict[str, Any] = self._calls.ask("GET", "/.well-known/jwks.json")
-        return found
+    def jwks(self) -> Any:
+        """The public keys with which apps and APIs check ID tokens and JWT access tokens: `{"keys": […]}` (RFC
+        7517)."""
+        return self._calls.ask("GET", "/.well-known/jwks.json")
 
     def rotate_keys(self, *, now: bool = False) -> None:
         """Publishes a successor of each signing key, as the operator does. The successors sign a day later, or from

@@ -51,8 +51,8 @@ class Key:
     """A key of an app, as JSON Web Keys (RFC 7517). `thumbprint` names it (RFC 7638)."""
 
     thumbprint: str
-    public: dict[str, str]
-    private: dict[str, str] = field(repr=False)
+    public: dict[str, Any]
+    private: dict[str, Any] = field(repr=False)
 
 
 @dataclass(frozen=True)

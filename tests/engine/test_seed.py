@@ -28,6 +28,15 @@ WEB: dict[str, Any] = {
     "scopes": "data:read profile",
 }
 ADA: dict[str, Any] = {"email": "Ada@Example.com", "name": "Ada", "password": PASSWORD, "groups": ["staff", "admins"]}
+ORDERS: dict[str, Any] = {
+    "identifier": "https://orders.example",
+    "name": "Orders",
+    "client_secret": SECRET,
+    "scopes": [{"name": "orders:read", "title": "See your orders", "care": True}, "orders:write"],
+}
+KEY = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
+BY_KEY: dict[str, Any] = {**WEB, "authMethod": "private_key_jwt", "jwks": {"keys": [KEY]}}
+del BY_KEY["client_secret"]
 Write = Callable[[object], Path]
 
 
@@ -188,7 +197,7 @@ async def test_a_confidential_app_without_a_secret_gets_an_unknown_one(memory_st
     [
         pytest.param("{", "line 1, column 2: is not JSON: ", id="no JSON"),
         pytest.param("[]", "the whole: must be an object", id="a list"),
-        pytest.param({"credits": []}, "credits: is unknown here; known are apps, users", id="an unknown group"),
+        pytest.param({"credits": []}, "credits: is unknown here; known are apis, apps, users", id="an unknown group"),
         pytest.param({"apps": {}}, "apps: must be a list", id="apps that are no list"),
         pytest.param({"apps": ["web"]}, "apps[0]: must be an object", id="an app that is no object"),
         pytest.param({"apps": [{**WEB, "secret": SECRET}]}, "apps[0].secret: is unknown here", id="a misspelt name"),
@@ -243,6 +252,32 @@ async def test_a_confidential_app_without_a_secret_gets_an_unknown_one(memory_st
         pytest.param({"apps": [{**WEB, "subjectType": "both"}]}, "apps[0]: subjectType is public or", id="a bad type"),
         pytest.param({"apps": [{**WEB, "scopes": ["root"]}]}, "apps[0].scopes: There is no scope", id="a bad scope"),
         pytest.param({"apps": [{**WEB, "scopes": []}]}, "apps[0].scopes: A scope is", id="no scope"),
+        pytest.param({"apps": [{**WEB, "scopes": "profile orders:read"}]}, "apps[0].scopes: There is no", id="no API"),
+        pytest.param({"apis": [ORDERS, ORDERS]}, "apis[1].identifier: is that of apis[0]", id="one API twice"),
+        pytest.param({"apis": [{**ORDERS, "scopes": "a"}]}, "apis[0].scopes: the scopes of an API are", id="no list"),
+        pytest.param({"apis": [{**ORDERS, "scopes": ["openid"]}]}, "apis[0].scopes: the scope openid", id="reserved"),
+        pytest.param({"apis": [{**ORDERS, "identifier": "orders"}]}, "apis[0].identifier: an identifier", id="no URI"),
+        pytest.param({"apis": [{**ORDERS, "tokenLifetime": 1}]}, "apis[0]: the token lifetime is 60", id="too short"),
+        pytest.param(
+            {"apis": [{**ORDERS, "client_secret": "x"}]}, "apis[0].client_secret: must be 32", id="bad secret"
+        ),
+        pytest.param({"apps": [{**WEB, "authMethod": "key"}]}, "apps[0]: authMethod is one of", id="a bad method"),
+        pytest.param(
+            {"apps": [{**WEB, "authMethod": "client_secret", "public": True}]},
+            "apps[0]: authMethod and public contradict",
+            id="two methods",
+        ),
+        pytest.param(
+            {"apps": [{**BY_KEY, "client_secret": SECRET}]},
+            "apps[0].client_secret: an app with private_key_jwt has no secret",
+            id="a key and a secret",
+        ),
+        pytest.param({"apps": [{**WEB, "jwks": {"keys": []}}]}, "apps[0]: jwks has no key", id="a set without keys"),
+        pytest.param(
+            {"apps": [{**WEB, "jwks": {"keys": [{**KEY, "d": "x"}]}}]},
+            "apps[0]: jwks has a private",
+            id="a private key",
+        ),
         pytest.param({"apps": [{**WEB, "public": "yes"}]}, "apps[0].public: must be true or false", id="no boolean"),
         pytest.param(
             {"apps": [{**WEB, "refreshRetrySeconds": True}]},

@@ -123,6 +123,7 @@ def play(url: str, seen: Seen) -> tuple[KitApp, Person]:
         app = kit.app("Web", hosted_storage=True, refresh_retry_seconds=0, client_id="web", **full)
         ada = kit.person("Ada", email="ada@example.com", password="correct horse battery", credits=1_000_000)
         kit.token(ada, app, ALL_SCOPES)
+        tokens_and_keys(kit, ada)
         kit.consents(person=ada, scopes="profile", spend_limit=5)
         request = App(url, "web", app.client_secret).authorize_url(scope="profile credits:spend")
         kit.consents(url + request, person=ada, scopes=["profile"], spend_limit=5)
@@ -142,6 +143,20 @@ def play(url: str, seen: Seen) -> tuple[KitApp, Person]:
             assert public.public
         kit.travel(days=1)
     return app, ada
+
+
+def tokens_and_keys(kit: Latchkey, ada: Person) -> None:
+    """Tokens of each kind, and the keys of apps and of the service."""
+    key = kit.key()
+    api = kit.api("https://api.example", scopes={"read": "Read"}, client_secret="s" * 40, token_lifetime=60)
+    more: dict[str, Any] = {"id_token_alg": "ES256", "subject_type": "pairwise", "dpop_required": True}
+    keyed = kit.app("Keyed", scopes="openid read", auth_method="private_key_jwt", jwks=[key], **more)
+    more = {"jwks_uri": "http://localhost:9/", "backchannel_logout_uri": "http://localhost:9/"}
+    kit.app("Pushed", auth_method="client_secret", require_pushed=True, **more)
+    token = kit.token(ada, keyed, resource=api, dpop=key, nonce="n")
+    kit.proof(key, "GET", "https://api.example/", token, "n")
+    kit.rotate_keys(now=True)
+    kit.jwks()
 
 
 async def use(server: Server, seen: Seen) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ pytestmark = pytest.mark.slow
 pytest_plugins = "pytester"
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-DOCUMENT = ROOT / "docs" / "testing.md"
 PLUGINS = ("-p", "latchkey.testing.plugin")
 APP = """
 import base64, hashlib
@@ -60,22 +57,6 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
     (package / "latchkey").symlink_to(ROOT / "latchkey")
     monkeypatch.setenv("PYTHONPATH", str(package))
     return pytester
-
-
-def python_of(document: Path) -> str:
-    (block,) = re.findall(r"^```python\n(.*?)^```$", document.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    return str(block)
-
-
-def test_the_documented_example_passes_unchanged(suite: pytest.Pytester) -> None:
-    suite.makepyfile(test_notes=python_of(DOCUMENT))
-    suite.runpytest_subprocess(*PLUGINS).assert_outcomes(passed=10)
-
-
-def test_the_document_installs_everything_its_example_imports() -> None:
-    modules = {node.names[0].name for node in ast.walk(ast.parse(python_of(DOCUMENT))) if isinstance(node, ast.Import)}
-    (command,) = re.findall(r"^pip install (.*)$", DOCUMENT.read_text("utf-8"), re.MULTILINE)
-    assert modules - sys.stdlib_module_names == {"pytest", *command.split()[1:]}  # pytest comes with the extra
 
 
 def test_an_apps_suite(suite: pytest.Pytester) -> None:
