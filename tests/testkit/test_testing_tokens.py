@@ -256,13 +256,15 @@ def test_a_played_person_answers_a_pushed_request_once(latchkey: Latchkey, order
     assert latchkey.consents(request_of(latchkey, app, "orders:read")).error == "invalid_request"
     query = dict(httpx.URL(request_of(latchkey, app, "openid orders:read", resource=ORDERS)).params)
     form = {**query, "client_secret": app.client_secret or ""}
+    latchkey.consents()
     for _ in range(2):  # the second time consent is remembered
         pushed = httpx.post(f"{latchkey.url}/api/oauth/par", data=form).raise_for_status().json()
         short = httpx.QueryParams({"client_id": app.client_id, "request_uri": pushed["request_uri"]})
         wanted = f"{latchkey.url}/oauth/authorize?{short}"
-        assert exchanged(latchkey, app, latchkey.consents(wanted).code)["scope"] == "orders:read"
-        with pytest.raises(LatchkeyError, match="invalid_request_uri"):
-            latchkey.consents(wanted)
+        with httpx.Client() as browser:
+            location = browser.get(wanted).headers["Location"]
+            assert exchanged(latchkey, app, httpx.URL(location).params["code"])["scope"] == "orders:read"
+            assert browser.get(wanted).status_code == 400
 
 
 def test_a_played_person_signs_in_as_recently_as_the_request_demands(latchkey: Latchkey) -> None:
