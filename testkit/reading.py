@@ -11,6 +11,7 @@ from store.apps.api_record import DEFAULT_LIFETIME, ApiRegistration, check_forei
 from store.apps.apis import resolve_scopes
 from store.apps.client_ids import check_free_of_people, new_client_id
 from store.apps.client_keys import authentication_of
+from store.apps.profiles import NONE, brought_along
 from store.apps.registration import Registration
 from store.apps.sectors import PUBLIC
 from store.apps.webhooks import check_webhook_secret
@@ -134,31 +135,38 @@ def registration_of(params: Params, apis: Sequence[ApiRegistration]) -> tuple[Re
     except ValueError as error:
         raise Refused("invalid_scope", str(error)) from None
     try:
-        method, keys, uri = params.get("authMethod"), params.value("jwks"), params.get("jwksUri") or ""
+        profile = params.get("profile") or NONE
+        brought = brought_along(profile, [name for name in params.names() if params.value(name) is not None])
+        usual = brought.pop("auth_method", None)
+        method = params.get("authMethod") or (usual if public is None else None)
+        keys, uri = params.value("jwks"), params.get("jwksUri") or ""
         proof = authentication_of(method, public, keys, uri)
         if signing is not None:
             check_webhook_secret(signing)
-        made = Registration(
-            client_id=params.get("client_id") or new_client_id(),
-            name=params.get("name") or "An app in a test",
-            redirect_uris=tuple(params.texts("redirect_uris") or ()),
-            scopes=own,
-            api_scopes=theirs,
-            pkce_required=flag(params, "pkceRequired", False),
-            hosted_storage=flag(params, "hostedStorage", False),
-            iss_in_response=flag(params, "issInResponse", True),
-            refresh_retry_seconds=given.get("refreshRetrySeconds", 0),
-            refresh_lifetime_days=given.get("refreshLifetimeDays", 0),
-            id_token_alg=params.get("idTokenAlg") or RS256,
-            post_logout_redirect_uris=tuple(params.texts("postLogoutRedirectUris") or ()),
-            backchannel_logout_uri=params.get("backchannelLogoutUri") or "",
-            subject_type=params.get("subjectType") or PUBLIC,
-            require_pushed=flag(params, "requirePushed", False),
-            dpop_required=flag(params, "dpopRequired", False),
-            homepage=params.get("homepage") or "",
-            webhook_url=params.get("webhookUrl") or "",
+        fields = {
+            "client_id": params.get("client_id") or new_client_id(),
+            "name": params.get("name") or "An app in a test",
+            "redirect_uris": tuple(params.texts("redirect_uris") or ()),
+            "scopes": own,
+            "api_scopes": theirs,
+            "pkce_required": flag(params, "pkceRequired", False),
+            "hosted_storage": flag(params, "hostedStorage", False),
+            "iss_in_response": flag(params, "issInResponse", True),
+            "refresh_retry_seconds": given.get("refreshRetrySeconds", 0),
+            "refresh_lifetime_days": given.get("refreshLifetimeDays", 0),
+            "id_token_alg": params.get("idTokenAlg") or RS256,
+            "post_logout_redirect_uris": tuple(params.texts("postLogoutRedirectUris") or ()),
+            "backchannel_logout_uri": params.get("backchannelLogoutUri") or "",
+            "subject_type": params.get("subjectType") or PUBLIC,
+            "require_pushed": flag(params, "requirePushed", False),
+            "dpop_required": flag(params, "dpopRequired", False),
+            "homepage": params.get("homepage") or "",
+            "webhook_url": params.get("webhookUrl") or "",
+            "profile": profile,
             **proof,
-        )
+            **brought,
+        }
+        made = Registration(**fields)
         if secret is not None and not made.has_secret:
             raise ValueError("Only an app that authenticates by a secret has a client_secret.")
         check_free_of_people(made.client_id)

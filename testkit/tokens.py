@@ -57,7 +57,7 @@ async def issue(rehearsal: Rehearsal, wanted: WantedTokens) -> dict[str, Any]:
         "dpop_jkt": wanted.jkt,
     }
     request, _ = check_request(app, app.redirect_uris[0], Params(sent, typed=True), base)
-    request = await check_api(store.apis, request)
+    request = await check_api(store.apis, app, request)
     session = await rehearsal.session(wanted.email)
     async with uncounted(rehearsal, session):
         begun = await store.authorizations.begin(session, request, always_ask=True)

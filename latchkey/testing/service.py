@@ -50,6 +50,7 @@ class Latchkey:
         jwks_uri: str | None = None,
         require_pushed: bool = False,
         dpop_required: bool = False,
+        profile: str | None = None,
         client_id: str | None = None,
         client_secret: str | None = None,
     ) -> App:
@@ -58,7 +59,8 @@ class Latchkey:
         `backchannel_logout_uri`; both may be on this machine. With a `webhook_url` there is a `webhook_secret`. Without
         `client_id` or `client_secret` (at least 32 characters), one is made. With the `subject_type` "pairwise" the
         app's `sub` of a person differs from that of `person`. With the `auth_method` "private_key_jwt" the app has no
-        secret and proves itself by a key: `jwks` has its public keys, or the keys that `key` made."""
+        secret and proves itself by a key: `jwks` has its public keys, or the keys that `key` made. The `profile`
+        "fapi2" switches on everything that it demands, and needs `jwks` or `jwks_uri`."""
         if jwks is not None and not isinstance(jwks, Mapping):
             jwks = {"keys": [one.public for one in jwks]}
         record = {
@@ -66,11 +68,11 @@ class Latchkey:
             "redirect_uris": list(redirect_uris),
             "scopes": listed(scopes),
             "public": public or None,
-            "pkceRequired": pkce_required,
-            "hostedStorage": hosted_storage,
-            "refreshRetrySeconds": refresh_retry_seconds,
-            "refreshLifetimeDays": refresh_lifetime_days,
-            "issInResponse": iss_in_response,
+            "pkceRequired": pkce_required or None,
+            "hostedStorage": hosted_storage or None,
+            "refreshRetrySeconds": refresh_retry_seconds or None,
+            "refreshLifetimeDays": refresh_lifetime_days or None,
+            "issInResponse": None if iss_in_response else False,
             "webhookUrl": webhook_url,
             "idTokenAlg": id_token_alg,
             "subjectType": subject_type,
@@ -79,8 +81,9 @@ class Latchkey:
             "authMethod": auth_method,
             "jwks": jwks,
             "jwksUri": jwks_uri,
-            "requirePushed": require_pushed,
-            "dpopRequired": dpop_required,
+            "requirePushed": require_pushed or None,
+            "dpopRequired": dpop_required or None,
+            "profile": profile,
             "client_id": client_id,
             "client_secret": client_secret,
         }

@@ -66,6 +66,14 @@ PROFILES: Mapping[str, ProfileRules] = MappingProxyType(
 )
 
 
+def brought_along(profile: str, given: Collection[str]) -> dict[str, Any]:
+    """The fields of a registration that a profile sets for a new app. `given`: the members that its record has, which
+    stay. Nothing for an unknown profile."""
+    rules = PROFILES.get(profile, ProfileRules())
+    brought = {**rules.settings, **rules.switched_on(OURS[0])}
+    return {name: value for name, value in brought.items() if _NAMES[name] not in given}
+
+
 def lacking(app: Any, rules: ProfileRules) -> Iterator[str]:
     """What a Registration lacks for these rules: a phrase for each field, which names the field of the record."""
     for name, value in rules.settings.items():

@@ -10,13 +10,14 @@
                "idTokenAlg": "RS256", "subjectType": "public", "postLogoutRedirectUris": ["https://web.example/bye"],
                "backchannelLogoutUri": "https://web.example/logout", "authMethod": "client_secret",
                "jwks": {"keys": []}, "jwksUri": "https://web.example/jwks.json", "requirePushed": false,
-               "dpopRequired": false}],
+               "dpopRequired": false, "profile": "none"}],
      "users": [{"email": "ada@example.com", "name": "Ada", "password": "...", "credits": 5000000,
                 "groups": ["staff"]}]}
 
 Existing APIs, apps and people stay unchanged, whatever the file says. `credits`, in micro-dollars, go only to a person
 who never had any, so at most once. The whole file is checked before anything is written, so the scopes of an app are
 Latchkey's own or those of the file's APIs. A scope of an API may be its name alone, which then is its title too.
+A profile brings along what it demands and the file leaves out.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 from store.apps.api_record import DEFAULT_LIFETIME, ApiRegistration, check_foreign, scopes_in
 from store.apps.apis import resolve_scopes
 from store.apps.client_keys import authentication_of
+from store.apps.profiles import NONE, brought_along
 from store.apps.redirect_uris import check_redirect_uri
 from store.apps.registration import Registration
 from store.apps.sectors import PUBLIC
@@ -49,7 +51,7 @@ _APP_FIELDS = (
     *("client_id", "client_secret", "name", "redirect_uris", "scopes", "public", "pkceRequired", "hostedStorage"),
     *("issInResponse", "refreshRetrySeconds", "refreshLifetimeDays", "homepage", "webhookUrl", "webhook_secret"),
     *("idTokenAlg", "subjectType", "postLogoutRedirectUris", "backchannelLogoutUri", "dpopRequired"),
-    *("authMethod", "jwks", "jwksUri", "requirePushed"),
+    *("authMethod", "jwks", "jwksUri", "requirePushed", "profile"),
 )
 _USER_FIELDS = ("email", "name", "password", "credits", "groups")
 P = ParamSpec("P")
@@ -145,8 +147,11 @@ def _secret(fields: Fields) -> str | None:
 
 
 def _app(fields: Fields, apis: Sequence[ApiRegistration]) -> SeedApp:
-    method = fields.text("authMethod") if "authMethod" in fields.given else None
+    profile = fields.text("profile", NONE)
+    brought = brought_along(profile, fields.given)
     public = fields.boolean("public", False) if "public" in fields.given else None
+    usual = brought.pop("auth_method", None)
+    method = fields.text("authMethod") if "authMethod" in fields.given else usual if public is None else None
     keys = fields.anything("jwks") if "jwks" in fields.given else None
     proof = _checked(fields.place, authentication_of, method, public, keys, fields.text("jwksUri", ""))
     public = proof["public"]
@@ -183,6 +188,8 @@ def _app(fields: Fields, apis: Sequence[ApiRegistration]) -> SeedApp:
         "dpop_required": fields.boolean("dpopRequired", False),
         "homepage": fields.text("homepage", ""),
         "webhook_url": fields.text("webhookUrl", ""),
+        "profile": profile,
+        **brought,
     }
     signing = fields.text("webhook_secret") if "webhook_secret" in fields.given else None
     if signing is not None:

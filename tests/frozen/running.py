@@ -151,6 +151,7 @@ def tokens_and_keys(kit: Latchkey, ada: Person) -> None:
     api = kit.api("https://api.example", scopes={"read": "Read"}, client_secret="s" * 40, token_lifetime=60)
     more: dict[str, Any] = {"id_token_alg": "ES256", "subject_type": "pairwise", "dpop_required": True}
     keyed = kit.app("Keyed", scopes="openid read", auth_method="private_key_jwt", jwks=[key], **more)
+    kit.app("Strict", jwks=[key], profile="fapi2")
     more = {"jwks_uri": "http://localhost:9/", "backchannel_logout_uri": "http://localhost:9/"}
     kit.app("Pushed", auth_method="client_secret", require_pushed=True, **more)
     token = kit.token(ada, keyed, resource=api, dpop=key, nonce="n")

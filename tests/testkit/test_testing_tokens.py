@@ -220,6 +220,20 @@ def assertion(latchkey: Latchkey, app: App, key: Key) -> str:
     return jwt.encode(header, claims, import_key(key.private), algorithms=[key.public["alg"]])
 
 
+def test_a_profile_brings_along_what_it_demands(latchkey: Latchkey, orders: Api) -> None:
+    key = latchkey.key()
+    app = latchkey.app(scopes="openid orders:read", profile="fapi2", jwks=[key])
+    with pytest.raises(LatchkeyError, match="bound to a key"):
+        latchkey.token(None, app)
+    token = latchkey.token(None, app, dpop=key)
+    assert token.token_type == "DPoP"
+    assert introspected(latchkey, orders, token)["cnf"] == {"jkt": key.thumbprint}
+    assert claims_of(latchkey, token.id_token or "", "JWT")["aud"] == app.client_id
+    for wrong in ({}, {"jwks": [key], "auth_method": "client_secret"}, {"jwks": [key], "public": True}):
+        with pytest.raises(LatchkeyError, match="the profile fapi2 demands"):
+            latchkey.app(profile="fapi2", **wrong)
+
+
 def test_tokens_for_a_test_count_for_no_limit(latchkey: Latchkey) -> None:
     app, ada = latchkey.app(), latchkey.person()
     before = userinfo(latchkey, latchkey.token(ada, app).headers)

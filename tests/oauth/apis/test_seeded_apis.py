@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from store.errors import StartupError
@@ -54,15 +56,34 @@ async def test_seeded_apps_have_keys_and_rules_for_requests(memory_store: Store,
         memory_store,
         write({"apps": [BY_KEY, at_uri, {**public, "client_id": "public", "authMethod": "none"}]}),
     )
+    await seed(
+        memory_store, write({"apps": [{**BY_KEY, "client_id": "fapi", "profile": "fapi2", "pkceRequired": True}]})
+    )
     records = {one.client_id: one.record() for one in await memory_store.apps.list()}
     assert {name: one["authMethod"] for name, one in records.items()} == {
         "web": "private_key_jwt",
         "uri": "client_secret",
         "public": "none",
+        "fapi": "private_key_jwt",
     }
+    fapi = records["fapi"]
+    assert (fapi["profile"], fapi["dpopRequired"], fapi["refreshRetrySeconds"]) == ("fapi2", True, 60)
     assert records["web"]["jwks"]["keys"][0]["x"] == KEY["x"]
     assert (records["uri"]["jwksUri"], records["uri"]["requirePushed"]) == ("https://web.example/jwks.json", True)
     assert [records[name]["dpopRequired"] for name in ("web", "uri")] == [False, True]
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    "wrong", [{"dpopRequired": False}, {"public": True}, {"authMethod": "client_secret"}, {"idTokenAlg": "RS256"}]
+)
+async def test_a_seeded_profile_overrules_nothing_that_the_file_says(
+    memory_store: Store, write: Write, wrong: dict[str, Any]
+) -> None:
+    app = {name: value for name, value in BY_KEY.items() if name != "authMethod"}
+    path = write({"apps": [{**app, "profile": "fapi2", **wrong}]})
+    with pytest.raises(StartupError, match=r"apps\[0\]: the profile fapi2 demands"):
+        await seed(memory_store, path)
 
 
 @pytest.mark.gen_test
