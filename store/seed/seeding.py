@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
+from store.apps.api_scopes import ApiScopeName, parse_qualified
 from store.apps.client_ids import check_free_of_people
 from store.crypto.passwords import check_password
 from store.errors import StartupError
@@ -67,8 +68,9 @@ async def seed(
 
         # Apps register for scopes of the APIs.
         identifiers = tuple([api.registration.identifier for api in apis if step() and await _create_api(store, api)])
+        ids = {api.registration.client_id: await _present_id(store, api) for api in apis}
         report = SeedReport(
-            tuple([app.registration.client_id for app in apps if step() and await _create_app(store, app)]),
+            tuple([app.registration.client_id for app in apps if step() and await _create_app(store, app, ids)]),
             tuple([user.email for user in users if step() and await _create_user(store, user, patience)]),
             tuple([user.email for user in users if await _credit(store, user)]),
             identifiers,
@@ -102,8 +104,8 @@ async def _refuse_peoples_ids(store: Store, app: SeedApp) -> None:
 
 
 async def _create_api(store: Store, api: SeedApi) -> bool:
-    client_id, identifier = api.registration.client_id, api.registration.identifier
-    if await store.apis.find(client_id):
+    identifier = api.registration.identifier
+    if await store.apis.at(identifier):
         return False
     try:
         await store.apis.create(api.registration, api.secret)
@@ -114,12 +116,21 @@ async def _create_api(store: Store, api: SeedApi) -> bool:
     return True
 
 
-async def _create_app(store: Store, app: SeedApp) -> bool:
+async def _present_id(store: Store, api: SeedApi) -> str:
+    """The client id of the API. It has another one than in the file if an earlier one with its identifier was
+    deleted."""
+    present = await store.apis.at(api.registration.identifier)
+    return present.client_id if present else api.registration.client_id
+
+
+async def _create_app(store: Store, app: SeedApp, ids: Mapping[str, str]) -> bool:
     client_id = app.registration.client_id
     if await store.apps.find(client_id):
         return False
+    named = (parse_qualified(scope) for scope in app.registration.api_scopes)
+    scopes = tuple(ApiScopeName(ids[scope.api], scope.name).qualified for scope in named)
     try:
-        begun = store.webhooks.begun(app.registration, app.webhook_secret)
+        begun = store.webhooks.begun(replace(app.registration, api_scopes=scopes), app.webhook_secret)
         await store.apps.create(begun.registration, app.secret)
     except Refused:  # another server was quicker
         return False

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from store.apps.api_record import ApiRegistration, ApiScope
 from store.errors import StartupError
 from store.seed.seeding import SeedReport, seed
 from store.wiring import Store
@@ -45,6 +46,19 @@ async def test_seeded_apis_lend_their_scopes_to_seeded_apps(memory_store: Store,
     renamed = await memory_store.apis.find(orders.client_id)
     assert renamed
     assert renamed.name == "Renamed"
+
+
+@pytest.mark.gen_test
+async def test_an_api_that_was_deleted_is_seeded_under_another_id(memory_store: Store, write: Write) -> None:
+    path = write({"apis": [ORDERS], "apps": [{**WEB, "scopes": "orders:read"}]})
+    made, _ = await memory_store.apis.create(ApiRegistration("https://orders.example", "Orders", (ApiScope("a", "A"),)))
+    await memory_store.apis.delete(made.client_id)
+    assert (await seed(memory_store, path)).apis == ("https://orders.example",)
+    (orders,) = await memory_store.apis.list()
+    assert orders.client_id != made.client_id
+    web = await memory_store.apps.find("web")
+    assert web
+    assert web.api_scopes == (f"{orders.client_id}/orders:read",)
 
 
 @pytest.mark.gen_test
