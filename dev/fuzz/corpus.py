@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
+from dev.fuzz.issued import dead_access, hint, hinted
 from dev.fuzz.signed import claims_of_request, signed_request, spent_dpop, spent_proof
 from dev.fuzz.target import OPERATOR_KEY
 from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast
@@ -124,6 +125,9 @@ def api(cast: Cast) -> list[Message]:
         ),
         message("POST", "/api/oauth/introspect", as_form, urlencode({**ended, **client})),
         message("POST", "/api/oauth/introspect", {**as_json, **basic}, json.dumps(ended)),
+        message("POST", "/api/oauth/introspect", as_form, urlencode({**client, "token": dead_access(cast)})),
+        message("POST", "/api/oauth/revoke", as_json, json.dumps({"token": dead_access(cast)})),
+        message("GET", "/api/oauth/userinfo", {"Authorization": f"Bearer {dead_access(cast)}"}),
         message("GET", "/api/oauth/userinfo", reader),
         message("POST", "/api/oauth/userinfo", reader | as_form, "a=b"),
         message("GET", "/api/oauth/userinfo", keyed | spent_dpop(cast, "GET", "/api/oauth/userinfo", cast.reader)),
@@ -234,9 +238,7 @@ def pages(cast: Cast) -> list[Message]:
             "resource": cast.base_url,
         }
     )
-    leave = urlencode(
-        {"client_id": "web-app", "id_token_hint": "a.b.c", "post_logout_redirect_uri": CALLBACK, "state": "a-state"}
-    )
+    leave = urlencode(hinted(cast, "/oauth/logout", hint(cast)))
     decision = {
         "request_id": cast.sealed(TokenKind.REQUEST, "web-app"),
         "decision": "allow",
@@ -273,6 +275,7 @@ def pages(cast: Cast) -> list[Message]:
         message("GET", f"/oauth/authorize?{ask_openid}", over),
         message("GET", f"/oauth/authorize?{urlencode(signed_request(cast))}", over),
         message("POST", "/oauth/authorize", over | form, ask_openid),
+        message("GET", f"/oauth/authorize?{urlencode(hinted(cast, '/oauth/authorize', hint(cast)))}", over),
         message("GET", f"/oauth/logout?{leave}", over),
         message("POST", "/oauth/logout", over | form, leave),
         post("/oauth/logout", over, client_id="web-app", id_token_hint="a.b.c", state="a-state"),

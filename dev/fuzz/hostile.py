@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, quote_from_bytes, urlencode
 
 from dev.fuzz.corpus import BOUNDARY, FORM, JSON, XSRF, Message, api, cookies, corpus, message
 from dev.fuzz.hostile_values import DOCUMENTS, LARGE, MOST, TEXTS, cbor, fields, uploads
+from dev.fuzz.issued import hostile_access, hostile_hints
 from dev.fuzz.signed import hostile_proofs, hostile_tokens
 from dev.fuzz.target import Target
 from dev.fuzz.tokens import CALLBACK, PASSWORD, VISITOR, Cast
@@ -74,6 +75,7 @@ class Stage:
         """All requests."""
         yield from self.forms()
         yield from self.tokens()
+        yield from self.issued()
         yield from self.proofs()
         yield from self.documents()
         yield from self.large()
@@ -166,6 +168,17 @@ class Stage:
                 address = f"{target}?{urlencode(params)}"
                 if len(address) < MAX_ADDRESS:
                     yield _named(f"GET {target}: {what}", message("GET", address))
+
+    def issued(self) -> Iterator[Message]:
+        """Signed tokens of the server: ID tokens as hints, and JWT access tokens."""
+        form = {"Content-Type": FORM}
+        for what, target, params in hostile_hints(self.cast):
+            yield _named(f"POST {target}, a hint: {what}", message("POST", target, self.who() | form, params))
+            if len(f"{target}?{params}") < MAX_ADDRESS:
+                yield _named(f"GET {target}, a hint: {what}", message("GET", f"{target}?{params}", self.who()))
+        for what, target, params, bearer in hostile_access(self.cast):
+            sent = message("POST", target, form, params) if params else message("GET", target, bearer)
+            yield _named(f"{target}, an access token: {what}", sent)
 
     def proofs(self) -> Iterator[Message]:
         """DPoP proofs."""

@@ -43,6 +43,8 @@ class Cast:
     key: PrivateKey = field(init=False)
     """The key of `key_app`, which proves itself by it."""
     key_app: Registration = field(init=False)
+    signing: PrivateKey = field(init=False)
+    """The server's own key, so that its readers take the signature of a wrong token for right."""
     base_url: str = ""
     secret: str = ""
     reader: str = ""
@@ -70,6 +72,7 @@ class Cast:
         cast.key_app, _ = await cast.store.apps.create(facts)
         await cast.store.credits.grant(cast.ada, CREDITS)
         await cast.store.signing_keys.published()  # the first reader of the set makes the keys
+        cast.signing = (await cast.store.signing_keys.for_signing(ES256)).key
         cast.session, cast.ended = await cast.sign_in("ada@example.com"), cast.sealed(TokenKind.SESSION)
         live = await cast.mint("all-scopes", SCOPES)
         cast.everything = live.access_token
