@@ -137,7 +137,7 @@ def openers(cast: Cast) -> dict[TokenKind, Callable[[str], Awaitable[bool]]]:
         TokenKind.REFRESH: lambda text: refused(store.tokens.refresh(cast.app, text, ())),
         TokenKind.CODE: lambda text: refused(store.tokens.exchange(cast.app, text, CALLBACK, VERIFIER)),
         TokenKind.SESSION: lambda text: known(store.sessions.open(text)),
-        TokenKind.REQUEST: lambda text: known(store.authorizations.client_of(session, text)),
+        TokenKind.REQUEST: lambda text: known(store.authorizations.awaited(session, text)),
         TokenKind.INVITE: lambda text: refused(store.people.invited(text)),
         TokenKind.SECOND_STEP: lambda text: known(store.second_step.open(text)),
         TokenKind.CHALLENGE: challenge,

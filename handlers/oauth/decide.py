@@ -33,24 +33,24 @@ class DecideHandler(AnsweringPage):
         request_id, scopes = params.require("request_id"), ticked(params)
         # Before the decision, so that an invalid amount doesn't use the request up.
         limit = wanted_limit(params, decision, scopes)
-        client = self.store.authorizations.client_of(session, request_id)
-        app = await self.store.apps.active(client) if client else None
-        if app is None:
+        awaited = self.store.authorizations.awaited(session, request_id)
+        app = await self.store.apps.active(awaited.client) if awaited else None
+        if app is None or awaited is None:
             raise Refused("invalid_request", "This request is not one of yours, or its app is gone.")
-        decided = await self.store.authorizations.decide(
-            session,
-            app,
-            request_id,
-            allow=decision == "allow",
-            scopes=scopes,
-            visitor=self.visitor,
-            spend_limit=limit,
-        )
+        # The end of a pushed request comes first, so that no second decision counts for which the app gets no answer.
+        async with self.store.pushed.answered(app.client_id, awaited.pushed):
+            decided = await self.store.authorizations.decide(
+                session,
+                app,
+                request_id,
+                allow=decision == "allow",
+                scopes=scopes,
+                visitor=self.visitor,
+                spend_limit=limit,
+            )
         if decided.connected:
             self.store.app_stats.connected(app.client_id)
         mails.allowance_grew(self.site, session.user, app.client_id, decided.allowance, self.visitor)
-        if decided.pushed:
-            await self.store.pushed.end(app.client_id, decided.pushed)
         answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
         self.write_window(decided.window)
         if self.wants_json():

@@ -27,7 +27,7 @@
 --- ARGV[19] acr: requested levels, separated by commas, or empty
 --- ARGV[20] fresh_sid: public id for a session that has none
 --- ARGV[21] mode: how the app wants its answer: form_post, or empty
---- ARGV[22] pushed: the id of a pushed request, or empty
+--- ARGV[22] pushed: '1' for a pushed request, of which the person may have other pages
 --- ARGV[23] api: the API that the app wants to call, or empty
 --- ARGV[24] jkt: the key that the code is bound to, or empty
 --- ARGV[25] member: the person in the lists of the shard
@@ -81,12 +81,13 @@ if always_ask ~= '1' and given[1] and not given[3] and covers(granted, scope) an
   return {'remembered'}
 end
 
+-- All pages of a pushed request have one row.
+if pushed ~= '' then redis.call('DEL', request) end
 redis.call('HSET', request, 'redirect_uri', redirect_uri, 'scope', scope, 'challenge', challenge, 'state', state,
   'terms', terms, 'place', place)
 if nonce ~= '' then redis.call('HSET', request, 'nonce', nonce) end
 if acr ~= '' then redis.call('HSET', request, 'acr', acr) end
 if mode ~= '' then redis.call('HSET', request, 'mode', mode) end
-if pushed ~= '' then redis.call('HSET', request, 'pushed', pushed) end
 -- The decision may come from another session of the person.
 if earliest > 0 then redis.call('HSET', request, 'earliest', int(earliest)) end
 if methods ~= '' then redis.call('HSET', request, 'methods', methods) end

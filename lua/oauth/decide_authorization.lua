@@ -41,8 +41,8 @@
 --- @reply gone remaining reset
 --- @reply invalid_scope remaining reset
 --- @reply full remaining reset
---- @reply denied remaining reset redirect_uri state mode pushed
---- @reply allowed remaining reset redirect_uri state mode pushed connected told
+--- @reply denied remaining reset redirect_uri state mode
+--- @reply allowed remaining reset redirect_uri state mode connected told
 --- @derives prefix shard
 --- @durable
 --- @include "session"
@@ -63,8 +63,8 @@ local admitted, remaining, reset, retry = take_window(window, limit, period, now
 if not admitted then return {'rate_limited', reset, retry} end
 
 local asked = redis.call('HMGET', request, 'redirect_uri', 'scope', 'challenge', 'state', 'terms', 'place',
-  'nonce', 'acr', 'mode', 'earliest', 'methods', 'pushed', 'api', 'jkt')
-local mode, pushed, api = asked[9] or '', asked[12] or '', asked[13]
+  'nonce', 'acr', 'mode', 'earliest', 'methods', 'api', 'jkt')
+local mode, api = asked[9] or '', asked[12]
 -- If the registration has changed since, the checks of the request are void.
 if not asked[1] or asked[5] ~= terms then return {'gone', remaining, reset} end
 -- The page was shown to a sign-in that was new and strong enough. Another session of the person may be neither.
@@ -76,7 +76,7 @@ end
 if decision ~= 'allow' then
   redis.call('DEL', request)
   record(audit, 'consent_denied', client, address, agent)
-  return {'denied', remaining, reset, asked[1], asked[4], mode, pushed}
+  return {'denied', remaining, reset, asked[1], asked[4], mode}
 end
 
 -- The code has only the ticked scopes, while grant and remembered consent keep scopes that were not requested.
@@ -112,7 +112,7 @@ if openid or api then
   redis.call('HSET', code, 'signed',
     signed_in(user, session, client, fresh_sid, asked[8] or '', scope, outbox, member, now))
 end
-if asked[14] then redis.call('HSET', code, 'jkt', asked[14]) end
+if asked[13] then redis.call('HSET', code, 'jkt', asked[13]) end
 redis.call('PEXPIREAT', code, int(now + code_ttl))
 redis.call('DEL', request)
 record(audit, 'consent_given', client, address, agent)
@@ -120,4 +120,4 @@ local after = allowance_of(grant)
 note_growth(grant, before, after, raise_kept, now)
 if before and after and before ~= after then record(audit, 'spend_limit_set', client, address, agent) end
 local told = told_of_growth(user, undos, before, after, mails, mails_most, mails_period, now)
-return {'allowed', remaining, reset, asked[1], asked[4], mode, pushed, connected, told}
+return {'allowed', remaining, reset, asked[1], asked[4], mode, connected, told}

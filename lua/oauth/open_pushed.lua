@@ -8,8 +8,8 @@
 --- @reply ok params
 --- @include "now"
 
-local row = redis.call('HMGET', pushed, 'params', 'browser')
-if not row[1] then return {'gone'} end
+local row = redis.call('HMGET', pushed, 'params', 'browser', 'ended')
+if not row[1] or row[3] then return {'gone'} end
 if not row[2] then
   local ends = int(now_ms() + kept)
   redis.call('HSET', pushed, 'browser', browser)

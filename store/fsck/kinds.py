@@ -76,7 +76,7 @@ KINDS: dict[str, KeyKind] = {
     "days": KeyKind("hash", DAYS_KEPT * DAY, others=rf"[0-9]+:({'|'.join(NAMES)})|pruned"),
     "people": KeyKind("string", value=rb"-?[0-9]+"),
     "assertion": KeyKind("string", ASSERTION, value=b"1"),
-    "pushed": KeyKind("hash", REQUEST, fields={"params": TEXT}, others="browser"),
+    "pushed": KeyKind("hash", REQUEST, fields={"params": TEXT}, others="browser|ended"),
     "all-pushed": KeyKind("zset", REQUEST),
     "all-apps": KeyKind("zset"),
     "api": KeyKind("string"),

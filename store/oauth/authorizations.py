@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from store import keys
 from store.accounts.signin.sessions import Session
@@ -41,6 +41,13 @@ class AuthorizationRequest:
     jkt: str = ""
 
 
+class Awaited(NamedTuple):
+    """What the id of a pending request names: the app, and the id of the pushed request that it answers, or empty."""
+
+    client: str
+    pushed: str
+
+
 class SignInAgain(Exception):
     """The person is signed in, but not recently enough, or not for this request."""
 
@@ -75,7 +82,7 @@ class Pending:
 class Decision:
     """Where to send the browser, and how (`mode`, as in the request); `code` is None if the person denied.
     `connected`: the app is newly connected; `allowance`: the notice to mail to the person if the app may spend more
-    than before; `pushed`: the id of the pushed request that this answers, or empty."""
+    than before."""
 
     redirect_uri: str
     state: str
@@ -84,9 +91,10 @@ class Decision:
     connected: bool = False
     allowance: Allowance | None = None
     mode: str = ""
-    pushed: str = ""
 
 
+PUSHED = 1
+"""The generation in the id of a pending request that was pushed."""
 TOO_MANY_APPS = (
     "You have as many apps as one account may have. Disconnect one you no longer use and delete the documents it has "
     "kept. Then go back and allow this one."
@@ -115,14 +123,16 @@ class Authorizations:
         Otherwise keeps the request for 10 minutes. `fresh`: how long ago the sign-in may have been, in ms. `since`: the
         time of a sign-in for this request (epoch ms), which counts for 10 minutes whatever `fresh` says. Without both,
         any sign-in will do. Raises SignedOut, SignInAgain, StepUp, Refused("rate_limited")."""
-        one_id = new_id()
+        # A pushed request has one pending one, whose id says so. So its end can come before the decision.
+        code_id = new_id()
+        one_id = request.pushed or code_id
         reply = await self._scripts.run(
             "begin_authorization",
             {
                 **session.keys(),
                 "grant": keys.grant(session.user, request.client),
                 "request": keys.request(session.user, one_id),
-                "code": keys.code(session.user, one_id),
+                "code": keys.code(session.user, code_id),
                 "window": keys.limit(session.user, AUTHORIZE.name),
             },
             scope=" ".join(request.scopes),
@@ -146,7 +156,7 @@ class Authorizations:
             acr=",".join(request.acr),
             fresh_sid=new_id(),
             mode=request.mode,
-            pushed=request.pushed,
+            pushed="1" if request.pushed else "",
             api=request.api,
             jkt=request.jkt,
             member=keys.member(session.user),
@@ -159,8 +169,9 @@ class Authorizations:
         if reply.word == "rate_limited":
             let_in(AUTHORIZE, reply)
         if reply.word == "remembered":
-            return Remembered(self._sealer.seal(Token(TokenKind.CODE, session.user, request.client, one_id, 0)))
-        request_id = self._sealer.seal(Token(TokenKind.REQUEST, session.user, request.client, one_id, 0))
+            return Remembered(self._sealer.seal(Token(TokenKind.CODE, session.user, request.client, code_id, 0)))
+        kind = PUSHED if request.pushed else 0
+        request_id = self._sealer.seal(Token(TokenKind.REQUEST, session.user, request.client, one_id, kind))
         return Pending(
             request_id,
             profile_of(session.user, reply),
@@ -168,10 +179,12 @@ class Authorizations:
             reply.number("spend_limit") if reply.raw("spend_limit") else None,
         )
 
-    def client_of(self, session: Session, request_id: str) -> str | None:
-        """The app in a request id of this person, or None for any other text. No I/O."""
+    def awaited(self, session: Session, request_id: str) -> Awaited | None:
+        """What a request id of this person names, or None for any other text. No I/O."""
         token = self._sealer.open(TokenKind.REQUEST, request_id)
-        return token.client if token and token.user == session.user else None
+        if token is None or token.user != session.user:
+            return None
+        return Awaited(token.client, token.id if token.generation == PUSHED else "")
 
     async def decide(
         self,
@@ -251,5 +264,4 @@ class Authorizations:
             connected,
             allowance,
             reply.text("mode"),
-            reply.text("pushed"),
         )

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from store import keys
 from store.clock import wall
 from store.crypto.seal import NOBODY, Sealer, Token, TokenKind, fingerprint, new_id
 from store.engine.scripts import Scripts
-from store.lifetimes import PUSHED, REQUEST
-from store.refused import Refused
+from store.lifetimes import MINUTE, PUSHED, REQUEST
+from store.refused import Refused, SignedOut
 from store.results import Window
 
 URN = "urn:ietf:params:oauth:request_uri:"
 MOST_PUSHED = 10_000
 """Requests of one app that wait at a time."""
+ANSWER = MINUTE
+"""How long a request can be reopened whose answer may be refused, in ms."""
 MOST_ENDED, MOST_APPS = 100, 1000
 """Requests of one app whose rows wait to be dropped, and apps that have such requests."""
 
@@ -75,12 +79,29 @@ class PushedRequests:
             raise gone()
         return reply.text("params")
 
-    async def end(self, client: str, one: str) -> None:
-        """Uses the request with this id up, before the browser goes back to the app. Raises
-        Refused("invalid_request_uri") if it was used up already."""
-        reply = await self._scripts.run("end_pushed", keys.pushed(client, one), id=one)
+    async def end(self, client: str, one: str, kept: int = 0) -> None:
+        """Uses the request with this id up, before the browser goes back to the app. It can be reopened for `kept` ms.
+        Raises Refused("invalid_request_uri") if it was used up already."""
+        reply = await self._scripts.run("end_pushed", keys.pushed(client, one), id=one, kept=kept)
         if reply.word == "gone":
             raise gone()
+
+    async def reopen(self, client: str, one: str) -> None:
+        """Opens an ended request again, if it is still kept for that."""
+        await self._scripts.run("reopen_pushed", keys.pushed(client, one), id=one, longest=REQUEST)
+
+    @asynccontextmanager
+    async def answered(self, client: str, one: str) -> AsyncIterator[None]:
+        """Uses the request with this id up for the block, which decides on it: of several decisions one counts. It is
+        open again if the block refuses. Does nothing for an empty id. Raises as `end`."""
+        if one:
+            await self.end(client, one, ANSWER)
+        try:
+            yield
+        except (Refused, SignedOut):
+            if one:
+                await self.reopen(client, one)
+            raise
 
     def end_later(self, client: str, one: str) -> bool:
         """Drops the request with this id when the app next pushes one here, or else it expires: only for a request that

@@ -69,6 +69,7 @@ LOSABLE = {
     "drop_signing_key": "the next process that reads the keys drops it again",
     "record_reencryption": "without it no key is retired: the walk is done again",
     "open_pushed": "the request is open for another browser again",
+    "reopen_pushed": "the person begins again at the app",
     "push_request": "the app pushes its request again",
     "release_email": "an entry that the row does not bear out counts for nothing",
     "rename_passkey": "a name",

@@ -51,7 +51,7 @@ async def test_a_token_of_one_kind_is_never_taken_for_another(store: Store) -> N
             assert (store.tokens.open_access(presented) is not None) == (genuine and kind == "access")
             assert (store.sessions.open(presented) is not None) == (genuine and kind == "session")
             assert (await store.people.invited(presented) is not None) == (genuine and kind == "invite")
-            assert (store.authorizations.client_of(world.session, presented) is not None) == (
+            assert (store.authorizations.awaited(world.session, presented) is not None) == (
                 genuine and kind == "request"
             )
     assert await world.lives(tokens.access_token)

@@ -40,6 +40,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.apis.fresh("api_any")
 
 
+@call("apis.at")
+async def _(w: World) -> Call:
+    return lambda: w.store.apis.at("https://nobody.example")
+
+
 @call("apis.update", "save_app")
 async def _(w: World) -> Call:
     client_id = await registered(w)

@@ -75,3 +75,11 @@ async def _(w: World) -> Call:
     request_uri = await w.store.pushed.push(w.app.client_id, "scope=profile", Window(600, 599, 0))
     pushed = w.store.pushed.id_of(w.app.client_id, request_uri)
     return lambda: w.store.pushed.end(w.app.client_id, pushed)
+
+
+@call("pushed.reopen", "reopen_pushed")
+async def _(w: World) -> Call:
+    request_uri = await w.store.pushed.push(w.app.client_id, "scope=profile", Window(600, 599, 0))
+    pushed = w.store.pushed.id_of(w.app.client_id, request_uri)
+    await w.store.pushed.end(w.app.client_id, pushed, 60_000)
+    return lambda: w.store.pushed.reopen(w.app.client_id, pushed)

@@ -1,0 +1,17 @@
+--- Open an ended pushed authorization request again, because its answer was refused.
+--- KEYS[1] pushed
+--- KEYS[2] all_pushed
+--- ARGV[1] id
+--- ARGV[2] longest (number): ms, the most that a request is kept
+--- @reply gone
+--- @reply ok
+--- @reserve
+--- @include "now"
+
+local ends = redis.call('HGET', pushed, 'ended')
+if not ends then return {'gone'} end
+redis.call('HDEL', pushed, 'ended')
+redis.call('PEXPIREAT', pushed, ends)
+redis.call('ZADD', all_pushed, ends, id)
+redis.call('PEXPIREAT', all_pushed, int(now_ms() + longest))
+return {'ok'}
