@@ -47,6 +47,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         opened as store,
         store.announcements.following(),
         store.app_stats.flushing(),
+        store.app_log.flushing(),
         store.hosting.flushing(),
         store.security.flushing(),
     ):

@@ -79,6 +79,8 @@ async def open_store(settings: Settings, url: str, keys: Keys) -> AsyncIterator[
         with suppress(StoreError):
             await store.app_stats.flush()
         with suppress(StoreError):
+            await store.app_log.flush()
+        with suppress(StoreError):
             await store.security.flush()
         with suppress(StoreError):
             await store.close()

@@ -32,8 +32,10 @@ def api(client: str) -> str:
 
 
 def app_stats(client: str) -> dict[str, str]:
-    """A registration, and in its slot the app's figures: by day, and how many people have connected the app."""
-    return {"app": app(client), "days": f"{app(client)}:days", "people": f"{app(client)}:people"}
+    """A registration, and in its slot what is known of the app's use: figures by day, how many people have connected
+    it, and its refused requests."""
+    name = app(client)
+    return {"app": name, "days": f"{name}:days", "people": f"{name}:people", "refusals": f"{name}:refusals"}
 
 
 def assertion(client: str, digest: str) -> str:
@@ -316,6 +318,7 @@ _ALONE = tuple(
         ("registration", rf"\{{app:{_CLIENT}\}}"),
         ("days", rf"\{{app:{_CLIENT}\}}:days"),
         ("people", rf"\{{app:{_CLIENT}\}}:people"),
+        ("refusals", rf"\{{app:{_CLIENT}\}}:refusals"),
         ("assertion", rf"\{{app:{_CLIENT}\}}:jti:{_ID}"),
         ("pushed", rf"\{{app:{_CLIENT}\}}:par:{_ID}"),
         ("all-pushed", rf"\{{app:{_CLIENT}\}}:pars"),

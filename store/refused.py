@@ -11,17 +11,25 @@ class Refused(Exception):
     """A request was refused; it changed nothing.
 
     `code`: the error code of the catalogue; `description`: for people, never a secret; `window`: the figures of the
-    rate-limit window that was consulted; `retry_after`: whole seconds, with `rate_limited` only.
+    rate-limit window that was consulted; `retry_after`: whole seconds, with `rate_limited` only; `value`: what the app
+    sent in place of something else, for its owner's log, never a secret.
     """
 
     def __init__(
-        self, code: str, description: str = "", *, window: Window | None = None, retry_after: int | None = None
+        self,
+        code: str,
+        description: str = "",
+        *,
+        window: Window | None = None,
+        retry_after: int | None = None,
+        value: str = "",
     ) -> None:
         super().__init__(code)
         self.code = code
         self.description = description
         self.window = window
         self.retry_after = retry_after
+        self.value = value
 
 
 class UnknownUser(Exception):

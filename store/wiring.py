@@ -23,6 +23,7 @@ from store.accounts.signin.sessions import Sessions
 from store.accounts.signin.signin import SignIn
 from store.accounts.signin.totp import TotpSecrets
 from store.accounts.undoing import Undoing
+from store.app_log import AppLog
 from store.app_stats import AppStats
 from store.apps.apis import Apis
 from store.apps.apps import Apps
@@ -119,6 +120,7 @@ class Store:
         signing = WebhookSecrets(keys)
         self.webhooks = Webhooks(self.apps, signing)
         self.app_stats = AppStats(scripts)
+        self.app_log = AppLog(scripts)
         self.deliveries = Deliveries(scripts)
         self.pairwise = Pairwise(client, scripts, keys)
         self.subjects = Subjects(self.pairwise, self.apps)

@@ -149,6 +149,7 @@ class ApiHandler(LeanHandler, BaseHandler):
         authentic = proof is not None or _is_authentic(app, sent)
         if app is None or not (authentic or (optional and sent.has_no_proof)):
             self.store.security.note("client_refused", client=app.client_id if app else "")
+            self.logged_app = app.client_id if app else ""
             await self.refuse_unknown(Refused("invalid_client", why))
         elif authentic:  # without a proof, anybody may send any app's client_id
             self.counted_app = app.client_id
@@ -202,6 +203,7 @@ class ApiHandler(LeanHandler, BaseHandler):
             await self.store.client_assertions.use(app.client_id, proof)
         except Refused as refusal:
             self.store.security.note("client_refused", client=app.client_id)
+            self.logged_app = app.client_id
             await self.refuse_unknown(refusal)
 
 

@@ -16,13 +16,14 @@ from handlers.core.access_log import method_of, shown
 from handlers.core.auth.challenges import CHALLENGED, challenges
 from handlers.core.client_address import window_address
 from handlers.core.devices import device_words
-from handlers.core.errors import CATALOGUE, PUBLIC_NAME, UNAVAILABLE, cause_of, is_defect, refusal_of
+from handlers.core.errors import CATALOGUE, NOT_LOGGED, PUBLIC_NAME, UNAVAILABLE, cause_of, is_defect, refusal_of
 from handlers.core.params import JSON, Params, parse_body
 from handlers.core.policy import Policy
 from handlers.core.server_state import ServerState
 from handlers.core.site import Site
 from observability.tracing import CURRENT, over, request_id
 from runtime.http.tornado_private import QuickHandler, answer_fields, put_fields
+from store.app_log import Cause, Place
 from store.clock import wall
 from store.refused import Refused, SignedOut, Unproved
 from store.results import Visitor, Window
@@ -85,6 +86,10 @@ class BaseHandler(QuickHandler):
     too_large = "payload_too_large"
     counted_app = ""
     """The client id of the app that made the call, for the app's figures."""
+    logged_app = ""
+    """The client id of the app whose log has a refusal of this request; empty until it is known."""
+    place: Place = "call"
+    """Where the log says that the app was refused."""
     streamed = 0
     """Bytes of a streamed body that were sent."""
 
@@ -243,6 +248,7 @@ class BaseHandler(QuickHandler):
         self.site.measures.refused(self.policy.route, refusal.code)
         if refusal.code == UNAVAILABLE:
             self.site.measures.unavailable(self.policy.route, cause_of(error))
+        self.log_refusal(refusal)
         if refusal.window:
             self.write_window(refusal.window)
         if refusal.retry_after is not None:
@@ -250,6 +256,14 @@ class BaseHandler(QuickHandler):
         if refusal.code == "method_not_allowed":
             self.set_header("Allow", ", ".join(self.methods()))  # RFC 9110 15.5.6
         self.write_refusal(refusal)
+
+    def log_refusal(self, refusal: Refused) -> None:
+        """Counts a refusal in the log of its app, if it tells the owner something."""
+        client = self.logged_app or self.counted_app
+        if client and refusal.code not in NOT_LOGGED:
+            description = refusal.description or CATALOGUE[refusal.code].description
+            code = PUBLIC_NAME.get(refusal.code, refusal.code)
+            self.store.app_log.refused(client, Cause(self.place, code, description, refusal.value))
 
     def methods(self) -> list[str]:
         """The methods that this address answers."""

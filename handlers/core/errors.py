@@ -74,6 +74,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
 }
 
 UNAVAILABLE = "temporarily_unavailable"
+NOT_LOGGED = frozenset(
+    ("access_denied", "consent_required", "login_required", "not_found", "precondition_failed", "server_error")
+) | {UNAVAILABLE}
+"""Codes that an app's log leaves out: a person's decision, what the app asked in order to find out, and our own
+trouble."""
 FULL = 30
 """Seconds before a retry if the store is full: an operator must make room first."""
 

@@ -48,6 +48,7 @@ SURELY_SHORT = MAX_ADDRESS // 4
 class AuthorizeHandler(LeanPage, AnsweringPage):
     """The address to which an app sends a person's browser."""
 
+    place = "authorize"
     browser = ""
     """The id of a browser that has to come again with a pushed request."""
 
@@ -129,6 +130,7 @@ class AuthorizeHandler(LeanPage, AnsweringPage):
         app = await self.store.apps.active(client_id) if client_id else None
         if app is None:
             raise Refused("invalid_request", "The app that sent you here is not known to this server.")
+        self.logged_app = app.client_id
         return app
 
     def own_try_page(self, app: Registration, pairs: Pairs) -> str | None:
@@ -211,6 +213,7 @@ class AuthorizeHandler(LeanPage, AnsweringPage):
     ) -> None:
         """Sends the error to the app (RFC 6749 4.1.2.1). If anybody may have registered the app, nobody is redirected
         before signing in (RFC 9700 4.11.2), and `prompt=none` gets a page, against Core 3.1.2.6."""
+        self.log_refusal(refusal)
         answer = {"error": refusal.code, "error_description": refusal.description}
         state, mode = first_of(pairs, "state"), first_of(pairs, "response_mode") or ""
         if not app.from_operator:

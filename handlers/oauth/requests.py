@@ -70,7 +70,8 @@ def check_redirect_uri(app: Registration, pairs: list[tuple[str, str]], base_url
     """SPEC 4.1: a registered redirect URI, but never one of this server."""
     redirect_uri = once([pair for pair in pairs if pair[0] == "redirect_uri"]).get("redirect_uri")
     if redirect_uri is None or not match_redirect_uri(app.redirect_uris, redirect_uri):
-        raise Refused("invalid_request", f"{app.name} did not register the address it wants you to go back to.")
+        description = f"{app.name} did not register the address it wants you to go back to."
+        raise Refused("invalid_request", description, value=redirect_uri or "")
     # The base URL may have changed since the registration.
     if is_own_origin(redirect_uri, base_url):
         raise Refused("invalid_request", f"{app.name} wants you to go back to this server, which is no app's address.")
@@ -199,7 +200,7 @@ def requested_scopes(app: Registration, text: str) -> tuple[tuple[str, ...], tup
     own, others = apart([word for word in text.split(" ") if word != IGNORED])
     own = without_ungiven(app, parse_scope(" ".join(own)) if own else ())
     if not (own or others) or not set(own) <= set(app.grantable):
-        raise Refused("invalid_scope", "The app did not register all of these scopes.")
+        raise Refused("invalid_scope", "The app did not register all of these scopes.", value=text)
     return own, others
 
 

@@ -1,7 +1,8 @@
---- Finish the deletion of an app: remove its tombstone and its figures.
+--- Finish the deletion of an app: remove its tombstone, its figures and its log.
 --- KEYS[1] app
 --- KEYS[2] days
 --- KEYS[3] people
+--- KEYS[4] refusals
 --- ARGV[1] expected: the tombstone
 --- @reply conflict
 --- @reply ok
@@ -10,5 +11,5 @@
 --- @reserve
 
 if (redis.call('GET', app) or '') ~= expected then return {'conflict'} end
-redis.call('DEL', app, days, people)
+redis.call('DEL', app, days, people, refusals)
 return {'ok'}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from store import lifetimes
 from store.accounts.audit.security_log import KEPT_MS
+from store.app_log import KEPT_MS as KEPT_MS_OF_REFUSALS
 from store.app_stats import DAYS_KEPT, NAMES
 from store.keys import ParsedKey
 from store.lifetimes import (
@@ -75,6 +76,7 @@ KINDS: dict[str, KeyKind] = {
     "registration": KeyKind("string", 0),
     "days": KeyKind("hash", DAYS_KEPT * DAY, others=rf"[0-9]+:({'|'.join(NAMES)})|pruned"),
     "people": KeyKind("string", value=rb"-?[0-9]+"),
+    "refusals": KeyKind("hash", KEPT_MS_OF_REFUSALS, others=r"\[.+\n.*"),
     "assertion": KeyKind("string", ASSERTION, value=b"1"),
     "pushed": KeyKind("hash", REQUEST, fields={"params": TEXT}, others="browser|ended"),
     "all-pushed": KeyKind("zset", REQUEST),

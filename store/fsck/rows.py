@@ -51,6 +51,7 @@ BEYOND: dict[str, Beyond] = {
     "api": Beyond(apps.reads_of_registration, apps.judge_api),
     "days": Beyond(apps.reads_of_app_stats, apps.judge_app_stats),
     "people": Beyond(apps.reads_of_app_stats, apps.judge_app_stats),
+    "refusals": Beyond(apps.reads_of_app_stats, apps.judge_app_stats),
     "keyring": Beyond(people.no_reads, apps.judge_keyring),
     "signing": Beyond(people.no_reads, signing.judge_signing),
     "balance": Beyond(people.no_reads, credits.judge_balance),

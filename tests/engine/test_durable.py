@@ -44,6 +44,7 @@ LOSABLE = {
     "append_events": "the log of the process that sent them has them too",
     "add_hosted": "a sum that is about right, and counted again",
     "add_numbers": "numbers are approximate by design",
+    "add_refusals": "a log that helps an owner; the request happens again",
     "begin_leaving": "a note for who goes on; the deletion, which follows, is waited for",
     "begin_authorization": "the person comes again, and so does the code",
     "check_keys": "the next start notes it again",

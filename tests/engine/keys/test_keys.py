@@ -38,6 +38,7 @@ KEYS = [
     ("all-apis", keys.APIS),
     ("days", keys.app_stats(CLIENT)["days"]),
     ("people", keys.app_stats(CLIENT)["people"]),
+    ("refusals", keys.app_stats(CLIENT)["refusals"]),
     ("email", keys.email("o'neil{}|@xn--bcher-kva.example")),
     ("email", keys.email("jörg@example.com")),
     ("invite", keys.invite("a}b@example.com")),

@@ -7,6 +7,7 @@ from typing import Any
 
 from store import keys
 from store.accounts.signin.passkeys import options_for_use, read_answer
+from store.app_log import Cause
 from store.apps.client_secrets import secret_mark
 from store.apps.owner_deletion import AppDeletionForm
 from store.apps.webhooks import newest_mark
@@ -284,6 +285,17 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     w.store.app_stats.called(w.app.client_id, limited=False)
     return w.store.app_stats.flush
+
+
+@call("app_log.flush", "add_refusals")
+async def _(w: World) -> Call:
+    w.store.app_log.refused(w.app.client_id, Cause("token", "invalid_grant", "Why.", "value"))
+    return w.store.app_log.flush
+
+
+@call("app_log.of", "read_refusals")
+async def _(w: World) -> Call:
+    return lambda: w.store.app_log.of(w.app.client_id)
 
 
 @call("app_stats.of", "read_numbers")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from store import keys
+from store.app_log import Cause
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.crypto.dpop import DpopProof
 from store.crypto.seal import new_id
@@ -112,6 +113,8 @@ class Furnished:
         await store.grants.revoke(world.session, f"{world.app.client_id}-left", VISITOR)
         store.app_stats.called(world.app.client_id, limited=False)
         await store.app_stats.flush()
+        store.app_log.refused(world.app.client_id, Cause("authorize", "invalid_request", "Why.", "https://app.example/"))
+        await store.app_log.flush()
         api = ApiRegistration(f"https://{world.app.client_id}.example", "Orders", (ApiScope("orders", "Orders"),))
         registered, _ = await store.apis.create(api)
         return cls(store, world, keeper, other, made.registration.client_id, registered.client_id)
