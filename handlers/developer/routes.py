@@ -25,6 +25,7 @@ from handlers.developer.apps import (
     UsageFileHandler,
 )
 from handlers.developer.delete import DeleteAppHandler, DeleteAppOptionsHandler
+from handlers.developer.log import LogHandler
 from handlers.developer.try_flow import TryHandler
 from handlers.developer.verify import VerifyHandler
 from handlers.developer.webhooks import (
@@ -52,6 +53,7 @@ ROUTES: tuple[Route, ...] = (
         PAGE,
         PersonPost("change your app", ReauthRule.RECENT, (ACTIVITY, OWNER), AGAIN, keeps=APP_FORM, windows=CHANGES),
     ),
+    Route(rf"/developer/apps/{CLIENT}/log", LogHandler, "developer-log", PAGE),
     Route(rf"/developer/apps/{CLIENT}/usage\.csv", UsageFileHandler, "developer-usage-file", PAGE),
     Route(
         rf"/developer/apps/{CLIENT}/rotate",

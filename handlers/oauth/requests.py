@@ -26,6 +26,7 @@ MAX_NONCE = 512
 MAX_CLAIMS = 4096
 MAX_SCOPE = 8192
 """In bytes, at the token endpoint: more than all scopes that an app can register."""
+_USERINFO = re.compile("//[^/?#]*@")
 _MAX_AGE = re.compile(r"[0-9]{1,9}")
 IGNORED = "offline_access"
 """A scope that every client may name: every code exchange gives a refresh token anyway."""
@@ -71,7 +72,7 @@ def check_redirect_uri(app: Registration, pairs: list[tuple[str, str]], base_url
     redirect_uri = once([pair for pair in pairs if pair[0] == "redirect_uri"]).get("redirect_uri")
     if redirect_uri is None or not match_redirect_uri(app.redirect_uris, redirect_uri):
         description = f"{app.name} did not register the address it wants you to go back to."
-        raise Refused("invalid_request", description, value=redirect_uri or "")
+        raise Refused("invalid_request", description, value=_USERINFO.sub("//", redirect_uri or "", 1))
     # The base URL may have changed since the registration.
     if is_own_origin(redirect_uri, base_url):
         raise Refused("invalid_request", f"{app.name} wants you to go back to this server, which is no app's address.")

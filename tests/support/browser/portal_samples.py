@@ -10,9 +10,11 @@ from typing import Any
 from handlers.core.scopes import SCOPE_WORDS, ScopeWords
 from handlers.developer.api_boxes import ApiBoxes, ScopeBox
 from handlers.developer.app_form import AppForm
+from handlers.developer.log import entry_of
 from handlers.developer.snippets import Snippet
 from handlers.developer.usage import usage_charts
 from handlers.developer.webhooks import EVENT_TEXTS
+from store.app_log import Cause, LoggedRefusal
 from store.app_stats import AppFigures, Day
 from store.apps.owned import Deleted, Owned
 from store.webhooks.deliveries import Delivery
@@ -104,6 +106,11 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "csv": text,
         "sums": Sample(calls=1, limited=0, spent=2000),
     }
+    causes = (
+        Cause("authorize", "invalid_request", f"{text} did not register the address.", text),
+        Cause("call", "insufficient_scope", text, text),
+    )
+    refusals = [LoggedRefusal(cause, 2, NOW, NOW) for cause in causes]
     steps = [Sample(title=text, words=text, sent=text, answer=text), Sample(title="x", words="x", sent="", answer="x")]
     somebody: Any = None
     listed: dict[str, Any] = {**known, "open": True, "full": False, "most": 20, "most_days": 0, "notice": None}
@@ -131,6 +138,8 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
             "form": AppForm(text, "", text, auth_method="private_key_jwt", jwks_uri=text),
         },
         "developer/app.html disabled": {**page, "app": disabled, "marks": [], "domain": "", "wrong_domain": None},
+        "developer/log.html": {**known, "app": own, "entries": [entry_of(own, one) for one in refusals]},  # type: ignore[arg-type]
+        "developer/log.html empty": {**known, "app": own, "entries": []},
         "developer/delete.html": {
             **known,
             "app": own,

@@ -113,7 +113,9 @@ class Furnished:
         await store.grants.revoke(world.session, f"{world.app.client_id}-left", VISITOR)
         store.app_stats.called(world.app.client_id, limited=False)
         await store.app_stats.flush()
-        store.app_log.refused(world.app.client_id, Cause("authorize", "invalid_request", "Why.", "https://app.example/"))
+        store.app_log.refused(
+            world.app.client_id, Cause("authorize", "invalid_request", "Why.", "https://app.example/")
+        )
         await store.app_log.flush()
         api = ApiRegistration(f"https://{world.app.client_id}.example", "Orders", (ApiScope("orders", "Orders"),))
         registered, _ = await store.apis.create(api)
