@@ -40,7 +40,7 @@ MOST_APPS = 1_000
 LONGEST = 200
 """Bytes of a value, and of a description."""
 
-Place = Literal["authorize", "token", "call"]
+Door = Literal["authorize", "token", "call"]
 """Where an app was refused: at the authorization endpoint, at the token endpoint and its neighbours, or at a call."""
 
 
@@ -48,7 +48,7 @@ class Cause(NamedTuple):
     """Why an app was refused: where, the error code, what it was told, and the value it had sent; empty where the value
     says nothing, or could be a secret."""
 
-    place: Place
+    door: Door
     code: str
     description: str
     value: str = ""
@@ -142,5 +142,5 @@ def _cut(text: str) -> str:
 def _refusal(name: bytes, value: bytes) -> LoggedRefusal:
     about, _, sent = name.partition(b"\n")
     times, first, last = map(int, value.split(b" "))
-    place, code, description = orjson.loads(about)
-    return LoggedRefusal(Cause(place, code, description, sent.decode()), times, at(first), at(last))
+    door, code, description = orjson.loads(about)
+    return LoggedRefusal(Cause(door, code, description, sent.decode()), times, at(first), at(last))

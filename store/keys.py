@@ -32,8 +32,7 @@ def api(client: str) -> str:
 
 
 def app_stats(client: str) -> dict[str, str]:
-    """A registration, and in its slot what is known of the app's use: figures by day, how many people have connected
-    it, and its refused requests."""
+    """A registration, and in its slot the app's figures by day, its number of people, and its refused requests."""
     name = app(client)
     return {"app": name, "days": f"{name}:days", "people": f"{name}:people", "refusals": f"{name}:refusals"}
 
@@ -316,9 +315,7 @@ _ALONE = tuple(
     (kind, re.compile(pattern, re.S))
     for kind, pattern in (
         ("registration", rf"\{{app:{_CLIENT}\}}"),
-        ("days", rf"\{{app:{_CLIENT}\}}:days"),
-        ("people", rf"\{{app:{_CLIENT}\}}:people"),
-        ("refusals", rf"\{{app:{_CLIENT}\}}:refusals"),
+        *((kind, rf"\{{app:{_CLIENT}\}}:{kind}") for kind in ("days", "people", "refusals")),
         ("assertion", rf"\{{app:{_CLIENT}\}}:jti:{_ID}"),
         ("pushed", rf"\{{app:{_CLIENT}\}}:par:{_ID}"),
         ("all-pushed", rf"\{{app:{_CLIENT}\}}:pars"),

@@ -23,7 +23,7 @@ from handlers.core.server_state import ServerState
 from handlers.core.site import Site
 from observability.tracing import CURRENT, over, request_id
 from runtime.http.tornado_private import QuickHandler, answer_fields, put_fields
-from store.app_log import Cause, Place
+from store.app_log import Cause, Door
 from store.clock import wall
 from store.refused import Refused, SignedOut, Unproved
 from store.results import Visitor, Window
@@ -88,7 +88,7 @@ class BaseHandler(QuickHandler):
     """The client id of the app that made the call, for the app's figures."""
     logged_app = ""
     """The client id of the app whose log has a refusal of this request; empty until it is known."""
-    place: Place = "call"
+    door: Door = "call"
     """Where the log says that the app was refused."""
     streamed = 0
     """Bytes of a streamed body that were sent."""
@@ -263,7 +263,7 @@ class BaseHandler(QuickHandler):
         if client and refusal.code not in NOT_LOGGED:
             description = refusal.description or CATALOGUE[refusal.code].description
             code = PUBLIC_NAME.get(refusal.code, refusal.code)
-            self.store.app_log.refused(client, Cause(self.place, code, description, refusal.value))
+            self.store.app_log.refused(client, Cause(self.door, code, description, refusal.value))
 
     def methods(self) -> list[str]:
         """The methods that this address answers."""

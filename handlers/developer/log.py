@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from handlers.developer.apps import DeveloperPage
-from store.app_log import LoggedRefusal, Place
+from store.app_log import Door, LoggedRefusal
 from store.apps.registration import Registration
 
-PLACES: dict[Place, str] = {
+DOORS: dict[Door, str] = {
     "authorize": "When a person was sent here",
     "token": "At the token endpoint",
     "call": "At a call",
@@ -75,13 +75,13 @@ class LogHandler(DeveloperPage):
 def entry_of(app: Registration, refusal: LoggedRefusal) -> LogEntry:
     """The row of a refusal."""
     cause = refusal.cause
-    place = PLACES.get(cause.place, "")
-    if cause.place == "authorize" and "did not register the address" in cause.description:
+    place = DOORS.get(cause.door, "")
+    if cause.door == "authorize" and "did not register the address" in cause.description:
         if not cause.value:
             return LogEntry(refusal, place, _NO_ADDRESS)
         sent, registered = compare_nearest(cause.value, app.redirect_uris)
         return LogEntry(refusal, place, "Register this address, or send one that is registered.", sent, registered)
-    remedy = _REMEDIES.get((cause.place, cause.code)) or _ANYWHERE.get(cause.code, "")
+    remedy = _REMEDIES.get((cause.door, cause.code)) or _ANYWHERE.get(cause.code, "")
     return LogEntry(refusal, place, remedy)
 
 

@@ -48,7 +48,7 @@ SURELY_SHORT = MAX_ADDRESS // 4
 class AuthorizeHandler(LeanPage, AnsweringPage):
     """The address to which an app sends a person's browser."""
 
-    place = "authorize"
+    door = "authorize"
     browser = ""
     """The id of a browser that has to come again with a pushed request."""
 
@@ -127,8 +127,7 @@ class AuthorizeHandler(LeanPage, AnsweringPage):
     async def check_client(self, pairs: Pairs) -> Registration:
         """The app, if it is registered and active."""
         client_id = once([pair for pair in pairs if pair[0] == "client_id"]).get("client_id")
-        app = await self.store.apps.active(client_id) if client_id else None
-        if app is None:
+        if not client_id or not (app := await self.store.apps.active(client_id)):
             raise Refused("invalid_request", "The app that sent you here is not known to this server.")
         self.logged_app = app.client_id
         return app

@@ -22,7 +22,7 @@ _PROOFS = frozenset(("client_secret", "client_assertion", "client_assertion_type
 class PushHandler(ApiHandler):
     """Checks a request before the browser comes with it, and keeps it out of the browser's address."""
 
-    place = "token"
+    door = "token"
 
     async def post(self) -> None:
         """Answers with a `request_uri` (RFC 9126 2.2), or with the error that the browser would have brought back."""

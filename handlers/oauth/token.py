@@ -26,7 +26,7 @@ VERIFIER = re.compile(r"[A-Za-z0-9\-._~]{43,128}")
 class TokenHandler(ApiHandler):
     """Exchanges a code, or rotates a refresh token."""
 
-    place = "token"
+    door = "token"
 
     async def post(self) -> None:
         """Answers with the token response of SPEC 2.2."""

@@ -130,7 +130,7 @@ async def test_each_door_writes_its_refusals_and_no_secret(service: Service) -> 
     )
     await service.store.app_log.flush()
     found = await service.store.app_log.of(client)
-    told = {(one.cause.place, one.cause.code, one.cause.value) for one in found}
+    told = {(one.cause.door, one.cause.code, one.cause.value) for one in found}
     assert told == {
         ("authorize", "invalid_request", "https://app.example/wrong"),
         ("authorize", "invalid_scope", "credits:read"),

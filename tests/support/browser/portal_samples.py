@@ -110,6 +110,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         Cause("authorize", "invalid_request", f"{text} did not register the address.", text),
         Cause("call", "insufficient_scope", text, text),
     )
+    at_home: Any = Sample(redirect_uris=("https://a.example/",))
     refusals = [LoggedRefusal(cause, 2, NOW, NOW) for cause in causes]
     steps = [Sample(title=text, words=text, sent=text, answer=text), Sample(title="x", words="x", sent="", answer="x")]
     somebody: Any = None
@@ -138,7 +139,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
             "form": AppForm(text, "", text, auth_method="private_key_jwt", jwks_uri=text),
         },
         "developer/app.html disabled": {**page, "app": disabled, "marks": [], "domain": "", "wrong_domain": None},
-        "developer/log.html": {**known, "app": own, "entries": [entry_of(own, one) for one in refusals]},  # type: ignore[arg-type]
+        "developer/log.html": {**known, "app": own, "entries": [entry_of(at_home, one) for one in refusals]},
         "developer/log.html empty": {**known, "app": own, "entries": []},
         "developer/delete.html": {
             **known,
