@@ -25,7 +25,6 @@ from handlers.ops.routes import ROUTES as HEALTH
 from handlers.ops.security_context import tell_security
 
 HERE = Path(__file__).resolve().parent.parent
-_LITERAL = re.compile(r"[/a-z0-9_-]+")
 
 # Patterns are tried in this order: the most requested come first.
 ROUTES: tuple[Route, ...] = (
@@ -61,7 +60,7 @@ def make_application(site: Site) -> Latchkey:
     application.site = site
     application.openapi = document_bytes(ROUTES, site.base_url)
     targets = [(route.pattern, (route.handler, route.facts)) for route in ROUTES]
-    application.literal = {pattern: target for pattern, target in targets if _LITERAL.fullmatch(pattern)}
+    application.literal = {pattern.replace(r"\.", "."): target for pattern, target in targets if "(" not in pattern}
     application.patterns = [(re.compile(pattern), target) for pattern, target in targets if "(" in pattern]
     application.files = files_in(HERE / "static")
     logging.getLogger("tornado.general").addFilter(quote_nothing)

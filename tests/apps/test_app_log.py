@@ -121,6 +121,7 @@ async def test_each_door_writes_its_refusals_and_no_secret(service: Service) -> 
     await service.browser().get(app.authorize_url(redirect_uri="https://user:pass@app.example/wrong"))
     await service.browser().get(app.authorize_url(scope="credits:read"))
     await service.browser().get(app.authorize_url(prompt="none", scope="profile"))  # the app wanted to find out
+    assert app.secret
     for known in (secret, app.secret):
         form = {"grant_type": "authorization_code", "code": "x", "redirect_uri": "y", "client_id": client}
         await send(f"{service.base_url}/api/oauth/token", "POST", form={**form, "client_secret": known})
