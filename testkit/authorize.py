@@ -77,29 +77,23 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
             session = await self.rehearsal.session(played.email, anew=True)
             begun = await begin(session, request)
         if not isinstance(begun, Pending):
-            return await self.back_with(
-                app, request.redirect_uri, begun.code, request.state, request.mode, request.pushed
-            )
+            if request.pushed:
+                await self.store.pushed.end(app.client_id, request.pushed)
+            return self.send_back(app, request.redirect_uri, {"code": begun.code}, request.state, request.mode)
         if interaction.quiet:
             raise Refused("consent_required", "The person has to consent.")
         names = plain_names(request.scopes)
-        decided = await self.store.authorizations.decide(
-            session,
-            app,
-            begun.request_id,
-            allow=not denies,
-            scopes=None if played.scopes is None else [one for one in names if one in played.scopes],
-            visitor=VISITOR,
-            spend_limit=played.spend_limit,
-        )
+        async with self.store.pushed.answered(app.client_id, request.pushed):
+            decided = await self.store.authorizations.decide(
+                session,
+                app,
+                begun.request_id,
+                allow=not denies,
+                scopes=None if played.scopes is None else [one for one in names if one in played.scopes],
+                visitor=VISITOR,
+                spend_limit=played.spend_limit,
+            )
         if decided.connected:
             self.store.app_stats.connected(app.client_id)
-        await self.back_with(app, decided.redirect_uri, decided.code, decided.state, decided.mode, decided.pushed)
-
-    async def back_with(
-        self, app: Registration, redirect_uri: str, code: str | None, state: str, mode: str, pushed: str
-    ) -> None:
-        """Sends the browser to the app with the code, or without one with the refusal. Ends the pushed request."""
-        if pushed:
-            await self.store.pushed.end(app.client_id, pushed)
-        self.send_back(app, redirect_uri, {"code": code} if code else {"error": "access_denied"}, state, mode)
+        answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
+        self.send_back(app, decided.redirect_uri, answer, decided.state, decided.mode)
