@@ -1,20 +1,23 @@
-"""A hundred concurrent requests with one assertion, spread over two server processes: one counts."""
+"""A hundred concurrent requests with one assertion, or with one pushed request, spread over two server processes: one
+counts. On one store and on a cluster."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from tests.support.http.driver import Service, json_of
+from tests.oauth.test_pushed import address
+from tests.support.http.driver import Service, answer_of, json_of
 from tests.support.http.key_app import KeyApp, key_app
 from tests.support.processes import two_servers
 from tests.support.processes.processes import Pair, at_once
 
 CROWD = 100
 within_a_minute = pytest.mark.gen_test(timeout=60)
-two, service = two_servers.two, two_servers.service
+two, service = two_servers.two_on_each, two_servers.service
 
 
 def answers(responses: list[HTTPResponse]) -> Counter[tuple[int, str]]:
@@ -53,3 +56,17 @@ async def test_one_of_100_exchanges_with_an_assertion_succeeds_and_its_tokens_li
     won = json_of(next(one for one in responses if one.code == 200))
     two.forget_addresses()
     assert (await apps[1].userinfo(won["access_token"])).code == 200
+
+
+@within_a_minute
+@pytest.mark.trap(53)
+async def test_one_of_100_arrivals_of_a_pushed_request_gets_its_code(service: Service, two: Pair) -> None:
+    first = await service.signed_in(two.email)
+    assert "code" in answer_of(await first.consent(await address(service.web)))
+    url = await address(service.web)
+    second = replace(first, base_url=two.servers[1].here, cookies=dict(first.cookies))
+    responses = await at_once((first, second)[n % 2].get(url) for n in range(CROWD))
+    codes = Counter(one.code for one in responses)
+    assert (codes[303], codes.keys() - {303, 400, 429}) == (1, set()), "refused pages count for their address"
+    answer = answer_of(next(one for one in responses if one.code == 303))
+    assert (await service.web.exchange(answer["code"])).code == 200

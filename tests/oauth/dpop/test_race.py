@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from tornado.httpclient import HTTPResponse
-from tornado.ioloop import IOLoop
 
 from dev.lab.ports import free_port
-from store.crypto.keyring import KeyRing
+from tests.oauth.test_pushed import parameters
 from tests.support.http.dpop_app import BoundApp, Device, error_of
 from tests.support.http.driver import Service, json_of
-from tests.support.processes.clusters import Cluster
-from tests.support.processes.processes import QUICK, Pair, at_once, driven, pair, shared
+from tests.support.processes import two_servers
+from tests.support.processes.processes import Pair, at_once
+from tests.support.processes.two_servers import STORES, pair_on
 
 CROWD = 100
 PORT = free_port()
@@ -26,34 +26,14 @@ USERINFO = "/api/oauth/userinfo"
 within_a_minute = pytest.mark.gen_test(timeout=60)
 
 
-class OnCluster(Pair):
-    """The two servers on a cluster."""
-
-    def forget_addresses(self) -> None:
-        """Nothing here counts an address."""
-
-
-@pytest.fixture(scope="module", params=["valkey", "cluster"])
+@pytest.fixture(scope="module", params=STORES)
 def two(request: pytest.FixtureRequest) -> Iterator[Pair]:
     """The two servers of this module."""
-    if request.param == "valkey":
-        with pair(*OPTIONS) as made:
-            yield made
-        return
-    ring, engine = KeyRing.generate(1), request.getfixturevalue("cluster_engine")
-    assert isinstance(engine, Cluster)
-    engine.empty()
-    words = ("--redis-url", engine.url, *QUICK, *OPTIONS)
-    with shared(ring, *words) as first, shared(ring, *words) as second:
-        both: Any = engine
-        yield OnCluster(both, ring, (first.ready(), second.ready()))
-
-
-@pytest.fixture
-def service(io_loop: IOLoop, two: Pair) -> Iterator[Service]:
-    """A new person and a new app on both servers."""
-    with driven(io_loop, two) as made:
+    with pair_on(request, *OPTIONS) as made:
         yield made
+
+
+service = two_servers.service
 
 
 async def bound(service: Service, two: Pair, **fields: Any) -> tuple[tuple[BoundApp, BoundApp], dict[str, Any]]:
@@ -78,10 +58,13 @@ def answers(responses: Sequence[HTTPResponse]) -> Counter[tuple[int, str]]:
 async def test_one_of_100_calls_with_a_proof_counts(service: Service, two: Pair) -> None:
     apps, tokens = await bound(service, two)
     token = tokens["access_token"]
-    for n, app in enumerate(apps):
-        proof = app.device.proof("GET", BASE + USERINFO, token, jti=f"alone-{n}")
-        assert (await app.call(token, proof=proof)).code == 200
-    proof = apps[0].device.proof("GET", BASE + USERINFO, token)
+    nonce = None
+    for n, app in enumerate((*apps, *apps)):
+        proof = app.device.proof("GET", BASE + USERINFO, token, jti=f"alone-{n}", nonce=nonce)
+        answer = await app.call(token, proof=proof)
+        assert answer.code == 200, "the nonce of one server counts at the other"
+        nonce = answer.headers["DPoP-Nonce"]
+    proof = apps[0].device.proof("GET", BASE + USERINFO, token, nonce=nonce)
     responses = await at_once(apps[n % 2].call(token, proof=proof) for n in range(CROWD))
     assert answers(responses) == {(200, ""): 1, (401, "invalid_dpop_proof"): CROWD - 1}
     assert all(USERINFO in server.log for server in two.servers), "both processes were asked"
@@ -111,6 +94,16 @@ async def test_one_of_100_refreshes_with_a_proof_counts_and_the_rest_are_no_repl
     token = json_of(next(one for one in responses if one.code == 200))["access_token"]
     last = device.proof("GET", BASE + USERINFO, token)
     assert error_of(await apps[0].call(token, proof=last)) == (401, "invalid_token")
+
+
+@within_a_minute
+@pytest.mark.trap(54)
+async def test_one_of_100_pushed_requests_with_a_proof_counts(service: Service, two: Pair) -> None:
+    device, path = Device(), "/api/oauth/par"
+    form = {**parameters(service.web), "client_secret": service.web.secret or ""}
+    proof = device.proof("POST", BASE + path)
+    responses = await at_once(device.send(BASE + path, "POST", form=form, proof=proof) for _ in range(CROWD))
+    assert answers(responses) == {(201, ""): 1, (400, "invalid_dpop_proof"): CROWD - 1}
 
 
 @within_a_minute
