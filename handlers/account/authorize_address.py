@@ -14,8 +14,11 @@ Pairs = list[tuple[str, str]]
 PATH = "/oauth/authorize"
 PROGRESS = "progress"
 """Our parameter for what this request has led to so far (`store/oauth/progress.py`)."""
+LOGIN_HINT = "login_hint"
 MAX_ADDRESS = 15_000
 """The longest address of a request, in bytes. With a mark it still fits where pages keep the address to go on to."""
+SURELY_SHORT = MAX_ADDRESS // 4
+"""A query of so many bytes is not too long, however it is written: a byte takes three at most."""
 _PROVES = frozenset({"prompt", "max_age", "claims", "request", "request_uri"})
 """Parameters by which a request may demand its own sign-in, or a certain person."""
 
@@ -41,9 +44,15 @@ def pairs_of(target: str) -> Pairs:
     return []
 
 
+def hinted(pairs: Pairs, email: str) -> Pairs:
+    """The parameters, with this person's address for the sign-in page if they name nobody."""
+    return pairs if any(name == LOGIN_HINT for name, _ in pairs) else [*pairs, (LOGIN_HINT, email)]
+
+
 def request_print(pairs: Pairs) -> str:
-    """What a mark says of its request: a digest of all parameters, so no other request can use the mark."""
-    return sha256(address_of(pairs).encode()).hexdigest()
+    """What a mark says of its request: a digest of its parameters, so no other request can use the mark. Without the
+    `login_hint`, which decides nothing: the page for a stronger sign-in adds one."""
+    return sha256(address_of([pair for pair in pairs if pair[0] != LOGIN_HINT]).encode()).hexdigest()
 
 
 def wants_proof(pairs: Pairs) -> bool:

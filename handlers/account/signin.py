@@ -6,7 +6,7 @@ from contextlib import suppress
 from hashlib import sha256
 from urllib.parse import quote
 
-from handlers.account.authorize_address import address_of, pairs_of, request_print, wants_proof
+from handlers.account.authorize_address import LOGIN_HINT, address_of, pairs_of, request_print, wants_proof
 from handlers.core import mails
 from handlers.core.base import DEVICE_COOKIE
 from handlers.core.page import PageHandler, next_query, safe_next
@@ -32,7 +32,7 @@ def _mark(target: str) -> str:
 def login_hint(target: str) -> str:
     """The address that an authorization request names for its sign-in (OpenID Connect Core 3.1.2.1)."""
     with suppress(Refused):
-        hint = once(pairs_of(target)).get("login_hint") or ""
+        hint = once(pairs_of(target)).get(LOGIN_HINT) or ""
         return hint if len(hint) <= MAX_EMAIL_BYTES else ""
     return ""
 

@@ -9,7 +9,15 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from handlers.account.authorize_address import MAX_ADDRESS, PROGRESS, Pairs, address_of, check_length, request_print
+from handlers.account.authorize_address import (
+    PROGRESS,
+    SURELY_SHORT,
+    Pairs,
+    address_of,
+    check_length,
+    hinted,
+    request_print,
+)
 from handlers.core import mails
 from handlers.core.amounts import DEFAULT_SPEND_LIMIT
 from handlers.core.lean_page import LeanPage
@@ -19,6 +27,7 @@ from handlers.oauth.answers import AnsweringPage, mark_of
 from handlers.oauth.pushed_address import BROWSER_COOKIE, pushed_address, pushed_uri
 from handlers.oauth.request_objects import open_object
 from handlers.oauth.requests import (
+    SIGN_IN,
     Interaction,
     check_api,
     check_mode,
@@ -39,10 +48,6 @@ from store.oauth.progress import RequestStep
 from store.oauth.resources import is_own, plain_names
 from store.refused import Refused, SignedOut
 from store.results import Profile
-
-SIGN_IN = "The person has to sign in."
-SURELY_SHORT = MAX_ADDRESS // 4
-"""A query of so many bytes is not too long, however it is written: a byte takes three at most."""
 
 
 class AuthorizeHandler(LeanPage, AnsweringPage):
@@ -173,7 +178,7 @@ class AuthorizeHandler(LeanPage, AnsweringPage):
                 await self.end_pushed(app, request.pushed)
             return self.send_back(app, request.redirect_uri, {"code": begun.code}, request.state, request.mode)
         if interaction.quiet:
-            raise quietly(interaction, Refused("consent_required", "The person has to consent."))
+            raise interaction.quietly(Refused("consent_required", "The person has to consent."))
         if self.site.mail.confirms and not begun.profile.email_verified:
             return await self.confirm_first(app, begun.profile, here)
         await self.show_consent(app, request, begun, here)
@@ -267,11 +272,9 @@ class AuthorizeHandler(LeanPage, AnsweringPage):
         """Offers a stronger sign-in to a person whose sign-in is too weak for the request (RFC 9470)."""
         refusal = Refused("unmet_authentication_requirements", "The sign-in does not have the requested level.")
         if interaction.quiet:
-            raise quietly(interaction, refusal)
+            raise interaction.quietly(refusal)
         answer = {"error": refusal.code, "error_description": refusal.description}
         # The present session lasts until the stronger sign-in, which begins with this person's address.
-        named = any(name == "login_hint" for name, _ in here)
-        hinted = here if named else [*here, ("login_hint", profile.email)]
         self.render(
             "oauth/step_up.html",
             title="A stronger sign-in is needed",
@@ -279,7 +282,7 @@ class AuthorizeHandler(LeanPage, AnsweringPage):
             app=app,
             app_domain=display_origin(request.redirect_uri),
             passkey="2" not in request.acr,
-            again=f"/signin?{urlencode({'next': address_of(hinted)})}",
+            again=f"/signin?{urlencode({'next': address_of(hinted(here, profile.email))})}",
             back=self.way_back(app, request.redirect_uri, answer, request.state, request.mode),
         )
 
@@ -336,11 +339,6 @@ def try_page(base_url: str, client_id: str) -> str:
 def again(here: Pairs) -> str:
     """The address of the request as it is now, with its mark."""
     return address_of(here, first_of(here, PROGRESS) or "")
-
-
-def quietly(interaction: Interaction, refusal: Refused) -> Refused:
-    """The answer to `prompt=none` for a person who is signed in, but may not have been named by chance."""
-    return Refused("login_required", SIGN_IN) if interaction.guesses else refusal
 
 
 def offered_limit(pending: Pending) -> int | None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from handlers.account.authorize_address import PROGRESS, Pairs
+from handlers.account.authorize_address import LOGIN_HINT, PROGRESS, Pairs
 from store.oauth.pushed import URN
 
 BROWSER_COOKIE = "browser"
 """What only this browser has: a pushed request is for the browser that arrived with it."""
 _OURS = ("client_id", "request_uri", PROGRESS)
-HANDED_ON = ("login_hint",)
-"""What the sign-in page reads of an address."""
 
 
 def pushed_uri(pairs: Pairs) -> str:
@@ -19,7 +17,10 @@ def pushed_uri(pairs: Pairs) -> str:
 
 
 def pushed_address(here: Pairs, pushed: Pairs) -> Pairs:
-    """The parameters of the address that this request keeps. Others beside `request_uri` count for nothing."""
-    kept = [pair for pair in here if pair[0] in _OURS]
-    hints = [pair for pair in here if pair[0] in HANDED_ON] or [pair for pair in pushed if pair[0] in HANDED_ON]
-    return [*kept, *hints]
+    """The parameters of the address that this request keeps. All others count for nothing."""
+    return [pair for pair in here if pair[0] in _OURS] + handed_on(pushed)
+
+
+def handed_on(pairs: Pairs) -> Pairs:
+    """What the sign-in page reads of an address, from the parameters that count."""
+    return [pair for pair in pairs if pair[0] == LOGIN_HINT]

@@ -8,7 +8,7 @@ from handlers.account.authorize_address import PROGRESS, Pairs, request_print
 from handlers.core.auth.client_credentials import WHY, why_refused
 from handlers.core.params import once
 from handlers.core.site import Site
-from handlers.oauth.pushed_address import HANDED_ON
+from handlers.oauth.pushed_address import handed_on
 from handlers.oauth.requests import first_of
 from store.apps.registration import Registration
 from store.clock import wall
@@ -65,5 +65,4 @@ async def open_object(site: Site, app: Registration, here: Pairs) -> SignedReque
         mark = site.store.progress.mark(_ARRIVAL, of, NOBODY, int(now * 1000))
     pairs = await verified_pairs(site, app, text, None if again else now)
     kept = [pair for pair in here if pair[0] == PROGRESS]
-    hints = [pair for pair in (*here, *pairs) if pair[0] in HANDED_ON]
-    return SignedRequest(pairs, [*own, (ARRIVED, mark or ""), *kept, *hints[:1]])
+    return SignedRequest(pairs, [*own, (ARRIVED, mark or ""), *kept, *handed_on(pairs)])

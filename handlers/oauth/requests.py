@@ -28,6 +28,7 @@ MAX_SCOPE = 8192
 """In bytes, at the token endpoint: more than all scopes that an app can register."""
 _USERINFO = re.compile("//[^/?#]*@")
 _MAX_AGE = re.compile(r"[0-9]{1,9}")
+SIGN_IN = "The person has to sign in."
 IGNORED = "offline_access"
 """A scope that every client may name: every code exchange gives a refresh token anyway."""
 _CLAIMS = {"email": "email", "email_verified": "email", "groups": "groups", "name": "profile", "picture": "profile"}
@@ -60,6 +61,10 @@ class Interaction:
         """Whether the app names a person without an ID token. Anybody can do that, so the answer must not tell who is
         signed in."""
         return self.subjects is not None and not self.hint
+
+    def quietly(self, refusal: Refused) -> Refused:
+        """The answer to `prompt=none` for a person who is signed in, but may not have been named by chance."""
+        return Refused("login_required", SIGN_IN) if self.guesses else refusal
 
     @property
     def oldest(self) -> int | None:

@@ -98,8 +98,8 @@ class ApiRegistration:
 
     @property
     def client_id(self) -> str:
-        """The id with which the API authenticates for introspection, and by which apps, grants and tokens name it. An
-        API that is registered again after its deletion has another, so nothing of the earlier one counts for it."""
+        """The id with which the API authenticates for introspection; apps, grants and tokens name it so. An API that is
+        registered again after its deletion has another, so tokens and consents for the earlier one don't count."""
         return api_id(self.identifier) + (str(self.earlier) if self.earlier else "")
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any
 from urllib.parse import urlencode
 
@@ -105,6 +106,36 @@ async def test_a_parameter_beside_the_object_replaces_none_that_it_lacks(service
     page = await browser.get(app.signed_url(app.request_object(redirect_uri=None), redirect_uri=CALLBACK))
     assert page.code == 400
     assert "Location" not in page.headers
+
+
+@pytest.mark.rfc("9101 5 only")
+@pytest.mark.rfc("9101 6.3 only")
+async def test_a_name_outside_the_object_is_not_on_the_sign_in_page(service: Service) -> None:
+    app = await key_app(service)
+    for inside in ("ada@example.com", None):
+        text = app.request_object(prompt="login", login_hint=inside)
+        browser = service.browser()
+        to_sign_in = await browser.get(app.signed_url(text, login_hint="eve@example.com"))
+        page = await browser.get(to_sign_in.headers["Location"])
+        assert b"eve@example.com" not in page.body
+        assert (b'value="ada@example.com"' in page.body) == (inside is not None)
+        await ends_with_a_code(browser, app, await sign_in_there(browser, to_sign_in))
+
+
+async def test_a_stronger_sign_in_counts_for_a_signed_request(service: Service) -> None:
+    """Its page begins with the person's address, which is not in the object."""
+    app, browser = await key_app(service, scopes=("openid", "profile")), service.browser()
+    text = app.request_object(scope="openid", prompt="login", acr_values="2")
+    onward = await sign_in_there(browser, await browser.get(app.signed_url(text)))
+    page = await browser.get(onward)
+    assert b"wants to be surer" in page.body
+    onward = html.unescape(page.body.decode().split('class="button full" href="')[1].split('"')[0])
+    page = await browser.get(onward)
+    assert b'value="ada@example.com"' in page.body
+    back = await browser.submit(page, "/signin", email="ada@example.com", password=PASSWORD)
+    session = next(filter(None, map(service.store.sessions.open, browser.cookies.values())))
+    await service.store.client.hset(session.keys()["session"], "method", "otp")
+    await ends_with_a_code(browser, app, back.headers["Location"])
 
 
 @pytest.mark.rfc("9101 4 iss and aud")
