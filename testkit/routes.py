@@ -179,7 +179,7 @@ class KeysHandler(TestingHandler):
         self.write_json({"thumbprint": key.kid, "public": public, "private": private_jwk(key)})
 
 
-class RotateHandler(TestingHandler):
+class RotateSigningHandler(TestingHandler):
     """POST /testing/rotate."""
 
     async def post(self) -> None:
@@ -273,7 +273,7 @@ TESTING_ROUTES: list[tuple[str, Any]] = [
     (r"/testing/people/delete", LeaveHandler),
     (r"/testing/tokens", TokensHandler),
     (r"/testing/keys", KeysHandler),
-    (r"/testing/rotate", RotateHandler),
+    (r"/testing/rotate", RotateSigningHandler),
     (r"/testing/proofs", ProofsHandler),
     (r"/testing/disconnect", DisconnectHandler),
     (r"/testing/credits", TestCreditsHandler),
