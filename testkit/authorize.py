@@ -61,7 +61,7 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
     ) -> None:
         """Redirects with a code or with the refusal."""
         prompts = interaction.prompts
-        session = await self.rehearsal.session(played.email, anew=interaction.anew)
+        session = await self.rehearsal.session(played.email, again=interaction.anew)
         if not await self.is_expected(app, interaction, session.user):
             raise Refused("login_required", "Another person is signed in.")
         denies = played.decides == "deny"
@@ -74,7 +74,7 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
         except SignInAgain:
             if interaction.quiet:
                 raise Refused("login_required", "The person has to sign in.") from None
-            session = await self.rehearsal.session(played.email, anew=True)
+            session = await self.rehearsal.session(played.email, again=True)
             begun = await begin(session, request)
         if not isinstance(begun, Pending):
             if request.pushed:

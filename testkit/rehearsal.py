@@ -90,11 +90,11 @@ class Rehearsal:
             email, name, password, verified=True, event="created_by_operator", visitor=VISITOR, groups=groups
         )
 
-    async def session(self, email: str, *, anew: bool = False) -> Session:
-        """A live session of this person, who is made if missing; with `anew` one that begins now. Raises Refused if the
+    async def session(self, email: str, *, again: bool = False) -> Session:
+        """A live session of this person, who is made if missing; with `again` one that begins now. Raises Refused if the
         person has a second step."""
         user = await self.user(email)
-        session = None if anew else self._sessions.get(user)
+        session = None if again else self._sessions.get(user)
         if session is not None:
             try:
                 await self.store.sessions.profile(session)
