@@ -161,10 +161,15 @@ def _add_tokens(verb: Verbs) -> None:
         "tokens.mint_token",
         "grant an app access to a person and print the token response",
         '--user ada@example.com --client-id my-app --scopes "profile data:read"',
+        "--user ada@example.com --client-id shop --scopes orders:read --resource https://orders.example.com",
     )
     mint.add_argument("--user", metavar="E", required=True, help="the person's e-mail address")
     mint.add_argument("--client-id", metavar="C", required=True, help="as `app list` shows it")
     mint.add_argument("--scopes", metavar="S", required=True, help='such as "profile data:read"')
+    about = "the API that the access token is for; not needed if all other scopes are of one API"
+    mint.add_argument("--resource", metavar="URI", help=about)
+    about = "thumbprint of the DPoP key that the tokens are bound to (RFC 7638)"
+    mint.add_argument("--dpop-jkt", metavar="JKT", help=about)
 
 
 def _add_fsck(fsck: argparse.ArgumentParser) -> None:

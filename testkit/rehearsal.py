@@ -91,8 +91,8 @@ class Rehearsal:
         )
 
     async def session(self, email: str, *, again: bool = False) -> Session:
-        """A live session of this person, who is made if missing; with `again` one that begins now. Raises Refused if the
-        person has a second step."""
+        """A live session of this person, who is made if missing; with `again` one that begins now. Raises Refused if
+        the person has a second step."""
         user = await self.user(email)
         session = None if again else self._sessions.get(user)
         if session is not None:

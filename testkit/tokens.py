@@ -13,13 +13,14 @@ from handlers.oauth.requests import check_api, check_request
 from handlers.oauth.token import token_answer
 from store import keys
 from store.accounts.signin.sessions import Session
+from store.apps.api_record import first_id
 from store.apps.registration import Registration
 from store.crypto.dpop import DpopProof
 from store.crypto.seal import new_id
 from store.errors import wrapped
 from store.lifetimes import AUTHORIZE, OAUTH
 from store.oauth.authorizations import Pending
-from store.oauth.resources import OWN, is_at, plain_names, targets_of
+from store.oauth.resources import OWN, scopes_of_apis, targets_of
 from store.oauth.tokens import s256
 from store.refused import Refused
 from testkit.rehearsal import VISITOR, Rehearsal
@@ -80,8 +81,9 @@ def registered_at(app: Registration, resources: Sequence[str], base: str) -> tup
     targets = targets_of(resources, base)
     if targets == {OWN}:
         return app.scopes
-    theirs = [scope for scope in app.api_scopes if not targets or any(is_at(scope, one) for one in targets)]
-    return (*app.scopes, *plain_names(theirs))
+    theirs = scopes_of_apis(app).values()
+    names = (one.name for one in theirs if not targets or first_id(one.api) in targets)
+    return (*app.scopes, *dict.fromkeys(names))
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@
 --- KEYS[12] outbox
 --- ARGV[1] member: the person in the lists of the shard
 --- ARGV[2] client
---- ARGV[3] scope
+--- ARGV[3] scope: those of APIs qualified
 --- ARGV[4] fresh_epoch
 --- ARGV[5] access_ttl (number): ms
 --- ARGV[6] refresh_ttl (number): ms
@@ -23,12 +23,17 @@
 --- ARGV[10] most_apps (number): of one person
 --- ARGV[11] family_id
 --- ARGV[12] most_families (number): of one person and app
+--- ARGV[13] api: the API that the access token is for, or empty
+--- ARGV[14] row_ttl (number): lifetime of the access token, ms
+--- ARGV[15] jkt: the key that the access token is bound to, or empty
+--- ARGV[16] binds: '1' if refresh tokens are bound to the key too
 --- @reply not_found
 --- @reply full
---- @reply ok connected
+--- @reply ok connected scope api
 --- @derives prefix shard
 --- @durable
 --- @include "grant"
+--- @include "resource"
 --- @include "issue"
 --- @include "places"
 --- @include "families"
@@ -46,6 +51,11 @@ local epoch, connected = open_grant(
 if list_family(grant, prefix .. 'family:', family_id, epoch, most_families, access_ttl, now) > 0 then
   record(audit, 'tokens_crowded_out', client, '', '')
 end
-issue_tokens(family, access, 0, scope, scope, epoch, refresh_ttl, access_ttl, access_ttl, lifetime, false, now, '')
+local names = names_at(scope, api)
+issue_tokens(family, access, 0, scope, access_row(api, names, now), epoch, refresh_ttl, access_ttl, row_ttl, lifetime,
+  false, now, jkt)
+-- As in an exchange: see exchange_code.lua.
+if binds ~= '' and jkt ~= '' then redis.call('HSET', family, 'jkt', jkt) end
+if api ~= '' then redis.call('HSET', family, 'api', api) end
 record(audit, 'token_minted', client, '', '')
-return {'ok', connected}
+return {'ok', connected, names, api ~= '' and api_token_fields(api, now, now + row_ttl) or {}}

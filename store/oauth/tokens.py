@@ -18,6 +18,7 @@ from store.lifetimes import ACCESS_TOKEN, DAY, OAUTH, REFRESH_TOKEN
 from store.limits import RateLimits
 from store.oauth.api_access import AllowedApis, ApiAccess
 from store.oauth.proofs import Proofs, demand_proof
+from store.oauth.resources import OWN
 from store.oauth.sign_in import SignInFacts, sign_in_of
 from store.refused import Refused, UnknownUser, let_in
 from store.results import Window
@@ -146,7 +147,8 @@ class Tokens:
             if reply.word == "scope_withdrawn":
                 raise Refused("invalid_grant", "The person has withdrawn the scopes of this code.", window=window)
             issued = self._response(token, 0, reply.text("scope"), ACCESS_TOKEN // MS_PER_SECOND, window)
-            return await self._completed(issued, token.user, app, reply, allowed, issuer, bound["jkt"])
+            issued = issued._replace(sign_in=sign_in_of(token.user, reply))
+        return await self._in_its_form(issued, token.user, app, reply, allowed, issuer, bound["jkt"])
 
     async def refresh(
         self,
@@ -210,13 +212,25 @@ class Tokens:
             if reply.word == "scope_withdrawn":
                 raise Refused("invalid_grant", "The person has withdrawn the scopes of this token.", window=window)
             issued = self._response(token, generation, reply.text("scope"), reply.number("expires_in"), window)
-            return await self._completed(issued, token.user, app, reply, allowed, issuer, bound["jkt"])
+            issued = issued._replace(sign_in=sign_in_of(token.user, reply))
+        return await self._in_its_form(issued, token.user, app, reply, allowed, issuer, bound["jkt"])
 
-    async def mint(self, user: str, app: Registration, scopes: Sequence[str]) -> TokenResponse:
-        """Grants and issues tokens for the operator, as a consent and an exchange would. A live grant keeps its other
-        scopes. Raises Refused("not_found") if the person is not active, Refused("access_denied") if they have the most
-        apps allowed, Refused("invalid_dpop_proof") if the app's tokens are bound to keys."""
-        demand_proof(app, None)
+    async def mint(
+        self, user: str, app: Registration, scopes: Sequence[str], *, api: str = "", jkt: str = "", issuer: str = ""
+    ) -> TokenResponse:
+        """Grants and issues tokens for the operator, as a consent to the stored scopes and an exchange would: a live
+        grant keeps its other scopes. `api`: the API (its client id) that the access token is for, or empty; `jkt`: the
+        thumbprint of the key that the tokens are bound to, or empty. A JWT says that it is from `issuer`.
+
+        Raises Refused("not_found") if the person is not active, Refused("access_denied") if they have the most apps
+        allowed, Refused("invalid_dpop_proof") without a key if the app's tokens are bound to keys,
+        Refused("invalid_target") if the app gets no tokens for the API, StoreUnavailable."""
+        if not jkt:
+            demand_proof(app, None)
+        allowed = await self._apis.allowed(app, api or OWN)
+        if api and api not in allowed.apis:
+            raise Refused("invalid_target", NO_TARGET)
+        row_ttl = allowed.apis[api].token_lifetime * MS_PER_SECOND if api else ACCESS_TOKEN
         token = Token(TokenKind.REFRESH, user, app.client_id, new_id(), 0)
         reply = await self._scripts.run(
             "mint_token",
@@ -239,6 +253,10 @@ class Tokens:
             most_apps=self._bounds.grants,
             family_id=token.id,
             most_families=self._bounds.families,
+            api=api,
+            row_ttl=row_ttl,
+            jkt=jkt,
+            binds="1" if app.public else "",
         )
         if reply.word == "not_found":
             raise Refused("not_found", "No such active person.")
@@ -246,7 +264,8 @@ class Tokens:
             raise Refused("access_denied", "This person has as many apps as one may have: see person_grant_limit.")
         if reply.number("connected"):
             self._app_stats.connected(app.client_id)
-        return self._response(token, 0, " ".join(scopes), ACCESS_TOKEN // MS_PER_SECOND, None)
+        issued = self._response(token, 0, reply.text("scope"), row_ttl // MS_PER_SECOND, None)
+        return await self._in_its_form(issued, user, app, reply, allowed, issuer, jkt)
 
     async def revoke(
         self, app: Registration | None, presented: str, *, authenticated: bool = True, issuer: str = ""
@@ -297,7 +316,7 @@ class Tokens:
         access, refresh = self._sealer.seal_as((TokenKind.ACCESS, TokenKind.REFRESH), issued)
         return TokenResponse(access, refresh, expires_in, scope, window)
 
-    async def _completed(
+    async def _in_its_form(
         self,
         response: TokenResponse,
         user: str,
@@ -307,8 +326,7 @@ class Tokens:
         issuer: str,
         jkt: str,
     ) -> TokenResponse:
-        """The response with the sign-in that an ID token needs, and the access token in the form that its API wants."""
-        response = response._replace(sign_in=sign_in_of(user, reply))
+        """The response with the access token in the form that its API wants."""
         row = reply.rows("api")
         if not row:
             return response
