@@ -93,6 +93,13 @@ class Rehearsal:
     async def session(self, email: str, *, again: bool = False) -> Session:
         """A live session of this person, who is made if missing; with `again` one that begins now. Raises Refused if
         the person has a second step."""
+        try:
+            return await self.signed_in(email, again=again)
+        except SecondStepNeeded:
+            raise Refused("access_denied", "Nobody can be played who has a second step: answer ask.") from None
+
+    async def signed_in(self, email: str, *, again: bool = False) -> Session:
+        """As `session`. Raises SecondStepNeeded if the person has a second step."""
         user = await self.user(email)
         session = None if again else self._sessions.get(user)
         if session is not None:
@@ -104,10 +111,7 @@ class Rehearsal:
             credentials = await self.store.people.credentials(normalise_email(email))
             if credentials is None:
                 raise Refused("not_found", "No such person.")
-            try:
-                started = await self.store.sessions.start(credentials, VISITOR)
-            except SecondStepNeeded:
-                raise Refused("access_denied", "Nobody can be played who has a second step: answer ask.") from None
+            started = await self.store.sessions.start(credentials, VISITOR)
             session = self.store.sessions.open(started.cookie)
             if session is None:
                 raise SignedOut

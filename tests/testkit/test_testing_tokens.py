@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import json
+import re
 import secrets
 import threading
 import time
@@ -16,7 +19,8 @@ from joserfc import jwt
 from joserfc.jwk import KeySet, import_key
 
 from latchkey.testing import Api, App, Key, Latchkey, LatchkeyError, Person, TokenResponse
-from tests.support.http.driver import VERIFIER, challenge
+from store.accounts.signin.totp import STEP, code_at
+from tests.support.http.driver import VERIFIER, Browser, challenge
 from tests.support.processes.processes import QUICK, Server
 
 pytestmark = pytest.mark.filterwarnings("ignore:EdDSA is deprecated")
@@ -234,6 +238,30 @@ def test_a_profile_brings_along_what_it_demands(latchkey: Latchkey, orders: Api)
             latchkey.app(profile="fapi2", **wrong)
 
 
+async def add_second_step(latchkey: Latchkey, person: Person) -> None:
+    """Sets up an authenticator app on the pages."""
+    browser, path = Browser(latchkey.url), "/account/security/authenticator"
+    await browser.sign_in(person.email, person.password)
+    security = await browser.get("/account/security")
+    await browser.submit(security, "/account/security/confirm", password=person.password)
+    page = await browser.get(path)
+    (shown,) = re.findall(rb'class="key">([A-Za-z2-7 ]+)<', page.body)
+    secret = shown.replace(b" ", b"").upper()
+    code = code_at(base64.b32decode(secret + b"=" * (-len(secret) % 8)), int(time.time() * 1000) // STEP)
+    done = await browser.submit(page, path, code=code)
+    assert b"recovery" in done.body.lower(), done.body
+
+
+def test_a_person_with_a_second_step_gets_tokens_without_an_id_token(latchkey: Latchkey, orders: Api) -> None:
+    app, ada = latchkey.app(scopes="openid orders:read"), latchkey.person()
+    asyncio.run(add_second_step(latchkey, ada))
+    key = latchkey.key()
+    token = latchkey.token(ada, app, dpop=key)
+    assert (token.scope, token.token_type, token.id_token) == ("orders:read", "DPoP", None)
+    assert introspected(latchkey, orders, token)["cnf"] == {"jkt": key.thumbprint}
+    assert latchkey.consents(request_of(latchkey, app, "openid"), person=ada).error == "access_denied"
+
+
 def test_tokens_for_a_test_count_for_no_limit(latchkey: Latchkey) -> None:
     app, ada = latchkey.app(), latchkey.person()
     before = userinfo(latchkey, latchkey.token(ada, app).headers)
@@ -246,58 +274,6 @@ def test_tokens_for_a_test_count_for_no_limit(latchkey: Latchkey) -> None:
     assert userinfo(latchkey, token.headers).status_code == 429
     latchkey.travel(seconds=wait)
     assert userinfo(latchkey, token.headers).status_code == 200
-
-
-def test_a_played_person_allows_scopes_of_an_api(latchkey: Latchkey, orders: Api) -> None:
-    app, ada = latchkey.app(scopes="openid data:read orders:read orders:write"), latchkey.person()
-    wanted = request_of(latchkey, app, "openid orders:read orders:write", resource=ORDERS)
-    back = latchkey.consents(wanted, person=ada)
-    tokens = exchanged(latchkey, app, back.code)
-    assert (tokens["scope"], tokens["expires_in"]) == ("orders:read orders:write", 600)
-    # Without `resource` too: the scopes are those of one API.
-    narrower = latchkey.consents(request_of(latchkey, app, "orders:read orders:write"), scopes="orders:write")
-    assert exchanged(latchkey, app, narrower.code)["scope"] == "orders:write"
-    assert latchkey.consents(request_of(latchkey, app, "data:read orders:read")).error == "invalid_target"
-    latchkey.consents(person=ada, scopes=["orders:read"])
-    location = httpx.get(wanted).headers["Location"]
-    assert exchanged(latchkey, app, httpx.URL(location).params["code"])["scope"] == "orders:read"
-    with pytest.raises(LatchkeyError, match="There is no scope orders:reed"):
-        latchkey.consents(person=ada, scopes="orders:reed")
-
-
-def test_a_played_person_answers_a_pushed_request_once(latchkey: Latchkey, orders: Api) -> None:
-    app = latchkey.app(scopes="openid orders:read", require_pushed=True)
-    assert latchkey.consents(request_of(latchkey, app, "orders:read")).error == "invalid_request"
-    query = dict(httpx.URL(request_of(latchkey, app, "openid orders:read", resource=ORDERS)).params)
-    form = {**query, "client_secret": app.client_secret or ""}
-    latchkey.consents()
-    for _ in range(2):  # the second time consent is remembered
-        pushed = httpx.post(f"{latchkey.url}/api/oauth/par", data=form).raise_for_status().json()
-        short = httpx.QueryParams({"client_id": app.client_id, "request_uri": pushed["request_uri"]})
-        wanted = f"{latchkey.url}/oauth/authorize?{short}"
-        with httpx.Client() as browser:
-            location = browser.get(wanted).headers["Location"]
-            assert exchanged(latchkey, app, httpx.URL(location).params["code"])["scope"] == "orders:read"
-            assert browser.get(wanted).status_code == 400
-
-
-def test_a_played_person_signs_in_as_recently_as_the_request_demands(latchkey: Latchkey) -> None:
-    app, ada = latchkey.app(scopes="openid"), latchkey.person()
-
-    def signed_in(**more: str) -> int:
-        back = latchkey.consents(request_of(latchkey, app, "openid", **more), person=ada)
-        claims = claims_of(latchkey, exchanged(latchkey, app, back.code)["id_token"], "JWT")
-        return int(claims["auth_time"])
-
-    first = signed_in()
-    latchkey.travel(hours=1)
-    assert signed_in() == first
-    silent = request_of(latchkey, app, "openid", max_age="600", prompt="none")
-    assert latchkey.consents(silent, person=ada).error == "login_required"
-    assert signed_in(max_age="600") - first >= 3600
-    latchkey.travel(minutes=5)
-    assert signed_in(max_age="600") - first < 3900
-    assert signed_in(prompt="login") - first >= 3900
 
 
 def test_an_apps_events_and_groups_and_api_ids_are_those_of_its_sector(latchkey: Latchkey) -> None:
