@@ -18,6 +18,8 @@ from handlers.core.errors import CATALOGUE
 from handlers.core.params import Params, once, parse_pairs
 from handlers.developer.apps import DeveloperPage
 from handlers.oauth.authorize import try_page
+from handlers.oauth.introspect import facts_of
+from store.apps.api_record import ApiRegistration
 from store.apps.api_scopes import parse_qualified
 from store.apps.registration import Registration
 from store.clock import wall
@@ -96,11 +98,15 @@ class TryHandler(DeveloperPage):
         """The parameters that say what the app asks for: its scopes here, or if it has none, those at one API."""
         if app.scopes:
             return {"scope": " ".join(app.scopes)}
-        first = parse_qualified(app.api_scopes[0]).api
-        api = await self.store.apis.active(first)
+        api = await self.only_api(app)
         if api is None:
             raise Refused("invalid_request", "The API whose scopes this app has is switched off, or gone.")
         return {"scope": " ".join(registered_at(app, api)), "resource": api.identifier}
+
+    async def only_api(self, app: Registration) -> ApiRegistration | None:
+        """The first API of an app without scopes here, if it is there."""
+        first = None if app.scopes else parse_qualified(app.api_scopes[0]).api
+        return await self.store.apis.active(first) if first else None
 
     def flags(self) -> dict[str, Any]:
         """The attributes of the cookie that ties a try to this browser."""
@@ -145,7 +151,7 @@ class TryHandler(DeveloperPage):
         jkt = secrets.token_urlsafe(32) if app.dpop_required else ""
         proof = a_proof(jkt)
         try:
-            tokens = await self.store.tokens.exchange(app, code, page, verifier, proof)
+            tokens = await self.store.tokens.exchange(app, code, page, verifier, proof, issuer=self.site.base_url)
         except (Refused, UnknownUser) as error:
             refusal = error.refusal if isinstance(error, UnknownUser) else error
             if refusal.code == "rate_limited":
@@ -170,11 +176,24 @@ class TryHandler(DeveloperPage):
                 mark = for_call(opened.user, proof) if (proof := a_proof(jkt)) else ""
                 caller = Caller.of(opened, app.scopes, sector=app.sector, proof=mark)
                 steps.append(await self.read_userinfo(caller, tokens.access_token, scheme))
+            elif api := await self.only_api(app):
+                steps += await self.call_api(api, tokens.access_token, scheme)
         finally:
             await self.store.tokens.revoke(app, tokens.refresh_token)
         words = "Your app gives its tokens back when a person signs out of it. These here end now."
         sent = f"POST /api/oauth/revoke\ntoken={shortened(tokens.refresh_token)}"
         return [*steps, Step("The end", words, sent, "200 OK")], None
+
+    async def call_api(self, api: ApiRegistration, access_token: str, scheme: str) -> list[Step]:
+        """What the API learns when the app calls it."""
+        found = await self.store.introspection.by_api(api, access_token, self.site.base_url)
+        if found is None:
+            return []
+        words = f"Your app calls {api.name} with the access token. The API asks this server what the token is worth."
+        if api.jwt_alg:
+            words = f"Your app calls {api.name} with the access token, a signed JWT. The API reads this from it."
+        sent = f"GET {api.identifier}\nAuthorization: {scheme} {shortened(access_token)}"
+        return [Step("The API", words, sent, pretty(facts_of(found, self.site.base_url)))]
 
     async def read_userinfo(self, caller: Caller, access_token: str, scheme: str) -> Step:
         """Reads userinfo as the app would."""

@@ -25,26 +25,27 @@ class IntrospectHandler(ApiHandler):
             found = await self.store.introspection.by_app(asker, token, base)
         else:
             found = await self.store.introspection.by_api(asker, token, base)
-        self.write_json({"active": False} if found is None else self._facts(found))
+        self.write_json({"active": False} if found is None else facts_of(found, base))
 
-    def _facts(self, found: LiveToken) -> dict[str, Any]:
-        base = self.site.base_url
-        facts = {
-            "active": True,
-            "client_id": found.client,
-            "sub": found.sub,
-            "scope": found.scope,
-            "iss": base,
-            "aud": found.audience or base,
-            "exp": found.expires,
-        }
-        if found.is_access:
-            # RFC 7662 2.2: the type by which a token is used; a refresh token has none.
-            facts |= {"iat": found.issued, "token_type": "DPoP" if found.jkt else "Bearer"}
-        if found.jkt:
-            # RFC 9449 6.2: the API checks the proof of each call against it.
-            facts["cnf"] = {"jkt": found.jkt}
-        if found.auth_time is not None:
-            # RFC 9470 6.2: how and when the person signed in.
-            facts |= {"acr": found.acr, "auth_time": found.auth_time}
-        return facts
+
+def facts_of(found: LiveToken, base: str) -> dict[str, Any]:
+    """The answer about a live token. `base`: this server's base URL."""
+    facts = {
+        "active": True,
+        "client_id": found.client,
+        "sub": found.sub,
+        "scope": found.scope,
+        "iss": base,
+        "aud": found.audience or base,
+        "exp": found.expires,
+    }
+    if found.is_access:
+        # RFC 7662 2.2: the type by which a token is used; a refresh token has none.
+        facts |= {"iat": found.issued, "token_type": "DPoP" if found.jkt else "Bearer"}
+    if found.jkt:
+        # RFC 9449 6.2: the API checks the proof of each call against it.
+        facts["cnf"] = {"jkt": found.jkt}
+    if found.auth_time is not None:
+        # RFC 9470 6.2: how and when the person signed in.
+        facts |= {"acr": found.acr, "auth_time": found.auth_time}
+    return facts
