@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -91,8 +92,48 @@ async def test_an_app_may_have_scopes_of_an_api_alone_and_is_tried_with_them(ser
     where = f"/developer/apps/{client_id_of(page)}/try"
     begun = await browser.submit(await browser.get(where), where)
     back = await browser.consent(begun.headers["Location"])
-    assert "3. The end" in text_of(await browser.get(back.headers["Location"]))
+    shown = text_of(await browser.get(back.headers["Location"]))
+    assert "3. The API" in shown
+    assert "4. The end" in shown
     assert await scopes_of(service, client_id_of(page)) == ((READS,), (READS,))
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("form", ["opaque", "jwt"])
+@pytest.mark.parametrize("bound", [False, True])
+async def test_a_try_shows_what_the_api_learns(service: Service, form: str, bound: bool) -> None:
+    await opened(service)
+    await service.store.apis.update(ORDERS.client_id, token_format=form)
+    browser = await service.confirmed()
+    more: dict[str, Any] = {"dpop_required": "on"} if bound else {}
+    page = await register(browser, **{"scope:profile": None, f"scope:{READS}": "on", **more})
+    where = f"/developer/apps/{client_id_of(page)}/try"
+    begun = await browser.submit(await browser.get(where), where)
+    back = await browser.consent(begun.headers["Location"])
+    shown = text_of(await browser.get(back.headers["Location"]))
+    scheme = "DPoP" if bound else "Bearer"
+    learned = (
+        f'"aud": "{ORDERS.identifier}"',
+        f'"sub": "{service.ada}"',
+        '"scope": "read"',
+        f'"token_type": "{scheme}"',
+    )
+    for words in ("Your app calls Orders", f"GET {ORDERS.identifier} Authorization: {scheme} ", *learned):
+        assert words in shown
+    assert ("a signed JWT" in shown) == (form == "jwt")
+    assert not re.findall(r"lk_at_[\w-]{20,}|[\w-]{20,}\.[\w-]{20,}\.", shown), "tokens are cut short"
+
+
+@pytest.mark.gen_test
+async def test_an_app_cannot_be_tried_while_its_only_api_is_off(service: Service) -> None:
+    await opened(service)
+    browser = await service.confirmed()
+    page = await register(browser, **{"scope:profile": None, f"scope:{READS}": "on"})  # type: ignore[arg-type]
+    await service.store.apis.update(ORDERS.client_id, status="disabled")
+    where = f"/developer/apps/{client_id_of(page)}/try"
+    refused = await browser.submit(await browser.get(where), where)
+    assert refused.code == 400
+    assert "switched off, or gone" in text_of(refused)
 
 
 @pytest.mark.gen_test

@@ -171,6 +171,10 @@ class Crowd:
             "most_apps": _NO_LIMIT,
             "family_id": lineage.family,
             "most_families": _NO_LIMIT,
+            "api": "",
+            "row_ttl": access_ttl,
+            "jkt": "",
+            "binds": "",
         }
 
     def _code(self, session: Token, code: str) -> Call:
