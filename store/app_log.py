@@ -140,7 +140,7 @@ def _cut(text: str) -> str:
 
 
 def _refusal(name: bytes, value: bytes) -> LoggedRefusal:
-    about, _, sent = name.partition(b"\n")
+    about, _, sent = name.partition(b"\t")
     times, first, last = map(int, value.split(b" "))
     door, code, description = orjson.loads(about)
     return LoggedRefusal(Cause(door, code, description, sent.decode()), times, at(first), at(last))

@@ -1,6 +1,6 @@
 --- Add a process's counts of an app's refused requests to the app's log. A deleted app has none.
 --- KEYS[1] app
---- KEYS[2] refusals: by cause, a line break and the value: how often, the first time and the last, epoch ms
+--- KEYS[2] refusals: by cause, a tab and the value: how often, the first time and the last, epoch ms
 --- ARGV[1] batch (json): an array of [cause, value, how often]
 --- ARGV[2] most (number): refusals that are kept
 --- ARGV[3] most_values (number): values of one cause that are told apart
@@ -19,13 +19,13 @@ for position = 1, #stored, 2 do
   local name = stored[position]
   kept[name] = stored[position + 1]
   last[name] = tonumber(string.match(kept[name], ' (%d+)$'))
-  local cause = string.match(name, '^([^\n]*)')
+  local cause = string.match(name, '^([^\t]*)')
   values[cause] = (values[cause] or 0) + 1
 end
 for _, one in ipairs(batch) do
   local cause, value, times = one[1], one[2], one[3]
-  local name = cause .. '\n' .. value
-  if not kept[name] and (values[cause] or 0) >= most_values then name = cause .. '\n' end
+  local name = cause .. '\t' .. value
+  if not kept[name] and (values[cause] or 0) >= most_values then name = cause .. '\t' end
   local before, first = 0, int(now)
   if kept[name] then
     before, first = string.match(kept[name], '^(%d+) (%d+) ')

@@ -225,7 +225,7 @@ DATA = [
     case(lambda f: f.client.zrem(f.person["apps"], f.own_app), "owned"),
     case(lambda f: f.client.zadd(f.person["apps"], {"ghost": OLD * 1000}), "owned-left"),
     case(lambda f: f.client.set(keys.app_stats("ghost")["people"], "3"), "numbers"),
-    case(lambda f: f.client.hset(keys.app_stats("ghost")["refusals"], '["token"]\n', "1 1 1"), "lifetime numbers"),
+    case(lambda f: f.client.hset(keys.app_stats("ghost")["refusals"], '["token"]\t', "1 1 1"), "lifetime numbers"),
     case(lambda f: f.client.set(keys.app_stats(f.world.app.client_id)["people"], "300"), "numbers-drift"),
     case(lambda f: f.client.hset(keys.KEYRING, "check:1", "0" * 32), "keyring", "keyring"),
     case(signing_key_that_opens_nowhere, "signing", "signing"),
