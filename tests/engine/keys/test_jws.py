@@ -196,6 +196,18 @@ def test_a_key_without_a_name_fits_each_name() -> None:
         assert jws.verify(text, [unnamed], algorithms=["ES256"], types=["JWT"]).key == unnamed
 
 
+@pytest.mark.rfc("9101 6.2 kid")
+def test_a_token_that_names_a_key_is_verified_with_no_other() -> None:
+    signer, other = KEYS["ES256"], PrivateKey.generate("ES256")
+    known = [other.public, signer.public]
+    wrong = signed(signer, {"typ": "JWT", "alg": "ES256", "kid": other.kid}, CLAIMS)
+    with pytest.raises(JoseError, match="signature"):
+        jws.verify(wrong, known, algorithms=["ES256"], types=["JWT"])
+    for header in ({"kid": signer.kid}, {}):
+        text = signed(signer, {"typ": "JWT", "alg": "ES256", **header}, CLAIMS)
+        assert jws.verify(text, known, algorithms=["ES256"], types=["JWT"]).key == signer.public
+
+
 @pytest.mark.fapi("5.4.3 kid")
 def test_of_keys_with_one_name_the_right_one_verifies() -> None:
     right, wrong = KEYS["ES256"], PrivateKey.generate("ES256")

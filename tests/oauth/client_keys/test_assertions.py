@@ -43,6 +43,7 @@ def ps256(key: PrivateKey, header: dict[str, Any], claims: dict[str, Any]) -> st
     return f"{text}.{b64(algorithms.sign('PS256', key.key, text.encode()))}"
 
 
+@pytest.mark.rfc("7523 5 RS256")
 @each("algorithm", ["RS256", "PS256", "ES256", "EdDSA", "Ed25519"])
 async def test_each_algorithm_proves_an_app_at_every_endpoint(service: Service, algorithm: str) -> None:
     app = await key_app(service, algorithm="EdDSA" if algorithm == "Ed25519" else algorithm)

@@ -94,6 +94,7 @@ ASSERTIONS: dict[str, Demand] = {
     "7523 3-10 valid": Demand("a JWT that is not valid in all other respects MUST be rejected"),
     "7523 3.1 invalid_grant": Demand("an invalid JWT as a grant MUST be invalid_grant", NO_GRANT),
     "7523 3.2 invalid_client": Demand("an invalid JWT of a client MUST be invalid_client"),
+    "7523 5 RS256": Demand("RS256 is mandatory to implement"),
 }
 
 PROOF_CLAUSES: dict[str, Demand] = {**DPOP, **ASSERTIONS}

@@ -67,6 +67,10 @@ SIGNED: dict[str, Demand] = {
     "9101 6.2 kid": Demand("the key that kid names MUST be the one that is used, and MUST be the client's"),
     "9101 6.2 algorithm": Demand("the algorithm MUST be verified"),
     "9101 6.2 error": Demand("a wrong key or signature MUST be invalid_request_object"),
+    "9101 6.2 redirect": Demand(
+        "at the authorization endpoint the client MUST get this error",
+        "not met: an object that nobody signed names no redirect URI to trust, so the error is on a page",
+    ),
     "9101 6.3 extract": Demand("the server MUST extract the parameters from the object"),
     "9101 6.3 only": Demand("the server MUST only use these, even if the query has the same parameter"),
     "9101 6.3 client_id": Demand("client_id in the query and in the object MUST be identical"),
