@@ -53,5 +53,6 @@ def _api_options(parser: argparse.ArgumentParser, required: bool) -> None:
     add("--care", "a scope that the consent page warns of; may be repeated", metavar="NAME", **many)
     about = "opaque: the API asks this server about each token (default); jwt: it checks signatures itself (RFC 9068)"
     add("--token-format", about, choices=("opaque", "jwt"))
+    add("--owner", "who manages it in the browser; empty for nobody", metavar="EMAIL|SUB")
     add("--signing-alg", "of JWTs; default: ES256", choices=("ES256", "RS256"))
     add("--token-lifetime", "of its access tokens: 60 to 3600; default: 600", metavar="SECONDS", type=int)

@@ -16,6 +16,7 @@ from handlers.core.policy import NOWHERE
 from handlers.core.route import Route
 from handlers.core.site import Site
 from handlers.credits.routes import ROUTES as CREDITS
+from handlers.developer.api_routes import ROUTES as DEVELOPER_APIS
 from handlers.developer.routes import ROUTES as DEVELOPER
 from handlers.documents.routes import ROUTES as DOCUMENTS
 from handlers.oauth.routes import ROUTES as OAUTH
@@ -35,6 +36,7 @@ ROUTES: tuple[Route, ...] = (
     *ACCOUNT,
     *CREDITS,
     *DEVELOPER,
+    *DEVELOPER_APIS,
     *OPENAPI,
     *HEALTH,
 )

@@ -31,6 +31,11 @@ def api(client: str) -> str:
     return f"{{api:{client}}}"
 
 
+def api_apps(client: str) -> str:
+    """The apps that registered scopes of an API."""
+    return f"{api(client)}:apps"
+
+
 def app_stats(client: str) -> dict[str, str]:
     """A registration, and in its slot the app's figures by day, its number of people, and its refused requests."""
     name = app(client)
@@ -321,6 +326,7 @@ _ALONE = tuple(
         ("all-pushed", rf"\{{app:{_CLIENT}\}}:pars"),
         *((kind, re.escape(key)) for kind, key in _ONE_OF_A_KIND.items()),
         ("api", rf"\{{api:{_CLIENT}\}}"),
+        ("api-apps", rf"\{{api:{_CLIENT}\}}:apps"),
         ("invite", r"\{email:(?P<name>[^:]+)\}:invite"),
         ("email", r"\{email:(?P<name>[^:]+)\}"),
         ("window", r"\{window:(?P<name>[a-z-]+):(?P<rest>.+)\}(?::[0-9a-f.:/]+)?"),

@@ -174,6 +174,13 @@ _ALL: Final = (
     _sensitive("app_webhook_changed", "Webhook URL of your app changed"),
     _sensitive("app_webhook_secret_made", "New signing secret made for the webhook of your app"),
     _sensitive("app_deleted", "Your app deleted"),
+    # APIs of a person
+    _by_person("api_changed", "Your API changed"),
+    _by_person("api_disabled", "Your API switched off"),
+    _by_person("api_enabled", "Your API switched on"),
+    _sensitive("api_secret_made", "New client secret made for your API"),
+    _by_person("api_secret_ended", "A client secret of your API ended"),
+    _sensitive("api_deleted", "Your API deleted"),
     # The operator, with people
     _by_operator("created_by_operator", "Account created by the operator"),
     _by_operator("invited_by_operator", "Invitation made by the operator", trail=""),
@@ -187,6 +194,7 @@ _ALL: Final = (
     _by_operator("groups_changed_by_operator", "Groups of a person changed", "the groups: +added -removed", trail=""),
     _for_people("own_app_deleted_by_operator", "Your app deleted by the operator", actor="operator"),
     _by_operator("app_given_by_operator", "App given to you by the operator"),
+    _by_operator("api_given_by_operator", "API given to you by the operator"),
     # A shop adds credits with each purchase, so buyers cause these events. Commands are the operator's own acts.
     _by_operator("credit_added", "Credits added", stream="people", counted="by_person", trail="ordinary"),
     _by_operator("credit_taken", "Credits taken back", stream="people", counted="by_person", trail="ordinary"),

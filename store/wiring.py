@@ -29,7 +29,9 @@ from store.apps.apis import Apis
 from store.apps.apps import Apps
 from store.apps.cache import Announcements
 from store.apps.owned import OwnedApps
-from store.apps.owner_deletion import AppEnding
+from store.apps.owned_apis import OwnedApis
+from store.apps.owner_deletion import OwnerDeletion
+from store.apps.owner_notes import OwnerNotes
 from store.apps.sweep import AppSweep
 from store.apps.webhooks import Webhooks, WebhookSecrets
 from store.bounds import Bounds
@@ -125,7 +127,9 @@ class Store:
         self.pairwise = Pairwise(client, scripts, keys)
         self.subjects = Subjects(self.pairwise, self.apps)
         self.outbox = Outbox(client, scripts, self.deliveries, self.subjects.in_event, wakeup)
-        self.owned = OwnedApps(client, scripts, self.apps, self.webhooks, idle, headroom)
+        notes = OwnerNotes(scripts, idle)
+        self.owned = OwnedApps(client, scripts, self.apps, self.webhooks, notes, idle, headroom)
+        self.owned_apis = OwnedApis(scripts, self.apis, self.apps, notes)
         self.limits = RateLimits(scripts)
         addresses = Addresses(client, scripts)
         self.people = People(client, scripts, sealer, hasher, addresses, self.app_stats, wakeup, security)
@@ -144,9 +148,11 @@ class Store:
             scripts, self.people, self.sessions, self.factors, secrets, challenges, self.limits, checks, self.devices
         )
         self.account_deletion = AccountDeletion(self.people, self.factors, self.reauth)
-        self.app_ending = AppEnding(self.owned, self.sessions, self.factors, self.reauth)
+        self.app_ending = OwnerDeletion("app", self.owned, self.sessions, self.factors, self.reauth)
+        self.api_ending = OwnerDeletion("API", self.owned_apis, self.sessions, self.factors, self.reauth)
         self.links = Links(scripts, sealer, hasher, addresses, self.app_stats, wakeup, idle)
-        self.undoing = Undoing(scripts, sealer, hasher, addresses, self.app_stats, wakeup, self.owned)
+        possessions = (self.owned, self.owned_apis)
+        self.undoing = Undoing(scripts, sealer, hasher, addresses, self.app_stats, wakeup, possessions)
         self.authorizations = Authorizations(scripts, sealer, idle, bounds)
         self.progress = RequestProgress(sealer)
         self.client_assertions = ClientAssertions(scripts)

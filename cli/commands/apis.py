@@ -13,6 +13,7 @@ from store.apps.api_record import ApiRegistration, ApiScope, check_foreign
 from store.apps.lookalikes import check_honest_name
 from store.moments import at, timestamp
 from store.names import check_app_name
+from store.operations import person_named
 from store.refused import Refused
 
 OPTIONS = ("name", "scopes", "token_format", "signing_alg", "token_lifetime", "status")
@@ -23,7 +24,9 @@ SCOPE_COLUMNS = ("name", "title", "care", "detail")
 async def create_api(context: Context, args: Namespace) -> CommandResult:
     """Registers an API. Raises Refused, ValueError."""
     check_foreign(args.identifier, context.settings.base_url)
-    made, secret = await context.store.apis.create(ApiRegistration(args.identifier, **_fields(args)))
+    fields = _fields(args) | await _owner(context, args)
+    made, secret = await context.store.apis.create(ApiRegistration(args.identifier, **fields))
+    await _tell_owner(context, made, "")
     return CommandResult({**_record(made), "client_secret": secret}, SCOPE_COLUMNS, f"The client_secret {SHOWN_ONCE}")
 
 
@@ -40,10 +43,12 @@ async def show_api(context: Context, args: Namespace) -> CommandResult:
 async def update_api(context: Context, args: Namespace) -> CommandResult:
     """Changes the given fields. Raises Refused, ValueError."""
     present = await _found(context, args)
-    fields = _fields(args, present.scopes)
+    fields = _fields(args, present.scopes) | await _owner(context, args)
     if not fields:
         raise Refused("invalid_request", "Nothing to change is given.")
-    return CommandResult(_record(await context.store.apis.update(present.client_id, **fields)), SCOPE_COLUMNS)
+    changed = await context.store.apis.update(present.client_id, **fields)
+    await _tell_owner(context, changed, present.owner)
+    return CommandResult(_record(changed), SCOPE_COLUMNS)
 
 
 async def rotate_secret(context: Context, args: Namespace) -> CommandResult:
@@ -68,6 +73,18 @@ async def _found(context: Context, args: Namespace) -> ApiRegistration:
     if api is None:
         raise Refused("not_found", "No such API.")
     return api
+
+
+async def _owner(context: Context, args: Namespace) -> dict[str, Any]:
+    """The owner in the options. Raises Refused("not_found"), ValueError."""
+    if not hasattr(args, "owner"):
+        return {}
+    return {"owner": (await context.store.operator.find(person_named(args.owner), 1)).user if args.owner else ""}
+
+
+async def _tell_owner(context: Context, api: ApiRegistration, before: str) -> None:
+    if api.owner not in ("", before):
+        await context.store.operator.note(api.owner, "api_given_by_operator", api.client_id)
 
 
 def _fields(args: Namespace, present: Iterable[ApiScope] = ()) -> dict[str, Any]:

@@ -78,8 +78,8 @@ class GuardedPage(ReauthPage):
         renew_xsrf_token(self)
 
     def came_back_to(self) -> str:
-        """The page of the form: the longest start of its address that is an app's page, or the address itself."""
-        found = re.match(r"/developer/apps/[^/]+(?:/webhooks)?|/account/apps(?:/[^/]+/data)?", self.request.path)
+        """The page of the form: the longest start of its address that is an app's or API's page, or the address itself."""
+        found = re.match(r"/developer/ap[pi]s/[^/]+(?:/webhooks)?|/account/apps(?:/[^/]+/data)?", self.request.path)
         return found[0] if found else self.request.path
 
     async def ask(self, factors: Factors, params: Params, error: str | None = None) -> None:

@@ -12,6 +12,9 @@ from handlers.core.errors import REAUTH_FIRST
 from handlers.core.params import Params
 from store.accounts.signin.factors import Factors
 from store.accounts.signin.reauth import ReauthFailed
+from store.apps.api_record import ApiRegistration
+from store.apps.registration import Registration
+from store.apps.tombstones import Remains
 from store.crypto.passwords import check_password
 from store.refused import Refused
 
@@ -37,6 +40,10 @@ class SecurityPage(GuardedPage):
 
     uses_scripts = True
 
+    async def named(self, client_id: str) -> Registration | Remains | ApiRegistration | None:
+        """The app or API with this id."""
+        return await self.store.apps.remembered(client_id) or await self.store.apis.find(client_id)
+
     async def show(self, part: str = "", error: str = "", notice: str | None = None) -> None:
         """The page, with a notice or an error. `part` is the section of the error."""
         session = self.require_session()
@@ -44,7 +51,7 @@ class SecurityPage(GuardedPage):
         activity: list[SimpleNamespace] = []
         ordinary: list[SimpleNamespace] = []
         for entry in entries:
-            app = await self.store.apps.remembered(entry.client) if entry.client else None
+            app = await self.named(entry.client) if entry.client else None
             (ordinary if entry.ordinary else activity).append(
                 SimpleNamespace(
                     at=entry.at,

@@ -23,6 +23,7 @@ from store.accounts.signin.factors import Factors
 from store.accounts.signin.guesses import GuessNotice
 from store.accounts.signin.sessions import SignedIn
 from store.accounts.undoing import Undo
+from store.apps.api_record import ApiRegistration
 from store.apps.registration import Registration
 from store.clock import wall
 from store.limits import network_of
@@ -201,6 +202,19 @@ def app_changed(site: Site, owner: Profile, app: Registration, lines: list[str],
 def app_deleted(site: Site, user: str, warned: Sequence[str], name: str, client: str, visitor: Visitor) -> None:
     """Tells the owner that the app is deleted. The name is safe to show: the owner chose it."""
     warn(site, "app_deleted", user, warned, name=name, client=client, **_circumstances(visitor))
+
+
+def api_changed(site: Site, owner: Profile, api: ApiRegistration, lines: list[str], visitor: Visitor) -> None:
+    """Tells the owner what changed in an API, in lines. Without lines, sends nothing."""
+    if lines:
+        values = {"name": api.name, "client": api.client_id, "lines": listed(lines), **_circumstances(visitor)}
+        warn(site, "api_changed", owner.user, owner.warned, **values)
+
+
+def api_deleted(site: Site, user: str, warned: Sequence[str], api: ApiRegistration, visitor: Visitor) -> None:
+    """Tells the owner that the API is deleted."""
+    values = {"name": api.name, "identifier": api.identifier, **_circumstances(visitor)}
+    warn(site, "api_deleted", user, warned, **values)
 
 
 def account_deleted(site: Site, user: str, warned: Sequence[str], visitor: Visitor) -> None:

@@ -93,6 +93,7 @@ APP_FORM = (
     "backchannel_logout_uri",
     "scope:*",
 )
+API_FORM = ("name", "token_format", "signing_alg", "token_lifetime", "scope_*")
 
 
 BY_PASSKEY = PersonPost("use a passkey", undo=NOTHING_LASTS)

@@ -31,13 +31,15 @@ class ApiBoxes(NamedTuple):
     boxes: tuple[ScopeBox, ...]
 
 
-def api_boxes(apis: Sequence[ApiRegistration], having: Collection[str] = ()) -> list[ApiBoxes]:
-    """What an app that has the scopes `having` may have. The operator alone gives scopes that need care."""
+def api_boxes(apis: Sequence[ApiRegistration], having: Collection[str] = (), owner: str = "") -> list[ApiBoxes]:
+    """What an app of this `owner` (a user id) that has the scopes `having` may have. Scopes that need care come from
+    the operator, or are those of the owner's own APIs."""
     used = {parse_qualified(scope).api for scope in having}
     active = [api for api in apis if api.active]
     shown = [api for api in active if api.client_id in used]
-    shown += [api for api in active if api.client_id not in used][:MOST_APIS]
-    offered = [ApiBoxes(api.name, api.identifier, boxes) for api in shown if (boxes := _boxes_of(api, having))]
+    others = sorted((api for api in active if api.client_id not in used), key=lambda api: not _is_of(api, owner))
+    shown += others[:MOST_APIS]
+    offered = [ApiBoxes(api.name, api.identifier, boxes) for api in shown if (boxes := _boxes_of(api, having, owner))]
     known = {box.scope for api in offered for box in api.boxes}
     if left := tuple(_left_box(scope) for scope in having if scope not in known):
         offered.append(ApiBoxes("", "", left))
@@ -54,12 +56,16 @@ def scopes_of(app: Registration | None) -> tuple[str, ...]:
     return app.api_scopes if app else ()
 
 
-def _boxes_of(api: ApiRegistration, having: Collection[str]) -> tuple[ScopeBox, ...]:
+def _is_of(api: ApiRegistration, owner: str) -> bool:
+    return bool(owner) and api.owner == owner
+
+
+def _boxes_of(api: ApiRegistration, having: Collection[str], owner: str) -> tuple[ScopeBox, ...]:
     both = zip(qualified_scopes(api), api.scopes, strict=True)
     return tuple(
         ScopeBox(qualified, scope.name, ScopeWords(scope.title, scope.detail, scope.care, api.name))
         for qualified, scope in both
-        if not scope.care or qualified in having
+        if not scope.care or qualified in having or _is_of(api, owner)
     )
 
 

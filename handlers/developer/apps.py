@@ -43,7 +43,7 @@ class DeveloperPage(GuardedPage):
 
     async def offered(self, app: Registration | None = None) -> list[ApiBoxes]:
         """The scopes of APIs that this app, or a new one, may have."""
-        return api_boxes(await self.store.apis.every(), scopes_of(app))
+        return api_boxes(await self.store.apis.every(), scopes_of(app), self.require_session().user)
 
     def show_form(self, profile: Profile, form: AppForm, apis: list[ApiBoxes]) -> None:
         """The form for a new app."""
@@ -131,6 +131,7 @@ class OwnedAppsHandler(DeveloperPage):
             full=len(owned) >= self.site.apps_per_person,
             most=self.site.apps_per_person,
             most_days=self.store.tokens.refresh_days,
+            apis=await self.store.owned_apis.of(owned.profile.user),
             notice=self.notice(NOTICES),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from handlers.account.reauth import ReauthPage
 from handlers.core import mails
 from store.accounts.signin.reauth import ReauthFailed
-from store.apps.owner_deletion import AppDeletionForm
+from store.apps.owner_deletion import DeletionForm
 
 
 class DeleteAppHandler(ReauthPage):
@@ -39,7 +39,7 @@ class DeleteAppHandler(ReauthPage):
         if registration is None and left_by == session.user:
             await self.store.owned.delete(session, client_id, self.visitor)
             return self.finish_deletion(client_id)
-        typed = AppDeletionForm(params.get("confirm") or "", params.get("password") or "", params.get("code") or "")
+        typed = DeletionForm(params.get("confirm") or "", params.get("password") or "", params.get("code") or "")
         ending = self.store.app_ending
         try:
             if params.get("credential"):
@@ -52,7 +52,7 @@ class DeleteAppHandler(ReauthPage):
             self.set_status(400)
             return await self.show(client_id, typed=typed.name, errors={wrong.part: wrong.text})
         self.write_session(ended.cookie)
-        mails.app_deleted(self.site, session.user, ended.warned, ended.app.name, client_id, self.visitor)
+        mails.app_deleted(self.site, session.user, ended.warned, ended.registration.name, client_id, self.visitor)
         self.finish_deletion(client_id)
 
     def finish_deletion(self, client_id: str) -> None:

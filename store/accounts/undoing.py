@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -34,8 +34,8 @@ class Undo:
     """A link that takes the account of `user` back: it replaces the address `new` with `old`. `used`: the link has been
     used; `first_factor`: the link was mailed after a first second step, not after a change of address; `since`: when
     that was (epoch ms). For an account taken back just now: `warned` as in `Profile`; the client ids of apps that were
-    disconnected (`ended`) or whose spending limit is lower again; `own`: what happened to the person's own apps, by
-    client id."""
+    disconnected (`ended`) or whose spending limit is lower again; `own`: what happened to the person's own apps and
+    APIs, by client id."""
 
     user: str
     old: str
@@ -49,11 +49,11 @@ class Undo:
     own: Mapping[str, str] = field(default_factory=dict)
 
 
-class OwnApps(Protocol):
-    """The apps that people have registered."""
+class Possessions(Protocol):
+    """Apps, or APIs, of people."""
 
     async def take_back(self, user: str, since: int) -> dict[str, str]:
-        """Takes back the apps of a person whose account somebody else had from `since` on (epoch ms). Returns what was
+        """Takes back those of a person whose account somebody else had from `since` on (epoch ms). Returns what was
         done, by client id. Raises StoreUnavailable."""
 
 
@@ -68,7 +68,7 @@ class Undoing:
         addresses: Addresses,
         app_stats: AppStats,
         wakeup: RelayWakeup,
-        owned: OwnApps,
+        owned: Sequence[Possessions],
     ) -> None:
         self._scripts = scripts
         self._sealer = sealer
@@ -94,6 +94,13 @@ class Undoing:
         since = 0 if used else reply.number("at")
         return Undo(token.user, token.client, reply.text("email"), used, token.generation == FIRST_FACTOR, since)
 
+    async def _take_back_own(self, user: str, since: int) -> dict[str, str]:
+        """What was done to the apps and APIs of a person, by client id."""
+        done: dict[str, str] = {}
+        for theirs in self._owned:
+            done |= await theirs.take_back(user, since)
+        return done
+
     async def undo(self, text: str, visitor: Visitor) -> Undo:
         """Takes an account back, without a session if need be. Restores the address; the index kept its entry.
 
@@ -113,7 +120,7 @@ class Undoing:
             raise Refused("invalid_request", TAKEN)
         # Registrations are in other slots. If an interruption follows them, the link still works and does the rest. A
         # second pass, after the account is back, undoes what a thief changed in between.
-        own = await self._owned.take_back(user, seen.since)
+        own = await self._take_back_own(user, seen.since)
         reply = await self._scripts.run(
             "undo_change",
             {**keys.account_deletion(user), "window": keys.limit(user, f"{lifetimes.MAIL.name}-reset")},
@@ -136,7 +143,7 @@ class Undoing:
         for email, ends in zip(freed[::2], freed[1::2], strict=True):
             await self._addresses.hold(email.decode(), user, int(ends))
         try:
-            own |= await self._owned.take_back(user, seen.since)
+            own |= await self._take_back_own(user, seen.since)
         except StoreUnavailable:
             log.warning("account taken back, but its apps were checked only before that, not after")
         ended, lowered = decoded(reply.rows("left")), decoded(reply.rows("lowered"))

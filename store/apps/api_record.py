@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 import msgpack
 
 from store.apps.client_ids import client_id_of
-from store.apps.client_secrets import secret_digest, secret_matches
-from store.apps.registration import LIVE_SECRETS, InvalidRegistration
+from store.apps.client_secrets import secret_digest, secret_mark, secret_matches
+from store.apps.registration import LIVE_SECRETS, InvalidRegistration, told
 from store.names import SCOPES, check_app_name
+from store.refused import Refused
 from store.webhooks.urls import is_host, is_loopback_url
 
 MAX_IDENTIFIER = 200
@@ -67,7 +68,10 @@ class ApiScope:
 class ApiRegistration:
     """An API that Latchkey protects for its operator. `identifier` is the URI that apps name as `resource`;
     `token_lifetime` is in seconds; `secrets` holds SHA-256 digests, newest first; `created_at` is in epoch
-    milliseconds; `status` is active or disabled; `earlier` counts the deleted APIs that had the identifier before."""
+    milliseconds; `status` is active, off (by its owner) or disabled (by the operator). `owner` is the user id of the
+    person who manages it in the portal, or empty. `secrets_at`: when the owner made each secret, 0 if the operator did;
+    `changed_at`: the owner's last act, other than ending something (both epoch ms).
+    `earlier` counts the deleted APIs that had the identifier before."""
 
     identifier: str
     name: str
@@ -79,6 +83,9 @@ class ApiRegistration:
     status: str = "active"
     created_at: int = 0
     earlier: int = 0
+    owner: str = ""
+    secrets_at: tuple[int, ...] = ()
+    changed_at: int = 0
 
     def __post_init__(self) -> None:
         check_identifier(self.identifier)
@@ -93,8 +100,8 @@ class ApiRegistration:
             raise InvalidRegistration(f"the signing algorithm is {' or '.join(SIGNING_ALGS)}")
         if not LEAST_LIFETIME <= self.token_lifetime <= MOST_LIFETIME:
             raise InvalidRegistration(f"the token lifetime is {LEAST_LIFETIME} to {MOST_LIFETIME} seconds")
-        if self.status not in ("active", "disabled"):
-            raise InvalidRegistration("status is active or disabled")
+        if self.status not in ("active", "off", "disabled"):
+            raise InvalidRegistration("status is active, off or disabled")
 
     @property
     def client_id(self) -> str:
@@ -127,10 +134,46 @@ class ApiRegistration:
         """Whether this is one of the API's secrets."""
         return secret_matches(secret, self.secrets)
 
-    def with_secret(self, secret: str, drop_old: bool = False) -> ApiRegistration:
-        """The registration with a new secret in front. The older of two secrets ends, or both with `drop_old`."""
+    def with_secret(self, secret: str, drop_old: bool = False, at: int = 0) -> ApiRegistration:
+        """The registration with a new secret in front. The older of two secrets ends, or both with `drop_old`. `at`:
+        when the owner made it, 0 for the operator."""
         kept = () if drop_old else self.secrets[: LIVE_SECRETS - 1]
-        return replace(self, secrets=(secret_digest(secret), *kept))
+        return self._with_secrets((secret_digest(secret), *kept), {secret_digest(secret): at})
+
+    def without_secret(self, mark: str) -> ApiRegistration:
+        """The registration without the secret with this mark. Raises Refused("not_found", or "invalid_request" for the
+        last one)."""
+        kept = tuple(digest for digest in self.secrets if secret_mark(digest) != mark)
+        if len(kept) == len(self.secrets):
+            raise Refused("not_found", "This API has no such secret any more.")
+        if not kept:
+            raise Refused("invalid_request", "This is the only secret of the API. Make a new one first.")
+        return self._with_secrets(kept)
+
+    def changed_by_owner(self, now: int, **changes: Any) -> ApiRegistration:
+        """The registration with its owner's changes at this time (epoch ms). Raises Refused("access_denied") if they
+        would enable an API that the operator has disabled, InvalidRegistration."""
+        if "status" in changes and self.status == "disabled":
+            raise Refused("access_denied", "The operator of this server has disabled this API.")
+        changed = replace(self, **changes)
+        same = changed == self or changes == {"status": "off"}
+        return changed if same else replace(changed, changed_at=now)
+
+    def taken_back(self, since: int) -> ApiRegistration:
+        """This registration after its owner takes back an account that somebody else had from `since` on (epoch ms).
+        Secrets made from then on have ended. An API that was changed from then on, or has no secret left, is switched
+        off."""
+        made = self._made_at()
+        kept = tuple(digest for digest in self.secrets if made[digest] < since)
+        off = self.active and (self.changed_at >= since or not kept)
+        return replace(self._with_secrets(kept), status="off" if off else self.status)
+
+    def _made_at(self) -> dict[bytes, int]:
+        return dict(zip(self.secrets, self.secrets_at or (0,) * len(self.secrets), strict=True))
+
+    def _with_secrets(self, secrets: tuple[bytes, ...], new: Mapping[bytes, int] | None = None) -> ApiRegistration:
+        times = {**self._made_at(), **(new or {})}
+        return replace(self, secrets=secrets, secrets_at=told([times[digest] for digest in secrets]))
 
     def record(self) -> dict[str, Any]:
         """The registration with the field names of the interface; without secrets."""
@@ -143,13 +186,15 @@ class ApiRegistration:
             "signingAlg": self.signing_alg,
             "tokenLifetime": self.token_lifetime,
             "status": self.status,
+            "owner": self.owner,
             "createdAt": self.created_at,
         }
 
     def pack(self) -> bytes:
         """The stored bytes."""
-        earlier = {"earlier": self.earlier} if self.earlier else {}
-        packed: bytes = msgpack.packb({**self.record(), "secrets": list(self.secrets), **earlier})
+        kept = {"earlier": self.earlier, "secretsAt": list(self.secrets_at), "changedAt": self.changed_at}
+        kept = {name: value for name, value in kept.items() if value}
+        packed: bytes = msgpack.packb({**self.record(), "secrets": list(self.secrets), **kept})
         return packed
 
     def tombstone(self) -> bytes:
@@ -160,7 +205,7 @@ class ApiRegistration:
 
     @classmethod
     def unpack(cls, packed: bytes) -> ApiRegistration:
-        """The inverse of `pack`."""
+        """The inverse of `pack`. Earlier releases wrote fewer fields."""
         row = msgpack.unpackb(packed)
         return cls(
             identifier=row["identifier"],
@@ -173,6 +218,9 @@ class ApiRegistration:
             status=row["status"],
             created_at=row["createdAt"],
             earlier=row.get("earlier", 0),
+            owner=row.get("owner", ""),
+            secrets_at=tuple(row.get("secretsAt", ())),
+            changed_at=row.get("changedAt", 0),
         )
 
 

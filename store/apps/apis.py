@@ -91,23 +91,29 @@ class Apis:
 
     async def update(self, client_id: str, /, **changes: Any) -> ApiRegistration:
         """Changes fields of a registration; the identifier stays. Raises Refused("not_found"), InvalidRegistration."""
-        return await self._change(client_id, lambda api: replace(api, **changes))
+        return await self.change(client_id, lambda api: replace(api, **changes))
 
     async def rotate_secret(self, client_id: str, *, drop_old: bool = False) -> tuple[ApiRegistration, str]:
         """Gives the API a new secret; the previous one stays valid unless `drop_old`. Raises Refused("not_found")."""
         secret = new_secret()
-        return await self._change(client_id, lambda api: api.with_secret(secret, drop_old)), secret
+        return await self.change(client_id, lambda api: api.with_secret(secret, drop_old)), secret
 
-    async def delete(self, client_id: str) -> None:
-        """Deletes an API. Its tokens are dead, because nobody may ask about them. A tombstone stays, so an API that is
-        registered with the identifier later is another one. Raises Refused("not_found")."""
+    async def delete(self, client_id: str, *, by: str | None = None) -> None:
+        """Deletes an API; with `by`, only if this person owns it. Its tokens are dead, because nobody may ask about
+        them. A tombstone stays, so an API that is registered with the identifier later is another one. Raises
+        Refused("not_found")."""
         packed, api = await self._read(client_id)
-        if api is None:
+        if api is None or by not in (None, api.owner):
             raise Refused("not_found", "No such API.")
         if not await self._save(client_id, packed, api.tombstone()):
             raise StoreUnavailable("the registration changed meanwhile")
         with wrapped():
             await self._client.zrem(keys.APIS, client_id)
+
+    async def now(self) -> int:
+        """The store's time, in epoch milliseconds."""
+        with wrapped():
+            return epoch_ms(*await self._client.time())
 
     async def list(self) -> list[ApiRegistration]:
         """Every registration, oldest first. Drops listed names without a registration."""
@@ -131,12 +137,15 @@ class Apis:
                         await self._client.zrem(keys.APIS, client_id)
         return found
 
-    async def _change(self, client_id: str, change: Callable[[ApiRegistration], ApiRegistration]) -> ApiRegistration:
-        """Replaces a registration with the result of `change`, which runs again if somebody else was quicker."""
+    async def change(
+        self, client_id: str, change: Callable[[ApiRegistration], ApiRegistration], by: str | None = None
+    ) -> ApiRegistration:
+        """Replaces a registration with the result of `change`, which runs again if somebody else was quicker. With
+        `by`, only if this person owns the API. Raises Refused("not_found") and the errors of `change`."""
 
         async def attempt() -> ApiRegistration | None:
             packed, present = await self._read(client_id)
-            if present is None:
+            if present is None or by not in (None, present.owner):
                 raise Refused("not_found", "No such API.")
             changed = change(present)
             return changed if await self._save(client_id, packed, changed.pack()) else None

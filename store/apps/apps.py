@@ -11,6 +11,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from store import keys
+from store.apps.api_apps import ApiApps, apis_of
 from store.apps.cache import CACHE_SECONDS, RegistrationCache, retried
 from store.apps.client_ids import check_free_of_people
 from store.apps.client_secrets import new_secret, secret_digest
@@ -41,6 +42,7 @@ class Apps:
         self._client = client
         self._scripts = scripts
         self.retiring = Retiring(client, scripts, Deliveries(scripts), wakeup or RelayWakeup())
+        self.at_apis = ApiApps(client)
         self.settle = CACHE_SECONDS
         self.cache: RegistrationCache[Known] = RegistrationCache(self.stored, clock)
 
@@ -88,6 +90,7 @@ class Apps:
         with wrapped():
             # The list is first: an interruption leaves an entry without an app, which the next attempt ignores.
             await self._client.zadd(keys.APPS, {registration.client_id: now // 1000}, nx=True)
+        await self.at_apis.enter(registration.client_id, apis_of(registration))
         if registration.has_secret:
             secret = secret or new_secret()
             registration = replace(registration, secrets=(secret_digest(secret),))
@@ -140,7 +143,12 @@ class Apps:
             changed.check_redirect_uris(present)
             if by is not None:
                 changed = changed.stamped(present, await self.now())
-            return changed if await self._save(client_id, packed, changed.pack()) else None
+            before, after = apis_of(present), apis_of(changed)
+            await self.at_apis.enter(client_id, after - before)
+            if not await self._save(client_id, packed, changed.pack()):
+                return None
+            await self.at_apis.leave(client_id, before - after)
+            return changed
 
         return await retried(attempt)
 
@@ -184,6 +192,7 @@ class Apps:
             stone = Tombstone.of(present, now, reason) if present else Tombstone("", None, now, reason)
             if not await self._save(client_id, packed, stone.pack()):
                 raise StoreUnavailable("the registration changed meanwhile")
+            await self.at_apis.leave(client_id, apis_of(present))
 
     async def finish_deletion(self, client_id: str, progress: OnProgress = unheard, *, purge: bool = False) -> None:
         """The other steps, after `begin_deletion`; may be repeated. Documents are kept for 30 days more, or freed with

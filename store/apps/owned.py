@@ -21,17 +21,17 @@ from store.accounts.signin.sessions import Session
 from store.apps.apps import Apps
 from store.apps.client_ids import client_id_of
 from store.apps.domains import proven
+from store.apps.owner_notes import OwnerNotes
 from store.apps.registration import Registration
 from store.apps.registration_changes import changed_by_owner, rotated, without_secret
 from store.apps.webhooks import WebhookChange, Webhooks
 from store.engine.memory import Headroom
 from store.engine.scripts import Reply, Scripts
 from store.errors import wrapped
-from store.lifetimes import APP_BEGUN, CHANGE_APP, PROOF, REGISTER_APP
+from store.lifetimes import APP_BEGUN, REGISTER_APP
 from store.moments import at
-from store.refused import Refused, let_in, refuse_signed_out, refuse_unproved
+from store.refused import Refused, let_in, refuse_signed_out
 from store.results import Profile, Visitor, profile_of
-from store.security_events import is_ordinary
 
 
 class Registered(NamedTuple):
@@ -73,12 +73,20 @@ class OwnedApps:
     cannot block the owner. `idle` is the idle lifetime of a session in ms."""
 
     def __init__(
-        self, client: Redis, scripts: Scripts, apps: Apps, webhooks: Webhooks, idle: int, headroom: Headroom
+        self,
+        client: Redis,
+        scripts: Scripts,
+        apps: Apps,
+        webhooks: Webhooks,
+        notes: OwnerNotes,
+        idle: int,
+        headroom: Headroom,
     ) -> None:
         self._client = client
         self._scripts = scripts
         self._apps = apps
         self._webhooks = webhooks
+        self._notes = notes
         self._idle = idle
         self._headroom = headroom
 
@@ -107,12 +115,11 @@ class OwnedApps:
 
     async def find(self, session: Session, client_id: str) -> tuple[Profile, Registration]:
         """One app, read from the store. Raises SignedOut, Refused("not_found")."""
-        reply = await self._scripts.run("read_session", session.keys(), idle=self._idle)
-        refuse_signed_out(reply)
+        profile = await self._notes.profile(session)
         registration, _ = await self._apps.fresh(client_id)
         if registration is None or registration.owner != session.user:
             raise Refused("not_found", "You have no such app.")
-        return profile_of(session.user, reply), registration
+        return profile, registration
 
     async def register(self, session: Session, nonce: str, visitor: Visitor, *, most: int, **fields: Any) -> Registered:
         """Registers an app for this person, who may have `most`. The client id is derived from person and `nonce`, so a
@@ -162,7 +169,7 @@ class OwnedApps:
         if changed_by_owner(before, **changes) == before:
             return before
         ends = changes == {"status": "off"}
-        await self._note(session, client_id, event, visitor, reauthenticated=not ends, counted=not ends)
+        await self._notes.note(session, client_id, event, visitor, reauthenticated=not ends, counted=not ends)
 
         def change(present: Registration) -> Registration:
             nonlocal before
@@ -179,7 +186,7 @@ class OwnedApps:
         _, present = await self.find(session, seen.client_id)
         now = await self._apps.now()
         proven(present, domain, seen, now)
-        await self._note(session, seen.client_id, "app_domain_verified", visitor, reauthenticated=False)
+        await self._notes.note(session, seen.client_id, "app_domain_verified", visitor, reauthenticated=False)
         await self._apps.change(seen.client_id, lambda app: proven(app, domain, seen, now), session.user)
 
     async def rotate(self, session: Session, client_id: str, visitor: Visitor) -> tuple[Registration, str]:
@@ -187,7 +194,7 @@ class OwnedApps:
         "invalid_request" if the app has two already, or is public)."""
         _, present = await self.find(session, client_id)
         rotated(present, "", spare=True)
-        await self._note(session, client_id, "app_secret_made", visitor)
+        await self._notes.note(session, client_id, "app_secret_made", visitor)
         return await self._apps.rotate_secret(client_id, by=session.user)
 
     async def drop_secret(self, session: Session, client_id: str, mark: str, visitor: Visitor) -> None:
@@ -195,7 +202,7 @@ class OwnedApps:
         last one)."""
         _, present = await self.find(session, client_id)
         without_secret(present, mark)
-        await self._note(session, client_id, "app_secret_ended", visitor, counted=False)
+        await self._notes.note(session, client_id, "app_secret_ended", visitor, counted=False)
         await self._apps.drop_secret(client_id, mark, by=session.user)
 
     async def set_webhook(self, session: Session, client_id: str, url: str, visitor: Visitor) -> WebhookChange:
@@ -203,7 +210,7 @@ class OwnedApps:
         a forbidden URL, Refused("not_found" or "rate_limited")."""
         _, present = await self.find(session, client_id)
         replace(present, webhook_url=url)
-        await self._note(session, client_id, "app_webhook_changed", visitor)
+        await self._notes.note(session, client_id, "app_webhook_changed", visitor)
         return await self._webhooks.set_url(client_id, url, by=session.user)
 
     async def rotate_webhook(
@@ -214,7 +221,7 @@ class OwnedApps:
         or "invalid_request" as `Webhooks.rotated`)."""
         _, present = await self.find(session, client_id)
         self._webhooks.rotated(present, await self._apps.now(), mark, ends)
-        await self._note(session, client_id, "app_webhook_secret_made", visitor)
+        await self._notes.note(session, client_id, "app_webhook_secret_made", visitor)
         return await self._webhooks.rotate(client_id, by=session.user, mark=mark, ends=ends)
 
     async def delete(self, session: Session, client_id: str, visitor: Visitor) -> None:
@@ -225,7 +232,9 @@ class OwnedApps:
             raise Refused("not_found", "You have no such app.")
         # An interrupted deletion that continues here was confirmed when it began.
         reauthenticated = registration is not None
-        await self._note(session, client_id, "app_deleted", visitor, reauthenticated=reauthenticated, counted=False)
+        await self._notes.note(
+            session, client_id, "app_deleted", visitor, reauthenticated=reauthenticated, counted=False
+        )
         await self._apps.begin_deletion(client_id, by=session.user)
 
     async def take_back(self, user: str, since: int) -> dict[str, str]:
@@ -256,34 +265,3 @@ class OwnedApps:
         reply = await self._scripts.run("give_app", keys.person(user), client=client_id)
         if reply.word == "not_found":
             raise Refused("not_found", "No such person.")
-
-    async def _note(
-        self,
-        session: Session,
-        client_id: str,
-        event: str,
-        visitor: Visitor,
-        *,
-        reauthenticated: bool = True,
-        counted: bool = True,
-    ) -> None:
-        """Notes a change before it is made, so that no change goes unseen. `reauthenticated`: requires
-        re-authentication within 10 minutes; `counted`: requires a place in the window. Ending something needs no place,
-        because beginning it took one. Raises SignedOut, Unproved, Refused("rate_limited")."""
-        known = session.keys()
-        known["audit"] = known["activity" if is_ordinary(event) else "audit"]
-        reply = await self._scripts.run(
-            "note_app",
-            {**known, "window": keys.limit(session.user, CHANGE_APP.name)},
-            event=event,
-            client=client_id,
-            idle=self._idle,
-            proof=PROOF if reauthenticated else "",
-            limit=CHANGE_APP.limit if counted else "",
-            period=CHANGE_APP.period,
-            **visitor.fields(),
-        )
-        refuse_signed_out(reply)
-        refuse_unproved(reply)
-        if reply.word == "rate_limited":
-            let_in(CHANGE_APP, reply)

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from store import keys
+from store.apps.api_apps import apis_of
 from store.apps.api_record import ApiRegistration, deleted_before, first_id
 from store.apps.registration import Registration
 from store.apps.tombstones import LASTS, Remains, Tombstone
@@ -82,6 +83,7 @@ async def judge_registration(
         mend = context.reader.mend(keys.APPS, [], ("ZADD", keys.APPS, "NX", str(app.created_at // 1000), at.client))
         wrong.append(found("registration", key, "the list of all lacks it", mend))
     wrong += await _owned(context, at.client, app.owner, app.created_at, key)
+    wrong += await _at_apis(context, app, key)
     if context.deep:
         wrong += signing_secrets(context, app, key)
     return wrong
@@ -143,6 +145,17 @@ async def _owned(context: FsckContext, client: str, user: str, since: int, key: 
     write = ("ZADD", owner["apps"], "NX", str(since), client)
     mend = context.reader.mend(owner["user"], [("1", "EXISTS", owner["user"])], write)
     return [found("owned", key, f"the list of {user} lacks it", mend)]
+
+
+async def _at_apis(context: FsckContext, app: Registration, key: str) -> list[Finding]:
+    """Checks that the app is in the list of each API whose scopes it registered."""
+    wrong = []
+    for api in sorted(apis_of(app)):
+        name = keys.api_apps(api)
+        if await context.reader.command("ZSCORE", name, app.client_id) is None and context.is_sure(key):
+            mend = context.reader.mend(name, [], ("ZADD", name, "NX", str(app.created_at // 1000), app.client_id))
+            wrong.append(found("at-api", key, f"the list of {api} lacks it", mend))
+    return wrong
 
 
 def signing_secrets(context: FsckContext, app: Registration | Remains, key: str) -> list[Finding]:

@@ -140,6 +140,14 @@ INVARIANTS = (
     Invariant(
         "owned-left", "an app on a person's list is theirs; the next listing drops others", NOTE, "drops it", apart=True
     ),
+    Invariant("at-api", "an app is on the list of each API whose scopes it registered", ERROR, "adds it", apart=True),
+    Invariant(
+        "at-api-left",
+        "an app on the list of an API registered scopes of it; the next reading drops others",
+        NOTE,
+        "drops it",
+        apart=True,
+    ),
     Invariant("numbers", "statistics belong to a registered app", ERROR, "removes them"),
     Invariant("numbers-drift", "the approximate count of an app's people is close", NOTE, "recounts"),
     Invariant("delivery", "a delivery is on its app's list, and due while it waits", ERROR, "adds it"),

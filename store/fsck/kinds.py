@@ -82,6 +82,7 @@ KINDS: dict[str, KeyKind] = {
     "all-pushed": KeyKind("zset", REQUEST),
     "all-apps": KeyKind("zset"),
     "api": KeyKind("string"),
+    "api-apps": KeyKind("zset"),
     "all-apis": KeyKind("zset"),
     "all-leaving": KeyKind("zset"),
     "keyring": KeyKind("hash"),

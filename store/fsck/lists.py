@@ -6,6 +6,7 @@ from typing import Any
 
 from store import keys
 from store.accounts.people import ABOUT_TO_BEGIN
+from store.apps.api_apps import apis_of
 from store.apps.api_record import ApiRegistration, deleted_before, first_id
 from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
@@ -153,6 +154,23 @@ async def judge_apps(context: FsckContext, at: ParsedKey, key: str, look: Look, 
         if context.is_sure(key):
             mend = context.reader.mend(key, [("1", "EXISTS", key)], ("ZREM", key, client))
             wrong.append(found("registration-left", key, f"there is no app {client}", mend))
+    return wrong
+
+
+async def judge_apps_at_api(
+    context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]
+) -> list[Finding]:
+    """Checks that the apps in an API's list registered scopes of it; an entry is there before the registration."""
+    wrong = []
+    for one, since in await members_of(context, key):
+        client = in_words(one)
+        app, left_by, there = await context.registration(client)
+        unread = there and app is None and left_by is None
+        if unread or at.client in apis_of(app) or since * 1000 + APP_BEGUN > look.now:
+            continue
+        if context.is_sure(key):
+            mend = context.reader.mend(key, [("1", "EXISTS", key)], ("ZREM", key, client))
+            wrong.append(found("at-api-left", key, f"the app {client} has no scope of it", mend))
     return wrong
 
 

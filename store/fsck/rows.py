@@ -41,6 +41,7 @@ BEYOND: dict[str, Beyond] = {
     "all-leaving": Beyond(lists.reads_of_zset, lists.judge_deletion),
     "apps": Beyond(lists.reads_of_zset, lists.judge_owned),
     "all-apps": Beyond(lists.reads_of_zset, lists.judge_apps),
+    "api-apps": Beyond(lists.reads_of_zset, lists.judge_apps_at_api),
     "all-apis": Beyond(lists.reads_of_zset, lists.judge_apis),
     "due": Beyond(lists.reads_of_zset, webhooks.judge_due),
     "delivery": Beyond(webhooks.reads_of_delivery, webhooks.judge_delivery),

@@ -16,7 +16,7 @@ from store.lifetimes import SECOND
 from store.oauth.api_access import ApiAccess, ApiToken
 from store.oauth.portions import Portions
 from store.oauth.proofs import Proofs, demand_proof
-from store.oauth.resources import api_of, for_itself, is_at, meant_api, scopes_at
+from store.oauth.resources import api_of, held_for_itself, is_at, meant_api, scopes_at
 from store.refused import Refused
 from store.results import Window
 
@@ -80,7 +80,10 @@ class AppTokens:
         api = await self._apis.active(target) if any(is_at(scope, target) for scope in app.api_scopes) else None
         if api is None or not app.rules.allows(api.jwt_alg):
             raise Refused("invalid_target", "There is no such resource for this grant.")
-        scope = " ".join(scopes_at(app, api, names))
+        having = held_for_itself(app, api)
+        if not having:
+            raise Refused("unauthorized_client", "Only people give this app a token for this resource.")
+        scope = " ".join(scopes_at(having, names))
         token = Token(TokenKind.ACCESS, principal_of(app.client_id), app.client_id, new_id(), 0)
         access = keys.token(token.user, token.client, token.id, token.generation)["access"]
         ttl = api.token_lifetime * SECOND

@@ -5,7 +5,6 @@ A resource is Latchkey itself, whose identifier is the base URL, or an API. An a
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from store.apps.api_record import ApiRegistration, api_id, count_of, first_id
@@ -102,17 +101,19 @@ def api_of(app: Registration, target: str) -> str:
     return next((one.api for one in scopes_of_apis(app).values() if first_id(one.api) == target), target)
 
 
-def for_itself(app: Registration) -> Registration:
-    """The app as it gets tokens for itself: without the scopes that its owner chose, who may be anybody. No person
-    allows such a token."""
-    return replace(app, owner_scopes=(), api_scopes=tuple(s for s in app.api_scopes if s not in app.owner_scopes))
+def held_for_itself(app: Registration, api: ApiRegistration) -> tuple[str, ...]:
+    """The names of scopes that an app has for itself at an API, in the API's order: without those that its owner chose,
+    who may be anybody, unless the API is the owner's too. No person allows such a token."""
+    if api.owner and api.owner == app.owner:
+        return registered_at(app, api)
+    given = [scope for scope in app.api_scopes if scope not in app.owner_scopes]
+    return plain_names([scope for scope in qualified_scopes(api) if scope in given])
 
 
-def scopes_at(app: Registration, api: ApiRegistration, names: Sequence[str]) -> tuple[str, ...]:
-    """The requested scopes, or all if there are none, that the app registered for at this API; in the API's order.
-    Raises Refused("invalid_scope")."""
-    having = registered_at(app, api)
-    if not having or not set(names) <= set(having):
+def scopes_at(having: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """The requested ones of the scopes that an app has at an API, or all if there are none. Raises
+    Refused("invalid_scope")."""
+    if not set(names) <= set(having):
         raise Refused("invalid_scope", "The app has not registered this scope for the API.")
     return tuple(name for name in having if not names or name in names)
 

@@ -51,7 +51,7 @@ ANY = ApiRegistration("https://orders.example", "Orders", (READ,))
         pytest.param({"signing_alg": "HS256"}, id="a signature with a shared secret"),
         pytest.param({"token_lifetime": 59}, id="a token that ends at once"),
         pytest.param({"token_lifetime": 3601}, id="a token that lives longer than an hour"),
-        pytest.param({"status": "off"}, id="an unknown status"),
+        pytest.param({"status": "odd"}, id="an unknown status"),
     ],
 )
 def test_what_breaks_a_rule_does_not_register(fields: dict[str, Any]) -> None:

@@ -23,7 +23,8 @@ every_page = each("name", pages(""))
 
 def test_every_template_is_rendered_here() -> None:
     parts = ("layout", "account_tabs", "app_mark", "chart", "chart_ranges", "password_and_code")
-    shared = {"developer/form.html", "signin/address_fields.html"} | {f"base/{part}.html" for part in parts}
+    shared = {"developer/form.html", "developer/delete_form.html", "signin/address_fields.html"}
+    shared |= {f"base/{part}.html" for part in parts}
     folder = ROOT / "templates"
     kept = {path.relative_to(folder).as_posix() for path in folder.rglob("*.html")}
     assert kept - shared == {name.split()[0] for name in pages("")}

@@ -35,6 +35,7 @@ KEYS = [
     ("deliveries", keys.deliveries(CLIENT)),
     ("registration", keys.app(CLIENT)),
     ("api", keys.api(CLIENT)),
+    ("api-apps", keys.api_apps(CLIENT)),
     ("all-apis", keys.APIS),
     ("days", keys.app_stats(CLIENT)["days"]),
     ("people", keys.app_stats(CLIENT)["people"]),

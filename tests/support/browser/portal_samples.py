@@ -18,6 +18,7 @@ from store.app_log import Cause, LoggedRefusal
 from store.app_stats import AppFigures, Day
 from store.apps.owned import Deleted, Owned
 from store.webhooks.deliveries import Delivery
+from tests.support.browser.api_samples import api_pages
 
 NOW = datetime(2026, 3, 5, 14, 7, 9, 250_000, tzinfo=UTC)
 
@@ -115,12 +116,14 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     steps = [Sample(title=text, words=text, sent=text, answer=text), Sample(title="x", words="x", sent="", answer="x")]
     somebody: Any = None
     listed: dict[str, Any] = {**known, "open": True, "full": False, "most": 20, "most_days": 0, "notice": None}
+    listed["apis"] = ()
     return {
         "developer/apps.html": {
             **listed,
             "owned": Owned(somebody, (own, off), (text,), (Deleted(text, text, NOW),)),  # type: ignore[arg-type]
             "notice": text,
             "most_days": 7,
+            "apis": (own, off),
         },
         "developer/apps.html empty": {**listed, "owned": Owned(somebody, (), (), ()), "open": False},
         "developer/apps.html full": {**listed, "owned": Owned(somebody, (own,), (), ()), "full": True},  # type: ignore[arg-type]
@@ -149,6 +152,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
             "errors": dict.fromkeys(("confirm", "password", "code", "passkey"), text),
         },
         **webhook_pages(text, known),
+        **api_pages(text, known),
         "developer/try.html": {**known, "app": own, "steps": [], "wrong": None},
         "developer/try.html done": {**known, "app": own, "steps": steps, "wrong": None},
         "developer/try.html wrong": {**known, "app": off, "steps": [], "wrong": text},

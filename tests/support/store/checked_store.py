@@ -119,6 +119,7 @@ class Furnished:
         await store.app_log.flush()
         api = ApiRegistration(f"https://{world.app.client_id}.example", "Orders", (ApiScope("orders", "Orders"),))
         registered, _ = await store.apis.create(api)
+        await store.apps.update(made.registration.client_id, api_scopes=(f"{registered.client_id}/orders",))
         return cls(store, world, keeper, other, made.registration.client_id, registered.client_id)
 
     @property

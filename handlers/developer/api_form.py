@@ -1,0 +1,169 @@
+"""The form of an API: typed values and their errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from handlers.core.params import Params
+from store.apps.api_record import (
+    LEAST_LIFETIME,
+    MAX_API_SCOPES,
+    MOST_LIFETIME,
+    SIGNING_ALGS,
+    TOKEN_FORMATS,
+    ApiRegistration,
+    ApiScope,
+)
+from store.apps.lookalikes import check_honest_name
+from store.apps.registration import InvalidRegistration
+from store.names import check_app_name
+
+BLANK_ROWS = 2
+MOST_ROWS = MAX_API_SCOPES + BLANK_ROWS
+_NUMBER = re.compile(r"[0-9]{1,6}")
+_LABELS = {
+    "name": "Name",
+    "token_format": "Form of access tokens",
+    "signing_alg": "Signature of access tokens",
+    "token_lifetime": "Lifetime of access tokens, in seconds",
+}
+
+
+@dataclass
+class ScopeRow:
+    """The fields of one scope. `new`: the API doesn't have it yet. `error` says why it can't be."""
+
+    name: str = ""
+    title: str = ""
+    detail: str = ""
+    care: bool = False
+    removed: bool = False
+    new: bool = False
+    error: str = ""
+
+    @property
+    def blank(self) -> bool:
+        """Whether nothing was typed."""
+        return not (self.name or self.title or self.detail)
+
+    def scope(self) -> ApiScope | None:
+        """The scope; None, and `error`, if it can't be. A name alone is its own title."""
+        try:
+            return ApiScope(self.name, self.title or self.name, self.detail, self.care)
+        except InvalidRegistration as error:
+            text = str(error)
+            self.error = f"{text[:1].upper()}{text[1:]}."
+            return None
+
+
+@dataclass
+class ApiForm:
+    """The values of the form, and the errors by field."""
+
+    name: str
+    token_format: str
+    signing_alg: str
+    token_lifetime: str
+    rows: list[ScopeRow]
+    errors: dict[str, str] = field(default_factory=dict)
+    scopes: tuple[ApiScope, ...] = ()
+
+    @classmethod
+    def of(cls, api: ApiRegistration) -> ApiForm:
+        """The form filled in for a registered API."""
+        rows = [ScopeRow(one.name, one.title, one.detail, one.care) for one in api.scopes]
+        return cls(api.name, api.token_format, api.signing_alg, str(api.token_lifetime), rows).with_blank_rows()
+
+    @classmethod
+    def read(cls, params: Params, api: ApiRegistration) -> ApiForm:
+        """The typed values, each checked. `api` is the registration that is to be changed."""
+        made = cls(
+            name=params.get("name") or "",
+            token_format=params.get("token_format") or api.token_format,
+            signing_alg=params.get("signing_alg") or api.signing_alg,
+            token_lifetime=(params.get("token_lifetime") or "").strip(),
+            rows=_rows_of(params, frozenset(api.scope_names())),
+        )
+        made.check(api.name)
+        return made.with_blank_rows() if made.errors else made
+
+    def with_blank_rows(self) -> ApiForm:
+        """The form with empty rows for new scopes at its end."""
+        self.rows = [row for row in self.rows if not row.blank]
+        self.rows += [ScopeRow(new=True) for _ in range(min(BLANK_ROWS, MAX_API_SCOPES - len(self.rows)))]
+        return self
+
+    def check(self, named: str) -> None:
+        """Collects the errors. `named` is the API's present name, which it may keep."""
+        try:
+            self.name = check_app_name(self.name)
+            if self.name != named:
+                check_honest_name(self.name)
+        except ValueError as error:
+            self.errors["name"] = str(error)
+        if self.token_format not in TOKEN_FORMATS:
+            self.errors["token_format"] = "Choose one of these."
+        if self.signing_alg not in SIGNING_ALGS:
+            self.errors["signing_alg"] = "Choose one of these."
+        text = self.token_lifetime
+        if not (_NUMBER.fullmatch(text) and LEAST_LIFETIME <= int(text) <= MOST_LIFETIME):
+            self.errors["token_lifetime"] = f"Type a whole number from {LEAST_LIFETIME} to {MOST_LIFETIME}."
+        self.check_scopes()
+
+    def check_scopes(self) -> None:
+        """Collects the errors of the scopes that stay."""
+        kept = [row for row in self.rows if not row.removed and not row.blank]
+        self.scopes = tuple(scope for row in kept if (scope := row.scope()))
+        names = [row.name for row in kept]
+        for row in kept:
+            if names.count(row.name) > 1 and not row.error:
+                row.error = "An API has each scope once."
+        if not kept:
+            self.errors["scopes"] = "Keep at least one scope."
+        elif len(kept) > MAX_API_SCOPES:
+            self.errors["scopes"] = f"An API has at most {MAX_API_SCOPES} scopes."
+        elif any(row.error for row in kept):
+            self.errors["scopes"] = "Look at the scope with the mistake below."
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of a registration that this form sets."""
+        return {
+            "name": self.name,
+            "token_format": self.token_format,
+            "signing_alg": self.signing_alg,
+            "token_lifetime": int(self.token_lifetime),
+            "scopes": self.scopes,
+        }
+
+
+def changed_lines(api: ApiRegistration, fields: dict[str, Any]) -> list[str]:
+    """A line for the owner's mail for each of the `fields` that differs from the registration."""
+    lines = [
+        f"{label}: {fields[name]} (until now {getattr(api, name)})"
+        for name, label in _LABELS.items()
+        if fields[name] != getattr(api, name)
+    ]
+    before, after = _by_name(api.scopes), _by_name(fields["scopes"])
+    lines += [f"Scope added: {name} ({scope.title})" for name, scope in after.items() if name not in before]
+    lines += [f"Scope removed: {name}" for name in before if name not in after]
+    both = ((name, before[name], scope) for name, scope in after.items() if name in before)
+    return lines + [f"Scope changed: {name} ({now.title})" for name, was, now in both if was != now]
+
+
+def _by_name(scopes: Iterable[ApiScope]) -> dict[str, ApiScope]:
+    return {scope.name: scope for scope in scopes}
+
+
+def _rows_of(params: Params, known: frozenset[str]) -> list[ScopeRow]:
+    rows: list[ScopeRow] = []
+    for number in range(MOST_ROWS):
+        name = params.get(f"scope_{number}_name")
+        if name is None:
+            break
+        texts: Sequence[str] = [(params.get(f"scope_{number}_{part}") or "").strip() for part in ("title", "detail")]
+        care, removed = (params.get(f"scope_{number}_{part}") is not None for part in ("care", "remove"))
+        rows.append(ScopeRow(name.strip(), *texts, care, removed, new=name.strip() not in known))
+    return rows

@@ -1,0 +1,61 @@
+"""Sample data for the templates about APIs in the developer portal."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace as Sample
+from typing import Any
+
+from handlers.developer.api_form import ApiForm, ScopeRow
+from store.apps.owned_apis import AppAtApi, AppsAtApi
+
+
+def api_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The values of the templates about APIs, as in `pages`."""
+    api = Sample(
+        client_id=text,
+        identifier=text,
+        name=text,
+        scopes=(text, text),
+        active=True,
+        status="active",
+        token_format="jwt",
+        signing_alg="ES256",
+        token_lifetime=600,
+        created_at=1_700_000_000_000,
+    )
+    off = Sample(**{**vars(api), "active": False, "status": "off", "token_format": "opaque", "scopes": (text,)})
+    rows = [ScopeRow(text, text, text, care=True), ScopeRow(text, text), ScopeRow(new=True)]
+    wrong_rows = [ScopeRow(text, text, text, removed=True, error=text), ScopeRow(text, text, new=True, error=text)]
+    errors = dict.fromkeys(("name", "scopes", "token_format", "signing_alg", "token_lifetime"), text)
+    page: dict[str, Any] = {
+        **known,
+        "api": api,
+        "form": ApiForm(text, "jwt", "ES256", "600", rows),
+        "using": AppsAtApi((AppAtApi(text, text, True, (text, text)), AppAtApi(text, text, False, (text,))), 3),
+        "base_url": text,
+        "default_lifetime": 600,
+        "secret": None,
+        "wrong": None,
+        "notice": text,
+        "marks": ["0a1b2c3d"],
+    }
+    return {
+        "developer/apis.html": {**known, "apis": (api, off), "notice": text},
+        "developer/apis.html first": {**known, "apis": (), "notice": None},
+        "developer/api.html": page,
+        "developer/api.html second": {**page, "secret": text, "marks": ["a", "b"], "notice": None},
+        "developer/api.html wrong": {
+            **page,
+            "wrong": text,
+            "form": ApiForm(text, text, text, text, wrong_rows, errors),
+        },
+        "developer/api.html off": {**page, "api": off, "marks": [], "using": AppsAtApi((), 0)},
+        "developer/api.html disabled": {**page, "api": Sample(**{**vars(off), "status": "disabled"})},
+        "developer/delete_api.html": {
+            **known,
+            "api": api,
+            "typed": text,
+            **dict.fromkeys(("has_app", "has_passkey", "asks_code", "passkeys_work"), True),
+            "errors": dict.fromkeys(("confirm", "password", "code", "passkey"), text),
+        },
+    }
