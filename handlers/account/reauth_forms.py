@@ -78,7 +78,7 @@ class GuardedPage(ReauthPage):
         renew_xsrf_token(self)
 
     def came_back_to(self) -> str:
-        """The page of the form: the longest start of its address that is an app's or API's page, or the address itself."""
+        """The page of the form: the longest start of its address that is the page of an app or API, or the address."""
         found = re.match(r"/developer/ap[pi]s/[^/]+(?:/webhooks)?|/account/apps(?:/[^/]+/data)?", self.request.path)
         return found[0] if found else self.request.path
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,10 +104,10 @@ class ApiForm:
                 check_honest_name(self.name)
         except ValueError as error:
             self.errors["name"] = str(error)
-        if self.token_format not in TOKEN_FORMATS:
-            self.errors["token_format"] = "Choose one of these."
-        if self.signing_alg not in SIGNING_ALGS:
-            self.errors["signing_alg"] = "Choose one of these."
+        choices = {"token_format": TOKEN_FORMATS, "signing_alg": SIGNING_ALGS}
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                self.errors[name] = "Choose one of these."
         text = self.token_lifetime
         if not (_NUMBER.fullmatch(text) and LEAST_LIFETIME <= int(text) <= MOST_LIFETIME):
             self.errors["token_lifetime"] = f"Type a whole number from {LEAST_LIFETIME} to {MOST_LIFETIME}."
@@ -163,7 +163,7 @@ def _rows_of(params: Params, known: frozenset[str]) -> list[ScopeRow]:
         name = params.get(f"scope_{number}_name")
         if name is None:
             break
-        texts: Sequence[str] = [(params.get(f"scope_{number}_{part}") or "").strip() for part in ("title", "detail")]
+        title, detail = ((params.get(f"scope_{number}_{part}") or "").strip() for part in ("title", "detail"))
         care, removed = (params.get(f"scope_{number}_{part}") is not None for part in ("care", "remove"))
-        rows.append(ScopeRow(name.strip(), *texts, care, removed, new=name.strip() not in known))
+        rows.append(ScopeRow(name.strip(), title, detail, care, removed, new=name.strip() not in known))
     return rows

@@ -72,9 +72,8 @@ class AppTokens:
         window: Window,
     ) -> AppToken:
         # RFC 6749 4.4: only a confidential app proves who it is.
-        if app.public or set(app.api_scopes) <= set(app.owner_scopes):
+        if app.public or not app.api_scopes:
             raise Refused("unauthorized_client")
-        app = for_itself(app)
         names = tuple(dict.fromkeys(names))  # a long list may have one name many times
         target = api_of(app, target) if target else meant_api(app, names)
         api = await self._apis.active(target) if any(is_at(scope, target) for scope in app.api_scopes) else None

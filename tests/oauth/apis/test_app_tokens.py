@@ -14,7 +14,7 @@ from store.crypto.seal import TokenKind
 from store.fsck.walk import Report
 from store.lifetimes import CLIENT
 from store.oauth.app_tokens import principal_of
-from store.oauth.resources import meant_api, scopes_at, target_of
+from store.oauth.resources import held_for_itself, meant_api, scopes_at, target_of
 from store.refused import Refused
 from tests.support.http.api_shop import ADMIN, BILLS, ORDERS, at
 from tests.support.http.api_shop import about as told
@@ -51,8 +51,8 @@ def test_without_a_resource_all_scopes_belong_to_one_api(names: tuple[str, ...],
 def test_without_a_scope_the_only_api_is_meant() -> None:
     app = replace(MACHINE, api_scopes=at(ORDERS, "write", "read"))
     assert meant_api(app, ()) == ORDERS.client_id
-    assert scopes_at(app, ORDERS, ()) == ("read", "write"), "all that it registered for, in the API's order"
-    assert scopes_at(MACHINE, BILLS, ()) == ("read",)
+    assert scopes_at(held_for_itself(app, ORDERS), ()) == ("read", "write"), "all that it registered for, in the API's order"
+    assert scopes_at(held_for_itself(MACHINE, BILLS), ()) == ("read",)
 
 
 @each(
@@ -61,7 +61,7 @@ def test_without_a_scope_the_only_api_is_meant() -> None:
 )
 def test_a_scope_that_the_app_did_not_register_is_refused(api: ApiRegistration, names: tuple[str, ...]) -> None:
     with pytest.raises(Refused, match="invalid_scope"):
-        scopes_at(MACHINE, api, names)
+        scopes_at(held_for_itself(MACHINE, api), names)
 
 
 async def populated(service: Service) -> tuple[App, dict[str, tuple[str, str]]]:

@@ -27,6 +27,7 @@ def api_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     rows = [ScopeRow(text, text, text, care=True), ScopeRow(text, text), ScopeRow(new=True)]
     wrong_rows = [ScopeRow(text, text, text, removed=True, error=text), ScopeRow(text, text, new=True, error=text)]
     errors = dict.fromkeys(("name", "scopes", "token_format", "signing_alg", "token_lifetime"), text)
+    wrong_form = ApiForm(text, text, text, text, wrong_rows, errors)
     page: dict[str, Any] = {
         **known,
         "api": api,
@@ -47,7 +48,7 @@ def api_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "developer/api.html wrong": {
             **page,
             "wrong": text,
-            "form": ApiForm(text, text, text, text, wrong_rows, errors),
+            "form": wrong_form,
         },
         "developer/api.html off": {**page, "api": off, "marks": [], "using": AppsAtApi((), 0)},
         "developer/api.html disabled": {**page, "api": Sample(**{**vars(off), "status": "disabled"})},

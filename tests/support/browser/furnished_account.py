@@ -4,6 +4,7 @@ it."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from runtime import demo
@@ -34,6 +35,7 @@ ORDERS = ApiRegistration(
 TIMES = ApiRegistration(
     "https://timetable.example.org", "Timetable", (ApiScope("times:read", "See your timetable"),), token_format="jwt"
 )
+ORDERED = ("orders:read", "orders:write")
 NOTE = {"text": "Read the chapter on ferns again.", "tags": ["ferns", "to read"], "pages": [112, 131]}
 
 
@@ -68,8 +70,10 @@ async def furnish(stand: Stand) -> None:
     await stand.store.credits.set_spend_limit(session, weather.client_id, 5_000_000, PHONE)
     await stand.store.owned.give(person, weather.client_id)
     await stand.store.apps.update(weather.client_id, owner=person)
-    for api in (ORDERS, TIMES):
+    for api in (replace(ORDERS, owner=person), TIMES):
         await stand.store.apis.create(api)
+    await stand.store.apps.update("archive", api_scopes=tuple(f"{ORDERS.client_id}/{one}" for one in ORDERED))
+    await stand.store.apps.update("curious", api_scopes=(f"{ORDERS.client_id}/orders:read",))
     await stand.store.profiles.save_picture(session, drawn("WEBP", (256, 256), (70, 120, 95)), PHONE)
 
 

@@ -8,21 +8,20 @@ from __future__ import annotations
 import tempfile
 
 from runtime import demo
-from store.webhooks.deliveries import SESSION_ENDED, WebhookEvent, new_event_id
-from store.wiring import Store
 from tests.support.browser.furnished_account import SPENDS, furnish
 from tests.support.browser.tour_kit import Tour
 from tests.support.browser.tour_people import GRACE, NOBODY, PASSWORD, asks, factors, mailed
+from tests.support.browser.tour_portal import developer, own_apis
 from tests.support.processes.engines import valkey
 
 WEATHER = "/account/apps/weather-diary"
-OWN, BACK = "/developer/apps/weather-diary", "https://weather-diary.example/callback"
 
 
 def walk(tour: Tour) -> None:
     """Makes the whole tour. The stand is new."""
     tour.stand.run(furnish(tour.stand))
-    for leg in (strangers, newcomer, connected_apps, documents_and_credits, consent, developer, factors, mailed):
+    legs = (strangers, newcomer, connected_apps, documents_and_credits, consent)
+    for leg in (*legs, developer, own_apis, factors, mailed):
         tour.stand.forget_windows()
         tour.stand.change()
         leg(tour)
@@ -169,143 +168,6 @@ def consent(tour: Tour) -> None:
     tour.stop("oauth/logout.html", "asks to sign you out")
     tour.open("/oauth/logout")
     tour.stop("oauth/logout.html nobody", "Stay signed in")
-
-
-def developer(tour: Tour) -> None:
-    """Visits the developer portal as the owner of an app."""
-    tour.open("/developer/register")
-    tour.stop("developer/register.html", "What kind of app is it?")
-    tour.submit("/developer/register", name=" ", homepage="nowhere", redirect_uris="ftp://a.example/\nhttp://b.example")
-    tour.stop("developer/register.html wrong", "was not registered")
-    tour.open("/developer/register")
-    tour.submit("/developer/register", name="Star Atlas", redirect_uris="https://stars.example/callback")
-    tour.stop("developer/app.html new", "this once")
-    tour.stand.clock.back(1200)
-    tour.sign_in(demo.EMAIL, demo.PASSWORD, OWN)
-    tour.stop("developer/app.html", "The last 30 days")
-    tour.open(f"{OWN}/log")
-    tour.stop("developer/log.html empty", "Nothing was refused")
-    tour.open(asks("weather-diary", back="https://weather.example/elsewhere"))
-    tour.stand.run(tour.stand.store.app_log.flush())
-    tour.open(f"{OWN}/log")
-    tour.stop("developer/log.html", "Refused requests")
-    tour.stand.clock.advance(1200)
-    tour.submit(f"{OWN}/rotate")
-    tour.stop("account/confirm_yourself.html first", "You asked to make a new client secret")
-    tour.submit(f"{OWN}/rotate", confirm_password="wrong")
-    tour.stop("account/confirm_yourself.html", "The password is not right")
-    tour.submit(f"{OWN}/rotate", confirm_password=demo.PASSWORD)
-    tour.stop("developer/app.html second", "two are valid")
-    tour.open(f"{OWN}/delete")
-    tour.stop("developer/delete.html", "Type the app’s name")
-    tour.submit(f"{OWN}/delete", confirm="weather")
-    tour.stop("developer/delete.html wrong", "That is not the app's name")
-    tour.submit(f"{OWN}/delete", confirm="weather diary", password="wrong")
-    tour.stop("developer/delete.html wrong password", "The password is not right")
-    tour.open(OWN)
-    tour.submit(f"{OWN}/verify", domain="elsewhere.example")
-    tour.stop("developer/app.html wrong domain", "is at this domain or below it")
-    tour.stand.run(
-        tour.stand.store.apps.update("weather-diary", domain="weather-diary.example", domain_until=1_900_000_000_000)
-    )
-    tour.open(asks("weather-diary", SPENDS))
-    tour.stop("oauth/consent.html proven", "it controls")
-    tour.open(OWN)
-    tour.stop("developer/app.html proven", "Your app controls")
-    tour.stand.run(tour.stand.store.apps.update("weather-diary", domain_misses=1))
-    tour.open(OWN)
-    tour.stop("developer/app.html file missing", "Check the file")
-    tour.stand.run(tour.stand.store.apps.update("weather-diary", name="PayPal"))
-    tour.stand.run(tour.stand.store.apps.update("weather-diary", domain="weather-diary.example"))
-    tour.open(OWN)
-    tour.stop("developer/app.html brand", "its name looks like PayPal")
-    tour.stand.run(tour.stand.store.apps.update("weather-diary", name="Weather Diary"))
-    tour.open(OWN)
-    tour.submit(OWN, name=" ", redirect_uris="nowhere")
-    tour.stop("developer/app.html wrong form", "Nothing was changed")
-    tour.submit(OWN, name="Weather Diary", redirect_uris=BACK, jwks="nonsense")
-    tour.stop("developer/app.html wrong keys", "is not a sound JSON Web Key Set")
-    keys_at = "https://weather-diary.example/jwks.json"
-    tour.submit(OWN, name="Weather Diary", redirect_uris=BACK, auth_method="private_key_jwt", jwks="", jwks_uri=keys_at)
-    tour.stop("developer/app.html key", "it proves itself by a key")
-    webhooks(tour)
-    tour.open(f"{OWN}/try")
-    tour.stop("developer/try.html", "See what a person sees")
-    tour.submit(f"{OWN}/try")
-    tour.submit("/api/oauth/authorize", "allow")
-    tour.stop("developer/try.html done", "4. The end")
-    tour.open(f"{OWN}/try?state=another")
-    tour.stop("developer/try.html wrong", "This try is over")
-    tour.stand.run(tour.stand.store.apps.update("weather-diary", status="disabled"))
-    tour.open(OWN)
-    tour.stop("developer/app.html disabled", "has disabled this app")
-    tour.stand.run(tour.stand.store.apps.update("weather-diary", status="off", verified=True))
-    tour.open(OWN)
-    tour.stop("developer/app.html off", "Switch on")
-    tour.open(f"{OWN}/try")
-    tour.stop("developer/try.html off", "can be tried when it is on")
-    tour.stand.run(tour.stand.store.apps.begin_deletion("weather-diary"))
-    tour.open("/developer/apps?deleted")
-    tour.stop("developer/apps.html", "Go on, if it takes too long")
-    tour.stand.change(apps_per_person=1)
-    tour.open("/developer/apps")
-    tour.stop("developer/apps.html full", "Delete one to make room")
-    tour.stand.run(tour.stand.store.apps.finish_deletion("weather-diary"))
-    tour.open("/developer/apps")
-    tour.stop("developer/apps.html deleted", "Counts until")
-
-
-def webhooks(tour: Tour) -> None:
-    """Visits the webhook of an app and its deliveries, one in each state."""
-    hooks, store = f"{OWN}/webhooks", tour.stand.store
-    tour.open(hooks)
-    tour.stop("developer/webhooks.html first", "Nothing was to be told yet")
-    tour.submit(hooks, url="http://weather-diary.example/webhooks")
-    tour.stop("developer/webhooks.html wrong", "begins with https")
-    tour.submit(hooks, url="https://weather-diary.example/webhooks/latchkey")
-    tour.stop("developer/webhooks.html new", "this once")
-    tour.submit(f"{hooks}/rotate")
-    tour.stop("developer/webhooks.html rotated", "Which one ends?")
-    event_ids = tour.stand.run(make_deliveries(store, "weather-diary"))
-    tour.submit(f"{hooks}/test")
-    tour.stop("developer/webhooks.html", "A test event is on its way")
-    tour.open(f"{hooks}?before={event_ids['waiting']}")
-    tour.stop("developer/webhooks.html older", "Older deliveries")
-    tour.stand.change(posts_events=False)
-    tour.open(hooks)
-    tour.stop("developer/webhooks.html refused", "leaves it to others")
-    tour.stand.change()
-    for state, words in (
-        ("waiting", "2 of 12"),
-        ("running", "under way"),
-        ("failed", "given up"),
-        ("done", "delivered"),
-    ):
-        tour.open(f"{hooks}/{event_ids[state]}")
-        tour.stop(f"developer/delivery.html {state}".removesuffix(" waiting"), words)
-    ended = WebhookEvent(new_event_id(), SESSION_ENDED, "weather-diary", "0" * 32, 1_700_000_000_000, {"sid": "s" * 22})
-    tour.stand.run(store.deliveries.enqueue(ended))
-    tour.open(f"{hooks}/{ended.id}")
-    tour.stop("developer/delivery.html logout", "The logout token")
-
-
-async def make_deliveries(store: Store, client_id: str) -> dict[str, str]:
-    """Makes one delivery in each state. Returns the ids of their events, by state."""
-    event_ids, now = {}, await store.apps.now()
-    error = "The receiver's certificate is not valid for this host."
-    for state in ("done", "failed", "running", "waiting"):
-        event = WebhookEvent(
-            new_event_id(), "grant.revoked", client_id, "0" * 32, now, {"reason": "disconnected_by_person"}
-        )
-        event_ids[state] = event.id
-        await store.deliveries.enqueue(event)
-        await store.deliveries.claim(1, 600)
-        if state == "done":
-            await store.deliveries.settle(event.id, 1, delivered=True, status=204)
-        elif state != "running":
-            again = None if state == "failed" else 120.0
-            await store.deliveries.settle(event.id, 1, delivered=False, error=error, retry_in=again)
-    return event_ids
 
 
 def demo_app(tour: Tour) -> None:
