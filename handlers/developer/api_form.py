@@ -23,6 +23,7 @@ from store.names import check_app_name
 
 BLANK_ROWS = 2
 MOST_ROWS = MAX_API_SCOPES + BLANK_ROWS
+_TEXTS = ("name", "title", "detail")
 _NUMBER = re.compile(r"[0-9]{1,6}")
 _LABELS = {
     "name": "Name",
@@ -92,7 +93,6 @@ class ApiForm:
 
     def with_blank_rows(self) -> ApiForm:
         """The form with empty rows for new scopes at its end."""
-        self.rows = [row for row in self.rows if not row.blank]
         self.rows += [ScopeRow(new=True) for _ in range(min(BLANK_ROWS, MAX_API_SCOPES - len(self.rows)))]
         return self
 
@@ -115,7 +115,7 @@ class ApiForm:
 
     def check_scopes(self) -> None:
         """Collects the errors of the scopes that stay."""
-        kept = [row for row in self.rows if not row.removed and not row.blank]
+        kept = [row for row in self.rows if not row.removed]
         self.scopes = tuple(scope for row in kept if (scope := row.scope()))
         names = [row.name for row in kept]
         for row in kept:
@@ -160,10 +160,8 @@ def _by_name(scopes: Iterable[ApiScope]) -> dict[str, ApiScope]:
 def _rows_of(params: Params, known: frozenset[str]) -> list[ScopeRow]:
     rows: list[ScopeRow] = []
     for number in range(MOST_ROWS):
-        name = params.get(f"scope_{number}_name")
-        if name is None:
-            break
-        title, detail = ((params.get(f"scope_{number}_{part}") or "").strip() for part in ("title", "detail"))
+        name, title, detail = ((params.get(f"scope_{number}_{part}") or "").strip() for part in _TEXTS)
         care, removed = (params.get(f"scope_{number}_{part}") is not None for part in ("care", "remove"))
-        rows.append(ScopeRow(name.strip(), title, detail, care, removed, new=name.strip() not in known))
+        row = ScopeRow(name, title, detail, care, removed, new=name not in known)
+        rows += [] if row.blank else [row]
     return rows

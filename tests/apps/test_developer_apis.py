@@ -153,6 +153,12 @@ async def test_a_mistake_changes_nothing_and_is_named(
     assert await fresh(service) == before
 
 
+async def test_a_scope_may_be_typed_into_any_of_the_empty_rows(service: Service) -> None:
+    browser, _ = await opened(service)
+    assert (await change(browser, scope_3_name="cancel", scope_3_title="Cancel orders", scope_3_detail="")).code == 303
+    assert [scope.name for scope in (await fresh(service)).scopes] == ["read", "write", "cancel"]
+
+
 async def test_what_was_typed_survives_the_page_that_asks_for_the_password(service: Service) -> None:
     await opened(service)
     browser = await service.signed_in()
