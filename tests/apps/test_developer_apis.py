@@ -138,7 +138,7 @@ async def test_a_change_is_saved_noted_and_mailed(service: Service, mails: Kept)
         pytest.param({"scope_0_title": "x" * 101}, "The title of a scope", id="an endless title"),
         pytest.param({"scope_0_detail": "a\u202eb"}, "The detail of a scope", id="a detail that reorders text"),
         pytest.param({"scope_0_remove": "on", "scope_1_remove": "on"}, "at least one scope", id="no scope left"),
-        pytest.param({"scope_0_name": None}, "at least one scope", id="no rows"),
+        pytest.param({"scope_0_name": None}, "The name of a scope", id="a row without its name"),
     ],
 )
 async def test_a_mistake_changes_nothing_and_is_named(
