@@ -210,19 +210,12 @@ def usage_prefix(user: str) -> str:
 
 def hosted(user: str, client: str) -> dict[str, str]:
     """The four keys of the hosted data of a (user, app) pair."""
-    base = prefix(user)
-    return {
-        "docs": f"{base}docs:{client}",
-        "meta": f"{base}meta:{client}",
-        "index": f"{base}index:{client}",
-        "usage": f"{base}usage:{client}",
-    }
+    return {noun: f"{prefix(user)}{noun}:{client}" for noun in ("docs", "meta", "index", "usage")}
 
 
 def credits(user: str) -> dict[str, str]:
     """The credits of a person, and the list of kept replies."""
-    base = prefix(user)
-    return {noun: base + noun for noun in ("balance", "holds", "ledger", "replies")}
+    return {noun: prefix(user) + noun for noun in ("balance", "holds", "ledger", "replies")}
 
 
 def reply_prefix(user: str) -> str:

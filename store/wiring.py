@@ -28,10 +28,10 @@ from store.app_stats import AppStats
 from store.apps.apis import Apis
 from store.apps.apps import Apps
 from store.apps.cache import Announcements
-from store.apps.owned import OwnedApps
-from store.apps.owned_apis import OwnedApis
-from store.apps.owner_deletion import OwnerDeletion
-from store.apps.owner_notes import OwnerNotes
+from store.apps.owners.owned import OwnedApps
+from store.apps.owners.owned_apis import OwnedApis
+from store.apps.owners.owner_deletion import OwnerDeletion
+from store.apps.owners.owner_notes import OwnerNotes
 from store.apps.sweep import AppSweep
 from store.apps.webhooks import Webhooks, WebhookSecrets
 from store.bounds import Bounds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from handlers.account.reauth import ReauthPage
 from handlers.core import mails
 from store.accounts.signin.reauth import ReauthFailed
-from store.apps.owner_deletion import DeletionForm
+from store.apps.owners.owner_deletion import DeletionForm
 
 
 class DeleteAppHandler(ReauthPage):

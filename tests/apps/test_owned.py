@@ -10,7 +10,7 @@ import pytest
 from store import keys as spell
 from store.apps.apps import Apps
 from store.apps.client_secrets import secret_mark
-from store.apps.owned import Registered
+from store.apps.owners.owned import Registered
 from store.apps.tombstones import LASTS
 from store.crypto.keyring import Keys
 from store.errors import StoreUnavailable

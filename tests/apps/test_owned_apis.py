@@ -12,8 +12,8 @@ from store import keys
 from store.accounts.signin.reauth import ReauthFailed
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.apps.client_secrets import secret_mark
-from store.apps.owned_apis import MOST_APPS
-from store.apps.owner_deletion import DeletionForm
+from store.apps.owners.owned_apis import MOST_APPS
+from store.apps.owners.owner_deletion import DeletionForm
 from store.lifetimes import APP_BEGUN
 from store.refused import SignedOut, Unproved
 from store.wiring import Store

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from handlers.core.route import Route, WrongRoute
 from handlers.routes import POSTS, ROUTES
 from store import keys
 from store.accounts.signin.totp import STEP, code_at
+from store.apps.api_record import ApiRegistration, ApiScope
 from store.apps.client_secrets import secret_mark
 from store.lifetimes import FACTOR, OWN_PASSWORDS, SIGN_IN_ADDRESS
 from tests.support.browser import email_links
@@ -39,6 +41,10 @@ SCOPE = "profile data:read data:write credits:spend"
 NEW_PASSWORD, NEW = "another horse battery", "new@example.com"
 APP_FIELDS = {"name": "Mine", "redirect_uris": "https://evil.example/cb", "scope:profile": "on", "pkce_required": "on"}
 
+API = ApiRegistration("https://mine.example", "Mine", (ApiScope("read", "Read"),), status="off")
+OWN_API = f"/developer/apis/{API.client_id}"
+API_FIELDS = {"name": "Taken", "token_lifetime": "3600", "scope_0_name": "read", "scope_0_title": "Nothing special"}
+
 Fields = dict[str, str]
 Form = tuple[str, Callable[["Victim"], Fields]]
 
@@ -48,7 +54,7 @@ class Victim:
 
     def __init__(self, person: Person) -> None:
         self.person, self.browser, self.service = person, person.browser, person.service
-        self.secret = self.mark = self.webhook_mark = ""
+        self.secret = self.mark = self.webhook_mark = self.api_mark = ""
         self.now = 0
 
     @classmethod
@@ -63,6 +69,9 @@ class Victim:
         await service.add_app("mine", owner=service.ada, status="off")
         app, _ = await service.store.apps.rotate_secret("mine")
         self.mark = secret_mark(app.secrets[1])
+        await service.store.apis.create(replace(API, owner=service.ada))
+        api, _ = await service.store.apis.rotate_secret(API.client_id)
+        self.api_mark = secret_mark(api.secrets[1])
         await service.store.webhooks.set_url("mine", "https://mine.example/hook")
         page = await self.browser.get(f"{OWN}/webhooks")
         self.webhook_mark = fields_of(page, f"{OWN}/webhooks/rotate")["mark"]
@@ -136,9 +145,15 @@ FORMS: dict[str, Form] = {
     "developer-webhooks": (f"{OWN}/webhooks", lambda v: {"url": "https://evil.example/hook"}),
     "developer-webhook-secret": (f"{OWN}/webhooks/rotate", lambda v: {"mark": v.webhook_mark}),
     "developer-delete": (f"{OWN}/delete", lambda v: {"confirm": "Mine"}),
+    "developer-api": (OWN_API, lambda v: API_FIELDS),
+    "developer-api-rotate": (f"{OWN_API}/rotate", lambda v: {}),
+    "developer-api-end-secret": (f"{OWN_API}/end-secret", lambda v: {"mark": v.api_mark}),
+    "developer-api-status": (f"{OWN_API}/status", lambda v: {"status": "active"}),
+    "developer-api-delete": (f"{OWN_API}/delete", lambda v: {"confirm": "Mine"}),
 }
 HONEST = (
     *("developer-app", "developer-end-secret", "developer-status", "developer-webhooks", "developer-webhook-secret"),
+    *("developer-api", "developer-api-end-secret", "developer-api-status"),
     *("account-app-limit", "account-document-delete", "account-data-delete"),
     *("account-email", "account-security"),
 )
@@ -235,7 +250,7 @@ def without_trail(found: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if not name.endswith((":audit", ":activity"))}
 
 
-@pytest.mark.parametrize("route", [*HONEST, "account-delete", "developer-delete"])
+@pytest.mark.parametrize("route", [*HONEST, "account-delete", "developer-delete", "developer-api-delete"])
 async def test_each_form_works_for_the_person_and_notifies_as_the_table_says(post: Post, route: str) -> None:
     """Otherwise a form that is invalid anyway would prove nothing about the thief."""
     ada = await Victim.make(post.service, second=False)

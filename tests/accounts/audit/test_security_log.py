@@ -56,7 +56,7 @@ def test_every_event_that_python_names_is_declared() -> None:
         text = path.read_text()
         named |= set(re.findall(r'\b(?:event|refused)(?:: str)? ?= ?"(\w+)"', text))
         named |= set(re.findall(r'\.note\((?:[\w.]+, )?"(\w+)"', text))
-        named |= set(re.findall(r'_note\(session, [\w.]+, "(\w+)"', text))
+        named |= set(re.findall(r'note\(session, [\w.]+, "(\w+)"', text))
     assert {"signed_up", "sign_in_refused", "client_refused", "account_downloaded", "app_secret_made"} <= named
     assert named <= EVENTS.keys()
 

@@ -16,7 +16,17 @@ from store import keys
 from store.apps.client_secrets import secret_mark
 from store.apps.webhooks import newest_mark
 from store.lifetimes import CHANGE_APP, OWN_PASSKEY, OWN_PASSWORDS, SIGN_IN_DEVICES, Group
-from tests.accounts.audit.test_person_posts import APP_FIELDS, NEW_PASSWORD, OWN, PASSWORDS, Victim, sends
+from tests.accounts.audit.test_person_posts import (
+    API,
+    API_FIELDS,
+    APP_FIELDS,
+    NEW_PASSWORD,
+    OWN,
+    OWN_API,
+    PASSWORDS,
+    Victim,
+    sends,
+)
 from tests.support.browser import email_links
 from tests.support.browser.email_links import CHANGE, GRACE, RESET, Post
 from tests.support.browser.mailbox import until
@@ -38,7 +48,7 @@ NEW = "new@example.com"
 Act = Callable[[int], Awaitable[object]]
 Prepare = Callable[[Post], Awaitable[Act]]
 ACTS: dict[tuple[str, ...], Prepare] = {}
-TAKEN_AND_ENDED = ("developer-status", "developer-end-secret")
+TAKEN_AND_ENDED = ("developer-status", "developer-end-secret", "developer-api-status", "developer-api-end-secret")
 """Forms that complete something begun earlier, and so double the mails."""
 
 
@@ -104,6 +114,44 @@ async def _(post: Post) -> Act:
         assert app
         mark = {"mark": newest_mark(app), "ends": "older"}
         await ada.browser.send(f"{OWN}/webhooks/rotate", "POST", form={**form, **mark})
+
+    return act
+
+
+@acts("developer-api")
+async def _(post: Post) -> Act:
+    ada, form = await owner(post)
+    fields = {**form, **API_FIELDS}
+    return lambda i: ada.browser.send(OWN_API, "POST", form={**fields, "name": f"Mine {i % 2}"})
+
+
+@acts("developer-api-status")
+async def _(post: Post) -> Act:
+    ada, form = await owner(post)
+    return lambda i: ada.browser.send(f"{OWN_API}/status", "POST", form={**form, "status": ("active", "off")[i % 2]})
+
+
+@acts("developer-api-rotate", "developer-api-end-secret")
+async def _(post: Post) -> Act:
+    ada, form = await owner(post)
+
+    async def act(number: int) -> None:
+        api = await post.service.store.apis.fresh(API.client_id)
+        assert api
+        mark = {"mark": secret_mark(api.secrets[-1])}
+        await ada.browser.send(f"{OWN_API}/{('end-secret', 'rotate')[number % 2]}", "POST", form={**form, **mark})
+
+    return act
+
+
+@acts("developer-api-delete")
+async def _(post: Post) -> Act:
+    ada = await Victim.make(post.service, second=False)
+
+    async def act(number: int) -> None:
+        await sends(ada.browser, ada, "developer-api-delete", PASSWORDS)
+        if await post.service.store.apis.fresh(API.client_id) is None:
+            await post.service.store.apis.create(replace(API, owner=post.service.ada))
 
     return act
 

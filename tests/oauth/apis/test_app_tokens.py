@@ -51,7 +51,8 @@ def test_without_a_resource_all_scopes_belong_to_one_api(names: tuple[str, ...],
 def test_without_a_scope_the_only_api_is_meant() -> None:
     app = replace(MACHINE, api_scopes=at(ORDERS, "write", "read"))
     assert meant_api(app, ()) == ORDERS.client_id
-    assert scopes_at(held_for_itself(app, ORDERS), ()) == ("read", "write"), "all that it registered for, in the API's order"
+    having = held_for_itself(app, ORDERS)
+    assert scopes_at(having, ()) == ("read", "write"), "all that it registered for, in the API's order"
     assert scopes_at(held_for_itself(MACHINE, BILLS), ()) == ("read",)
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace as Sample
 from typing import Any
 
 from handlers.developer.api_form import ApiForm, ScopeRow
-from store.apps.owned_apis import AppAtApi, AppsAtApi
+from store.apps.owners.owned_apis import AppAtApi, AppsAtApi
 
 
 def api_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:

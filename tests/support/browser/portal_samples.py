@@ -16,7 +16,7 @@ from handlers.developer.usage import usage_charts
 from handlers.developer.webhooks import EVENT_TEXTS
 from store.app_log import Cause, LoggedRefusal
 from store.app_stats import AppFigures, Day
-from store.apps.owned import Deleted, Owned
+from store.apps.owners.owned import Deleted, Owned
 from store.webhooks.deliveries import Delivery
 from tests.support.browser.api_samples import api_pages
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from store.accounts.signin.passkeys import options_for_use, read_answer
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.apps.client_secrets import secret_mark
-from store.apps.owner_deletion import DeletionForm
+from store.apps.owners.owner_deletion import DeletionForm
 from tests.support.calls.prepared import Call, call
 from tests.support.store.second_factors import RELYING_PARTY, add_passkey, reauth_if_needed
 from tests.support.store.world import PASSWORD, VISITOR, World

@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 
 from store import keys
 from store.accounts.signin.sessions import Session
+from store.apps.api_apps import apis_of
 from store.apps.api_record import ApiRegistration
+from store.apps.api_scopes import ApiScopeName
 from store.apps.apis import Apis
 from store.apps.apps import Apps
 from store.apps.client_secrets import new_secret
-from store.apps.owner_notes import OwnerNotes
-from store.apps.registration import LIVE_SECRETS
+from store.apps.owners.owner_notes import OwnerNotes
+from store.apps.registration import LIVE_SECRETS, Registration
 from store.engine.scripts import Scripts
-from store.oauth.resources import registered_at
 from store.refused import Refused
 from store.results import Profile, Visitor
 
@@ -72,9 +73,9 @@ class OwnedApis:
         found = await asyncio.gather(*(self._apps.find(app) for app, _ in listed.entries))
         using = []
         for entry, app in zip(listed.entries, found, strict=True):
-            if app and (scopes := registered_at(app, api)):
+            if app and (scopes := _scopes_at(app, api)):
                 using.append(AppAtApi(app.client_id, app.name, app.active, scopes))
-            elif app is None or not any(scope.startswith(f"{api.client_id}/") for scope in app.api_scopes):
+            elif api.client_id not in apis_of(app):
                 await self._apps.at_apis.drop_stale(api.client_id, entry, listed.now)
         return AppsAtApi(tuple(using), listed.total - len(listed.entries))
 
@@ -139,6 +140,10 @@ class OwnedApis:
                 changes += ("client secrets made since have ended",) * ended
                 done[present.client_id] = "; ".join(changes)
         return done
+
+
+def _scopes_at(app: Registration, api: ApiRegistration) -> tuple[str, ...]:
+    return tuple(name for name in api.scope_names() if ApiScopeName(api.client_id, name).qualified in app.api_scopes)
 
 
 def _with_spare(api: ApiRegistration, secret: str, now: int) -> ApiRegistration:

@@ -21,7 +21,7 @@ from store.accounts.signin.sessions import Session
 from store.apps.apps import Apps
 from store.apps.client_ids import client_id_of
 from store.apps.domains import proven
-from store.apps.owner_notes import OwnerNotes
+from store.apps.owners.owner_notes import OwnerNotes
 from store.apps.registration import Registration
 from store.apps.registration_changes import changed_by_owner, rotated, without_secret
 from store.apps.webhooks import WebhookChange, Webhooks
