@@ -98,6 +98,7 @@ async def _profile(store: Store, person: Person) -> dict[str, Any]:
         "groups": list(person.groups),
         "createdAt": timestamp(person.created_at),
         "registeredApps": [app.record() for app in registered if app and app.owner == person.user],
+        "registeredApis": [api.record() for api in await store.owned_apis.of(person.user)],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from handlers.account.reauth import ReauthPage
 from handlers.core import mails
 from store.accounts.signin.reauth import ReauthFailed
-from store.apps.owners.owner_deletion import DeletionForm
+from store.apps.owners.owner_deletion import OwnerDeletionForm
 
 
 class DeleteAppHandler(ReauthPage):
@@ -39,7 +39,7 @@ class DeleteAppHandler(ReauthPage):
         if registration is None and left_by == session.user:
             await self.store.owned.delete(session, client_id, self.visitor)
             return self.finish_deletion(client_id)
-        typed = DeletionForm(params.get("confirm") or "", params.get("password") or "", params.get("code") or "")
+        typed = OwnerDeletionForm(params.get("confirm") or "", params.get("password") or "", params.get("code") or "")
         ending = self.store.app_ending
         try:
             if params.get("credential"):

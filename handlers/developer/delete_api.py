@@ -5,7 +5,7 @@ from __future__ import annotations
 from handlers.account.reauth import ReauthPage
 from handlers.core import mails
 from store.accounts.signin.reauth import ReauthFailed
-from store.apps.owners.owner_deletion import DeletionForm
+from store.apps.owners.owner_deletion import OwnerDeletionForm
 
 
 class DeleteApiHandler(ReauthPage):
@@ -33,7 +33,7 @@ class DeleteApiHandler(ReauthPage):
         """Deletes the API: its tokens are dead when this answers."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
-        typed = DeletionForm(params.get("confirm") or "", params.get("password") or "", params.get("code") or "")
+        typed = OwnerDeletionForm(params.get("confirm") or "", params.get("password") or "", params.get("code") or "")
         ending = self.store.api_ending
         try:
             if params.get("credential"):

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from store import keys
+from store.apps.api_record import ApiRegistration, ApiScope
 from store.credits.credits import Bookkeeping
 from store.export import as_lines
 from store.results import Visitor
@@ -53,6 +54,8 @@ def person(home: Home) -> str:
         await store.grants.revoke(session, "gone-app", Visitor())
         own: Record = {"name": "Their own", "redirect_uris": ("https://own.example/",), "scopes": ("profile",)}
         await store.owned.register(session, "a nonce", Visitor(), most=1, **own)
+        scopes = (ApiScope("read", "Read"),)
+        await store.apis.create(ApiRegistration("https://orders.example", "Orders", scopes, owner=sub))
         signing_in: Any = SimpleNamespace(store=store, user=sub, email=EMAIL, session=session, codes=[])
         await reauth(signing_in, "", made["password"])
         await App.add(signing_in)
@@ -78,8 +81,10 @@ def check_records(sub: str, profile: Record, apps: list[Record], activity: list[
         "groups",
         "createdAt",
         "registeredApps",
+        "registeredApis",
     }
     assert [app["name"] for app in profile["registeredApps"]] == ["Their own"]
+    assert [api["name"] for api in profile["registeredApis"]] == ["Orders"]
     by_id = {app["client_id"]: app for app in apps}
     assert set(by_id) == {"first-app", "gone-app"}
     assert by_id["first-app"]["scopes"] == ["profile", "data:read", "data:write"]

@@ -13,7 +13,7 @@ from store.accounts.signin.reauth import ReauthFailed
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.apps.client_secrets import secret_mark
 from store.apps.owners.owned_apis import MOST_APPS
-from store.apps.owners.owner_deletion import DeletionForm
+from store.apps.owners.owner_deletion import OwnerDeletionForm
 from store.lifetimes import APP_BEGUN
 from store.refused import SignedOut, Unproved
 from store.wiring import Store
@@ -70,7 +70,7 @@ async def test_other_peoples_apis_and_operators_ones_are_invisible(store: Store)
             owned.drop_secret(session, client_id, mark, VISITOR),
             owned.delete(session, client_id, VISITOR),
             store.api_ending.challenge(session, client_id),
-            store.api_ending.with_password(session, client_id, DeletionForm("Orders", PASSWORD, ""), VISITOR),
+            store.api_ending.with_password(session, client_id, OwnerDeletionForm("Orders", PASSWORD, ""), VISITOR),
         ]
         assert [await refusal_of(call) for call in calls] == ["not_found"] * len(calls)
     assert (await store.owned_apis.list(other.session))[1] == ()
@@ -132,10 +132,12 @@ async def test_a_second_secret_and_the_end_of_one(store: Store) -> None:
 async def test_deletion_needs_name_and_password(store: Store, name: str, password: str, part: str) -> None:
     world, api, _ = await owner(store)
     with pytest.raises(ReauthFailed) as failed:
-        await store.api_ending.with_password(world.session, api.client_id, DeletionForm(name, password, ""), VISITOR)
+        await store.api_ending.with_password(
+            world.session, api.client_id, OwnerDeletionForm(name, password, ""), VISITOR
+        )
     assert failed.value.part == part
     ended = await store.api_ending.with_password(
-        world.session, api.client_id, DeletionForm(" orders ", PASSWORD, ""), VISITOR
+        world.session, api.client_id, OwnerDeletionForm(" orders ", PASSWORD, ""), VISITOR
     )
     assert ended.registration == api
     assert await store.apis.fresh(api.client_id) is None

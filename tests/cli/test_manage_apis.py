@@ -143,3 +143,21 @@ def test_an_app_registers_for_scopes_of_apis(home: Home) -> None:
     assert "Several APIs have the scope orders:read" in said
     assert home.json("app", "update", "web", "--scopes", f"{URI} orders:read")["scopes"] == ["orders:read"]
     assert home.error("app", "update", "web", "--scopes", "root")[:2] == (1, "invalid_scope")
+
+
+def test_an_owner_is_named_told_and_taken_back(home: Home) -> None:
+    sub = home.json("user", "create", "--email", "dev@example.com", "--name", "Dev")["sub"]
+    made = home.json(*NEW, "--owner", "dev@example.com")
+    assert made["owner"] == sub
+    assert home.json("api", "update", URI, "--owner", sub)["owner"] == sub
+    events = [one["event"] for one in home.json("user", "show", "dev@example.com")["activity"]]
+    assert events.count("api_given_by_operator") == 1, "an owner who had it already is not told again"
+    assert home.json("api", "update", URI, "--name", "Purchases")["owner"] == sub
+    assert home.json("api", "update", URI, "--owner", "")["owner"] == ""
+    wrong = home.error("api", "update", URI, "--owner", "nobody@example.com")
+    assert wrong[:2] == (1, "not_found")
+    wrong = home.error(
+        "api", "create", "--identifier", "https://b.example", "--name", "B", "--scope", "b", "--owner", "x@y.example"
+    )
+    assert wrong[:2] == (1, "not_found")
+    assert len(home.json("api", "list")["apis"]) == 1

@@ -266,6 +266,7 @@ def test_the_table_of_keys_matches_the_code() -> None:
         keys.APPS,
         keys.APIS,
         keys.api(client),
+        keys.api_apps(client),
         keys.KEYRING,
         keys.SIGNING,
         keys.DELETIONS,

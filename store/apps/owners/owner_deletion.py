@@ -12,7 +12,7 @@ from store.names import same_name
 from store.results import Profile, Visitor
 
 
-class DeletionForm(NamedTuple):
+class OwnerDeletionForm(NamedTuple):
     """The typed fields: the name of the app or API confirms the deletion; `code` may be empty."""
 
     name: str
@@ -20,7 +20,7 @@ class DeletionForm(NamedTuple):
     code: str
 
 
-class Named(Protocol):
+class Possessed(Protocol):
     """A registration of an app or an API."""
 
     @property
@@ -32,11 +32,11 @@ class Named(Protocol):
         """Its id."""
 
 
-R = TypeVar("R", bound=Named)
-R_co = TypeVar("R_co", bound=Named, covariant=True)
+R = TypeVar("R", bound=Possessed)
+R_co = TypeVar("R_co", bound=Possessed, covariant=True)
 
 
-class Owned(Protocol[R_co]):
+class Possession(Protocol[R_co]):
     """A person's apps, or their APIs."""
 
     async def find(self, session: Session, client_id: str) -> tuple[Profile, R_co]:
@@ -59,7 +59,9 @@ class OwnerDeletion(Generic[R]):
     """Deletes apps, or APIs, of a signed-in owner; `noun` says which. Each method raises SignedOut, and
     Refused("not_found") for others' ones."""
 
-    def __init__(self, noun: str, owned: Owned[R], sessions: Sessions, factors: OwnFactors, reauth: Reauth) -> None:
+    def __init__(
+        self, noun: str, owned: Possession[R], sessions: Sessions, factors: OwnFactors, reauth: Reauth
+    ) -> None:
         self._noun = noun
         self._owned = owned
         self._sessions = sessions
@@ -71,7 +73,9 @@ class OwnerDeletion(Generic[R]):
         await self._owned.find(session, client_id)
         return await self._reauth.challenge(session, self._purpose(client_id))
 
-    async def with_password(self, session: Session, client_id: str, typed: DeletionForm, visitor: Visitor) -> Ended[R]:
+    async def with_password(
+        self, session: Session, client_id: str, typed: OwnerDeletionForm, visitor: Visitor
+    ) -> Ended[R]:
         """Deletes after a check of the password and, if the person has a second step, a code. Raises ReauthFailed,
         Refused("rate_limited"), HasherBusy."""
         meant = await self._meant(session, client_id, typed.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from store.accounts.signin.passkeys import options_for_use, read_answer
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.apps.client_secrets import secret_mark
-from store.apps.owners.owner_deletion import DeletionForm
+from store.apps.owners.owner_deletion import OwnerDeletionForm
 from tests.support.calls.prepared import Call, call
 from tests.support.store.second_factors import RELYING_PARTY, add_passkey, reauth_if_needed
 from tests.support.store.world import PASSWORD, VISITOR, World
@@ -170,7 +170,7 @@ async def _(w: World) -> Call:
 )
 async def _(w: World) -> Call:
     client_id = await own_api(w)
-    typed = DeletionForm(NAME, PASSWORD, "")
+    typed = OwnerDeletionForm(NAME, PASSWORD, "")
     return lambda: w.store.api_ending.with_password(w.session, client_id, typed, VISITOR)
 
 

@@ -9,7 +9,7 @@ from store import keys
 from store.accounts.signin.passkeys import options_for_use, read_answer
 from store.app_log import Cause
 from store.apps.client_secrets import secret_mark
-from store.apps.owners.owner_deletion import DeletionForm
+from store.apps.owners.owner_deletion import OwnerDeletionForm
 from store.apps.webhooks import newest_mark
 from tests.support.calls.prepared import Call, call
 from tests.support.store.second_factors import RELYING_PARTY, add_passkey, reauth_if_needed
@@ -160,7 +160,7 @@ async def _(w: World) -> Call:
 )
 async def _(w: World) -> Call:
     client = await own_app(w)
-    typed = DeletionForm(OWN["name"], PASSWORD, "")
+    typed = OwnerDeletionForm(OWN["name"], PASSWORD, "")
     return lambda: w.store.app_ending.with_password(w.session, client, typed, VISITOR)
 
 
