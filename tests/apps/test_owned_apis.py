@@ -110,6 +110,31 @@ async def test_the_operator_s_disabling_is_the_operator_s_to_end(store: Store) -
     assert (await fresh(store)).status == "disabled"
 
 
+async def test_an_api_that_was_given_away_meanwhile_is_not_changed(memory_store: Store) -> None:
+    world, api, _ = await owner(memory_store)
+    apis, owned = memory_store.apis, memory_store.owned_apis
+    found = owned.find
+
+    async def given_away(session: Any, client_id: str) -> Any:
+        seen = await found(session, client_id)
+        await apis.update(client_id, owner="0" * 32)
+        return seen
+
+    mark = secret_mark(api.secrets[0])
+    one, two = api.secrets, (*api.secrets, b"another digest")
+    for secrets, call in (
+        (one, lambda: owned.update(world.session, api.client_id, "api_changed", VISITOR, name="Taken")),
+        (one, lambda: owned.rotate(world.session, api.client_id, VISITOR)),
+        (two, lambda: owned.drop_secret(world.session, api.client_id, mark, VISITOR)),
+        (one, lambda: owned.delete(world.session, api.client_id, VISITOR)),
+    ):
+        await apis.update(api.client_id, owner=world.user, secrets=secrets)
+        owned.find = given_away  # type: ignore[method-assign]
+        assert await refusal_of(call()) == "not_found"
+        owned.find = found  # type: ignore[method-assign]
+    assert (await fresh(memory_store)).name == "Orders"
+
+
 async def test_a_second_secret_and_the_end_of_one(store: Store) -> None:
     world, api, first = await owner(store)
     owned = store.owned_apis

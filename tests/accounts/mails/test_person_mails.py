@@ -146,12 +146,14 @@ async def _(post: Post) -> Act:
 
 @acts("developer-api-delete")
 async def _(post: Post) -> Act:
-    ada = await Victim.make(post.service, second=False)
+    ada, form = await owner(post)
+    fields = {**form, **PASSWORDS, "confirm": API.name}
 
     async def act(number: int) -> None:
-        await sends(ada.browser, ada, "developer-api-delete", PASSWORDS)
-        if await post.service.store.apis.fresh(API.client_id) is None:
-            await post.service.store.apis.create(replace(API, owner=post.service.ada))
+        apis = post.service.store.apis
+        api = await apis.at(API.identifier) or (await apis.create(replace(API, owner=post.service.ada)))[0]
+        fields["_xsrf"] = (await form_of(ada.browser))["_xsrf"]
+        await ada.browser.send(f"/developer/apis/{api.client_id}/delete", "POST", form=fields)
 
     return act
 
