@@ -110,11 +110,6 @@ class Apis:
         with wrapped():
             await self._client.zrem(keys.APIS, client_id)
 
-    async def now(self) -> int:
-        """The store's time, in epoch milliseconds."""
-        with wrapped():
-            return epoch_ms(*await self._client.time())
-
     async def list(self) -> list[ApiRegistration]:
         """Every registration, oldest first. Drops listed names without a registration."""
         with wrapped():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from store.accounts.signin.passkeys import options_for_use, read_answer
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.apps.client_secrets import secret_mark
@@ -53,6 +55,12 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     client_id = await registered(w)
     return lambda: w.store.apis.update(client_id, name="Renamed")
+
+
+@call("apis.change", "save_app")
+async def _(w: World) -> Call:
+    client_id = await registered(w)
+    return lambda: w.store.apis.change(client_id, lambda api: replace(api, name="Renamed"))
 
 
 @call("apis.rotate_secret", "save_app")
