@@ -52,7 +52,7 @@ async def fresh(service: Service) -> ApiRegistration:
 
 
 def typed(api: ApiRegistration) -> dict[str, str]:
-    """The fields that a browser sends for the form of an API as it is, without the token."""
+    """The fields that a browser sends for the unchanged form of an API, without the token."""
     form = {"name": api.name, "token_format": api.token_format, "signing_alg": api.signing_alg}
     form["token_lifetime"] = str(api.token_lifetime)
     for number, scope in enumerate(api.scopes):
