@@ -101,7 +101,8 @@ class Rehearsal:
     async def signed_in(self, email: str, *, again: bool = False) -> Session:
         """As `session`. Raises SecondStepNeeded if the person has a second step."""
         user = await self.user(email)
-        session = None if again else self._sessions.get(user)
+        before = self._sessions.get(user)
+        session = None if again else before
         if session is not None:
             try:
                 await self.store.sessions.profile(session)
@@ -116,7 +117,20 @@ class Rehearsal:
             if session is None:
                 raise SignedOut
             self._sessions[user] = session
+            if again and before is not None:
+                # As in a browser: apps know the new session by the same `sid`, and hear of no end.
+                await self.store.sessions.end(before, VISITOR, successor=session)
         return session
+
+    async def sign_out(self, email: str) -> str:
+        """Ends the session that `session` began, as the person would; every app that got an ID token in it gets a
+        logout token. Returns the user id. Raises Refused for a person who was never played."""
+        user = await self.user(email)
+        session = self._sessions.pop(user, None)
+        if session is None or not await self.store.sessions.end(session, VISITOR):
+            raise Refused("not_found", "This person is not signed in by a test.")
+        self._webhooks.wake()
+        return user
 
     async def active_app(self, client_id: str) -> Registration:
         """The app, which must be active. Raises Refused("not_found")."""

@@ -151,6 +151,14 @@ class LeaveHandler(TestingHandler):
         self.write_json({"sub": await self.store.operator.delete(email_of(self.body()))})
 
 
+class TestSignOutHandler(TestingHandler):
+    """POST /testing/people/signout."""
+
+    async def post(self) -> None:
+        """Signs a played person out."""
+        self.write_json({"sub": await self.rehearsal.sign_out(email_of(self.body()))})
+
+
 class TokensHandler(TestingHandler):
     """POST /testing/tokens."""
 
@@ -271,6 +279,7 @@ TESTING_ROUTES: list[tuple[str, Any]] = [
     (r"/testing/people", PeopleHandler),
     (r"/testing/people/groups", TestGroupsHandler),
     (r"/testing/people/delete", LeaveHandler),
+    (r"/testing/people/signout", TestSignOutHandler),
     (r"/testing/tokens", TokensHandler),
     (r"/testing/keys", KeysHandler),
     (r"/testing/rotate", RotateSigningHandler),

@@ -268,6 +268,11 @@ class Latchkey:
             self._post("disconnect", email=person.email, client_id=app.client_id)["dataUntil"]
         )
 
+    def signs_out(self, person: Person) -> None:
+        """Signs the person out of the service: their next token is of a new session. Apps with a
+        `backchannel_logout_uri` that got an ID token are told."""
+        self._post("people/signout", email=person.email)
+
     def deletes_account(self, person: Person) -> None:
         """Deletes the account as the person would, with everything that apps keep for them."""
         self._post("people/delete", email=person.email)

@@ -157,6 +157,7 @@ def tokens_and_keys(kit: Latchkey, ada: Person) -> None:
     token = kit.token(ada, keyed, resource=api, dpop=key, nonce="n")
     kit.proof(key, "GET", "https://api.example/", token, "n")
     kit.rotate_keys(now=True)
+    kit.signs_out(ada)
     kit.jwks()
 
 

@@ -55,9 +55,12 @@ def test_a_played_person_answers_a_pushed_request_once(latchkey: Latchkey, order
 def test_a_played_person_signs_in_as_recently_as_the_request_demands(latchkey: Latchkey) -> None:
     app, ada = latchkey.app(scopes="openid"), latchkey.person()
 
+    sids = set()
+
     def signed_in(**more: str) -> int:
         back = latchkey.consents(request_of(latchkey, app, "openid", **more), person=ada)
         claims = claims_of(latchkey, exchanged(latchkey, app, back.code)["id_token"], "JWT")
+        sids.add(claims["sid"])
         return int(claims["auth_time"])
 
     first = signed_in()
@@ -69,3 +72,10 @@ def test_a_played_person_signs_in_as_recently_as_the_request_demands(latchkey: L
     latchkey.travel(minutes=5)
     assert signed_in(max_age="600") - first < 3900
     assert signed_in(prompt="login") - first >= 3900
+    assert len(sids) == 1, "it is one browser"
+    latchkey.signs_out(ada)
+    assert signed_in() - first >= 3900
+    assert len(sids) == 2
+    latchkey.signs_out(ada)
+    with pytest.raises(LatchkeyError, match="not signed in by a test"):
+        latchkey.signs_out(ada)

@@ -6,9 +6,12 @@ import asyncio
 import threading
 from collections.abc import Coroutine, Iterator
 from typing import Any
+from urllib.parse import parse_qsl
 
 import httpx
 import pytest
+from joserfc import jwt
+from joserfc.jwk import KeySet
 
 from latchkey.testing import App, Latchkey, LatchkeyError, Person
 from outbound.webhooks.poster import EACH_APP, LINE
@@ -184,3 +187,23 @@ def test_time_travel_works_without_webhooks(hook: Hook) -> None:
             latchkey.travel(days=31)
             latchkey.reset()
         assert hook.heard() == []
+
+
+def test_an_app_hears_that_a_person_signed_out(latchkey: Latchkey, hook: Hook) -> None:
+    hears = latchkey.app(scopes="openid", backchannel_logout_uri=hook.receiver.url, id_token_alg="ES256")
+    ada, bob = latchkey.person(), latchkey.person()
+    for person in (ada, bob):
+        token = latchkey.token(person, hears)
+    latchkey.token(ada, latchkey.app(scopes="openid"))
+    latchkey.signs_out(ada)
+    hook.count(1)
+    latchkey.deletes_account(bob)
+    hook.count(2)
+    keys = KeySet.import_key_set(latchkey.jwks())
+    told = [dict(parse_qsl(posted.body.decode()))["logout_token"] for posted in hook.receiver.posted]
+    found = [jwt.decode(text, keys, algorithms=["ES256"]) for text in told]
+    assert [(one.header["typ"], one.claims["sub"]) for one in found] == [
+        ("logout+jwt", ada.sub),
+        ("logout+jwt", bob.sub),
+    ]
+    assert found[1].claims["sid"] == jwt.decode(token.id_token or "", keys, algorithms=["ES256"]).claims["sid"]

@@ -46,6 +46,7 @@ async def test_a_minted_token_for_an_api_is_for_that_api_alone(service: Service)
     assert (tokens.scope, tokens.expires_in) == ("read write", 300)
     found = await shop.at(ORDERS, tokens.access_token)
     assert (found["active"], found["sub"], found["aud"]) == (True, service.ada, ORDERS.identifier)
+    assert 290 < found["exp"] - found["iat"] <= 300
     # Nobody signed in for it.
     assert {"acr", "auth_time"}.isdisjoint(found)
     assert await shop.at(BILLS, tokens.access_token) == {"active": False}
