@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from cli.terminal.streams import reopen
+from handlers.core.brand.brand import Brand
+from handlers.core.brand.reading import load_brand
 from observability import logs
 from observability.metrics.memory import MetricsMemory
 from outbound.ai.config import ConfigError, load_models
@@ -43,6 +45,7 @@ def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:
     try:
         settings = reread()
         settings.require_keys()
+        brand = load_brand(settings.brand)
     except SettingsError as error:
         typed = program.removesuffix(" serve")  # `latchkey serve` suggests `latchkey keys generate`
         said = str(error) if typed == program else str(error).replace("manage.py", typed)
@@ -52,7 +55,7 @@ def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:
     logs.configure(settings.log_level, settings.log_format)
     notify.keep_address()
     try:
-        return run(settings, reread)
+        return run(settings, brand, reread)
     except (StartupError, StoreError, KeyRingError, ConfigError, OSError) as error:
         logs.complain(error)
         return 1
@@ -60,7 +63,7 @@ def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:
         return 130
 
 
-def run(settings: Settings, reread: Callable[[], Settings]) -> int:
+def run(settings: Settings, brand: Brand, reread: Callable[[], Settings]) -> int:
     """Binds the sockets or takes those that systemd passes, starts an embedded store, serves. Raises StartupError,
     KeyRingError, OSError."""
     early = EarlyStop()
@@ -90,6 +93,7 @@ def run(settings: Settings, reread: Callable[[], Settings]) -> int:
             settings.origin(sockets[0].getsockname()[1]),
             embedded,
             load_models(settings.ai_config),
+            brand,
             ops_sockets=ops_sockets,
             metrics_sockets=metrics_sockets,
             memory=MetricsMemory(settings.workers),

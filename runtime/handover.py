@@ -6,8 +6,8 @@ import mmap
 
 from settings.types import SettingsError
 
-LARGEST = 2**20
-"""Bytes. The system allocates memory only when it is written."""
+LARGEST = 2**22
+"""Bytes, enough for a brand with all that it may have. The system allocates memory only when it is written."""
 _HEAD = 24
 # Positions of the count of handovers, and of the length of each slot's content.
 _GIVEN = 0
@@ -28,7 +28,9 @@ class Handover:
     def give(self, content: bytes) -> None:
         """Raises SettingsError if the content is too large."""
         if len(content) > LARGEST:
-            raise SettingsError(f"the settings and the file of models are too large: there is room for {LARGEST} bytes")
+            raise SettingsError(
+                f"the settings, the file of models and the brand are too large: there is room for {LARGEST} bytes"
+            )
         given = self._figures[_GIVEN] + 1
         self._slots[given % 2][: len(content)] = content
         self._figures[_LENGTHS[given % 2]] = len(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from handlers.core.brand.brand import Brand
 from outbound.address_policy import AddressPolicy
 from outbound.client_keys import ClientKeys
 from outbound.fetching import Fetcher
@@ -41,12 +42,12 @@ def open_client_keys(settings: Settings) -> ClientKeys:
     return ClientKeys(Fetcher(policy, whole=KEYS_SECONDS))
 
 
-def open_mailer(settings: Settings, base_url: str) -> Mailer:
+def open_mailer(settings: Settings, base_url: str, brand: Brand) -> Mailer:
     """The mailer: uses the mail server of the settings, or else writes to the data directory."""
     sender = settings.sender(base_url)
     if settings.smtp_url:
         server = SmtpServer(settings.smtp_url, settings.smtp_timeout)
-        return Mailer(server, sender, confirms=True, late=LATE_RETRIES)
+        return Mailer(server, sender, confirms=True, name=brand.sender, late=LATE_RETRIES)
     # On a developer's machine the console shows the links. Elsewhere a log with links would give accounts away.
     spool = Spool(settings.data_dir / MAIL_FOLDER, show=settings.here_alone)
-    return Mailer(spool, sender, confirms=False)
+    return Mailer(spool, sender, confirms=False, name=brand.sender)

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from handlers.core.brand.brand import Brand
 from observability.metrics.memory import MetricsMemory
 from outbound.ai.models import Models
 from runtime.early_stop import EarlyStop
@@ -28,6 +29,7 @@ class Runtime:
     base_url: str
     embedded: EmbeddedStore | None
     models: Models
+    brand: Brand = field(default_factory=Brand)
     supervisor: int | None = None
     """Its process id, noted before the first fork: a worker that asks for its parent may already be an orphan."""
     exit_code: int = 0

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from handlers.core.brand.brand import Brand
+from handlers.core.brand.reading import load_brand
 from handlers.ops.credits import Operations
 from observability import logs
 from outbound.ai.config import ConfigError, parse_models, read_models
@@ -45,27 +47,29 @@ WRONG = (SettingsError, ConfigError, KeyRingError, StartupError, StoreError, OSE
 @dataclass(frozen=True)
 class Fresh:
     """A checked configuration. `source` is the text of the file of AI models. `ring` and `models` are None if they
-    don't change. `changed` names the settings with new values, `kept` those that take effect only after a restart."""
+    don't change, and `brand` may be the present one. `changed` names the settings with new values, `kept` those that
+    take effect only after a restart."""
 
     settings: Settings
     source: str
+    brand: Brand
     ring: KeyRing | None
     models: Models | None
     changed: tuple[str, ...]
     kept: tuple[str, ...]
 
     @classmethod
-    def of(cls, before: Settings, settings: Settings, source: str, kept: tuple[str, ...] = ()) -> Fresh:
+    def of(cls, before: Settings, settings: Settings, source: str, brand: Brand, kept: tuple[str, ...] = ()) -> Fresh:
         """Compares `settings` with those in use, `before`. Raises ConfigError, KeyRingError."""
         changed = _differing(before, settings)
         ring = KeyRing.parse(settings.secret_keys) if "secret_keys" in changed else None
         # Also if the file's name is unchanged: its content may differ.
         models = parse_models(settings.ai_config, source) if settings.ai_config or "ai_config" in changed else None
-        return cls(settings, source, ring, models, changed, kept)
+        return cls(settings, source, brand, ring, models, changed, kept)
 
     def give(self, handover: Handover) -> None:
         """Hands the configuration to workers. Raises SettingsError if it is too large."""
-        handover.give(pickle.dumps((self.settings, self.source)))
+        handover.give(pickle.dumps((self.settings, self.source, self.brand)))
 
     @classmethod
     def take(cls, before: Settings, handover: Handover) -> Fresh | None:
@@ -76,7 +80,7 @@ class Fresh:
 
     def keep(self, runtime: Runtime) -> None:
         """Keeps the configuration for processes that start later, and applies the log settings."""
-        runtime.settings = self.settings
+        runtime.settings, runtime.brand = self.settings, self.brand
         if self.ring is not None:
             runtime.keys.replace(self.ring)
         runtime.models = self.models or runtime.models
@@ -107,7 +111,7 @@ def read_checked(before: Settings, reread: Callable[[], Settings]) -> Fresh:
     kept = tuple(name for name in _differing(before, wanted) if name in stay)
     settings = replace(wanted, **{name: getattr(before, name) for name in kept})
     check(settings)
-    return Fresh.of(before, settings, read_models(settings.ai_config), kept)
+    return Fresh.of(before, settings, read_models(settings.ai_config), load_brand(settings.brand), kept)
 
 
 @contextmanager
@@ -154,8 +158,9 @@ class Reloads:
         fresh.tell()
 
     def _take_up(self, fresh: Fresh) -> None:
-        runtime, settings = self._runtime, fresh.settings
-        mailer = open_mailer(settings, runtime.base_url) if OF_MAIL.intersection(fresh.changed) else None
+        runtime, settings, brand = self._runtime, fresh.settings, fresh.brand
+        other = OF_MAIL.intersection(fresh.changed) or brand != runtime.brand
+        mailer = open_mailer(settings, runtime.base_url, brand) if other else None
         # Nothing below can fail.
         fresh.keep(runtime)
         limit_store(self._store, settings)
@@ -164,7 +169,7 @@ class Reloads:
             site.mail.turn_into(mailer)
         if fresh.models is not None:
             self._old_models.add(site.models, settings.call_seconds + MARGIN_SECONDS)
-        site = renewed(site, settings, fresh.models)
+        site = renewed(site, settings, brand, fresh.models)
         largest, bodies = body_bounds(settings)
         for one in self._listening:
             one.application.site = site

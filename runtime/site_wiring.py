@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from handlers.core.brand.brand import Brand
+from handlers.core.brand.overrides import templates_of
 from handlers.core.concurrency import ConcurrencyLimit
 from handlers.core.site import Site
 from observability.metrics.measures import Measures
@@ -31,7 +33,7 @@ def open_site(runtime: Runtime, store: Store, webhooks: WebhookSender) -> Site:
         # A settlement may take two calls of the store, if the answer to the first is lost.
         hold_margin=2 * settings.call_seconds + HOLD_MARGIN_SECONDS,
         scatter=SCATTER_SECONDS,
-        mail=open_mailer(settings, runtime.base_url),
+        mail=open_mailer(settings, runtime.base_url, runtime.brand),
         fetcher=open_fetcher(settings),
         client_keys=open_client_keys(settings),
         ai_calls=ConcurrencyLimit(settings.ai_calls, settings.ai_calls_per_person),
@@ -40,21 +42,25 @@ def open_site(runtime: Runtime, store: Store, webhooks: WebhookSender) -> Site:
         here_alone=settings.here_alone,
         posts_events=settings.webhooks,
         wake_webhooks=webhooks.wake,
-        **_live(settings),
+        brand_before=runtime.brand,
+        **_live(settings, runtime.brand),
     )
 
 
-def renewed(site: Site, settings: Settings, models: Models | None) -> Site:
-    """The site with reloaded settings, and other models unless None. Requests in progress keep their places, and what
-    is mailed keeps its mailer."""
+def renewed(site: Site, settings: Settings, brand: Brand, models: Models | None) -> Site:
+    """The site with reloaded settings and brand, and other models unless None. Requests in progress keep their places,
+    and what is mailed keeps its mailer."""
     site.ai_calls.resize(settings.ai_calls, settings.ai_calls_per_person)
     site.downloads.resize(settings.downloads, settings.downloads_per_person)
-    return replace(site, models=models or site.models, peers={}, **_live(settings))
+    before = site.brand if site.brand != brand else site.brand_before
+    return replace(site, models=models or site.models, peers={}, brand_before=before, **_live(settings, brand))
 
 
-def _live(settings: Settings) -> dict[str, Any]:
+def _live(settings: Settings, brand: Brand) -> dict[str, Any]:
     """The parts of a site that a reload replaces."""
     return {
+        "brand": brand,
+        "templates": templates_of(brand.templates),
         "signup": settings.signup,
         "app_registration": settings.app_registration,
         "apps_per_person": settings.apps_per_person,

@@ -174,6 +174,9 @@ class Settings:
         "Address that mails come from; empty is noreply at the host of the base URL.", live=True)
     smtp_timeout: float = declare("Mail", "SECONDS", "10", to.seconds(0.1, 300),
         "Seconds that one step of handing over a mail may take.", live=True)
+    brand: Path | None = declare("Brand", "FILE", "", to.optional_path,
+        "TOML file of your own name, logo, colours, links and templates: see docs/operating.md. All of it is checked "
+        "at the start.", live=True)
     webhooks: bool = declare("Webhooks", "", "true", to.boolean,
         "Post events to apps that have registered a URL for them; off, they are kept until a server posts again.")
     webhook_posts: int = declare("Webhooks", "N", "64", to.whole(1, 1000),

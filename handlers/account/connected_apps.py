@@ -10,7 +10,7 @@ from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
 from handlers.core.amounts import typed_limit
 from handlers.core.format import money_field
-from handlers.core.page import PRODUCT, PageHandler
+from handlers.core.page import PageHandler
 from handlers.core.params import once, parse_pairs
 from handlers.core.scopes import allowed, api_words
 from store import security_events
@@ -28,7 +28,7 @@ class HomeHandler(PageHandler):
     async def get(self) -> None:
         """Shows what this server is for."""
         signup_open = self.site.signup == "open"
-        self.render("base/home.html", title=PRODUCT, signed_in=await self.profile(), signup_open=signup_open)
+        self.render("base/home.html", signed_in=await self.profile(), signup_open=signup_open)
 
 
 class Mistyped(NamedTuple):

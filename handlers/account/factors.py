@@ -8,7 +8,6 @@ from handlers.account.security import SecurityPage
 from handlers.account.signin import CHALLENGE_COOKIE
 from handlers.core import mails
 from handlers.core.errors import REAUTH_FIRST
-from handlers.core.page import PRODUCT
 from handlers.core.params import Params
 from store.accounts.links import Link
 from store.accounts.signin.factors import Factors
@@ -51,7 +50,7 @@ class AuthenticatorHandler(FactorsPage):
     def show_secret(self, factors: Factors, sealed: str, error: str | None = None) -> None:
         """The page with this secret, and the error if there is one."""
         secret = self.store.factors.open_secret(factors.user, sealed)
-        uri = key_uri(secret, PRODUCT, factors.email)
+        uri = key_uri(secret, self.site.brand.name, factors.email)
         picture = segno.make(uri, error="m", micro=False)
         self.render(
             "account/authenticator.html",
@@ -137,8 +136,9 @@ class NewPasskeyOptionsHandler(FactorsPage):
         self.write_cookie(CHALLENGE_COOKIE, challenge, CHALLENGE)
         present = [passkey.credential for passkey in factors.passkeys]
         name = factors.name or factors.email
+        product = self.site.brand.name
         options = options_for_new(
-            self.site.relying_party, PRODUCT, factors.user, factors.email, name, challenge, present
+            self.site.relying_party, product, factors.user, factors.email, name, challenge, present
         )
         self.write_json({"publicKey": options})
 

@@ -7,6 +7,7 @@ from handlers.account.deletion import DeleteAccountHandler, DeletedHandler, Dele
 from handlers.account.email_links import ChangeHandler, EmailHandler, SendAgainHandler, UndoHandler
 from handlers.account.pictures import PictureHandler
 from handlers.account.profile import AccountHandler, RemovePictureHandler, UploadHandler
+from handlers.core.brand.assets import BrandHandler
 from handlers.core.person_posts import (
     ACTIVITY,
     AGAIN,
@@ -97,6 +98,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(r"/account/deleted", DeletedHandler, "account-deleted", PAGE),
     Route(r"/picture/([^/]+)", PictureHandler, "picture", OPEN),
+    Route(r"/brand/([^/]+)", BrandHandler, "brand", OPEN),
     Route(r"/account/apps", AppsHandler, "account-apps", PAGE),
     Route(
         rf"/account/apps/{CLIENT}/revoke",

@@ -1,4 +1,4 @@
-"""Uploaded pictures: decoded, cropped and re-encoded, so that no byte of the file is published.
+"""Uploaded pictures and logos: decoded, cut or fitted, and re-encoded, so that no byte of the file is published.
 
 Every file may be hostile. The size in pixels is read before anything is decoded. A thread decodes one file at a time,
 and every error in it means that the file is no picture.
@@ -62,6 +62,7 @@ _TURNS = {
     7: (Image.Transpose.TRANSVERSE,),
     8: (Image.Transpose.ROTATE_90,),
 }
+_SIDEWAYS = frozenset(turn for number in (5, 6, 7, 8) for turn in _TURNS[number])
 
 # Odd files must not fill our log with warnings.
 warnings.filterwarnings("ignore", module=r"PIL\b")
@@ -97,8 +98,14 @@ class ImageUpload:
 
 def picture_of(file: bytes) -> bytes:
     """Does the work of `ImageUpload.make`, in this thread."""
+    return _encoded(decoded(file, (SIDE, SIDE), cut=True))
+
+
+def decoded(file: bytes, box: tuple[int, int], *, cut: bool = False) -> Image.Image:
+    """The pixels of the first frame, right way up: with `cut` its middle, which fills the box of this width and height;
+    else all of it, made smaller until it fits. Raises Refused("invalid_request") with a reason for people."""
     try:
-        return _encoded(_decoded(file))
+        return _decoded(file, box, cut)
     except Refused:
         raise
     except Exception:  # decoders raise any exception for a broken file
@@ -107,8 +114,15 @@ def picture_of(file: bytes) -> bytes:
         ) from None
 
 
-def _decoded(file: bytes) -> Image.Image:
-    """The middle of the first frame, SIDE by SIDE pixels, right way up."""
+def _shaped(image: Image.Image, box: tuple[int, int], cut: bool) -> Image.Image:
+    if cut:
+        return ImageOps.fit(image, box, Image.Resampling.LANCZOS)
+    share = min(1.0, box[0] / image.width, box[1] / image.height)
+    width, height = (max(1, round(side * share)) for side in image.size)
+    return image if share == 1.0 else image.resize((width, height), Image.Resampling.LANCZOS)
+
+
+def _decoded(file: bytes, box: tuple[int, int], cut: bool) -> Image.Image:
     if file[8:12] == b"WEBP" and _canvas(file) > MOST_PIXELS["WEBP"]:  # Pillow allocates memory when it opens one
         raise Refused("invalid_request", _TOO_LARGE)
     if _parts(file):
@@ -123,18 +137,18 @@ def _decoded(file: bytes) -> Image.Image:
         elif _work(file, form, image) > max(WORK_IN_ANY, WORK_PER_BYTE * len(file)):
             raise Refused("invalid_request", _TOO_LARGE)
         turns = _TURNS.get(_orientation(image), ())
-        image.draft("RGB", (2 * SIDE, 2 * SIDE))
+        image.draft("RGB", (2 * max(box), 2 * max(box)))
         if form == "JPEG" and image.width * image.height > MOST_DRAFTED:
             raise Refused("invalid_request", _TOO_LARGE)
         mode = "RGBA" if _transparent(image) else "RGB"
         pixels = image if image.mode == mode else image.convert(mode)  # convert() always copies
         # Reduce by whole steps first, which takes a tenth of the time.
-        pixels = pixels.reduce(max(1, min(pixels.size) // (2 * SIDE)))
-        square = ImageOps.fit(pixels, (SIDE, SIDE), Image.Resampling.LANCZOS)
+        pixels = pixels.reduce(max(1, min(pixels.size) // (2 * max(box))))
+        pixels = _shaped(pixels, box[::-1] if _SIDEWAYS.intersection(turns) else box, cut)
     for turn in turns:
-        square = square.transpose(turn)
+        pixels = pixels.transpose(turn)
     # Save only the pixels: no profile, comment or location is kept.
-    return Image.frombytes(square.mode, square.size, square.tobytes())
+    return Image.frombytes(pixels.mode, pixels.size, pixels.tobytes())
 
 
 def _parts(file: bytes) -> bool:

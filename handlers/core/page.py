@@ -25,7 +25,6 @@ from store.lifetimes import DEVICE, MINUTE
 from store.refused import Refused, SignedOut
 from store.results import Profile
 
-PRODUCT = "Latchkey"
 DONE_COOKIE = "done"
 _PLAIN_PATH = re.compile(r"/(?!/)[!-\[\]-~]*")  # printable ASCII but the backslash
 
@@ -77,8 +76,15 @@ class PageHandler(BaseHandler):
 
     def get_template_namespace(self) -> dict[str, Any]:
         """The names that every template can use."""
-        known = {"signed_in": None, "session_here": False, "onward": None, "sign_out_to": ""}
-        return {**super().get_template_namespace(), **known, "product": PRODUCT, "title": PRODUCT}
+        brand = self.site.brand
+        known: dict[str, Any] = {"signed_in": None, "session_here": False, "onward": None, "sign_out_to": ""}
+        known |= {"our_brand": brand, "product": brand.name, "title": brand.name}
+        return {**super().get_template_namespace(), **known}
+
+    def render_string(self, template_name: str, **kwargs: Any) -> bytes:
+        """The page, from the brand's template or ours. Tornado's method would keep one loader for all servers."""
+        template = self.site.templates.pages.load(template_name)
+        return template.generate(**{**self.get_template_namespace(), **kwargs})
 
     async def check_new_password(self, password: str, email: str, name: str) -> None:
         """Raises ValueError, with a reason for people, if this person may not set the password."""

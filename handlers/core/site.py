@@ -11,6 +11,8 @@ from typing import Any
 
 from tornado.httputil import HTTPServerRequest
 
+from handlers.core.brand.brand import Brand
+from handlers.core.brand.overrides import Templates, ours
 from handlers.core.client_address import Network, client_address, parse_address
 from handlers.core.concurrency import ConcurrencyLimit
 from handlers.core.image_upload import ImageUpload
@@ -55,6 +57,10 @@ class Site:
     scatter: float = 0.0
     mail: Mailer = field(default_factory=lambda: Mailer(Spool(None), "noreply@localhost", confirms=False))
     breaches: Breaches = field(default_factory=lambda: Breaches(""))
+    brand: Brand = field(default_factory=Brand)
+    brand_before: Brand = field(default_factory=Brand)
+    """The brand before the last reload: pages that were sent with it still load its files."""
+    templates: Templates = field(default_factory=ours)
     readers: Readers = field(default_factory=Readers)
     image_upload: ImageUpload = field(default_factory=ImageUpload)
     ai_calls: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(2048))

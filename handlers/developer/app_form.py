@@ -116,7 +116,7 @@ class AppForm:
         try:
             self.name = check_app_name(self.name)
             if self.name != named:
-                check_honest_name(self.name)
+                check_honest_name(self.name, site.brand.name)
         except ValueError as error:
             self.errors["name"] = [str(error)]
         try:

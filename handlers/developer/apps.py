@@ -17,7 +17,7 @@ from handlers.developer.snippets import snippets_of
 from handlers.developer.usage import RANGES, days_asked, usage_charts, usage_file
 from store.apps.client_secrets import secret_mark
 from store.apps.domains import PATH, provable
-from store.apps.lookalikes import looks_like_a_brand
+from store.apps.lookalikes import mistaken_for
 from store.apps.registration import Registration
 from store.refused import Refused
 from store.results import Profile
@@ -96,7 +96,7 @@ class DeveloperPage(GuardedPage):
             domain=app.domain if domain is None else domain,
             wrong_domain=wrong_domain,
             proof_path=PATH,
-            brand=looks_like_a_brand(app.name),
+            brand=mistaken_for(app.name, self.site.brand.name),
             secret=secret,
             fresh=fresh,
             wrong=wrong,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from handlers.core.page import PageHandler
-from store.apps.lookalikes import looks_like_a_brand
+from store.apps.lookalikes import mistaken_for
 from store.apps.redirect_uris import display_origin, with_params
 from store.apps.registration import Registration
 
@@ -75,7 +75,7 @@ def answer_url(app: Registration, issuer: str, redirect_uri: str, answer: dict[s
     return with_params(redirect_uri, answer_fields(app, issuer, answer, state))
 
 
-def mark_of(app: Registration, redirect_uri: str) -> Mark:
-    """The mark of an app that uses this redirect URI."""
-    brand = looks_like_a_brand(app.name) or ""
+def mark_of(app: Registration, redirect_uri: str, own: str) -> Mark:
+    """The mark of an app that uses this redirect URI. `own`: the server's name, which the operator's apps may have."""
+    brand = mistaken_for(app.name, "" if app.from_operator else own) or ""
     return Mark(app.verified, "" if brand else app.proven_for(redirect_uri), brand)

@@ -239,7 +239,7 @@ class AuthorizeHandler(LeanPage, AnsweringPage):
             signed_in=await self.profile(),
             app=app,
             app_domain=display_origin(redirect_uri),
-            mark=mark_of(app, redirect_uri),
+            mark=mark_of(app, redirect_uri, self.site.brand.name),
             back=self.way_back(app, redirect_uri, answer, state, mode),
         )
 
@@ -317,7 +317,7 @@ class AuthorizeHandler(LeanPage, AnsweringPage):
             request_id=pending.request_id,
             app=app,
             app_domain=display_origin(request.redirect_uri),
-            mark=mark_of(app, request.redirect_uri),
+            mark=mark_of(app, request.redirect_uri, self.site.brand.name),
             signs_in="openid" in request.scopes,
             asked=[(None, [box for box in boxes if box.own]), (named(api), [box for box in boxes if not box.own])],
             kept=[of.whole for scope, of in words.items() if scope in kept],

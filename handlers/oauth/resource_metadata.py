@@ -21,7 +21,7 @@ class ResourceMetadataHandler(ApiHandler):
                 "scopes_supported": list(ADVERTISED),
                 "bearer_methods_supported": ["header"],
                 "dpop_signing_alg_values_supported": list(ALGORITHMS),
-                "resource_name": "Latchkey",
+                "resource_name": self.site.brand.name,
                 "resource_documentation": f"{base}/docs",
             }
         )

@@ -39,6 +39,8 @@ LATE_RETRIES = (60.0, 300.0, 900.0)
 limit the mails a minute."""
 LEAVE_SECONDS = 2.0
 KEPT = 200
+SENDER = "Latchkey"
+"""The name that mails come from, unless the operator has another."""
 LONGEST_LINE = 998  # octets (RFC 5321 4.5.3.1.6)
 # Without encoded words (RFC 2047): Python's `email` would decode them, with the line breaks that they may hide.
 _ADDRESS = re.compile(r"(?!.*=\?.*\?=)[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
@@ -143,8 +145,9 @@ class Spool:
 
 
 class Mailer:
-    """Sends mails. `sender` is their From address. `confirms`: mails reach people, so that the server can ask them to
-    confirm addresses. `watch` is called with the kind and the outcome of each mail: sent, failed or dropped."""
+    """Sends mails. `sender` is their From address, and `name` the name that people see. `confirms`: mails reach people,
+    so that the server can ask them to confirm addresses. `watch` is called with the kind and the outcome of each mail:
+    sent, failed or dropped."""
 
     def __init__(
         self,
@@ -152,12 +155,13 @@ class Mailer:
         sender: str,
         *,
         confirms: bool,
+        name: str = SENDER,
         retries: tuple[float, ...] = RETRIES,
         late: tuple[float, ...] = (),
     ) -> None:
         self.confirms = confirms
         self._transport = transport
-        self._sender = sender
+        self._sender, self._name = sender, name
         self._retries, self._late = retries, late
         self._tasks: dict[Waiting, asyncio.Task[None]] = {}
         self.room = MailRoom()
@@ -172,7 +176,7 @@ class Mailer:
     def turn_into(self, other: Mailer) -> None:
         """From now on sends mails the way `other` does, including retries of waiting ones."""
         self.confirms, self._transport, self._sender = other.confirms, other._transport, other._sender
-        self._late = other._late
+        self._late, self._name = other._late, other._name
 
     def post(self, mail: Mail) -> None:
         """Accepts a mail and returns at once. If too many mails wait (in all, of notices, of its kind by its account,
@@ -234,7 +238,7 @@ class Mailer:
                     last = last or self._line.closing
                     waiting.tried = waiting.sending = True
                     # Compose the mail only now: a composed mail takes many times the memory.
-                    return await self._transport.send(compose(mail, self._sender, stamp))
+                    return await self._transport.send(compose(mail, self._sender, stamp, self._name))
             except Undelivered as failure:
                 maybe_sent = maybe_sent or failure.maybe_sent
                 # Nobody wants the same mail again half an hour later.
@@ -273,11 +277,11 @@ def stamp_of(sender: str) -> Stamp:
     return Stamp(format_datetime(localtime(wall.utc())), make_msgid(domain=sender.rpartition("@")[2]))
 
 
-def compose(mail: Mail, sender: str, stamp: Stamp | None = None) -> EmailMessage:
+def compose(mail: Mail, sender: str, stamp: Stamp | None = None, name: str = SENDER) -> EmailMessage:
     """The mail in its final form. Raises ValueError for an address or a subject that would break out of its header."""
     date, message_id = stamp or stamp_of(sender)
     message = EmailMessage(policy=SMTP)
-    message["From"] = _address(sender, "Latchkey")
+    message["From"] = _address(sender, name)
     message["To"] = _address(mail.to)
     message["Subject"] = mail.subject.replace("=?", "= ?")  # an app's name must not be an encoded word either
     message["Date"] = date

@@ -1,4 +1,4 @@
-"""Checks for deceptive names of apps: mixed scripts, the product's name, brands.
+"""Checks for deceptive names of apps: mixed scripts, the server's own name, brands.
 
 A skeleton (after UTS 39 4) is a name as a hurried reader sees it: without case, accents, spaces and signs, with Latin
 letters in place of those that look like them.
@@ -83,10 +83,10 @@ _PHRASES = ("it controls", "by the operator", "operator of this", "of this serve
 _TRADEMARKS = str.maketrans(dict.fromkeys("™℠®©℗🄬", " "))
 
 
-def check_honest_name(name: str) -> None:
-    """Raises ValueError for an app's name that would deceive people.
+def check_honest_name(name: str, own: str = PRODUCT) -> None:
+    """Raises ValueError for an app's name that would deceive people. `own`: the server's name, as pages show it.
 
-    Such a name has the product's own name, or one like it; words of the consent page about apps; scripts that no
+    Such a name has the server's own name, or one like it; words of the consent page about apps; scripts that no
     language mixes; scripts out of everyday use; invisible letters; signs that read as letters; or a telephone number.
     """
     if len(name) > LONGEST:
@@ -97,8 +97,8 @@ def check_honest_name(name: str) -> None:
         raise ValueError("An app's name uses the letters of one script: other ones look the same and mislead people.")
     if not scripts_of(name) <= RECOMMENDED:
         raise ValueError("An app's name uses letters in everyday use: rare ones look like others and mislead people.")
-    if is_the_products(name):
-        raise ValueError(f"An app isn't called {PRODUCT}, or something that looks like that: it is this server's name.")
+    if is_the_servers(name, own):
+        raise ValueError(f"An app isn't called {own}, or something that looks like that: it is this server's name.")
     if says_what_the_page_says(name):
         raise ValueError("An app's name doesn't say whether the app is verified: this server says that beside it.")
     if sign := strange_sign(name):
@@ -119,9 +119,22 @@ def scripts_of(name: str) -> frozenset[str]:
     return frozenset(script for char in letters if (script := _script(char)))
 
 
-def is_the_products(name: str) -> bool:
-    """Whether a name is or contains the product's name, however it is written."""
-    return len(name) <= LONGEST and _spells(skeleton(PRODUCT), _decomposed(name))
+def is_the_servers(name: str, own: str) -> bool:
+    """Whether a name is or contains the server's own name, however it is written. A short name must be a word of its
+    own: many words contain it."""
+    word = skeleton(own)
+    if not word or len(name) > LONGEST:
+        return False
+    if len(word) >= _LONG:
+        return _spells(word, _decomposed(name))
+    parts = _parts(name)
+    return word in _runs(parts) or word in _words(parts)
+
+
+def mistaken_for(name: str, own: str) -> str | None:
+    """What an app's name looks like: the server's `own` name, unless that is empty, or a well-known brand; else None.
+    An app may be older than the server's name."""
+    return own if is_the_servers(name, own) else looks_like_a_brand(name)
 
 
 def says_what_the_page_says(name: str) -> bool:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from handlers.core.page import PRODUCT
+from handlers.core.brand.brand import PRODUCT
 from store.apps import lookalikes
 from store.apps.lookalikes import BRANDS, check_honest_name, looks_like_a_brand, mixes_scripts, skeleton
 from tests.support.browser.pages import ROOT

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from handlers.core.brand.brand import Brand
 from outbound.mail.mailer import KEPT, Spool, compose
 from runtime.arguments import load
 from runtime.outbound_wiring import open_mailer
@@ -105,7 +106,7 @@ def test_mails_come_from_the_servers_host_by_default(base_url: str, sender: str)
 )
 def test_links_go_to_the_log_only_on_a_private_server(tmp_path: Path, arguments: list[str], shown: bool) -> None:
     settings = load(["--data-dir", str(tmp_path), *arguments], {})
-    made: Any = open_mailer(settings, settings.origin(8080))
+    made: Any = open_mailer(settings, settings.origin(8080), Brand())
     assert (made._transport._show, made._transport._folder, made.confirms) == (shown, tmp_path / "mail", False)
 
 
@@ -122,7 +123,7 @@ def test_links_go_to_the_log_only_on_a_private_server(tmp_path: Path, arguments:
 )
 def test_addresses_of_mail_servers(url: str) -> None:
     assert load([], {"LATCHKEY_SMTP_URL": url}).smtp_url == url
-    assert open_mailer(load([], {"LATCHKEY_SMTP_URL": url}), "https://id.example.org").confirms
+    assert open_mailer(load([], {"LATCHKEY_SMTP_URL": url}), "https://id.example.org", Brand()).confirms
 
 
 @each(

@@ -11,6 +11,7 @@ from typing import Any
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.web import Application, RequestHandler
 
+from handlers.core.brand.brand import Brand
 from handlers.core.fallback import StaticHandler
 from handlers.core.scopes import SCOPE_WORDS, ScopeWords
 from handlers.credits.pages import by_app
@@ -385,5 +386,6 @@ def render(name: str, text: str = "Ada & Co", **changes: Any) -> Page:
     start, headers = RequestStartLine("GET", "/", "HTTP/1.1"), HTTPHeaders({"Host": "localhost"})
     request = HTTPServerRequest(connection=connection, start_line=start, headers=headers)
     handler = RequestHandler(app, request)
-    values = {"product": "Latchkey", "title": text, "session_here": False, **pages(text)[name], **changes}
+    values = {"product": "Latchkey", "title": text, "session_here": False, "our_brand": Brand(), **pages(text)[name]}
+    values |= changes
     return Page(handler.render_string(name.split()[0], **values).decode())
