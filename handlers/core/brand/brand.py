@@ -10,6 +10,8 @@ PRODUCT = "Latchkey"
 PREFIX = "/brand/"
 SVG, PNG, WEBP, CSS = "image/svg+xml", "image/png", "image/webp", "text/css; charset=UTF-8"
 _ENDINGS = {SVG: "svg", PNG: "png", WEBP: "webp", CSS: "css"}
+LOGO = 192, 32
+"""Width and height of a logo on pages, at most."""
 WIDE = 2
 """A logo that is more than this many times as wide as high is a word mark, which has the name in it."""
 
@@ -34,6 +36,12 @@ class Asset:
     def address(self) -> str:
         """The path at which it is served."""
         return PREFIX + self.name
+
+    @property
+    def shown(self) -> tuple[int, int]:
+        """Width and height of a logo on pages, in CSS pixels."""
+        share = min(LOGO[0] / self.width, LOGO[1] / self.height)
+        return max(1, round(self.width * share)), max(1, round(self.height * share))
 
     @property
     def wide(self) -> bool:

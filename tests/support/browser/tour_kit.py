@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import tempfile
 import threading
 import time
 from collections.abc import Coroutine
@@ -18,8 +17,10 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from tornado.netutil import bind_sockets
-from tornado.template import Loader, Template
+from tornado.template import Template
 
+from handlers.core.brand.brand import Brand
+from handlers.core.brand.overrides import TemplateLoader, Templates
 from handlers.core.site import Site
 from handlers.routes import ROUTES, make_application
 from runtime import demo
@@ -29,7 +30,6 @@ from store.crypto.passwords import PasswordHasher
 from store.engine.connect import connect
 from store.wiring import Store
 from tests.support.browser.mailbox import Kept, link_in, mailer
-from tests.support.browser.pages import ROOT
 from tests.support.browser.webdriver import PATIENCE, Chromium
 from tests.support.http import http_servers
 from tests.support.http.driver import Service
@@ -82,12 +82,12 @@ form.submit();
 """
 
 
-class Recorder(Loader):
-    """Loads templates and records their names."""
+class Recorder(TemplateLoader):
+    """Loads the templates of a server's brand and records their names in `loaded`."""
 
-    def __init__(self, root: Path) -> None:
-        super().__init__(str(root))
-        self.loaded: set[str] = set()
+    def __init__(self, brand: Brand, loaded: set[str]) -> None:
+        super().__init__(brand.templates, autoescape="xhtml_escape")
+        self.loaded = loaded
 
     def load(self, name: str, parent_path: str | None = None) -> Template:
         """The template."""
@@ -108,7 +108,7 @@ class Stand:
         self.clock = FakeClock()
         self.mails = Kept()
         self._thread = threading.Thread(target=self.loop.run_forever)
-        self._directory = tempfile.TemporaryDirectory(prefix="tour-")
+        self.loaded: set[str] = set()
 
     def __enter__(self) -> Self:
         self.clock.__enter__()
@@ -123,7 +123,6 @@ class Stand:
         self._thread.join()
         self.loop.close()
         self.clock.__exit__(kind, exc, tb)
-        self._directory.cleanup()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of work done in the service's thread."""
@@ -131,7 +130,13 @@ class Stand:
 
     def change(self, **facts: Any) -> None:
         """Changes the server's settings: the given fields of Site; the others as at the start."""
-        self.app.site = replace(self.site, **facts)
+        site = replace(self.site, **facts)
+        self.app.site = replace(site, templates=self._recorded(site.brand))
+
+    def _recorded(self, brand: Brand) -> Templates:
+        templates = Templates(brand.templates)
+        templates.pages = Recorder(brand, self.loaded)
+        return templates
 
     def mailing(self) -> None:
         """Turns on mail."""
@@ -164,11 +169,7 @@ class Stand:
         sockets = bind_sockets(0, "localhost")
         self.site = Site(self.store, f"http://localhost:{sockets[0].getsockname()[1]}")
         self.app = make_application(self.site)
-        # Tornado caches a template loader for each path: another path gets its own loader.
-        templates = Path(self._directory.name) / "templates"
-        templates.symlink_to(ROOT / "templates")
-        self.recorder = Recorder(templates)
-        self.app.settings |= {"template_path": str(templates), "template_loader": self.recorder}
+        self.change()
         self._server = http_servers.chosen(self.app)
         self._server.add_sockets(sockets)
         self.service = Service(self.site.base_url, self.store)
@@ -232,8 +233,8 @@ class Tour:
     def stop(self, name: str, words: str) -> None:
         """Checks the current page, once it has this text: in every mode, with everything unfolded."""
         self.browser.wait_for(words)
-        templates = frozenset(self.stand.recorder.loaded)
-        self.stand.recorder.loaded.clear()
+        templates = frozenset(self.stand.loaded)
+        self.stand.loaded.clear()
         status = self.browser.run("return performance.getEntriesByType('navigation')[0].responseStatus")
         self.browser.run("for (const one of document.querySelectorAll('details')) one.open = true; " + self._axe)
         violations, burst = [], []
