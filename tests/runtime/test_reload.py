@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from email.message import EmailMessage
@@ -26,6 +27,7 @@ from store.crypto.keyring import KeyRing, KeyRingError, Keys
 from store.errors import StartupError
 from tests.ai.test_ai_processes import CONFIG
 from tests.support.browser.mailbox import MAIL, Mailbox, mailer
+from tests.support.data.brands import write_brand
 from tests.support.http.driver import Service, send
 from tests.support.http.upstream import TEXT, Plan, ScriptedUpstream
 from tests.support.processes.reloaded_service import NEW_RING, OLD_RING, Reloading, http_limits, sends_to
@@ -103,7 +105,7 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "ai_request_size": (2048, lambda r: r.site.max_ai_request),
 }
 """Another value, and what has it then."""
-ELSEWHERE = {"log_level", "log_format", "secret_keys", "ai_config"}
+ELSEWHERE = {"log_level", "log_format", "secret_keys", "ai_config", "brand"}
 """Settings with tests of their own."""
 
 
@@ -267,6 +269,33 @@ async def test_a_new_front_key_seals_after_the_reload(reloading: Reloading, serv
     assert reloading.runtime.keys.ring.front.id == 9
     assert (await service.web.userinfo(tokens["access_token"])).code == 200
     assert (await service.tokens())["access_token"] != tokens["access_token"]
+
+
+@pytest.mark.gen_test
+async def test_a_brand_is_reloaded_and_a_wrong_one_changes_nothing(
+    reloading: Reloading, service: Service, tmp_path: Path
+) -> None:
+    path = write_brand(tmp_path, name="Acme", color="#1f4fd8", mail_from_name="Acme mail")
+    await reloading.take(brand=path)
+    page = (await service.browser().get("/signin")).body.decode()
+    assert "<title>Sign in · Acme</title>" in page
+    (styles,) = re.findall(r'href="(/brand/[0-9a-f]{32}\.css)"', page)
+    assert vars(reloading.site.mail)["_name"] == "Acme mail"
+    # The same file, which says something else now.
+    write_brand(tmp_path, name="Ajax")
+    await reloading.take()
+    assert "Ajax" in (await service.browser().get("/signin")).body.decode()
+    assert vars(reloading.site.mail)["_name"] == "Ajax"
+    assert (await service.browser().get(styles)).code == 200
+    # A reload that changes no brand forgets nothing.
+    await reloading.take(signup="off")
+    assert (await service.browser().get(styles)).code == 200
+    write_brand(tmp_path, name="Atlas", color="#ffcc00")
+    with pytest.raises(SettingsError, match=r"1\.37:1"):
+        await reloading.take()
+    assert "Ajax" in (await service.browser().get("/signin")).body.decode()
+    await reloading.take(brand=None)
+    assert "Latchkey" in (await service.browser().get("/signin")).body.decode()
 
 
 class TestModels:

@@ -29,7 +29,9 @@ _NAMESPACE = "http://www.w3.org/2000/svg"
 _RUNS = frozenset(
     ("script", "foreignobject", "iframe", "object", "embed", "audio", "video", "handler", "listener", "a", "set")
 )
-_LOADS = re.compile(r"url\(\s*['\"]?\s*(?!#|data:image/(?:png|jpeg|webp|gif)[;,])|@import|javascript:", re.IGNORECASE)
+_LOADS = re.compile(
+    r"url\(\s*+['\"]?+\s*+(?!#|data:image/(?:png|jpeg|webp|gif)[;,])|@import|javascript:", re.IGNORECASE
+)
 _NUMBER = r"\s*([0-9]{1,6}(?:\.[0-9]{1,9})?)"
 _LENGTH = re.compile(rf"{_NUMBER}(?:px)?\s*")
 _VIEW_BOX = re.compile(rf"\s*-?[0-9.]{{1,16}}[\s,]+-?[0-9.]{{1,16}}[\s,]+{_NUMBER}[\s,]+{_NUMBER}\s*")
