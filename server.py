@@ -14,7 +14,7 @@ from functools import partial
 
 from cli.terminal.streams import reopen
 from handlers.core.brand.brand import Brand
-from handlers.core.brand.reading import load_brand
+from handlers.core.brand.reading import BrandError, load_brand
 from observability import logs
 from observability.metrics.memory import MetricsMemory
 from outbound.ai.config import ConfigError, load_models
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:
         settings = reread()
         settings.require_keys()
         brand = load_brand(settings.brand)
-    except SettingsError as error:
+    except (SettingsError, BrandError) as error:
         typed = program.removesuffix(" serve")  # `latchkey serve` suggests `latchkey keys generate`
         said = str(error) if typed == program else str(error).replace("manage.py", typed)
         logs.configure("info", logs.wanted(argv, os.environ))

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from handlers.core.brand.brand import Brand
-from handlers.core.brand.reading import load_brand
+from handlers.core.brand.reading import BrandError, load_brand
 from handlers.ops.credits import Operations
 from observability import logs
 from outbound.ai.config import ConfigError, parse_models, read_models
@@ -40,7 +40,7 @@ log = logging.getLogger("latchkey.reload")
 MARGIN_SECONDS = 5.0
 OF_MAIL = {"smtp_url", "mail_from", "smtp_timeout"}
 """The settings that a mailer is made of."""
-WRONG = (SettingsError, ConfigError, KeyRingError, StartupError, StoreError, OSError)
+WRONG = (SettingsError, BrandError, ConfigError, KeyRingError, StartupError, StoreError, OSError)
 """Errors that mean: the new configuration is unusable."""
 
 
@@ -98,7 +98,8 @@ def _differing(before: Settings, after: Settings) -> tuple[str, ...]:
 
 
 def read_checked(before: Settings, reread: Callable[[], Settings]) -> Fresh:
-    """Reads and checks everything, and changes nothing. Raises SettingsError, ConfigError, KeyRingError, OSError."""
+    """Reads and checks everything, and changes nothing. Raises SettingsError, BrandError, ConfigError, KeyRingError,
+    OSError."""
     wanted = reread()
     wanted.require_keys()
     stay = {item.name for item in SETTINGS if not item.live}

@@ -193,7 +193,7 @@ def test_exactly_the_routes_are_documented() -> None:
     served: dict[str, type[RequestHandler]] = {}
     for route in (*ROUTES, *OPS_ROUTES, *METRICS_ROUTES):
         path = re.sub(r"\(\[A-Z.*?\)", ":client_id", route.pattern.replace(DELIVERY, ":delivery")).replace("\\", "")
-        path = path.replace("/picture/([^/]+)", "/picture/:address")
+        path = path.replace("/picture/([^/]+)", "/picture/:address").replace("/brand/([^/]+)", "/brand/:file")
         for name in (":model",) if "/models/" in path else (":collection", ":docId"):
             path = path.replace("([^/]+)", name, 1)
         served[path] = route.handler

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tornado.httpserver import HTTPServer
 
+from handlers.core.brand.reading import BrandError
 from handlers.core.site import Site
 from observability import logs
 from outbound.ai.config import ConfigError
@@ -291,7 +292,7 @@ async def test_a_brand_is_reloaded_and_a_wrong_one_changes_nothing(
     await reloading.take(signup="off")
     assert (await service.browser().get(styles)).code == 200
     write_brand(tmp_path, name="Atlas", color="#ffcc00")
-    with pytest.raises(SettingsError, match=r"1\.37:1"):
+    with pytest.raises(BrandError, match=r"1\.37:1"):
         await reloading.take()
     assert "Ajax" in (await service.browser().get("/signin")).body.decode()
     await reloading.take(brand=None)

@@ -37,6 +37,14 @@ _LENGTH = re.compile(rf"{_NUMBER}(?:px)?\s*")
 _VIEW_BOX = re.compile(rf"\s*-?[0-9.]{{1,16}}[\s,]+-?[0-9.]{{1,16}}[\s,]+{_NUMBER}[\s,]+{_NUMBER}\s*")
 
 
+_MARK = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><style>'
+    "rect{fill:%s}text{fill:%s}@media(prefers-color-scheme:dark){rect{fill:%s}text{fill:%s}}</style>"
+    '<rect width="32" height="32" rx="9"/><text x="16" y="16" dy=".36em" text-anchor="middle" '
+    'font-family="system-ui,sans-serif" font-size="19" font-weight="700">%s</text></svg>'
+)
+
+
 class WrongImage(ValueError):
     """A file that is no logo. The message completes "must be ..."."""
 
@@ -64,13 +72,8 @@ def icon_of(file: bytes) -> Asset:
 
 def mark_of(name: str, light: Palette, dark: Palette) -> Asset:
     """A logo and icon for a brand that has none: the first letter of its name, on its colour."""
-    content = (
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><style>'
-        f"rect{{fill:{light.accent}}}text{{fill:{light.on_accent}}}"
-        f"@media(prefers-color-scheme:dark){{rect{{fill:{dark.accent}}}text{{fill:{dark.on_accent}}}}}</style>"
-        '<rect width="32" height="32" rx="9"/><text x="16" y="16" dy=".36em" text-anchor="middle" '
-        f'font-family="system-ui,sans-serif" font-size="19" font-weight="700">{escape(initial(name))}</text></svg>'
-    )
+    colours = light.accent, light.on_accent, dark.accent, dark.on_accent
+    content = _MARK % (*colours, escape(initial(name)))
     return Asset.of(SVG, content.encode(), 32, 32)
 
 

@@ -39,11 +39,16 @@ class TemplateLoader(Loader):
         """The path of a template that another names. What ours names may be the brand's."""
         return super().resolve_path(name, (parent_path or "").removeprefix(ORIGINAL) or None)
 
-    def _create_template(self, name: str) -> Template:
-        source = self._overrides.get(name)
-        if source is None:
-            source = (ROOT / name.removeprefix(ORIGINAL)).read_text("utf-8")
-        return Template(source, name=name, loader=self)
+    def load(self, name: str, parent_path: str | None = None) -> Template:
+        """The template. Raises ParseError, SyntaxError, FileNotFoundError."""
+        name = self.resolve_path(name, parent_path)
+        found: Template | None = self.templates.get(name)
+        if found is None:
+            source = self._overrides.get(name)
+            if source is None:
+                source = (ROOT / name.removeprefix(ORIGINAL)).read_text("utf-8")
+            found = self.templates[name] = Template(source, name=name, loader=self)
+        return found
 
 
 class Templates:

@@ -25,7 +25,6 @@ from handlers.core.brand.colours import (
     readable,
 )
 from handlers.core.brand.overrides import WrongTemplates, check_private, read_overrides, templates_of
-from settings.types import SettingsError
 
 T = TypeVar("T")
 MOST_FILE = 64 * 1024
@@ -35,10 +34,11 @@ OUR_COLOURS = "#0d6e63", "#63cbb9"
 """Those of static/latchkey.css."""
 _WEB = re.compile(r"https?://[!#-;=?-\[\]-~]+")
 _HERE = re.compile(r"/(?!/)[!#-;=?-\[\]-~]*")
+_SCHEMES = ":root {%s}\n@media (prefers-color-scheme: dark) { :root {%s} }\n"
 _MAIL = re.compile(r"mailto:[^\s\"<>@\\]+@[^\s\"<>@\\]+")
 
 
-class BrandError(SettingsError):
+class BrandError(ValueError):
     """A file of a brand that cannot be used. The message is one line, and names the file and the key."""
 
 
@@ -174,7 +174,7 @@ class _File:
     def _checked(self, key: str, parsed: Callable[[], T]) -> T:
         try:
             return parsed()
-        except SettingsError:
+        except BrandError:
             raise
         except ValueError as error:
             raise self._wrong(key, error) from None
@@ -187,9 +187,7 @@ class _File:
 
 def stylesheet(light: Palette, dark: Palette) -> bytes:
     """The variables of static/latchkey.css that are a brand's."""
-    return (
-        f":root {{{_variables(light)}}}\n@media (prefers-color-scheme: dark) {{ :root {{{_variables(dark)}}} }}\n"
-    ).encode()
+    return (_SCHEMES % (_variables(light), _variables(dark))).encode()
 
 
 def _variables(one: Palette) -> str:

@@ -6,12 +6,15 @@ A stop has a name from `tests/support/browser/pages.py`. A further word names a 
 from __future__ import annotations
 
 import tempfile
+from pathlib import Path
 
+from handlers.core.brand.reading import MOST_FOOTER, MOST_NAME, load_brand
 from runtime import demo
 from tests.support.browser.furnished_account import SPENDS, furnish
 from tests.support.browser.tour_kit import Tour
 from tests.support.browser.tour_people import GRACE, NOBODY, PASSWORD, asks, factors, mailed
 from tests.support.browser.tour_portal import developer, own_apis
+from tests.support.data.brands import ROOT, write_brand
 from tests.support.processes.engines import valkey
 
 WEATHER = "/account/apps/weather-diary"
@@ -20,7 +23,7 @@ WEATHER = "/account/apps/weather-diary"
 def walk(tour: Tour) -> None:
     """Makes the whole tour. The stand is new."""
     tour.stand.run(furnish(tour.stand))
-    legs = (strangers, newcomer, connected_apps, documents_and_credits, consent)
+    legs = (strangers, newcomer, connected_apps, branded, documents_and_credits, consent)
     for leg in (*legs, developer, own_apis, factors, mailed):
         tour.stand.forget_windows()
         tour.stand.change()
@@ -68,6 +71,22 @@ def strangers(tour: Tour) -> None:
     tour.stop("oauth/signed_out.html", "You’re signed out")
     tour.open("/nothing/here")
     tour.stop("base/message.html not found", "Not found")
+
+
+def branded(tour: Tour) -> None:
+    """Visits some pages with the brand of the examples, and with one that has only a name, at its longest."""
+    tour.stand.change(brand=load_brand(ROOT / "examples" / "brand" / "brand.toml"))
+    tour.open("/")
+    tour.stop("base/home.html branded", "One account for every berth")
+    tour.open("/account/security")
+    tour.stop("account/security.html branded", "Terms")
+    tour.open(asks("weather-diary"))
+    tour.stop("oauth/consent.html branded", "your Harbo account")
+    with tempfile.TemporaryDirectory() as folder:
+        named = {"name": "W" * MOST_NAME, "footer": "W" * MOST_FOOTER, "color": "#767600", "terms": "/terms"}
+        tour.stand.change(brand=load_brand(write_brand(Path(folder), **named)))
+    tour.open("/account")
+    tour.stop("account/profile.html branded", "Your account")
 
 
 def newcomer(tour: Tour) -> None:
