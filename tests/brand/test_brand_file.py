@@ -45,6 +45,14 @@ def test_a_name_alone_gets_a_mark_of_its_own(tmp_path: Path) -> None:
     assert brand.styles == ()
 
 
+def test_our_own_mark_is_never_next_to_another(tmp_path: Path) -> None:
+    (tmp_path / "logo.png").write_bytes(drawn())
+    for table in ({"logo": "logo.png"}, {"favicon": "logo.png"}, {"name": "Acme", "favicon": "logo.png"}):
+        brand = load_brand(write_brand(tmp_path, **table))
+        assert brand.logo is not None
+        assert brand.favicon is not None
+
+
 def test_a_sign_for_a_name_is_escaped_in_its_mark(tmp_path: Path) -> None:
     brand = load_brand(write_brand(tmp_path, name="<script>"))
     assert brand.logo is not None

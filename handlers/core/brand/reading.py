@@ -73,8 +73,8 @@ class _File:
         logo_dark = self._image("logo_dark", images.logo_of)
         if logo_dark and not logo:
             raise BrandError(f"logo_dark must come with logo (from {self._path})")
-        if own_name and not (logo and icon):
-            # Our own mark belongs to our own name.
+        if (own_name or logo or icon) and not (logo and icon):
+            # Our own mark is never next to another.
             mark = images.mark_of(name, light, dark)
             logo, icon = logo or icon or mark, icon or mark
         if css := self._path_of("css"):

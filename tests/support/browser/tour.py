@@ -78,12 +78,12 @@ def branded(tour: Tour) -> None:
     tour.stand.change(brand=load_brand(ROOT / "examples" / "brand" / "brand.toml"))
     tour.open("/")
     tour.stop("base/home.html branded", "One account for every berth")
-    tour.open("/account/security")
-    tour.stop("account/security.html branded", "Terms")
-    tour.open(asks("weather-diary"))
+    tour.open("/account/credits")
+    tour.stop("account/credits.html branded", "Terms")
+    tour.open(asks("weather-diary", SPENDS))
     tour.stop("oauth/consent.html branded", "your Harbo account")
     with tempfile.TemporaryDirectory() as folder:
-        named = {"name": "W" * MOST_NAME, "footer": "W" * MOST_FOOTER, "color": "#767600", "terms": "/terms"}
+        named = {"name": "W" * MOST_NAME, "footer": "W" * MOST_FOOTER, "color": "#747400", "terms": "/terms"}
         tour.stand.change(brand=load_brand(write_brand(Path(folder), **named)))
     tour.open("/account")
     tour.stop("account/profile.html branded", "Your account")
