@@ -32,6 +32,7 @@ def developer(tour: Tour) -> None:
     tour.open(f"{OWN}/log")
     tour.stop("developer/log.html", "Refused requests")
     tour.stand.clock.advance(1200)
+    tour.open(OWN)
     tour.submit(f"{OWN}/rotate")
     tour.stop("account/confirm_yourself.html first", "You asked to make a new client secret")
     tour.submit(f"{OWN}/rotate", confirm_password="wrong")
