@@ -90,7 +90,8 @@ class TryHandler(DeveloperPage):
         }
         if app.require_pushed:
             window = await self.store.client_windows.take(client_id)
-            request_uri = await self.store.pushed.push(client_id, urlencode(parameters), window)
+            address = self.counted_address if app.public else None
+            request_uri = await self.store.pushed.push(client_id, urlencode(parameters), window, address)
             parameters = {"client_id": client_id, "request_uri": request_uri}
         self.see_other(f"/oauth/authorize?{urlencode(parameters)}")
 

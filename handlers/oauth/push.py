@@ -33,13 +33,13 @@ class PushHandler(ApiHandler):
             raise Refused("invalid_request", "request_uri is what this request is to get.")
         app = await self.authenticate(params)
         assert app is not None
-        window = await self.take_window(app)
+        window, address = await self.take_window(app), self.counted_address if app.public else None
         try:
             proof = self.sent_proof(app)
             text = await self.checked(app, params, proof)
             if proof is not None:
                 await self.store.proofs.use(proof)
-            request_uri = await self.store.pushed.push(app.client_id, text, window)
+            request_uri = await self.store.pushed.push(app.client_id, text, window, address)
         except Refused as refusal:
             refusal.window = window
             raise

@@ -7,10 +7,12 @@
 --- @reply ok
 --- @reserve
 --- @include "now"
+--- @include "pushed"
 
 local left = redis.call('PTTL', pushed)
-redis.call('ZREM', all_pushed, id)
-if left <= 0 or redis.call('HEXISTS', pushed, 'ended') == 1 then return {'gone'} end
+local row = redis.call('HMGET', pushed, 'ended', 'network')
+redis.call('ZREM', all_pushed, entry_of(id, row[2]))
+if left <= 0 or row[1] then return {'gone'} end
 if kept == 0 then
   redis.call('DEL', pushed)
 else

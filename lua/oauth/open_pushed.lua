@@ -7,14 +7,15 @@
 --- @reply gone
 --- @reply ok params
 --- @include "now"
+--- @include "pushed"
 
-local row = redis.call('HMGET', pushed, 'params', 'browser', 'ended')
+local row = redis.call('HMGET', pushed, 'params', 'browser', 'ended', 'network')
 if not row[1] or row[3] then return {'gone'} end
 if not row[2] then
   local ends = int(now_ms() + kept)
   redis.call('HSET', pushed, 'browser', browser)
   redis.call('PEXPIREAT', pushed, ends)
-  redis.call('ZADD', all_pushed, ends, id)
+  redis.call('ZADD', all_pushed, ends, entry_of(id, row[4]))
   redis.call('PEXPIREAT', all_pushed, ends)
 elseif row[2] ~= browser then
   return {'gone'}

@@ -7,11 +7,13 @@
 --- @reply ok
 --- @reserve
 --- @include "now"
+--- @include "pushed"
 
-local ends = redis.call('HGET', pushed, 'ended')
+local row = redis.call('HMGET', pushed, 'ended', 'network')
+local ends = row[1]
 if not ends then return {'gone'} end
 redis.call('HDEL', pushed, 'ended')
 redis.call('PEXPIREAT', pushed, ends)
-redis.call('ZADD', all_pushed, ends, id)
+redis.call('ZADD', all_pushed, ends, entry_of(id, row[2]))
 redis.call('PEXPIREAT', all_pushed, int(now_ms() + longest))
 return {'ok'}

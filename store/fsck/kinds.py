@@ -78,7 +78,7 @@ KINDS: dict[str, KeyKind] = {
     "people": KeyKind("string", value=rb"-?[0-9]+"),
     "refusals": KeyKind("hash", KEPT_MS_OF_REFUSALS, others=r"\[.+\t.*"),
     "assertion": KeyKind("string", ASSERTION, value=b"1"),
-    "pushed": KeyKind("hash", REQUEST, fields={"params": TEXT}, others="browser|ended"),
+    "pushed": KeyKind("hash", REQUEST, fields={"params": TEXT}, others="browser|ended|network"),
     "all-pushed": KeyKind("zset", REQUEST),
     "all-apps": KeyKind("zset"),
     "api": KeyKind("string"),

@@ -11,6 +11,7 @@ from store.clock import wall
 from store.crypto.seal import NOBODY, Sealer, Token, TokenKind, fingerprint, new_id
 from store.engine.scripts import Scripts
 from store.lifetimes import MINUTE, PUSHED, REQUEST
+from store.limits import network_of
 from store.refused import Refused, SignedOut
 from store.results import Window
 
@@ -32,9 +33,10 @@ class PushedRequests:
         self._sealer = sealer
         self._ended: OrderedDict[str, list[str]] = OrderedDict()
 
-    async def push(self, client: str, params: str, window: Window) -> str:
-        """Keeps a checked request, as a form. Returns its `request_uri`. Raises Refused("rate_limited") if too many of
-        the app wait, StoreUnavailable."""
+    async def push(self, client: str, params: str, window: Window, address: str | None = None) -> str:
+        """Keeps a checked request, as a form. Returns its `request_uri`. `address`: where a push for a public app comes
+        from. If too many of such an app wait, one of a network with many makes room. Raises Refused("rate_limited") if
+        too many of another app wait, StoreUnavailable."""
         one = new_id()
         reply = await self._scripts.run(
             "push_request",
@@ -46,6 +48,7 @@ class PushedRequests:
             most=MOST_PUSHED,
             prefix=keys.pushed(client, "")["pushed"],
             ended=" ".join(self._ended.pop(client, ())),
+            network=network_of(address) if address else "",
         )
         if reply.word == "full":
             seconds = max(1, -(-(reply.number("ends") - int(wall.time() * 1000)) // 1000))

@@ -13,6 +13,7 @@ from store import keys
 from store.crypto.seal import new_id
 from store.oauth import pushed
 from store.refused import Refused
+from store.results import Window
 from tests.support.http.driver import PASSWORD, App, Browser, Service, answer_of, fields_of, json_of, send
 from tests.support.processes.engines import FakeClock
 
@@ -333,6 +334,31 @@ async def test_an_app_has_room_for_so_many(service: Service, monkeypatch: pytest
 
 
 @pytest.mark.rfc("9126 2.3 429")
+async def test_strangers_of_few_networks_lock_nobody_out_of_a_public_app(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their requests make room for those of other networks, whether a browser has arrived with them or not."""
+    monkeypatch.setattr(pushed, "MOST_PUSHED", 40)
+    client, store = service.native.client_id, service.store
+    listed = keys.pushed(client, "")["all_pushed"]
+
+    async def strangers(number: int) -> None:
+        for one in range(number):
+            request_uri = await store.pushed.push(client, "scope=profile", Window(60, 59, 0), f"192.0.{one % 2}.{one}")
+            await store.pushed.open(client, store.pushed.id_of(client, request_uri), new_id())
+
+    await strangers(60)
+    assert await store.client.zcard(listed) == 40
+    browser, url = await service.signed_in(), await address(service.native)
+    await strangers(60)
+    assert (await browser.get(url)).code == 200
+    await strangers(60)
+    await ends_with_a_code(browser, service.native, url)
+    assert await store.client.zcard(listed) == 39
+    rows = [key async for key in store.client.scan_iter(match=f"{keys.pushed(client, '')['pushed']}*")]
+    assert len(rows) == 40, "what made room is gone; the answered one goes in a minute"
+
+
 async def test_a_public_app_has_a_window_for_each_address(service: Service) -> None:
     answers = [await push(service.native) for _ in range(61)]
     assert [answer.code for answer in answers] == [201] * 60 + [429]
