@@ -51,7 +51,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "upstream_timeout": CatalogueEntry(504, "The model's server took too long. Nothing was charged."),
     "overloaded": CatalogueEntry(529, "The model's server is overloaded. Nothing was charged."),
     "login_required": CatalogueEntry(401, "The person has to sign in."),
-    "unmet_authentication_requirements": CatalogueEntry(403, "The sign-in does not have the requested level."),
+    "unmet_authentication_requirements": CatalogueEntry(400, "The sign-in does not have the requested level."),
     "request_not_supported": CatalogueEntry(400, "This app has no keys, so it can't sign requests."),
     "request_uri_not_supported": CatalogueEntry(400, "request_uri is not supported."),
     "invalid_request_object": CatalogueEntry(400, "The signed request is not valid."),

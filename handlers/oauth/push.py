@@ -69,11 +69,6 @@ class PushHandler(ApiHandler):
             raise Refused("invalid_request", "The request is too long.")
         redirect_uri = check_redirect_uri(app, pairs, self.site.base_url)
         check_mode(pairs)
-        try:
-            request, _ = check_request(app, redirect_uri, once(pairs), self.site.base_url, self.site.require_pkce)
-        except Refused as refusal:
-            if refusal.code == "unmet_authentication_requirements":  # RFC 9126 2.3: 400, where the catalogue has 403
-                raise Refused("invalid_request", refusal.description) from None
-            raise
+        request, _ = check_request(app, redirect_uri, once(pairs), self.site.base_url, self.site.require_pkce)
         await check_api(self.store.apis, app, request)
         return text

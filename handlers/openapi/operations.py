@@ -142,7 +142,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             errors=(
                 *("invalid_request", "invalid_client", "invalid_scope", "invalid_target"),
                 *("unsupported_response_type", "invalid_request_object", "request_not_supported"),
-                "registration_not_supported",
+                *("registration_not_supported", "unmet_authentication_requirements"),
             ),
             body="PushedRequest",
             proof=True,

@@ -29,8 +29,7 @@ DOCUMENT = document(ROUTES, BASE)
 ADDRESS = "/openapi.json"
 # Codes without a response of their own: they appear in redirects, or outside of operations.
 ELSEWHERE = {
-    *("consent_required", "method_not_allowed", "unmet_authentication_requirements"),
-    "request_uri_not_supported",
+    *("consent_required", "method_not_allowed", "request_uri_not_supported"),
 }
 """Errors that only redirects have, or that every path has."""
 

@@ -356,11 +356,18 @@ async def test_a_wrong_object_cannot_be_pushed(service: Service) -> None:
 async def test_every_error_of_a_pushed_request_is_400(service: Service) -> None:
     app = await key_app(service, scopes=("openid", "profile"))
     level = {"id_token": {"acr": {"essential": True, "values": ["unknown"]}}}
-    wrongs: list[dict[str, Any]] = [{"claims": level}, {"registration": "{}"}, {"response_type": "token"}]
-    for changes in (*wrongs, {"scope": "x"}):
-        made: dict[str, Any] = {"scope": "openid", **changes}
-        response = await push(app, app.request_object(**made))
-        assert response.code == 400, changes
+    wrongs: list[tuple[dict[str, Any], str]] = [
+        ({"claims": level}, "unmet_authentication_requirements"),
+        ({"registration": "{}"}, "registration_not_supported"),
+        ({"response_type": "token"}, "unsupported_response_type"),
+        ({"scope": "x"}, "invalid_scope"),
+    ]
+    browser = await service.signed_in()
+    for changes, error in wrongs:
+        text = app.request_object(**{"scope": "openid", **changes})
+        response = await push(app, text)
+        assert (response.code, json_of(response)["error"]) == (400, error)
+        assert answer_of(await browser.get(app.signed_url(text)))["error"] == error, "as at the authorization endpoint"
 
 
 async def test_an_app_that_must_push_may_push_signed_requests_only_there(service: Service) -> None:
