@@ -118,7 +118,7 @@ async def test_each_door_writes_its_refusals_and_no_secret(service: Service) -> 
     browser = await service.confirmed()
     app = await own_app(service, browser)
     client, secret = app.client_id, "a-secret-that-is-not-the-one-of-the-app-1234"
-    await service.browser().get(app.authorize_url(redirect_uri="https://user:pass@app.example/wrong"))
+    await service.browser().get(app.authorize_url(redirect_uri="https://somebody@app.example/wrong"))
     await service.browser().get(app.authorize_url(scope="credits:read"))
     await service.browser().get(app.authorize_url(prompt="none", scope="profile"))  # the app wanted to find out
     assert app.secret
@@ -141,7 +141,7 @@ async def test_each_door_writes_its_refusals_and_no_secret(service: Service) -> 
     }
     page = text_of(await browser.get(f"/developer/apps/{client}/log"))
     assert "Register this address, or send one that is registered." in page
-    assert not [one for one in (secret, app.secret, "user:pass") if one and one in page]
+    assert not [one for one in (secret, app.secret, "somebody@") if one and one in page]
 
 
 @pytest.mark.gen_test
