@@ -19,11 +19,13 @@ from handlers.account.authorize_address import MAX_ADDRESS
 from store.accounts.signin.factors import REGISTER
 from store.accounts.signin.passkeys import RelyingParty, encode, options_for_new, read_answer, relying_party_of
 from store.accounts.signin.second_step import SIGN_IN
+from store.apps.api_record import ApiRegistration, ApiScope
 from store.crypto.seal import NOBODY, Token, TokenKind, new_id
 from store.refused import SignedOut
 from tests.support.store.authenticator import Authenticator
 
 NONCE = "n" * 20
+ORDERS = "https://orders.example/of-ada"
 IN_PATHS = (
     *("/", "/static/", "/static/vendor/", "/api/v1/data/", "/api/v1/data/notes/", "/picture/", "/api/v1/ai/v1/models/"),
     *("/account/apps/", "/account/apps/all-scopes/data/", "/developer/apps/", "/docs", "/favicon.ico"),
@@ -43,11 +45,12 @@ TAILS = {
 
 @dataclass
 class Stage:
-    """The senders: Ada, who owns the app `app`, and Bea, who has the passkey `key`."""
+    """The senders: Ada, who owns the app `app` and the API `api`, and Bea, who has the passkey `key`."""
 
     target: Target
     cast: Cast
     app: str
+    api: str
     key: Authenticator
 
     @classmethod
@@ -57,9 +60,11 @@ class Stage:
         assert relying_party
         facts = {"name": "Notes", "redirect_uris": (CALLBACK,), "scopes": ("profile",)}
         made = await cast.store.owned.register(cast.session_of(), NONCE, VISITOR, most=20, **facts)
+        scopes = (ApiScope("orders:read", "See your orders"),)
+        api, _ = await cast.store.apis.create(ApiRegistration(ORDERS, "Orders", scopes, owner=cast.ada))
         key = Authenticator(target.base_url, relying_party.rp_id)
         await cls._add(cast, relying_party, key)
-        return cls(target, cast, made.registration.client_id, key)
+        return cls(target, cast, made.registration.client_id, api.client_id, key)
 
     @staticmethod
     async def _add(cast: Cast, relying_party: RelyingParty, key: Authenticator) -> None:
@@ -129,7 +134,7 @@ class Stage:
 
     def _forms(self) -> dict[str, dict[str, str]]:
         """Valid forms, by address: those of the corpus, and those that need preparation."""
-        app = f"/developer/apps/{self.app}"
+        app, of_api = f"/developer/apps/{self.app}", f"/developer/apis/{self.api}"
         found = {
             "/signup": {"email": "nobody@nowhere.test", "name": "N", "password": PASSWORD, "next": "/"},
             "/developer/register": {
@@ -138,6 +143,13 @@ class Stage:
             },
             app: {"name": "App", "redirect_uris": CALLBACK, "homepage": "", "scope:profile": "on"},
             f"{app}/delete": {"confirm": "a"},
+            of_api: {
+                **{"name": "Orders", "token_format": "jwt", "signing_alg": "ES256", "token_lifetime": "600"},
+                **{"scope_0_name": "orders:read", "scope_0_title": "T", "scope_0_detail": "D"},
+            },
+            f"{of_api}/delete": {"confirm": "a"},
+            f"{of_api}/status": {"status": "a"},
+            f"{of_api}/end-secret": {"mark": "a"},
             f"{app}/webhooks": {"url": "a"},
             f"{app}/status": {"status": "a"},
             "/account/email/change": {"email": "a", "password": PASSWORD},

@@ -33,7 +33,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def test_the_configuration_file_for_operators_loads(tmp_path: Path) -> None:
-    (block,) = blocks(OPERATING, "toml")
+    block, _ = blocks(OPERATING, "toml")
     file = tmp_path / "latchkey.toml"
     file.write_text(block)
     found = load(["--config", str(file)], {})

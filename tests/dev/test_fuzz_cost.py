@@ -52,7 +52,7 @@ NOT_HOSTILE = {
         (
             *("account-data-delete", "account-document-delete", "account-picture-remove", "account-sessions-end"),
             *("account-authenticator-remove", "account-recovery"),
-            *("developer-rotate", "developer-webhook-test", "developer-delivery-again"),
+            *("developer-rotate", "developer-api-rotate", "developer-webhook-test", "developer-delivery-again"),
         ),
         NO_FIELD,
     ),
