@@ -93,16 +93,18 @@ async def test_a_call_refused_by_a_moving_slot_works_afterwards(
     monkeypatch.setattr(module, "PAUSES", (0.0, 0.0))
     any_cluster.empty()
     store = store_on(await connect(any_cluster.url), keys)
-    ready, shards = {}, set()
+    ready, shards, of_addresses = {}, set(), set()
     for name, prepared in CALLS.items():
         if name in APART:
             continue
         world = await World.make(store)
         ready[name] = await prepared.prepare(world)
         shards.add(world.user[:3])
+        of_addresses.add(key_slot(spell.email(world.email).encode()))
     # All to one node: nodes that give and take at the same time can come to disagree about a slot.
     target = any_cluster.primaries[steps % 3]
-    keys_of_shards = [spell.shard_users(shard) for shard in shards]
+    # An account ends in two slots, its own and that of its address. By chance, somebody's shard is in the latter.
+    keys_of_shards = [key for key in map(spell.shard_users, shards) if key_slot(key.encode()) not in of_addresses]
     moves = [any_cluster.move_slot(key, target, 3) for key in keys_of_shards if any_cluster.owner(key) is not target]
     for _ in range(steps):
         for move in moves:
