@@ -9,6 +9,7 @@ import pytest
 
 from handlers.developer.app_changes import changed_lines
 from handlers.developer.app_form import AppForm
+from store.apps.profiles import FAPI2, PROFILES
 from store.apps.registration import Registration
 from tests.support.browser.own_apps import URI, client_id_of, facts, own_app, register, secret_of, site, text_of
 from tests.support.http.driver import VERIFIER, Browser, Service, fields_of, json_of
@@ -165,3 +166,28 @@ def test_the_mail_names_each_change_of_how_the_app_proves_itself() -> None:
         "Whether its tokens must be bound to a key: yes",
         "Signature of its ID tokens: ES256",
     ]
+
+
+@pytest.mark.gen_test
+async def test_an_owner_sees_the_profile_and_saves_nothing_weaker(service: Service) -> None:
+    browser = await service.confirmed()
+    page = await register(browser, auth_method="private_key_jwt", jwks=JWKS, scope_openid="on")
+    client_id = client_id_of(page)
+    rules = PROFILES[FAPI2].switched_on("ES256")
+    await service.store.apps.update(client_id, profile=FAPI2, id_token_alg="ES256", **rules)
+    before = await stored(service, client_id)
+    shown = text_of(await browser.get(f"/developer/apps/{client_id}"))
+    assert "Profile fapi2" in shown
+    assert (await change(browser, client_id, name="Renamed", refresh_retry_seconds="60")).code == 303
+    weaker: list[dict[str, str | None]] = [
+        {"dpop_required": None},
+        {"require_pushed": None},
+        {"auth_method": "client_secret"},
+    ]
+    for fields in weaker:
+        refused = await change(browser, client_id, refresh_retry_seconds="60", **fields)
+        assert refused.code == 400
+        assert "Nothing was changed. This can’t be: the profile fapi2 demands" in text_of(refused)
+    after = await stored(service, client_id)
+    assert (after.name, after.profile) == ("Renamed", FAPI2)
+    assert (after.dpop_required, after.require_pushed, after.auth_method) == (True, True, before.auth_method)

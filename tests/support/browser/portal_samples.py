@@ -33,6 +33,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         public=False,
         has_secret=True,
         scopes=("profile",),
+        profile="none",
         created_at=1_700_000_000_000,
     )
     own.webhook_url, own.verified, own.domain = text, True, text
@@ -135,7 +136,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "developer/app.html off": {**page, "app": off, "marks": [], "domains": (), "wrong_domain": None},
         "developer/app.html key": {
             **page,
-            "app": Sample(**{**vars(own), "has_secret": False, "scopes": ()}),
+            "app": Sample(**{**vars(own), "has_secret": False, "scopes": (), "profile": text}),
             "marks": [],
             "snippets": [],
             "apis": [],
