@@ -62,8 +62,8 @@ class Access(LogMessage):
         line["path"] = shown(request.path)
         line["status"] = self._status
         line["duration_ms"] = round(self._ms, 3)
-        if handler.counted_app:
-            line["client_id"] = handler.counted_app
+        if client_id := handler.counted_app or handler.counted_api:
+            line["client_id"] = client_id
         size = _body_bytes(handler)
         if size is not None:
             line["bytes"] = size

@@ -176,6 +176,8 @@ class ApiHandler(LeanHandler, BaseHandler):
             self.counted_app = asker.client_id
             if proof is not None:
                 await self._use(asker, proof)
+        else:
+            self.counted_api = asker.client_id
         return asker
 
     def _credentials(self, params: Params) -> ClientCredentials:

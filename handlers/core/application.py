@@ -59,8 +59,8 @@ class Latchkey(ServerState):
             return
         seconds = request.request_time()
         if measures is not None:
-            answered = measures.answered
-            answered((seen.policy.route, request.method, status, seen.aside, seconds, seen.counted_app))
+            answered, client = measures.answered, seen.counted_app or seen.counted_api
+            answered((seen.policy.route, request.method, status, seen.aside, seconds, client))
         if logged:
             access_log.log(level, Access(handler, seconds))
 

@@ -86,6 +86,8 @@ class BaseHandler(QuickHandler):
     too_large = "payload_too_large"
     counted_app = ""
     """The client id of the app that made the call, for the app's figures."""
+    counted_api = ""
+    """The client id of the API that made the call. APIs have no figures of their own, but rows in metrics and log."""
     logged_app = ""
     """The client id of the app whose log has a refusal of this request; empty until it is known."""
     door: Door = "call"

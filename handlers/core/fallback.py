@@ -46,7 +46,7 @@ class StaticHandler(TaskHandler, StaticFileHandler):
 
     # Attributes that logging and metrics read.
     policy = Policy(route="static")
-    aside, counted_app = False, ""
+    aside, counted_app, counted_api = False, "", ""
 
     def set_default_headers(self) -> None:
         """Forbids content sniffing."""

@@ -120,7 +120,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "latchkey_app_requests_total",
         "counter",
-        f"Calls of apps that were answered, by client id; beyond {MOST_APPS} apps in a process: {OTHER}.",
+        f"Answered calls of apps, and questions of APIs, by client id; beyond {MOST_APPS} in a process: {OTHER}.",
         (CALLED,),
         ("client_id",),
     ),
@@ -177,6 +177,48 @@ METRICS: tuple[Metric, ...] = (
         (SCRIPTS,),
         ("kind",),
         only={("rotate_refresh", "replayed"): ("refresh_token",), ("exchange_code", "replayed"): ("code",)},
+    ),
+    Metric(
+        "latchkey_replayed_proofs_total",
+        "counter",
+        "Client assertions and DPoP proofs that came to the token endpoint or the endpoint for pushed requests again. "
+        "Proofs that come to a call again are refusals with the code invalid_dpop_proof.",
+        (SCRIPTS,),
+        ("kind",),
+        only={("use_assertion", "used"): ("client_assertion",), ("use_dpop_proof", "used"): ("dpop_proof",)},
+    ),
+    Metric(
+        "latchkey_introspections_total",
+        "counter",
+        "Questions of apps and APIs about tokens, by answer: live, or dead, which foreign and invented ones are too.",
+        (SCRIPTS,),
+        ("answer",),
+        only={
+            ("introspect_token", "live"): ("live",),
+            ("introspect_token", "itself"): ("live",),
+            ("introspect_token", "dead"): ("dead",),
+        },
+    ),
+    Metric(
+        "latchkey_app_tokens_total",
+        "counter",
+        "Tokens that apps got for themselves (client_credentials).",
+        (SCRIPTS,),
+        only={("issue_app_token", "ok"): ()},
+    ),
+    Metric(
+        "latchkey_pushed_requests_total",
+        "counter",
+        "Pushed authorization requests: pushed, full (refused, since the app has too many), arrived with a browser, "
+        "gone (too late, for another browser, or used up before).",
+        (SCRIPTS,),
+        ("event",),
+        only={
+            ("push_request", "ok"): ("pushed",),
+            ("push_request", "full"): ("full",),
+            ("open_pushed", "ok"): ("arrived",),
+            ("open_pushed", "gone"): ("gone",),
+        },
     ),
     Metric(
         "latchkey_holds_total",

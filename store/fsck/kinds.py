@@ -51,6 +51,7 @@ API_TOKEN = rb"[!@]" + _API + rb" [0-9]+( " + _NAME + rb")+"
 _SCOPE = rb"(?:[a-z]+(?::[a-z]+)?|" + _API + rb"/" + _NAME + rb")"
 SCOPES = _SCOPE + rb"(?: " + _SCOPE + rb")*"
 _ROW = SCOPES + rb"|" + API_TOKEN
+_JKT = rb"[A-Za-z0-9_-]{43}"
 _ACCESS = rb"1|" + _ROW + rb"|\*[A-Za-z0-9_-]{43}( (" + _ROW + rb"))?"
 """An access token: its scopes or those of its family; one that is bound to a key begins with that."""
 
@@ -59,7 +60,8 @@ _ACCESS = rb"1|" + _ROW + rb"|\*[A-Za-z0-9_-]{43}( (" + _ROW + rb"))?"
 class KeyKind:
     """The rules for a kind. `lasts`: the longest lifetime in ms; None: no expiry; 0: checked with the key's owner.
     `fields`: the required fields of a row; `value`: the form of a string; `others`: the form of every other field's
-    name (None: any). `outlives`: the key may outlive its person, because it expires."""
+    name (None: any); `forms`: the forms of some of these fields, where they are. `outlives`: the key may outlive its
+    person, because it expires."""
 
     type: str
     lasts: int | None = None
@@ -67,6 +69,7 @@ class KeyKind:
     value: bytes | None = None
     others: str | None = None
     outlives: bool = False
+    forms: dict[str, bytes] = field(default_factory=dict)
 
 
 _WINDOW = KeyKind("string", 0, value=rb"[0-9]+ [0-9]+ [0-9]+", outlives=True)
@@ -164,14 +167,23 @@ KINDS: dict[str, KeyKind] = {
         {**_REQUESTED, "state": ANY},
         others=r"place|nonce|acr|mode|earliest|methods|pushed|api|jkt",
         outlives=True,
+        forms={"api": _API, "jkt": _JKT},
     ),
-    "code": KeyKind("hash", CODE, {**_REQUESTED, "epoch": EPOCH}, others="nonce|signed|api|jkt", outlives=True),
+    "code": KeyKind(
+        "hash",
+        CODE,
+        {**_REQUESTED, "epoch": EPOCH},
+        others="nonce|signed|api|jkt",
+        outlives=True,
+        forms={"api": _API, "jkt": _JKT},
+    ),
     "family": KeyKind(
         "hash",
         REFRESH_TOKEN,
         {"generation": NUMBER, "scope": SCOPES, "epoch": EPOCH},
         others="revoked|replayed|born|signed|api|jkt",
         outlives=True,
+        forms={"api": _API, "jkt": _JKT + rb"( [1-9][0-9]{0,9})?", "born": NUMBER},
     ),
     "access": KeyKind("string", ACCESS_TOKEN, value=_ACCESS, outlives=True),
     "dpop": KeyKind("string", DPOP_MARK, value=b"1", outlives=True),
@@ -224,6 +236,7 @@ def is_known(at: ParsedKey) -> bool:
 def wrong_fields(kind: KeyKind, row: dict[str, bytes]) -> list[str]:
     """The fields of a row that are missing or malformed, and unknown fields."""
     wrong = [name for name, form in kind.fields.items() if name not in row or not re.fullmatch(form, row[name], re.S)]
+    wrong += [name for name, form in kind.forms.items() if name in row and not re.fullmatch(form, row[name], re.S)]
     if kind.others is not None:
         wrong += [name for name in row if name not in kind.fields and not re.fullmatch(kind.others, name)]
     return wrong

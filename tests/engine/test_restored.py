@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 
 from store import keys
+from store.apps.api_record import ApiRegistration, ApiScope
 from store.engine.restored import ACCESS, end_access
 from store.refused import SignedOut
+from store.results import Window
 from store.wiring import Store
 from tests.support.store.document_app import Keeper
 from tests.support.store.world import PASSWORD, VISITOR, World, every_key, refusal_of
+
+READ = ApiScope("read", "Read")
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -42,3 +46,22 @@ async def test_a_restore_ends_access_and_keeps_the_rest(store: Store) -> None:
     assert await world.lives(again.access_token)
     assert pending != await world.pending()
     assert VISITOR.address in {device.address for device in await store.sessions.live(world.session)}
+
+
+async def test_a_restore_ends_pushed_requests_and_tokens_for_apis(store: Store) -> None:
+    world = await World.make(store)
+    api, secret = await store.apis.create(ApiRegistration(f"https://{world.user}.example", "Orders", (READ,)))
+    app, _ = await world.register(f"{world.app.client_id}-api", api_scopes=(f"{api.client_id}/read",))
+    issued = await store.app_tokens.issue(app, api.client_id, (), "https://id.example")
+    assert await store.introspection.by_api(api, issued.access_token, "https://id.example")
+    uri = await store.pushed.push(app.client_id, "scope=profile", Window(600, 599, 0))
+    await end_access(store.client)
+    assert await store.introspection.by_api(api, issued.access_token, "https://id.example") is None
+    pushed = store.pushed.id_of(app.client_id, uri)
+    assert await refusal_of(store.pushed.open(app.client_id, pushed, "a browser")) == "invalid_request_uri"
+    left = {keys.read(name.decode()) for name in await every_key(store.client)}
+    assert not {parsed.kind for parsed in left if parsed} & {"pushed", "all-pushed"}
+    # The registration and its secret stay.
+    found = await store.apis.fresh(api.client_id)
+    assert found is not None
+    assert found.secret_matches(secret)

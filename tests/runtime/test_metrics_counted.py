@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from tornado.ioloop import IOLoop
@@ -15,7 +16,10 @@ from handlers.routes import ROUTES
 from outbound.ai.echo import ECHO
 from store import keys
 from store.lifetimes import OAUTH
+from tests.support.http.api_shop import ORDERS, Shop
+from tests.support.http.dpop_app import Device
 from tests.support.http.driver import EMAIL, VERIFIER, Service, json_of, send
+from tests.support.http.key_app import key_app, query_pairs
 from tests.support.http.scraped_metrics import Samples, gains, metrics_port, scrape, scraped, until
 from tests.support.processes.measured_server import answered, running, service
 from tests.support.processes.processes import Pair, at_once
@@ -201,7 +205,52 @@ async def a_mail(service: Service) -> Samples:
     return {"latchkey_mails_total{outcome=sent,what=reset}": 1}
 
 
+async def an_api_and_an_app_for_itself(service: Service) -> Samples:
+    shop = await Shop.open(service, "counted-shop")
+    issued = json_of(await shop.app.token(grant_type="client_credentials", resource=ORDERS.identifier))
+    assert (await shop.at(ORDERS, issued["access_token"]))["active"]
+    assert not (await shop.at(ORDERS, "invented"))["active"]
+    return {
+        "latchkey_app_tokens_total": 1,
+        "latchkey_introspections_total{answer=live}": 1,
+        "latchkey_introspections_total{answer=dead}": 1,
+        answered("introspect", 200, "POST"): 2,
+        called(ORDERS.client_id): 2,
+        called(shop.app.client_id): 1,
+    }
+
+
+async def a_pushed_request_and_proofs_sent_twice(service: Service) -> Samples:
+    app = await key_app(service, "counted-keys")
+    parameters = query_pairs(app.authorize_url(scope="profile"))
+    par, metadata = f"{service.base_url}/api/oauth/par", f"{service.base_url}/.well-known/oauth-authorization-server"
+    issuer = json_of(await send(metadata))["issuer"]
+    assertion, proof = app.proof(app.assertion(aud=issuer)), Device().proof("POST", f"{issuer}/api/oauth/par")
+    uri = ""
+    for status in (201, 401):
+        pushed = await send(par, "POST", form={**parameters, **assertion})
+        assert pushed.code == status, pushed.body
+        uri = json_of(pushed).get("request_uri", uri)
+    for status in (201, 400):
+        form = {**parameters, **app.proof(app.assertion(aud=issuer))}
+        answer = await send(par, "POST", form=form, headers={"DPoP": proof})
+        assert answer.code == status, answer.body
+    address = f"/oauth/authorize?{urlencode({'client_id': app.client_id, 'request_uri': uri})}"
+    assert (await (await service.signed_in(email_of(service))).get(address)).code == 200
+    assert (await service.browser().get(address)).code == 400
+    return {
+        "latchkey_replayed_proofs_total{kind=client_assertion}": 1,
+        "latchkey_replayed_proofs_total{kind=dpop_proof}": 1,
+        "latchkey_pushed_requests_total{event=pushed}": 2,
+        "latchkey_pushed_requests_total{event=arrived}": 1,
+        "latchkey_pushed_requests_total{event=gone}": 1,
+        "latchkey_pushed_requests_total{event=full}": 0,
+    }
+
+
 CASES: list[Case] = [
+    an_api_and_an_app_for_itself,
+    a_pushed_request_and_proofs_sent_twice,
     a_userinfo,
     a_wrong_token,
     a_rotation_and_a_replay,
