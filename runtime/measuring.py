@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from handlers.core.site import Site
 from latchkey import __version__
-from observability.metrics import declared as of
-from observability.metrics.declared import RowFamily
+from observability.metrics import rows as of
 from observability.metrics.keeping import keep
+from observability.metrics.rows import RowFamily
 from outbound.webhooks.poster import WebhookSender
 from runtime.listening import Listening
 from runtime.memory_watch import RoomWatch

@@ -11,8 +11,9 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector, CollectorRegistry
 from prometheus_client.utils import floatToGoString
 
-from observability.metrics.declared import BUILD, BUILD_HELP, BUILD_LABELS, METRICS, Labels, Metric
+from observability.metrics.declared import BUILD, BUILD_HELP, BUILD_LABELS, METRICS
 from observability.metrics.memory import MetricRow, MetricsMemory
+from observability.metrics.rows import Labels, Metric
 
 MetricFamily = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily | InfoMetricFamily
 

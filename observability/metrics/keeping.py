@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from observability.metrics import declared as of
-from observability.metrics.declared import RowFamily
+from observability.metrics import rows as of
 from observability.metrics.measures import Measures
+from observability.metrics.rows import RowFamily
 
 LOOK_SECONDS = 0.1
 LEVELS = 10

@@ -11,9 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from observability.metrics import declared as of
-from observability.metrics.declared import MOST_APPS, OTHER, RowFamily
+from observability.metrics import rows as of
 from observability.metrics.memory import MetricsMemory, Place
+from observability.metrics.rows import MOST_APPS, OTHER, RowFamily
 
 K = TypeVar("K")
 

@@ -14,7 +14,7 @@ import mmap
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from observability.metrics.declared import DIED, KEPT, Labels, RowFamily
+from observability.metrics.rows import DIED, KEPT, Labels, RowFamily
 
 log = logging.getLogger("latchkey.metrics")
 

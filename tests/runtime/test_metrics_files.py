@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from handlers.core.errors import CATALOGUE
-from observability.metrics import declared as of
+from observability.metrics import rows as of
 from observability.metrics.declared import BUILD, BUILD_LABELS, METRICS
 from observability.metrics.page import table
 from store.engine.script_source import load_scripts

@@ -7,12 +7,13 @@ import random
 
 import pytest
 
-from observability.metrics import declared as of
 from observability.metrics import memory as module
-from observability.metrics.declared import KEPT, METRICS, MOST_APPS, OTHER, QUICK, RowFamily
+from observability.metrics import rows as of
+from observability.metrics.declared import METRICS
 from observability.metrics.exposition import Exposition
 from observability.metrics.measures import Measures
 from observability.metrics.memory import MetricsMemory
+from observability.metrics.rows import KEPT, MOST_APPS, OTHER, QUICK, RowFamily
 from store.engine.script_source import load_scripts
 from store.errors import StoreError, StoreUnavailable, Unacknowledged
 from tests.support.http.scraped_metrics import Samples, parsed
