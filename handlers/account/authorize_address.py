@@ -18,7 +18,7 @@ LOGIN_HINT = "login_hint"
 MAX_ADDRESS = 15_000
 """The longest address of a request, in bytes. With a mark it still fits where pages keep the address to go on to."""
 SURELY_SHORT = MAX_ADDRESS // 4
-"""A query of so many bytes is not too long, however it is written: a byte takes three at most."""
+"""A form of so many bytes is not too long, however it is written: a byte takes three at most."""
 _PROVES = frozenset({"prompt", "max_age", "claims", "request", "request_uri"})
 """Parameters by which a request may demand its own sign-in, or a certain person."""
 

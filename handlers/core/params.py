@@ -122,15 +122,15 @@ def parse_pairs(encoded: str | bytes) -> list[tuple[str, str]]:
     raw = encoded.encode("latin-1") if isinstance(encoded, str) else encoded
     if raw.count(b"&") >= MOST_FIELDS:
         raise Refused("invalid_request", _FIELDS)
-    if not _ENCODED.search(raw):
-        # Most programs send nothing that needs decoding.
-        split = (field.partition("=") for field in raw.decode().split("&") if field)
-        return [(name, value) for name, _, value in split]
     pairs = []
     for field in raw.split(b"&"):
         if field:
             name, _, value = field.partition(b"=")
-            pairs.append((decode_form(name), decode_form(value)))
+            # Most need no decoding.
+            if _ENCODED.search(field):
+                pairs.append((decode_form(name), decode_form(value)))
+            else:
+                pairs.append((name.decode(), value.decode()))
     return pairs
 
 

@@ -19,6 +19,7 @@ from handlers.core.params import Params, once, parse_pairs
 from handlers.developer.apps import DeveloperPage
 from handlers.oauth.authorize import try_page
 from handlers.oauth.introspect import facts_of
+from handlers.oauth.pushed_record import PushedRecord, write_record
 from store.apps.api_record import ApiRegistration
 from store.apps.api_scopes import parse_qualified
 from store.apps.registration import Registration
@@ -91,7 +92,8 @@ class TryHandler(DeveloperPage):
         if app.require_pushed:
             window = await self.store.client_windows.take(client_id)
             address = self.counted_address if app.public else None
-            request_uri = await self.store.pushed.push(client_id, urlencode(parameters), window, address)
+            record = write_record(PushedRecord([*parameters.items()]))
+            request_uri = await self.store.pushed.push(client_id, record, window, address)
             parameters = {"client_id": client_id, "request_uri": request_uri}
         self.see_other(f"/oauth/authorize?{urlencode(parameters)}")
 

@@ -3,10 +3,7 @@ OpenID Connect Core 3.1.2."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from handlers.account.authorize_address import (
@@ -20,11 +17,11 @@ from handlers.account.authorize_address import (
 )
 from handlers.core import mails
 from handlers.core.amounts import DEFAULT_SPEND_LIMIT
-from handlers.core.lean_page import LeanPage
 from handlers.core.params import JSON, body_pairs, media_type, once, parse_pairs
 from handlers.core.scopes import SCOPE_WORDS, api_words, asked_words
 from handlers.oauth.answers import AnsweringPage, mark_of
-from handlers.oauth.pushed_address import BROWSER_COOKIE, pushed_address, pushed_uri
+from handlers.oauth.pushed_address import pushed_address, pushed_uri
+from handlers.oauth.pushed_arrivals import PushedArrivals
 from handlers.oauth.request_objects import open_object
 from handlers.oauth.requests import (
     SIGN_IN,
@@ -36,13 +33,10 @@ from handlers.oauth.requests import (
     first_of,
     words_of,
 )
-from runtime.http.tornado_private import answer_fields, put_fields
 from store.accounts.signin.sessions import Session
 from store.apps.api_record import ApiRegistration
 from store.apps.redirect_uris import display_origin, is_interceptable
 from store.apps.registration import Registration
-from store.crypto.seal import new_id
-from store.lifetimes import REQUEST
 from store.oauth.authorizations import AuthorizationRequest, Pending, SignInAgain, StepUp
 from store.oauth.progress import RequestStep
 from store.oauth.resources import is_own, plain_names
@@ -50,12 +44,10 @@ from store.refused import Refused, SignedOut
 from store.results import Profile
 
 
-class AuthorizeHandler(LeanPage, AnsweringPage):
+class AuthorizeHandler(PushedArrivals, AnsweringPage):
     """The address to which an app sends a person's browser."""
 
     door = "authorize"
-    browser = ""
-    """The id of a browser that has to come again with a pushed request."""
 
     async def get(self) -> None:
         """Redirects with a code or to the sign-in page, or shows the consent page."""
@@ -64,23 +56,26 @@ class AuthorizeHandler(LeanPage, AnsweringPage):
             check_length(here)
         # Until app and redirect URI are known to belong together, errors are pages: nothing is redirected.
         app = await self.check_client(here)
-        pushed = ""
+        pushed, checked = "", None
         if request_uri := pushed_uri(here):
             pushed = self.store.pushed.id_of(app.client_id, request_uri)
-            pairs = await self.open_pushed(app, pushed)
-            here = pushed_address(here, pairs)
+            record = await self.open_pushed(app, pushed)
+            pairs, here, checked = record.pairs, pushed_address(here, record.pairs), record.checked(app, self.site)
         else:
             pairs, here = await open_object(self.site, app, here) or (here, here)
-        redirect_uri = self.own_try_page(app, pairs) or check_redirect_uri(app, pairs, self.site.base_url)
-        check_mode(pairs)
+        if checked is not None:
+            redirect_uri = checked[0].redirect_uri
+        else:
+            redirect_uri = self.own_try_page(app, pairs) or check_redirect_uri(app, pairs, self.site.base_url)
+            check_mode(pairs)
         try:
             if app.require_pushed and not pushed:
                 raise Refused("invalid_request", "This app has to push its requests.")
-            params, base, pkce = once(pairs), self.site.base_url, self.site.require_pkce
-            request, interaction = check_request(app, redirect_uri, params, base, pkce)
+            base, pkce = self.site.base_url, self.site.require_pkce
+            request, interaction = checked or check_request(app, redirect_uri, once(pairs), base, pkce)
             request = await check_api(self.store.apis, app, request)
             if pushed:
-                request = replace(request, pushed=pushed)
+                request = request._replace(pushed=pushed)
             await self.begin(app, request, interaction, here)
         except Refused as refusal:
             if refusal.code in ("rate_limited", "invalid_request_uri"):
@@ -102,32 +97,6 @@ class AuthorizeHandler(LeanPage, AnsweringPage):
             pairs = body_pairs(self.request)
         check_length(pairs)
         self.see_other(address_of(pairs))
-
-    async def open_pushed(self, app: Registration, pushed: str) -> Pairs:
-        """The parameters of a pushed request, for the browser that arrives with it first."""
-        known = self.store.pushed.browser_of(self.read_cookie(BROWSER_COOKIE))
-        self.browser_is_new, self.browser = known is None, known or new_id()
-        return parse_pairs(await self.store.pushed.open(app.client_id, pushed, self.browser))
-
-    async def end_pushed(self, app: Registration, pushed: str) -> None:
-        """Uses a pushed request up. A new browser is told nothing that opens it again, so its end can wait."""
-        self.browser = ""
-        if not (self.browser_is_new and self.store.pushed.end_later(app.client_id, pushed)):
-            await self.store.pushed.end(app.client_id, pushed)
-
-    def finish(self, chunk: Any = None) -> Any:
-        """Gives the browser of a pushed request its cookie with every answer that does not end the request."""
-        if self.browser:
-            self.write_cookie(BROWSER_COOKIE, self.store.pushed.cookie_of(self.browser), REQUEST)
-        return super().finish(chunk)
-
-    def finish_at_once(self, body: bytes, fields: Mapping[str, str]) -> None:
-        """As `finish`."""
-        if self.browser:
-            put_fields(answer_fields(self), fields)
-            self.finish(body)
-        else:
-            super().finish_at_once(body, fields)
 
     async def check_client(self, pairs: Pairs) -> Registration:
         """The app, if it is registered and active."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from handlers.account.authorize_address import MAX_ADDRESS
+from handlers.account.authorize_address import MAX_ADDRESS, SURELY_SHORT
 from handlers.core.api import ApiHandler
 from handlers.core.params import Params, once
+from handlers.oauth.pushed_record import PushedRecord, rules_of, write_record
 from handlers.oauth.request_objects import verified_pairs
 from handlers.oauth.requests import check_api, check_key, check_mode, check_redirect_uri, check_request
 from store.apps.registration import Registration
@@ -54,8 +55,8 @@ class PushHandler(ApiHandler):
         return await self.store.client_windows.take(app.client_id)
 
     async def checked(self, app: Registration, params: Params, proof: DpopProof | None) -> str:
-        """The request as a form; with a proof, its code is bound to the key (RFC 9449 10.1). The browser's arrival
-        checks it again: the registration may have changed by then."""
+        """The request as a record; with a proof, its code is bound to the key (RFC 9449 10.1). If the registration
+        changes meanwhile, the browser's arrival checks it again."""
         signed = params.get("request") if app.has_keys else None
         if signed is not None:  # RFC 9126 3: nothing beside it counts but what proves the app
             pairs = await verified_pairs(self.site, app, signed, wall.time())
@@ -64,11 +65,11 @@ class PushHandler(ApiHandler):
             pairs.append(("client_id", app.client_id))
         if jkt := check_key(once(pairs), proof):
             pairs = [*(pair for pair in pairs if pair[0] != "dpop_jkt"), ("dpop_jkt", jkt)]
-        text = urlencode(pairs)
-        if len(text) > MAX_ADDRESS:
+        long = signed is not None or len(self.request.body) > SURELY_SHORT
+        if long and len(urlencode(pairs)) > MAX_ADDRESS:
             raise Refused("invalid_request", "The request is too long.")
         redirect_uri = check_redirect_uri(app, pairs, self.site.base_url)
         check_mode(pairs)
-        request, _ = check_request(app, redirect_uri, once(pairs), self.site.base_url, self.site.require_pkce)
-        await check_api(self.store.apis, app, request)
-        return text
+        found = check_request(app, redirect_uri, once(pairs), self.site.base_url, self.site.require_pkce)
+        await check_api(self.store.apis, app, found[0])
+        return write_record(PushedRecord(pairs, rules_of(app, self.site), found))

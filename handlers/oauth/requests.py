@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from handlers.core.params import Params, decode_json, once
 from store.apps.apis import Apis
@@ -20,6 +20,7 @@ from store.refused import Refused
 
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 PROMPTS = ("none", "login", "consent", "select_account", "create")
+_PROMPTS = frozenset(PROMPTS)
 RESPONSE_MODES = ("query", "form_post")
 MAX_STATE = 2000
 MAX_NONCE = 512
@@ -35,8 +36,7 @@ _CLAIMS = {"email": "email", "email_verified": "email", "groups": "groups", "nam
 """The scope that gives a claim: a request for the claim is a request for the scope, which the person sees."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interaction:
+class Interaction(NamedTuple):
     """What the app wants the person to go through. `max_age`: the greatest age of the sign-in in seconds, or None;
     `subjects`: the values of `sub` of which the person must have one, None if the app names none; `hint`: an
     `id_token_hint`, unchecked."""
@@ -131,7 +131,7 @@ async def check_api(apis: Apis, app: Registration, request: AuthorizationRequest
         raise Refused("invalid_target", "The resource is not there any more.")
     if not app.rules.allows(api.jwt_alg):
         raise Refused("invalid_target", "The app's profile excludes how tokens for this resource are signed.")
-    return replace(request, scopes=ordered_at(api, request.scopes))
+    return request._replace(scopes=ordered_at(api, request.scopes))
 
 
 def check_state(params: Params) -> str:
@@ -192,8 +192,8 @@ def check_scope(
     own, others = requested_scopes(app, params.require("scope"))
     if "openid" in own:
         claimed = {name for place in ("userinfo", "id_token") for name in (claims or {}).get(place, {})}
-        also = {_CLAIMS[name] for name in claimed & _CLAIMS.keys()} & set(app.grantable)
-        own = tuple(scope for scope in SCOPES if scope in also or scope in own)
+        if also := {_CLAIMS[name] for name in claimed & _CLAIMS.keys()} & set(app.grantable):
+            own = tuple(scope for scope in SCOPES if scope in also or scope in own)
     wanted = wanted_at(app, own, others, targets_of(params.several("resource"), base_url))
     if app.hosted_storage and not wanted.api and not Registration.data_scopes(own):
         raise Refused("invalid_scope", "An app with hosted storage asks for data:read or data:write.")
@@ -203,17 +203,26 @@ def check_scope(
 def requested_scopes(app: Registration, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The scopes of a parameter `scope`: Latchkey's own, which the app registered, and other names. Raises
     Refused("invalid_scope")."""
+    return _requested_of(app.scopes, app.grantable, text)
+
+
+@lru_cache(maxsize=256)
+def _requested_of(
+    registered: tuple[str, ...], grantable: tuple[str, ...], text: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     own, others = apart([word for word in text.split(" ") if word != IGNORED])
-    own = without_ungiven(app, parse_scope(" ".join(own)) if own else ())
-    if not (own or others) or not set(own) <= set(app.grantable):
+    own = without_ungiven(registered, grantable, parse_scope(" ".join(own)) if own else ())
+    if not (own or others) or not set(own) <= set(grantable):
         raise Refused("invalid_scope", "The app did not register all of these scopes.", value=text)
     return own, others
 
 
-def without_ungiven(app: Registration, scopes: tuple[str, ...]) -> tuple[str, ...]:
+def without_ungiven(
+    registered: tuple[str, ...], grantable: tuple[str, ...], scopes: tuple[str, ...]
+) -> tuple[str, ...]:
     """The scopes without `email` if the app signs people in and registered nothing that gives an address. Programs
     request it by default, and the app of a careful owner still works."""
-    if "email" not in app.grantable and "openid" in app.scopes:
+    if "email" not in grantable and "openid" in registered:
         return tuple(scope for scope in scopes if scope != "email")
     return scopes
 
@@ -239,7 +248,7 @@ def check_pkce(app: Registration, params: Params, require_pkce: bool) -> str:
 def check_interaction(params: Params, claims: Mapping[str, Any]) -> Interaction:
     """Core 3.1.2.1: what the app wants the person to go through."""
     prompts = words_of(params.get("prompt"))
-    if not prompts <= {*PROMPTS} or ("none" in prompts and len(prompts) > 1):
+    if not prompts <= _PROMPTS or ("none" in prompts and len(prompts) > 1):
         raise Refused("invalid_request", "prompt is one of none, login, consent, or several but none.")
     age = params.get("max_age")
     if age is not None and not _MAX_AGE.fullmatch(age):

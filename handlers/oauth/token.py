@@ -123,4 +123,5 @@ def _check_scope(app: Registration, text: str) -> tuple[str, ...]:
     own, others = apart([word for word in text.split(" ") if word != IGNORED] if text else ())
     if not set(others) <= set(plain_names(app.api_scopes)):
         raise Refused("invalid_scope")
-    return without_ungiven(app, parse_scope(" ".join(own)) if own else ()) + tuple(dict.fromkeys(others))
+    known = without_ungiven(app.scopes, app.grantable, parse_scope(" ".join(own)) if own else ())
+    return known + tuple(dict.fromkeys(others))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote_plus, urlsplit
 
 MAX_REDIRECT_URI_LENGTH = 2000
 MAX_QUERY_FIELDS = 50
@@ -21,6 +21,7 @@ _LOOPBACK_HOSTS = frozenset({"127.0.0.1", "[::1]", "localhost"})
 # The parameters of the authorization response (RFC 6749 4.1.2, RFC 9207): a client would receive them twice.
 _RESPONSE_PARAMETERS = frozenset({"code", "state", "iss", "error", "error_description", "error_uri"})
 
+_PLAIN = re.compile(r"[A-Za-z0-9_.~-]*")
 # One character class: an alternation costs 0.3 ms for a long address.
 _FORBIDDEN_CHARACTER = re.compile(r"[^!$-)+-;=?-\[\]_a-z~]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})|%[01][0-9A-Fa-f]|%7[Ff]")
@@ -163,7 +164,13 @@ def with_params(uri: str, params: Mapping[str, str]) -> str:
     if not params:
         return uri
     joint = "?" if "?" not in uri else "" if uri.endswith(("?", "&")) else "&"
-    return f"{uri}{joint}{urlencode(params)}"
+    added = "&".join(f"{_quoted(name)}={_quoted(value)}" for name, value in params.items())
+    return f"{uri}{joint}{added}"
+
+
+def _quoted(text: str) -> str:
+    """`quote_plus`, which takes ten times as long for text that needs no quoting."""
+    return text if _PLAIN.fullmatch(text) else quote_plus(text)
 
 
 def display_origin(uri: str) -> str:

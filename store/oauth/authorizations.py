@@ -18,8 +18,7 @@ from store.refused import Refused, let_in, refuse_signed_out
 from store.results import Allowance, Profile, Visitor, Window, allowance_of, profile_of
 
 
-@dataclass(frozen=True, slots=True)
-class AuthorizationRequest:
+class AuthorizationRequest(NamedTuple):
     """A request that passed every check. `challenge` is empty without PKCE; `terms` are those of the registration that
     the request was checked against; `place` is the grant's field for remembered consent (`Registration.place`).
     `nonce` goes into the ID token; `acr` has the requested levels, best first; `mode` is `form_post` or empty; `pushed`

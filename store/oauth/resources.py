@@ -46,6 +46,8 @@ def wanted_at(
 ) -> RequestedAccess:
     """What a request with these scopes and resources (`targets`, as `target_of` gives them) is for. `own` are known
     scopes of Latchkey, `others` all other names. Raises Refused("invalid_target" or "invalid_scope")."""
+    if not others and not targets:
+        return RequestedAccess(own, "")
     others = tuple(dict.fromkeys(others))
     apis = {target for target in targets if target != OWN}
     if len(apis) > 1:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 from tornado.httpclient import HTTPResponse
 
+from handlers.core.params import once
+from handlers.core.site import Site
+from handlers.oauth.pushed_record import PushedRecord, read_record, rules_of, write_record
+from handlers.oauth.requests import check_request
 from store import keys
 from store.crypto.seal import new_id
 from store.oauth import pushed
@@ -267,6 +272,53 @@ async def test_it_is_for_its_app_alone_and_parameters_beside_it_count_for_nothin
     to_sign_in = await (new := service.browser()).get(f"{await address(service.web)}&login_hint=eve%40example.com")
     assert b"eve@example.com" not in (await new.get(to_sign_in.headers["Location"])).body
     await ends_with_a_code(browser, service.web, f"{url}&{urlencode(more)}")
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        pytest.param({"redirect_uris": ("https://app.example/other",)}, "", id="redirect URI"),
+        pytest.param({"scopes": ("profile",), "hosted_storage": False}, "invalid_scope", id="scope"),
+        pytest.param({"name": "Another"}, None, id="nothing that a request is checked against"),
+    ],
+)
+async def test_a_change_of_the_app_counts_for_what_was_pushed_before(
+    service: Service, change: dict[str, Any], error: str | None
+) -> None:
+    browser, url = await service.signed_in(), await address(service.web)
+    await service.store.apps.update(service.web.client_id, **change)
+    service.store.apps.forget()
+    answer = await browser.get(url)
+    if error is None:
+        assert answer.code == 200, "the consent page"
+    elif error:
+        assert answer_of(answer)["error"] == error
+    else:
+        assert answer.code == 400
+        assert "Location" not in answer.headers
+
+
+async def test_a_record_is_what_was_pushed(service: Service) -> None:
+    """Every field survives, with its type: the browser's arrival does not look at the parameters again."""
+    site, registered = Site(service.store, service.base_url), await service.store.apps.active(service.web.client_id)
+    assert registered is not None
+    app = replace(registered, scopes=("openid", "profile"), hosted_storage=False)
+    claims = '{"id_token": {"sub": {"values": ["b", "a"]}, "acr": {"essential": true, "values": ["phr"]}}}'
+    more = {"scope": "openid profile", "nonce": "n", "claims": claims, "max_age": "60", "prompt": "login consent"}
+    sent = parameters(service.web, **more, response_mode="form_post", dpop_jkt="x" * 42 + "A", id_token_hint="hint")
+    found = check_request(app, service.web.redirect_uri, once([*sent.items()]), site.base_url)
+    record = PushedRecord([*sent.items()], rules_of(app, site), found)
+    assert read_record(write_record(record)) == record
+    assert record.checked(app, site) == found
+    unchecked = PushedRecord([*sent.items()])
+    assert read_record(write_record(unchecked)) == unchecked
+    assert unchecked.checked(app, site) is None
+    for name, value in found[0]._asdict().items():
+        assert value or name in ("pushed", "api"), f"{name} is not tried here"
+    assert all(found[1])
+    for other in (Site(site.store, site.base_url, require_pkce=True), Site(site.store, "https://other.example")):
+        assert record.checked(app, other) is None
+    assert record.checked(replace(app, name="Another"), site) is None
 
 
 @pytest.mark.rfc("9126 4 expired")

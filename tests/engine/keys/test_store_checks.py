@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from store.lifetimes import OAUTH
@@ -97,7 +95,7 @@ async def test_a_verifier_for_a_code_without_a_challenge_is_refused(store: Store
     world = await World.make(store)
     begun = await store.authorizations.begin(
         world.session,
-        replace(world.request(), challenge=""),
+        world.request()._replace(challenge=""),
         always_ask=True,
     )
     assert isinstance(begun, Pending)

@@ -24,7 +24,7 @@ BANK, ELSEWHERE = "https://www.paypal.com/back", "https://evil.test/cb"
 async def asks(world: World, uri: str, *scopes: str, page: bool = False) -> Pending | Remembered:
     """The outcome of a request for a redirect URI of the app; `page`: as with prompt=consent."""
     app = await world.store.apps.update(world.app.client_id)
-    begun = replace(world.request(scopes, app), redirect_uri=uri, place=app.place(uri))
+    begun = world.request(scopes, app)._replace(redirect_uri=uri, place=app.place(uri))
     return await world.store.authorizations.begin(world.session, begun, always_ask=page)
 
 
