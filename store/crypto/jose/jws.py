@@ -8,6 +8,7 @@ measured before it is decoded, and its claims are parsed only after its signatur
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,8 +26,15 @@ from store.json_text import NotJSON, check_surrogates, decode_strictly
 LONGEST = 8 * 2**10
 """In characters, unless the caller says otherwise."""
 DEEPEST = 16
+MOST_KEPT, LONGEST_KEPT = 2048, 1024
+"""Headers with keys of their own that are kept, each with its parsed key, and the characters of one. All proofs of a
+program have the same header. It is kept once a signature fits it, so that only who has a key takes a place."""
 _REFUSED = ("crit", "b64", "zip", "enc", "cty", "jku", "x5u", "x5c")
 """Header members that would change how a token is read, or whose key verifies it."""
+
+
+_own_keys: OrderedDict[tuple[str, tuple[str, ...], tuple[str | None, ...]], tuple[Mapping[str, Any], PublicKey]]
+_own_keys = OrderedDict()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +92,28 @@ def verify_with_own_key(
     """Verifies a token with the key in its own header: it proves that its sender has that key, and nothing else. For
     DPoP (RFC 9449 4.3). Raises JoseError."""
     parts = _split(text, longest)
+    asked = (parts[0], tuple(algorithms), tuple(types))
+    known = _own_keys.get(asked)
+    header, key = known or _own_key(parts, algorithms, types)
+    if not is_signed(header["alg"], key.key, *_signed(parts)):
+        raise JoseError("signature")
+    if known is not None:
+        _own_keys.move_to_end(asked)
+    elif len(parts[0]) <= LONGEST_KEPT:
+        _own_keys[asked] = header, key
+        while len(_own_keys) > MOST_KEPT:
+            _own_keys.popitem(last=False)
+    return Verified(header, _claims(parts), key)
+
+
+def _own_key(
+    parts: list[str], algorithms: Collection[str], types: Collection[str | None]
+) -> tuple[Mapping[str, Any], PublicKey]:
     header = _header(parts, algorithms, types)
     key = parse_key(header.get("jwk"))
     if header["alg"] not in key.algorithms:
         raise JoseError("unknown_key")
-    if not is_signed(header["alg"], key.key, *_signed(parts)):
-        raise JoseError("signature")
-    return Verified(header, _claims(parts), key)
+    return header, key
 
 
 def unverified_sender(text: str, longest: int = LONGEST) -> Unverified:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -237,6 +238,48 @@ def test_a_proof_is_verified_with_its_own_key() -> None:
         text = signed(key, header, {"jti": "1"})
         found = jws.verify_with_own_key(text, algorithms=ALGORITHMS, types=["dpop+jwt"])
         assert (found.key.thumbprint, found.claims) == (key.kid, {"jti": "1"})
+
+
+def proof(key: PrivateKey, claims: Any = None, **header: Any) -> str:
+    """A token with the key in its header."""
+    head = {"typ": "dpop+jwt", "alg": key.algorithm, "jwk": key.public.to_jwk(), **header}
+    return signed(key, head, claims or {"jti": "1"})
+
+
+def read(text: str) -> jws.Verified:
+    """The proof in a text."""
+    return jws.verify_with_own_key(text, algorithms=ALGORITHMS, types=["dpop+jwt"])
+
+
+def test_a_key_that_signed_before_is_parsed_once_and_every_signature_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    key, other = PrivateKey.generate("ES256"), PrivateKey.generate("ES256")
+    head, _, _ = proof(key).split(".")
+    with pytest.raises(JoseError, match="signature"):
+        read(signed_by_another := f"{head}.{proof(other).partition('.')[2]}")
+    first = read(proof(key))
+    monkeypatch.setattr(jws, "parse_key", None)
+    again = read(proof(key, {"jti": "2"}))
+    assert (again.claims, again.key) == ({"jti": "2"}, first.key)
+    for wrong in (signed_by_another, proof(key)[:-8] + "AAAAAAAA", f"{head}.{b64({'jti': '3'})}.{'A' * 86}"):
+        with pytest.raises(JoseError, match="signature"):
+            read(wrong)
+    with pytest.raises(JoseError, match="alg"):
+        jws.verify_with_own_key(proof(key), algorithms=["RS256"], types=["dpop+jwt"])
+    with pytest.raises(JoseError, match="typ"):
+        jws.verify_with_own_key(proof(key), algorithms=ALGORITHMS, types=["JWT"])
+
+
+def test_few_keys_are_kept_and_only_those_that_signed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jws, "_own_keys", kept := OrderedDict())  # type: ignore[var-annotated]  # its own are long
+    monkeypatch.setattr(jws, "MOST_KEPT", 2)
+    texts = [proof(PrivateKey.generate("ES256")) for _ in range(3)]
+    with pytest.raises(JoseError, match="signature"):
+        read(texts[0][:-8] + "AAAAAAAA")
+    read(proof(PrivateKey.generate("ES256"), more="x" * jws.LONGEST_KEPT))
+    assert not kept
+    for number in (0, 1, 0, 2):
+        read(texts[number])
+    assert [head for head, _, _ in kept] == [texts[0].split(".")[0], texts[2].split(".")[0]]
 
 
 @pytest.mark.trap(44)
