@@ -17,7 +17,8 @@ from store.lifetimes import PUSHED, SECOND
 from store.refused import Refused
 from store.results import Window
 
-_PROOFS = frozenset(("client_secret", "client_assertion", "client_assertion_type"))
+_APART = frozenset(("client_id", "client_secret", "client_assertion", "client_assertion_type"))
+"""Parameters that say who pushes."""
 
 
 class PushHandler(ApiHandler):
@@ -61,7 +62,7 @@ class PushHandler(ApiHandler):
         if signed is not None:  # RFC 9126 3: nothing beside it counts but what proves the app
             pairs = await verified_pairs(self.site, app, signed, wall.time())
         else:
-            pairs = [pair for pair in params.pairs() if pair[0] not in {*_PROOFS, "client_id"}]
+            pairs = [pair for pair in params.pairs() if pair[0] not in _APART]
             pairs.append(("client_id", app.client_id))
         if jkt := check_key(once(pairs), proof):
             pairs = [*(pair for pair in pairs if pair[0] != "dpop_jkt"), ("dpop_jkt", jkt)]

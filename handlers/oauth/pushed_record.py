@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections import OrderedDict
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -16,6 +16,9 @@ from store.oauth.authorizations import AuthorizationRequest
 
 _CHECKS = 1
 """Increase it when checks of requests change: what waits meanwhile is checked again."""
+_MOST_APPS = 1000
+_latest: OrderedDict[str, tuple[tuple[Registration, str, bool], str]] = OrderedDict()
+"""The digest of each app, with what it is of."""
 
 
 Checked = tuple[AuthorizationRequest, Interaction]
@@ -36,12 +39,17 @@ class PushedRecord(NamedTuple):
 
 def rules_of(app: Registration, site: Site) -> str:
     """A digest of all that a request of the app is checked against, but for its API."""
-    return _digest(app, site.base_url, site.require_pkce)
-
-
-@lru_cache(maxsize=1024)
-def _digest(app: Registration, base_url: str, require_pkce: bool) -> str:
-    return sha256(repr((_CHECKS, app.pack(), base_url, require_pkce)).encode()).hexdigest()[:32]
+    asked = app, site.base_url, site.require_pkce
+    kept = _latest.get(app.client_id)
+    # Comparing registrations, or finding their hash, takes longer than the rest.
+    if kept is not None and kept[0][0] is app and kept[0][1:] == asked[1:]:
+        return kept[1]
+    digest = sha256(repr((_CHECKS, app.pack(), *asked[1:])).encode()).hexdigest()[:32]
+    _latest[app.client_id] = asked, digest
+    _latest.move_to_end(app.client_id)
+    while len(_latest) > _MOST_APPS:
+        _latest.popitem(last=False)
+    return digest
 
 
 def write_record(record: PushedRecord) -> str:

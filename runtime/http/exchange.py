@@ -19,7 +19,7 @@ from tornado.httputil import (
 from tornado.iostream import IOStream
 
 from runtime.http.head import Head
-from runtime.http.tornado_private import lines_of
+from runtime.http.tornado_private import has_field, lines_of
 
 # Status lines by status and reason. Bounded, because an application may invent reasons.
 _STATUS_LINES: dict[tuple[int, str], str] = {}
@@ -121,7 +121,7 @@ class Exchange(HTTPConnection):
         request = self._request
         code = start_line.code
         without_body = code in (204, 304) or 100 <= code < 200
-        if "Content-Length" in headers:
+        if has_field(headers, "Content-Length"):
             length = headers["Content-Length"]
             if not _DIGITS.fullmatch(length):
                 raise ValueError(f"not a length: {length!r}")
@@ -134,7 +134,7 @@ class Exchange(HTTPConnection):
                 self.keep_alive = False  # closing the connection marks the end of the body
         if request.method == "HEAD" or code == 304:
             self._left = 0
-        if "Connection" in headers and "close" in headers["Connection"].lower():
+        if has_field(headers, "Connection") and "close" in headers["Connection"].lower():
             self.keep_alive = False
         elif request.version == "HTTP/1.0":
             if self.keep_alive:

@@ -229,6 +229,11 @@ def _read(headers: HTTPHeaders) -> list[str]:
     return [name + ": " + value for name, values in headers._as_list.items() for value in values]
 
 
+def _has(headers: HTTPHeaders, name: str) -> bool:
+    """Relies on: `_as_list` has every name, as `Header-Case`."""
+    return name in headers._as_list
+
+
 def _put(headers: HTTPHeaders, fields: Mapping[str, str]) -> None:
     """Relies on: `_combined_cache` has the values joined by commas."""
     for name, value in fields.items():
@@ -248,6 +253,10 @@ def _listed(headers: HTTPHeaders) -> list[str]:
     return [name + ": " + value for name, value in headers.get_all()]
 
 
+def _contains(headers: HTTPHeaders, name: str) -> bool:
+    return name in headers
+
+
 def _update(headers: HTTPHeaders, fields: Mapping[str, str]) -> None:
     for name, value in fields.items():
         headers[name] = value
@@ -264,6 +273,8 @@ def _alike() -> bool:
             vars(filled).keys() == vars(added).keys()
             and list(filled.get_all()) == list(added.get_all())
             and _read(added) == _listed(added)
+            and _has(added, "Host")
+            and not _has(added, "Cookie")
             and dict(filled) == dict(added)
         )
     except (AttributeError, KeyError):
@@ -271,4 +282,6 @@ def _alike() -> bool:
 
 
 # With another Tornado, the public and slower ways do the same.
-headers_of, lines_of, put_fields = (_filled, _read, _put) if _alike() else (_added, _listed, _update)
+headers_of, lines_of, put_fields, has_field = (
+    (_filled, _read, _put, _has) if _alike() else (_added, _listed, _update, _contains)
+)

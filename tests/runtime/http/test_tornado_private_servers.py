@@ -114,18 +114,21 @@ async def test_open_connections_are_counted_until_closed() -> None:
 
 def test_headers_are_read_and_set_without_a_second_check() -> None:
     """The shortcuts hold in the installed Tornado and equal the longer ways."""
-    assert (private.headers_of, private.lines_of, private.put_fields) == (private._filled, private._read, private._put)
+    used = (private.headers_of, private.lines_of, private.put_fields, private.has_field)
+    quick = (private._filled, private._read, private._put, private._has)
+    assert used == quick
     made = []
-    for fill, read, put in (
-        (private._filled, private._read, private._put),
-        (private._added, private._listed, private._update),
-    ):
+    for fill, read, put, has in (quick, (private._added, private._listed, private._update, private._contains)):
         headers = fill({"Host": ["a"], "X-A": ["b", "c"]})
         assert headers["X-A"] == "b,c"
         assert headers.get_list("X-A") == ["b", "c"]
         put(headers, {"Host": "d", "X-A": "e"})
         headers.add("X-A", "f")
+        headers["x-b"] = "g"
+        del headers["x-b"]
+        headers["x-c"] = "h"
+        assert [has(headers, name) for name in ("X-A", "X-B", "X-C")] == [True, False, True]
         made.append((read(headers), dict(headers), vars(headers)))
     assert made[0] == made[1]
-    assert made[0][0] == ["Host: d", "X-A: e", "X-A: f"]
-    assert made[0][1] == {"Host": "d", "X-A": "e,f"}
+    assert made[0][0] == ["Host: d", "X-A: e", "X-A: f", "X-C: h"]
+    assert made[0][1] == {"Host": "d", "X-A": "e,f", "X-C": "h"}
