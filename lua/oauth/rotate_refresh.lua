@@ -101,9 +101,12 @@ if again then
   -- A request for another resource is no repetition, and there is no second token.
   if (of or '') ~= api then return {'invalid_target', remaining, reset} end
   local left = redis.call('PTTL', access)
-  local scope = successor ~= '1' and successor or line[2]
-  if of then scope = intersect(intersect(line[2], given[2]), registered) end
-  return {'ok', remaining, reset, names or scope, math.ceil(left / 1000),
+  -- The person may have withdrawn scopes since the first answer.
+  local scope = (of or successor == '1') and line[2] or successor
+  scope = intersect(intersect(scope, given[2]), registered)
+  names = of and intersect(names, names_at(scope, of)) or scope
+  if names == '' then return {'scope_withdrawn', remaining, reset} end
+  return {'ok', remaining, reset, names, math.ceil(left / 1000),
     id_token_fields(user, authorized and own_scopes(scope) or scope, line[6]),
     of and api_token_fields(of, issued, now + left, line[6]) or {}}
 end

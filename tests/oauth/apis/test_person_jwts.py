@@ -9,7 +9,7 @@ import pytest
 from store import keys
 from store.crypto.jose.algorithms import half_hash
 from store.crypto.seal import TokenKind
-from tests.support.http.api_shop import BILLS, ORDERS, Shop, called, error_of
+from tests.support.http.api_shop import BILLS, ORDERS, Shop, at, called, error_of
 from tests.support.http.driver import Service, json_of
 from tests.support.lists.offenders import each
 
@@ -100,6 +100,28 @@ async def test_a_repeated_refresh_signs_the_same_claims(service: Service) -> Non
     claims = [(await read(service, each["access_token"])).claims for each in (one, two)]
     assert abs(claims[0].pop("exp") - claims[1].pop("exp")) <= 1
     assert claims[0] == claims[1]
+
+
+@pytest.mark.parametrize("resource", [ORDERS.identifier, None])
+async def test_a_repeated_refresh_says_what_the_person_still_allows(service: Service, resource: str | None) -> None:
+    shop, browser = await jwt_shop(service, refresh_retry_seconds=30), await service.signed_in()
+    first, second = ("read", "write") if resource else ("profile", "credits:read")
+    tokens = await shop.tokens(f"openid {first} {second}", browser, resource=resource)
+    answer = await shop.refresh(tokens)
+    assert answer["scope"].split()[-2:] == [first, second]
+    url = shop.app.authorize_url(scope=f"openid {first} {second}", resource=resource, prompt="consent")
+    await browser.consent(url, untick=(second,))
+    again = await shop.refresh(tokens)
+    assert again["refresh_token"] == answer["refresh_token"]
+    assert again["scope"] == answer["scope"].removesuffix(f" {second}")
+    if resource:
+        assert (await read(service, again["access_token"])).claims["scope"] == first
+        await service.store.apps.update("shop", api_scopes=())
+        assert error_of(await shop.app.refresh(tokens["refresh_token"])) == (400, "invalid_target")
+        await service.store.apps.update("shop", api_scopes=at(ORDERS, "write"))
+    else:
+        await service.store.apps.update("shop", scopes=("data:read",))
+    assert error_of(await shop.app.refresh(tokens["refresh_token"])) == (400, "invalid_grant")
 
 
 @pytest.mark.trap(58)
