@@ -16,6 +16,8 @@ from tests.support.http.api_shop import ORDERS, Shop, called
 from tests.support.http.dpop_app import Device
 from tests.support.http.driver import Service, answer_of, json_of, send
 from tests.support.http.key_app import key_app
+from tests.support.processes.engines import FakeClock
+from tests.support.store.signing import DAY, HOUR, later
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -49,6 +51,23 @@ async def test_no_wrong_hint_names_anybody_or_ends_a_session(service: Service, a
     assert (await ada.browser.send("/oauth/logout", "POST", form=long)).code == 400
     assert await ada.is_in()
     assert (await ada.ask(id_token_hint=ada.hint, post_logout_redirect_uri=BACK)).headers["Location"] == BACK
+
+
+@pytest.mark.trap(49)
+async def test_a_hint_counts_as_long_as_a_session_can_live_after_its_key(service: Service, clock: FakeClock) -> None:
+    ada = await SignedIn.make(service)
+    await service.store.signing_store.rotate("RS256", at_once=True)
+
+    async def answers() -> tuple[str | None, int]:
+        browser = await service.signed_in()
+        asked = ada.app.authorize_url(scope="openid profile", id_token_hint=ada.hint)
+        back = answer_of(await browser.get(asked)).get("error")
+        return back, (await ada.ask(browser, id_token_hint=ada.hint, post_logout_redirect_uri=BACK)).code
+
+    later(clock, 30 * DAY, service.store)
+    assert await answers() == (None, 200), "of another session, so the person is asked"
+    later(clock, HOUR + 602, service.store)
+    assert await answers() == ("invalid_request", 400)
 
 
 @pytest.mark.trap(45)
