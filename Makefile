@@ -90,6 +90,7 @@ lint: $(VENV)/installed-test  ## check style, format, types, imports, the shape 
 	$(BIN)/python -m dev.checks.imports
 	$(BIN)/python -m dev.checks.lock
 	$(BIN)/python -m dev.checks.secret_scan
+	$(BIN)/python -m dev.checks.words
 	$(BIN)/python -m dev.checks.audit
 
 lock: | $(BIN)/python  ## renew the lock files, with the newest releases that setup.cfg allows
@@ -134,6 +135,10 @@ bench-versions: $(VENV)/installed-bench  ## compare two versions by turns (ARGS=
 
 bench-docs: $(VENV)/installed-bench  ## write docs/benchmarks.md and docs/capacity.md from the last results
 	$(BIN)/python -m dev.bench.report
+
+.PHONY: words
+words: $(VENV)/installed  ## renew the catalogues of pages and mails, after a change of their English
+	$(BIN)/python -m dev.checks.words --write
 
 .PHONY: passwords
 passwords: $(VENV)/installed  ## build the filter of refused passwords again, by the recorded hashes (ARGS=--record: new versions)

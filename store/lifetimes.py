@@ -78,7 +78,7 @@ SIGN_UP_ADDRESS = Group("signup-address", 20, 60 * MINUTE)
 REGISTER_APP = Group("register-app", 30, 60 * MINUTE)  # deleting one is work in every shard
 # Changes of apps, per person: each sends the owner a mail, and every process reads the app again.
 CHANGE_APP = Group("change-app", 60, 60 * MINUTE)
-RENAME = Group("rename", 20, 60 * MINUTE)  # names that a person takes
+RENAME = Group("rename", 20, 60 * MINUTE)  # names and preferences that a person takes
 FORGOT_ADDRESS = Group("forgot-address", 20, 60 * MINUTE)
 # Mails to an address that somebody typed, with or without an account: requested from one network, and from all.
 MAIL_TO = Group("mail-to", 5, 60 * MINUTE)

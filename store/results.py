@@ -35,23 +35,51 @@ class Visitor(NamedTuple):
         return {"address": self.address, "agent": self.agent[:200]}
 
 
+class Preferences(NamedTuple):
+    """What a person chose of how pages and mails read: the code of a language and the name of a time zone, empty for no
+    choice."""
+
+    language: str = ""
+    zone: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> Preferences:
+        """From a script's answer: the language, a space, and the zone."""
+        language, _, zone = text.partition(" ")
+        return cls(language, zone)
+
+
+NO_CHOICE = Preferences()
+
+
+class Warned(NamedTuple):
+    """Whom a warning goes to: the person's address first, and each earlier address that an open link can bring back;
+    and how the person reads."""
+
+    addresses: tuple[str, ...] = ()
+    preferences: Preferences = NO_CHOICE
+
+
+NO_WARNING = Warned()
+
+
 class Allowance(NamedTuple):
     """A notice that an app may spend more of a person's credits than before. `growth`: `connected`, `raised` or
     `removed`; `limit` in micro-dollars a month, None without a limit; `last`: the window of such mails is full now."""
 
     growth: str
-    warned: tuple[str, ...]
+    warned: Warned
     limit: int | None
     last: bool
 
 
-def decoded(warned: Sequence[bytes]) -> tuple[str, ...]:
-    """The addresses that a warning goes to, from a script's answer: the person's address first, and each earlier
-    address that an open link can bring back."""
-    return tuple(address.decode() for address in warned)
+def decoded(warned: Sequence[bytes]) -> Warned:
+    """Whom a warning goes to, from a script's answer."""
+    preferences, *addresses = (part.decode() for part in warned)
+    return Warned(tuple(addresses), Preferences.of(preferences))
 
 
-def warned_of(reply: Reply) -> tuple[str, ...]:
+def warned_of(reply: Reply) -> Warned:
     """The field `warned` of a reply, in the form of `decoded`."""
     return decoded(reply.rows("warned"))
 
@@ -66,16 +94,17 @@ def allowance_of(reply: Reply) -> Allowance | None:
 
 
 class Profile(NamedTuple):
-    """A person's profile (SPEC 2.3). `warned`: the addresses that a warning goes to, as in `warned_of`; `groups`: names
-    in one order. Both are empty if not requested."""
+    """A person's profile (SPEC 2.3). `warned`: whom a warning goes to; `groups`: names in one order; `preferences`: how
+    the person reads. All three are empty if not requested."""
 
     user: str
     email: str
     email_verified: bool
     name: str
     picture: str
-    warned: tuple[str, ...] = ()
+    warned: Warned = NO_WARNING
     groups: tuple[str, ...] = ()
+    preferences: Preferences = NO_CHOICE
 
 
 class Caller(NamedTuple):
@@ -127,8 +156,9 @@ def profile_of(user: str, reply: Reply) -> Profile:
         reply.raw("email_verified") == b"1",
         reply.text("name"),
         reply.text("picture"),
-        warned_of(reply) if "warned" in reply.fields else (),
+        warned_of(reply) if "warned" in reply.fields else NO_WARNING,
         groups_in(reply.text("groups")) if "groups" in reply.fields else (),
+        Preferences.of(reply.text("preferences")) if "preferences" in reply.fields else NO_CHOICE,
     )
 
 

@@ -119,6 +119,7 @@ _ALL: Final = (
     _sensitive("account_downloaded", "Everything about the account downloaded"),
     _sensitive("account_deleted", "Account deleted", trail=""),
     _ordinary("name_changed", "Name changed"),
+    _ordinary("preferences_changed", "Language or time zone changed"),
     _ordinary("picture_changed", "Picture changed"),
     _ordinary("picture_removed", "Picture removed"),
     # Connected apps

@@ -113,7 +113,8 @@ class SendAgainHandler(LinkPage):
         profile = await self.store.sessions.profile(self.require_session())
         if profile.email_verified:
             return self.see_other(target if target != "/" else "/account")
-        await mails.confirmation(self.site, profile.user, profile.email, self.counted_address, target)
+        wording = self.wording(profile.preferences)
+        await mails.confirmation(self.site, profile.user, profile.email, self.counted_address, target, wording=wording)
         self.sent(profile.email, "24 hours", target if target != "/" else "/account", profile)
 
 
@@ -150,7 +151,7 @@ class ForgotHandler(LinkPage):
         with mails.asking(self.site, self.counted_address, "reset") as room:
             await self.store.signing_in.forgot(email, self.counted_address, self.read_cookie(DEVICE_COOKIE))
             self.remember_going(target, 2 * RESET_LINK)  # a link that is mailed again lives twice as long
-            work = mails.forgotten(self.site, email, self.counted_address, target)
+            work = mails.forgotten(self.site, email, self.counted_address, target, wording=self.wording())
             self.site.in_background(work, within=self.site.scatter, room=room.pop_all())
         self.sent(email, "1 hour")
 
@@ -253,7 +254,7 @@ class EmailHandler(GuardedPage, LinkPage):
             except (Refused, SignedOut, Unproved):
                 await self.store.limits.give_back_change_mail(self.counted_address, new)
                 raise
-            work = mails.change(self.site, session.user, link, self.counted_address)
+            work = mails.change(self.site, session.user, link, self.counted_address, self.wording(profile.preferences))
             self.site.in_background(work, within=self.site.scatter, room=room.pop_all())
         self.sent(new, "1 hour", "/account", profile)
 
@@ -310,7 +311,7 @@ class UndoHandler(LinkPage):
         if not undo.used:
             mails.taken_back(self.site, undo, self.visitor)
             self.remember_going("/account/security", 2 * RESET_LINK)
-            reset = mails.forgotten(self.site, undo.old, "", "/account/security", self.visitor.address)
+            reset = mails.forgotten(self.site, undo.old, "", "/account/security", self.visitor.address, self.wording())
             self.site.in_background(reset, within=self.site.scatter)
         self.write_session(None)
         await self.undone(undo)

@@ -224,7 +224,9 @@ class SignUpHandler(SignInPage):
         found = await self.store.sessions.start(credentials, self.visitor, self.device())
         await self.replace_session(found)
         if invited is None:
-            work = mails.confirmation(self.site, user, email, self.counted_address, target, again=False)
+            work = mails.confirmation(
+                self.site, user, email, self.counted_address, target, again=False, wording=self.wording()
+            )
             self.site.in_background(work)
         self.see_other(self.proved(target, found))
 
@@ -245,7 +247,7 @@ class SignUpHandler(SignInPage):
         with mails.asking(self.site, self.counted_address, "signup") as room:
             await self.store.limits.sign_up_mail(self.counted_address, email)
             self.remember_going(target, INVITE)
-            work = mails.invitation(self.site, email, self.counted_address, target)
+            work = mails.invitation(self.site, email, self.counted_address, target, self.wording())
             self.site.in_background(work, within=self.site.scatter, room=room.pop_all())
         self.render(
             "links/mail_sent.html",

@@ -180,6 +180,19 @@ class BaseHandler(QuickHandler):
             self.request.latchkey_cookies = found  # type: ignore[attr-defined]  # set like latchkey_id
         return found.get(name, default)
 
+    def read_cookie(self, name: str) -> str | None:
+        """The value of our cookie with this short name."""
+        value: str | None = self.get_cookie(self.site.cookie(name))
+        return value
+
+    def write_cookie(self, name: str, value: str | None, lasts: int = 0) -> None:
+        """Sets our cookie for `lasts` ms, or clears it."""
+        flags: dict[str, Any] = {"path": "/", "httponly": True, "samesite": "Lax", "secure": self.site.secure}
+        if value is None:
+            self.clear_cookie(self.site.cookie(name), **flags)
+        else:
+            self.set_cookie(self.site.cookie(name), value, max_age=lasts // 1000, **flags)
+
     def step_aside(self) -> None:
         """From here on this request takes long and does little: it leaves its room to others, until it is finished."""
         if not self.aside and not self.finished:

@@ -10,12 +10,14 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from tornado.template import Loader
 
 from handlers.core.client_address import window_address
-from handlers.core.format import exact, money
 from handlers.core.site import Site
+from handlers.core.words.wording import Wording
+from handlers.core.words.zones import zone_of
 from outbound.mail.mail import Mail
 from outbound.mail.room import NoRoom
 from store.accounts.links import AddressChange, Link
@@ -28,7 +30,7 @@ from store.apps.registration import Registration
 from store.clock import wall
 from store.limits import network_of
 from store.refused import Refused
-from store.results import Allowance, Profile, Visitor
+from store.results import NO_CHOICE, Allowance, Preferences, Profile, Visitor, Warned
 
 _TOP = Path(__file__).resolve().parent.parent.parent
 _WORDS = Loader(str(_TOP / "templates" / "mail"), autoescape=None, whitespace="all")
@@ -43,12 +45,29 @@ MOST_LINES, LONGEST_LINE = 30, 200
 """Lines of a list in a mail, and characters of a line. Enough for an app's new name and all its new redirect URIs."""
 
 
-def write(site: Site, what: str, to: str, payer: str, asker: str = "", caused_from: str = "", **values: str) -> None:
+def spoken(site: Site, preferences: Preferences, request: Wording | None = None) -> Wording:
+    """How a mail speaks to a person: as they chose, else like the request, else in the server's first language and UTC.
+    A warning has no request: a thief's browser would choose a language that the person cannot read."""
+    chosen, zone = site.languages.by_code.get(preferences.language), zone_of(preferences.zone)
+    request = request or Wording(site.languages.default)
+    return Wording(chosen or request.language, zone or request.zone)
+
+
+def write(
+    site: Site,
+    what: str,
+    to: str,
+    payer: str,
+    wording: Wording,
+    asker: str = "",
+    caused_from: str = "",
+    **values: Any,
+) -> None:
     """Posts the mail of `templates/mail/<what>.txt`, whose first line is the subject. `payer`: the user whose account
     causes the mail, or empty; `asker`: the counted address of the client that asked for it, if strangers can ask. A
     mail that names the visitor's address counts for the visitor's network too, and one that does not, for the network
     of `caused_from`."""
-    text = _WORDS.load(f"{what}.txt").generate(site=site.base_url, **values).decode()
+    text = _WORDS.load(f"{what}.txt").generate(**wording.plain_names(), site=site.base_url, **values).decode()
     subject, _, body = text.partition("\n")
     link, network = bool(values.get("link")), network_of(asker) if asker else ""
     undo = link and what in TAKES_BACK
@@ -56,11 +75,12 @@ def write(site: Site, what: str, to: str, payer: str, asker: str = "", caused_fr
     site.mail.post(Mail(what, to, subject, body.lstrip("\n"), link, undo, payer, network, origin))
 
 
-def warn(site: Site, what: str, user: str, warned: Sequence[str], **values: str) -> None:
+def warn(site: Site, what: str, user: str, warned: Warned, **values: Any) -> None:
     """Posts a security mail to the person, and to each earlier address that an open link can restore. Otherwise
     somebody who took the account by changing its address would get all the warnings."""
-    for number, to in enumerate(warned):
-        write(site, what, to, user, earlier="yes" if number else "", **values)
+    wording = spoken(site, warned.preferences)
+    for number, to in enumerate(warned.addresses):
+        write(site, what, to, user, wording, earlier="yes" if number else "", **values)
 
 
 def listed(lines: Sequence[str]) -> str:
@@ -108,29 +128,42 @@ def _place_for(place: AbstractContextManager[None]) -> Iterator[ExitStack]:
         yield room
 
 
-async def confirmation(site: Site, user: str, email: str, asker: str, target: str = "", *, again: bool = True) -> None:
+async def confirmation(
+    site: Site,
+    user: str,
+    email: str,
+    asker: str,
+    target: str = "",
+    *,
+    again: bool = True,
+    wording: Wording | None = None,
+) -> None:
     """Mails the link that confirms an address and leads on to `target`. With `again` off, no mail is sent while an
     earlier link works, and a rate limit is no error; otherwise raises Refused("rate_limited")."""
     try:
         with asking(site, asker, "confirm"):
             link = await site.store.links.to_confirm(user, email, _kept(target), again=again, mailed=site.mail.confirms)
             if link:
-                write(site, "confirm", email, user, asker, link=_address(site, "/confirm", link))
+                wording = spoken(site, link.preferences, wording)
+                write(site, "confirm", email, user, wording, asker, link=_address(site, "/confirm", link))
     except Refused:
         if again:
             raise
 
 
-async def invitation(site: Site, email: str, asker: str, target: str) -> None:
+async def invitation(site: Site, email: str, asker: str, target: str, wording: Wording | None = None) -> None:
     """Mails the link to sign up, which leads on to `target`. If the address has an account, the mail says so
     instead."""
     if known := await site.store.people.credentials(email):
-        return write(site, "signup_again", email, known.user, asker)
+        return write(site, "signup_again", email, known.user, spoken(site, known.preferences, wording), asker)
     invite = await site.store.people.invite_again(email, _kept(target))
-    write(site, "signup", email, "", asker, link=f"{site.base_url}/signup?invite={invite}")
+    link = f"{site.base_url}/signup?invite={invite}"
+    write(site, "signup", email, "", spoken(site, NO_CHOICE, wording), asker, link=link)
 
 
-async def forgotten(site: Site, email: str, asker: str, target: str, undone_from: str = "") -> None:
+async def forgotten(
+    site: Site, email: str, asker: str, target: str, undone_from: str = "", wording: Wording | None = None
+) -> None:
     """Mails the link that sets a new password and leads on to `target`. Without an active account with this address,
     the mail says so instead: whether a mail is sent, and how long it takes, would reveal accounts. After a link that
     took the account back, `asker` is empty, because there is an account and only its person has that link;
@@ -141,42 +174,44 @@ async def forgotten(site: Site, email: str, asker: str, target: str, undone_from
         with suppress(Refused):
             link = await site.store.links.to_reset(user, email, _kept(target))
     if user and link:
-        write(site, "reset", email, user, asker, undone_from, link=_address(site, "/reset", link))
+        spoke = spoken(site, link.preferences, wording)
+        write(site, "reset", email, user, spoke, asker, undone_from, link=_address(site, "/reset", link))
     elif asker:
-        write(site, "no_account", email, "", asker)
+        write(site, "no_account", email, "", spoken(site, NO_CHOICE, wording), asker)
 
 
-async def change(site: Site, user: str, link: Link, asker: str) -> None:
+async def change(site: Site, user: str, link: Link, asker: str, wording: Wording | None = None) -> None:
     """Mails the link that changes the user's address. If the new address has an account, its owner learns of the
-    attempt."""
-    if await site.store.people.credentials(link.email):
-        return write(site, "address_taken", link.email, user, asker)
-    write(site, "change", link.email, user, asker, link=_address(site, "/account/email/change", link))
+    attempt, as they chose to read."""
+    if known := await site.store.people.credentials(link.email):
+        return write(site, "address_taken", link.email, user, spoken(site, known.preferences), asker)
+    spoke = spoken(site, link.preferences, wording)
+    write(site, "change", link.email, user, spoke, asker, link=_address(site, "/account/email/change", link))
 
 
 def address_changed(site: Site, user: str, change: AddressChange, visitor: Visitor) -> None:
     """Tells the old address, with an undo link if there is one, and the addresses before it."""
     link = _address(site, "/account/email/undo", change.undo) if change.undo else ""
-    values = {"new": change.new, **_circumstances(visitor)}
-    write(site, "address_changed", change.old, user, link=link, earlier="", **values)
-    for email in change.warned[1:]:
+    wording, values = spoken(site, change.warned.preferences), {"new": change.new, **_circumstances(visitor)}
+    write(site, "address_changed", change.old, user, wording, link=link, earlier="", **values)
+    for email in change.warned.addresses[1:]:
         if email != change.old:
-            write(site, "address_changed", email, user, link="", earlier="yes", **values)
+            write(site, "address_changed", email, user, wording, link="", earlier="yes", **values)
 
 
 def taken_back(site: Site, undo: Undo, visitor: Visitor) -> None:
     """Tells all addresses of the person that a link took the account back: the restored one, the one that it replaced,
     and earlier ones. Lists the affected apps by id, because owners choose the names."""
-    user = undo.user
+    user, wording = undo.user, spoken(site, undo.warned.preferences)
     values = {"old": undo.old, "new": undo.new, **_circumstances(visitor)}
     if undo.new != undo.old:
-        write(site, "address_restored", undo.new, user, earlier="", **values)
-        for email in undo.warned[1:]:
-            write(site, "address_restored", email, user, earlier="yes", **values)
+        write(site, "address_restored", undo.new, user, wording, earlier="", **values)
+        for email in undo.warned.addresses[1:]:
+            write(site, "address_restored", email, user, wording, earlier="yes", **values)
     lines = [f"{client}: disconnected" for client in undo.ended]
     lines += [f"{client}: its spending limit is what it was before" for client in undo.lowered]
     own = listed([f"{client}: {what}" for client, what in undo.own.items()])
-    write(site, "taken_back", undo.old, user, own=own, lines=listed(lines), **values)
+    write(site, "taken_back", undo.old, user, wording, own=own, lines=listed(lines), **values)
     if undo.first_factor:
         warn(site, "second_step_undone", user, undo.warned, **values)
 
@@ -185,11 +220,11 @@ def factors_changed(site: Site, factors: Factors, what: str, visitor: Visitor, u
     """Tells the person that the second step changed. `what` is the subject of the mail, and `factors` are the ones
     before the change. An undo link for a first second step goes only to the address that it is for."""
     link = _address(site, "/account/email/undo", undo) if undo else ""
-    user, (first, *others) = factors.user, factors.warned
+    user, wording, (first, *others) = factors.user, spoken(site, factors.preferences), factors.warned.addresses
     values = {"said": what, **_circumstances(visitor)}
-    write(site, "second_step", undo.email if undo else first, user, link=link, earlier="", **values)
+    write(site, "second_step", undo.email if undo else first, user, wording, link=link, earlier="", **values)
     for email in others:
-        write(site, "second_step", email, user, link="", earlier="yes", **values)
+        write(site, "second_step", email, user, wording, link="", earlier="yes", **values)
 
 
 def app_changed(site: Site, owner: Profile, app: Registration, lines: list[str], visitor: Visitor) -> None:
@@ -199,7 +234,7 @@ def app_changed(site: Site, owner: Profile, app: Registration, lines: list[str],
         warn(site, "app_changed", owner.user, owner.warned, **values)
 
 
-def app_deleted(site: Site, user: str, warned: Sequence[str], name: str, client: str, visitor: Visitor) -> None:
+def app_deleted(site: Site, user: str, warned: Warned, name: str, client: str, visitor: Visitor) -> None:
     """Tells the owner that the app is deleted. The name is safe to show: the owner chose it."""
     warn(site, "app_deleted", user, warned, name=name, client=client, **_circumstances(visitor))
 
@@ -211,13 +246,13 @@ def api_changed(site: Site, owner: Profile, api: ApiRegistration, lines: list[st
         warn(site, "api_changed", owner.user, owner.warned, **values)
 
 
-def api_deleted(site: Site, user: str, warned: Sequence[str], api: ApiRegistration, visitor: Visitor) -> None:
+def api_deleted(site: Site, user: str, warned: Warned, api: ApiRegistration, visitor: Visitor) -> None:
     """Tells the owner that the API is deleted."""
     values = {"name": api.name, "identifier": api.identifier, **_circumstances(visitor)}
     warn(site, "api_deleted", user, warned, **values)
 
 
-def account_deleted(site: Site, user: str, warned: Sequence[str], visitor: Visitor) -> None:
+def account_deleted(site: Site, user: str, warned: Warned, visitor: Visitor) -> None:
     """Tells the person that the account is deleted."""
     warn(site, "account_deleted", user, warned, **_circumstances(visitor))
 
@@ -227,12 +262,13 @@ def allowance_grew(site: Site, user: str, client: str, allowance: Allowance | No
     owner chooses its name, home page and domains."""
     if allowance:
         what = "app_spends" if allowance.growth == "connected" else "limit_raised"
-        limit = "" if allowance.limit is None else money(allowance.limit)
+        wording = spoken(site, allowance.warned.preferences)
+        limit = "" if allowance.limit is None else wording.money(allowance.limit)
         last = "yes" if allowance.last else ""
         warn(site, what, user, allowance.warned, client=client, limit=limit, last=last, **_circumstances(visitor))
 
 
-def password_changed(site: Site, user: str, warned: Sequence[str], visitor: Visitor, *, claimed: bool = False) -> None:
+def password_changed(site: Site, user: str, warned: Warned, visitor: Visitor, *, claimed: bool = False) -> None:
     """Tells the person that the password changed. `claimed`: all other ways to sign in ended too."""
     warn(site, "password_claimed" if claimed else "password_changed", user, warned, **_circumstances(visitor))
 
@@ -256,5 +292,5 @@ def _place(visitor: Visitor) -> tuple[str, str]:
     return window_address(visitor.address), re.sub(r"[\d.]+", "", visitor.agent)
 
 
-def _circumstances(visitor: Visitor) -> dict[str, str]:
-    return {"when": exact(wall.utc()), "address": visitor.address, "agent": visitor.agent}
+def _circumstances(visitor: Visitor) -> dict[str, Any]:
+    return {"at": wall.utc(), "address": visitor.address, "agent": visitor.agent}

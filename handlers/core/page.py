@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, cast
 from urllib.parse import quote, urlsplit
 
 from tornado.iostream import StreamClosedError
-from tornado.locale import Locale
 
-from handlers.core.base import DEVICE_COOKIE, BaseHandler
+from handlers.core.base import DEVICE_COOKIE
 from handlers.core.errors import CATALOGUE
 from handlers.core.format import counted
+from handlers.core.words.worded import ZONE_COOKIE, WordedPage
 from runtime.http.tornado_private import answer_fields, put_fields
 from store.accounts.signin.devices import Device
 from store.accounts.signin.sessions import Session
@@ -48,7 +48,7 @@ def next_query(target: str) -> str:
     return f"?next={quote(target, safe='')}" if target != "/" else ""
 
 
-class PageHandler(BaseHandler):
+class PageHandler(WordedPage):
     """A page. Its forms carry an XSRF token, and it loads nothing from elsewhere. `uses_scripts`: it has scripts of
     this server, but also works without them."""
 
@@ -78,22 +78,20 @@ class PageHandler(BaseHandler):
         """The names that every template can use."""
         brand = self.site.brand
         known: dict[str, Any] = {"signed_in": None, "session_here": False, "onward": None, "sign_out_to": ""}
+        known["zone_cookie"] = self.site.cookie(ZONE_COOKIE) if self.uses_scripts else ""
         known |= {"our_brand": brand, "product": brand.name, "title": brand.name}
         return {**super().get_template_namespace(), **known}
 
     def render_string(self, template_name: str, **kwargs: Any) -> bytes:
-        """The page, from the brand's template or ours. Tornado's method would keep one loader for all servers."""
+        """The page, from the brand's template or ours, in the language of its reader. Tornado's method would keep one loader for all servers."""
         template = self.site.templates.pages.load(template_name)
-        return template.generate(**{**self.get_template_namespace(), **kwargs})
+        words = self.speak_to(kwargs.get("signed_in"))
+        return template.generate(**{**self.get_template_namespace(), **words, **kwargs})
 
     async def check_new_password(self, password: str, email: str, name: str) -> None:
         """Raises ValueError, with a reason for people, if this person may not set the password."""
         check_password(password, email, name)
         await self.site.breaches.check(password)
-
-    def get_browser_locale(self, default: str = "en_US") -> Locale:
-        """English. Tornado's method would parse any Accept-Language header."""
-        return Locale.get(default)
 
     def session(self) -> Session | None:
         """The session in the cookie, unchecked: only the store knows whether it is live."""
@@ -131,19 +129,6 @@ class PageHandler(BaseHandler):
                 self.site.cookie("session"), cookie, expires_days=self.site.session_lifetime / 86400, **flags
             )
         self.clear_cookie(self.site.cookie("xsrf"), **flags)
-
-    def read_cookie(self, name: str) -> str | None:
-        """The value of our cookie with this short name."""
-        value: str | None = self.get_cookie(self.site.cookie(name))
-        return value
-
-    def write_cookie(self, name: str, value: str | None, lasts: int = 0) -> None:
-        """Sets our cookie for `lasts` ms, or clears it."""
-        flags: dict[str, Any] = {"path": "/", "httponly": True, "samesite": "Lax", "secure": self.site.secure}
-        if value is None:
-            self.clear_cookie(self.site.cookie(name), **flags)
-        else:
-            self.set_cookie(self.site.cookie(name), value, max_age=lasts // 1000, **flags)
 
     def device(self) -> Device | None:
         """The known device that this browser claims to be, unchecked: only the store knows whether it is still

@@ -17,6 +17,7 @@ from handlers.core.client_address import Network, client_address, parse_address
 from handlers.core.concurrency import ConcurrencyLimit
 from handlers.core.image_upload import ImageUpload
 from handlers.core.reading import Readers
+from handlers.core.words.languages import Languages, shipped
 from observability.metrics.measures import Measures
 from outbound.address_policy import AddressPolicy
 from outbound.ai.echo import echo_model
@@ -61,6 +62,7 @@ class Site:
     brand_before: Brand = field(default_factory=Brand)
     """The brand before the last reload: pages that were sent with it still load its files."""
     templates: Templates = field(default_factory=ours)
+    languages: Languages = field(default_factory=shipped)
     readers: Readers = field(default_factory=Readers)
     image_upload: ImageUpload = field(default_factory=ImageUpload)
     ai_calls: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(2048))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from handlers.account.authorize_address import LOGIN_HINT, PROGRESS, Pairs
+from handlers.core.words.choosing import UI_LOCALES
 from store.oauth.pushed import URN
 
 BROWSER_COOKIE = "browser"
@@ -22,5 +23,5 @@ def pushed_address(here: Pairs, pushed: Pairs) -> Pairs:
 
 
 def handed_on(pairs: Pairs) -> Pairs:
-    """What the sign-in page reads of an address, from the parameters that count."""
-    return [pair for pair in pairs if pair[0] == LOGIN_HINT]
+    """What pages on the way read of an address, from the parameters that count."""
+    return [pair for pair in pairs if pair[0] in (LOGIN_HINT, UI_LOCALES)]

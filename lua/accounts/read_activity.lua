@@ -5,11 +5,11 @@
 --- KEYS[4] activity
 --- ARGV[1] idle (number): ms
 --- @reply signed_out
---- @reply ok email email_verified name picture entries ordinary
+--- @reply ok email email_verified name picture preferences entries ordinary
 --- @idempotent
 --- @include "audit"
 --- @include "session"
 
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
-local email, verified, name, picture = profile(user)
-return {'ok', email, verified, name, picture, events_of(audit), events_of(activity)}
+local email, verified, name, picture, preferences = profile(user)
+return {'ok', email, verified, name, picture, preferences, events_of(audit), events_of(activity)}

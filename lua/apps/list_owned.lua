@@ -4,11 +4,11 @@
 --- KEYS[3] apps
 --- ARGV[1] idle (number): ms
 --- @reply signed_out
---- @reply ok email email_verified name picture now rows
+--- @reply ok email email_verified name picture preferences now rows
 --- @idempotent
 --- @include "session"
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
-local email, verified, name, picture = profile(user)
-return {'ok', email, verified, name, picture, int(now), redis.call('ZRANGE', apps, 0, -1, 'WITHSCORES')}
+local email, verified, name, picture, preferences = profile(user)
+return {'ok', email, verified, name, picture, preferences, int(now), redis.call('ZRANGE', apps, 0, -1, 'WITHSCORES')}

@@ -8,13 +8,13 @@
 --- ARGV[2] before: the id of an entry, or ''
 --- ARGV[3] most (number): entries
 --- @reply signed_out
---- @reply ok email email_verified name picture paid held opening opening_at standing entries
+--- @reply ok email email_verified name picture preferences paid held opening opening_at standing entries
 --- @include "session"
 --- @include "account"
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
-local email, verified, name, picture = profile(user)
+local email, verified, name, picture, preferences = profile(user)
 local paid, held, opening, opening_at, standing, entries =
   account_of(balance, holds, ledger, before, most, now)
-return {'ok', email, verified, name, picture, paid, held, opening, opening_at, standing, entries}
+return {'ok', email, verified, name, picture, preferences, paid, held, opening, opening_at, standing, entries}

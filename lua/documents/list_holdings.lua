@@ -13,7 +13,7 @@
 --- ARGV[5] most (number): rows of a page
 --- @reply signed_out
 --- @reply not_found
---- @reply ok email email_verified name picture data_until fields more rows
+--- @reply ok email email_verified name picture preferences data_until fields more rows
 --- @idempotent
 --- @include "session"
 --- @include "documents"
@@ -24,5 +24,5 @@ local given = redis.call('HMGET', grant, 'epoch', 'revoked_at')
 if not given[1] then return {'not_found'} end
 local data_until = given[2] and redis.call('PTTL', grant) + now or 0
 local rows, more = rows_of(docs, meta, index, first, after, past, most, 0)
-local email, verified, name, picture = profile(user)
-return {'ok', email, verified, name, picture, data_until, redis.call('HGETALL', usage), more, rows}
+local email, verified, name, picture, preferences = profile(user)
+return {'ok', email, verified, name, picture, preferences, data_until, redis.call('HGETALL', usage), more, rows}

@@ -8,7 +8,7 @@
 --- ARGV[2] document: collection/id
 --- @reply signed_out
 --- @reply not_found
---- @reply ok email email_verified name picture etag size created_at updated_at sealed
+--- @reply ok email email_verified name picture preferences etag size created_at updated_at sealed
 --- @idempotent
 --- @include "session"
 --- @include "documents"
@@ -17,5 +17,5 @@ if not live_session(user, session, idle, now_ms()) then return {'signed_out'} en
 local found = redis.call('EXISTS', grant) == 1 and read_meta(meta, document)
 if not found then return {'not_found'} end
 local sealed = redis.call('HGET', docs, document)
-local email, verified, name, picture = profile(user)
-return {'ok', email, verified, name, picture, found.etag, found.size, found.created, found.updated, sealed}
+local email, verified, name, picture, preferences = profile(user)
+return {'ok', email, verified, name, picture, preferences, found.etag, found.size, found.created, found.updated, sealed}

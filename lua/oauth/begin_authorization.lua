@@ -34,9 +34,9 @@
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply sign_in
---- @reply step_up email email_verified name picture
+--- @reply step_up email email_verified name picture preferences
 --- @reply remembered
---- @reply page email email_verified name picture granted spend_limit groups
+--- @reply page email email_verified name picture preferences granted spend_limit groups
 --- @include "session"
 --- @include "scope"
 --- @include "remembered"
@@ -58,8 +58,8 @@ if fresh >= 0 or since > 0 then
   if tonumber(born[1]) < earliest then return {'sign_in'} end
 end
 if methods ~= '' and not has_scope(methods, born[2] or 'pwd') then
-  local email, verified, name, picture = profile(user)
-  return {'step_up', email, verified, name, picture}
+  local email, verified, name, picture, preferences = profile(user)
+  return {'step_up', email, verified, name, picture, preferences}
 end
 
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'spend_limit', place)
@@ -94,6 +94,6 @@ if methods ~= '' then redis.call('HSET', request, 'methods', methods) end
 if api ~= '' then redis.call('HSET', request, 'api', api) end
 if jkt ~= '' then redis.call('HSET', request, 'jkt', jkt) end
 redis.call('PEXPIREAT', request, int(now + request_ttl))
-local email, verified, name, picture = profile(user)
+local email, verified, name, picture, preferences = profile(user)
 local groups = has_scope(scope, 'groups') and redis.call('HGET', user, 'groups') or ''
-return {'page', email, verified, name, picture, granted, given[4] or '', groups}
+return {'page', email, verified, name, picture, preferences, granted, given[4] or '', groups}

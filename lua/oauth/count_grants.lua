@@ -5,7 +5,7 @@
 --- ARGV[2] usage_prefix: prefix of the app's usage key, up to the client id
 --- ARGV[3] idle (number): ms
 --- @reply signed_out
---- @reply ok email email_verified name picture apps documents
+--- @reply ok email email_verified name picture preferences apps documents
 --- @derives grant_prefix usage_prefix
 --- @include "connected"
 --- @include "session"
@@ -19,5 +19,5 @@ for _, client in ipairs(apps_of(user)) do
     documents = documents + tonumber(redis.call('HGET', usage_prefix .. client, 'documents') or '0')
   end
 end
-local email, verified, name, picture = profile(user)
-return {'ok', email, verified, name, picture, int(apps), int(documents)}
+local email, verified, name, picture, preferences = profile(user)
+return {'ok', email, verified, name, picture, preferences, int(apps), int(documents)}

@@ -12,7 +12,7 @@
 --- ARGV[7] page (number): page number from 1; past the end, the last page
 --- ARGV[8] size (number): rows of a page
 --- @reply signed_out
---- @reply ok email email_verified name picture rows page pages
+--- @reply ok email email_verified name picture preferences rows page pages
 --- @derives grant_prefix usage_prefix docs_prefix shard
 --- @reserve
 --- @include "connected"
@@ -47,5 +47,5 @@ for position = (page - 1) * size + 1, math.min(page * size, #found) do
   rows[#rows + 1] = {client, scope, connected, row[1] or '', ended, ends, kept[1] or '0', kept[2] or '0',
     ceiling and int(ceiling) or '', int(spent), row[2] or ''}
 end
-local email, verified, name, picture = profile(user)
-return {'ok', email, verified, name, picture, rows, int(page), int(pages)}
+local email, verified, name, picture, preferences = profile(user)
+return {'ok', email, verified, name, picture, preferences, rows, int(page), int(pages)}

@@ -154,6 +154,14 @@ def streams_body(handler: type[RequestHandler]) -> bool:
     return _has_stream_request_body(handler)
 
 
+# Templates.
+
+
+ENCODER = "_tt_utf8"
+"""The name of the function that encodes each value of a template before it is escaped. Relies on: a template calls what
+the namespace has under this name for the value of each expression, and again for what escaped it."""
+
+
 # Requests.
 
 

@@ -11,7 +11,7 @@ from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty
 from store.accounts.signin.reauth import Reauth, ReauthFailed
 from store.accounts.signin.sessions import Session
 from store.names import normalise_email
-from store.results import Visitor
+from store.results import Visitor, Warned
 
 PURPOSE = "leave"
 
@@ -25,8 +25,8 @@ class DeletionForm(NamedTuple):
 
 
 class AccountDeletion:
-    """Deletes a signed-in person's account. Each method raises SignedOut. Methods that delete the account return the
-    addresses to notify, as `warned` of `Profile`."""
+    """Deletes a signed-in person's account. Each method raises SignedOut. Methods that delete the account return whom
+    to warn."""
 
     def __init__(self, people: People, factors: OwnFactors, reauth: Reauth) -> None:
         self._people = people
@@ -37,7 +37,7 @@ class AccountDeletion:
         """A challenge for a passkey, and the person's passkeys that may answer it."""
         return await self._reauth.challenge(session, PURPOSE)
 
-    async def with_password(self, session: Session, typed: DeletionForm, visitor: Visitor) -> tuple[str, ...]:
+    async def with_password(self, session: Session, typed: DeletionForm, visitor: Visitor) -> Warned:
         """Deletes the account after a check of its password and, if the person has a second step, a code, as in
         `Reauth.with_password`. Raises ReauthFailed, Refused("rate_limited"), HasherBusy."""
         warned = await self._check_meant(session, typed.email)
@@ -53,7 +53,7 @@ class AccountDeletion:
         challenge: str | None,
         answer: PasskeyResponse,
         visitor: Visitor,
-    ) -> tuple[str, ...]:
+    ) -> Warned:
         """Deletes the account after the answer of a passkey that verified its holder. Raises ReauthFailed."""
         warned = await self._check_meant(session, typed)
         await self._reauth.with_passkey(
@@ -62,8 +62,8 @@ class AccountDeletion:
         await self._people.delete(session.user)
         return warned
 
-    async def _check_meant(self, session: Session, typed: str) -> tuple[str, ...]:
-        """The addresses to warn. Raises ReauthFailed unless the account's address was typed, in any form."""
+    async def _check_meant(self, session: Session, typed: str) -> Warned:
+        """Whom to warn. Raises ReauthFailed unless the account's address was typed, in any form."""
         try:
             factors = await self._factors.of(session)
             if normalise_email(typed) == factors.email:

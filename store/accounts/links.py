@@ -19,7 +19,7 @@ from store.crypto.seal import Sealer, Token, TokenKind, fresh_epoch, new_id
 from store.engine.scripts import Scripts
 from store.lifetimes import CHANGE_LINK, CONFIRM_LINK, DAY, FACTOR_LEFT, GRACE, PROOF, RESET_LINK, UNDO_LINK
 from store.refused import Refused, SignedOut, let_in, refuse_signed_out, refuse_unproved
-from store.results import Visitor, warned_of
+from store.results import NO_CHOICE, NO_WARNING, Preferences, Visitor, Warned, warned_of
 from store.webhooks.relay_wakeup import RelayWakeup
 
 # The name of each kind in its key, and its lifetime in ms.
@@ -35,10 +35,11 @@ FIRST_FACTOR = 1  # the number in the seal of a recovery link for a first second
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link to be mailed to `email`."""
+    """A link to be mailed to `email`, for a person who reads like this."""
 
     text: str
     email: str
+    preferences: Preferences = NO_CHOICE
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class LinkDetails:
     mailed_to: str
     target: str
     used: bool
-    warned: tuple[str, ...] = ()
+    warned: Warned = NO_WARNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class AddressChange:
     new: str
     again: bool
     undo: Link | None
-    warned: tuple[str, ...] = ()
+    warned: Warned = NO_WARNING
 
 
 class Links:
@@ -136,7 +137,8 @@ class Links:
             raise SignedOut
         if reply.word == "stale":
             raise Refused("access_denied", "The password was changed meanwhile.")
-        return Link(self._sealer.seal(Token(TokenKind.CHANGE, session.user, new, link_id, 0)), new)
+        text = self._sealer.seal(Token(TokenKind.CHANGE, session.user, new, link_id, 0))
+        return Link(text, new, Preferences.of(reply.text("preferences")))
 
     async def _issue(
         self,
@@ -173,7 +175,8 @@ class Links:
             let_in(window, reply)
         if reply.word != "ok":
             return None
-        return Link(self._sealer.seal(Token(kind, user, mailed_to, reply.text("link_id"), 0)), mailed_to)
+        text = self._sealer.seal(Token(kind, user, mailed_to, reply.text("link_id"), 0))
+        return Link(text, mailed_to, Preferences.of(reply.text("preferences")))
 
     def _open(self, kind: TokenKind, text: str) -> Token:
         token = self._sealer.open(kind, text)
@@ -193,7 +196,9 @@ class Links:
         if reply.word == "used":
             return LinkDetails(token.user, "", reply.text("email"), token.client, reply.text("target"), True)
         warned = warned_of(reply)
-        return LinkDetails(token.user, reply.text("name"), warned[0], token.client, reply.text("target"), False, warned)
+        return LinkDetails(
+            token.user, reply.text("name"), warned.addresses[0], token.client, reply.text("target"), False, warned
+        )
 
     async def confirm(self, session: Session, text: str, visitor: Visitor) -> str:
         """Confirms the address and returns the person's target page, or "". Only the signed-in person can: a click by

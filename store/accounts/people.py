@@ -26,7 +26,7 @@ from store.engine.scripts import Reply, Scripts
 from store.errors import wrapped
 from store.lifetimes import INVITE, SAME_INVITE
 from store.refused import Refused
-from store.results import Visitor, unheard
+from store.results import NO_CHOICE, Preferences, Visitor, unheard
 from store.webhooks.relay_wakeup import RelayWakeup
 
 TAKEN = "There is an account with this e-mail address already."
@@ -43,11 +43,14 @@ class Credentials:
     active: bool
     session_epoch: str
     rehash: bytes = b""
+    preferences: Preferences = NO_CHOICE
 
 
 def credentials_of(user: str, reply: Reply) -> Credentials:
     """The credentials in the answer of a script that read them."""
-    return Credentials(user, reply.raw("password"), reply.raw("status") == b"active", reply.text("session_epoch"))
+    active = reply.raw("status") == b"active"
+    preferences = Preferences.of(reply.text("preferences")) if "preferences" in reply.fields else NO_CHOICE
+    return Credentials(user, reply.raw("password"), active, reply.text("session_epoch"), preferences=preferences)
 
 
 class Invited(NamedTuple):

@@ -15,7 +15,7 @@ from store.engine.memory import Headroom
 from store.engine.scripts import Scripts
 from store.lifetimes import RENAME
 from store.refused import let_in, refuse_signed_out
-from store.results import Profile, Visitor
+from store.results import Preferences, Profile, Visitor
 
 GENERATED = "A" * 22
 """The id of a generated picture in sealed addresses."""
@@ -45,6 +45,22 @@ class Profiles:
             "rename_user",
             {**session.keys(), "window": keys.limit(session.user, RENAME.name)},
             name=name,
+            limit=RENAME.limit,
+            period=RENAME.period,
+            idle=self._idle,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        if reply.word == "rate_limited":
+            let_in(RENAME, reply)
+
+    async def prefer(self, session: Session, preferences: Preferences, visitor: Visitor) -> None:
+        """Keeps how pages and mails read, already checked. Raises SignedOut, Refused("rate_limited")."""
+        reply = await self._scripts.run(
+            "save_preferences",
+            {**session.keys(), "window": keys.limit(session.user, RENAME.name)},
+            language=preferences.language,
+            zone=preferences.zone,
             limit=RENAME.limit,
             period=RENAME.period,
             idle=self._idle,

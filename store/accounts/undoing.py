@@ -23,7 +23,7 @@ from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable
 from store.lifetimes import GRACE, UNDO_LINK
 from store.refused import Refused
-from store.results import Visitor, decoded, warned_of
+from store.results import NO_WARNING, Visitor, Warned, warned_of
 from store.webhooks.relay_wakeup import RelayWakeup
 
 log = logging.getLogger("latchkey.accounts")
@@ -43,7 +43,7 @@ class Undo:
     used: bool
     first_factor: bool
     since: int = 0
-    warned: tuple[str, ...] = ()
+    warned: Warned = NO_WARNING
     ended: tuple[str, ...] = ()
     lowered: tuple[str, ...] = ()
     own: Mapping[str, str] = field(default_factory=dict)
@@ -146,7 +146,7 @@ class Undoing:
             own |= await self._take_back_own(user, seen.since)
         except StoreUnavailable:
             log.warning("account taken back, but its apps were checked only before that, not after")
-        ended, lowered = decoded(reply.rows("left")), decoded(reply.rows("lowered"))
+        ended, lowered = (tuple(id.decode() for id in reply.rows(name)) for name in ("left", "lowered"))
         for client in ended:
             self._app_stats.disconnected(client)
         self._wakeup.add(user)

@@ -128,7 +128,7 @@ KINDS: dict[str, KeyKind] = {
             "password": TEXT,
             "created_at": NUMBER,
         },
-        others=r"verified|picture|groups|stored|hosted|devices|app:[A-Za-z0-9_-]{1,64}",
+        others=r"verified|picture|groups|language|zone|stored|hosted|devices|app:[A-Za-z0-9_-]{1,64}",
     ),
     "leaving": KeyKind("hash", outlives=True),
     "undos": KeyKind("hash", UNDO_LINK, others=r"[A-Za-z0-9_-]{22}"),

@@ -15,6 +15,8 @@ from typing import Any
 
 from tornado.template import Loader, ParseError, Template
 
+from handlers.core.words.html import AUTOESCAPE
+
 ROOT = Path(__file__).resolve().parent.parent.parent.parent / "templates"
 ORIGINAL = "original/"
 """What a brand's template writes before the path of ours, to extend or include ours."""
@@ -56,7 +58,7 @@ class Templates:
 
     def __init__(self, overrides: Mapping[str, str]) -> None:
         self._overrides = overrides
-        self.pages = TemplateLoader(overrides, autoescape="xhtml_escape")
+        self.pages = TemplateLoader(overrides, autoescape=AUTOESCAPE)
         self.mails = TemplateLoader(overrides, autoescape=None, whitespace="all")
 
     def check(self) -> None:

@@ -22,7 +22,7 @@
 --- @reply unproved
 --- @reply stale
 --- @reply rate_limited reset retry
---- @reply ok
+--- @reply ok preferences
 --- @reserve
 --- @include "session"
 --- @include "factors"
@@ -31,7 +31,7 @@
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
-local row = redis.call('HMGET', user, 'email', 'epoch', 'password')
+local row = redis.call('HMGET', user, 'email', 'epoch', 'password', 'language', 'zone')
 if row[1] ~= email then return {'gone'} end
 local second = has_factor(factors, passkeys)
 if second then
@@ -49,4 +49,4 @@ if second then
 end
 redis.call('PEXPIREAT', link, int(now + ttl))
 record(audit, 'email_change_asked', '', address, agent)
-return {'ok'}
+return {'ok', in_one(row[4], row[5])}

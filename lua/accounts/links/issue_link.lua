@@ -16,11 +16,12 @@
 --- @reply confirmed
 --- @reply waiting
 --- @reply rate_limited reset retry
---- @reply ok link_id
+--- @reply ok link_id preferences
 --- @reserve
 --- @include "window"
+--- @include "preferences"
 
-local row = redis.call('HMGET', user, 'status', 'email', 'verified', 'epoch')
+local row = redis.call('HMGET', user, 'status', 'email', 'verified', 'epoch', 'language', 'zone')
 if row[1] ~= 'active' or row[2] ~= email then return {'gone'} end
 if unless_confirmed == '1' and row[3] == '1' then return {'confirmed'} end
 if again ~= '1' then
@@ -48,4 +49,4 @@ redis.call('HSET', link, 'id', link_id, 'email', email, 'epoch', row[4], 'target
   'mailed', mailed)
 if same > 0 then redis.call('HSET', link, 'born', int(born)) end
 redis.call('PEXPIREAT', link, int(now + ttl))
-return {'ok', link_id}
+return {'ok', link_id, in_one(row[5], row[6])}

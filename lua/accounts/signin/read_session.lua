@@ -4,12 +4,12 @@
 --- KEYS[3] undos
 --- ARGV[1] idle (number): ms
 --- @reply signed_out
---- @reply ok email email_verified name picture warned
+--- @reply ok email email_verified name picture preferences warned
 --- @idempotent
 --- @include "session"
 --- @include "undo"
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
-local email, verified, name, picture = profile(user)
-return {'ok', email, verified, name, picture, warned_of(user, undos, now)}
+local email, verified, name, picture, preferences = profile(user)
+return {'ok', email, verified, name, picture, preferences, warned_of(user, undos, now)}

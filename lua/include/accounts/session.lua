@@ -1,4 +1,5 @@
 --- @include "now"
+--- @include "preferences"
 -- Whether this browser session is live: its row exists, its person is active, and its epoch is the person's. Extends the
 -- idle lifetime, at most once a minute and ten times in its course.
 local function live_session(user, session, idle, now)
@@ -14,10 +15,10 @@ local function live_session(user, session, idle, now)
   return true
 end
 
--- The person's details for every page: e-mail, whether it is confirmed ('1' or '0'), name, picture.
+-- The person's details for every page: e-mail, whether it is confirmed ('1' or '0'), name, picture, preferences.
 local function profile(user)
-  local row = redis.call('HMGET', user, 'email', 'verified', 'name', 'picture')
-  return row[1], row[2] or '0', row[3], row[4] or ''
+  local row = redis.call('HMGET', user, 'email', 'verified', 'name', 'picture', 'language', 'zone')
+  return row[1], row[2] or '0', row[3], row[4] or '', in_one(row[5], row[6])
 end
 
 local LONGEST_SESSION = 30 * 86400000  -- ms; no setting allows more, but an earlier one may have allowed more than now

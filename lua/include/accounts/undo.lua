@@ -1,3 +1,4 @@
+--- @include "preferences"
 -- The links that take an account back, by id: `ends at used email`. `ends` is when the link ends, `at` when the address
 -- was changed or the first second step added, both in ms, and `at` is different for each; `used` is '1' once the address
 -- is back.
@@ -25,9 +26,10 @@ local function kept_until(entries, email)
   return ends
 end
 
--- The addresses for security mails: the person's address first, and each address that a link can bring back.
+-- Whom security mails go to: the person's preferences, the person's address, and each address that a link can bring
+-- back.
 local function warned_of(user, undos, now)
-  local email = redis.call('HGET', user, 'email')
+  local email, language, zone = unpack(redis.call('HMGET', user, 'email', 'language', 'zone'))
   local found, seen = {}, {[email] = true}
   for _, entry in pairs(open_undos(undos, now)) do
     if not entry.used and not seen[entry.email] then
@@ -37,6 +39,7 @@ local function warned_of(user, undos, now)
   end
   table.sort(found)
   table.insert(found, 1, email)
+  table.insert(found, 1, in_one(language, zone))
   return found
 end
 

@@ -32,7 +32,7 @@ from store.errors import StoreError, wrapped
 from store.lifetimes import CHALLENGE, PROOF, UNDO_LINK
 from store.moments import at, epoch_ms
 from store.refused import Refused, Unproved, refuse_signed_out, refuse_unproved
-from store.results import Visitor, warned_of
+from store.results import Preferences, Visitor, Warned, warned_of
 
 REGISTER = "register"
 MOST_UNDOS = 3  # links that undo a first second step, for one address
@@ -45,7 +45,7 @@ class Factors:
     `Profile`."""
 
     user: str
-    warned: tuple[str, ...]
+    warned: Warned
     name: str
     now: int
     proved: bool
@@ -58,7 +58,12 @@ class Factors:
     @property
     def email(self) -> str:
         """The person's address."""
-        return self.warned[0]
+        return self.warned.addresses[0]
+
+    @property
+    def preferences(self) -> Preferences:
+        """How the person reads."""
+        return self.warned.preferences
 
     @property
     def second(self) -> bool:

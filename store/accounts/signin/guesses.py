@@ -8,7 +8,7 @@ from store.accounts.signin.devices import Device
 from store.engine.scripts import Reply
 from store.lifetimes import DEVICE, FACTOR, FACTOR_LONGEST, FACTOR_MOST
 from store.refused import Refused, let_in
-from store.results import warned_of
+from store.results import Warned, warned_of
 
 WRONG = "That code is not right, or was used before."
 STOPPED = (
@@ -21,7 +21,7 @@ class GuessNotice(NamedTuple):
     """A notice to the person: somebody types wrong codes after the right password. `stopped`: no code counts until the
     password changes."""
 
-    warned: tuple[str, ...]
+    warned: Warned
     stopped: bool
 
 

@@ -15,7 +15,7 @@ from store.crypto.seal import Sealer, Token, TokenKind, new_id
 from store.engine.scripts import Reply, Scripts
 from store.lifetimes import MISTYPED, PROOF
 from store.refused import Refused, SignedOut, refuse_signed_out, refuse_unproved
-from store.results import Profile, Visitor, profile_of, warned_of
+from store.results import Profile, Visitor, Warned, profile_of, warned_of
 from store.security_events import is_ordinary
 from store.webhooks.relay_wakeup import RelayWakeup
 
@@ -75,7 +75,7 @@ class SignedIn:
     at: int
     cookie: str
     device: str
-    warned: tuple[str, ...]
+    warned: Warned
     before: tuple[Activity, ...]
 
 

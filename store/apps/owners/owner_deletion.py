@@ -52,7 +52,7 @@ class Ended(NamedTuple, Generic[R]):
 
     registration: R
     cookie: str
-    warned: tuple[str, ...]
+    warned: Warned
 
 
 class OwnerDeletion(Generic[R]):

@@ -113,14 +113,14 @@ async def test_old_addresses_get_no_mail_after_a_week_or_after_the_undo_link(
 ) -> None:
     world = await World.make(memory_store)
     undo = await undo_of(world, THIEF)
-    assert (await memory_store.sessions.profile(world.session)).warned == (THIEF, world.email)
+    assert (await memory_store.sessions.profile(world.session)).warned.addresses == (THIEF, world.email)
     await memory_store.undoing.undo(undo, VISITOR)
     reset = await memory_store.links.to_reset(world.user, world.email)
     assert reset
     await memory_store.links.reset(reset.text, PASSWORD, VISITOR)
     world.session = await world.sign_in()
-    assert (await memory_store.sessions.profile(world.session)).warned == (world.email,)
+    assert (await memory_store.sessions.profile(world.session)).warned.addresses == (world.email,)
     await undo_of(world, OTHER)
     clock.advance(A_WEEK + 60)
     world.session = await world.sign_in(OTHER)
-    assert (await memory_store.sessions.profile(world.session)).warned == (OTHER,)
+    assert (await memory_store.sessions.profile(world.session)).warned.addresses == (OTHER,)

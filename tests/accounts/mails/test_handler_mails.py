@@ -14,7 +14,7 @@ from outbound.mail.room import (
 from store.accounts.links import AddressChange
 from store.accounts.undoing import Undo
 from store.apps.registration import MAX_REDIRECT_URIS, Registration
-from store.results import Profile, Visitor
+from store.results import Profile, Visitor, Warned
 from store.wiring import Store
 from tests.support.store.world import VISITOR, World
 
@@ -47,7 +47,7 @@ async def test_a_mail_about_many_changes_of_an_app_is_short_and_names_every_new_
     assert len(lines) == 2 * MAX_REDIRECT_URIS + 2
     posted = Posted()
     site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
-    owner = Profile("u1", "ada@example.com", True, "Ada", "", ("ada@example.com", "old@example.com"))
+    owner = Profile("u1", "ada@example.com", True, "Ada", "", Warned(("ada@example.com", "old@example.com")))
     mails.app_changed(site, owner, app, lines, VISITOR)
     for letter in posted.letters:
         assert len(letter.text) < 8_000
@@ -61,10 +61,10 @@ async def test_a_mail_about_many_changes_of_an_app_is_short_and_names_every_new_
 async def test_mails_to_earlier_addresses_count_for_the_account(memory_store: Store) -> None:
     posted = Posted()
     site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
-    warned = tuple(f"{number}@example.com" for number in range(4))
+    warned = Warned(tuple(f"{number}@example.com" for number in range(4)))
     undo = mails.Link("text", "1@example.com")  # type: ignore[attr-defined]
-    mails.address_changed(site, "u1", AddressChange("1@example.com", warned[0], False, undo, warned), VISITOR)
-    mails.taken_back(site, Undo("u1", warned[0], "2@example.com", False, True, warned=warned), VISITOR)
+    mails.address_changed(site, "u1", AddressChange("1@example.com", warned.addresses[0], False, undo, warned), VISITOR)
+    mails.taken_back(site, Undo("u1", warned.addresses[0], "2@example.com", False, True, warned=warned), VISITOR)
     assert len(posted.letters) == 3 + 4 + 1 + 4
     assert {letter.payer for letter in posted.letters} == {"u1"}
 
@@ -108,7 +108,8 @@ async def test_new_passwords_after_an_undo_count_for_the_visitors_network(memory
 async def test_notices_and_undo_links_count_for_the_visitors_network(memory_store: Store) -> None:
     posted = Posted()
     site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
-    warned, undo = ("ada@example.com", "old@example.com"), mails.Link("text", "ada@example.com")  # type: ignore[attr-defined]
+    warned = Warned(("ada@example.com", "old@example.com"))
+    undo = mails.Link("text", "ada@example.com")  # type: ignore[attr-defined]
     for address in ("203.0.113.7", "2001:db8:1:2::3", "unknown", ""):
         visitor = Visitor(address, "Testing/1.0")
         mails.password_changed(site, "u1", warned, visitor)

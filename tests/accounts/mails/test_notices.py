@@ -10,7 +10,7 @@ from handlers.account.security import LOOK_AT_FACTORS
 from handlers.core import mails
 from handlers.core.site import Site
 from store.accounts.signin.passkeys import options_for_use, read_answer
-from store.results import Visitor
+from store.results import Visitor, Warned
 from store.wiring import Store
 from tests.support.browser.mailbox import Kept, link_in, mailer, until
 from tests.support.browser.second_factors import APP, PASSKEYS, SECURITY, Person, recovery_codes, says, text_of
@@ -156,7 +156,7 @@ async def test_scripts_report_earlier_sign_ins(store: Store) -> None:
     places = [Visitor(f"192.0.2.{number}", "Testing/1.0") for number in range(8)]
     found = await asyncio.gather(*(store.sessions.start(credentials, place) for place in places))
     assert sorted(len(one.before) for one in found) == list(range(2, 10)), "the sign-up, the first, and each other"
-    assert {one.warned for one in found} == {(world.email,)}
+    assert {one.warned for one in found} == {Warned((world.email,))}
     device = await add_passkey(world)
     half = await half_of(world)
     with_code = await store.second_step.with_code(half, world.codes.pop(), VISITOR)

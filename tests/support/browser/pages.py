@@ -14,6 +14,9 @@ from tornado.web import Application, RequestHandler
 from handlers.core.brand.brand import Brand
 from handlers.core.fallback import StaticHandler
 from handlers.core.scopes import SCOPE_WORDS, ScopeWords
+from handlers.core.words.html import AUTOESCAPE
+from handlers.core.words.languages import shipped
+from handlers.core.words.wording import Wording, names_of
 from handlers.credits.pages import by_app
 from handlers.credits.spending import chart_of_spending
 from handlers.oauth.answers import Mark, WayBack
@@ -381,11 +384,13 @@ class Connection:
 def render(name: str, text: str = "Ada & Co", **changes: Any) -> Page:
     """The page for `pages(text)[name]`, with `changes` to its values."""
     static: dict[str, Any] = {"static_path": str(ROOT / "static"), "static_handler_class": StaticHandler}
+    static["autoescape"] = AUTOESCAPE
     app = Application([], template_path=str(ROOT / "templates"), **static)
     connection: Any = Connection()
     start, headers = RequestStartLine("GET", "/", "HTTP/1.1"), HTTPHeaders({"Host": "localhost"})
     request = HTTPServerRequest(connection=connection, start_line=start, headers=headers)
     handler = RequestHandler(app, request)
-    values = {"product": "Latchkey", "title": text, "session_here": False, "our_brand": Brand(), **pages(text)[name]}
-    values |= changes
+    words = names_of(Wording(shipped().default))
+    values = {**words, "product": "Latchkey", "title": text, "session_here": False, "zone_cookie": "zone"}
+    values |= {"our_brand": Brand(), **pages(text)[name], **changes}
     return Page(handler.render_string(name.split()[0], **values).decode())

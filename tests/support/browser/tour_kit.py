@@ -22,6 +22,7 @@ from tornado.template import Template
 from handlers.core.brand.brand import Brand
 from handlers.core.brand.overrides import TemplateLoader, Templates
 from handlers.core.site import Site
+from handlers.core.words.html import AUTOESCAPE
 from handlers.routes import ROUTES, make_application
 from runtime import demo
 from store import keys
@@ -86,7 +87,7 @@ class Recorder(TemplateLoader):
     """Loads the templates of a server's brand and records their names in `loaded`."""
 
     def __init__(self, brand: Brand, loaded: set[str]) -> None:
-        super().__init__(brand.templates, autoescape="xhtml_escape")
+        super().__init__(brand.templates, autoescape=AUTOESCAPE)
         self.loaded = loaded
 
     def load(self, name: str, parent_path: str | None = None) -> Template:

@@ -1,0 +1,40 @@
+"""Escaping of pages: everything is escaped, but for HTML that our own code made.
+
+Tornado encodes a value before it calls the function that escapes it, so the type of a text is lost by then. `encoded`
+takes the place of Tornado's encoder, and marks what needs no escaping.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tornado.escape import utf8, xhtml_escape
+
+AUTOESCAPE = "shown"
+"""The name by which templates call `shown`: the application's setting `autoescape`."""
+
+
+class Html(str):
+    """HTML that is shown as is: a message of the catalogue whose values are escaped. Everything made from it with
+    methods of `str` is a plain text, which is escaped."""
+
+    __slots__ = ()
+
+
+class _Encoded(bytes):
+    """HTML of ours, encoded."""
+
+    __slots__ = ()
+
+
+def encoded(value: Any) -> bytes:
+    """A value of a template as UTF-8. Raises TypeError for what is neither text nor bytes, as Tornado's function."""
+    if type(value) is Html:
+        return _Encoded(value.encode())
+    found: bytes = utf8(value)
+    return found
+
+
+def shown(value: str | bytes) -> str | bytes:
+    """A value of a template, escaped for a page unless it is HTML of ours."""
+    return value if type(value) is _Encoded else xhtml_escape(value)

@@ -1,0 +1,136 @@
+"""The languages that pages and mails are written in: their catalogues, loaded once and strictly.
+
+Tornado's own loader logs a catalogue that it cannot read, and goes on in English. Here the server does not start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from gettext import GNUTranslations
+from pathlib import Path
+from typing import Any
+
+from tornado.escape import xhtml_escape
+from tornado.locale import GettextLocale
+
+from handlers.core.words import formats
+from handlers.core.words.html import Html
+from handlers.core.words.table import LANGUAGES, Row
+from store.messages import Message
+
+FOLDER = Path(__file__).resolve().parent.parent.parent.parent / "templates" / "locale"
+DOMAIN = "latchkey"
+# A value in a text that is written the other way round could change the order of what is around it (UAX 9).
+_ISOLATED = "\N{FIRST STRONG ISOLATE}%s\N{POP DIRECTIONAL ISOLATE}"
+
+
+class BadCatalogue(Exception):
+    """A catalogue that does not load; the message says which and why."""
+
+
+class Language(GettextLocale):
+    """A language as Tornado knows it, with its row in the table."""
+
+    def __init__(self, row: Row, catalogue: GNUTranslations) -> None:
+        super().__init__(row.code, catalogue)
+        self.row, self.tag, self.name, self.rtl = row, row.tag, row.name, row.rtl
+
+    @property
+    def direction(self) -> str:
+        """The value of the attribute `dir`."""
+        return "rtl" if self.rtl else "ltr"
+
+    def number(self, value: int) -> str:
+        """A whole number: "12,000"."""
+        return formats.number(self.row.numbers, value)
+
+    def html(self, message: str, /, **values: Any) -> Html:
+        """A message of a template. The message may have markup; its values are escaped, unless they are HTML of
+        ours."""
+        text = self.gettext(message)
+        return Html(text % {name: self._escaped(value) for name, value in values.items()} if values else text)
+
+    def html_n(self, one: str, many: str, count: int, /, **values: Any) -> Html:
+        """A message of a template that depends on a number, which it names `%(count)s`."""
+        values["count"] = count
+        text = self.ngettext(one, many, count)
+        return Html(text % {name: self._escaped(value) for name, value in values.items()})
+
+    def plain(self, message: str, /, **values: Any) -> str:
+        """A message in a text that is no HTML: a mail."""
+        text = self.gettext(message)
+        return text % {name: self._plain(value) for name, value in values.items()} if values else text
+
+    def plain_n(self, one: str, many: str, count: int, /, **values: Any) -> str:
+        """A message in a text that is no HTML, and that depends on a number."""
+        values["count"] = count
+        text = self.ngettext(one, many, count)
+        return text % {name: self._plain(value) for name, value in values.items()}
+
+    def say(self, text: str) -> str:
+        """A text for people in this language: a message is translated, and any other text stays as it is. Empty text
+        is no message: gettext keeps its head under that key."""
+        if not isinstance(text, Message) or not text.text:
+            return text
+        if text.many:
+            return self.plain_n(text.text, text.many, text.number, **text.values)
+        return self.plain(text.text, **text.values)
+
+    def _plain(self, value: Any) -> str:
+        if isinstance(value, str):
+            said = self.say(value)
+            return _ISOLATED % said if self.rtl else said
+        return self.number(value) if type(value) is int else str(value)
+
+    def _escaped(self, value: Any) -> str:
+        if type(value) is Html:
+            return value
+        if isinstance(value, str):
+            return xhtml_escape(self.say(value))
+        return xhtml_escape(self.number(value) if type(value) is int else str(value))
+
+
+class Languages:
+    """The languages of a server. The first is for those who ask for none of them."""
+
+    def __init__(self, languages: Iterable[Language]) -> None:
+        self.all = tuple(languages)
+        self.by_code: Mapping[str, Language] = {one.code: one for one in self.all}
+        self._by_tag = {tag: one for one in reversed(self.all) for tag in (one.code.lower(), one.tag.lower())}
+
+    @property
+    def default(self) -> Language:
+        """The language for those who ask for none of these."""
+        return self.all[0]
+
+    def closest(self, tags: Iterable[str]) -> Language | None:
+        """The first language of these tags that is here, with fewer subtags where there is no exact one (RFC 4647
+        3.4): `de-AT` finds German."""
+        for tag in tags:
+            parts = tag.lower().replace("_", "-").split("-")
+            while parts:
+                if found := self._by_tag.get("-".join(parts)):
+                    return found
+                parts.pop()
+        return None
+
+
+def read(path: Path) -> GNUTranslations:
+    """A compiled catalogue. Raises BadCatalogue."""
+    try:
+        with path.open("rb") as file:
+            return GNUTranslations(file)
+    except (OSError, ValueError, ArithmeticError, LookupError) as error:
+        raise BadCatalogue(f"the catalogue {path} does not load: {error}") from error
+
+
+def load(folder: Path = FOLDER, rows: Iterable[Row] = LANGUAGES) -> Languages:
+    """The languages of these rows, with their catalogues. Raises BadCatalogue."""
+    return Languages(Language(row, read(folder / row.code / "LC_MESSAGES" / f"{DOMAIN}.mo")) for row in rows)
+
+
+@cache
+def shipped() -> Languages:
+    """The languages that come with the program. Raises BadCatalogue."""
+    return load()

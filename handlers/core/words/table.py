@@ -1,0 +1,32 @@
+"""The languages of pages and mails, as data. Each has a folder of its code in `templates/locale`.
+
+English is the language of the source: its catalogue has every message and translates none.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from babel import Locale
+
+
+class Row(NamedTuple):
+    """A language. `code`: the name of its folder; `tag`: its language tag (RFC 5646) in pages; `name`: what its readers
+    call it; `dates` and `numbers`: the CLDR locales of dates and of numbers and money."""
+
+    code: str
+    tag: str
+    name: str
+    dates: str
+    numbers: str
+
+    @property
+    def rtl(self) -> bool:
+        """Whether it is written from right to left."""
+        return Locale.parse(self.dates).text_direction == "rtl"
+
+
+ENGLISH = Row("en", "en", "English", "en_GB", "en_US")
+"""Days before months, and dollars as their own country writes them."""
+LANGUAGES = (ENGLISH,)
+"""`pt` will be Brazilian: Row("pt", "pt-BR", "Português (Brasil)", "pt_BR", "pt_BR")."""

@@ -1,0 +1,128 @@
+"""How a page or mail speaks to one person: the language, and the zone of its times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+from typing import Any
+
+from tornado.escape import xhtml_escape
+
+from handlers.core.words import formats
+from handlers.core.words.html import AUTOESCAPE, Html, encoded, shown
+from handlers.core.words.languages import Language
+from runtime.http.tornado_private import ENCODER
+from store.clock import wall
+from store.messages import Message
+from store.moments import timestamp
+
+_JUST_NOW = timedelta(seconds=45)
+
+
+def aware(at: datetime) -> datetime:
+    """`at` in UTC. A naive time is refused, because it would be read in the host's time zone."""
+    if at.tzinfo is None:
+        raise ValueError("a time shown on a page needs a time zone")
+    return at.astimezone(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A language and a zone. Every method that takes a time raises ValueError for a naive one."""
+
+    language: Language
+    zone: tzinfo = UTC
+
+    def names(self) -> dict[str, Any]:
+        """What templates of pages use of this."""
+        language = self.language
+        return {
+            "_": language.html,
+            "_n": language.html_n,
+            "lang": language.tag,
+            "dir": language.direction,
+            AUTOESCAPE: shown,
+            ENCODER: self.encoded,
+            **{name: getattr(self, name) for name in FORMATS},
+        }
+
+    def plain_names(self) -> dict[str, Any]:
+        """What templates of mails use of this."""
+        language = self.language
+        return {**self.names(), "_": language.plain, "_n": language.plain_n}
+
+    def encoded(self, value: Any) -> bytes:
+        """A value of a template in UTF-8; messages are translated."""
+        return encoded(self.language.say(value) if type(value) is Message else value)
+
+    def day(self, at: datetime) -> str:
+        """The day of `at` in words: "3 October 2026"."""
+        return formats.day(self.language.row.dates, aware(at).astimezone(self.zone).date())
+
+    def exact(self, at: datetime) -> str:
+        """`at` to the second: "3 October 2026, 14:05:09 UTC"."""
+        return formats.exact(self.language.row.dates, aware(at).astimezone(self.zone))
+
+    def ago(self, at: datetime, now: datetime | None = None) -> str:
+        """How long before `now` (default: the present) `at` was: "just now", "5 minutes ago"; beyond 31 days, the day.
+        A time ahead of `now` by more than 45 seconds reads "in 5 minutes"."""
+        _, _n = self.language.plain, self.language.plain_n
+        passed = (aware(now) if now else wall.utc()) - aware(at)
+        length = abs(passed)
+        if length < _JUST_NOW:
+            return _("just now")
+        past = passed > timedelta()
+        if length < timedelta(hours=1):
+            count = max(1, length // timedelta(minutes=1))
+            if past:
+                return _n("%(count)s minute ago", "%(count)s minutes ago", count)
+            return _n("in %(count)s minute", "in %(count)s minutes", count)
+        if length < timedelta(days=1):
+            count = length // timedelta(hours=1)
+            if past:
+                return _n("%(count)s hour ago", "%(count)s hours ago", count)
+            return _n("in %(count)s hour", "in %(count)s hours", count)
+        if length < timedelta(days=31):
+            if past:
+                return _n("%(count)s day ago", "%(count)s days ago", length.days)
+            return _n("in %(count)s day", "in %(count)s days", length.days)
+        return self.day(at)
+
+    def until(self, at: datetime, now: datetime | None = None) -> str:
+        """How long after `now` (default: the present) `at` is: "in 5 minutes"; "in a moment" for less than 45 seconds
+        and for what is past."""
+        _, moment = self.language.plain, aware(now) if now else wall.utc()
+        return self.ago(at, moment) if aware(at) - moment >= _JUST_NOW else _("in a moment")
+
+    def when(self, at: datetime, words: Callable[[datetime], str] | None = None) -> Html:
+        """The element of a time: `words` of it, by default `ago`, with the exact time."""
+        said, exact = xhtml_escape((words or self.ago)(at)), xhtml_escape(self.exact(at))
+        return Html(f'<time datetime="{timestamp(aware(at))}" title="{exact}">{said}</time>')
+
+    def money(self, micro: int) -> str:
+        """An exact amount of micro-dollars: "$4.99", "$0.00015", "$1,250.00", with a minus in front if negative."""
+        return formats.money(self.language.row.numbers, micro)
+
+    def size(self, number: int) -> str:
+        """A number of bytes for people: "1 byte", "812 bytes", "1.5 KiB", "64 MiB"."""
+        if number < 1024:
+            _n = self.language.plain_n
+            return _n("%(count)s byte", "%(count)s bytes", number)
+        amount, unit = number / 1024, "KiB"
+        for larger in ("MiB", "GiB"):
+            if amount < 1023.95:
+                break
+            amount, unit = amount / 1024, larger
+        return f"{formats.tenths(self.language.row.numbers, amount)} {unit}"
+
+
+FORMATS = ("day", "exact", "ago", "until", "when", "money", "size")
+"""The methods of `Wording` that templates call by these names."""
+
+
+@lru_cache(maxsize=256)
+def names_of(wording: Wording) -> dict[str, Any]:
+    """The names of a wording for pages, made once. Not to be changed."""
+    return wording.names()
