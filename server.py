@@ -15,6 +15,7 @@ from functools import partial
 from cli.terminal.streams import reopen
 from handlers.core.brand.brand import Brand
 from handlers.core.brand.reading import BrandError, load_brand
+from handlers.core.words.languages import shipped
 from observability import logs
 from observability.metrics.memory import MetricsMemory
 from outbound.ai.config import ConfigError, load_models
@@ -64,8 +65,9 @@ def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:
 
 
 def run(settings: Settings, brand: Brand, reread: Callable[[], Settings]) -> int:
-    """Binds the sockets or takes those that systemd passes, starts an embedded store, serves. Raises StartupError,
-    KeyRingError, OSError."""
+    """Loads the words of pages, binds the sockets or takes those that systemd passes, starts an embedded store, serves.
+    Raises StartupError, KeyRingError, OSError."""
+    shipped()
     early = EarlyStop()
     hangup = Hangup(early)
     raise_open_files()

@@ -19,7 +19,7 @@ from babel.messages.pofile import PoFileError, read_po, write_po
 from dev.words.markup import complaints, differences
 from dev.words.sources import Found
 from handlers.core.words.languages import DOMAIN, FOLDER
-from handlers.core.words.table import ENGLISH, LANGUAGES, Row
+from handlers.core.words.table import ENGLISH, LANGUAGES, LanguageRow
 
 _HEAD = """# The words of Latchkey in {name}.
 #
@@ -34,17 +34,19 @@ _UNSTEADY = re.compile(
 _LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-def po_path(row: Row, folder: Path = FOLDER) -> Path:
+def po_path(row: LanguageRow, folder: Path = FOLDER) -> Path:
     """The file of a language for people."""
     return folder / row.code / "LC_MESSAGES" / f"{DOMAIN}.po"
 
 
-def mo_path(row: Row, folder: Path = FOLDER) -> Path:
+def mo_path(row: LanguageRow, folder: Path = FOLDER) -> Path:
     """The file of a language for the server."""
     return po_path(row, folder).with_suffix(".mo")
 
 
-def catalogue_of(messages: Iterable[Found], row: Row = ENGLISH, known: Mapping[str, Any] | None = None) -> Catalog:
+def catalogue_of(
+    messages: Iterable[Found], row: LanguageRow = ENGLISH, known: Mapping[str, Any] | None = None
+) -> Catalog:
     """The catalogue of these messages, with the translations that are `known` by the text for one."""
     made = Catalog(row.numbers, DOMAIN, header_comment=_HEAD.format(name=row.name), charset="utf-8", fuzzy=False)
     made.creation_date = made.revision_date = _LONG_AGO
@@ -88,7 +90,7 @@ def read(path: Path) -> Catalog:
         return read_po(file, domain=DOMAIN, charset="utf-8", abort_invalid=True)
 
 
-def translations(row: Row, folder: Path = FOLDER) -> dict[str, Any]:
+def translations(row: LanguageRow, folder: Path = FOLDER) -> dict[str, Any]:
     """What is translated, by the text for one; nothing for a new language."""
     path = po_path(row, folder)
     if not path.exists():
@@ -106,7 +108,7 @@ def forms_of(message: Message) -> tuple[str, ...]:
     return (message.string,) if isinstance(message.string, str) else tuple(message.string or ())
 
 
-def write(messages: list[Found], folder: Path = FOLDER, rows: Iterable[Row] = LANGUAGES) -> None:
+def write(messages: list[Found], folder: Path = FOLDER, rows: Iterable[LanguageRow] = LANGUAGES) -> None:
     """Renews all catalogues, and keeps their translations."""
     for row in rows:
         made = catalogue_of(messages, row, translations(row, folder))
@@ -115,7 +117,7 @@ def write(messages: list[Found], folder: Path = FOLDER, rows: Iterable[Row] = LA
         mo_path(row, folder).write_bytes(mo_of(read(po_path(row, folder))))
 
 
-def wrong(messages: list[Found], folder: Path = FOLDER, rows: Iterable[Row] = LANGUAGES) -> Iterator[str]:
+def wrong(messages: list[Found], folder: Path = FOLDER, rows: Iterable[LanguageRow] = LANGUAGES) -> Iterator[str]:
     """Complaints about messages and catalogues, a line each."""
     html = {found.one for found in messages if found.html}
     for found in messages:

@@ -16,7 +16,7 @@ READ = {"alt", "aria-description", "aria-label", "label", "placeholder", "title"
 """Attributes that people see or hear."""
 _CODE = re.compile(r"\{\{(.*?)\}\}|\{%(.*?)%\}|\{#.*?#\}", re.DOTALL)
 _HOLE = "\N{OBJECT REPLACEMENT CHARACTER}"
-_STATEMENT = re.compile(r"\s*(?:if|elif|for|set|raw|module|while)\b(.*)", re.DOTALL)
+_STATEMENT = re.compile(r"\s*(?:(?:if|elif|for|raw|module|while)\b|set [\w, ]+=)(.*)", re.DOTALL)
 _WORDS = re.compile(r"[^\W\d_]{2,} [^\W\d_]{2,}|^[A-Z][a-z]+$")
 _LETTER = re.compile(r"[^\W\d_]")
 CALLS = {"_", "_n"}

@@ -282,6 +282,7 @@ OF_PARAMETERS: dict[str, Any] = {
     "asking_state": "af0ifjsldkj",
     "post_logout_redirect_uri": "https://app.example/bye",
     "login_hint": "ada@example.com",
+    "ui_locales": "pt-BR en",
     "response_mode": "query",
     "prompt": "consent",
     "resource": ["https://orders.example"],

@@ -51,6 +51,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             parameters=(
                 *("client_id", "redirect_uri", "response_type", "scope", "state", "code_challenge"),
                 *("nonce", "max_age", "acr_values", "claims", "id_token_hint", "response_mode", "login_hint"),
+                "ui_locales",
                 *("code_challenge_method", "prompt", "request", "resource", "dpop_jkt"),
             ),
             page=True,

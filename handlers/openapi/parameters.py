@@ -63,6 +63,7 @@ PARAMETERS: dict[str, Schema] = {
     ),
     "request": _query("request", FILLED, "a signed request that has all the others as claims (RFC 9101)"),
     "login_hint": _query("login_hint", TEXT, "the e-mail address that the sign-in page begins with"),
+    "ui_locales": _query("ui_locales", TEXT, "the languages of the pages (RFC 5646), the best first"),
     "response_mode": _query("response_mode", {"enum": [*RESPONSE_MODES]}, "how the answer comes back"),
     "dpop_jkt": _query(
         "dpop_jkt", exactly(CHALLENGE.pattern), "the thumbprint of the DPoP key that the code is bound to"

@@ -147,8 +147,8 @@ async def test_each_handler_reads_exactly_its_documented_parameters(service: Ser
             await ask()
         expected = described(identity)
         if identity == "authorize":  # of the pairs of the query, before they are parameters
-            # The sign-in page reads the hint. The rest is refused, or our own mark.
-            reads.parameters.update({"client_id", "login_hint"})
+            # The sign-in page reads the hint, and every page the languages. The rest is refused, or our own mark.
+            reads.parameters.update({"client_id", "login_hint", "ui_locales"})
             reads.parameters.difference_update({"request_uri", "registration", "progress"})
         if identity == "push":
             reads.parameters.discard("request_uri")  # which is refused

@@ -13,7 +13,7 @@ _ENTRY = re.compile(
     r"\s*([A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,4})\s*(?:;\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*)?"
 )
 _AUTHORIZE = "/oauth/authorize"
-_LONGEST_ADDRESS = 16_000
+_LONGEST_ADDRESS, _MOST_PARAMETERS = 16_000, 100
 
 
 def accepted(header: str) -> list[str]:
@@ -28,14 +28,17 @@ def accepted(header: str) -> list[str]:
 
 def listed(text: str) -> list[str]:
     """The language tags of a `ui_locales` (OpenID Connect Core 3.1.2.1), the dearest first."""
-    return text.split(" ")[:MOST] if len(text) <= LONGEST else []
+    return text.split()[:MOST] if len(text) <= LONGEST else []
 
 
 def ui_locales(address: str) -> list[str]:
     """The languages that the authorization request at this address asks for; none for any other address."""
     if not address.startswith(_AUTHORIZE) or len(address) > _LONGEST_ADDRESS:
         return []
-    named = (
-        parse_qs(urlsplit(address).query, max_num_fields=100).get("ui_locales", []) if "ui_locales" in address else []
-    )
+    if "ui_locales" not in address:
+        return []
+    try:
+        named = parse_qs(urlsplit(address).query, max_num_fields=_MOST_PARAMETERS).get("ui_locales", [])
+    except ValueError:
+        return []
     return listed(named[0]) if len(named) == 1 else []

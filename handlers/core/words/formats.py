@@ -7,10 +7,10 @@ from decimal import Decimal
 from functools import cache, lru_cache
 
 from babel import Locale
-from babel.dates import format_date, get_datetime_format, get_timezone_name
+from babel.dates import format_date, get_datetime_format
 from babel.numbers import format_currency, format_decimal
 
-MINUS = "\N{MINUS SIGN}"
+from handlers.core.format import MINUS, money_field
 
 
 @cache
@@ -28,7 +28,7 @@ def exact(locale: str, at: datetime) -> str:
     """A time of a zone to the second: "3 October 2026, 14:05:09 UTC"."""
     known = _locale(locale)
     clock = known.time_formats["medium"].apply(at, known)
-    return _glue(locale).format(f"{clock} {_zone(locale, at)}", day(locale, at.date()))
+    return _glue(locale).format(f"{clock} {_zone(at)}", day(locale, at.date()))
 
 
 @cache
@@ -36,25 +36,19 @@ def _glue(locale: str) -> str:
     return str(get_datetime_format("medium", locale=_locale(locale)))
 
 
-_ZONES: dict[tuple[str, str, timedelta | None], str] = {}
-_MOST_ZONES = 4096
-
-
-def _zone(locale: str, at: datetime) -> str:
-    """The short name of the zone at that time: "UTC", "CEST", or its distance from UTC."""
-    key = locale, str(at.tzinfo), at.utcoffset()
-    found = _ZONES.get(key)
-    if found is None:
-        found = get_timezone_name(at, "short", locale=_locale(locale))
-        if len(_ZONES) < _MOST_ZONES:
-            _ZONES[key] = found
-    return found
+def _zone(at: datetime) -> str:
+    """The distance of a time's zone from UTC, which reads alike in every language: "UTC", "UTC+2", "UTC+5:30". CLDR's
+    short names are not short for most zones."""
+    minutes = (at.utcoffset() or timedelta()) // timedelta(minutes=1)
+    hours, rest = divmod(abs(minutes), 60)
+    far = f"{hours}:{rest:02d}" if rest else f"{hours}"
+    return f"UTC{'+' if minutes > 0 else MINUS}{far}" if minutes else "UTC"
 
 
 @lru_cache(maxsize=4096)
 def money(locale: str, micro: int) -> str:
     """An exact amount of micro-dollars: "$4.99", "$0.00015", with a minus in front if negative."""
-    amount = Decimal(abs(micro)).scaleb(-6).normalize()
+    amount = Decimal(money_field(abs(micro)))
     shown = format_currency(amount, "USD", locale=_locale(locale), decimal_quantization=False)
     return shown if micro >= 0 else MINUS + shown
 

@@ -20,6 +20,20 @@ class Html(str):
 
     __slots__ = ()
 
+    # Python's own return this very object where there is nothing to put in.
+
+    def __mod__(self, values: Any) -> str:
+        """A plain text."""
+        return str.__mod__(str(self), values)
+
+    def format(self, *args: object, **kwargs: object) -> str:
+        """A plain text."""
+        return str(self).format(*args, **kwargs)
+
+    def format_map(self, mapping: Any, /) -> str:
+        """A plain text."""
+        return str(self).format_map(mapping)
+
 
 class _Encoded(bytes):
     """HTML of ours, encoded."""

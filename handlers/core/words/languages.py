@@ -5,6 +5,7 @@ Tornado's own loader logs a catalogue that it cannot read, and goes on in Englis
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
 from functools import cache
 from gettext import GNUTranslations
@@ -16,7 +17,8 @@ from tornado.locale import GettextLocale
 
 from handlers.core.words import formats
 from handlers.core.words.html import Html
-from handlers.core.words.table import LANGUAGES, Row
+from handlers.core.words.table import LANGUAGES, LanguageRow
+from store.errors import StartupError
 from store.messages import Message
 
 FOLDER = Path(__file__).resolve().parent.parent.parent.parent / "templates" / "locale"
@@ -25,14 +27,14 @@ DOMAIN = "latchkey"
 _ISOLATED = "\N{FIRST STRONG ISOLATE}%s\N{POP DIRECTIONAL ISOLATE}"
 
 
-class BadCatalogue(Exception):
+class BadCatalogue(StartupError):
     """A catalogue that does not load; the message says which and why."""
 
 
 class Language(GettextLocale):
     """A language as Tornado knows it, with its row in the table."""
 
-    def __init__(self, row: Row, catalogue: GNUTranslations) -> None:
+    def __init__(self, row: LanguageRow, catalogue: GNUTranslations) -> None:
         super().__init__(row.code, catalogue)
         self.row, self.tag, self.name, self.rtl = row, row.tag, row.name, row.rtl
 
@@ -121,11 +123,11 @@ def read(path: Path) -> GNUTranslations:
     try:
         with path.open("rb") as file:
             return GNUTranslations(file)
-    except (OSError, ValueError, ArithmeticError, LookupError) as error:
+    except (OSError, ValueError, LookupError, struct.error) as error:
         raise BadCatalogue(f"the catalogue {path} does not load: {error}") from error
 
 
-def load(folder: Path = FOLDER, rows: Iterable[Row] = LANGUAGES) -> Languages:
+def load(folder: Path, rows: Iterable[LanguageRow] = LANGUAGES) -> Languages:
     """The languages of these rows, with their catalogues. Raises BadCatalogue."""
     return Languages(Language(row, read(folder / row.code / "LC_MESSAGES" / f"{DOMAIN}.mo")) for row in rows)
 
@@ -133,4 +135,4 @@ def load(folder: Path = FOLDER, rows: Iterable[Row] = LANGUAGES) -> Languages:
 @cache
 def shipped() -> Languages:
     """The languages that come with the program. Raises BadCatalogue."""
-    return load()
+    return load(FOLDER)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from babel import Locale
 
 
-class Row(NamedTuple):
+class LanguageRow(NamedTuple):
     """A language. `code`: the name of its folder; `tag`: its language tag (RFC 5646) in pages; `name`: what its readers
     call it; `dates` and `numbers`: the CLDR locales of dates and of numbers and money."""
 
@@ -26,7 +26,7 @@ class Row(NamedTuple):
         return Locale.parse(self.dates).text_direction == "rtl"
 
 
-ENGLISH = Row("en", "en", "English", "en_GB", "en_US")
+ENGLISH = LanguageRow("en", "en", "English", "en_GB", "en_US")
 """Days before months, and dollars as their own country writes them."""
 LANGUAGES = (ENGLISH,)
-"""`pt` will be Brazilian: Row("pt", "pt-BR", "Português (Brasil)", "pt_BR", "pt_BR")."""
+"""`pt` will be Brazilian: LanguageRow("pt", "pt-BR", "Português (Brasil)", "pt_BR", "pt_BR")."""

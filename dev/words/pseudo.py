@@ -1,0 +1,74 @@
+"""Two languages for tests, made from the English catalogue: one of longer words, one from right to left.
+
+A reader of English can read both. Every message is in brackets, so a text without them was not in the catalogue. The
+letters change one for one, so a part of an English message is found by changing that part alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from gettext import GNUTranslations
+from io import BytesIO
+
+from dev.words.catalogue import catalogue_of, mo_of, po_path, read, texts_of
+from dev.words.sources import Found
+from handlers.core.words.languages import Language, Languages
+from handlers.core.words.table import ENGLISH, LanguageRow
+
+LONGER = LanguageRow("en_XA", "en-XA", "Longer words", "en_GB", "en_US")
+"""Letters with marks, and messages that are two fifths longer, as German ones may be."""
+BACKWARDS = LanguageRow("ar_XB", "ar-XB", "Right to left", "he", "he")
+"""The same letters, in a script from right to left."""
+OPENING, CLOSING = "⟦", "⟧"
+
+_LETTERS = str.maketrans(
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", "ÅƁÇÐÉƑĜĤÎĴĶĻṀÑÖÞǪŔŠŢÛṼŴẊÝŽåƀçđéƒĝĥîĵķļɱñöþǫŕšţûṽŵẋýž"
+)
+_FILLER = "löñĝ ŵöŕđš åŕé ĥéŕé "
+_KEPT = re.compile(r"(<[^>]*>|%\([a-z_]+\)s)")
+# Letters between these two are written from right to left, whatever their script (UAX 9).
+_FROM_RIGHT, _AGAIN = "\N{RIGHT-TO-LEFT OVERRIDE}", "\N{POP DIRECTIONAL FORMATTING}"
+
+
+def accented(text: str) -> str:
+    """The text with marks on its letters; tags and placeholders stay."""
+    return "".join(part if _KEPT.fullmatch(part) else part.translate(_LETTERS) for part in _KEPT.split(text))
+
+
+def longer(text: str) -> str:
+    """A message in the language of longer words."""
+    size = len(_KEPT.sub("", text)) * 2 // 5
+    return f"{OPENING}{accented(text)} {(_FILLER * (size // len(_FILLER) + 1))[:size].strip()}{CLOSING}"
+
+
+def backwards(text: str) -> str:
+    """A message in the language from right to left."""
+    turned = "".join(
+        part if _KEPT.fullmatch(part) or not part else f"{_FROM_RIGHT}{part.translate(_LETTERS)}{_AGAIN}"
+        for part in _KEPT.split(text)
+    )
+    return f"{OPENING}{turned}{CLOSING}"
+
+
+def language(row: LanguageRow, say: Callable[[str], str]) -> Language:
+    """A language whose messages are what `say` makes of the English ones."""
+    catalogue = catalogue_of(_messages(), row)
+    for message in catalogue:
+        if message.id:
+            one, many = texts_of(message)
+            forms = catalogue.num_plurals
+            message.string = (say(one), *[say(many)] * (forms - 1)) if many else say(one)
+    return Language(row, GNUTranslations(BytesIO(mo_of(catalogue))))
+
+
+def languages(*rows: LanguageRow) -> Languages:
+    """Languages for a server in a test: by default both, after none."""
+    made = {LONGER: longer, BACKWARDS: backwards}
+    return Languages(language(row, made[row]) for row in rows or made)
+
+
+def _messages() -> Iterator[Found]:
+    for message in read(po_path(ENGLISH)):
+        if message.id:
+            yield Found(*texts_of(message), "", False)

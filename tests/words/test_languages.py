@@ -1,0 +1,153 @@
+"""Languages: loaded strictly, chosen from what anybody may send, and complete."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+
+from dev.words.pseudo import BACKWARDS, LONGER, backwards, languages, longer
+from handlers.core.words.choosing import LONGEST, MOST, accepted, listed, ui_locales
+from handlers.core.words.languages import FOLDER, BadCatalogue, Language, Languages, load, read, shipped
+from handlers.core.words.table import ENGLISH, LANGUAGES, LanguageRow
+from store.messages import Message, plural
+from tests.support.lists.offenders import each
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def made() -> Languages:
+    return languages()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(None, id="missing"),
+        pytest.param(b"", id="empty"),
+        pytest.param(b"not a catalogue", id="something else"),
+        pytest.param(b"\xde\x12\x04\x95" + b"\xff" * 40, id="broken"),
+    ],
+)
+def test_a_catalogue_that_does_not_load_is_an_error(tmp_path: Path, content: bytes | None) -> None:
+    folder = tmp_path / "en" / "LC_MESSAGES"
+    folder.mkdir(parents=True)
+    if content is not None:
+        (folder / "latchkey.mo").write_bytes(content)
+    with pytest.raises(BadCatalogue, match=r"en/LC_MESSAGES/latchkey\.mo does not load"):
+        load(tmp_path)
+
+
+def test_a_server_with_a_catalogue_that_does_not_load_does_not_start(tmp_path: Path) -> None:
+    program = (
+        "import pathlib, sys, server; from handlers.core.words import languages; "
+        f"languages.FOLDER = pathlib.Path({str(tmp_path)!r}); "
+        "sys.exit(server.main(['--port', '0', '--redis-url', 'memory', '--demo']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 1
+    assert f"the catalogue {tmp_path}/en/LC_MESSAGES/latchkey.mo does not load" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_people_get_no_language_that_was_made_for_tests() -> None:
+    assert {row.code for row in LANGUAGES}.isdisjoint({LONGER.code, BACKWARDS.code})
+    assert [one.code for one in shipped().all] == [row.code for row in LANGUAGES]
+
+
+@each(
+    ("header", "tags"),
+    [
+        ("", []),
+        ("de", ["de"]),
+        ("de-AT, en;q=0.5, fr;q=0.9", ["de-AT", "fr", "en"]),
+        ("en;q=0, de", ["de"]),
+        ("*, de", ["de"]),
+        ("de;q=nan, fr;q=1e3, en ;q= 0.1", ["en"]),
+        ("-, de--AT, x" + "y" * 9, []),
+        (", ".join(["xx"] * MOST + ["de"]), ["xx"] * MOST),
+        ("de," + " " * LONGEST, []),
+    ],
+)
+def test_accept_language(header: str, tags: list[str]) -> None:
+    assert accepted(header) == tags
+
+
+def test_reading_what_a_stranger_asks_for_is_cheap() -> None:
+    begun = perf_counter()
+    for text in ("," * 1_000_000, "a-" * 500, "a;q=" + "0" * 990, " " * 1000, "de;" * 333, "a" * 1_000_000):
+        accepted(text)
+        listed(text)
+        ui_locales("/oauth/authorize?ui_locales=" + text)
+    assert perf_counter() - begun < 0.5
+
+
+@each(
+    ("address", "tags"),
+    [
+        ("/oauth/authorize?ui_locales=pt-BR%20en&state=1", ["pt-BR", "en"]),
+        ("/oauth/authorize?state=ui_locales", []),
+        ("/oauth/authorize?ui_locales=de&ui_locales=en", []),
+        ("/oauth/authorize?" + "a=1&" * 200 + "ui_locales=de", []),
+        ("/account?ui_locales=de", []),
+        ("", []),
+    ],
+)
+def test_ui_locales(address: str, tags: list[str]) -> None:
+    assert ui_locales(address) == tags
+
+
+@each(
+    ("tags", "code"),
+    [
+        (["de", "ar-XB"], "ar_XB"),
+        (["AR_xb-u-nu-latn"], "ar_XB"),
+        (["ar"], None),
+        (["de", "fr"], None),
+        ([""], None),
+        (["en-XA", "ar-XB"], "en_XA"),
+    ],
+)
+def test_the_closest_language(made: Languages, tags: list[str], code: str | None) -> None:
+    found = made.closest(tags)
+    assert (found and found.code) == code
+
+
+def test_a_language_is_found_by_fewer_subtags() -> None:
+    portuguese = LanguageRow("pt", "pt-BR", "Português", "pt_BR", "pt_BR")
+    english = shipped().default
+    catalogue = read(FOLDER / ENGLISH.code / "LC_MESSAGES" / "latchkey.mo")
+    found = Languages([english, Language(portuguese, catalogue)])
+    assert [found.closest([tag]) for tag in ("pt-PT", "pt-BR", "pt")] == [found.by_code["pt"]] * 3
+    assert found.closest(["en-AU"]) == english
+
+
+def test_messages_are_said_in_a_language(made: Languages) -> None:
+    one = made.by_code[LONGER.code]
+    assert one.say("just now") == "just now", "a text that is no message stays"
+    assert one.say(Message("just now")) == longer("just now")
+    assert one.say(Message("never written here")) == "never written here"
+    assert one.say(plural("%(count)s byte", "%(count)s bytes", 1200)) == longer("%(count)s bytes") % {"count": "1,200"}
+    assert one.say(Message("")) == "", "gettext keeps its head under the empty text"
+
+
+def test_values_are_isolated_in_a_text_from_right_to_left(made: Languages) -> None:
+    one = made.by_code[BACKWARDS.code]
+    assert one.rtl
+    assert one.direction == "rtl"
+    said = one.say(Message("%(name)s <script>", name="Ada"))
+    assert said == "\N{FIRST STRONG ISOLATE}Ada\N{POP DIRECTIONAL ISOLATE} <script>"
+
+
+def test_made_languages_keep_tags_and_placeholders() -> None:
+    text = 'Go to <a href="%(link)s">%(name)s</a> now'
+    for said in (longer(text), backwards(text)):
+        assert all(part in said for part in ('<a href="%(link)s">', "%(name)s", "</a>"))
+        assert "now" not in said
+    assert len(longer("x" * 100)) >= 140
