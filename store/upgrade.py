@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Awaitable
 from typing import Any
 
 from redis.asyncio import Redis
 
-from store import keys, old_keys
+from store import keys
 from store.engine.restored import every_key
 from store.engine.scripts import Scripts
 from store.errors import wrapped
@@ -31,6 +32,9 @@ log = logging.getLogger("latchkey.store")
 
 LOG_SECONDS = 10.0
 """Seconds."""
+# Keys of earlier layouts; store/keys.py spells the present ones. Layout 1 had the client id in the keys of tokens, and
+# the connected apps in a list of their own.
+_TOKEN = re.compile(r"(\{[0-9a-f]{3}\}:[0-9a-f]{32}:)(?:(code|family):[^:]+:([^:]+)|(access):[^:]+:([^:]+:\d+))")
 
 
 class Upgrade:
@@ -67,7 +71,7 @@ class Upgrade:
         return self._to_layout_2(key) if layout < 2 else []
 
     def _to_layout_2(self, key: str) -> list[Awaitable[Any]]:
-        if moved := old_keys.token_of_layout_1(key):
+        if moved := token_of_layout_1(key):
             after, noun = moved
             return [self._scripts.run("upgrade_token", {"before": key, "after": after}, noun=noun)]
         match keys.read(key):
@@ -84,7 +88,7 @@ class Upgrade:
         await self._scripts.run("upgrade_grant", known, client=client, member=keys.member(user))
 
     async def _person(self, user: str) -> None:
-        await self._scripts.run("upgrade_person", old_keys.person_of_layout_1(user))
+        await self._scripts.run("upgrade_person", person_of_layout_1(user))
 
     async def _people(self, shard: str) -> None:
         reply = await self._scripts.run(
@@ -97,3 +101,17 @@ class Upgrade:
             with wrapped():
                 seconds, _ = await self._client.time()
                 await self._client.zadd(keys.DELETIONS, {user: seconds}, nx=True)
+
+
+def token_of_layout_1(key: str) -> tuple[str, str] | None:
+    """The present key for a token's key of layout 1, and its noun: code, family or access. None for any other key."""
+    found = _TOKEN.fullmatch(key)
+    if not found:
+        return None
+    prefix, noun, one_id, access, rest = found.groups()
+    return f"{prefix}{noun or access}:{one_id or rest}", noun or access
+
+
+def person_of_layout_1(user: str) -> dict[str, str]:
+    """The fixed keys of a person, and the list of connected apps."""
+    return {**keys.person(user), "grants": f"{keys.prefix(user)}grants"}

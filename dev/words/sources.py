@@ -73,10 +73,11 @@ def from_code(root: Path = ROOT) -> Iterator[Found]:
     """The messages of the Python files."""
     for path in sorted(path for folder in CODE for path in (root / folder).rglob("*.py")):
         name = path.relative_to(root).as_posix()
-        keywords = _EVENTS if name == EVENT_TABLE else _PYTHON
         if name == OWN:
             continue
         source = path.read_bytes()
+        # Other modules have messages of other kinds.
+        keywords = _EVENTS if name == EVENT_TABLE else _PYTHON if b"from store.messages import" in source else _CALLS
         check_calls(name, source.decode(), keywords)
         for _, texts in _texts(source, keywords):
             yield Found(*texts, name, False)

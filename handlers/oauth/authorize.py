@@ -261,15 +261,8 @@ class AuthorizeHandler(PushedArrivals, AnsweringPage):
         """Asks for a confirmed address first: no app sees one that nobody confirmed. The mail's link leads back
         here."""
         target = again(here)
-        await mails.confirmation(
-            self.site,
-            profile.user,
-            profile.email,
-            self.counted_address,
-            target,
-            again=False,
-            wording=self.wording(profile.preferences),
-        )
+        asker, wording = self.counted_address, self.wording(profile.preferences)
+        await mails.confirmation(self.site, profile.user, profile.email, asker, target, again=False, wording=wording)
         self.render("oauth/confirm_first.html", title="Confirm your address", signed_in=profile, app=app, next=target)
 
     async def show_consent(

@@ -10,7 +10,7 @@ from babel import Locale
 from babel.dates import format_date, get_datetime_format
 from babel.numbers import format_currency, format_decimal
 
-from handlers.core.format import MINUS, money_field
+from handlers.core.format import MINUS
 
 
 @cache
@@ -46,11 +46,19 @@ def _zone(at: datetime) -> str:
 
 
 @lru_cache(maxsize=4096)
-def money(locale: str, micro: int) -> str:
-    """An exact amount of micro-dollars: "$4.99", "$0.00015", with a minus in front if negative."""
-    amount = Decimal(money_field(abs(micro)))
-    shown = format_currency(amount, "USD", locale=_locale(locale), decimal_quantization=False)
+def money(locale: str, micro: int, places: int = 2) -> str:
+    """An exact amount of micro-dollars with at least `places` digits after the point: "$4.99", "$0.00015", with a minus
+    in front if negative."""
+    amount, pattern = Decimal(abs(micro)).scaleb(-6), _money_pattern(locale, places)
+    shown = format_currency(
+        amount, "USD", pattern, locale=_locale(locale), currency_digits=False, decimal_quantization=False
+    )
     return shown if micro >= 0 else MINUS + shown
+
+
+@cache
+def _money_pattern(locale: str, places: int) -> str:
+    return str(_locale(locale).currency_formats["standard"].pattern).replace("0.00", f"0.{'0' * places}")
 
 
 def number(locale: str, value: int) -> str:

@@ -101,9 +101,14 @@ class Wording:
         said, exact = xhtml_escape((words or self.ago)(at)), xhtml_escape(self.exact(at))
         return Html(f'<time datetime="{timestamp(aware(at))}" title="{exact}">{said}</time>')
 
-    def money(self, micro: int) -> str:
-        """An exact amount of micro-dollars: "$4.99", "$0.00015", "$1,250.00", with a minus in front if negative."""
-        return formats.money(self.language.row.numbers, micro)
+    def money(self, micro: int, places: int = 2) -> str:
+        """An exact amount of micro-dollars: "$4.99", "$0.00015", "$1,250.00", with a minus in front if negative; at
+        least `places` digits after the point."""
+        return formats.money(self.language.row.numbers, micro, places)
+
+    def cents(self, micro: int) -> str:
+        """An amount of micro-dollars to the cent, rounded down: "$4.99"."""
+        return self.money(micro // 10_000 * 10_000)
 
     def size(self, number: int) -> str:
         """A number of bytes for people: "1 byte", "812 bytes", "1.5 KiB", "64 MiB"."""
@@ -118,7 +123,7 @@ class Wording:
         return f"{formats.tenths(self.language.row.numbers, amount)} {unit}"
 
 
-FORMATS = ("day", "exact", "ago", "until", "when", "money", "size")
+FORMATS = ("day", "exact", "ago", "until", "when", "money", "cents", "size")
 """The methods of `Wording` that templates call by these names."""
 
 

@@ -12,7 +12,6 @@ import pytest
 import redis
 
 from store import keys as spell
-from store import old_keys
 from store.crypto.keyring import KeyRing, Keys
 from store.crypto.seal import TokenKind
 from store.engine.connect import connect, unix_url
@@ -20,6 +19,7 @@ from store.engine.embedded import EmbeddedStore
 from store.errors import StartupError, StoreUnavailable
 from store.keystate import LAYOUT
 from store.refused import Refused
+from store.upgrade import token_of_layout_1
 from store.wiring import Store
 from tests.conftest import ENGINES, emptied
 from tests.support.http.driver import send
@@ -77,7 +77,7 @@ async def shape(client: Any) -> dict[str, bytes]:
 async def test_the_upgrade_converts_everything(old_store: Store) -> None:
     store = await brought_over(old_store)
     found = await shape(store.client)
-    assert [key for key in found if old_keys.token_of_layout_1(key) or key.endswith(":grants")] == []
+    assert [key for key in found if token_of_layout_1(key) or key.endswith(":grants")] == []
     assert {kind for key, kind in found.items() if key.endswith((":users", ":audit"))} == {b"set", b"string"}
     for key in found:
         if (parsed := spell.read(key)) and parsed.kind == "user":
@@ -219,7 +219,7 @@ async def test_the_start_upgrades_a_store_on_every_engine(real_url: str, keys: K
         # Redis-py types both clients at once.
         assert await client.hget(spell.KEYRING, "layout") == str(LAYOUT).encode()
         found = await shape(client)
-        assert [key for key in found if old_keys.token_of_layout_1(key)] == []
+        assert [key for key in found if token_of_layout_1(key)] == []
     async with opened(real_url, keys) as store:
         assert await (await world_of(store, ADA)).lives(ADA["access"])
     await client.aclose()
@@ -348,12 +348,12 @@ def test_shared_constants_are_unchanged_since_the_old_release() -> None:
 def test_keys_of_layout_1_are_recognised() -> None:
     user, client, one_id = "0a1" + "b" * 29, "an-app_1", "i" * 22
     prefix = spell.prefix(user)
-    assert old_keys.token_of_layout_1(f"{prefix}code:{client}:{one_id}") == (spell.code(user, one_id), "code")
+    assert token_of_layout_1(f"{prefix}code:{client}:{one_id}") == (spell.code(user, one_id), "code")
     rows = spell.token(user, client, one_id, 12)
-    assert old_keys.token_of_layout_1(f"{prefix}family:{client}:{one_id}") == (rows["family"], "family")
-    assert old_keys.token_of_layout_1(f"{prefix}access:{client}:{one_id}:12") == (rows["access"], "access")
+    assert token_of_layout_1(f"{prefix}family:{client}:{one_id}") == (rows["family"], "family")
+    assert token_of_layout_1(f"{prefix}access:{client}:{one_id}:12") == (rows["access"], "access")
     of_layout_2 = [spell.code(user, one_id), *rows.values(), *spell.person(user).values(), spell.shard_users("0a1")]
-    assert [key for key in of_layout_2 if old_keys.token_of_layout_1(key)] == []
+    assert [key for key in of_layout_2 if token_of_layout_1(key)] == []
     assert spell.read(rows["user"]) == spell.ParsedKey("user", user=user, shard="0a1")
     assert spell.read(spell.shard_users("0a1")) == spell.ParsedKey("users", shard="0a1")
     assert spell.read(spell.shard_app_users("0a1", client)) == spell.ParsedKey("app-users", shard="0a1", client=client)

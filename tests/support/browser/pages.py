@@ -11,17 +11,14 @@ from typing import Any
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.web import Application, RequestHandler
 
-from handlers.core.brand.brand import Brand
 from handlers.core.fallback import StaticHandler
 from handlers.core.scopes import SCOPE_WORDS, ScopeWords
-from handlers.core.words.html import AUTOESCAPE
-from handlers.core.words.languages import shipped
-from handlers.core.words.wording import Wording, names_of
 from handlers.credits.pages import by_app
 from handlers.credits.spending import chart_of_spending
 from handlers.oauth.answers import Mark, WayBack
 from store.accounts.undoing import Undo
 from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
+from tests.support.browser.english import AUTOESCAPE, ENGLISH
 from tests.support.browser.portal_samples import NOW, portal_pages
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -390,7 +387,5 @@ def render(name: str, text: str = "Ada & Co", **changes: Any) -> Page:
     start, headers = RequestStartLine("GET", "/", "HTTP/1.1"), HTTPHeaders({"Host": "localhost"})
     request = HTTPServerRequest(connection=connection, start_line=start, headers=headers)
     handler = RequestHandler(app, request)
-    words = names_of(Wording(shipped().default))
-    values = {**words, "product": "Latchkey", "title": text, "session_here": False, "zone_cookie": "zone"}
-    values |= {"our_brand": Brand(), **pages(text)[name], **changes}
+    values = {**ENGLISH, "title": text, **pages(text)[name], **changes}
     return Page(handler.render_string(name.split()[0], **values).decode())

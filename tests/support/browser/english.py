@@ -1,0 +1,17 @@
+"""What every template of a page can use, in English and signed out."""
+
+from __future__ import annotations
+
+from handlers.core.brand.brand import Brand
+from handlers.core.words.html import AUTOESCAPE
+from handlers.core.words.languages import shipped
+from handlers.core.words.wording import Wording, names_of
+
+__all__ = ["AUTOESCAPE", "ENGLISH"]
+ENGLISH = {
+    **names_of(Wording(shipped().default)),
+    "product": "Latchkey",
+    "our_brand": Brand(),
+    "session_here": False,
+    "zone_cookie": "zone",
+}
