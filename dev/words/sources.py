@@ -1,7 +1,7 @@
 """Extracts the messages of templates and Python files.
 
-Templates call `_` and `_n`. Python files also name messages where nobody speaks yet: `Message` and `plural` of
-`store/messages.py`, and the sentences of events.
+Templates call `_` and `_n`. Python files also name messages where nobody speaks yet: `Phrase` and `plural` of
+`store/phrases.py`, and the sentences of events.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from handlers.core.words.html import AUTOESCAPE
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEMPLATES = ROOT / "templates"
 CODE = ("handlers", "outbound", "store")
-OWN = "store/messages.py"
+OWN = "store/phrases.py"
 EVENT_TABLE = "store/security_events.py"
 
 Keywords = dict[str, tuple[int, ...]]
 """The positions of the messages among the arguments of each function."""
 _CALLS: Keywords = {"_": (1,), "_n": (1, 2)}
-_PYTHON: Keywords = {**_CALLS, "Message": (1,), "plural": (1, 2)}
+_PYTHON: Keywords = {**_CALLS, "Phrase": (1,), "plural": (1, 2)}
 _EVENTS: Keywords = dict.fromkeys(
     (
         "_by_stranger",
@@ -77,7 +77,7 @@ def from_code(root: Path = ROOT) -> Iterator[Found]:
             continue
         source = path.read_bytes()
         # Other modules have messages of other kinds.
-        keywords = _EVENTS if name == EVENT_TABLE else _PYTHON if b"from store.messages import" in source else _CALLS
+        keywords = _EVENTS if name == EVENT_TABLE else _PYTHON if b"from store.phrases import" in source else _CALLS
         check_calls(name, source.decode(), keywords)
         for _, texts in _texts(source, keywords):
             yield Found(*texts, name, False)

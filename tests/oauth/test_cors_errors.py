@@ -151,7 +151,7 @@ async def test_every_page_forbids_framing_foreign_content_and_scripts(service: S
         assert policy.get("connect-src", ["'self'"]) == ["'self'"]
         assert "unsafe" not in headers["Content-Security-Policy"]
         text = page.body.decode()
-        assert not re.search(r'<script(?! src="/static/(passkeys|unhurried)\.js)', text)
+        assert not re.search(r'<script(?! src="/static/(passkeys|unhurried|zone)\.js)', text)
         assert "<style" not in text
         assert not re.search(r"\son\w+=|\sstyle=|javascript:", text)
         assert not re.search(r'(?:src|href|action)="(?:https?:)?//(?!app\.example)', text)

@@ -108,10 +108,10 @@ def test_a_message_that_would_break_a_page_is_noticed(tmp_path: Path, message: F
     assert any(complaint in one for one in catalogue.wrong([message], tmp_path, (GERMAN,)))
 
 
-@each("call", ["Message(f'a {x}')", "Message(x)", "words._('a' + x)", "plural('a', x, 1)"])
+@each("call", ["Phrase(f'a {x}')", "Phrase(x)", "words._('a' + x)", "plural('a', x, 1)"])
 def test_a_message_that_nobody_could_extract_is_noticed(call: str) -> None:
     with pytest.raises(NoMessage, match=r"a\.py:1"):
-        check_calls("a.py", call, {"_": (1,), "Message": (1,), "plural": (1, 2)})
+        check_calls("a.py", call, {"_": (1,), "Phrase": (1,), "plural": (1, 2)})
 
 
 def test_messages_of_templates_name_their_file(tmp_path: Path) -> None:

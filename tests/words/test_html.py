@@ -11,7 +11,7 @@ from handlers.core.words.html import AUTOESCAPE, Html
 from handlers.core.words.languages import shipped
 from handlers.core.words.wording import Wording
 from runtime.http.tornado_private import ENCODER
-from store.messages import Message, plural
+from store.phrases import Phrase, plural
 
 HOSTILE = "<b>\"'&"
 ESCAPED = "&lt;b&gt;&quot;&#x27;&amp;"
@@ -37,8 +37,8 @@ def test_html_passes_and_text_is_escaped() -> None:
         pytest.param(f"{Html('<')}", "&lt;", id="formatted"),
         pytest.param("".join([Html("<")]), "&lt;", id="joined"),
         pytest.param(str(Html("<")), "&lt;", id="str"),
-        pytest.param(Message(HOSTILE), ESCAPED, id="message"),
-        pytest.param(Message("%(x)s", x=Html("<")), "&lt;", id="HTML in a plain message"),
+        pytest.param(Phrase(HOSTILE), ESCAPED, id="message"),
+        pytest.param(Phrase("%(x)s", x=Html("<")), "&lt;", id="HTML in a plain message"),
         pytest.param(type("Markup", (Html,), {})("<"), "&lt;", id="subclass"),
     ],
 )
@@ -94,7 +94,7 @@ def test_values_of_messages_are_escaped_and_the_message_is_not() -> None:
 
 
 def test_messages_keep_their_english_everywhere_else() -> None:
-    message = Message("Up to %(most)s %(what)s", most=5, what=Message("letters"))
+    message = Phrase("Up to %(most)s %(what)s", most=5, what=Phrase("letters"))
     assert (str(message), f"{message}", message == "Up to 5 letters") == ("Up to 5 letters", "Up to 5 letters", True)
     assert plural("%(count)s byte", "%(count)s bytes", 1) == "1 byte"
     assert plural("%(count)s byte", "%(count)s bytes", 3) == "3 bytes"

@@ -13,7 +13,7 @@ from dev.words.pseudo import BACKWARDS, LONGER, backwards, languages, longer
 from handlers.core.words.choosing import LONGEST, MOST, accepted, listed, ui_locales
 from handlers.core.words.languages import FOLDER, BadCatalogue, Language, Languages, load, read, shipped
 from handlers.core.words.table import ENGLISH, LANGUAGES, LanguageRow
-from store.messages import Message, plural
+from store.phrases import Phrase, plural
 from tests.support.lists.offenders import each
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -131,17 +131,17 @@ def test_a_language_is_found_by_fewer_subtags() -> None:
 def test_messages_are_said_in_a_language(made: Languages) -> None:
     one = made.by_code[LONGER.code]
     assert one.say("just now") == "just now", "a text that is no message stays"
-    assert one.say(Message("just now")) == longer("just now")
-    assert one.say(Message("never written here")) == "never written here"
+    assert one.say(Phrase("just now")) == longer("just now")
+    assert one.say(Phrase("never written here")) == "never written here"
     assert one.say(plural("%(count)s byte", "%(count)s bytes", 1200)) == longer("%(count)s bytes") % {"count": "1,200"}
-    assert one.say(Message("")) == "", "gettext keeps its head under the empty text"
+    assert one.say(Phrase("")) == "", "gettext keeps its head under the empty text"
 
 
 def test_values_are_isolated_in_a_text_from_right_to_left(made: Languages) -> None:
     one = made.by_code[BACKWARDS.code]
     assert one.rtl
     assert one.direction == "rtl"
-    said = one.say(Message("%(name)s <script>", name="Ada"))
+    said = one.say(Phrase("%(name)s <script>", name="Ada"))
     assert said == "\N{FIRST STRONG ISOLATE}Ada\N{POP DIRECTIONAL ISOLATE} <script>"
 
 

@@ -19,7 +19,7 @@ from handlers.core.words import formats
 from handlers.core.words.html import Html
 from handlers.core.words.table import LANGUAGES, LanguageRow
 from store.errors import StartupError
-from store.messages import Message
+from store.phrases import Phrase
 
 FOLDER = Path(__file__).resolve().parent.parent.parent.parent / "templates" / "locale"
 DOMAIN = "latchkey"
@@ -73,7 +73,7 @@ class Language(GettextLocale):
     def say(self, text: str) -> str:
         """A text for people in this language: a message is translated, and any other text stays as it is. Empty text
         is no message: gettext keeps its head under that key."""
-        if not isinstance(text, Message) or not text.text:
+        if not isinstance(text, Phrase) or not text.text:
             return text
         if text.many:
             return self.plain_n(text.text, text.many, text.number, **text.values)

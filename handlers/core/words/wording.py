@@ -15,8 +15,8 @@ from handlers.core.words.html import AUTOESCAPE, Html, encoded, shown
 from handlers.core.words.languages import Language
 from runtime.http.tornado_private import ENCODER
 from store.clock import wall
-from store.messages import Message
 from store.moments import timestamp
+from store.phrases import Phrase
 
 _JUST_NOW = timedelta(seconds=45)
 
@@ -55,7 +55,7 @@ class Wording:
 
     def encoded(self, value: Any) -> bytes:
         """A value of a template in UTF-8; messages are translated."""
-        return encoded(self.language.say(value) if type(value) is Message else value)
+        return encoded(self.language.say(value) if type(value) is Phrase else value)
 
     def day(self, at: datetime) -> str:
         """The day of `at` in words: "3 October 2026"."""

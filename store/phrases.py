@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 
-class Message(str):
+class Phrase(str):
     """An English text for people, which a page can translate.
 
     `text`: the catalogue's key, with named placeholders such as `%(name)s`; it is plain text without markup. `values`:
@@ -29,8 +29,8 @@ class Message(str):
         return made
 
 
-def plural(one: str, many: str, count: int, /, **values: Any) -> Message:
+def plural(one: str, many: str, count: int, /, **values: Any) -> Phrase:
     """A message that depends on a number: `one` for exactly one in English. Both name the number `%(count)s`."""
-    message = Message(one if count == 1 else many, count=count, **values)
+    message = Phrase(one if count == 1 else many, count=count, **values)
     message.text, message.many, message.number = one, many, count
     return message
