@@ -19,7 +19,6 @@ from handlers.core import mails
 from handlers.core.amounts import DEFAULT_SPEND_LIMIT
 from handlers.core.params import JSON, body_pairs, media_type, once, parse_pairs
 from handlers.core.scopes import SCOPE_WORDS, api_words, asked_words
-from handlers.core.words.choosing import listed
 from handlers.oauth.answers import AnsweringPage, mark_of
 from handlers.oauth.pushed_address import pushed_address, pushed_uri
 from handlers.oauth.pushed_arrivals import PushedArrivals
@@ -64,7 +63,7 @@ class AuthorizeHandler(PushedArrivals, AnsweringPage):
             pairs, here, checked = record.pairs, pushed_address(here, record.pairs), record.checked(app, self.site)
         else:
             pairs, here = await open_object(self.site, app, here) or (here, here)
-        self.asked_languages = listed(first_of(here, "ui_locales") or "")
+        self.speak(here)
         if checked is not None:
             redirect_uri = checked[0].redirect_uri
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qs, urlsplit
 
+UI_LOCALES = "ui_locales"
 LONGEST = 1000
 """Characters of a header or parameter that is read. Real ones have some 60."""
 MOST = 10
@@ -35,10 +36,10 @@ def ui_locales(address: str) -> list[str]:
     """The languages that the authorization request at this address asks for; none for any other address."""
     if not address.startswith(_AUTHORIZE) or len(address) > _LONGEST_ADDRESS:
         return []
-    if "ui_locales" not in address:
+    if UI_LOCALES not in address:
         return []
     try:
-        named = parse_qs(urlsplit(address).query, max_num_fields=_MOST_PARAMETERS).get("ui_locales", [])
+        named = parse_qs(urlsplit(address).query, max_num_fields=_MOST_PARAMETERS).get(UI_LOCALES, [])
     except ValueError:
         return []
     return listed(named[0]) if len(named) == 1 else []

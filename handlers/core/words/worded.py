@@ -7,12 +7,12 @@ knows it from a cookie, so no page asks the store for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, tzinfo
 from typing import Any
 
 from handlers.core.base import BaseHandler
-from handlers.core.words.choosing import accepted, ui_locales
+from handlers.core.words.choosing import UI_LOCALES, accepted, listed, ui_locales
 from handlers.core.words.languages import Language
 from handlers.core.words.wording import Wording, names_of
 from handlers.core.words.zones import zone_of
@@ -31,6 +31,10 @@ class WordedPage(BaseHandler):
 
     asked_languages: Sequence[str] = ()
     """The languages that the app's request asks for, where its address does not say so."""
+
+    def speak(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """From here on this request's page is in the languages that these parameters ask for."""
+        self.asked_languages = listed(dict(pairs).get(UI_LOCALES, ""))
 
     def preferred(self, preferences: Preferences | None) -> Language | None:
         """The language of the app's request or the person's choice; None without either. `preferences` are those of the
