@@ -1,4 +1,4 @@
-"""Escaping of pages: nothing but messages of the catalogue is shown as it is."""
+"""Escaping of pages: nothing but messages of the catalogue is shown unescaped."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Escaping of pages: everything is escaped, but for HTML that our own code made.
 
-Tornado encodes a value before it calls the function that escapes it, so the type of a text is lost by then. `encoded`
+Tornado encodes a value before it calls the function that escapes it, and the type of a text is lost. `encoded`
 takes the place of Tornado's encoder, and marks what needs no escaping.
 """
 

@@ -71,7 +71,7 @@ class Language(GettextLocale):
         return text % {name: self._plain(value) for name, value in values.items()}
 
     def say(self, text: str) -> str:
-        """A text for people in this language: a message is translated, and any other text stays as it is. Empty text
+        """A text for people in this language: a message is translated, and any other text stays. Empty text
         is no message: gettext keeps its head under that key."""
         if not isinstance(text, Phrase) or not text.text:
             return text

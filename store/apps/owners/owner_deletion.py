@@ -9,7 +9,7 @@ from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty
 from store.accounts.signin.reauth import Reauth, ReauthFailed
 from store.accounts.signin.sessions import Session, Sessions
 from store.names import same_name
-from store.results import Profile, Visitor
+from store.results import Profile, Visitor, Warned
 
 
 class OwnerDeletionForm(NamedTuple):
