@@ -15,7 +15,6 @@ from handlers.core.fallback import FallbackHandler, StaticHandler, files_in, quo
 from handlers.core.policy import NOWHERE
 from handlers.core.route import Route
 from handlers.core.site import Site
-from handlers.core.words.html import AUTOESCAPE
 from handlers.credits.routes import ROUTES as CREDITS
 from handlers.developer.api_routes import ROUTES as DEVELOPER_APIS
 from handlers.developer.routes import ROUTES as DEVELOPER
@@ -54,7 +53,6 @@ def make_application(site: Site) -> Latchkey:
         default_handler_class=FallbackHandler,
         default_handler_args={"policy": NOWHERE},
         template_path=str(HERE / "templates"),
-        autoescape=AUTOESCAPE,
         static_path=str(HERE / "static"),
         static_handler_class=StaticHandler,
         xsrf_cookies=True,

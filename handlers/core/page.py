@@ -83,7 +83,8 @@ class PageHandler(WordedPage):
         return {**super().get_template_namespace(), **known}
 
     def render_string(self, template_name: str, **kwargs: Any) -> bytes:
-        """The page, from the brand's template or ours, in the language of its reader. Tornado's method would keep one loader for all servers."""
+        """The page, from the brand's template or ours, in the language of its reader. Tornado's method would keep one
+        loader for all servers."""
         template = self.site.templates.pages.load(template_name)
         words = self.speak_to(kwargs.get("signed_in"))
         return template.generate(**{**self.get_template_namespace(), **words, **kwargs})

@@ -11,7 +11,7 @@ from typing import Any
 from tornado.escape import utf8, xhtml_escape
 
 AUTOESCAPE = "shown"
-"""The name by which templates call `shown`: the application's setting `autoescape`."""
+"""The name of `shown` in templates, for the option `autoescape` of their loader."""
 
 
 class Html(str):

@@ -65,8 +65,8 @@ class WordedPage(BaseHandler):
         return chosen or zone_of(self.read_cookie(ZONE_COOKIE) or "") or UTC
 
     def speak_to(self, person: object) -> dict[str, Any]:
-        """What templates use to speak to the reader of this page: a person with `preferences`, or None. Says in the head
-        of the answer which language that is."""
+        """What templates use to speak to the reader of this page: a person with `preferences`, or None. The head of the
+        answer then says which language that is."""
         preferences = getattr(person, "preferences", None)
         wording = self.wording(preferences)
         self.locale = wording.language
