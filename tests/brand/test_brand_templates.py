@@ -10,6 +10,7 @@ import pytest
 from handlers.core.brand import overrides
 from handlers.core.brand.overrides import Templates, WrongTemplates, ours, read_overrides, templates_of
 from handlers.core.brand.reading import BrandError, load_brand
+from tests.support.browser.english import ENGLISH
 from tests.support.data.brands import write_brand
 
 
@@ -24,7 +25,7 @@ def folder_of(base: Path, **files: str) -> Path:
 
 
 def rendered(templates: Templates, name: str) -> str:
-    return templates.pages.load(name).generate(product="Acme").decode()
+    return templates.pages.load(name).generate(**{**ENGLISH, "product": "Acme"}).decode()
 
 
 def test_a_template_replaces_ours_and_the_others_stay(tmp_path: Path) -> None:
@@ -68,7 +69,7 @@ def test_parts_of_the_brands_own_are_included(tmp_path: Path) -> None:
 
 def test_values_are_escaped_on_pages(tmp_path: Path) -> None:
     templates = templates_of(read_overrides(folder_of(tmp_path, base__home_dot_html="{{ product }}")))
-    assert templates.pages.load("base/home.html").generate(product="<b>") == b"&lt;b&gt;"
+    assert templates.pages.load("base/home.html").generate(**{**ENGLISH, "product": "<b>"}) == b"&lt;b&gt;"
 
 
 def test_servers_without_templates_share_ours() -> None:
