@@ -11,6 +11,7 @@ from handlers.core.image_upload import MOST_UPLOAD
 from handlers.core.page import PageHandler
 from handlers.core.policy import Policy
 from store.names import check_person_name
+from store.phrases import Phrase
 from store.refused import Refused
 
 # A picture that is too large is read to its end, so that the browser shows the answer, but not kept.
@@ -18,7 +19,12 @@ PASSED_OVER = 4
 ROUND_IT = 8192
 """Bytes of the form in addition to the file."""
 
-NOTICES = {"name": "Your name was changed.", "picture": "Your picture was changed.", "removed": "Your picture is gone."}
+NOTICES = {
+    "name": Phrase("Your name was changed."),
+    "picture": Phrase("Your picture was changed."),
+    "removed": Phrase("Your picture is gone."),
+    "preferences": Phrase("Your language and time zone were changed."),
+}
 
 
 class ProfilePage(PageHandler):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from handlers.account.connected_apps import AppsHandler, HomeHandler, RevokeAppHandler, SpendLimitHandler
 from handlers.account.deletion import DeleteAccountHandler, DeletedHandler, DeleteOptionsHandler, DownloadHandler
 from handlers.account.email_links import ChangeHandler, EmailHandler, SendAgainHandler, UndoHandler
+from handlers.account.language import LanguageHandler
 from handlers.account.pictures import PictureHandler
 from handlers.account.profile import AccountHandler, RemovePictureHandler, UploadHandler
 from handlers.core.brand.assets import BrandHandler
@@ -26,6 +27,13 @@ from store.lifetimes import MAIL, MAIL_RESET, SPENDING_MAIL
 ROUTES: tuple[Route, ...] = (
     Route(r"/", HomeHandler, "home", PAGE),
     Route(r"/account", AccountHandler, "account", PAGE, PersonPost("change your name", tells=(ACTIVITY,), undo=AGAIN)),
+    Route(
+        r"/account/language",
+        LanguageHandler,
+        "account-language",
+        PAGE,
+        PersonPost("change your language and time zone", tells=(ACTIVITY,), undo=AGAIN),
+    ),
     Route(
         r"/account/email",
         EmailHandler,

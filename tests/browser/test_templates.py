@@ -132,6 +132,7 @@ ONE_CLICK = {
     "confirm": "its page has a mailed link for an address",
     "account-email-confirm": "a mail to the person",
     "account-picture-remove": "shown again by an upload",
+    "account-language": "another choice, in the same place",
     "account-app-revoke": "an app has less",
     "account-session-end": "a device has less",
     "account-sessions-end": "devices have less",

@@ -77,6 +77,7 @@ LOSABLE = {
     "rename_user": "a name",
     "retire_key": "a key that is known a little longer",
     "save_picture": "a picture",
+    "save_preferences": "a language and a zone",
     "start_session": "a session that is begun again",
     "use_dpop_proof": "a proof that may count again within its minute",
     "write_document": "an app's own write: a later one of the same version says that it is not there",

@@ -48,6 +48,7 @@ REFUSED = {
     "people.invite_again": "an invitation",
     "pushed.open": "the browser of a pushed request",
     "pushed.push": "a pushed request",
+    "profiles.prefer": "a language and a zone",
     "profiles.rename": "a longer name",
     "profiles.save_picture": "a picture",
     "proofs.use": "the mark of a proof, which comes with a request for tokens",

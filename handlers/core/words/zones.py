@@ -8,6 +8,9 @@ from functools import cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from babel.core import get_global
+from babel.dates import get_timezone_location
+
+from store.phrases import Phrase
 
 DEFAULT = "UTC"
 
@@ -22,6 +25,31 @@ def offered() -> Sequence[str]:
 @cache
 def _known() -> frozenset[str]:
     return frozenset({DEFAULT, *get_global("zone_territories"), *get_global("zone_aliases")})
+
+
+_REGIONS = {
+    "Africa": Phrase("Africa"),
+    "America": Phrase("America"),
+    "Antarctica": Phrase("Antarctica"),
+    "Arctic": Phrase("Arctic Ocean"),
+    "Asia": Phrase("Asia"),
+    "Atlantic": Phrase("Atlantic Ocean"),
+    "Australia": Phrase("Australia"),
+    "Europe": Phrase("Europe"),
+    "Indian": Phrase("Indian Ocean"),
+    "Pacific": Phrase("Pacific Ocean"),
+}
+
+
+@cache
+def places(locale: str) -> Sequence[tuple[Phrase, Sequence[tuple[str, str]]]]:
+    """The zones of the list by region: each with its name and its place in words, by these words."""
+    found: dict[str, list[tuple[str, str]]] = {region: [] for region in _REGIONS}
+    for name in offered():
+        region, slash, _ = name.partition("/")
+        if slash:
+            found[region].append((name, get_timezone_location(name, locale=locale, return_city=True)))
+    return [(_REGIONS[region], sorted(rows, key=lambda row: row[1])) for region, rows in found.items()]
 
 
 def zone_of(name: str) -> tzinfo | None:

@@ -13,11 +13,13 @@ from tornado.web import Application, RequestHandler
 
 from handlers.core.fallback import StaticHandler
 from handlers.core.scopes import SCOPE_WORDS, ScopeWords
+from handlers.core.words.zones import places
 from handlers.credits.pages import by_app
 from handlers.credits.spending import chart_of_spending
 from handlers.oauth.answers import Mark, WayBack
 from store.accounts.undoing import Undo
 from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
+from store.results import NO_CHOICE, Preferences
 from tests.support.browser.english import AUTOESCAPE, ENGLISH
 from tests.support.browser.portal_samples import NOW, portal_pages
 
@@ -61,7 +63,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         Sample(name="orders:write", words=ScopeWords(text, text, True, text), before=True),
         Sample(name="orders:read", words=ScopeWords(text, "", False, text), before=False),
     ]
-    account = Sample(user=text, name=text, email=text, email_verified=False, picture=text)
+    account = Sample(user=text, name=text, email=text, email_verified=False, picture=text, preferences=NO_CHOICE)
     plain = Sample(**{**vars(account), "email_verified": True, "picture": ""})
     spent = Spending(NOW.date(), False, tuple((NOW.date(), str(number), 5 - number) for number in range(5)))
     ranges: dict[str, Any] = {"whole": False, "range_here": 30, "ranges": [(7, text), (30, text)], "csv": text}
@@ -272,6 +274,12 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "secret": text,
             "picture": "<svg></svg>",
             "error": text,
+        },
+        "account/language.html": {
+            **known,
+            "languages": [("en", "en", text), ("pt", "pt-BR", text)],
+            "regions": places("en_GB"),
+            "chosen": Preferences("pt", "Europe/Berlin"),
         },
         "account/recovery.html": {**known, "codes": [text, text], "notice": text},
         "account/email.html": {

@@ -9,6 +9,7 @@ from store.accounts.account_deletion import DeletionForm
 from store.accounts.links import Link
 from store.accounts.signin.passkeys import options_for_use, read_answer
 from store.crypto.seal import TokenKind
+from store.results import Preferences
 from tests.support.calls.prepared import Call, call
 from tests.support.store.second_factors import RELYING_PARTY, App, add_passkey
 from tests.support.store.world import PASSWORD, VISITOR, World, to_change
@@ -341,6 +342,11 @@ async def _(w: World) -> Call:
 @call("profiles.rename", "rename_user")
 async def _(w: World) -> Call:
     return lambda: w.store.profiles.rename(w.session, "Somebody Else", VISITOR)
+
+
+@call("profiles.prefer", "save_preferences")
+async def _(w: World) -> Call:
+    return lambda: w.store.profiles.prefer(w.session, Preferences("en", "Europe/Berlin"), VISITOR)
 
 
 @call("profiles.save_picture", "save_picture")
