@@ -159,6 +159,7 @@ class Stage:
             "/account/security/sessions/end": {"session": "a"},
             "/account/security/passkeys/remove": {"credential": "a"},
             "/account/email": {"email": "a@example.com", "current_password": PASSWORD},
+            "/account/language": {"language": "en", "zone": "Europe/Berlin"},
             "/account/email/confirm": {"next": "/"},
             "/account/email/undo": {"link": "a"},
             "/confirm": {"link": "a"},
