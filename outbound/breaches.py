@@ -14,11 +14,13 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from store.phrases import Phrase
+
 SECONDS = 2.0
 AT_ONCE = 8
 MOST_BYTES = 2**18
 """The longest answer. With padding, answers have some 40 KB."""
-BREACHED = "That password has been in a data breach, so others have it. Choose another."
+BREACHED = Phrase("That password has been in a data breach, so others have it. Choose another.")
 
 log = logging.getLogger("latchkey.passwords")
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 import idna
 
+from store.phrases import Phrase
+
 MAX_EMAIL_BYTES = 254
 MAX_LOCAL_PART_BYTES = 64
 MAX_NAME_LENGTH = 100
@@ -56,13 +58,13 @@ def normalise_email(text: str) -> str:
     """
     text = text.strip()
     if len(text) > MAX_EMAIL_BYTES:  # before any work that grows with the length
-        raise ValueError(f"An e-mail address has at most {MAX_EMAIL_BYTES} bytes.")
+        raise ValueError(Phrase("An e-mail address has at most %(most)s bytes.", most=MAX_EMAIL_BYTES))
     if text.count("@") != 1:
-        raise ValueError("An e-mail address has one @.")
+        raise ValueError(Phrase("An e-mail address has one @."))
     local, _, domain = unicodedata.normalize("NFC", text).partition("@")
     email = f"{_normalise_local_part(local)}@{_normalise_domain(domain)}"
     if len(email.encode()) > MAX_EMAIL_BYTES:
-        raise ValueError(f"An e-mail address has at most {MAX_EMAIL_BYTES} bytes.")
+        raise ValueError(Phrase("An e-mail address has at most %(most)s bytes.", most=MAX_EMAIL_BYTES))
     return email
 
 
@@ -84,7 +86,7 @@ def is_user_id(text: str) -> bool:
 def check_person_name(text: str) -> str:
     """Return a person's name in NFC without surrounding space. A name has 1 to 100 characters (code points), all
     visible, and none reorders the text around it. Raises ValueError."""
-    return _check_display_name(text, "A name")
+    return _check_display_name(text, Phrase("A name"))
 
 
 def same_name(typed: str, name: str) -> bool:
@@ -97,7 +99,7 @@ def same_name(typed: str, name: str) -> bool:
 
 def check_app_name(text: str) -> str:
     """Return an app's name under the rules of `check_person_name`. Raises ValueError."""
-    return _check_display_name(text, "An app's name")
+    return _check_display_name(text, Phrase("An app's name"))
 
 
 def check_groups(names: Iterable[str]) -> tuple[str, ...]:
@@ -135,9 +137,10 @@ def _normalise_local_part(local: str) -> str:
     # Lower-casing can leave NFC.
     local = unicodedata.normalize("NFC", local.lower())
     if not all(map(_is_atom, local.split("."))) or _ENCODED_WORD.search(local):
-        raise ValueError("The part of the e-mail address before the @ is not a valid one.")
+        raise ValueError(Phrase("The part of the e-mail address before the @ is not a valid one."))
     if len(local.encode()) > MAX_LOCAL_PART_BYTES:
-        raise ValueError(f"The part of an e-mail address before the @ has at most {MAX_LOCAL_PART_BYTES} bytes.")
+        most = MAX_LOCAL_PART_BYTES
+        raise ValueError(Phrase("The part of an e-mail address before the @ has at most %(most)s bytes.", most=most))
     return local
 
 
@@ -165,7 +168,7 @@ def _normalise_domain(domain: str) -> str:
         ascii_domain = ""
     labels = ascii_domain.split(".")
     if not all(map(_DOMAIN_LABEL.fullmatch, labels)) or labels[-1].isdigit():
-        raise ValueError("The part of the e-mail address after the @ is not a valid domain.")
+        raise ValueError(Phrase("The part of the e-mail address after the @ is not a valid domain."))
     return ascii_domain
 
 
@@ -173,11 +176,13 @@ def _check_display_name(text: str, what: str) -> str:
     text = text.strip()
     name = unicodedata.normalize("NFC", text) if len(text) <= MAX_TYPED_NAME_LENGTH else ""
     if not 1 <= len(name) <= MAX_NAME_LENGTH:
-        raise ValueError(f"{what} has 1 to {MAX_NAME_LENGTH} characters.")
+        raise ValueError(Phrase("%(what)s has 1 to %(most)s characters.", what=what, most=MAX_NAME_LENGTH))
     if any(_is_hidden(char) for char in name):
-        raise ValueError(f"{what} holds no control characters and nothing that changes the direction of writing.")
+        raise ValueError(
+            Phrase("%(what)s holds no control characters and nothing that changes the direction of writing.", what=what)
+        )
     if not any(_is_visible(char) for char in name):
-        raise ValueError(f"{what} needs a character that can be seen.")
+        raise ValueError(Phrase("%(what)s needs a character that can be seen.", what=what))
     return name
 
 

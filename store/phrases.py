@@ -28,6 +28,11 @@ class Phrase(str):
         made.text, made.values, made.many, made.number = text, values, "", 0
         return made
 
+    @classmethod
+    def known(cls, text: str) -> Self:
+        """A message whose text another call brought into the catalogue: from a table, for example."""
+        return cls(text)
+
 
 def plural(one: str, many: str, count: int, /, **values: Any) -> Phrase:
     """A message that depends on a number: `one` for exactly one in English. Both name the number `%(count)s`."""

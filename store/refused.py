@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from store.engine.scripts import Reply
 from store.lifetimes import Group
+from store.phrases import Phrase
 from store.results import Window, window_of
 
 
@@ -40,6 +41,14 @@ class UnknownUser(Exception):
         self.refusal = refusal
 
 
+def reason_of(error: Exception) -> str:
+    """The text for people in a refusal, or in the ValueError of a check. `str` would make plain text of a phrase."""
+    if isinstance(error, Refused):
+        return error.description
+    said = error.args[0] if error.args else ""
+    return said if isinstance(said, str) else str(said)
+
+
 class SignedOut(Exception):
     """The browser session is over: the person has to sign in."""
 
@@ -55,7 +64,7 @@ def let_in(group: Group, reply: Reply) -> Window:
         return window_of(group, reply)
     raise Refused(
         "rate_limited",
-        "Too many requests. Try again later.",
+        Phrase("Too many requests. Try again later."),
         window=Window(group.limit, 0, reply.number("reset")),
         retry_after=reply.number("retry"),
     )

@@ -21,13 +21,15 @@ from handlers.core.words.html import AUTOESCAPE
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEMPLATES = ROOT / "templates"
 CODE = ("handlers", "outbound", "store")
-OWN = "store/phrases.py"
+OWN = ("store/phrases.py", "handlers/core/person_posts.py")
+"""Modules that make messages of what others write."""
 EVENT_TABLE = "store/security_events.py"
 
 Keywords = dict[str, tuple[int, ...]]
 """The positions of the messages among the arguments of each function."""
 _CALLS: Keywords = {"_": (1,), "_n": (1, 2)}
-_PYTHON: Keywords = {**_CALLS, "Phrase": (1,), "plural": (1, 2)}
+_CODE: Keywords = {**_CALLS, "PersonPost": (1,), "factor": (1,)}
+_PHRASES: Keywords = {**_CODE, "Phrase": (1,), "plural": (1, 2)}
 _EVENTS: Keywords = dict.fromkeys(
     (
         "_by_stranger",
@@ -73,11 +75,12 @@ def from_code(root: Path = ROOT) -> Iterator[Found]:
     """The messages of the Python files."""
     for path in sorted(path for folder in CODE for path in (root / folder).rglob("*.py")):
         name = path.relative_to(root).as_posix()
-        if name == OWN:
+        if name in OWN:
             continue
         source = path.read_bytes()
         # Other modules have messages of other kinds.
-        keywords = _EVENTS if name == EVENT_TABLE else _PYTHON if b"from store.phrases import" in source else _CALLS
+        keywords = _PHRASES if b"from store.phrases import" in source else _CODE
+        keywords = _EVENTS if name == EVENT_TABLE else keywords
         check_calls(name, source.decode(), keywords)
         for _, texts in _texts(source, keywords):
             yield Found(*texts, name, False)

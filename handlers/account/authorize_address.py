@@ -7,6 +7,7 @@ from hashlib import sha256
 from urllib.parse import urlencode, urlsplit
 
 from handlers.core.params import parse_pairs
+from store.phrases import Phrase
 from store.refused import Refused
 
 Pairs = list[tuple[str, str]]
@@ -32,7 +33,7 @@ def address_of(pairs: Pairs, mark: str = "") -> str:
 def check_length(pairs: Pairs) -> None:
     """Refuses a request whose address would not fit where pages keep it. Raises Refused("invalid_request")."""
     if len(address_of(pairs)) > MAX_ADDRESS:
-        raise Refused("invalid_request", "The request is too long.")
+        raise Refused("invalid_request", Phrase("The request is too long."))
 
 
 def pairs_of(target: str) -> Pairs:

@@ -17,9 +17,10 @@ from store import security_events
 from store.apps.redirect_uris import display_origin
 from store.apps.registration import Registration
 from store.oauth.grants import Grant
+from store.phrases import Phrase
 from store.refused import Refused
 
-EVENTS = {name: declared.sentence for name, declared in security_events.EVENTS.items()}
+EVENTS = {name: Phrase.known(declared.sentence) for name, declared in security_events.EVENTS.items()}
 
 
 class HomeHandler(PageHandler):
@@ -53,7 +54,7 @@ class AppsPage(PageHandler):
             app = left if isinstance(left, Registration) else None
             known = SimpleNamespace(
                 client_id=grant.client,
-                name=left.name if left else "An app that no longer exists",
+                name=left.name if left else Phrase("An app that no longer exists"),
                 homepage=app.homepage if app else "",
                 # An app chooses its name, but not its registered addresses.
                 domains=sorted({display_origin(uri) for uri in app.redirect_uris}) if app else [],
@@ -73,7 +74,7 @@ class AppsPage(PageHandler):
             raise mistyped.refusal  # the page has no field for it
         self.render(
             "account/apps.html",
-            title="Connected apps",
+            title=Phrase("Connected apps"),
             signed_in=page.profile,
             apps=apps,
             revoked=revoked,

@@ -15,6 +15,7 @@ from store.accounts.signin.sessions import ACTIVITY_KEPT
 from store.clock import wall
 from store.export import WRITERS
 from store.operations import Person
+from store.phrases import Phrase
 from store.refused import Refused, SignedOut
 
 MEDIA_TYPES = {"zip": "application/zip", "jsonl": "application/x-ndjson"}
@@ -68,7 +69,7 @@ class DeleteAccountHandler(ReauthPage):
         factors = await self.store.factors.of(session)
         self.render(
             "account/delete.html",
-            title="Delete your account",
+            title=Phrase("Delete your account"),
             signed_in=count.profile,
             apps=count.apps,
             documents=count.documents,
@@ -113,6 +114,6 @@ class DeletedHandler(PageHandler):
 
     async def get(self) -> None:
         """Shows the same page to everybody."""
-        text = "Your data here is deleted, and no app can use your account any more."
-        heading = "Your account was deleted"
+        text = Phrase("Your data here is deleted, and no app can use your account any more.")
+        heading = Phrase("Your account was deleted")
         self.render("base/message.html", title=heading, heading=heading, text=text, status=200)

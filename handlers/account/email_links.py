@@ -9,22 +9,24 @@ from handlers.account.reauth_forms import GuardedPage
 from handlers.account.signin import SignInPage
 from handlers.core import mails
 from handlers.core.base import DEVICE_COOKIE
-from handlers.core.page import Onward, next_query, safe_next
+from handlers.core.page import ACCOUNT, Onward, next_query, safe_next
+from handlers.core.words.sentences import sentences
 from store.accounts.links import LinkDetails
 from store.accounts.undoing import Undo
 from store.crypto.passwords import MIN_PASSWORD_LENGTH
 from store.crypto.seal import TokenKind
 from store.lifetimes import RESET_LINK
 from store.names import normalise_email
-from store.refused import Refused, SignedOut, Unproved
+from store.phrases import Phrase
+from store.refused import Refused, SignedOut, Unproved, reason_of
 from store.results import Profile
 
-NEW_LINK = "Have a new link sent"
+NEW_LINK = Phrase("Have a new link sent")
 
-FACTORS_STAY = (
+FACTORS_STAY = Phrase(
     "It ends no passkey and no authenticator app: if somebody else may have added one, remove it under Security."
 )
-ALL_IS_GONE = (
+ALL_IS_GONE = Phrase(
     "Nobody had shown before that this e-mail address is theirs. So passkeys, authenticator app and recovery codes are "
     "removed and all apps are disconnected; what apps keep for you here goes 30 days from now, unless you allow them "
     "again."
@@ -40,18 +42,16 @@ class LinkPage(SignInPage):
         super().set_default_headers()
         self.set_header("Referrer-Policy", "strict-origin")
 
-    async def done(self, heading: str, text: str, href: str = "/account", label: str = "Go to your account") -> None:
+    async def done(self, heading: str, text: str, onward: Onward = ACCOUNT) -> None:
         """Says what was done, with a link to the next page."""
         signed_in = await self.profile()
-        self.render(
-            "links/done.html", title=heading, heading=heading, text=text, href=href, label=label, signed_in=signed_in
-        )
+        self.render("links/done.html", title=heading, heading=heading, text=text, onward=onward, signed_in=signed_in)
 
     def sent(self, email: str, lasts: str, onward: str = "", signed_in: Profile | None = None) -> None:
         """Says that a mail is on its way. `onward` is the next page."""
         self.render(
             "links/mail_sent.html",
-            title="Look into your mailbox",
+            title=Phrase("Look into your mailbox"),
             email=email,
             lasts=lasts,
             onward=onward,
@@ -67,7 +67,10 @@ class LinkPage(SignInPage):
             self.sign_out_to = self.request.uri or "/"
             raise Refused(
                 "access_denied",
-                f"This link is for another account than {profile.email}. Sign out, open it again and sign in to that.",
+                Phrase(
+                    "This link is for another account than %(email)s. Sign out, open it again and sign in to that.",
+                    email=profile.email,
+                ),
             )
         return profile
 
@@ -86,7 +89,11 @@ class ConfirmHandler(LinkPage):
         profile = await self.owner(seen)
         await self.allow_redirect_of(seen.target)
         self.render(
-            "links/confirm.html", title="Confirm your address", signed_in=profile, email=seen.mailed_to, link=link
+            "links/confirm.html",
+            title=Phrase("Confirm your address"),
+            signed_in=profile,
+            email=seen.mailed_to,
+            link=link,
         )
 
     async def post(self) -> None:
@@ -100,7 +107,8 @@ class ConfirmHandler(LinkPage):
 
     async def confirmed(self) -> None:
         """Shown after the first click and after any later one."""
-        await self.done("Your address is confirmed", "Apps that may see your address can now rely on it.")
+        text = Phrase("Apps that may see your address can now rely on it.")
+        await self.done(Phrase("Your address is confirmed"), text)
 
 
 class SendAgainHandler(LinkPage):
@@ -129,7 +137,7 @@ class ForgotHandler(LinkPage):
         """The form, with the error if there is one."""
         self.render(
             "signin/forgot.html",
-            title="Forgotten password",
+            title=Phrase("Forgotten password"),
             signed_in=await self.profile_if_known(),
             next=target,
             next_query=next_query(target),
@@ -147,7 +155,7 @@ class ForgotHandler(LinkPage):
             email = normalise_email(typed)
         except ValueError as error:
             self.set_status(400)
-            return await self.show(target, typed, str(error))
+            return await self.show(target, typed, reason_of(error))
         with mails.asking(self.site, self.counted_address, "reset") as room:
             await self.store.signing_in.forgot(email, self.counted_address, self.read_cookie(DEVICE_COOKIE))
             self.remember_going(target, 2 * RESET_LINK)  # a link that is mailed again lives twice as long
@@ -169,10 +177,10 @@ class ResetHandler(LinkPage):
         """The form, with the error if there is one. Raises Refused for a link that was used or has expired."""
         seen = await self.store.links.look(TokenKind.RESET, link)
         if seen.used:
-            raise Refused("invalid_request", "This link was used already. Sign in, or ask for another.")
+            raise Refused("invalid_request", Phrase("This link was used already. Sign in, or ask for another."))
         self.render(
             "links/reset.html",
-            title="New password",
+            title=Phrase("New password"),
             email=seen.email,
             link=link,
             error=error,
@@ -189,16 +197,16 @@ class ResetHandler(LinkPage):
             await self.check_new_password(password, seen.mailed_to, seen.name)
         except ValueError as error:
             self.set_status(400)
-            return await self.show(link, str(error))
+            return await self.show(link, reason_of(error))
         claimed = await self.store.links.reset(link, password, self.visitor)
         mails.password_changed(self.site, seen.user, seen.warned, self.visitor, claimed=claimed)
         self.write_session(None)
         # People who read the account's mail need not wait until strangers stop guessing.
         await self.keep_device(seen.user)
-        text = "Everybody who was signed in to your account is signed out. Sign in with the new password. "
-        text += ALL_IS_GONE if claimed else FACTORS_STAY
-        onward = f"/signin{next_query(self.going_on(seen.target))}"
-        await self.done("Your password was changed", text, onward, "Sign in")
+        out = Phrase("Everybody who was signed in to your account is signed out. Sign in with the new password.")
+        text = sentences(out, ALL_IS_GONE if claimed else FACTORS_STAY)
+        onward = Onward(f"/signin{next_query(self.going_on(seen.target))}", Phrase("Sign in"))
+        await self.done(Phrase("Your password was changed"), text, onward)
 
 
 class EmailHandler(GuardedPage, LinkPage):
@@ -214,7 +222,7 @@ class EmailHandler(GuardedPage, LinkPage):
         profile = await self.store.sessions.profile(session)
         self.render(
             "account/email.html",
-            title="E-mail address",
+            title=Phrase("E-mail address"),
             signed_in=profile,
             profile=profile,
             second=(await self.store.factors.of(session)).second,
@@ -233,10 +241,10 @@ class EmailHandler(GuardedPage, LinkPage):
         try:
             new = normalise_email(typed)
             if new == profile.email:
-                raise ValueError("That is already your address.")
+                raise ValueError(Phrase("That is already your address."))
         except ValueError as error:
             self.set_status(400)
-            return await self.show(typed, str(error), "email")
+            return await self.show(typed, reason_of(error), "email")
         verified = b""
         factors = await self.store.factors.of(session)
         if not factors.second:
@@ -271,7 +279,7 @@ class ChangeHandler(LinkPage):
         profile = await self.owner(seen)
         if seen.used and seen.email == seen.mailed_to:
             return await self.changed(seen.mailed_to)
-        title = "Change your address"
+        title = Phrase("Change your address")
         self.render(
             "links/change.html", title=title, signed_in=profile, old=profile.email, new=seen.mailed_to, link=link
         )
@@ -289,7 +297,8 @@ class ChangeHandler(LinkPage):
 
     async def changed(self, email: str) -> None:
         """Shown after the first click and after any later one."""
-        await self.done("Your address was changed", f"Your account has the address {email} now. Sign in with it.")
+        text = Phrase("Your account has the address %(email)s now. Sign in with it.", email=email)
+        await self.done(Phrase("Your address was changed"), text)
 
 
 class UndoHandler(LinkPage):
@@ -301,7 +310,7 @@ class UndoHandler(LinkPage):
         undo = await self.store.undoing.look(link)
         if undo.used:
             return await self.undone(undo)
-        title = "Remove the second step" if undo.first_factor else "Take your address back"
+        title = Phrase("Remove the second step") if undo.first_factor else Phrase("Take your address back")
         self.render("links/undo.html", title=title, undo=undo, link=link)
 
     async def post(self) -> None:
@@ -319,14 +328,21 @@ class UndoHandler(LinkPage):
     async def undone(self, undo: Undo) -> None:
         """Shown after the first click and after any later one."""
         email = undo.new if undo.used else undo.old
-        title, what = "Your address is back", f"Your account has the address {email} again."
+        title = Phrase("Your address is back")
+        text: str = Phrase("Your account has the address %(email)s again.", email=email)
         if undo.first_factor:
-            title, what = "The second step was removed", f"Your account has the address {email}."
-        text = (
-            f"{what} Everybody is signed out and the password has ended: we e-mailed you a link to choose a new one. "
-            "When you are signed in, look at your passkeys, your apps and the activity under Security."
+            title = Phrase("The second step was removed")
+            text = Phrase("Your account has the address %(email)s.", email=email)
+        text = sentences(
+            text,
+            Phrase("Everybody is signed out and the password has ended: we e-mailed you a link to choose a new one."),
+            Phrase("When you are signed in, look at your passkeys, your apps and the activity under Security."),
         )
         if undo.own:
-            text += " Apps of yours that were changed meanwhile are switched off, or lost a secret: "
-            text += f"{', '.join(sorted(undo.own))}. The e-mail says what to look at."
-        await self.done(title, text, "/forgot", "Send the link again")
+            off = Phrase(
+                "Apps of yours that were changed meanwhile are switched off, or lost a secret: %(apps)s. The e-mail "
+                "says what to look at.",
+                apps=", ".join(sorted(undo.own)),
+            )
+            text = sentences(text, off)
+        await self.done(title, text, Onward("/forgot", Phrase("Send the link again")))

@@ -14,6 +14,7 @@ from store.accounts.signin.factors import Factors
 from store.accounts.signin.passkeys import MOST_NAME, options_for_new, read_answer
 from store.accounts.signin.totp import in_base32, in_fours, key_uri
 from store.lifetimes import CHALLENGE
+from store.phrases import Phrase
 from store.refused import Refused, Unproved
 
 
@@ -28,7 +29,7 @@ class FactorsPage(SecurityPage):
         """The page of new recovery codes."""
         self.render(
             "account/recovery.html",
-            title="Your recovery codes",
+            title=Phrase("Your recovery codes"),
             signed_in=factors,
             codes=codes,
             notice=notice,
@@ -54,7 +55,7 @@ class AuthenticatorHandler(FactorsPage):
         picture = segno.make(uri, error="m", micro=False)
         self.render(
             "account/authenticator.html",
-            title="Set up an authenticator app",
+            title=Phrase("Set up an authenticator app"),
             signed_in=factors,
             sealed=sealed,
             uri=uri,
@@ -127,7 +128,7 @@ class NewPasskeyOptionsHandler(FactorsPage):
         self.check_same_origin()
         session = self.require_session()
         if self.site.relying_party is None:
-            raise Refused("invalid_request", "Passkeys do not work at this address.")
+            raise Refused("invalid_request", Phrase("Passkeys do not work at this address."))
         factors = await self.store.factors.of(session)
         try:
             challenge = await self.store.factors.challenge(session)
@@ -151,7 +152,7 @@ class AddPasskeyHandler(FactorsPage):
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         if self.site.relying_party is None:
-            raise Refused("invalid_request", "Passkeys do not work at this address.")
+            raise Refused("invalid_request", Phrase("Passkeys do not work at this address."))
         challenge = self.read_cookie(CHALLENGE_COOKIE)
         self.write_cookie(CHALLENGE_COOKIE, None)
         factors = await self.store.factors.of(session)
@@ -198,7 +199,7 @@ class RenamePasskeyHandler(FactorsPage):
         try:
             name = name_of(params)
             if not name:
-                raise Refused("invalid_request", "Type a name for the passkey.")
+                raise Refused("invalid_request", Phrase("Type a name for the passkey."))
         except Refused as refusal:
             return await self.show_refusal("passkeys", refusal)
         try:
@@ -212,5 +213,5 @@ def name_of(params: Params) -> str:
     """The typed name of a passkey, on one line; may be empty. Raises Refused("invalid_request")."""
     name = " ".join((params.get("name") or "").split())
     if len(name) > MOST_NAME:
-        raise Refused("invalid_request", f"A passkey's name has at most {MOST_NAME} characters.")
+        raise Refused("invalid_request", Phrase("A passkey's name has at most %(most)s characters.", most=MOST_NAME))
     return name

@@ -12,7 +12,7 @@ from handlers.core.page import PageHandler
 from handlers.core.policy import Policy
 from store.names import check_person_name
 from store.phrases import Phrase
-from store.refused import Refused
+from store.refused import Refused, reason_of
 
 # A picture that is too large is read to its end, so that the browser shows the answer, but not kept.
 PASSED_OVER = 4
@@ -35,7 +35,7 @@ class ProfilePage(PageHandler):
         profile = await self.store.sessions.profile(self.require_session())
         self.render(
             "account/profile.html",
-            title="Your account",
+            title=Phrase("Your account"),
             signed_in=profile,
             profile=profile,
             picture=f"/picture/{self.store.profiles.address(profile)}",
@@ -61,7 +61,7 @@ class AccountHandler(ProfilePage):
             name = check_person_name(typed)
         except ValueError as error:
             self.set_status(400)
-            return await self.show(name=typed, name_error=str(error))
+            return await self.show(name=typed, name_error=reason_of(error))
         await self.store.profiles.rename(session, name, self.visitor)
         self.see_done("/account?name")
 
@@ -155,22 +155,22 @@ class UploadHandler(ProfilePage):
             raise Refused("payload_too_large", _TOO_LARGE)
         kind = self.request.headers.get("Content-Type", "")
         if not kind.startswith("multipart/form-data"):
-            raise Refused("unsupported_media_type", "Send the picture as a form does: multipart/form-data.")
+            raise Refused("unsupported_media_type", Phrase("Send the picture as a form does: multipart/form-data."))
         files: dict[str, list[HTTPFile]] = {}
         try:
             parse_body_arguments(kind, b"".join(self.pieces), self.request.body_arguments, files)
         except (HTTPInputError, ValueError):  # bad UTF-8 raises ValueError
-            raise Refused("invalid_request", "The form is broken.") from None
+            raise Refused("invalid_request", Phrase("The form is broken.")) from None
         finally:
             self.pieces = []
         for name, values in self.request.body_arguments.items():
             self.request.arguments.setdefault(name, []).extend(values)
         sent = files.get("picture", [])
         if len(sent) != 1 or not sent[0]["body"]:
-            raise Refused("invalid_request", "Choose a picture first.")
+            raise Refused("invalid_request", Phrase("Choose a picture first."))
         if len(sent[0]["body"]) > MOST_UPLOAD:
             raise Refused("payload_too_large", _TOO_LARGE)
         return cast(bytes, sent[0]["body"])
 
 
-_TOO_LARGE = "That file is too large: a picture may have 5 MiB at most."
+_TOO_LARGE = Phrase("That file is too large: a picture may have 5 MiB at most.")

@@ -16,6 +16,7 @@ from runtime.http.tornado_private import renew_xsrf_token
 from store.accounts.signin.factors import Factors
 from store.accounts.signin.reauth import ReauthFailed
 from store.accounts.signin.sessions import Session
+from store.phrases import Phrase
 from store.refused import Refused
 
 PASSWORD, CODE, CREDENTIAL = "confirm_password", "confirm_code", "credential"
@@ -91,10 +92,10 @@ class GuardedPage(ReauthPage):
         self.set_status(400 if error else 403)
         self.render(
             "account/confirm_yourself.html",
-            title="Confirm it’s you",
+            title=Phrase("Confirm it’s you"),
             signed_in=factors,
             factors=factors,
-            does=self.guard.does,
+            does=Phrase.known(self.guard.does),
             action=self.request.path,
             back=self.came_back_to(),
             kept=[(name, params.get(name) or "") for name in params.names() if self.guard.kept(name)],

@@ -13,9 +13,10 @@ from store.accounts.signin.passkeys import options_for_use, read_answer
 from store.accounts.signin.second_step import Half
 from store.accounts.signin.sessions import SignedIn
 from store.lifetimes import CHALLENGE
+from store.phrases import Phrase
 from store.refused import Refused, SignedOut
 
-NO_PASSKEYS = "Passkeys do not work at this address."
+NO_PASSKEYS = Phrase("Passkeys do not work at this address.")
 
 
 class PasskeyPage(SignInPage):
@@ -71,7 +72,7 @@ class PasskeySignInHandler(PasskeyPage):
             if isinstance(error, Refused) and error.code != "access_denied":
                 raise
             self.set_status(400)
-            text = error.description if isinstance(error, Refused) else "That passkey could not be used here."
+            text = error.description if isinstance(error, Refused) else Phrase("That passkey could not be used here.")
             return await self.show_sign_in(target, passkey_error=text)
         await self.signed_in(found, target)
 
@@ -96,7 +97,7 @@ class SecondStepHandler(PasskeyPage):
         await self.allow_redirect_of(target)
         self.render(
             "signin/second_step.html",
-            title="One more step",
+            title=Phrase("One more step"),
             next=target,
             next_query=next_query(target),
             error=error,

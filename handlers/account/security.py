@@ -10,26 +10,28 @@ from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
 from handlers.core.errors import REAUTH_FIRST
 from handlers.core.params import Params
+from handlers.core.words.sentences import sentences
 from store.accounts.signin.factors import Factors
 from store.accounts.signin.reauth import ReauthFailed
 from store.apps.api_record import ApiRegistration
 from store.apps.registration import Registration
 from store.apps.tombstones import Remains
 from store.crypto.passwords import check_password
-from store.refused import Refused
+from store.phrases import Phrase
+from store.refused import Refused, reason_of
 
 NOTICES = {
-    "changed": "Your password was changed.",
-    "confirmed": "Thank you. You can now change how you sign in.",
-    "ended": "That device is signed out.",
-    "others-ended": "All other devices are signed out.",
-    "app": "Your authenticator app is set up.",
-    "app-removed": "Your authenticator app was removed.",
-    "passkey": "Your passkey was added.",
-    "passkey-renamed": "That passkey has another name now.",
-    "passkey-removed": "That passkey was removed.",
+    "changed": Phrase("Your password was changed."),
+    "confirmed": Phrase("Thank you. You can now change how you sign in."),
+    "ended": Phrase("That device is signed out."),
+    "others-ended": Phrase("All other devices are signed out."),
+    "app": Phrase("Your authenticator app is set up."),
+    "app-removed": Phrase("Your authenticator app was removed."),
+    "passkey": Phrase("Your passkey was added."),
+    "passkey-renamed": Phrase("That passkey has another name now."),
+    "passkey-removed": Phrase("That passkey was removed."),
 }
-LOOK_AT_FACTORS = (
+LOOK_AT_FACTORS = Phrase(
     "It ends no passkey, no authenticator app and no recovery codes. Are those below yours? Remove what is not."
 )
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{22}")
@@ -74,10 +76,10 @@ class SecurityPage(GuardedPage):
         ]
         factors = await self.store.factors.of(session)
         if notice == NOTICES["changed"] and factors.second:
-            notice = f"{notice} {LOOK_AT_FACTORS}"
+            notice = sentences(notice, LOOK_AT_FACTORS)
         self.render(
             "account/security.html",
-            title="Security",
+            title=Phrase("Security"),
             signed_in=profile,
             errors={part: error} if error else {},
             notice=notice,
@@ -136,7 +138,7 @@ class SecurityHandler(SecurityPage):
             if isinstance(error, Refused) and error.code != "access_denied":
                 raise
             self.set_status(400)
-            return await self.show("password", error.description if isinstance(error, Refused) else str(error))
+            return await self.show("password", reason_of(error))
         mails.password_changed(self.site, session.user, profile.warned, self.visitor)
         self.write_session(cookie)
         await self.keep_device(session.user)
@@ -181,7 +183,7 @@ class EndSessionHandler(SecurityPage):
         self.check_same_origin()
         session, session_id = self.require_session(), self.body().get("session") or ""
         if not _SESSION_ID.fullmatch(session_id) or session_id == session.session_id:
-            raise Refused("not_found", "There is no such device.")
+            raise Refused("not_found", Phrase("There is no such device."))
         await self.store.sessions.end_other(session, session_id, self.visitor)
         self.see_done("/account/security?ended")
 

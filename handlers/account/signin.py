@@ -17,12 +17,13 @@ from store.apps.redirect_uris import match_redirect_uri
 from store.crypto.passwords import MIN_PASSWORD_LENGTH
 from store.lifetimes import DEVICE, INVITE, SECOND_STEP
 from store.names import MAX_EMAIL_BYTES, check_person_name, normalise_email
-from store.refused import Refused, SignedOut
+from store.phrases import Phrase
+from store.refused import Refused, SignedOut, reason_of
 
 HALF_COOKIE = "half"
 CHALLENGE_COOKIE = "challenge"
 GOING_COOKIE = "going"
-INVITATION_OVER = "This invitation works no longer: it was used, a newer one was sent, or it is too old."
+INVITATION_OVER = Phrase("This invitation works no longer: it was used, a newer one was sent, or it is too old.")
 
 
 def _mark(target: str) -> str:
@@ -84,7 +85,7 @@ class SignInPage(PageHandler):
         await self.allow_redirect_of(target)
         self.render(
             "signin/signin.html",
-            title="Sign in",
+            title=Phrase("Sign in"),
             signed_in=await self.profile_if_known(),
             next=target,
             email=email or login_hint(target),
@@ -116,7 +117,7 @@ class SignInHandler(SignInPage):
     async def get(self) -> None:
         """Shows the form."""
         query = self.query()
-        late = "That took too long. Sign in again." if query.get("late") else None
+        late = Phrase("That took too long. Sign in again.") if query.get("late") else None
         await self.show_sign_in(safe_next(query.get("next")), error=late)
 
     async def post(self) -> None:
@@ -138,7 +139,9 @@ class SignInHandler(SignInPage):
             )
         except SignedOut:
             self.set_status(400)
-            return await self.show_sign_in(target, typed, "That e-mail address and password do not fit an account.")
+            return await self.show_sign_in(
+                target, typed, Phrase("That e-mail address and password do not fit an account.")
+            )
         except SecondStepNeeded as needed:
             self.write_cookie(HALF_COOKIE, needed.text, SECOND_STEP)
             return self.see_other(f"/signin/second?next={quote(target, safe='')}")
@@ -171,10 +174,10 @@ class SignUpHandler(SignInPage):
         """The content of an invitation. Raises Refused("access_denied") if an invitation is required."""
         invited = await self.store.people.invited(invite) if invite and self.site.signup != "off" else None
         if invited is None and self.site.signup == "invite":
-            need = "You need an invitation to make an account here."
+            need = Phrase("You need an invitation to make an account here.")
             raise Refused("access_denied", INVITATION_OVER if invite else need)
         if self.site.signup == "off":
-            raise Refused("access_denied", "Accounts are made by the operator of this server.")
+            raise Refused("access_denied", Phrase("Accounts are made by the operator of this server."))
         return invited
 
     async def show(
@@ -184,7 +187,7 @@ class SignUpHandler(SignInPage):
         await self.allow_redirect_of(target)
         self.render(
             "signin/signup.html",
-            title="Create an account",
+            title=Phrase("Create an account"),
             signed_in=await self.profile_if_known(),
             next=target,
             email=email,
@@ -216,7 +219,7 @@ class SignUpHandler(SignInPage):
                 )
         except (ValueError, Refused) as error:
             self.set_status(400)
-            reason = error.description if isinstance(error, Refused) else str(error)
+            reason = reason_of(error)
             return await self.show(target, invited.email if invited else typed, name, reason, invite)
         credentials = await self.store.people.credentials(email)
         if credentials is None:
@@ -232,7 +235,7 @@ class SignUpHandler(SignInPage):
 
     async def ask(self, target: str, email: str = "", error: str | None = None) -> None:
         """The form on a server that sends mail: only the address, because whoever reads its mail makes the account."""
-        title, signed_in = "Create an account", await self.profile_if_known()
+        title, signed_in = Phrase("Create an account"), await self.profile_if_known()
         self.render(
             "signin/signup_address.html", title=title, signed_in=signed_in, next=target, email=email, error=error
         )
@@ -243,7 +246,7 @@ class SignUpHandler(SignInPage):
             email = normalise_email(typed)
         except ValueError as error:
             self.set_status(400)
-            return await self.ask(target, typed, str(error))
+            return await self.ask(target, typed, reason_of(error))
         with mails.asking(self.site, self.counted_address, "signup") as room:
             await self.store.limits.sign_up_mail(self.counted_address, email)
             self.remember_going(target, INVITE)
@@ -251,7 +254,7 @@ class SignUpHandler(SignInPage):
             self.site.in_background(work, within=self.site.scatter, room=room.pop_all())
         self.render(
             "links/mail_sent.html",
-            title="Look into your mailbox",
+            title=Phrase("Look into your mailbox"),
             email=email,
             lasts="7 days",
             onward="",

@@ -7,6 +7,7 @@ from typing import Literal
 
 from handlers.core.params import Params
 from store.credits.credits import MAX_AMOUNT, SCALE
+from store.phrases import Phrase
 from store.refused import Refused
 
 SpendLimit = int | Literal["none", ""]
@@ -29,7 +30,7 @@ def dollars(text: str) -> int:
     if micro > MAX_AMOUNT:
         raise Refused(
             "invalid_request",
-            "Enter an amount in dollars, such as 5 or 5.00: no comma, at most six decimals, at most a million.",
+            Phrase("Enter an amount in dollars, such as 5 or 5.00: no comma, at most six decimals, at most a million."),
         )
     return micro
 
@@ -38,7 +39,7 @@ def typed_limit(params: Params, name: str) -> int | None:
     """The limit in a field of dollars, in micro-dollars; None if the field is empty. Raises Refused("invalid_request"),
     also if the field is missing: that is not a request for no limit."""
     if name not in params.names():
-        raise Refused("invalid_request", f"{name} is missing.")
+        raise Refused("invalid_request", Phrase("%(name)s is missing.", name=name))
     text = (params.get(name) or "").strip()
     return dollars(text) if text else None
 
@@ -57,6 +58,7 @@ def spend_limit(params: Params) -> SpendLimit:
         value = int(value)
     if type(value) is not int or not 0 <= value <= MAX_AMOUNT:
         raise Refused(
-            "invalid_request", f"spend_limit is a whole number of micro-dollars, at most {MAX_AMOUNT}, or null."
+            "invalid_request",
+            f"spend_limit is a whole number of micro-dollars, at most {MAX_AMOUNT}, or null.",
         )
     return value

@@ -25,6 +25,7 @@ from observability.tracing import CURRENT, over, request_id
 from runtime.http.tornado_private import QuickHandler, answer_fields, put_fields
 from store.app_log import Cause, Door
 from store.clock import wall
+from store.phrases import Phrase
 from store.refused import Refused, SignedOut, Unproved
 from store.results import Visitor, Window
 from store.wiring import Store
@@ -40,7 +41,7 @@ EXPOSED = (
 ALLOWED_HEADERS = "Authorization, DPoP, Content-Type, If-Match, If-None-Match, Idempotency-Key, Traceparent, Tracestate"
 ALLOWED_METHODS = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
 
-XSRF_WRONG = (
+XSRF_WRONG = Phrase(
     "Nothing was done: the form came without its XSRF token, or with one that is too old. Load the page anew, with "
     "cookies allowed, and send it again."
 )

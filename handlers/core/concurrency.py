@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from store.phrases import Phrase
 from store.refused import Refused
 from store.results import Window
 
 SPREAD_SECONDS = 3
 """Retries of refused requests are spread over this many seconds, so that they don't all arrive at once."""
-OVERLOADED = Refused("temporarily_unavailable", "The server is overloaded. Nothing was done: try again.")
+OVERLOADED = Refused("temporarily_unavailable", Phrase("The server is overloaded. Nothing was done: try again."))
 
 
 def later() -> int:
@@ -47,7 +48,7 @@ class ConcurrencyLimit:
         if each is not None and self._shrinks:
             each = min(each, max(1, (self._most - self.taken) // 4))
         if person and each is not None and self._people[person] >= each:
-            words = "Too many of these are already in progress."
+            words = Phrase("Too many of these are already in progress.")
             raise Refused("rate_limited", words, window=window, retry_after=later())
         self.taken += 1
         self._people[person] += 1

@@ -8,9 +8,10 @@ from tornado.web import HTTPError
 
 from store.crypto.passwords import HasherBusy
 from store.errors import StoreFull, StoreUnavailable, Unacknowledged
+from store.phrases import Phrase
 from store.refused import Refused, SignedOut, Unproved
 
-REAUTH_FIRST = "Confirm it's you first."
+REAUTH_FIRST = Phrase("Confirm it's you first.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +23,9 @@ class CatalogueEntry:
 
 
 CATALOGUE: dict[str, CatalogueEntry] = {
-    "invalid_request": CatalogueEntry(400, "A parameter is missing or malformed."),
+    "invalid_request": CatalogueEntry(400, Phrase("A parameter is missing or malformed.")),
     "invalid_grant": CatalogueEntry(400, "The grant is expired, used, revoked or does not fit."),
-    "invalid_scope": CatalogueEntry(400, "A scope is unknown or was not registered by the app."),
+    "invalid_scope": CatalogueEntry(400, Phrase("A scope is unknown or was not registered by the app.")),
     "invalid_target": CatalogueEntry(400, "The resource is unknown, or not the one of these scopes."),
     "unauthorized_client": CatalogueEntry(400, "The app may not use this grant type."),
     "invalid_dpop_proof": CatalogueEntry(400, "The DPoP proof is missing, was used before, or does not fit."),
@@ -34,8 +35,8 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "dpop_proof_refused": CatalogueEntry(401, "The DPoP proof is missing, was used before, or does not fit."),
     "dpop_nonce_required": CatalogueEntry(401, "The DPoP proof needs the nonce of this answer's DPoP-Nonce header."),
     "insufficient_scope": CatalogueEntry(403, "The token lacks the scope that this call needs."),
-    "rate_limited": CatalogueEntry(429, "Too many requests. Try again later."),
-    "access_denied": CatalogueEntry(403, "The person or the server denied the request."),
+    "rate_limited": CatalogueEntry(429, Phrase("Too many requests. Try again later.")),
+    "access_denied": CatalogueEntry(403, Phrase("The person or the server denied the request.")),
     "unsupported_response_type": CatalogueEntry(400, "The only response type is code."),
     "unsupported_grant_type": CatalogueEntry(
         400, "The grant types are authorization_code, refresh_token and client_credentials."
@@ -50,27 +51,29 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "upstream_error": CatalogueEntry(502, "The model's server failed. Nothing was charged."),
     "upstream_timeout": CatalogueEntry(504, "The model's server took too long. Nothing was charged."),
     "overloaded": CatalogueEntry(529, "The model's server is overloaded. Nothing was charged."),
-    "login_required": CatalogueEntry(401, "The person has to sign in."),
-    "unmet_authentication_requirements": CatalogueEntry(400, "The sign-in does not have the requested level."),
+    "login_required": CatalogueEntry(401, Phrase("The person has to sign in.")),
+    "unmet_authentication_requirements": CatalogueEntry(400, Phrase("The sign-in does not have the requested level.")),
     "request_not_supported": CatalogueEntry(400, "This app has no keys, so it can't sign requests."),
     "request_uri_not_supported": CatalogueEntry(400, "request_uri is not supported."),
-    "invalid_request_object": CatalogueEntry(400, "The signed request is not valid."),
+    "invalid_request_object": CatalogueEntry(400, Phrase("The signed request is not valid.")),
     "invalid_request_uri": CatalogueEntry(
-        400, "This sign-in is over, or was begun in another browser. Go back to the app and begin again."
+        400, Phrase("This sign-in is over, or was begun in another browser. Go back to the app and begin again.")
     ),
     "registration_not_supported": CatalogueEntry(400, "registration is not supported."),
-    "consent_required": CatalogueEntry(403, "The person has to consent."),
-    "not_found": CatalogueEntry(404, "There is nothing here."),
-    "method_not_allowed": CatalogueEntry(405, "This address does not support this method."),
+    "consent_required": CatalogueEntry(403, Phrase("The person has to consent.")),
+    "not_found": CatalogueEntry(404, Phrase("There is nothing here.")),
+    "method_not_allowed": CatalogueEntry(405, Phrase("This address does not support this method.")),
     "precondition_failed": CatalogueEntry(412, "The document does not match the condition."),
     "document_too_large": CatalogueEntry(413, "The document is too large."),
     "quota_exceeded": CatalogueEntry(507, "The app has used all the storage it may have for this person."),
-    "payload_too_large": CatalogueEntry(413, "The request is too large."),
-    "unsupported_media_type": CatalogueEntry(415, "Send application/json or application/x-www-form-urlencoded."),
-    "temporarily_unavailable": CatalogueEntry(
-        503, "The service cannot do this right now: nothing was done, or it is unknown."
+    "payload_too_large": CatalogueEntry(413, Phrase("The request is too large.")),
+    "unsupported_media_type": CatalogueEntry(
+        415, Phrase("Send application/json or application/x-www-form-urlencoded.")
     ),
-    "server_error": CatalogueEntry(500, "Something went wrong on our side."),
+    "temporarily_unavailable": CatalogueEntry(
+        503, Phrase("The service cannot do this right now: nothing was done, or it is unknown.")
+    ),
+    "server_error": CatalogueEntry(500, Phrase("Something went wrong on our side.")),
 }
 
 UNAVAILABLE = "temporarily_unavailable"
@@ -101,7 +104,7 @@ def refusal_of(status: int, error: BaseException | None) -> Refused:
     if isinstance(error, SignedOut):
         return Refused("login_required")
     if isinstance(error, StoreFull):
-        return Refused("temporarily_unavailable", "The store is full. Nothing was done.", retry_after=FULL)
+        return Refused("temporarily_unavailable", Phrase("The store is full. Nothing was done."), retry_after=FULL)
     if isinstance(error, Unproved):
         return Refused("access_denied", REAUTH_FIRST)
     if isinstance(error, (StoreUnavailable, HasherBusy)):

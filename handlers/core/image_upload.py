@@ -13,6 +13,7 @@ from io import BytesIO
 
 from PIL import Image, ImageOps, PngImagePlugin, WebPImagePlugin  # noqa: F401  # else Pillow loads all to read WebP
 
+from store.phrases import Phrase
 from store.refused import Refused
 
 SIDE = 256
@@ -82,9 +83,11 @@ class ImageUpload:
     def enter(self, user: str) -> None:
         """Takes a place for a person; each person may have one. Raises Refused("temporarily_unavailable")."""
         if user in self._inside:
-            raise Refused("temporarily_unavailable", "Your picture before this one is still on its way.", retry_after=5)
+            raise Refused(
+                "temporarily_unavailable", Phrase("Your picture before this one is still on its way."), retry_after=5
+            )
         if len(self._inside) >= ROOM:
-            raise Refused("temporarily_unavailable", "Too many pictures at once. Try again.", retry_after=5)
+            raise Refused("temporarily_unavailable", Phrase("Too many pictures at once. Try again."), retry_after=5)
         self._inside.add(user)
 
     def leave(self, user: str) -> None:
@@ -110,7 +113,7 @@ def decoded(file: bytes, box: tuple[int, int], *, cut: bool = False) -> Image.Im
         raise
     except Exception:  # decoders raise any exception for a broken file
         raise Refused(
-            "invalid_request", "That file is not a picture we can read. Send a JPEG, PNG, WebP or GIF."
+            "invalid_request", Phrase("That file is not a picture we can read. Send a JPEG, PNG, WebP or GIF.")
         ) from None
 
 
@@ -248,5 +251,5 @@ def _encoded(image: Image.Image) -> bytes:
     return out.getvalue()
 
 
-_STRANGE = "We couldn’t read that picture. Save it again as JPEG or PNG and retry."
-_TOO_LARGE = "That picture has too many pixels. Make it smaller and try again."
+_STRANGE = Phrase("We couldn’t read that picture. Save it again as JPEG or PNG and retry.")
+_TOO_LARGE = Phrase("That picture has too many pixels. Make it smaller and try again.")

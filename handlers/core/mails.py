@@ -29,6 +29,7 @@ from store.apps.api_record import ApiRegistration
 from store.apps.registration import Registration
 from store.clock import wall
 from store.limits import network_of
+from store.phrases import Phrase
 from store.refused import Refused
 from store.results import NO_CHOICE, Allowance, Preferences, Profile, Visitor, Warned
 
@@ -123,7 +124,7 @@ def _place_for(place: AbstractContextManager[None]) -> Iterator[ExitStack]:
         try:
             room.enter_context(place)
         except NoRoom:
-            description = "Many mails wait to be sent. Try again in a minute."
+            description = Phrase("Many mails wait to be sent. Try again in a minute.")
             raise Refused("rate_limited", description, retry_after=60) from None
         yield room
 

@@ -13,7 +13,6 @@ from tornado.iostream import StreamClosedError
 
 from handlers.core.base import DEVICE_COOKIE
 from handlers.core.errors import CATALOGUE
-from handlers.core.format import counted
 from handlers.core.words.worded import ZONE_COOKIE, WordedPage
 from runtime.http.tornado_private import answer_fields, put_fields
 from store.accounts.signin.devices import Device
@@ -22,6 +21,7 @@ from store.apps.redirect_uris import form_action_source
 from store.crypto.passwords import check_password
 from store.errors import StoreUnavailable
 from store.lifetimes import DEVICE, MINUTE
+from store.phrases import Phrase, plural
 from store.refused import Refused, SignedOut
 from store.results import Profile
 
@@ -34,6 +34,9 @@ class Onward(NamedTuple):
 
     href: str
     label: str
+
+
+ACCOUNT = Onward("/account", Phrase("Go to your account"))
 
 
 def safe_next(target: str | None) -> str:
@@ -175,7 +178,7 @@ class PageHandler(WordedPage):
         origin = self.request.headers.get("Origin")
         if origin is not None and origin not in (self.site.base_url, f"{self.request.protocol}://{self.request.host}"):
             self.store.security.note("form_refused", detail=f"{self.policy.route} origin")
-            raise Refused("access_denied", "This form was sent by another site.")
+            raise Refused("access_denied", Phrase("This form was sent by another site."))
 
     def wants_json(self) -> bool:
         """Whether the client prefers JSON to a page."""
@@ -192,7 +195,7 @@ class PageHandler(WordedPage):
             self.to_sign_in(safe_next(target))
         else:
             entry = CATALOGUE[refusal.code]
-            heading = _HEADINGS.get(entry.status, "That did not work")
+            heading = _HEADINGS.get(entry.status, _FAILED)
             # Don't look the session up: this page must work while the store is away.
             here = self.session() is not None
             self.render(
@@ -210,15 +213,24 @@ class PageHandler(WordedPage):
         """The text of an error page."""
         if refusal.code == "rate_limited" and refusal.retry_after:
             seconds = refusal.retry_after
-            wait = counted(seconds, "second") if seconds <= 90 else counted(-(-seconds // 60), "minute")
-            return f"That was more often than is allowed. Try again in {wait}."
+            if seconds <= 90:
+                return plural(
+                    "That was more often than is allowed. Try again in %(count)s second.",
+                    "That was more often than is allowed. Try again in %(count)s seconds.",
+                    seconds,
+                )
+            return plural(
+                "That was more often than is allowed. Try again in %(count)s minute.",
+                "That was more often than is allowed. Try again in %(count)s minutes.",
+                -(-seconds // 60),
+            )
         return refusal.description or CATALOGUE[refusal.code].description
 
     def way_on(self, refusal: Refused, here: bool) -> Onward:
         """The next step that an error page offers. `here`: somebody is signed in."""
         if refusal.code in ("rate_limited", "temporarily_unavailable") and self.request.method == "GET":
-            return Onward(safe_next(self.request.uri), "Try again")
-        return Onward("/account", "Go to your account") if here else Onward("/", "Go to the front page")
+            return Onward(safe_next(self.request.uri), Phrase("Try again"))
+        return ACCOUNT if here else Onward("/", Phrase("Go to the front page"))
 
 
 class DownloadPage(PageHandler):
@@ -268,11 +280,12 @@ _PAGE_FIELDS = {
     "Referrer-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+_FAILED = Phrase("That did not work")
 _HEADINGS = {
-    403: "Not allowed",
-    404: "Not found",
-    413: "Too large",
-    429: "Too many requests",
-    500: "Something went wrong",
-    503: "Not available right now",
+    403: Phrase("Not allowed"),
+    404: Phrase("Not found"),
+    413: Phrase("Too large"),
+    429: Phrase("Too many requests"),
+    500: Phrase("Something went wrong"),
+    503: Phrase("Not available right now"),
 }

@@ -14,6 +14,7 @@ from handlers.documents.documents import check_names
 from handlers.documents.pretty import indented
 from store.clock import wall
 from store.documents.archive import ARCHIVES, Archive
+from store.phrases import Phrase
 from store.refused import Refused
 
 
@@ -43,7 +44,7 @@ class AppDataHandler(DataHandler):
         )
         self.render(
             "account/app_data.html",
-            title="Stored documents",
+            title=Phrase("Stored documents"),
             signed_in=page.profile,
             app=await self.app(client_id),
             data_until=page.data_until,

@@ -40,6 +40,7 @@ from store.apps.registration import Registration
 from store.oauth.authorizations import AuthorizationRequest, Pending, SignInAgain, StepUp
 from store.oauth.progress import RequestStep
 from store.oauth.resources import is_own, plain_names
+from store.phrases import Phrase
 from store.refused import Refused, SignedOut
 from store.results import Profile
 
@@ -71,7 +72,7 @@ class AuthorizeHandler(PushedArrivals, AnsweringPage):
             check_mode(pairs)
         try:
             if app.require_pushed and not pushed:
-                raise Refused("invalid_request", "This app has to push its requests.")
+                raise Refused("invalid_request", Phrase("This app has to push its requests."))
             base, pkce = self.site.base_url, self.site.require_pkce
             request, interaction = checked or check_request(app, redirect_uri, once(pairs), base, pkce)
             request = await check_api(self.store.apis, app, request)
@@ -103,7 +104,7 @@ class AuthorizeHandler(PushedArrivals, AnsweringPage):
         """The app, if it is registered and active."""
         client_id = once([pair for pair in pairs if pair[0] == "client_id"]).get("client_id")
         if not client_id or not (app := await self.store.apps.active(client_id)):
-            raise Refused("invalid_request", "The app that sent you here is not known to this server.")
+            raise Refused("invalid_request", Phrase("The app that sent you here is not known to this server."))
         self.logged_app = app.client_id
         return app
 
@@ -148,7 +149,7 @@ class AuthorizeHandler(PushedArrivals, AnsweringPage):
                 await self.end_pushed(app, request.pushed)
             return self.send_back(app, request.redirect_uri, {"code": begun.code}, request.state, request.mode)
         if interaction.quiet:
-            raise interaction.quietly(Refused("consent_required", "The person has to consent."))
+            raise interaction.quietly(Refused("consent_required", Phrase("The person has to consent.")))
         if self.site.mail.confirms and not begun.profile.email_verified:
             return await self.confirm_first(app, begun.profile, here)
         await self.show_consent(app, request, begun, here)
@@ -169,7 +170,9 @@ class AuthorizeHandler(PushedArrivals, AnsweringPage):
         if interaction.hint:
             hint = await self.store.id_tokens.read_hint(interaction.hint, self.site.base_url, app.client_id)
             if not app.rules.allows(hint.algorithm):
-                raise Refused("invalid_request", "The ID token in id_token_hint is signed in a way that is excluded.")
+                raise Refused(
+                    "invalid_request", Phrase("The ID token in id_token_hint is signed in a way that is excluded.")
+                )
             if hint.sub != sub:
                 return False
         return interaction.subjects is None or sub in interaction.subjects
@@ -205,7 +208,7 @@ class AuthorizeHandler(PushedArrivals, AnsweringPage):
         """A page that names the address, and lets the person decide to go there."""
         self.render(
             "oauth/leaving.html",
-            title=f"Go to {app.name}?",
+            title=Phrase("Go to %(app)s?", app=app.name),
             signed_in=await self.profile(),
             app=app,
             app_domain=display_origin(redirect_uri),
@@ -229,7 +232,7 @@ class AuthorizeHandler(PushedArrivals, AnsweringPage):
         mark = self.store.progress.mark("account", request_print(here), profile.user)
         self.render(
             "oauth/choose_account.html",
-            title="Choose an account",
+            title=Phrase("Choose an account"),
             signed_in=profile,
             app=app,
             onward_to=address_of(here, mark),
@@ -240,14 +243,14 @@ class AuthorizeHandler(PushedArrivals, AnsweringPage):
         self, app: Registration, request: AuthorizationRequest, interaction: Interaction, profile: Profile, here: Pairs
     ) -> None:
         """Offers a stronger sign-in to a person whose sign-in is too weak for the request (RFC 9470)."""
-        refusal = Refused("unmet_authentication_requirements", "The sign-in does not have the requested level.")
+        refusal = Refused("unmet_authentication_requirements", Phrase("The sign-in does not have the requested level."))
         if interaction.quiet:
             raise interaction.quietly(refusal)
         answer = {"error": refusal.code, "error_description": refusal.description}
         # The present session lasts until the stronger sign-in, which begins with this person's address.
         self.render(
             "oauth/step_up.html",
-            title="A stronger sign-in is needed",
+            title=Phrase("A stronger sign-in is needed"),
             signed_in=profile,
             app=app,
             app_domain=display_origin(request.redirect_uri),
@@ -262,7 +265,9 @@ class AuthorizeHandler(PushedArrivals, AnsweringPage):
         target = again(here)
         asker, wording = self.counted_address, self.wording(profile.preferences)
         await mails.confirmation(self.site, profile.user, profile.email, asker, target, again=False, wording=wording)
-        self.render("oauth/confirm_first.html", title="Confirm your address", signed_in=profile, app=app, next=target)
+        self.render(
+            "oauth/confirm_first.html", title=Phrase("Confirm your address"), signed_in=profile, app=app, next=target
+        )
 
     async def show_consent(
         self, app: Registration, request: AuthorizationRequest, pending: Pending, here: Pairs
@@ -283,7 +288,7 @@ class AuthorizeHandler(PushedArrivals, AnsweringPage):
         ]
         self.render(
             "oauth/consent.html",
-            title=f"Allow {app.name}?",
+            title=Phrase("Allow %(app)s?", app=app.name),
             signed_in=pending.profile,
             request_id=pending.request_id,
             app=app,

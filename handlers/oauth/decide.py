@@ -8,8 +8,10 @@ from handlers.core import mails
 from handlers.core.amounts import SpendLimit, spend_limit, typed_limit
 from handlers.core.page import Onward
 from handlers.core.params import Params
+from handlers.core.words.sentences import sentences
 from handlers.oauth.answers import AnsweringPage, answer_url
 from store.oauth.authorizations import TOO_MANY_APPS
+from store.phrases import Phrase
 from store.refused import Refused
 
 BOX = "scope:"
@@ -29,14 +31,14 @@ class DecideHandler(AnsweringPage):
         session = self.require_session()
         decision = params.require("decision")
         if decision not in ("allow", "deny"):
-            raise Refused("invalid_request", "decision is allow or deny.")
+            raise Refused("invalid_request", Phrase("decision is allow or deny."))
         request_id, scopes = params.require("request_id"), ticked(params)
         # Before the decision, so that an invalid amount doesn't use the request up.
         limit = wanted_limit(params, decision, scopes)
         awaited = self.store.authorizations.awaited(session, request_id)
         app = await self.store.apps.active(awaited.client) if awaited else None
         if app is None or awaited is None:
-            raise Refused("invalid_request", "This request is not one of yours, or its app is gone.")
+            raise Refused("invalid_request", Phrase("This request is not one of yours, or its app is gone."))
         # The end of a pushed request comes first, so that no second decision counts for which the app gets no answer.
         async with self.store.pushed.answered(app.client_id, awaited.pushed):
             decided = await self.store.authorizations.decide(
@@ -62,7 +64,7 @@ class DecideHandler(AnsweringPage):
     def way_on(self, refusal: Refused, here: bool) -> Onward:
         """Sends a person with too many apps to their list."""
         if refusal.description == TOO_MANY_APPS:
-            return Onward("/account/apps", "Go to your apps")
+            return Onward("/account/apps", Phrase("Go to your apps"))
         return super().way_on(refusal, here)
 
 
@@ -87,6 +89,6 @@ def wanted_limit(params: Params, decision: str, scopes: list[str] | None) -> Spe
     try:
         limit = typed_limit(params, "spend_dollars")
     except Refused as refusal:
-        also = "Nothing was changed, and the app still waits for your answer: go back and type it again."
-        raise Refused("invalid_request", f"{refusal.description} {also}") from None
+        also = Phrase("Nothing was changed, and the app still waits for your answer: go back and type it again.")
+        raise Refused("invalid_request", sentences(refusal.description, also)) from None
     return "none" if limit is None else limit

@@ -10,6 +10,7 @@ from handlers.core.params import Params, once, parse_pairs
 from handlers.oauth.requests import MAX_STATE, bounded
 from store.apps.redirect_uris import display_origin, is_own_origin, with_params
 from store.apps.registration import Registration
+from store.phrases import Phrase
 from store.refused import Refused
 
 XSRF = "_xsrf"
@@ -54,7 +55,7 @@ class LogoutHandler(PageHandler):
             return self.show_signed_out(request)
         self.allow_form_to(request.back or None)
         shown = {**self.shown(request), "asked": request.asked}
-        self.render("oauth/logout.html", title="Sign out?", signed_in=profile, **shown)
+        self.render("oauth/logout.html", title=Phrase("Sign out?"), signed_in=profile, **shown)
 
     async def post(self) -> None:
         """The person's decision. Without an XSRF token it is a request of an app (RP-Initiated Logout 2): redirects to
@@ -85,7 +86,7 @@ class LogoutHandler(PageHandler):
         client_id = hint.client_id if hint else client_id
         app = await self.store.apps.active(client_id) if client_id else None
         if client_id and app is None:
-            raise Refused("invalid_request", "The app that sent you here is not known to this server.")
+            raise Refused("invalid_request", Phrase("The app that sent you here is not known to this server."))
         if back:
             check_back(app, back, self.site.base_url)
         asked = {"client_id": client_id or "", "post_logout_redirect_uri": back, "state": state}
@@ -99,7 +100,7 @@ class LogoutHandler(PageHandler):
     def show_signed_out(self, request: LogoutRequest) -> None:
         """The page for a browser that is signed out. It leads on to the app, but by a click: anybody who registers an
         app could otherwise use this address to send people on."""
-        self.render("oauth/signed_out.html", title="You’re signed out", **self.shown(request))
+        self.render("oauth/signed_out.html", title=Phrase("You’re signed out"), **self.shown(request))
 
     def shown(self, request: LogoutRequest) -> dict[str, object]:
         """What both pages show of a request."""
@@ -110,15 +111,18 @@ class LogoutHandler(PageHandler):
 def check_back(app: Registration | None, back: str, base_url: str) -> None:
     """RP-Initiated Logout 3: the address is one that this app registered, letter by letter."""
     if app is None:
-        raise Refused("invalid_request", "The request names an address to go back to, but no app.")
+        raise Refused("invalid_request", Phrase("The request names an address to go back to, but no app."))
     # The base URL may have changed since the registration.
     if back not in app.post_logout_redirect_uris or is_own_origin(back, base_url):
-        raise Refused("invalid_request", f"{app.name} did not register the address it wants you to go back to.")
+        raise Refused(
+            "invalid_request",
+            Phrase("%(app)s did not register the address it wants you to go back to.", app=app.name),
+        )
 
 
 def address_of(asked: dict[str, str]) -> str:
     """The address of a request. Raises Refused("invalid_request") if it is too long for one."""
     address = f"/oauth/logout?{urlencode(asked)}" if asked else "/oauth/logout"
     if len(address) > MAX_ADDRESS:
-        raise Refused("invalid_request", "The request is too long.")
+        raise Refused("invalid_request", Phrase("The request is too long."))
     return address

@@ -16,6 +16,7 @@ from store.crypto.jose.refusal import JoseError
 from store.crypto.seal import NOBODY
 from store.lifetimes import REQUEST
 from store.oauth.request_objects import read_object
+from store.phrases import Phrase
 from store.refused import Refused
 
 ARRIVED = "arrived"
@@ -56,7 +57,7 @@ async def open_object(site: Site, app: Registration, here: Pairs) -> SignedReque
     if text is None:
         return None
     if any(name == "request_uri" and value for name, value in here):
-        raise Refused("invalid_request", "A request has request or request_uri, not both.")  # RFC 9101 5
+        raise Refused("invalid_request", Phrase("A request has request or request_uri, not both."))  # RFC 9101 5
     own = [("client_id", app.client_id), ("request", text)]
     of, now, mark = request_print(own), wall.time(), first_of(here, ARRIVED)
     arrival = site.store.progress.open(mark, of)

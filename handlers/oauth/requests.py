@@ -16,6 +16,7 @@ from store.names import SCOPES, parse_scope
 from store.oauth.authorizations import AuthorizationRequest
 from store.oauth.resources import RequestedAccess, apart, ordered_at, targets_of, wanted_at
 from store.oauth.sign_in import LEVELS, known_levels
+from store.phrases import Phrase
 from store.refused import Refused
 
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -76,11 +77,14 @@ def check_redirect_uri(app: Registration, pairs: list[tuple[str, str]], base_url
     """SPEC 4.1: a registered redirect URI, but never one of this server."""
     redirect_uri = once([pair for pair in pairs if pair[0] == "redirect_uri"]).get("redirect_uri")
     if redirect_uri is None or not match_redirect_uri(app.redirect_uris, redirect_uri):
-        description = f"{app.name} did not register the address it wants you to go back to."
+        description = Phrase("%(app)s did not register the address it wants you to go back to.", app=app.name)
         raise Refused("invalid_request", description, value=_USERINFO.sub("//", redirect_uri or "", 1))
     # The base URL may have changed since the registration.
     if is_own_origin(redirect_uri, base_url):
-        raise Refused("invalid_request", f"{app.name} wants you to go back to this server, which is no app's address.")
+        raise Refused(
+            "invalid_request",
+            Phrase("%(app)s wants you to go back to this server, which is no app's address.", app=app.name),
+        )
     return redirect_uri
 
 

@@ -11,6 +11,7 @@ from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty
 from store.accounts.signin.reauth import Reauth, ReauthFailed
 from store.accounts.signin.sessions import Session
 from store.names import normalise_email
+from store.phrases import Phrase
 from store.results import Visitor, Warned
 
 PURPOSE = "leave"
@@ -70,4 +71,4 @@ class AccountDeletion:
                 return factors.warned
         except ValueError:
             pass
-        raise ReauthFailed("email", "That is not the e-mail address of this account.")
+        raise ReauthFailed("email", Phrase("That is not the e-mail address of this account."))

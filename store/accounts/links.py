@@ -18,6 +18,7 @@ from store.crypto.passwords import PasswordHasher
 from store.crypto.seal import Sealer, Token, TokenKind, fresh_epoch, new_id
 from store.engine.scripts import Scripts
 from store.lifetimes import CHANGE_LINK, CONFIRM_LINK, DAY, FACTOR_LEFT, GRACE, PROOF, RESET_LINK, UNDO_LINK
+from store.phrases import Phrase
 from store.refused import Refused, SignedOut, let_in, refuse_signed_out, refuse_unproved
 from store.results import NO_CHOICE, NO_WARNING, Preferences, Visitor, Warned, warned_of
 from store.webhooks.relay_wakeup import RelayWakeup
@@ -136,7 +137,7 @@ class Links:
         if reply.word == "gone":
             raise SignedOut
         if reply.word == "stale":
-            raise Refused("access_denied", "The password was changed meanwhile.")
+            raise Refused("access_denied", Phrase("The password was changed meanwhile."))
         text = self._sealer.seal(Token(TokenKind.CHANGE, session.user, new, link_id, 0))
         return Link(text, new, Preferences.of(reply.text("preferences")))
 
@@ -285,7 +286,9 @@ class Links:
         if reply.word == "over":
             raise over()
         if reply.word == "full":
-            raise Refused("invalid_request", "You changed your address too often this week. Try again in some days.")
+            raise Refused(
+                "invalid_request", Phrase("You changed your address too often this week. Try again in some days.")
+            )
         old, ends = reply.text("old"), reply.number("ends")
         if old != new:
             await self._addresses.hold(old, user, ends)
@@ -296,8 +299,10 @@ class Links:
 
 def over() -> Refused:
     """The error for a link that no longer works."""
-    return Refused("invalid_request", "This link works no longer: it was used, a newer one was sent, or it is too old.")
+    return Refused(
+        "invalid_request", Phrase("This link works no longer: it was used, a newer one was sent, or it is too old.")
+    )
 
 
 def _foreign() -> Refused:
-    return Refused("invalid_request", "This link is for another account than the one you are signed in to.")
+    return Refused("invalid_request", Phrase("This link is for another account than the one you are signed in to."))

@@ -25,11 +25,12 @@ from store.crypto.seal import NOBODY, Sealer, Token, TokenKind, new_id, new_user
 from store.engine.scripts import Reply, Scripts
 from store.errors import wrapped
 from store.lifetimes import INVITE, SAME_INVITE
+from store.phrases import Phrase
 from store.refused import Refused
 from store.results import NO_CHOICE, Preferences, Visitor, unheard
 from store.webhooks.relay_wakeup import RelayWakeup
 
-TAKEN = "There is an account with this e-mail address already."
+TAKEN = Phrase("There is an account with this e-mail address already.")
 ABOUT_TO_BEGIN = 3600  # seconds
 
 

@@ -11,10 +11,11 @@ import re
 import unicodedata
 
 from store.crypto.common_passwords import common
+from store.phrases import Phrase
 
 SERVICE = "latchkey"
-COMMON = "That password is among the first ones anybody would try. Choose another."
-OWN = "Choose a password that isn't made of your name, your e-mail address or the name of this service."
+COMMON = Phrase("That password is among the first ones anybody would try. Choose another.")
+OWN = Phrase("Choose a password that isn't made of your name, your e-mail address or the name of this service.")
 
 _LEAST_WORD = 4
 _LEAST_PART = 3

@@ -16,6 +16,7 @@ from typing import TypeVar
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from store.crypto.guessable import check_guessable, fold
+from store.phrases import Phrase
 
 MIN_PASSWORD_LENGTH = 10
 MAX_PASSWORD_LENGTH = 256
@@ -157,7 +158,7 @@ def check_length(password: str) -> str:
     """
     normalised = _encode(password).decode()
     if len(normalised) < MIN_PASSWORD_LENGTH:
-        raise ValueError(f"Choose a password of at least {MIN_PASSWORD_LENGTH} characters.")
+        raise ValueError(Phrase("Choose a password of at least %(least)s characters.", least=MIN_PASSWORD_LENGTH))
     return normalised
 
 
@@ -166,20 +167,20 @@ def check_password(password: str, email: str = "", name: str = "") -> None:
     5.1.1.2)."""
     folded = check_length(password).casefold()
     if email and folded in (fold(email), fold(email.rpartition("@")[0])):
-        raise ValueError("A password must not be your e-mail address.")
+        raise ValueError(Phrase("A password must not be your e-mail address."))
     check_guessable(folded, email, name)
 
 
 def _encode(password: str) -> bytes:
     """Normalise with NFKC, so that the same characters from two keyboards are the same bytes (NIST SP 800-63B)."""
     if len(password) > MAX_PASSWORD_LENGTH:
-        raise ValueError(f"Choose a password of at most {MAX_PASSWORD_LENGTH} characters.")
+        raise ValueError(Phrase("Choose a password of at most %(most)s characters.", most=MAX_PASSWORD_LENGTH))
     if "\0" in password:
-        raise ValueError("A password cannot hold the NUL character.")
+        raise ValueError(Phrase("A password cannot hold the NUL character."))
     try:
         return unicodedata.normalize("NFKC", password).encode()
     except UnicodeEncodeError:
-        raise ValueError("A password must be valid text.") from None
+        raise ValueError(Phrase("A password must be valid text.")) from None
 
 
 def _verify(password: bytes, stored: _Stored) -> bool:

@@ -14,6 +14,7 @@ from store.crypto.seal import Sealer, Token, TokenKind, fresh_epoch, new_id
 from store.engine.scripts import Scripts
 from store.lifetimes import ACCESS_TOKEN, AUTHORIZE, CODE, OAUTH, REQUEST, SPENDING_MAIL, UNDO_LINK
 from store.oauth.sign_in import methods_for
+from store.phrases import Phrase
 from store.refused import Refused, let_in, refuse_signed_out
 from store.results import Allowance, Profile, Visitor, Window, allowance_of, profile_of
 
@@ -94,7 +95,7 @@ class Decision:
 
 PUSHED = 1
 """The generation in the id of a pending request that was pushed."""
-TOO_MANY_APPS = (
+TOO_MANY_APPS = Phrase(
     "You have as many apps as one account may have. Disconnect one you no longer use and delete the documents it has "
     "kept. Then go back and allow this one."
 )
@@ -204,7 +205,7 @@ class Authorizations:
         person has the most apps allowed: that changes nothing, and the request stays open."""
         token = self._sealer.open(TokenKind.REQUEST, request_id)
         if token is None or token.user != session.user or token.client != app.client_id:
-            raise Refused("invalid_request", "This request is not one of yours.")
+            raise Refused("invalid_request", Phrase("This request is not one of yours."))
         user, client = session.user, token.client
         code_id = new_id()
         reply = await self._scripts.run(
@@ -245,10 +246,14 @@ class Authorizations:
         window = let_in(OAUTH, reply)
         if reply.word == "gone":
             raise Refused(
-                "invalid_request", "This request has expired or was answered. Go back to the app.", window=window
+                "invalid_request",
+                Phrase("This request has expired or was answered. Go back to the app."),
+                window=window,
             )
         if reply.word == "invalid_scope":
-            raise Refused("invalid_scope", "Choose among what the app asks for, and at least one.", window=window)
+            raise Refused(
+                "invalid_scope", Phrase("Choose among what the app asks for, and at least one."), window=window
+            )
         if reply.word == "full":
             raise Refused("access_denied", TOO_MANY_APPS, window=window)
         code, connected, allowance = None, False, None

@@ -12,6 +12,7 @@ from store.engine.scripts import Scripts
 from store.lifetimes import APPS_READ, GRACE
 from store.moments import at
 from store.oauth.guard import admitted
+from store.phrases import Phrase
 from store.refused import Refused, refuse_signed_out
 from store.results import Caller, Profile, Visitor, Window, profile_of
 from store.webhooks.relay_wakeup import RelayWakeup
@@ -153,7 +154,7 @@ class Grants:
         )
         refuse_signed_out(reply)
         if reply.word == "not_found":
-            raise Refused("not_found", "This app is not connected.")
+            raise Refused("not_found", Phrase("This app is not connected."))
         self._wakeup.add(session.user)
         return at(reply.number("until"))
 

@@ -31,6 +31,7 @@ from store.engine.scripts import Reply, Scripts
 from store.errors import StoreError, wrapped
 from store.lifetimes import CHALLENGE, PROOF, UNDO_LINK
 from store.moments import at, epoch_ms
+from store.phrases import Phrase
 from store.refused import Refused, Unproved, refuse_signed_out, refuse_unproved
 from store.results import Preferences, Visitor, Warned, warned_of
 
@@ -118,7 +119,7 @@ class Challenges:
         """Opens a challenge. Raises Refused("access_denied") if its person or purpose differs."""
         token = self._sealer.open(TokenKind.CHALLENGE, text) if text else None
         if token is None or token.user != user or not token.client.startswith(purpose + " "):
-            raise Refused("access_denied", "That took too long. Try again.")
+            raise Refused("access_denied", Phrase("That took too long. Try again."))
         assert text is not None
         return Challenge(user, purpose, token.id, int(token.client.rpartition(" ")[2]), text)
 
@@ -196,7 +197,7 @@ class OwnFactors:
         try:
             return self._secrets.open(user, decode(sealed))
         except (ValueError, StoreError):
-            raise Refused("invalid_request", "Begin again: this form is not for you, or too old.") from None
+            raise Refused("invalid_request", Phrase("Begin again: this form is not for you, or too old.")) from None
 
     async def enable_totp(self, session: Session, sealed: str, code: str, visitor: Visitor) -> Added:
         """Enables an authenticator app. Raises Refused: "access_denied" for a wrong code, "invalid_request"."""
@@ -204,13 +205,13 @@ class OwnFactors:
         typed = read_typed(code, secret, (await self.of(session)).now)
         if not typed.step:
             raise Refused(
-                "access_denied", "That code is not right, or was used before. Take the one that is shown now."
+                "access_denied", Phrase("That code is not right, or was used before. Take the one that is shown now.")
             )
         reply, added = await self._add(
             "enable_totp", session, {}, secret=decode(sealed), step=typed.step, **visitor.fields()
         )
         if reply.word == "present":
-            raise Refused("invalid_request", "You have an authenticator app already.")
+            raise Refused("invalid_request", Phrase("You have an authenticator app already."))
         return added
 
     async def disable_totp(self, session: Session, visitor: Visitor) -> None:
@@ -223,7 +224,7 @@ class OwnFactors:
         codes, digests = new_recovery_codes()
         reply = await self._run("renew_recovery", session, {}, digests=json.dumps(digests), **visitor.fields())
         if reply.word == "absent":
-            raise Refused("invalid_request", "Recovery codes come with an authenticator app or a passkey.")
+            raise Refused("invalid_request", Phrase("Recovery codes come with an authenticator app or a passkey."))
         return codes
 
     async def challenge(self, session: Session) -> str:
@@ -259,18 +260,20 @@ class OwnFactors:
             **visitor.fields(),
         )
         if reply.word == "used":
-            raise Refused("access_denied", "That took too long. Try again.")
+            raise Refused("access_denied", Phrase("That took too long. Try again."))
         if reply.word == "present":
-            raise Refused("invalid_request", "You have this passkey already.")
+            raise Refused("invalid_request", Phrase("You have this passkey already."))
         if reply.word == "full":
-            raise Refused("invalid_request", f"You have {MOST} passkeys. Remove one that you no longer use.")
+            raise Refused(
+                "invalid_request", Phrase("You have %(most)s passkeys. Remove one that you no longer use.", most=MOST)
+            )
         return added
 
     async def remove_passkey(self, session: Session, credential: str, visitor: Visitor) -> None:
         """Removes a passkey. Raises Refused("not_found")."""
         reply = await self._run("remove_passkey", session, {}, credential=credential, **visitor.fields())
         if reply.word == "not_found":
-            raise Refused("not_found", "There is no such passkey.")
+            raise Refused("not_found", Phrase("There is no such passkey."))
 
     async def rename_passkey(self, session: Session, credential: str, name: str, visitor: Visitor) -> None:
         """Gives a passkey another name. Raises Refused("not_found")."""
@@ -286,4 +289,4 @@ class OwnFactors:
             **visitor.fields(),
         )
         if reply.word == "not_found":
-            raise Refused("not_found", "There is no such passkey.")
+            raise Refused("not_found", Phrase("There is no such passkey."))

@@ -7,11 +7,12 @@ from typing import NamedTuple
 from store.accounts.signin.devices import Device
 from store.engine.scripts import Reply
 from store.lifetimes import DEVICE, FACTOR, FACTOR_LONGEST, FACTOR_MOST
+from store.phrases import Phrase
 from store.refused import Refused, let_in
 from store.results import Warned, warned_of
 
-WRONG = "That code is not right, or was used before."
-STOPPED = (
+WRONG = Phrase("That code is not right, or was used before.")
+STOPPED = Phrase(
     "You entered too many wrong codes, so codes no longer work. Use a passkey, or set a new password with “Forgot "
     "your password?” and sign in again."
 )

@@ -18,6 +18,7 @@ import msgpack
 
 from store.lifetimes import CHALLENGE
 from store.moments import at
+from store.phrases import Phrase
 from store.refused import Refused
 
 MOST = 20  # passkeys of one person
@@ -173,4 +174,4 @@ def _described(credentials: Iterable[str]) -> list[dict[str, str]]:
 
 def refused_answer() -> Refused:
     """The refusal of an answer that fails its check. The text gives no reason."""
-    return Refused("access_denied", "That passkey could not be used here. Try again.")
+    return Refused("access_denied", Phrase("That passkey could not be used here. Try again."))

@@ -15,11 +15,12 @@ from store.accounts.signin.totp import TotpSecrets, read_typed
 from store.crypto.seal import NOBODY, Sealer, TokenKind, new_id
 from store.engine.scripts import Reply, Scripts
 from store.lifetimes import CHALLENGE, SECOND_STEP
+from store.phrases import Phrase
 from store.refused import Refused, SignedOut
 from store.results import Visitor
 
 SIGN_IN = "sign-in"
-_PASSKEY = "That passkey is not known here. Sign in with your password."
+_PASSKEY = Phrase("That passkey is not known here. Sign in with your password.")
 
 
 class Half(NamedTuple):
@@ -165,9 +166,11 @@ class SecondStep:
         )
         _refuse_over(reply)
         if reply.word == "used":
-            raise Refused("access_denied", "That took too long. Try again.")
+            raise Refused("access_denied", Phrase("That took too long. Try again."))
         if reply.word == "regressed":
-            raise Refused("access_denied", "That passkey may have been copied, and was not let in. Sign in otherwise.")
+            raise Refused(
+                "access_denied", Phrase("That passkey may have been copied, and was not let in. Sign in otherwise.")
+            )
         return self._sessions.signed_in(session, reply, session_epoch, device)
 
 

@@ -14,6 +14,7 @@ from store.crypto.passwords import PasswordHasher
 from store.crypto.seal import Sealer, Token, TokenKind, new_id
 from store.engine.scripts import Reply, Scripts
 from store.lifetimes import MISTYPED, PROOF
+from store.phrases import Phrase
 from store.refused import Refused, SignedOut, refuse_signed_out, refuse_unproved
 from store.results import Profile, Visitor, Warned, profile_of, warned_of
 from store.security_events import is_ordinary
@@ -264,7 +265,7 @@ class Sessions:
         if not right or credentials is None or credentials.user != session.user:
             self.security.note("confirmation_refused", person=session.user, detail="password")
             await self.mistyped(session, visitor)
-            raise Refused("access_denied", "The current password is not right.")
+            raise Refused("access_denied", Phrase("The current password is not right."))
         hashed = await self._hasher.hash(new, known=True)
         session_id = new_id()
         reply = await self._scripts.run(
@@ -284,7 +285,7 @@ class Sessions:
         refuse_unproved(reply)
         self._wake(session, reply)
         if reply.word == "stale":
-            raise Refused("access_denied", "The password was changed meanwhile.")
+            raise Refused("access_denied", Phrase("The password was changed meanwhile."))
         return self.seal(Session(session.user, session_id))
 
 

@@ -12,6 +12,7 @@ from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.web import Application, RequestHandler
 
 from handlers.core.fallback import StaticHandler
+from handlers.core.page import Onward
 from handlers.core.scopes import SCOPE_WORDS, ScopeWords
 from handlers.core.words.zones import places
 from handlers.credits.pages import by_app
@@ -321,8 +322,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "mail_reaches_people": False,
             "if_account": True,
         },
-        "links/done.html": {**stranger, "heading": text, "text": text, "href": "/signin", "label": text},
-        "base/message.html": {**message, "status": 400, "onward": ("/account", text), "session_here": True},
+        "links/done.html": {**stranger, "heading": text, "text": text, "onward": Onward("/signin", text)},
+        "base/message.html": {**message, "status": 400, "onward": Onward("/account", text), "session_here": True},
         "base/message.html other": {**message, "status": 403, "sign_out_to": text},
         "base/message.html short": {**message, "status": 200},
         "base/docs.html": {**stranger, "base_url": text},
