@@ -12,11 +12,15 @@
   };
   const described = (list) => (list || []).map((one) => ({ ...one, id: toBytes(one.id) }));
 
+  // Which text of the form says what went wrong, by the browser's error or the server's.
   const WORDS = {
-    InvalidStateError: "This device has a passkey for your account already.",
-    NotAllowedError: "No passkey was used. Try again when you are ready.",
-    NotSupportedError: "This browser cannot make such a passkey.",
-    SecurityError: "Passkeys do not work at this address.",
+    InvalidStateError: "already",
+    NotAllowedError: "unused",
+    NotSupportedError: "unable",
+    SecurityError: "elsewhere",
+    rate_limited: "late",
+    access_denied: "out",
+    login_required: "out",
   };
 
   async function optionsOf(form) {
@@ -26,7 +30,7 @@
       body: new URLSearchParams({ _xsrf: form.elements._xsrf.value }),
     });
     const answer = await response.json();
-    if (!response.ok) throw new Error(answer.error_description || "That did not work. Try again.");
+    if (!response.ok) throw Object.assign(new Error(answer.error_description), { name: answer.error });
     return answer.publicKey;
   }
 
@@ -87,7 +91,7 @@
         form.elements.credential.value = JSON.stringify(answer);
         form.submit();
       } catch (error) {
-        alert.textContent = WORDS[error.name] || (error.name === "Error" && error.message) || "That did not work. Try again.";
+        alert.textContent = form.dataset[WORDS[error.name] || "failed"];
         alert.hidden = false;
         button.disabled = false;
       }

@@ -47,6 +47,7 @@ class AppsPage(PageHandler):
         """Shows a page of apps: what each may do, and those whose data is still kept. A mistyped limit is shown in its
         field."""
         page = await self.store.grants.list(self.require_session(), number)
+        wording = self.wording(page.profile.preferences)
         apps: list[SimpleNamespace] = []
         revoked: list[SimpleNamespace] = []
         for grant in page.grants:
@@ -58,7 +59,9 @@ class AppsPage(PageHandler):
                 homepage=app.homepage if app else "",
                 # An app chooses its name, but not its registered addresses.
                 domains=sorted({display_origin(uri) for uri in app.redirect_uris}) if app else [],
-                scopes=allowed(grant.scopes, grant.spend_limit, await api_words(self.store.apis, grant.scopes)),
+                scopes=allowed(
+                    grant.scopes, grant.spend_limit, wording, await api_words(self.store.apis, grant.scopes)
+                ),
                 connected_at=grant.connected_at,
                 last_used_at=grant.last_used_at,
                 refresh_days=app.refresh_days(self.store.tokens.refresh_days) if app else 0,

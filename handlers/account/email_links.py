@@ -123,7 +123,7 @@ class SendAgainHandler(LinkPage):
             return self.see_other(target if target != "/" else "/account")
         wording = self.wording(profile.preferences)
         await mails.confirmation(self.site, profile.user, profile.email, self.counted_address, target, wording=wording)
-        self.sent(profile.email, "24 hours", target if target != "/" else "/account", profile)
+        self.sent(profile.email, Phrase("24 hours"), target if target != "/" else "/account", profile)
 
 
 class ForgotHandler(LinkPage):
@@ -161,7 +161,7 @@ class ForgotHandler(LinkPage):
             self.remember_going(target, 2 * RESET_LINK)  # a link that is mailed again lives twice as long
             work = mails.forgotten(self.site, email, self.counted_address, target, wording=self.wording())
             self.site.in_background(work, within=self.site.scatter, room=room.pop_all())
-        self.sent(email, "1 hour")
+        self.sent(email, Phrase("1 hour"))
 
 
 class ResetHandler(LinkPage):
@@ -264,7 +264,7 @@ class EmailHandler(GuardedPage, LinkPage):
                 raise
             work = mails.change(self.site, session.user, link, self.counted_address, self.wording(profile.preferences))
             self.site.in_background(work, within=self.site.scatter, room=room.pop_all())
-        self.sent(new, "1 hour", "/account", profile)
+        self.sent(new, Phrase("1 hour"), "/account", profile)
 
 
 class ChangeHandler(LinkPage):

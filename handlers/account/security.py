@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from handlers.account.connected_apps import EVENTS
 from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
+from handlers.core.devices import device_phrase
 from handlers.core.errors import REAUTH_FIRST
 from handlers.core.params import Params
 from handlers.core.words.sentences import sentences
@@ -60,13 +61,13 @@ class SecurityPage(GuardedPage):
                     text=EVENTS.get(entry.event, entry.event),
                     app=app.name if app else entry.client,
                     address=entry.address,
-                    device=entry.agent,
+                    device=device_phrase(entry.agent),
                 )
             )
         devices = [
             SimpleNamespace(
                 session_id=one.session_id,
-                device=one.agent,
+                device=device_phrase(one.agent),
                 address=one.address,
                 created_at=one.created_at,
                 seen_at=one.seen_at,
@@ -88,7 +89,7 @@ class SecurityPage(GuardedPage):
             devices=devices,
             factors=factors,
             passkeys_offered=self.site.relying_party is not None,
-            here=self.visitor.agent,
+            here=device_phrase(self.visitor.agent),
         )
 
     async def show_refusal(self, part: str, refusal: Refused) -> None:

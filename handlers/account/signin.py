@@ -256,7 +256,7 @@ class SignUpHandler(SignInPage):
             "links/mail_sent.html",
             title=Phrase("Look into your mailbox"),
             email=email,
-            lasts="7 days",
+            lasts=Phrase("7 days"),
             onward="",
             mail_reaches_people=True,
             if_account=False,

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 
 from handlers.charts.scale import Measure, grid
-from handlers.core.format import day
+from handlers.core.words import formats
+from handlers.core.words.wording import Wording
 
 COLOURS = ("first", "second", "third", "fourth", "other")
 """The colours of series, by their names in the stylesheet. The last is for what has no series of its own."""
@@ -111,35 +112,52 @@ def ranked(series: Sequence[Series], others: str) -> tuple[Series, ...]:
     return (*by_size[:own], Series(others, together))
 
 
-def chart_of(days: Sequence[date], series: Sequence[Series], measure: Measure) -> Chart | None:
-    """The chart of some series over the same days; None if all values are zero. A series without a colour of its own
-    has the last one."""
+def chart_of(days: Sequence[date], series: Sequence[Series], measure: Measure, wording: Wording) -> Chart | None:
+    """The chart of some series over the same days, for who reads like this; None if all values are zero. A series
+    without a colour of its own has the last one."""
     sums = [sum(values) for values in zip(*(one.values for one in series), strict=True)]
     if not any(sums):
         return None
     values = grid(max(sums))
     top, room = values[-1], 100 / len(days)
     best = max(range(len(days)), key=lambda place: (sums[place], place))
-    total = measure.text(sum(sums))
+    total = measure.text(wording, sum(sums))
     return Chart(
-        tuple(_column(place, on, series, measure, top, room) for place, on in enumerate(days)),
+        tuple(_column(place, on, series, measure, wording, top, room) for place, on in enumerate(days)),
         tuple(
             GridLine(_percent(100 - 100 * value / top), label)
-            for value, label in zip(values, measure.ticks(values), strict=True)
+            for value, label in zip(values, measure.ticks(wording, values), strict=True)
         ),
-        tuple(_day_labels(days, room)),
-        tuple(LegendEntry(_colour(place), one.name, measure.text(one.total)) for place, one in enumerate(series)),
+        tuple(_day_labels(days, room, wording)),
+        tuple(
+            LegendEntry(_colour(place), wording.language.say(one.name), measure.text(wording, one.total))
+            for place, one in enumerate(series)
+        ),
         total,
-        f"{total} in {len(days)} days, most on {in_words(days[best])}: {measure.text(sums[best])}.",
+        _summary(total, len(days), in_words(wording, days[best]), measure.text(wording, sums[best]), wording),
     )
 
 
-def in_words(on: date) -> str:
+def in_words(wording: Wording, on: date) -> str:
     """A day in the words of the pages."""
-    return day(datetime(on.year, on.month, on.day, tzinfo=UTC))
+    return formats.day(wording.language.row.dates, on)
 
 
-def _column(place: int, on: date, series: Sequence[Series], measure: Measure, top: int, room: float) -> Column:
+def _summary(total: str, days: int, best: str, most: str, wording: Wording) -> str:
+    _n = wording.language.plain_n
+    return _n(
+        "%(total)s in %(count)s day, most on %(best)s: %(most)s.",
+        "%(total)s in %(count)s days, most on %(best)s: %(most)s.",
+        days,
+        total=total,
+        best=best,
+        most=most,
+    )
+
+
+def _column(
+    place: int, on: date, series: Sequence[Series], measure: Measure, wording: Wording, top: int, room: float
+) -> Column:
     parts, base = [], 100.0
     for number, one in enumerate(series):
         if value := one.values[place]:
@@ -147,20 +165,22 @@ def _column(place: int, on: date, series: Sequence[Series], measure: Measure, to
             base -= height
             parts.append(Part(_percent(base), _percent(height), _colour(number)))
     shown = [(one.name, one.values[place]) for one in series if one.values[place]]
-    text = f"{in_words(on)}: {measure.text(sum(value for _, value in shown))}"
+    _, total = wording.language.plain, measure.text(wording, sum(one.values[place] for one in series))
+    text = _("%(day)s: %(value)s", day=in_words(wording, on), value=total)
     if len(series) > 1 and shown:
-        text += f" ({', '.join(f'{name} {measure.text(value)}' for name, value in shown)})"
+        each = [_("%(series)s %(value)s", series=name, value=measure.text(wording, value)) for name, value in shown]
+        text = _("%(text)s (%(each)s)", text=text, each=", ".join(each))
     return Column(
         on,
         _percent((place + GAP / 2) * room),
         _percent(room * (1 - GAP)),
         tuple(parts),
         text,
-        tuple(measure.text(one.values[place]) for one in series),
+        tuple(measure.text(wording, one.values[place]) for one in series),
     )
 
 
-def _day_labels(days: Sequence[date], room: float) -> list[DayLabel]:
+def _day_labels(days: Sequence[date], room: float, wording: Wording) -> list[DayLabel]:
     """The first day, the last, and those that divide the time between them evenly."""
     last = len(days) - 1
     places = sorted({0, last, *(round(last * part / 3) for part in (1, 2))}) if last >= 6 else [0, last]
@@ -168,7 +188,7 @@ def _day_labels(days: Sequence[date], room: float) -> list[DayLabel]:
     for place in dict.fromkeys(places):
         anchor = "start" if place == 0 else "end" if place == last else "middle"
         left = 0.0 if place == 0 else 100.0 if place == last else (place + 0.5) * room
-        labels.append(DayLabel(_percent(left), anchor, f"{days[place].day} {days[place]:%b}"))
+        labels.append(DayLabel(_percent(left), anchor, formats.short_day(wording.language.row.dates, days[place])))
     return labels
 
 

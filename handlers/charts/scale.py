@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from handlers.core.format import counted, money, money_field, money_places
+from handlers.core.format import money_field, money_places
+from handlers.core.words.wording import Wording
 
 MOST_LINES = 4
 """Grid lines above the base line."""
@@ -16,25 +17,30 @@ _STEPS = (1, 2, 5)
 class Measure:
     """What a chart counts. `text` writes an exact value for people, `ticks` the values beside all grid lines."""
 
-    text: Callable[[int], str]
-    ticks: Callable[[Sequence[int]], list[str]]
+    text: Callable[[Wording, int], str]
+    ticks: Callable[[Wording, Sequence[int]], list[str]]
 
 
-def _calls(calls: int) -> str:
-    return counted(calls, "call")
+def _calls(wording: Wording, calls: int) -> str:
+    _n = wording.language.plain_n
+    return _n("%(count)s call", "%(count)s calls", calls)
 
 
-def _money_ticks(values: Sequence[int]) -> list[str]:
-    places = money_places(values)
+def _money(wording: Wording, micro: int) -> str:
+    return wording.money(micro)
+
+
+def _money_ticks(wording: Wording, values: Sequence[int]) -> list[str]:
     whole = all(value % 1_000_000 == 0 for value in values)
-    return [money(value, places).removesuffix(".00" if whole else "") for value in values]
+    places = 0 if whole else money_places(values)
+    return [wording.money(value, places) for value in values]
 
 
-def _number_ticks(values: Sequence[int]) -> list[str]:
-    return [f"{value:,}" for value in values]
+def _number_ticks(wording: Wording, values: Sequence[int]) -> list[str]:
+    return [wording.language.number(value) for value in values]
 
 
-MONEY = Measure(money, _money_ticks)
+MONEY = Measure(_money, _money_ticks)
 """Micro-dollars."""
 CALLS = Measure(_calls, _number_ticks)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import re
 
+from store.phrases import Phrase
+
 # The first match counts: most browsers also name those whose engine they share.
 _BROWSERS = (
     (r"\bEdg(?:e|A|iOS)?/", "Edge"),
@@ -33,6 +35,9 @@ _SYSTEMS = (
 )
 
 
+_BROWSER_NAMES, _SYSTEM_NAMES = ({name for _, name in known} for known in (_BROWSERS, _SYSTEMS))
+
+
 def device_words(agent: str) -> str:
     """Browser and system of a User-Agent: "Firefox on Linux". If neither is known, the beginning of the User-Agent."""
     agent = agent[:_READ]
@@ -41,6 +46,19 @@ def device_words(agent: str) -> str:
         return f"{browser} on {system}"
     printable = "".join(char for char in agent[:_MOST] if char.isprintable())
     return browser or (f"A browser on {system}" if system else printable.strip() or "An unknown device")
+
+
+def device_phrase(name: str) -> str:
+    """The name of a device as pages show it: most parts of it are names in every language."""
+    browser, on, system = name.partition(" on ")
+    if name == "An unknown device":
+        return Phrase("An unknown device")
+    if not on or system not in _SYSTEM_NAMES:
+        return name
+    named = Phrase("a Mac") if system == "a Mac" else system
+    if browser == "A browser":
+        return Phrase("A browser on %(system)s", system=named)
+    return Phrase("%(browser)s on %(system)s", browser=browser, system=named) if browser in _BROWSER_NAMES else name
 
 
 def _first(known: tuple[tuple[str, str], ...], agent: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from tornado.template import Loader
 
 from handlers.core.client_address import window_address
+from handlers.core.devices import device_phrase
 from handlers.core.site import Site
 from handlers.core.words.wording import Wording
 from handlers.core.words.zones import zone_of
@@ -294,4 +295,4 @@ def _place(visitor: Visitor) -> tuple[str, str]:
 
 
 def _circumstances(visitor: Visitor) -> dict[str, Any]:
-    return {"at": wall.utc(), "address": visitor.address, "agent": visitor.agent}
+    return {"at": wall.utc(), "address": visitor.address, "agent": device_phrase(visitor.agent)}

@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from handlers.core.format import money
+from handlers.core.words.sentences import sentences
+from handlers.core.words.wording import Wording
 from store.apps.api_scopes import parse_qualified
 from store.apps.apis import Apis
 from store.oauth.resources import is_own, qualified_scopes
+from store.phrases import Phrase
 
 
 class ScopeWords(NamedTuple):
@@ -24,55 +26,59 @@ class ScopeWords(NamedTuple):
     @property
     def whole(self) -> str:
         """The title where the API is not named nearby."""
-        return f"{self.title} ({self.api})" if self.api else self.title
+        return Phrase("%(scope)s (%(api)s)", scope=self.title, api=self.api) if self.api else self.title
 
 
 SCOPE_WORDS: dict[str, ScopeWords] = {
     "openid": ScopeWords(
-        "Sign you in",
-        "It recognises you when you return, by an id. It learns nothing else about you from this.",
+        Phrase("Sign you in"),
+        Phrase("It recognises you when you return, by an id. It learns nothing else about you from this."),
         False,
     ),
     "profile": ScopeWords(
-        "See who you are",
-        "Your name, e-mail address, picture and user id, so that it knows you when you return.",
+        Phrase("See who you are"),
+        Phrase("Your name, e-mail address, picture and user id, so that it knows you when you return."),
         False,
     ),
     "email": ScopeWords(
-        "See your e-mail address",
-        "Your address, and whether you have confirmed it.",
+        Phrase("See your e-mail address"),
+        Phrase("Your address, and whether you have confirmed it."),
         False,
     ),
     "groups": ScopeWords(
-        "See your groups",
-        "The names of the groups that the operator of this server has put you in, such as a team or a role. The app "
-        "may decide by them what you can do there.",
+        Phrase("See your groups"),
+        Phrase(
+            "The names of the groups that the operator of this server has put you in, such as a team or a role. The app "
+            "may decide by them what you can do there."
+        ),
         False,
     ),
     "credits:read": ScopeWords(
-        "See your credit balance",
-        "It sees how much you can still spend. It cannot spend any of it.",
+        Phrase("See your credit balance"),
+        Phrase("It sees how much you can still spend. It cannot spend any of it."),
         False,
     ),
     "credits:spend": ScopeWords(
-        "Spend from your balance",
-        "It can make AI calls that you pay for, without asking you each time, up to a monthly limit that you set, "
-        "until you disconnect it.",
+        Phrase("Spend from your balance"),
+        Phrase(
+            "It can make AI calls that you pay for, without asking you each time, up to a monthly limit that you set, "
+            "until you disconnect it."
+        ),
         True,
     ),
     "apps:read": ScopeWords(
-        "See which other apps you use",
-        "Their names, what they may do, and when they were last used.",
+        Phrase("See which other apps you use"),
+        Phrase("Their names, what they may do, and when they were last used."),
         False,
     ),
     "data:read": ScopeWords(
-        "Read what it has stored for you",
-        "It can read the documents it keeps here on your behalf. It never sees another app’s documents.",
+        Phrase("Read what it has stored for you"),
+        Phrase("It can read the documents it keeps here on your behalf. It never sees another app’s documents."),
         False,
     ),
     "data:write": ScopeWords(
-        "Store documents for you",
-        "It can create, change and delete its own documents here. It never touches another app’s documents.",
+        Phrase("Store documents for you"),
+        Phrase("It can create, change and delete its own documents here. It never touches another app’s documents."),
         True,
     ),
 }
@@ -82,8 +88,10 @@ def asked_words(scope: str, groups: Sequence[str]) -> ScopeWords:
     """A scope that an app asks for, with what a person has of it now: their `groups`."""
     words = SCOPE_WORDS[scope]
     if scope == "groups":
-        yours = f"You are in: {', '.join(groups)}." if groups else "You are in none now."
-        return words._replace(detail=f"{words.detail} {yours}")
+        yours = (
+            Phrase("You are in: %(groups)s.", groups=", ".join(groups)) if groups else Phrase("You are in none now.")
+        )
+        return words._replace(detail=sentences(words.detail, yours))
     return words
 
 
@@ -102,7 +110,7 @@ async def api_words(apis: Apis, scopes: Iterable[str]) -> dict[str, ScopeWords]:
 
 
 def allowed(
-    scopes: Iterable[str], spend_limit: int | None, others: Mapping[str, ScopeWords] | None = None
+    scopes: Iterable[str], spend_limit: int | None, wording: Wording, others: Mapping[str, ScopeWords] | None = None
 ) -> list[ScopeWords]:
     """What an app may do, in words; `spend_limit` is in micro-dollars a month, None for no limit. `others`: the words
     of scopes of APIs."""
@@ -110,8 +118,11 @@ def allowed(
     for scope in scopes:
         words = SCOPE_WORDS.get(scope) or (others or {}).get(scope)
         if words and scope == "credits:spend":
-            limit = "without a limit" if spend_limit is None else f"up to {money(spend_limit)} a month"
-            words = words._replace(title=f"{words.title}, {limit}")
+            title = Phrase("%(scope)s, without a limit", scope=words.title)
+            if spend_limit is not None:
+                limit = wording.money(spend_limit)
+                title = Phrase("%(scope)s, up to %(limit)s a month", scope=words.title, limit=limit)
+            words = words._replace(title=title)
         if words:
             found.append(words)
     return found

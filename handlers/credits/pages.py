@@ -10,6 +10,7 @@ from handlers.core.page import PageHandler
 from handlers.core.params import once, parse_pairs
 from handlers.credits.spending import chart_of_spending, days_asked, spending_file
 from store.credits.credits import Account, LedgerEntry, Spending
+from store.phrases import Phrase
 
 ENTRIES_ON_A_PAGE = 50
 
@@ -40,13 +41,14 @@ class CreditsHandler(CreditsPage):
         names = await self.names_of(clients_of(account, spending))
         entries = account.entries[:ENTRIES_ON_A_PAGE]
         older = len(account.entries) > len(entries)
+        wording = self.wording(profile.preferences)
         self.render(
             "account/credits.html",
-            title="Credits",
+            title=Phrase("Credits"),
             signed_in=profile,
             account=account,
             names=names,
-            chart=chart_of_spending(spending, names, days) if spending else None,
+            chart=chart_of_spending(spending, names, days, wording) if spending else None,
             whole=spending is None or spending.whole,
             range_here=days,
             ranges=[(choice, f"/account/credits?days={choice}") for choice in RANGES],

@@ -104,7 +104,7 @@ class DeveloperPage(GuardedPage):
             marks=[secret_mark(digest) for digest in app.secrets],
             snippets=snippets_of(app, self.site.base_url, secret),
             figures=figures,
-            charts=usage_charts(figures.days[-days:]),
+            charts=usage_charts(figures.days[-days:], self.wording(profile.preferences)),
             range_here=days,
             ranges=[(choice, f"/developer/apps/{app.client_id}?days={choice}#numbers") for choice in RANGES],
             csv=f"/developer/apps/{app.client_id}/usage.csv",

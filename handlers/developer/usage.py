@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from handlers.charts.chart import Chart, Series, chart_of
 from handlers.charts.csv_file import csv_of
 from handlers.charts.scale import CALLS, MONEY, Measure, dollars
+from handlers.core.words.wording import Wording
 from store.app_stats import AppFigures, Day
 
 RANGES = (7, 30)
@@ -28,7 +29,7 @@ def days_asked(text: str | None) -> int:
     return next((days for days in RANGES if text == str(days)), DAYS)
 
 
-def usage_charts(shown: tuple[Day, ...]) -> list[UsageChart]:
+def usage_charts(shown: tuple[Day, ...], wording: Wording) -> list[UsageChart]:
     """The charts of what is not zero on all of these days."""
     wanted: tuple[tuple[str, str, Measure, list[Series]], ...] = (
         (
@@ -44,7 +45,7 @@ def usage_charts(shown: tuple[Day, ...]) -> list[UsageChart]:
     )
     charts = []
     for chart_id, title, measure, series in wanted:
-        if chart := chart_of([day.day for day in shown], [one for one in series if one.total], measure):
+        if chart := chart_of([day.day for day in shown], [one for one in series if one.total], measure, wording):
             charts.append(UsageChart(chart_id, title, chart))
     return charts
 

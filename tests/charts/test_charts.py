@@ -10,7 +10,8 @@ import pytest
 from handlers.charts.chart import COLOURS, VISIBLE, Series, chart_of, days_until, ranked
 from handlers.charts.csv_file import csv_of
 from handlers.charts.scale import CALLS, MONEY, MOST_LINES, dollars, grid
-from handlers.core.format import MINUS, cents, money, money_places
+from handlers.core.format import MINUS, money_places
+from tests.support.browser.english import SPOKEN
 
 TODAY = date(2026, 3, 1)
 WEEK = days_until(TODAY, 7)
@@ -45,7 +46,7 @@ def test_a_grid_has_few_even_lines_and_wastes_less_than_one(most: int) -> None:
 
 def test_columns_stand_on_the_base_line_and_never_leave_the_drawing() -> None:
     series = [Series(f"App {place}", tuple(10 ** (2 * place) * (day % 3) for day in range(7))) for place in range(7)]
-    chart = chart_of(WEEK, ranked(series, "Others"), MONEY)
+    chart = chart_of(WEEK, ranked(series, "Others"), MONEY, SPOKEN)
     assert chart is not None
     assert len(chart.columns) == 7
     for column in chart.columns:
@@ -60,7 +61,7 @@ def test_columns_stand_on_the_base_line_and_never_leave_the_drawing() -> None:
 
 def test_the_greatest_series_have_colours_of_their_own_and_the_rest_share_the_last() -> None:
     series = [Series(f"App {place}", (0, place)) for place in range(8)]
-    chart = chart_of(WEEK[:2], ranked(series, "Others"), CALLS)
+    chart = chart_of(WEEK[:2], ranked(series, "Others"), CALLS, SPOKEN)
     assert chart is not None
     shown = [(entry.name, entry.total, entry.colour) for entry in chart.legend]
     assert shown == [
@@ -75,19 +76,19 @@ def test_the_greatest_series_have_colours_of_their_own_and_the_rest_share_the_la
 
 
 def test_the_summary_names_the_sum_and_the_day_with_most() -> None:
-    chart = chart_of(WEEK, [Series("App", (0, 0, 7_000, 0, 21_000, 0, 0))], MONEY)
+    chart = chart_of(WEEK, [Series("App", (0, 0, 7_000, 0, 21_000, 0, 0))], MONEY, SPOKEN)
     assert chart is not None
     assert chart.summary == "$0.028 in 7 days, most on 27 February 2026: $0.021."
     assert [line.label for line in chart.lines] == ["$0.00", "$0.01", "$0.02", "$0.03"]
 
 
 def test_without_values_there_is_no_chart() -> None:
-    assert chart_of(WEEK, [], CALLS) is None
-    assert chart_of(WEEK, [Series("App", (0,) * 7)], CALLS) is None
+    assert chart_of(WEEK, [], CALLS, SPOKEN) is None
+    assert chart_of(WEEK, [Series("App", (0,) * 7)], CALLS, SPOKEN) is None
 
 
 def test_the_days_below_name_the_first_and_the_last() -> None:
-    chart = chart_of(days_until(TODAY, 90), [Series("App", (1,) * 90)], CALLS)
+    chart = chart_of(days_until(TODAY, 90), [Series("App", (1,) * 90)], CALLS, SPOKEN)
     assert chart is not None
     assert [label.text for label in chart.days] == ["2 Dec", "1 Jan", "30 Jan", "1 Mar"]
     assert [label.anchor for label in chart.days] == ["start", "middle", "middle", "end"]
@@ -113,10 +114,10 @@ def test_amounts_for_programs_are_exact_dollars(micro: int, text: str) -> None:
 
 def test_amounts_in_a_column_have_the_same_number_of_places() -> None:
     amounts = [-226_000, 4_990_000, -150]
-    assert [money(amount, money_places(amounts)) for amount in amounts] == [
+    assert [SPOKEN.money(amount, money_places(amounts)) for amount in amounts] == [
         f"{MINUS}$0.22600",
         "$4.99000",
         f"{MINUS}$0.00015",
     ]
     assert money_places([]) == 2
-    assert cents(17_449_999) == "$17.44"
+    assert SPOKEN.cents(17_449_999) == "$17.44"

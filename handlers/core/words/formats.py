@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import cache, lru_cache
 
 from babel import Locale
-from babel.dates import format_date, get_datetime_format
+from babel.dates import format_date, format_skeleton, get_datetime_format
 from babel.numbers import format_currency, format_decimal
 
 from handlers.core.format import MINUS
@@ -22,6 +22,13 @@ def _locale(code: str) -> Locale:
 def day(locale: str, on: date) -> str:
     """A day in words: "3 October 2026"."""
     return format_date(on, "long", locale=_locale(locale))
+
+
+@lru_cache(maxsize=4096)
+def short_day(locale: str, on: date) -> str:
+    """A day without its year: "3 Oct"."""
+    known = _locale(locale)
+    return format_skeleton("MMMd", on, locale=known)
 
 
 def exact(locale: str, at: datetime) -> str:
@@ -58,7 +65,8 @@ def money(locale: str, micro: int, places: int = 2) -> str:
 
 @cache
 def _money_pattern(locale: str, places: int) -> str:
-    return str(_locale(locale).currency_formats["standard"].pattern).replace("0.00", f"0.{'0' * places}")
+    digits = f"0.{'0' * places}" if places else "0"
+    return str(_locale(locale).currency_formats["standard"].pattern).replace("0.00", digits)
 
 
 def number(locale: str, value: int) -> str:

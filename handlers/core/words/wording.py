@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Any
 
+from babel.lists import format_list
 from tornado.escape import xhtml_escape
 
 from handlers.core.words import formats
@@ -96,6 +97,15 @@ class Wording:
         _, moment = self.language.plain, aware(now) if now else wall.utc()
         return self.ago(at, moment) if aware(at) - moment >= _JUST_NOW else _("in a moment")
 
+    def say(self, text: str) -> str:
+        """A text for people in this language."""
+        return self.language.say(text)
+
+    def listing(self, texts: Iterable[str]) -> str:
+        """Texts for people, one after the other: "Red, Green"."""
+        said = [self.language.say(text) for text in texts]
+        return format_list(said, "unit-short", self.language.row.dates)
+
     def when(self, at: datetime, words: Callable[[datetime], str] | None = None) -> Html:
         """The element of a time: `words` of it, by default `ago`, with the exact time."""
         said, exact = xhtml_escape((words or self.ago)(at)), xhtml_escape(self.exact(at))
@@ -123,7 +133,7 @@ class Wording:
         return f"{formats.tenths(self.language.row.numbers, amount)} {unit}"
 
 
-FORMATS = ("day", "exact", "ago", "until", "when", "money", "cents", "size")
+FORMATS = ("day", "exact", "ago", "until", "when", "money", "cents", "size", "say", "listing")
 """The methods of `Wording` that templates call by these names."""
 
 

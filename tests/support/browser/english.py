@@ -7,9 +7,10 @@ from handlers.core.words.html import AUTOESCAPE
 from handlers.core.words.languages import shipped
 from handlers.core.words.wording import Wording, names_of
 
-__all__ = ["AUTOESCAPE", "ENGLISH"]
+__all__ = ["AUTOESCAPE", "ENGLISH", "SPOKEN"]
+SPOKEN = Wording(shipped().default)
 ENGLISH = {
-    **names_of(Wording(shipped().default)),
+    **names_of(SPOKEN),
     "product": "Latchkey",
     "our_brand": Brand(),
     "session_here": False,

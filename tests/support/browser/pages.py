@@ -21,7 +21,7 @@ from handlers.oauth.answers import Mark, WayBack
 from store.accounts.undoing import Undo
 from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
 from store.results import NO_CHOICE, Preferences
-from tests.support.browser.english import AUTOESCAPE, ENGLISH
+from tests.support.browser.english import AUTOESCAPE, ENGLISH, SPOKEN
 from tests.support.browser.portal_samples import NOW, portal_pages
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -68,7 +68,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     plain = Sample(**{**vars(account), "email_verified": True, "picture": ""})
     spent = Spending(NOW.date(), False, tuple((NOW.date(), str(number), 5 - number) for number in range(5)))
     ranges: dict[str, Any] = {"whole": False, "range_here": 30, "ranges": [(7, text), (30, text)], "csv": text}
-    plot: dict[str, Any] = {"chart": chart_of_spending(spent, defaultdict(lambda: text), 30), **ranges}
+    plot: dict[str, Any] = {"chart": chart_of_spending(spent, defaultdict(lambda: text), 30, SPOKEN), **ranges}
     no_plot: dict[str, Any] = {"chart": None, **ranges, "range_here": 7}
     stranger: dict[str, Any] = {"signed_in": None, "next": text, "next_query": "?next=%2F"}
     sign_up: dict[str, Any] = {**stranger, "email": text, "name": text, "min_password": 10}

@@ -102,7 +102,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "marks": ["0a1b2c3d"],
         "snippets": [Snippet("curl", "curl", text, text), Snippet("python", "Python", text, text)],
         "figures": AppFigures(1, (day, day)),
-        "charts": usage_charts((day, day)),
+        "charts": usage_charts((day, day), SPOKEN),
         "range_here": 7,
         "ranges": [(7, text), (30, text)],
         "csv": text,
