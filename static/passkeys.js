@@ -91,7 +91,7 @@
         form.elements.credential.value = JSON.stringify(answer);
         form.submit();
       } catch (error) {
-        alert.textContent = form.dataset[WORDS[error.name] || "failed"];
+        alert.textContent = form.querySelector(`[data-word=${WORDS[error.name] || "failed"}]`).textContent;
         alert.hidden = false;
         button.disabled = false;
       }

@@ -52,6 +52,7 @@ class AppsPage(PageHandler):
         revoked: list[SimpleNamespace] = []
         for grant in page.grants:
             left = await self.store.apps.remembered(grant.client)
+            words = await api_words(self.store.apis, grant.scopes)
             app = left if isinstance(left, Registration) else None
             known = SimpleNamespace(
                 client_id=grant.client,
@@ -59,9 +60,7 @@ class AppsPage(PageHandler):
                 homepage=app.homepage if app else "",
                 # An app chooses its name, but not its registered addresses.
                 domains=sorted({display_origin(uri) for uri in app.redirect_uris}) if app else [],
-                scopes=allowed(
-                    grant.scopes, grant.spend_limit, wording, await api_words(self.store.apis, grant.scopes)
-                ),
+                scopes=allowed(grant.scopes, grant.spend_limit, wording, words),
                 connected_at=grant.connected_at,
                 last_used_at=grant.last_used_at,
                 refresh_days=app.refresh_days(self.store.tokens.refresh_days) if app else 0,

@@ -48,8 +48,8 @@ SCOPE_WORDS: dict[str, ScopeWords] = {
     "groups": ScopeWords(
         Phrase("See your groups"),
         Phrase(
-            "The names of the groups that the operator of this server has put you in, such as a team or a role. The app "
-            "may decide by them what you can do there."
+            "The names of the groups that the operator of this server has put you in, such as a team or a role. The "
+            "app may decide by them what you can do there."
         ),
         False,
     ),
@@ -61,8 +61,8 @@ SCOPE_WORDS: dict[str, ScopeWords] = {
     "credits:spend": ScopeWords(
         Phrase("Spend from your balance"),
         Phrase(
-            "It can make AI calls that you pay for, without asking you each time, up to a monthly limit that you set, "
-            "until you disconnect it."
+            "It can make AI calls that you pay for, without asking you each time, up to a monthly limit that you "
+            "set, until you disconnect it."
         ),
         True,
     ),
@@ -88,9 +88,9 @@ def asked_words(scope: str, groups: Sequence[str]) -> ScopeWords:
     """A scope that an app asks for, with what a person has of it now: their `groups`."""
     words = SCOPE_WORDS[scope]
     if scope == "groups":
-        yours = (
-            Phrase("You are in: %(groups)s.", groups=", ".join(groups)) if groups else Phrase("You are in none now.")
-        )
+        yours = Phrase("You are in none now.")
+        if groups:
+            yours = Phrase("You are in: %(groups)s.", groups=", ".join(groups))
         return words._replace(detail=sentences(words.detail, yours))
     return words
 

@@ -4,7 +4,7 @@ OpenID Connect Core 3.1.2."""
 from __future__ import annotations
 
 from types import SimpleNamespace
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from handlers.account.authorize_address import (
     PROGRESS,
@@ -16,10 +16,10 @@ from handlers.account.authorize_address import (
     request_print,
 )
 from handlers.core import mails
-from handlers.core.amounts import DEFAULT_SPEND_LIMIT
 from handlers.core.params import JSON, body_pairs, media_type, once, parse_pairs
 from handlers.core.scopes import SCOPE_WORDS, api_words, asked_words
 from handlers.oauth.answers import AnsweringPage, mark_of
+from handlers.oauth.consent import named, offered_limit
 from handlers.oauth.pushed_address import pushed_address, pushed_uri
 from handlers.oauth.pushed_arrivals import PushedArrivals
 from handlers.oauth.request_objects import open_object
@@ -34,7 +34,6 @@ from handlers.oauth.requests import (
     words_of,
 )
 from store.accounts.signin.sessions import Session
-from store.apps.api_record import ApiRegistration
 from store.apps.redirect_uris import display_origin, is_interceptable
 from store.apps.registration import Registration
 from store.oauth.authorizations import AuthorizationRequest, Pending, SignInAgain, StepUp
@@ -302,11 +301,6 @@ class AuthorizeHandler(PushedArrivals, AnsweringPage):
         )
 
 
-def named(api: ApiRegistration | None) -> SimpleNamespace | None:
-    """An API as people see it: its name, and the host of its identifier, which it did not choose freely."""
-    return SimpleNamespace(name=api.name, host=urlsplit(api.identifier).netloc) if api else None
-
-
 def try_page(base_url: str, client_id: str) -> str:
     """The address of the page on which an owner tries the app."""
     return f"{base_url}/developer/apps/{client_id}/try"
@@ -315,10 +309,3 @@ def try_page(base_url: str, client_id: str) -> str:
 def again(here: Pairs) -> str:
     """The address of the request as it is now, with its mark."""
     return address_of(here, first_of(here, PROGRESS) or "")
-
-
-def offered_limit(pending: Pending) -> int | None:
-    """The page's default for the monthly limit, in micro-dollars: the limit of an earlier consent, if there was one."""
-    if pending.spend_limit is None and "credits:spend" not in pending.granted:
-        return DEFAULT_SPEND_LIMIT
-    return pending.spend_limit

@@ -19,6 +19,7 @@ from store.app_stats import AppFigures, Day
 from store.apps.owners.owned import Deleted, Owned
 from store.webhooks.deliveries import Delivery
 from tests.support.browser.api_samples import api_pages
+from tests.support.browser.english import SPOKEN
 
 NOW = datetime(2026, 3, 5, 14, 7, 9, 250_000, tzinfo=UTC)
 
