@@ -13,7 +13,7 @@ from handlers.core.site import Site
 from handlers.core.words.languages import Languages, shipped
 from store.results import NO_CHOICE, Preferences
 from store.wiring import Store
-from tests.oauth.test_pushed import address
+from tests.oauth.pushed.test_pushed import address
 from tests.support.http.driver import PASSWORD, Browser, Service, json_of
 from tests.support.store.world import VISITOR
 

@@ -10,7 +10,7 @@ import pytest
 from store import keys
 from store.crypto.seal import TokenKind
 from store.fsck.walk import Report
-from tests.oauth.test_pushed import address
+from tests.oauth.pushed.test_pushed import address
 from tests.support.http.api_shop import BILLS, ORDERS, OWN, READ, Shop, about, at, called, error_of
 from tests.support.http.driver import Service, json_of, send
 from tests.support.lists.offenders import each

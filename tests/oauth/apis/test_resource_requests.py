@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlencode
 
 import pytest
 
-from tests.oauth.test_pushed import at as pushed_at
-from tests.oauth.test_pushed import parameters
+from tests.oauth.pushed.test_pushed import at as pushed_at
+from tests.oauth.pushed.test_pushed import parameters
 from tests.support.http.api_shop import BILLS, BOTH, ORDERS, OWN, READ, Shop, error_of
 from tests.support.http.driver import Service, answer_of, json_of, send
 from tests.support.http.key_app import key_app

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from tests.oauth.test_pushed import address
+from tests.oauth.pushed.test_pushed import address
 from tests.support.http.driver import Service, answer_of, json_of
 from tests.support.http.key_app import KeyApp, key_app
 from tests.support.processes import two_servers

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 import pytest
 
 from store import keys
-from tests.oauth.test_pushed import at as pushed_at
-from tests.oauth.test_pushed import is_over, parameters, push
+from tests.oauth.pushed.test_pushed import at as pushed_at
+from tests.oauth.pushed.test_pushed import is_over, parameters, push
 from tests.support.http.driver import CALLBACK, Service, answer_of, json_of, send
 from tests.support.http.key_app import key_app
 

@@ -10,7 +10,7 @@ import pytest
 from tornado.httpclient import HTTPResponse
 
 from dev.lab.ports import free_port
-from tests.oauth.test_pushed import parameters
+from tests.oauth.pushed.test_pushed import parameters
 from tests.support.http.dpop_app import BoundApp, Device, error_of
 from tests.support.http.driver import Service, json_of
 from tests.support.processes import two_servers

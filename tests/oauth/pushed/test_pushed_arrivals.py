@@ -15,7 +15,7 @@ from handlers.oauth.requests import check_request
 from store import keys
 from store.crypto.seal import new_id
 from store.oauth import pushed
-from tests.oauth.test_pushed import address, ends_with_a_code, is_over, parameters, push
+from tests.oauth.pushed.test_pushed import address, ends_with_a_code, is_over, parameters, push
 from tests.support.http.driver import Service, answer_of
 
 pytestmark = pytest.mark.gen_test(timeout=30)

@@ -8,7 +8,7 @@ import pytest
 from tornado.httpclient import HTTPResponse
 
 from store import keys
-from tests.oauth.test_pushed import address, is_over
+from tests.oauth.pushed.test_pushed import address, is_over
 from tests.support.http.driver import Browser, Service, answer_of, fields_of
 from tests.support.processes.engines import FakeClock
 
