@@ -21,7 +21,8 @@ class Interface:
     """A document's descriptions of answers."""
 
     def __init__(self, described: dict[str, Any]) -> None:
-        self._document = described
+        # As it is served: schemas hold phrases, and the validator takes plain strings alone.
+        self._document = json.loads(json.dumps(described))
         self._validators: dict[str, Draft202012Validator] = {}
         parts = {path: re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)) for path in described["paths"]}
         # Fixed addresses come before those with parameters, as in the server's route map.
