@@ -22,7 +22,16 @@ every_page = each("name", pages(""))
 
 
 def test_every_template_is_rendered_here() -> None:
-    parts = ("layout", "brand_link", "account_tabs", "app_mark", "chart", "chart_ranges", "password_and_code")
+    parts = (
+        "layout",
+        "brand_link",
+        "account_tabs",
+        "app_mark",
+        "chart",
+        "chart_ranges",
+        "passkey_words",
+        "password_and_code",
+    )
     shared = {"developer/form.html", "developer/delete_form.html", "signin/address_fields.html"}
     shared |= {f"base/{part}.html" for part in parts}
     folder = ROOT / "templates"

@@ -44,7 +44,7 @@ def test_every_kind_of_token_is_tried(stage: Stage) -> None:
     # A challenge comes with the answer of a passkey: what is wrong with it is seen behind a window of the address.
     # The cookie of a known device comes with a password: tests/runtime/test_same_work.py has it.
     # A wrong mark of a request's progress leads to the same pages as none: tests/oauth/openid/test_prompts.py has it.
-    # A browser with an invented cookie counts as another browser: tests/oauth/test_pushed.py has it.
+    # A browser with an invented cookie counts as another browser: tests/oauth/pushed/test_pushed.py has it.
     # A nonce comes in a signed proof: tests/oauth/dpop/test_proofs.py has it.
     others = {TokenKind.CHALLENGE, TokenKind.DEVICE, TokenKind.PROGRESS, TokenKind.BROWSER, TokenKind.DPOP_NONCE}
     assert {kind for kind, _ in stage.ways.values()} == set(TokenKind) - others
