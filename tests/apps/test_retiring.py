@@ -98,6 +98,28 @@ async def test_a_deletion_by_the_owner_names_the_owner(memory_store: Store, monk
     assert (await app_events(world))[0] == ("app.deleted", "by_owner", "")
 
 
+async def test_a_deletion_is_done_when_only_the_owners_list_cannot_be_written(
+    memory_store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, _ = await keeping(memory_store, monkeypatch)
+    await memory_store.apps.update(world.app.client_id, owner=world.user)
+    client = memory_store.apps.retiring._client
+    write = client.zrem
+
+    async def refuse(key: str, *members: str) -> Any:
+        if key == keys.person(world.user)["apps"]:
+            raise ConnectionError("the slot is moving")
+        return await write(key, *members)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "zrem", refuse)
+        await memory_store.apps.delete(world.app.client_id)
+    clock.advance(3600)
+    world.session = await world.sign_in()
+    assert not (await memory_store.owned.list(world.session)).apps
+    assert await memory_store.apps.retiring._client.zcard(keys.person(world.user)["apps"]) == 0
+
+
 async def test_an_earlier_disconnection_keeps_its_promised_end(
     memory_store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
