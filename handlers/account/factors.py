@@ -72,7 +72,7 @@ class AuthenticatorHandler(FactorsPage):
         try:
             with mails.undoable(self.site, session.user, "second_step", self.visitor):
                 added = await self.store.factors.enable_totp(session, sealed, params.get("code") or "", self.visitor)
-                self.tell(factors, "An authenticator app was set up for your account", added.undo)
+                self.tell(factors, Phrase("An authenticator app was added to your account"), added.undo)
         except Unproved:
             return await self.show_unproved()
         except Refused as refusal:
@@ -98,7 +98,7 @@ class RemoveAuthenticatorHandler(FactorsPage):
         except Unproved:
             return await self.show_unproved()
         if factors.secret is not None:
-            self.tell(factors, "The authenticator app was removed from your account")
+            self.tell(factors, Phrase("The authenticator app was removed from your account"))
         self.see_done("/account/security?app-removed")
 
 
@@ -116,8 +116,8 @@ class RecoveryHandler(FactorsPage):
             return await self.show_unproved()
         except Refused as refusal:
             return await self.show_refusal("recovery", refusal)
-        self.tell(factors, "New recovery codes were made for your account")
-        self.show_codes(factors, codes, "The recovery codes you had before no longer work.")
+        self.tell(factors, Phrase("New recovery codes were created for your account"))
+        self.show_codes(factors, codes, Phrase("Your previous recovery codes no longer work."))
 
 
 class NewPasskeyOptionsHandler(FactorsPage):
@@ -163,7 +163,7 @@ class AddPasskeyHandler(FactorsPage):
                 added = await self.store.factors.add_passkey(
                     session, self.site.relying_party, challenge, answer, name, self.visitor
                 )
-                self.tell(factors, "A passkey was added to your account", added.undo)
+                self.tell(factors, Phrase("A passkey was added to your account"), added.undo)
         except Unproved:
             return await self.show_unproved()
         except Refused as refusal:
@@ -185,7 +185,7 @@ class RemovePasskeyHandler(FactorsPage):
             await self.store.factors.remove_passkey(session, params.require("credential"), self.visitor)
         except Unproved:
             return await self.show_unproved()
-        self.tell(factors, "A passkey was removed from your account")
+        self.tell(factors, Phrase("A passkey was removed from your account"))
         self.see_done("/account/security?passkey-removed")
 
 

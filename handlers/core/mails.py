@@ -9,14 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import Any
-
-from tornado.template import Loader
 
 from handlers.core.client_address import window_address
 from handlers.core.devices import device_phrase
 from handlers.core.site import Site
+from handlers.core.words.mail_text import BULLET, mail_text
 from handlers.core.words.wording import Wording
 from handlers.core.words.zones import zone_of
 from outbound.mail.mail import Mail
@@ -30,12 +28,10 @@ from store.apps.api_record import ApiRegistration
 from store.apps.registration import Registration
 from store.clock import wall
 from store.limits import network_of
-from store.phrases import Phrase
+from store.phrases import Phrase, plural
 from store.refused import Refused
 from store.results import NO_CHOICE, Allowance, Preferences, Profile, Visitor, Warned
 
-_TOP = Path(__file__).resolve().parent.parent.parent
-_WORDS = Loader(str(_TOP / "templates" / "mail"), autoescape=None, whitespace="all")
 TAKES_BACK = ("address_changed", "second_step")
 """Mails that may have a link that undoes a change."""
 MAX_TARGET = 8000
@@ -65,16 +61,15 @@ def write(
     caused_from: str = "",
     **values: Any,
 ) -> None:
-    """Posts the mail of `templates/mail/<what>.txt`, whose first line is the subject. `payer`: the user whose account
-    causes the mail, or empty; `asker`: the counted address of the client that asked for it, if strangers can ask. A
-    mail that names the visitor's address counts for the visitor's network too, and one that does not, for the network
-    of `caused_from`."""
-    text = _WORDS.load(f"{what}.txt").generate(**wording.plain_names(), site=site.base_url, **values).decode()
-    subject, _, body = text.partition("\n")
+    """Posts the mail of `templates/mail/<what>.txt`. `payer`: the user whose account causes the mail, or empty;
+    `asker`: the counted address of the client that asked for it, if strangers can ask. A mail that names the visitor's
+    address counts for the visitor's network too, and one that does not, for the network of `caused_from`."""
+    text = mail_text(site.templates, what, wording, site=site.base_url, **values)
     link, network = bool(values.get("link")), network_of(asker) if asker else ""
     undo = link and what in TAKES_BACK
     origin = network_of(values.get("address", caused_from))
-    site.mail.post(Mail(what, to, subject, body.lstrip("\n"), link, undo, payer, network, origin))
+    language = wording.language.tag
+    site.mail.post(Mail(what, to, text.subject, text.plain, link, undo, payer, network, origin, language))
 
 
 def warn(site: Site, what: str, user: str, warned: Warned, **values: Any) -> None:
@@ -85,12 +80,13 @@ def warn(site: Site, what: str, user: str, warned: Warned, **values: Any) -> Non
         write(site, what, to, user, wording, earlier="yes" if number else "", **values)
 
 
-def listed(lines: Sequence[str]) -> str:
+def listed(wording: Wording, lines: Sequence[str]) -> str:
     """A list of lines, cut to the size of a mail, because a thousand mails may wait in memory."""
-    shown = [line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…" for line in lines[:MOST_LINES]]
+    said = [wording.say(line) for line in lines[:MOST_LINES]]
+    shown = [line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…" for line in said]
     if more := len(lines) - len(shown):
-        shown.append(f"and {more:,} more")
-    return "\n".join(f"- {line}" for line in shown)
+        shown.append(wording.say(plural("and %(count)s more", "and %(count)s more", more)))
+    return "\n".join(f"{BULLET}{line}" for line in shown)
 
 
 def _kept(target: str) -> str:
@@ -210,10 +206,11 @@ def taken_back(site: Site, undo: Undo, visitor: Visitor) -> None:
         write(site, "address_restored", undo.new, user, wording, earlier="", **values)
         for email in undo.warned.addresses[1:]:
             write(site, "address_restored", email, user, wording, earlier="yes", **values)
-    lines = [f"{client}: disconnected" for client in undo.ended]
-    lines += [f"{client}: its spending limit is what it was before" for client in undo.lowered]
-    own = listed([f"{client}: {what}" for client, what in undo.own.items()])
-    write(site, "taken_back", undo.old, user, wording, own=own, lines=listed(lines), **values)
+    lines = [Phrase("%(app)s: disconnected", app=client) for client in undo.ended]
+    lines += [Phrase("%(app)s: spending limit restored", app=client) for client in undo.lowered]
+    own = [Phrase("%(app)s: %(what)s", app=client, what=what) for client, what in undo.own.items()]
+    texts = {"own": listed(wording, own), "lines": listed(wording, lines)}
+    write(site, "taken_back", undo.old, user, wording, **texts, **values)
     if undo.first_factor:
         warn(site, "second_step_undone", user, undo.warned, **values)
 
@@ -229,11 +226,12 @@ def factors_changed(site: Site, factors: Factors, what: str, visitor: Visitor, u
         write(site, "second_step", email, user, wording, link="", earlier="yes", **values)
 
 
-def app_changed(site: Site, owner: Profile, app: Registration, lines: list[str], visitor: Visitor) -> None:
+def app_changed(site: Site, owner: Profile, app: Registration, lines: Sequence[str], visitor: Visitor) -> None:
     """Tells the owner what changed in an app, in lines. Without lines, sends nothing."""
     if lines:
-        values = {"name": app.name, "client": app.client_id, "lines": listed(lines), **_circumstances(visitor)}
-        warn(site, "app_changed", owner.user, owner.warned, **values)
+        values = {"name": app.name, "client": app.client_id, **_circumstances(visitor)}
+        listing = listed(spoken(site, owner.warned.preferences), lines)
+        warn(site, "app_changed", owner.user, owner.warned, lines=listing, **values)
 
 
 def app_deleted(site: Site, user: str, warned: Warned, name: str, client: str, visitor: Visitor) -> None:
@@ -241,11 +239,12 @@ def app_deleted(site: Site, user: str, warned: Warned, name: str, client: str, v
     warn(site, "app_deleted", user, warned, name=name, client=client, **_circumstances(visitor))
 
 
-def api_changed(site: Site, owner: Profile, api: ApiRegistration, lines: list[str], visitor: Visitor) -> None:
+def api_changed(site: Site, owner: Profile, api: ApiRegistration, lines: Sequence[str], visitor: Visitor) -> None:
     """Tells the owner what changed in an API, in lines. Without lines, sends nothing."""
     if lines:
-        values = {"name": api.name, "client": api.client_id, "lines": listed(lines), **_circumstances(visitor)}
-        warn(site, "api_changed", owner.user, owner.warned, **values)
+        values = {"name": api.name, "client": api.client_id, **_circumstances(visitor)}
+        listing = listed(spoken(site, owner.warned.preferences), lines)
+        warn(site, "api_changed", owner.user, owner.warned, lines=listing, **values)
 
 
 def api_deleted(site: Site, user: str, warned: Warned, api: ApiRegistration, visitor: Visitor) -> None:

@@ -20,16 +20,17 @@ from store.apps.api_record import (
 from store.apps.lookalikes import check_honest_name
 from store.apps.registration import InvalidRegistration
 from store.names import check_app_name
+from store.phrases import Phrase
 
 BLANK_ROWS = 2
 MOST_ROWS = MAX_API_SCOPES + BLANK_ROWS
 _TEXTS = ("name", "title", "detail")
 _NUMBER = re.compile(r"[0-9]{1,6}")
 _LABELS = {
-    "name": "Name",
-    "token_format": "Form of access tokens",
-    "signing_alg": "Signature of access tokens",
-    "token_lifetime": "Lifetime of access tokens, in seconds",
+    "name": Phrase("Name"),
+    "token_format": Phrase("Access token format"),
+    "signing_alg": Phrase("Access token signature"),
+    "token_lifetime": Phrase("Access token lifetime (seconds)"),
 }
 
 
@@ -139,18 +140,20 @@ class ApiForm:
         }
 
 
-def changed_lines(api: ApiRegistration, fields: dict[str, Any]) -> list[str]:
+def changed_lines(api: ApiRegistration, fields: dict[str, Any]) -> list[Phrase]:
     """A line for the owner's mail for each of the `fields` that differs from the registration."""
     lines = [
-        f"{label}: {fields[name]} (until now {getattr(api, name)})"
+        Phrase("%(field)s: %(value)s (was %(before)s)", field=label, value=fields[name], before=getattr(api, name))
         for name, label in _LABELS.items()
         if fields[name] != getattr(api, name)
     ]
     before, after = _by_name(api.scopes), _by_name(fields["scopes"])
-    lines += [f"Scope added: {name} ({scope.title})" for name, scope in after.items() if name not in before]
-    lines += [f"Scope removed: {name}" for name in before if name not in after]
-    both = ((name, before[name], scope) for name, scope in after.items() if name in before)
-    return lines + [f"Scope changed: {name} ({now.title})" for name, was, now in both if was != now]
+    for name, scope in after.items():
+        if name not in before:
+            lines.append(Phrase("Scope added: %(scope)s (%(title)s)", scope=name, title=scope.title))
+        elif scope != before[name]:
+            lines.append(Phrase("Scope changed: %(scope)s (%(title)s)", scope=name, title=scope.title))
+    return lines + [Phrase("Scope removed: %(scope)s", scope=name) for name in before if name not in after]
 
 
 def _by_name(scopes: Iterable[ApiScope]) -> dict[str, ApiScope]:

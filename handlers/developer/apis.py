@@ -5,8 +5,10 @@ from __future__ import annotations
 from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
 from handlers.developer.api_form import ApiForm, changed_lines
+from handlers.developer.app_changes import switched
 from store.apps.api_record import DEFAULT_LIFETIME, ApiRegistration
 from store.apps.client_secrets import secret_mark
+from store.phrases import Phrase
 from store.refused import Refused
 from store.results import Profile
 
@@ -98,7 +100,7 @@ class RotateApiHandler(ApiPage):
             if refusal.code != "invalid_request" or self.wants_json():
                 raise
             return await self.show_api(profile, api, wrong=refusal.description)
-        self.tell_owner(profile, api, "A second client secret was made")
+        self.tell_owner(profile, api, Phrase("A second client secret was created"))
         await self.show_api(profile, api, secret=secret)
 
 
@@ -111,7 +113,7 @@ class EndApiSecretHandler(ApiPage):
         session, mark = self.require_session(), self.body().require("mark")
         profile, api = await self.store.owned_apis.find(session, client_id)
         await self.store.owned_apis.drop_secret(session, client_id, mark, self.visitor)
-        self.tell_owner(profile, api, "A client secret was ended")
+        self.tell_owner(profile, api, Phrase("A client secret was ended"))
         self.see_done(f"/developer/apis/{client_id}?ended")
 
 
@@ -128,5 +130,5 @@ class ApiStatusHandler(ApiPage):
         profile, _ = await self.store.owned_apis.find(session, client_id)
         api = await self.store.owned_apis.update(session, client_id, event, self.visitor, status=status)
         if status != api.status:
-            self.tell_owner(profile, api, "It was switched on" if status == "active" else "It was switched off")
+            self.tell_owner(profile, api, switched(status))
         self.see_done(f"/developer/apis/{client_id}?{'on' if status == 'active' else 'off'}")

@@ -2,57 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from store.apps.api_scopes import parse_qualified
 from store.apps.registration import Registration
+from store.phrases import Phrase
 
 _LABELS = {
-    "homepage": "Home page",
-    "scopes": "What it may ask people for",
-    "pkce_required": "Whether PKCE is required",
-    "hosted_storage": "Whether it always keeps documents here",
-    "iss_in_response": "Whether iss is sent",
-    "refresh_retry_seconds": "Refresh retry window, in seconds",
-    "refresh_lifetime_days": "Days after which a sign-in ends",
-    "backchannel_logout_uri": "Back-channel logout URL",
-    "jwks_uri": "Address of its public keys",
-    "require_pushed": "Whether its requests must be pushed",
-    "dpop_required": "Whether its tokens must be bound to a key",
-    "id_token_alg": "Signature of its ID tokens",
-}
-_ADDRESSES = {"redirect_uris": "Redirect URI", "post_logout_redirect_uris": "Address after signing out"}
-_METHODS = {
-    True: "by a key of its own; its client secrets have ended",
-    False: "by a client secret, which is yet to be made",
+    "homepage": Phrase("Home page"),
+    "scopes": Phrase("What it can ask people for"),
+    "pkce_required": Phrase("PKCE required"),
+    "hosted_storage": Phrase("Always stores documents here"),
+    "iss_in_response": Phrase("Sends iss"),
+    "refresh_retry_seconds": Phrase("Refresh retry window (seconds)"),
+    "refresh_lifetime_days": Phrase("Days until people sign in again"),
+    "backchannel_logout_uri": Phrase("Back-channel logout URL"),
+    "jwks_uri": Phrase("Address of its public keys"),
+    "require_pushed": Phrase("Pushed authorization requests required"),
+    "dpop_required": Phrase("DPoP required"),
+    "id_token_alg": Phrase("ID token signature"),
 }
 _KEYS = ("private_key_jwt", "jwks", "jwks_uri")
-_HANDLED = ("name", "api_scopes", "private_key_jwt", "jwks", *_ADDRESSES)  # in words of their own
+_HANDLED = ("name", "redirect_uris", "post_logout_redirect_uris", "api_scopes", "private_key_jwt", "jwks")
+"""Fields with words of their own."""
 
 
-def changed_lines(app: Registration, fields: dict[str, Any]) -> list[str]:
+def changed_lines(app: Registration, fields: dict[str, Any]) -> list[Phrase]:
     """A line for each of the `fields` that differs from the registration; none if nothing changed."""
-    lines = []
-    if fields["name"] != app.name:
-        lines.append(f"Name: {fields['name']} (until now {app.name})")
-    for name, label in _ADDRESSES.items():
-        before = getattr(app, name)
-        after = fields.get(name, before)
-        lines += [f"{label} added: {uri}" for uri in after if uri not in before]
-        lines += [f"{label} removed: {uri}" for uri in before if uri not in after]
-    lines += [f"Scope of an API {change}" for change in _scope_changes(app, fields.get("api_scopes", app.api_scopes))]
-    by_key = fields.get("private_key_jwt", app.private_key_jwt)
-    if by_key != app.private_key_jwt:
-        lines.append(f"How it proves itself: {_METHODS[by_key]}")
-    if fields.get("jwks", app.jwks) != app.jwks:
-        lines.append("Its public keys" if fields["jwks"] else "Its public keys were removed")
-    lines += [
-        f"{_LABELS.get(name, name)}: {_shown(value)}"
-        for name, value in fields.items()
-        if name not in _HANDLED and value != getattr(app, name)
-    ]
-    return lines
+    return [*_own_lines(app, {**_own_fields(app), **fields}), *_labelled(app, fields)]
+
+
+def switched(status: str) -> Phrase:
+    """The line for an app or an API that is switched on or off."""
+    return Phrase("Switched on") if status == "active" else Phrase("Switched off")
 
 
 def changes_keys(app: Registration, fields: dict[str, Any]) -> bool:
@@ -60,12 +43,45 @@ def changes_keys(app: Registration, fields: dict[str, Any]) -> bool:
     return any(fields[name] != getattr(app, name) for name in _KEYS)
 
 
-def _scope_changes(app: Registration, after: Sequence[str]) -> list[str]:
-    changes = [f"added: {parse_qualified(scope).name}" for scope in after if scope not in app.api_scopes]
-    return changes + [f"removed: {parse_qualified(scope).name}" for scope in app.api_scopes if scope not in after]
+def _own_lines(app: Registration, after: dict[str, Any]) -> Iterator[Phrase]:
+    if after["name"] != app.name:
+        yield Phrase("Name: %(name)s (was %(before)s)", name=after["name"], before=app.name)
+    for uri in _more(app.redirect_uris, after["redirect_uris"]):
+        yield Phrase("Redirect URI added: %(uri)s", uri=uri)
+    for uri in _more(after["redirect_uris"], app.redirect_uris):
+        yield Phrase("Redirect URI removed: %(uri)s", uri=uri)
+    for uri in _more(app.post_logout_redirect_uris, after["post_logout_redirect_uris"]):
+        yield Phrase("Sign-out redirect URI added: %(uri)s", uri=uri)
+    for uri in _more(after["post_logout_redirect_uris"], app.post_logout_redirect_uris):
+        yield Phrase("Sign-out redirect URI removed: %(uri)s", uri=uri)
+    for scope in _more(app.api_scopes, after["api_scopes"]):
+        yield Phrase("API scope added: %(scope)s", scope=parse_qualified(scope).name)
+    for scope in _more(after["api_scopes"], app.api_scopes):
+        yield Phrase("API scope removed: %(scope)s", scope=parse_qualified(scope).name)
+    if after["private_key_jwt"] and not app.private_key_jwt:
+        yield Phrase("Signs in with its own key; its client secrets no longer work")
+    elif app.private_key_jwt and not after["private_key_jwt"]:
+        yield Phrase("Signs in with a client secret, which you haven’t created yet")
+    if after["jwks"] != app.jwks:
+        yield Phrase("Public keys changed") if after["jwks"] else Phrase("Public keys removed")
+
+
+def _own_fields(app: Registration) -> dict[str, Any]:
+    """The fields that have words of their own."""
+    return {name: getattr(app, name) for name in _HANDLED}
+
+
+def _more(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    return [one for one in after if one not in before]
+
+
+def _labelled(app: Registration, fields: dict[str, Any]) -> Iterator[Phrase]:
+    for name, value in fields.items():
+        if name not in _HANDLED and value != getattr(app, name):
+            yield Phrase("%(field)s: %(value)s", field=_LABELS.get(name, name), value=_shown(value))
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
-        return "yes" if value else "no"
-    return ", ".join(value) if isinstance(value, tuple) else str(value) or "none"
+        return Phrase("yes") if value else Phrase("no")
+    return ", ".join(value) if isinstance(value, tuple) else str(value) or Phrase("none")

@@ -11,7 +11,7 @@ from handlers.core import mails
 from handlers.core.params import once, parse_pairs
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.developer.api_boxes import ApiBoxes, api_boxes, scopes_of
-from handlers.developer.app_changes import changed_lines, changes_keys
+from handlers.developer.app_changes import changed_lines, changes_keys, switched
 from handlers.developer.app_form import AppForm
 from handlers.developer.snippets import snippets_of
 from handlers.developer.usage import RANGES, days_asked, usage_charts, usage_file
@@ -19,6 +19,7 @@ from store.apps.client_secrets import secret_mark
 from store.apps.domains import PATH, provable
 from store.apps.lookalikes import mistaken_for
 from store.apps.registration import Registration
+from store.phrases import Phrase
 from store.refused import Refused
 from store.results import Profile
 
@@ -230,7 +231,7 @@ class RotateHandler(DeveloperPage):
             if refusal.code != "invalid_request" or self.wants_json():
                 raise
             return await self.show_app(profile, app, wrong=refusal.description)
-        self.tell_owner(profile, app, "A second client secret was made")
+        self.tell_owner(profile, app, Phrase("A second client secret was created"))
         await self.show_app(profile, app, secret=secret)
 
 
@@ -243,7 +244,7 @@ class EndSecretHandler(DeveloperPage):
         session, mark = self.require_session(), self.body().require("mark")
         profile, app = await self.store.owned.find(session, client_id)
         await self.store.owned.drop_secret(session, client_id, mark, self.visitor)
-        self.tell_owner(profile, app, "A client secret was ended")
+        self.tell_owner(profile, app, Phrase("A client secret was ended"))
         self.see_done(f"/developer/apps/{client_id}?ended")
 
 
@@ -260,5 +261,5 @@ class StatusHandler(DeveloperPage):
         profile, _ = await self.store.owned.find(session, client_id)
         app = await self.store.owned.update(session, client_id, event, self.visitor, status=status)
         if status != app.status:
-            self.tell_owner(profile, app, "It was switched on" if status == "active" else "It was switched off")
+            self.tell_owner(profile, app, switched(status))
         self.see_done(f"/developer/apps/{client_id}?{'on' if status == 'active' else 'off'}")

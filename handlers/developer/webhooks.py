@@ -12,6 +12,7 @@ from outbound.webhooks.signing import body_of
 from store.apps.registration import Registration
 from store.apps.webhooks import newest_mark
 from store.oauth.logout_tokens import EVENT
+from store.phrases import Phrase
 from store.refused import Refused
 from store.results import Profile
 from store.webhooks.deliveries import SESSION_ENDED, Delivery, WebhookEvent, new_event_id
@@ -100,7 +101,7 @@ class WebhooksHandler(WebhooksPage):
         before = app
         app, secret = await self.store.owned.set_webhook(self.require_session(), client_id, url, self.visitor)
         if url != before.webhook_url:
-            line = f"Events go to {url}" if url else "Events are posted nowhere any more"
+            line = Phrase("Webhook URL: %(url)s", url=url) if url else Phrase("Webhook URL removed")
             mails.app_changed(self.site, profile, before, [line], self.visitor)
         if secret:
             return await self.show_webhooks(profile, app, secret=secret)
@@ -125,7 +126,8 @@ class SigningSecretHandler(WebhooksPage):
             if refusal.code != "invalid_request" or self.wants_json():
                 raise
             return await self.show_webhooks(*await self.own(client_id), wrong=refusal.description)
-        mails.app_changed(self.site, profile, app, ["A new signing secret was made for its webhook"], self.visitor)
+        line = Phrase("A new signing secret was created for its webhook")
+        mails.app_changed(self.site, profile, app, [line], self.visitor)
         await self.show_webhooks(profile, app, secret=secret)
 
 

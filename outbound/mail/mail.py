@@ -12,7 +12,7 @@ class Mail:
     """A plain-text mail. `what` is a word for the log. `link`: the mail has a link that no other mail has. `undo`: its
     link undoes a change. `payer`: the id of the account that caused the mail; if empty, the mail counts for its
     recipient. `network`: the network that asked for it, if anybody may ask. `origin`: the network of the visitor who
-    caused a mail that nobody asked for."""
+    caused a mail that nobody asked for. `language`: the tag of the language of subject and text."""
 
     what: str
     to: str
@@ -23,6 +23,7 @@ class Mail:
     payer: str = ""
     network: str = ""
     origin: str = ""
+    language: str = ""
 
     @property
     def rank(self) -> Rank:

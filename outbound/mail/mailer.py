@@ -291,4 +291,6 @@ def compose(mail: Mail, sender: str, stamp: Stamp | None = None, name: str = SEN
     longest = max(len(line.encode()) for line in mail.text.split("\n"))
     plain = "7bit" if mail.text.isascii() else "8bit"
     message.set_content(mail.text, cte=plain if longest <= LONGEST_LINE else "quoted-printable")
+    if mail.language:  # RFC 3282; after the content, which takes its headers with it
+        message["Content-Language"] = mail.language
     return message

@@ -22,6 +22,7 @@ from store.crypto.seal import Sealer, Token, TokenKind, fresh_epoch
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable
 from store.lifetimes import GRACE, UNDO_LINK
+from store.phrases import Phrase
 from store.refused import Refused
 from store.results import NO_WARNING, Visitor, Warned, warned_of
 from store.webhooks.relay_wakeup import RelayWakeup
@@ -46,13 +47,13 @@ class Undo:
     warned: Warned = NO_WARNING
     ended: tuple[str, ...] = ()
     lowered: tuple[str, ...] = ()
-    own: Mapping[str, str] = field(default_factory=dict)
+    own: Mapping[str, Phrase] = field(default_factory=dict)
 
 
 class Possessions(Protocol):
     """Apps, or APIs, of people."""
 
-    async def take_back(self, user: str, since: int) -> dict[str, str]:
+    async def take_back(self, user: str, since: int) -> dict[str, Phrase]:
         """Takes back those of a person whose account somebody else had from `since` on (epoch ms). Returns what was
         done, by client id. Raises StoreUnavailable."""
 
@@ -94,9 +95,9 @@ class Undoing:
         since = 0 if used else reply.number("at")
         return Undo(token.user, token.client, reply.text("email"), used, token.generation == FIRST_FACTOR, since)
 
-    async def _take_back_own(self, user: str, since: int) -> dict[str, str]:
+    async def _take_back_own(self, user: str, since: int) -> dict[str, Phrase]:
         """What was done to the apps and APIs of a person, by client id."""
-        done: dict[str, str] = {}
+        done: dict[str, Phrase] = {}
         for theirs in self._owned:
             done |= await theirs.take_back(user, since)
         return done

@@ -198,7 +198,7 @@ async def test_the_mailed_undo_link_works_end_to_end(post: Post) -> None:
     done = await owner.submit(page, "/account/email/undo")
     assert heading(done) == "Your address is back"
     assert heading(await owner.get(link)) == "Your address is back"
-    await post.mails.newest(THIEF, "The change of your e-mail address was undone")
+    await post.mails.newest(THIEF, "Your e-mail address change was undone")
     assert (await thief.get("/account")).code == 303
     assert (await post.service.browser().sign_in(EMAIL)).code == 400
     page = await owner.get(await post.link(EMAIL, RESET))

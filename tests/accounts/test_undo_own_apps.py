@@ -24,7 +24,7 @@ pytestmark = pytest.mark.gen_test(timeout=60)
 __all__ = ["confirms", "mails", "post", "site"]
 
 EVIL, EVIL_HOOK = "https://evil.example/cb", "https://evil.example/hook"
-OFF, ENDED = "switched off, since it was changed", "client secrets made since have ended"
+OFF, ENDED = "switched off because it was changed", "newer client secrets no longer work"
 Act = Callable[[World, Registration], Awaitable[Any]]
 
 

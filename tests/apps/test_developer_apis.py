@@ -110,8 +110,8 @@ async def test_a_change_is_saved_noted_and_mailed(service: Service, mails: Kept)
     assert "Your API changed" in text_of(await browser.get("/account/security"))
     mail = (await mails.newest(EMAIL, "Your API Orders was changed")).get_content()
     for words in (
-        "- Name: Purchases (until now Orders)",
-        "- Form of access tokens: jwt (until now opaque)",
+        "- Name: Purchases (was Orders)",
+        "- Access token format: jwt (was opaque)",
         "- Scope added: cancel (cancel)",
         "- Scope removed: write",
         "- Scope changed: read (See what you bought)",

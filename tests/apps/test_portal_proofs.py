@@ -158,13 +158,13 @@ def test_the_mail_names_each_change_of_how_the_app_proves_itself() -> None:
     fields |= {"private_key_jwt": True, "jwks": JWKS, "require_pushed": True, "dpop_required": True}
     fields |= {"id_token_alg": "ES256", "api_scopes": ("api_0123456789abcde/write",)}
     assert changed_lines(app, fields) == [
-        "Scope of an API added: write",
-        "Scope of an API removed: read",
-        "How it proves itself: by a key of its own; its client secrets have ended",
-        "Its public keys",
-        "Whether its requests must be pushed: yes",
-        "Whether its tokens must be bound to a key: yes",
-        "Signature of its ID tokens: ES256",
+        "API scope added: write",
+        "API scope removed: read",
+        "Signs in with its own key; its client secrets no longer work",
+        "Public keys changed",
+        "Pushed authorization requests required: yes",
+        "DPoP required: yes",
+        "ID token signature: ES256",
     ]
 
 

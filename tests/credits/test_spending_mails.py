@@ -23,7 +23,7 @@ APPS = "/account/apps"
 LIMIT, REVOKE = f"{APPS}/web-app/limit", f"{APPS}/web-app/revoke"
 SPENDS = "profile credits:spend"
 CONNECTED, RAISED, REMOVED = (
-    "An app may spend your credits",
+    "An app can spend your credits",
     "A spending limit was raised",
     "A spending limit was removed",
 )
@@ -114,7 +114,7 @@ async def test_repeated_connections_do_not_flood_the_mailbox(clock: FakeClock, p
         await ada.browser.submit(await ada.browser.get(APPS), REVOKE)
     assert await subjects(post) == [CONNECTED] * SPENDING_MAIL.limit
     texts = [mail.get_content() for mail in post.mails.to(EMAIL) if mail["Subject"] == CONNECTED]
-    assert ["This is the last mail" in text for text in texts] == [False] * (SPENDING_MAIL.limit - 1) + [True]
+    assert ["This is the last e-mail" in text for text in texts] == [False] * (SPENDING_MAIL.limit - 1) + [True]
     clock.advance(SPENDING_MAIL.period // 1000 + 1)
     await decides(await post.service.signed_in(), post, "5")
     assert len(await subjects(post)) == SPENDING_MAIL.limit + 1

@@ -151,11 +151,11 @@ async def test_a_mail_tells_the_owner_what_changed_from_where_and_what_to_do(pos
     await post.settled()
     mail = (await post.mails.newest(EMAIL, "Your app Mine was changed")).get_content()
     for words in (
-        "- Name: Mine & <yours> (until now Mine)",
+        "- Name: Mine & <yours> (was Mine)",
         "- Redirect URI added: https://b.example/cb",
         "- Redirect URI removed: https://app.example/callback",
         "127.0.0.1",
-        "If it was not you",
+        "If this wasn’t you",
         "/account/security",
         "/developer/apps/mine",
     ):

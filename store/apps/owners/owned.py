@@ -22,6 +22,7 @@ from store.apps.apps import Apps
 from store.apps.client_ids import client_id_of
 from store.apps.domains import proven
 from store.apps.owners.owner_notes import OwnerNotes
+from store.apps.owners.undoing import taken_back_phrase
 from store.apps.registration import Registration
 from store.apps.registration_changes import changed_by_owner, rotated, without_secret
 from store.apps.webhooks import WebhookChange, Webhooks
@@ -30,6 +31,7 @@ from store.engine.scripts import Reply, Scripts
 from store.errors import wrapped
 from store.lifetimes import APP_BEGUN, REGISTER_APP
 from store.moments import at
+from store.phrases import Phrase
 from store.refused import Refused, let_in, refuse_signed_out
 from store.results import Profile, Visitor, profile_of
 
@@ -237,12 +239,12 @@ class OwnedApps:
         )
         await self._apps.begin_deletion(client_id, by=session.user)
 
-    async def take_back(self, user: str, since: int) -> dict[str, str]:
+    async def take_back(self, user: str, since: int) -> dict[str, Phrase]:
         """Applies `Registration.taken_back` to each app of a person who takes back an account that somebody else had
         from `since` on (epoch ms). Returns what was done, by client id. Raises StoreUnavailable."""
         with wrapped():
             listed: list[Any] = await self._client.zrange(keys.person(user)["apps"], 0, -1)
-        done = {}
+        done: dict[str, Phrase] = {}
         for client_id in map(bytes.decode, listed):
             present, _ = await self._apps.fresh(client_id)
             if present is None or present.owner != user:
@@ -255,8 +257,7 @@ class OwnedApps:
                 await self._scripts.run("record_event", keys.person(user), event=event, client=client_id)
             with suppress(Refused):  # it was deleted meanwhile
                 await self._apps.change(client_id, lambda app: app.taken_back(since), user)
-            changes = ("switched off, since it was changed",) * off + ("client secrets made since have ended",) * ended
-            done[client_id] = "; ".join(changes)
+            done[client_id] = taken_back_phrase(off=off, ended=ended)
         return done
 
     async def give(self, user: str, client_id: str) -> None:

@@ -15,8 +15,10 @@ from store.apps.apis import Apis
 from store.apps.apps import Apps
 from store.apps.client_secrets import new_secret
 from store.apps.owners.owner_notes import OwnerNotes
+from store.apps.owners.undoing import taken_back_phrase
 from store.apps.registration import LIVE_SECRETS, Registration
 from store.engine.scripts import Scripts
+from store.phrases import Phrase
 from store.refused import Refused
 from store.results import Profile, Visitor
 
@@ -123,9 +125,9 @@ class OwnedApis:
         await self._notes.note(session, client_id, "api_deleted", visitor, counted=False)
         await self._apis.delete(client_id, by=session.user)
 
-    async def take_back(self, user: str, since: int) -> dict[str, str]:
+    async def take_back(self, user: str, since: int) -> dict[str, Phrase]:
         """Applies `ApiRegistration.taken_back` to each API of a person, as `OwnedApps.take_back`."""
-        done = {}
+        done: dict[str, Phrase] = {}
         for present in await self._apis.list():
             if present.owner != user:
                 continue
@@ -136,9 +138,7 @@ class OwnedApis:
                     person = keys.person(user)
                     await self._scripts.run("record_event", person, event=event, client=present.client_id)
                 await self._apis.change(present.client_id, lambda api: api.taken_back(since), user)
-                changes = ("switched off, since it was changed",) * off
-                changes += ("client secrets made since have ended",) * ended
-                done[present.client_id] = "; ".join(changes)
+                done[present.client_id] = taken_back_phrase(off=off, ended=ended)
         return done
 
 

@@ -85,7 +85,7 @@ async def test_sign_up_says_the_same_whether_there_is_an_account_or_not(post: Po
         answers.append(comparable(await sign_up(post.service.browser(), email), email))
     assert answers[0] == answers[1]
     await post.settled()
-    assert [mail["Subject"] for mail in post.mails.to(GRACE)] == ["You have an account already"]
+    assert [mail["Subject"] for mail in post.mails.to(GRACE)] == ["You already have an account"]
     assert "invite=" not in post.mails.to(GRACE)[0].get_content()
     assert [mail["Subject"] for mail in post.mails.to("nobody@example.com")] == ["Finish creating your account"]
 

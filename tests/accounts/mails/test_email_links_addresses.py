@@ -73,7 +73,7 @@ async def test_a_change_tells_nobody_who_has_an_account(post: Post) -> None:
     answers = [comparable(await ask_for(browser, email), email) for email in (GRACE, NEW)]
     assert answers[0] == answers[1]
     await post.settled()
-    assert [mail["Subject"] for mail in post.mails.to(GRACE)] == ["Your address is in use already"]
+    assert [mail["Subject"] for mail in post.mails.to(GRACE)] == ["Your e-mail address is already in use"]
     assert "link=" not in post.mails.to(GRACE)[0].get_content()
 
 
@@ -146,7 +146,7 @@ async def test_a_sign_in_from_a_new_browser_or_place_is_mailed(post: Post) -> No
     assert await signs_in(post, "Mozilla/5.0 Firefox/141.0.2") == 1, "a newer version is the same browser"
     assert await signs_in(post, "Mozilla/5.0 Chrome/150.0") == 2
     text = notices(post)[-1].get_content()
-    assert "Browser:  Chrome\n" in text
+    assert "Browser: Chrome\n" in text
     assert "127.0.0.1" in text
     assert "/account/security" in text
 

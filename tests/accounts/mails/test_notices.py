@@ -59,8 +59,8 @@ async def test_each_change_of_the_second_step_is_mailed(service: Service, site: 
     assert sorted(mail["Subject"] for mail in notices) == [
         "A passkey was added to your account",
         "A passkey was removed from your account",
-        "An authenticator app was set up for your account",
-        "New recovery codes were made for your account",
+        "An authenticator app was added to your account",
+        "New recovery codes were created for your account",
         "The authenticator app was removed from your account",
     ]
     for mail in notices:

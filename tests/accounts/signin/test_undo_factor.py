@@ -20,7 +20,7 @@ pytestmark = pytest.mark.gen_test(timeout=60)
 confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
 A_WEEK = 7 * 86_400
-ADDED, SET_UP = "A passkey was added to your account", "An authenticator app was set up for your account"
+ADDED, SET_UP = "A passkey was added to your account", "An authenticator app was added to your account"
 THIEF, NEW_PASSWORD, THIEFS = "thief@example.com", "another horse battery", "the words of a thief"
 UNDO = "/account/email/undo"
 
@@ -162,8 +162,8 @@ async def test_the_mailed_undo_link_works_end_to_end(post: Post) -> None:
     assert (await thief.browser.get("/account")).code == 303
     await post.settled()
     subjects = [mail["Subject"] for mail in post.mails.to(EMAIL)]
-    assert "Your second step was removed" in subjects
-    assert "The change of your e-mail address was undone" not in subjects
+    assert "Two-step verification was turned off" in subjects
+    assert "Your e-mail address change was undone" not in subjects
     page = await owner.get(await post.link(EMAIL, RESET))
     await owner.submit(page, "/reset", new_password=NEW_PASSWORD)
     assert (await owner.sign_in(EMAIL, NEW_PASSWORD, "/account")).headers["Location"] == "/account"
@@ -182,5 +182,5 @@ async def test_the_undo_page_says_whether_the_address_is_restored(post: Post) ->
     assert f"Now {THIEF} From now on {EMAIL}" in text_of(page)
     await owner.submit(page, UNDO)
     await post.settled()
-    await post.mails.newest(THIEF, "The change of your e-mail address was undone")
-    await post.mails.newest(EMAIL, "Your second step was removed")
+    await post.mails.newest(THIEF, "Your e-mail address change was undone")
+    await post.mails.newest(EMAIL, "Two-step verification was turned off")

@@ -102,6 +102,11 @@ def link_in(mail: EmailMessage) -> str:
     return str(found)
 
 
+def words_of(mail: EmailMessage) -> str:
+    """The text of a mail in one line."""
+    return " ".join(mail.get_content().split())
+
+
 def login(user: str, password: str) -> Callable[..., AuthResult]:
     """An authenticator that accepts one name and password."""
 
