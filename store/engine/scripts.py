@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
+from operator import itemgetter
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
@@ -101,6 +102,8 @@ class Scripts:
                     word.encode(): Word(word, fields, heard=word in WORDS or (name, word) in OUTCOMES)
                     for word, fields in script.replies.items()
                 },
+                _picker(script.keys),
+                _picker(script.args),
             )
             for name, script in (own_scripts() if scripts is None else scripts).items()
         }
@@ -111,7 +114,7 @@ class Scripts:
 
     def answers(self) -> Iterator[tuple[str, str, int]]:
         """Yields each script, the words of its answers or StoreErrors here, and how often."""
-        for name, (_, words) in self._scripts.items():
+        for name, (_, words, *_) in self._scripts.items():
             for word in words.values():
                 if word.count:
                     yield name, word.name, word.count
@@ -125,27 +128,18 @@ class Scripts:
         idempotent script is sent once more), Unacknowledged if the script ran but too few replicas confirmed in time,
         StoreError if the answer breaks the script's header.
         """
-        script, words = self._scripts[name]
+        script, words, keys_of, args_of = self._scripts[name]
         if len(args) != len(script.args):
             raise StoreError(f"{name}: takes {script.args}")
-        ordered: list[Value] = [keys[key] for key in script.keys]
-        ordered += [args[arg] for arg in script.args]
+        ordered: list[Value] = [*keys_of(keys), *args_of(args)]
         client = self._durable if script.durable else self._client
         observer = self.observer
         began = perf_counter() if observer is not None and self._timed() else 0.0
         try:
-            with wrapped():
-                try:
-                    try:
-                        answer = await client.evalsha(script.sha, len(script.keys), *ordered)
-                    except NoScriptError:
-                        answer = await _load_and_run(client, script, ordered)
-                    except (RedisConnectionError, RedisTimeoutError):
-                        if not script.idempotent:
-                            raise
-                        answer = await _run_again(client, script, ordered)
-                except Unacknowledged as doubt:
-                    raise Unacknowledged(f"{name} ran, but {doubt}") from None
+            try:
+                answer = await client.evalsha(script.sha, len(script.keys), *ordered)
+            except Exception as error:
+                answer = await _after(error, client, script, ordered)
             found, reply = _reply(name, words, answer)
         except StoreError as error:
             self._lost[name, error.word] += 1
@@ -157,6 +151,26 @@ class Scripts:
         if (found.heard or reply.noted) and self.hear is not None:
             self.hear(name, reply, keys, args)
         return reply
+
+
+def _picker(names: Sequence[str]) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
+    """What takes the values of these names out of a mapping, in this order."""
+    # With one name, `itemgetter` gives the value alone.
+    return itemgetter(*names) if len(names) > 1 else lambda values: [values[name] for name in names]
+
+
+async def _after(error: Exception, client: Evaluator, script: Script, ordered: list[Value]) -> Any:
+    """The answer that there is in spite of this error of the first attempt. Apart from it, because only a call that
+    fails should pay for what is to be done."""
+    with wrapped():
+        try:
+            if isinstance(error, NoScriptError):
+                return await _load_and_run(client, script, ordered)
+            if script.idempotent and isinstance(error, (RedisConnectionError, RedisTimeoutError)):
+                return await _run_again(client, script, ordered)
+            raise error
+        except Unacknowledged as doubt:
+            raise Unacknowledged(f"{script.name} ran, but {doubt}") from None
 
 
 async def _load_and_run(client: Evaluator, script: Script, ordered: list[Value]) -> Any:

@@ -6,6 +6,7 @@ All of them are asymmetric. No name stands for "none" or an HMAC, so no caller c
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import TypeAlias
 
 from cryptography.exceptions import InvalidSignature
@@ -37,15 +38,26 @@ def algorithms_of(key: Public | Private) -> tuple[str, ...]:
 
 def sign(algorithm: str, key: Private, message: bytes) -> bytes:
     """The signature as JOSE writes it. Raises ValueError if the key's type does not fit the algorithm."""
+    return signing(algorithm, key)(message)
+
+
+def signing(algorithm: str, key: Private) -> Callable[[bytes], bytes]:
+    """What signs messages as `sign`, with all that depends on the key alone done once. Raises ValueError as `sign`."""
     if algorithm not in algorithms_of(key):
         raise ValueError(f"this key does not sign {algorithm}")
     if isinstance(key, ec.EllipticCurvePrivateKey):
-        # RFC 7518 3.4: R and S in 32 bytes each, where the library writes DER.
-        r, s = decode_dss_signature(key.sign(message, _ECDSA))
-        return r.to_bytes(_HALF) + s.to_bytes(_HALF)
+        sign_der = key.sign
+
+        def sign_es256(message: bytes) -> bytes:
+            # RFC 7518 3.4: R and S in 32 bytes each, where the library writes DER.
+            r, s = decode_dss_signature(sign_der(message, _ECDSA))
+            return r.to_bytes(_HALF) + s.to_bytes(_HALF)
+
+        return sign_es256
     if isinstance(key, rsa.RSAPrivateKey):
-        return key.sign(message, _PKCS1 if algorithm == RS256 else _PSS, _SHA256)
-    return key.sign(message)
+        sign_padded, padded = key.sign, _PKCS1 if algorithm == RS256 else _PSS
+        return lambda message: sign_padded(message, padded, _SHA256)
+    return key.sign
 
 
 def is_signed(algorithm: str, key: Public, message: bytes, signature: bytes) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -29,6 +30,8 @@ DEEPEST = 16
 MOST_KEPT, LONGEST_KEPT = 2048, 1024
 """Headers with keys of their own that are kept, each with its parsed key, and the characters of one. All proofs of a
 program have the same header. It is kept once a signature fits it, so that only who has a key takes a place."""
+MOST_WRITTEN = 64
+"""Headers of our own tokens that are kept: one for each type and key."""
 _REFUSED = ("crit", "b64", "zip", "enc", "cty", "jku", "x5u", "x5c")
 """Header members that would change how a token is read, or whose key verifies it."""
 
@@ -56,9 +59,13 @@ class Unverified:
 
 def sign(claims: Mapping[str, Any], key: PrivateKey, typ: str) -> str:
     """The claims as a token of this type, signed."""
-    header = {"typ": typ, "alg": key.algorithm, "kid": key.kid}
-    signed = f"{base64url.encode(orjson.dumps(header))}.{base64url.encode(orjson.dumps(claims))}"
+    signed = f"{_written_header(typ, key.algorithm, key.kid)}.{base64url.encode(orjson.dumps(claims))}"
     return f"{signed}.{base64url.encode(key.sign(signed.encode()))}"
+
+
+@lru_cache(maxsize=MOST_WRITTEN)
+def _written_header(typ: str, algorithm: str, kid: str) -> str:
+    return base64url.encode(orjson.dumps({"typ": typ, "alg": algorithm, "kid": kid}))
 
 
 def verify(

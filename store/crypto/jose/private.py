@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -28,6 +29,11 @@ class PrivateKey:
     algorithm: str
     public: PublicKey
     key: Private = field(compare=False, repr=False)
+    sign: Callable[[bytes], bytes] = field(init=False, compare=False, repr=False)
+    """Signs a message, as JOSE writes it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sign", algorithms.signing(self.algorithm, self.key))
 
     @property
     def kid(self) -> str:
@@ -62,10 +68,6 @@ class PrivateKey:
     def to_bytes(self) -> bytes:
         """The key in PKCS #8. This IS the secret."""
         return self.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
-
-    def sign(self, message: bytes) -> bytes:
-        """The signature as JOSE writes it."""
-        return algorithms.sign(self.algorithm, self.key, message)
 
 
 def _random(algorithm: str) -> Private:
