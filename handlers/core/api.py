@@ -145,7 +145,7 @@ class ApiHandler(LeanHandler, BaseHandler):
                 return None, None
             raise Refused("invalid_request", "client_id is missing.")
         app = await self.store.apps.active(sent.client_id)
-        proof, why = await self._proof(app, sent)
+        proof, why = await self._proof(app, sent) if sent.assertion is not None else (None, "")
         authentic = proof is not None or _is_authentic(app, sent)
         if app is None or not (authentic or (optional and sent.has_no_proof)):
             self.store.security.note("client_refused", client=app.client_id if app else "")
@@ -165,7 +165,8 @@ class ApiHandler(LeanHandler, BaseHandler):
             asker = await self.store.apis.active(sent.client_id)
         elif sent.client_id is not None:
             app = asker = await self.store.apps.active(sent.client_id)
-            proof, why = await self._proof(app, sent)
+            if sent.assertion is not None:
+                proof, why = await self._proof(app, sent)
         # A public app proves nothing, so it is nobody here.
         matches = proof is not None or secret_matches(sent.secret or "", asker.secrets if asker else ())
         if asker is None or not matches:

@@ -120,7 +120,9 @@ def _check_verifier(verifier: str | None) -> str | None:
 def _check_scope(app: Registration, text: str) -> tuple[str, ...]:
     """The scopes of a refresh, by plain names; empty for all. `offline_access` is ignored, as in the authorization
     request. Raises Refused("invalid_scope") for a name that is neither ours nor of an API of this app."""
-    own, others = apart([word for word in text.split(" ") if word != IGNORED] if text else ())
+    if not text:
+        return ()
+    own, others = apart([word for word in text.split(" ") if word != IGNORED])
     if not set(others) <= set(plain_names(app.api_scopes)):
         raise Refused("invalid_scope")
     known = without_ungiven(app.scopes, app.grantable, parse_scope(" ".join(own)) if own else ())

@@ -19,7 +19,7 @@ from tornado.httputil import (
 from tornado.iostream import IOStream
 
 from runtime.http.head import Head
-from runtime.http.tornado_private import has_field, lines_of
+from runtime.http.tornado_private import field_of, has_field, lines_of
 
 # Status lines by status and reason. Bounded, because an application may invent reasons.
 _STATUS_LINES: dict[tuple[int, str], str] = {}
@@ -122,7 +122,7 @@ class Exchange(HTTPConnection):
         code = start_line.code
         without_body = code in (204, 304) or 100 <= code < 200
         if has_field(headers, "Content-Length"):
-            length = headers["Content-Length"]
+            length = field_of(headers, "Content-Length")
             if not _DIGITS.fullmatch(length):
                 raise ValueError(f"not a length: {length!r}")
             self._left = int(length)

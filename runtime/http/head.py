@@ -48,6 +48,18 @@ class Overlong(HTTPInputError):
         self.status = status
 
 
+MOST_KEPT, LONGEST_KEPT, LONGEST_PATH = 256, 1024, 64
+"""Heads that are kept, and the characters of one and of its path. No token fits into such a path."""
+KEPT_FIELDS = frozenset(
+    {"Host", "Connection", "User-Agent", "Accept", "Accept-Encoding", "Accept-Language", "Content-Type"}
+    | {"Content-Length", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Real-Ip"}
+)
+"""The fields of heads that are kept. Others may be secrets, or differ each time. Browsers always send others."""
+_Parts = tuple[RequestStartLine, Lines, int, bool, bool]
+kept: dict[bytes, _Parts] = {}
+"""Heads of requests with a body, with their parts. A program sends the same head with every form of one length, and
+reading it takes longer than finding it here."""
+
 TOO_LARGE = b"431 Request Header Fields Too Large"
 URI_TOO_LONG = b"414 URI Too Long"
 
@@ -68,6 +80,28 @@ def check_beginning(data: bytes, since: int, most: int) -> None:
 
 def read_head(data: bytes) -> Head:
     """The head in `data`, which includes the final empty line. Raises HTTPInputError."""
+    parts = kept.get(data)
+    if parts is None:
+        parts = _parts_of(data)
+        _keep(data, parts)
+    start_line, lines, length, keep_alive, expects = parts
+    # Handlers may change what they get.
+    headers = headers_of({name: [*values] for name, values in lines.items()})
+    return Head(start_line, headers, length, keep_alive, expects)
+
+
+def _keep(data: bytes, parts: _Parts) -> None:
+    """Keeps a head in which nothing is a secret. Of too many, the oldest goes."""
+    start_line, lines, length, _, _ = parts
+    if length > 0 and len(data) <= LONGEST_KEPT and KEPT_FIELDS.issuperset(lines):
+        path = start_line.path
+        if len(path) <= LONGEST_PATH and "?" not in path:
+            while len(kept) >= MOST_KEPT:
+                del kept[next(iter(kept))]
+            kept[data] = parts
+
+
+def _parts_of(data: bytes) -> _Parts:
     line = _REQUEST_LINE.match(data)
     if line is None:
         raise HTTPInputError("Malformed HTTP request line")
@@ -96,7 +130,7 @@ def read_head(data: bytes) -> Head:
         options = {option.strip(" \t").lower() for option in ",".join(lines["Connection"]).split(",")}
         keep_alive = "close" not in options and (keep_alive or "keep-alive" in options)
     expects = "Expect" in lines and lines["Expect"][0].lower() == "100-continue" and version == b"1"
-    return Head(start_line, headers_of(lines), length, keep_alive, expects)
+    return start_line, lines, length, keep_alive, expects
 
 
 class _Fields:

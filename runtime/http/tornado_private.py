@@ -242,6 +242,12 @@ def _has(headers: HTTPHeaders, name: str) -> bool:
     return name in headers._as_list
 
 
+def _value(headers: HTTPHeaders, name: str) -> str:
+    """Relies on: `_as_list` has every name, as `Header-Case`, with every value."""
+    values = headers._as_list.get(name)
+    return "" if values is None else values[0] if len(values) == 1 else ",".join(values)
+
+
 def _put(headers: HTTPHeaders, fields: Mapping[str, str]) -> None:
     """Relies on: `_combined_cache` has the values joined by commas."""
     for name, value in fields.items():
@@ -265,6 +271,10 @@ def _contains(headers: HTTPHeaders, name: str) -> bool:
     return name in headers
 
 
+def _combined(headers: HTTPHeaders, name: str) -> str:
+    return headers.get(name, "")
+
+
 def _update(headers: HTTPHeaders, fields: Mapping[str, str]) -> None:
     for name, value in fields.items():
         headers[name] = value
@@ -283,6 +293,7 @@ def _alike() -> bool:
             and _read(added) == _listed(added)
             and _has(added, "Host")
             and not _has(added, "Cookie")
+            and all(_value(added, name) == _combined(added, name) for name in ("Host", "X-Forwarded-For", "Cookie"))
             and dict(filled) == dict(added)
         )
     except (AttributeError, KeyError):
@@ -290,6 +301,6 @@ def _alike() -> bool:
 
 
 # With another Tornado, the public and slower ways do the same.
-headers_of, lines_of, put_fields, has_field = (
-    (_filled, _read, _put, _has) if _alike() else (_added, _listed, _update, _contains)
+headers_of, lines_of, put_fields, has_field, field_of = (
+    (_filled, _read, _put, _has, _value) if _alike() else (_added, _listed, _update, _contains, _combined)
 )

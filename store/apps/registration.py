@@ -208,7 +208,8 @@ class Registration:
     def refresh_days(self, most: int) -> int:
         """The lifetime in days of the refresh tokens of a sign-in: the shorter of the app's own and the server's
         `most`; 0 means unlimited."""
-        return min(filter(None, (self.refresh_lifetime_days, most)), default=0)
+        own = self.refresh_lifetime_days
+        return min(own, most) if own and most else own or most
 
     @property
     def grantable(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import binascii
 import enum
 import hashlib
+import os
 import random
 import re
 import secrets
@@ -138,7 +139,7 @@ class Sealer:
 
 def new_id() -> str:
     """Return 16 random bytes as 22 characters of base64url."""
-    return secrets.token_urlsafe(16)
+    return _encode(os.urandom(16)).decode()
 
 
 def fresh_epoch() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import NamedTuple
 
 from store import keys
@@ -63,7 +64,8 @@ class Introspection:
 
     async def by_app(self, app: Registration, presented: str, issuer: str) -> LiveToken | None:
         """The token, if it is a live one of this app. Raises StoreUnavailable."""
-        token = self._open(await self._access.sealed_in(presented, issuer))
+        sealed = await self._access.sealed_in(presented, issuer) if "." in presented else presented
+        token = self._open(sealed)
         theirs = token is not None and token.client == app.client_id
         looked_up = token if theirs and token is not None else _invented(presented, app.client_id)
         reply = await self._look_up(looked_up, "*", app.refresh_days(self._refresh_days) * DAY)
@@ -75,9 +77,8 @@ class Introspection:
         if reply.text("api"):
             api = await self._apis.active(reply.text("api"))
             return _for_api(app, api, sub, reply) if api else None
-        registered = {*app.grantable, *app.api_scopes}
-        scopes = plain_names([scope for scope in reply.text("scope").split() if scope in registered])
-        if not scopes:
+        scope = _shown_scope(reply.text("scope"), app.grantable, app.api_scopes)
+        if not scope:
             return None
         is_access, expires = looked_up.kind is TokenKind.ACCESS, reply.number("expires") // MS_PER_SECOND
         issued = expires - ACCESS_TOKEN // MS_PER_SECOND if is_access else None
@@ -85,7 +86,7 @@ class Introspection:
         jkt = reply.text("jkt")
         if is_access and not may_present(app, jkt):
             return None
-        return LiveToken(is_access, app.client_id, sub, " ".join(scopes), "", expires, issued, *sign_in, jkt)
+        return LiveToken(is_access, app.client_id, sub, scope, "", expires, issued, *sign_in, jkt)
 
     async def by_api(self, api: ApiRegistration, presented: str, issuer: str) -> LiveToken | None:
         """The token, if it is a live access token for this API. Raises StoreUnavailable."""
@@ -127,6 +128,13 @@ def _for_api(app: Registration, api: ApiRegistration, sub: str, reply: Reply) ->
     sign_in = level_and_time(reply.text("signed") if reply.word == "live" else "")
     facts = (sub, scope, api.identifier, expires, issued, *sign_in, reply.text("jkt"))
     return LiveToken(True, app.client_id, *facts) if scope and may_present(app, reply.text("jkt")) else None
+
+
+# Few sign-ins of an app differ in their scopes.
+@lru_cache(maxsize=1024)
+def _shown_scope(given: str, grantable: tuple[str, ...], api_scopes: tuple[str, ...]) -> str:
+    """The names of those scopes that the app still has."""
+    return " ".join(plain_names([scope for scope in given.split() if scope in grantable or scope in api_scopes]))
 
 
 def _invented(presented: str, client: str) -> Token:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 
 from store import keys
 from store.apps.registration import Registration
@@ -52,13 +52,13 @@ class Proofs:
         if reply.word == "used":
             raise Refused("invalid_dpop_proof", "This DPoP proof was used before.")
 
-    @asynccontextmanager
-    async def counted(self, proof: DpopProof | None) -> AsyncIterator[None]:
+    def counted(self, proof: DpopProof | None) -> AbstractAsyncContextManager[None]:
         """Counts a proof, if there is one, for a request to the token endpoint; raises as `use`. A refused request
         takes its mark back: otherwise whoever has a single dead token could fill the store with marks."""
-        if proof is None:
-            yield
-            return
+        return nullcontext() if proof is None else self._counted(proof)
+
+    @asynccontextmanager
+    async def _counted(self, proof: DpopProof) -> AsyncIterator[None]:
         await self.use(proof)
         try:
             yield

@@ -29,6 +29,8 @@ class RequestedAccess(NamedTuple):
 def target_of(resources: Collection[str], base_url: str) -> str:
     """The resource of a token request: the client id of the first API with the identifier, OWN, or empty if none is
     named. Whether there is such an API is not known yet: see `api_of`. Raises Refused("invalid_target") for several."""
+    if not resources:
+        return ""
     targets = targets_of(resources, base_url)
     if len(targets) > 1:
         raise Refused("invalid_target", "A token is for one resource. Refresh to get one for the other.")
@@ -100,6 +102,8 @@ def scopes_of_apis(app: Registration) -> dict[str, ApiScopeName]:
 
 def api_of(app: Registration, target: str) -> str:
     """The client id of the API at a target (`target_of`) that the app registered for; other targets unchanged."""
+    if not app.api_scopes or not target:
+        return target
     return next((one.api for one in scopes_of_apis(app).values() if first_id(one.api) == target), target)
 
 

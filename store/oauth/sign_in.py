@@ -25,6 +25,10 @@ LEVELS = {
 """The values of `acr`, strongest first, with the ways to sign in that satisfy them: a passkey; a second step; any."""
 
 
+STRONGEST = {method: next(level for level in LEVELS if method in LEVELS[level]) for method in METHODS}
+"""The strongest level of each way to sign in."""
+
+
 class SignInFacts(NamedTuple):
     """The sign-in behind an ID token. `sid`: the session's public id; `auth_time`: epoch seconds; `method`: one of
     METHODS; `wanted`: the levels that the app requested, best first; `nonce`: empty if there was none, and at a
@@ -65,7 +69,7 @@ def sign_in_of(user: str, reply: Reply) -> SignInFacts | None:
     person = reply.rows("person")
     if not person:
         return None
-    signed, nonce, scope, email, verified, name, picture, groups = (value.decode() for value in person)
+    signed, nonce, scope, email, verified, name, picture, groups = [value.decode() for value in person]
     sid, auth_time, method, wanted = _parts(signed)
     profile = Profile(user, email, verified == "1", name, picture, groups=groups_in(groups))
     return SignInFacts(sid, auth_time, method, wanted, nonce, tuple(scope.split()), profile)
@@ -82,8 +86,11 @@ def level_and_time(signed: str) -> tuple[str, int | None]:
 
 def _parts(signed: str) -> tuple[str, int, str, tuple[str, ...]]:
     sid, auth_time, method, wanted = signed.split(" ")
-    return sid, int(auth_time), method, tuple(filter(None, wanted.split(",")))
+    return sid, int(auth_time), method, tuple(filter(None, wanted.split(","))) if wanted else ()
 
 
 def _level(method: str, wanted: Sequence[str]) -> str:
-    return next(level for level in (*wanted, *LEVELS) if method in LEVELS[level])
+    for level in wanted:
+        if method in LEVELS[level]:
+            return level
+    return STRONGEST[method]

@@ -146,8 +146,8 @@ class Tokens:
                 raise Refused("invalid_target", NO_TARGET, window=window)
             if reply.word == "scope_withdrawn":
                 raise Refused("invalid_grant", "The person has withdrawn the scopes of this code.", window=window)
-            issued = self._response(token, 0, reply.text("scope"), ACCESS_TOKEN // MS_PER_SECOND, window)
-            issued = issued._replace(sign_in=sign_in_of(token.user, reply))
+            lasts, sign_in = ACCESS_TOKEN // MS_PER_SECOND, sign_in_of(token.user, reply)
+            issued = self._response(token, 0, reply.text("scope"), lasts, window, sign_in)
         return await self._in_its_form(issued, token.user, app, reply, allowed, issuer, bound["jkt"])
 
     async def refresh(
@@ -211,8 +211,8 @@ class Tokens:
                 raise Refused("invalid_scope", "A refresh cannot widen the scope.", window=window)
             if reply.word == "scope_withdrawn":
                 raise Refused("invalid_grant", "The person has withdrawn the scopes of this token.", window=window)
-            issued = self._response(token, generation, reply.text("scope"), reply.number("expires_in"), window)
-            issued = issued._replace(sign_in=sign_in_of(token.user, reply))
+            lasts, sign_in = reply.number("expires_in"), sign_in_of(token.user, reply)
+            issued = self._response(token, generation, reply.text("scope"), lasts, window, sign_in)
         return await self._in_its_form(issued, token.user, app, reply, allowed, issuer, bound["jkt"])
 
     async def mint(
@@ -310,11 +310,17 @@ class Tokens:
         return {"jkt": proof.jkt if proof else "", "binds": "1" if app.public else ""}
 
     def _response(
-        self, token: Token, generation: int, scope: str, expires_in: int, window: Window | None
+        self,
+        token: Token,
+        generation: int,
+        scope: str,
+        expires_in: int,
+        window: Window | None,
+        sign_in: SignInFacts | None = None,
     ) -> TokenResponse:
         issued = Token(TokenKind.ACCESS, token.user, token.client, token.id, generation)
         access, refresh = self._sealer.seal_as((TokenKind.ACCESS, TokenKind.REFRESH), issued)
-        return TokenResponse(access, refresh, expires_in, scope, window)
+        return TokenResponse(access, refresh, expires_in, scope, window, sign_in)
 
     async def _in_its_form(
         self,
