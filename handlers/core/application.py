@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable
+from functools import lru_cache
 from typing import Any, cast
 
 from tornado.httputil import (
@@ -166,6 +167,7 @@ def _pass_over() -> None:
     """Does nothing: without a route, nobody reads the body."""
 
 
+@lru_cache(maxsize=256)
 def _check_host(host: str) -> None:
     """Raises HTTPInputError."""
     if not _HOST.fullmatch(host):

@@ -64,13 +64,15 @@ class PushHandler(ApiHandler):
         else:
             pairs = [pair for pair in params.pairs() if pair[0] not in _APART]
             pairs.append(("client_id", app.client_id))
-        if jkt := check_key(once(pairs), proof):
+        sent = once(pairs)
+        if jkt := check_key(sent, proof):
             pairs = [*(pair for pair in pairs if pair[0] != "dpop_jkt"), ("dpop_jkt", jkt)]
+            sent = once(pairs)
         long = signed is not None or len(self.request.body) > SURELY_SHORT
         if long and len(urlencode(pairs)) > MAX_ADDRESS:
             raise Refused("invalid_request", "The request is too long.")
         redirect_uri = check_redirect_uri(app, pairs, self.site.base_url)
         check_mode(pairs)
-        found = check_request(app, redirect_uri, once(pairs), self.site.base_url, self.site.require_pkce)
+        found = check_request(app, redirect_uri, sent, self.site.base_url, self.site.require_pkce)
         await check_api(self.store.apis, app, found[0])
         return write_record(PushedRecord(pairs, rules_of(app, self.site), found))

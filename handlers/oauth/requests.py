@@ -22,6 +22,7 @@ from store.refused import Refused
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 PROMPTS = ("none", "login", "consent", "select_account", "create")
 _PROMPTS = frozenset(PROMPTS)
+_NO_WORDS: frozenset[str] = frozenset()
 RESPONSE_MODES = ("query", "form_post")
 MAX_STATE = 2000
 MAX_NONCE = 512
@@ -158,7 +159,9 @@ def refuse_objects(params: Params) -> None:
 
 def bounded(params: Params, name: str, most: int) -> str:
     """A parameter as text, empty if it is missing. Raises Refused("invalid_request") beyond `most` bytes."""
-    value = params.get(name) or ""
+    value = params.get(name)
+    if value is None:
+        return ""
     if len(value.encode()) > most:
         raise Refused("invalid_request", f"{name} is longer than {most} bytes.")
     return value
@@ -179,7 +182,9 @@ def check_key(params: Params, proof: DpopProof | None = None) -> str:
 def read_claims(params: Params) -> Mapping[str, Any]:
     """Core 5.5: the parameter `claims`; without members if it is missing. Raises Refused("invalid_request")."""
     text = bounded(params, "claims", MAX_CLAIMS)
-    claims = decode_json(text.encode()) if text else {}
+    if not text:
+        return {}
+    claims = decode_json(text.encode())
     if not isinstance(claims, dict) or not all(
         isinstance(claims.get(place, {}), dict) for place in ("userinfo", "id_token")
     ):
@@ -194,8 +199,8 @@ def check_scope(
     hosted storage, unless it wants to call an API. Each requested claim adds the scope that gives it, if the app
     registered that: claims are voluntary (Core 5.5.1)."""
     own, others = requested_scopes(app, params.require("scope"))
-    if "openid" in own:
-        claimed = {name for place in ("userinfo", "id_token") for name in (claims or {}).get(place, {})}
+    if claims and "openid" in own:
+        claimed = {name for place in ("userinfo", "id_token") for name in claims.get(place, {})}
         if also := {_CLAIMS[name] for name in claimed & _CLAIMS.keys()} & set(app.grantable):
             own = tuple(scope for scope in SCOPES if scope in also or scope in own)
     wanted = wanted_at(app, own, others, targets_of(params.several("resource"), base_url))
@@ -262,6 +267,8 @@ def check_interaction(params: Params, claims: Mapping[str, Any]) -> Interaction:
 
 def wanted_subjects(claims: Mapping[str, Any]) -> frozenset[str] | None:
     """The values of `sub` of which the person must have one (Core 3.1.2.2, 5.5.1); None if the app names none."""
+    if not claims:
+        return None
     named = [_values(claims, place, "sub") for place in ("id_token", "userinfo")]
     wanted = [frozenset(values) for values in named if values is not None]
     return frozenset.intersection(*wanted) if wanted else None
@@ -272,6 +279,8 @@ def wanted_levels(params: Params, claims: Mapping[str, Any]) -> tuple[str, ...]:
     essential claim `acr` (Core 5.5.1.1). Raises Refused("unmet_authentication_requirements") if an essential one names
     only unknown levels."""
     voluntary = known_levels(bounded(params, "acr_values", 255))
+    if not claims:
+        return voluntary
     values = _values(claims, "id_token", "acr") or []
     if _member(claims, "id_token", "acr").get("essential") is not True:
         return voluntary
@@ -283,7 +292,7 @@ def wanted_levels(params: Params, claims: Mapping[str, Any]) -> tuple[str, ...]:
 
 def words_of(text: str | None) -> frozenset[str]:
     """The words of a list with single spaces between them (Core 14)."""
-    return frozenset(filter(None, (text or "").split(" ")))
+    return frozenset(filter(None, text.split(" "))) if text else _NO_WORDS
 
 
 def _member(claims: Mapping[str, Any], place: str, name: str) -> Mapping[str, Any]:

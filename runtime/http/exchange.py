@@ -57,6 +57,19 @@ class Stream(Protocol):
 class Exchange(HTTPConnection):
     """The application writes the answer to it. Unusable once the answer or the connection has ended."""
 
+    delegate: HTTPMessageDelegate | None = None
+    """Receives the request. None at the end, because the two would keep each other in memory."""
+    delegate_waits = False
+    """Whether the delegate has the head, but has not yet heard of the end of the request or of the connection."""
+    answering = False
+    """Whether the answer has begun."""
+    finished = False
+    """Whether the answer is complete."""
+    _close_callback: Callable[[], None] | None = None
+    _left: int | None = None
+    _chunked = False
+    _open = True
+
     def __init__(self, connection: Stream, head: Head, max_body_size: int, body_timeout: float | None) -> None:
         self.stream = connection
         """The connection: `close()`, `closed()` and `socket`, as an IOStream has them."""
@@ -68,19 +81,7 @@ class Exchange(HTTPConnection):
         """Seconds."""
         self.keep_alive = head.keep_alive
         """Whether another request may follow."""
-        self.delegate: HTTPMessageDelegate | None = None
-        """Receives the request. None at the end, because the two would keep each other in memory."""
-        self.delegate_waits = False
-        """Whether the delegate has the head, but has not yet heard of the end of the request or of the connection."""
-        self.answering = False
-        """Whether the answer has begun."""
-        self.finished = False
-        """Whether the answer is complete."""
         self._request = head.start_line
-        self._close_callback: Callable[[], None] | None = None
-        self._left: int | None = None
-        self._chunked = False
-        self._open = True
 
     def set_max_body_size(self, max_body_size: int) -> None:
         """Sets the limit of this request, in bytes. If the length is known, call it before the delegate has read the

@@ -10,6 +10,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from time import time
 from typing import Any
 
@@ -79,13 +80,18 @@ class QuickHandler(TaskHandler):
         assert connection is not None and not self._headers_written
         self._headers_written = True
         connection.set_close_callback(None)  # type: ignore[attr-defined]  # of all connections of servers
-        start_line = ResponseStartLine("", self._status_code, self._reason)
+        start_line = _start_line(self._status_code, self._reason)
         connection.write_headers(start_line, self._headers, b"" if request.method == "HEAD" else body)
         connection.finish()
         self.application.log_request(self)
         self._finished = True
         self.on_finish()
         self._break_cycles()
+
+
+@lru_cache(maxsize=64)
+def _start_line(status: int, reason: str) -> ResponseStartLine:
+    return ResponseStartLine("", status, reason)
 
 
 class LeanHandler(QuickHandler):
@@ -179,7 +185,8 @@ class UnparsedRequest(HTTPServerRequest):
         self.path, _, self.query = start_line.path.partition("?")
         self.headers = headers
         self.body = b""
-        self.host = headers.get("Host", "127.0.0.1" if self.version == "HTTP/1.0" else "-/")
+        missing = "127.0.0.1" if self.version == "HTTP/1.0" else "-/"
+        self.host = field_of(headers, "Host") if has_field(headers, "Host") else missing
         context: Any = connection.context  # type: ignore[attr-defined]  # of all connections of servers
         self.remote_ip, self.protocol = context.remote_ip, context.protocol
         self.connection, self.server_connection = connection, server_connection

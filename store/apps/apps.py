@@ -58,8 +58,8 @@ class Apps:
 
     async def active(self, client_id: str) -> Registration | None:
         """The registration if the app may act."""
-        registration = await self.find(client_id)
-        return registration if registration and registration.active else None
+        known = self.cache.fresh(client_id) or await self.cache.get(client_id)
+        return known if isinstance(known, Registration) and known.active else None
 
     async def _read(self, client_id: str) -> tuple[bytes, Registration | None, Tombstone | None]:
         with wrapped():

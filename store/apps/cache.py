@@ -37,6 +37,11 @@ class RegistrationCache(Generic[T]):
         self.kept: OrderedDict[str, tuple[float, T]] = OrderedDict()
         self.loading: dict[str, asyncio.Task[T]] = {}
 
+    def fresh(self, client_id: str) -> T | None:
+        """The registration if the cache has it; None if it has to be asked for with `get`."""
+        entry = self.kept.get(client_id)
+        return entry[1] if entry and self._clock() - entry[0] < CACHE_SECONDS else None
+
     async def get(self, client_id: str) -> T | None:
         """The registration, from the cache or from `read`; None for a text that is no client id. Raises the errors of
         `read`."""

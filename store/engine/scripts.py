@@ -193,15 +193,14 @@ async def _run_again(client: Evaluator, script: Script, ordered: list[Value]) ->
 def _reply(name: str, words: Mapping[bytes, Word], answer: Any) -> tuple[Word, Reply]:
     if not isinstance(answer, list) or not answer or not isinstance(answer[0], bytes):
         raise StoreError(f"{name}: the answer is not a word and its fields")
-    word, *values = answer
-    found = words.get(word)
+    found = words.get(answer[0])
     noted: Sequence[Sequence[bytes]] = ()
-    if found is not None and len(values) == len(found.fields) + 1 and _is_noted(values[-1]):
-        noted = values.pop()
-    if found is None or len(found.fields) != len(values):
-        raise StoreError(f"{name}: the answer {word.decode(errors='replace')!r} does not fit the header")
+    if found is not None and len(answer) == len(found.fields) + 2 and _is_noted(answer[-1]):
+        noted = answer.pop()
+    if found is None or len(answer) != len(found.fields) + 1:
+        raise StoreError(f"{name}: the answer {answer[0].decode(errors='replace')!r} does not fit the header")
     found.count += 1
-    fields = dict(zip(found.fields, values))  # noqa: B905  # the lengths were checked above
+    fields = dict(zip(found.fields, answer[1:]))  # noqa: B905  # the lengths were checked above
     return found, Reply(found.name, fields, noted)
 
 

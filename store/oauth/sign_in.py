@@ -55,7 +55,7 @@ class SignInFacts(NamedTuple):
 
 def known_levels(text: str) -> tuple[str, ...]:
     """The levels in a list of `acr` values with spaces between, in its order, without those unknown here."""
-    return tuple(dict.fromkeys(level for level in text.split(" ") if level in LEVELS))
+    return tuple(dict.fromkeys(level for level in text.split(" ") if level in LEVELS)) if text else ()
 
 
 def methods_for(levels: Sequence[str]) -> str:
