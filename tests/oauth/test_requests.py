@@ -6,7 +6,7 @@ import asyncio
 import base64
 import logging
 import time
-from urllib.parse import unquote_to_bytes, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote_to_bytes, urlencode, urlsplit
 
 import pytest
 
@@ -98,6 +98,9 @@ MALFORMED = [
 def test_forms_are_decoded_like_the_standard_library_and_quickly() -> None:
     for raw in (b"%41%c3%a9%2", b"%%41%", b"%zz%4g%4", b"a+b%2B%2b", b"100%", b"%C3%A9%e2%82%ac"):
         assert decode_form(raw) == unquote_to_bytes(raw.replace(b"+", b" ")).decode()
+    for raw in (b"a=b&c=d", b"a=b&&c", b"&a=b&", b"=b", b"a==b=", b"a b=c d;e", b"", b"a=%62&c=d", b"a=b+&c=%"):
+        wanted = [(name, value) for name, value in parse_qsl(raw.decode(), keep_blank_values=True)]
+        assert parse_pairs(raw) == parse_pairs(raw.decode()) == wanted, raw
     begun = time.thread_time()
     for unit in (b"%", b"%4", b"%zz", b"%41", b"+"):
         parse_pairs(b"&".join(b"a%d=" % field + unit * (300 // len(unit)) for field in range(199)))

@@ -53,6 +53,18 @@ def reason(text: str, *, algorithms: Any = ALGORITHMS, types: Any = ("JWT",), **
     return caught.value.reason
 
 
+def test_headers_of_our_tokens_are_written_once_for_each_type_and_key() -> None:
+    keys = [*KEYS.values(), PrivateKey.generate(EDDSA)]
+    for _ in range(2):
+        for key in keys:
+            for typ in ("JWT", "at+jwt"):
+                found = jws.verify(jws.sign(CLAIMS, key, typ), [key.public], algorithms=ALGORITHMS, types=(typ,))
+                assert found.header == {"typ": typ, "alg": key.algorithm, "kid": key.kid}
+    for number in range(jws.MOST_WRITTEN + 1):
+        jws.sign(CLAIMS, KEYS[EDDSA], f"type-{number}")
+    assert jws._written_header.cache_info().currsize == jws.MOST_WRITTEN
+
+
 @pytest.mark.parametrize(
     ("key", "header", "signature"),
     [

@@ -114,11 +114,12 @@ async def test_open_connections_are_counted_until_closed() -> None:
 
 def test_headers_are_read_and_set_without_a_second_check() -> None:
     """The shortcuts hold in the installed Tornado and equal the longer ways."""
-    used = (private.headers_of, private.lines_of, private.put_fields, private.has_field)
-    quick = (private._filled, private._read, private._put, private._has)
+    used = (private.headers_of, private.lines_of, private.put_fields, private.has_field, private.field_of)
+    quick = (private._filled, private._read, private._put, private._has, private._value)
     assert used == quick
     made = []
-    for fill, read, put, has in (quick, (private._added, private._listed, private._update, private._contains)):
+    longer = (private._added, private._listed, private._update, private._contains, private._combined)
+    for fill, read, put, has, value in (quick, longer):
         headers = fill({"Host": ["a"], "X-A": ["b", "c"]})
         assert headers["X-A"] == "b,c"
         assert headers.get_list("X-A") == ["b", "c"]
@@ -128,6 +129,7 @@ def test_headers_are_read_and_set_without_a_second_check() -> None:
         del headers["x-b"]
         headers["x-c"] = "h"
         assert [has(headers, name) for name in ("X-A", "X-B", "X-C")] == [True, False, True]
+        assert [value(headers, name) for name in ("X-A", "X-B", "X-C")] == ["e,f", "", "h"]
         made.append((read(headers), dict(headers), vars(headers)))
     assert made[0] == made[1]
     assert made[0][0] == ["Host: d", "X-A: e", "X-A: f", "X-C: h"]
