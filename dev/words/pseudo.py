@@ -25,15 +25,30 @@ OPENING, CLOSING = "⟦", "⟧"
 _LETTERS = str.maketrans(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", "ÅƁÇÐÉƑĜĤÎĴĶĻṀÑÖÞǪŔŠŢÛṼŴẊÝŽåƀçđéƒĝĥîĵķļɱñöþǫŕšţûṽŵẋýž"
 )
+_MARKS = re.compile(f"[{OPENING}{CLOSING}\u2066-\u2069\u202a-\u202e]")
 _FILLER = "löñĝ ŵöŕđš åŕé ĥéŕé "
 _KEPT = re.compile(r"(<[^>]*>|%\([a-z_]+\)s)")
 # Letters between these two are written from right to left, whatever their script (UAX 9).
+_BACK = {mark: letter for letter, mark in _LETTERS.items()}
+_MESSAGE = re.compile(f"{OPENING}[^{OPENING}{CLOSING}]*{CLOSING}")
 _FROM_RIGHT, _AGAIN = "\N{RIGHT-TO-LEFT OVERRIDE}", "\N{POP DIRECTIONAL FORMATTING}"
 
 
 def accented(text: str) -> str:
     """The text with marks on its letters; tags and placeholders stay."""
     return "".join(part if _KEPT.fullmatch(part) else part.translate(_LETTERS) for part in _KEPT.split(text))
+
+
+def plain(text: str) -> str:
+    """A text of a page in one of these languages, with its messages in English again."""
+    return _MARKS.sub("", text).translate(_BACK)
+
+
+def bare(text: str) -> str:
+    """What of a page's text no message has, not even as a value."""
+    while (shorter := _MESSAGE.sub("", text)) != text:
+        text = shorter
+    return _MARKS.sub("", text)
 
 
 def longer(text: str) -> str:

@@ -251,7 +251,7 @@ class EmailHandler(GuardedPage, LinkPage):
             found = await self.store.reauth.check_password(session, profile.email, password, self.visitor)
             if found is None:
                 self.set_status(400)
-                return await self.show(typed, "The current password is not right.", "current")
+                return await self.show(typed, Phrase("The current password is not right."), "current")
             verified = found.password
         with mails.asking(self.site, self.counted_address, "change") as room:
             await self.store.limits.change_mail(self.counted_address, new)

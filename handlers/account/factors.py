@@ -82,7 +82,7 @@ class AuthenticatorHandler(FactorsPage):
             return self.show_secret(factors, sealed, refusal.description)
         if not added.codes:
             return self.see_done("/account/security?app")
-        self.show_codes(factors, added.codes, "Your authenticator app is set up.")
+        self.show_codes(factors, added.codes, Phrase("Your authenticator app is set up."))
 
 
 class RemoveAuthenticatorHandler(FactorsPage):
@@ -170,7 +170,7 @@ class AddPasskeyHandler(FactorsPage):
             return await self.show_refusal("passkeys", refusal)
         if not added.codes:
             return self.see_done("/account/security?passkey")
-        self.show_codes(factors, added.codes, "Your passkey was added.")
+        self.show_codes(factors, added.codes, Phrase("Your passkey was added."))
 
 
 class RemovePasskeyHandler(FactorsPage):

@@ -8,6 +8,7 @@ from handlers.core.page import PageHandler
 from store.apps.lookalikes import mistaken_for
 from store.apps.redirect_uris import display_origin, with_params
 from store.apps.registration import Registration
+from store.phrases import Phrase
 
 
 class Mark(NamedTuple):
@@ -43,7 +44,7 @@ class AnsweringPage(PageHandler):
         self.allow_form_to(redirect_uri)
         self.render(
             "oauth/form_post.html",
-            title=f"Back to {app.name}",
+            title=Phrase("Back to %(app)s", app=app.name),
             app=app,
             app_domain=display_origin(redirect_uri),
             action=redirect_uri,

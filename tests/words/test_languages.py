@@ -13,6 +13,7 @@ from dev.words.pseudo import BACKWARDS, LONGER, backwards, languages, longer
 from handlers.core.words.choosing import LONGEST, MOST, accepted, listed, ui_locales
 from handlers.core.words.languages import FOLDER, BadCatalogue, Language, Languages, load, read, shipped
 from handlers.core.words.table import ENGLISH, LANGUAGES, LanguageRow
+from handlers.core.words.wording import Wording
 from store.phrases import Phrase, plural
 from tests.support.lists.offenders import each
 
@@ -151,3 +152,11 @@ def test_made_languages_keep_tags_and_placeholders() -> None:
         assert all(part in said for part in ('<a href="%(link)s">', "%(name)s", "</a>"))
         assert "now" not in said
     assert len(longer("x" * 100)) >= 140
+
+
+@each("dates", [row.dates for row in (ENGLISH, BACKWARDS)] + ["de", "es", "hi", "ja", "pl", "pt_BR", "ru"])
+def test_lists_are_written_in_every_language(dates: str) -> None:
+    language = Language(LanguageRow("xx", "xx", "", dates, "en_US"), read(FOLDER / "en/LC_MESSAGES/latchkey.mo"))
+    said = Wording(language).listing(["one", "two", Phrase("three"), "four"])
+    assert all(word in said for word in ("one", "two", "three", "four"))
+    assert Wording(shipped().default).listing(["one", "two", "three"]) == "one, two and three"

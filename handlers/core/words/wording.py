@@ -102,9 +102,10 @@ class Wording:
         return self.language.say(text)
 
     def listing(self, texts: Iterable[str]) -> str:
-        """Texts for people, one after the other: "Red, Green"."""
+        """Texts for people, one after the other: "Red, Green and Blue"."""
         said = [self.language.say(text) for text in texts]
-        return format_list(said, "unit-short", self.language.row.dates)
+        # Babel lacks patterns of CLDR's other styles in many locales, and would raise KeyError.
+        return format_list(said, "standard", self.language.row.dates)
 
     def when(self, at: datetime, words: Callable[[datetime], str] | None = None) -> Html:
         """The element of a time: `words` of it, by default `ago`, with the exact time."""

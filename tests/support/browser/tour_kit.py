@@ -23,6 +23,7 @@ from handlers.core.brand.brand import Brand
 from handlers.core.brand.overrides import TemplateLoader, Templates
 from handlers.core.site import Site
 from handlers.core.words.html import AUTOESCAPE
+from handlers.core.words.languages import Languages, shipped
 from handlers.routes import ROUTES, make_application
 from runtime import demo
 from store import keys
@@ -58,7 +59,8 @@ return axe.run({resultTypes: ["violations"], ...ASKED})
 BURST = """
 const all = [...document.querySelectorAll("body *:not(svg *)")], edge = document.documentElement.clientWidth;
 const over = document.documentElement.scrollWidth <= edge ? []
-  : all.filter((one) => one.getBoundingClientRect().right > edge + 0.5);
+  : all.map((one) => [one, one.getBoundingClientRect()])
+  .filter(([, box]) => box.right > edge + 0.5 || box.left < -0.5).map(([one]) => one);
 const spilt = all.filter((one) => one.clientHeight && getComputedStyle(one).overflowY === "visible"
   && one.scrollHeight > one.clientHeight + 2);
 const deepest = [...over, ...spilt].filter((one, _, found) => !found.includes(one.firstElementChild));
@@ -104,7 +106,8 @@ class Stand:
     service: Service
     demo: demo.Demo
 
-    def __init__(self) -> None:
+    def __init__(self, languages: Languages | None = None) -> None:
+        self.languages = languages or shipped()
         self.loop = asyncio.new_event_loop()
         self.clock = FakeClock()
         self.mails = Kept()
@@ -144,8 +147,8 @@ class Stand:
         self.change(mail=mailer(self.mails))
 
     def link(self, address: str, subject: str) -> str:
-        """The path in the newest mail to an address with this subject."""
-        return link_in(self.run(self.mails.newest(address, subject)))
+        """The path in the newest mail to an address with this subject, which has no values."""
+        return link_in(self.run(self.mails.newest(address, self.languages.default.plain(subject))))
 
     def forget_windows(self) -> None:
         """Empties all rate limits."""
@@ -168,7 +171,8 @@ class Stand:
         self.store = await self.open_store("memory")
         self.store.apps.settle = 0
         sockets = bind_sockets(0, "localhost")
-        self.site = Site(self.store, f"http://localhost:{sockets[0].getsockname()[1]}")
+        origin = f"http://localhost:{sockets[0].getsockname()[1]}"
+        self.site = Site(self.store, origin, languages=self.languages)
         self.app = make_application(self.site)
         self.change()
         self._server = http_servers.chosen(self.app)
@@ -189,7 +193,7 @@ class Stand:
 @dataclass(frozen=True)
 class Seen:
     """A visited page: the name of the stop, the page's route, its status and templates; axe-core's violations, and what
-    does not fit on a phone."""
+    does not fit on a phone; texts that are in no catalogue, on a tour in another language."""
 
     name: str
     route: str
@@ -197,6 +201,7 @@ class Seen:
     templates: frozenset[str]
     violations: tuple[str, ...]
     burst: tuple[str, ...]
+    loose: tuple[str, ...] = ()
 
 
 class Tour:
@@ -237,20 +242,29 @@ class Tour:
         templates = frozenset(self.stand.loaded)
         self.stand.loaded.clear()
         status = self.browser.run("return performance.getEntriesByType('navigation')[0].responseStatus")
-        self.browser.run("for (const one of document.querySelectorAll('details')) one.open = true; " + self._axe)
-        violations, burst = [], []
+        self.browser.run("for (const one of document.querySelectorAll('details')) one.open = true")
+        self.seen.append(replace(self.look(name), status=status, templates=templates))
+
+    def look(self, name: str) -> Seen:
+        """The checks of the current page."""
+        violations = []
+        self.browser.run(self._axe)
         for mode, (width, scheme) in MODES.items():
             self.browser.show_as(width, scheme)
             violations += [f"{name}, {mode}: {one}" for one in self.browser.run(self._look[scheme])]
             if self.shots:
                 picture = re.sub("[/ ]", "-", name.replace(".html", ""))
                 self.browser.screenshot(self.shots / mode / f"{picture}.png")
+        return Seen(name, self.route(), 0, frozenset(), tuple(violations), tuple(self.burst(name)))
+
+    def burst(self, name: str) -> list[str]:
+        """What does not fit on a phone."""
+        found = []
         for width in (MODES["phone"][0], NARROWEST):
             self.browser.show_as(width, "light")
-            burst += [f"{name}, {width} px: {one}" for one in self.browser.run(BURST)]
+            found += [f"{name}, {width} px: {one}" for one in self.browser.run(BURST)]
         self.browser.show_as(*MODES["light"])
-        route = self.route()
-        self.seen.append(Seen(name, route, status, templates, tuple(violations), tuple(burst)))
+        return found
 
     def route(self) -> str:
         """The route of the page's address; empty outside the service."""

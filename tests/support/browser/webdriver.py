@@ -103,7 +103,10 @@ class Chromium:
     def click(self, words: str) -> None:
         """Clicks the button, link or summary with this text, once it accepts clicks."""
         self.wait_until_ready()
-        path = f'//*[self::button or self::a or self::summary][contains(normalize-space(), "{words}")]'
+        self.press_on(f'//*[self::button or self::a or self::summary][contains(normalize-space(), "{words}")]')
+
+    def press_on(self, path: str) -> None:
+        """Clicks the first element of this XPath."""
         self._call("POST", f"/element/{self._find('xpath', path)}/click", {})
 
     def wait_until_ready(self) -> None:

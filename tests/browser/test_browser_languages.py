@@ -1,0 +1,46 @@
+"""The tour of all pages in two languages made for tests: longer words, and from right to left.
+
+Every text is in the catalogue, and every page has room for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from dev.words.pseudo import BACKWARDS, LONGER, languages
+from handlers.core.words.table import LanguageRow
+from tests.support.browser.foreign import ForeignChromium, ForeignTour
+from tests.support.browser.tour import walk
+from tests.support.browser.tour_kit import Stand
+
+ENGLISH = ("developer/", "base/docs.html", "base/home.html branded", "demo ")
+"""Pages in English: the portal, until its words are in the catalogue; the docs; a brand's template; the demo app."""
+OTHERS = re.compile(
+    "Ada Lovelace|Grace Hopper|Hedy Lamarr|Weather Diary|Old Reader|Überregionales .*meteorologinnen|Star Atlas|"
+    "To try things out|Gift card, number 1007|Harbo is run by Harbo Works Ltd|Read the chapter on ferns again|to read|"
+    "([A-Z2-7]{4} ){7}"  # the secret of an authenticator app
+)
+"""Names of people and apps, documents, and what operators write."""
+
+
+@pytest.fixture(scope="module", params=[LONGER, BACKWARDS], ids=["longer", "rtl"])
+def tour(request: pytest.FixtureRequest) -> Iterator[ForeignTour]:
+    """A tour that has seen everything in one of the languages."""
+    row: LanguageRow = request.param
+    with Stand(languages(row)) as stand, ForeignChromium() as browser:
+        made = ForeignTour(stand, browser, "", None, others=OTHERS, skipped=ENGLISH)
+        walk(made)
+        yield made
+
+
+def test_every_text_is_in_the_catalogue(tour: ForeignTour) -> None:
+    loose = sorted({text for seen in tour.seen for text in seen.loose})
+    assert not loose, "\n".join(loose)
+
+
+def test_every_page_has_room_for_its_words(tour: ForeignTour) -> None:
+    burst = [one for seen in tour.seen for one in seen.burst]
+    assert not burst, "\n".join(burst)
