@@ -51,7 +51,7 @@ class LinkPage(SignInPage):
         """Says that a mail is on its way. `onward` is the next page."""
         self.render(
             "links/mail_sent.html",
-            title=Phrase("Look into your mailbox"),
+            title=Phrase("Check your e-mail"),
             email=email,
             lasts=lasts,
             onward=onward,
@@ -310,7 +310,7 @@ class UndoHandler(LinkPage):
         undo = await self.store.undoing.look(link)
         if undo.used:
             return await self.undone(undo)
-        title = Phrase("Remove the second step") if undo.first_factor else Phrase("Take your address back")
+        title = Phrase("Remove this sign-in method") if undo.first_factor else Phrase("Take your address back")
         self.render("links/undo.html", title=title, undo=undo, link=link)
 
     async def post(self) -> None:
@@ -331,7 +331,7 @@ class UndoHandler(LinkPage):
         title = Phrase("Your address is back")
         text: str = Phrase("Your account has the address %(email)s again.", email=email)
         if undo.first_factor:
-            title = Phrase("The second step was removed")
+            title = Phrase("The sign-in method was removed")
             text = Phrase("Your account has the address %(email)s.", email=email)
         text = sentences(
             text,

@@ -128,7 +128,7 @@ class NewPasskeyOptionsHandler(FactorsPage):
         self.check_same_origin()
         session = self.require_session()
         if self.site.relying_party is None:
-            raise Refused("invalid_request", Phrase("Passkeys do not work at this address."))
+            raise Refused("invalid_request", Phrase("Passkeys don’t work at this address."))
         factors = await self.store.factors.of(session)
         try:
             challenge = await self.store.factors.challenge(session)
@@ -152,7 +152,7 @@ class AddPasskeyHandler(FactorsPage):
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         if self.site.relying_party is None:
-            raise Refused("invalid_request", Phrase("Passkeys do not work at this address."))
+            raise Refused("invalid_request", Phrase("Passkeys don’t work at this address."))
         challenge = self.read_cookie(CHALLENGE_COOKIE)
         self.write_cookie(CHALLENGE_COOKIE, None)
         factors = await self.store.factors.of(session)

@@ -16,7 +16,7 @@ from store.lifetimes import CHALLENGE
 from store.phrases import Phrase
 from store.refused import Refused, SignedOut
 
-NO_PASSKEYS = Phrase("Passkeys do not work at this address.")
+NO_PASSKEYS = Phrase("Passkeys don’t work at this address.")
 
 
 class PasskeyPage(SignInPage):

@@ -254,7 +254,7 @@ class SignUpHandler(SignInPage):
             self.site.in_background(work, within=self.site.scatter, room=room.pop_all())
         self.render(
             "links/mail_sent.html",
-            title=Phrase("Look into your mailbox"),
+            title=Phrase("Check your e-mail"),
             email=email,
             lasts=Phrase("7 days"),
             onward="",

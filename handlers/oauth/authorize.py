@@ -249,7 +249,7 @@ class AuthorizeHandler(PushedArrivals, AnsweringPage):
         # The present session lasts until the stronger sign-in, which begins with this person's address.
         self.render(
             "oauth/step_up.html",
-            title=Phrase("A stronger sign-in is needed"),
+            title=Phrase("Stronger sign-in needed"),
             signed_in=profile,
             app=app,
             app_domain=display_origin(request.redirect_uri),

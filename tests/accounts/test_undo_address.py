@@ -214,5 +214,5 @@ async def test_with_a_second_step_reauthentication_uses_it_instead_of_the_passwo
     confirm = await ada.browser.submit(page, "/account/email", email="new@example.com")
     assert confirm.code == 403
     done = await ada.browser.submit(confirm, "/account/email", confirm_password=PASSWORD, confirm_code=await ada.code())
-    assert heading(done) == "Look into your mailbox"
+    assert heading(done) == "Check your e-mail"
     assert "new_password" not in (await ada.browser.get(SECURITY)).body.decode()

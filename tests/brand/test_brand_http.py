@@ -126,7 +126,7 @@ async def test_the_files_of_the_brand_before_are_served_to_pages_that_are_open(
 async def test_a_template_of_the_brand_replaces_ours(service: Service, site: Site, app: Any) -> None:
     assert "A front page of Acme &amp; Sons." in await text_of(service.browser(), "/")
     app.site = Site(site.store, site.base_url)
-    assert "One sign-in, and you decide" in await text_of(service.browser(), "/")
+    assert "One sign-in. You decide" in await text_of(service.browser(), "/")
 
 
 async def test_error_pages_have_the_brand(service: Service) -> None:
@@ -184,7 +184,7 @@ async def test_an_older_app_with_the_servers_name_is_marked(service: Service) ->
     browser = await service.signed_in()
     await service.store.apps.update("web-app", name="Acme & Sons Help", owner=service.ada)
     page = await text_of(browser, service.web.authorize_url())
-    assert "Its name looks like Acme &amp; Sons." in page
+    assert "Its name looks like Acme &amp; Sons," in page
     await service.store.apps.update("web-app", owner="")
     page = await text_of(browser, service.web.authorize_url())
     assert "Its name looks like" not in page

@@ -70,7 +70,7 @@ def test_a_passkey_is_added_signs_in_and_serves_as_second_step(server: Server, b
     browser.click("Confirm with a passkey")
     browser.wait_for("You can now change how you sign in.")
     browser.click("Add a passkey")
-    browser.wait_for("This device has a passkey for your account already.")
+    browser.wait_for("This device already has a passkey for your account.")
 
     sign_out(browser, server)
     browser.open(f"{server.url}/signin?next=/account/security")

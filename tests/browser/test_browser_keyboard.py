@@ -99,7 +99,7 @@ def test_a_person_connects_inspects_and_disconnects_an_app_by_keyboard(
 
     # Reads what the app may do, and says how much.
     browser.wait_for("Allow The Daily Leaf to use your Latchkey account?", at=f"{server.url}/oauth/authorize")
-    for words in ("See who you are", "It can make AI calls that you pay for", "never learns your password"):
+    for words in ("See who you are", "It can make AI calls that you pay for", "never sees your password"):
         assert words in browser.text
     keyboard.to("checkbox", "See your credit balance")
     browser.press(SPACE)
@@ -146,7 +146,7 @@ def test_a_person_connects_inspects_and_disconnects_an_app_by_keyboard(
     assert "Sign in with Latchkey" in browser.text
     browser.open(f"{server.url}/account")
     keyboard.press("Sign out")
-    browser.wait_for("you decide what each app may do", at=f"{server.url}/")
+    browser.wait_for("You decide what each app can do", at=f"{server.url}/")
 
 
 def test_a_developer_registers_and_tries_an_app_by_keyboard(server: Server, chromium: Chromium) -> None:

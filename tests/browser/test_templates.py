@@ -187,7 +187,7 @@ def test_the_limit_is_next_to_the_spending_scope(micro: int | None, shown: str) 
     assert field.get("value") == shown
     row = next(parent for parent in field.parents if parent.tag == "li")
     assert SCOPE_WORDS["credits:spend"].title in row.text
-    assert "Leave it empty for no limit" in row.text
+    assert "If you leave it empty, there’s no limit" in row.text
     # A click on the amount must not untick the scope.
     label = next(parent for parent in field.parents if parent.tag == "label")
     assert [box.get("type") for box in page.inside(label, "input")] == ["text"]

@@ -24,7 +24,7 @@ confirms, mails, site, post = email_links.confirms, email_links.mails, email_lin
 async def test_with_mail_the_mailbox_owner_creates_the_account(post: Post) -> None:
     browser = post.service.browser()
     answer = await sign_up(browser, GRACE, "?next=%2Faccount%2Fapps%3Fx")
-    assert (answer.code, heading(answer)) == (200, "Look into your mailbox")
+    assert (answer.code, heading(answer)) == (200, "Check your e-mail")
     assert "latchkey_session" not in browser.cookies
     assert await post.service.store.people.find(GRACE) is None
     link = await post.link(GRACE, "Finish creating your account")
@@ -75,7 +75,7 @@ async def test_an_expired_invitation_does_not_send_a_new_one(post: Post) -> None
     assert "This invitation works no longer" in late.body.decode()
     await post.settled()
     assert len(post.mails.mails) == 1
-    assert heading(await browser.submit(late, "/signup", email=GRACE)) == "Look into your mailbox"
+    assert heading(await browser.submit(late, "/signup", email=GRACE)) == "Check your e-mail"
 
 
 async def test_sign_up_says_the_same_whether_there_is_an_account_or_not(post: Post) -> None:

@@ -29,7 +29,7 @@ async def ask_for(browser: Browser, email: str, password: str = PASSWORD) -> HTT
 
 async def test_the_new_address_confirms_a_change_and_the_old_one_is_notified(post: Post) -> None:
     browser = await post.service.signed_in()
-    assert heading(await ask_for(browser, NEW)) == "Look into your mailbox"
+    assert heading(await ask_for(browser, NEW)) == "Check your e-mail"
     link = await post.link(NEW, CHANGE)
     assert (await post.service.browser().sign_in(EMAIL)).code == 303, "nothing has changed yet"
     page = await browser.get(link)

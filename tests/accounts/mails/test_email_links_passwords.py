@@ -38,7 +38,7 @@ confirms, mails, site, post = email_links.confirms, email_links.mails, email_lin
 async def test_a_forgotten_password_can_be_reset(post: Post) -> None:
     elsewhere = await post.service.signed_in()
     answer = await post.forgot()
-    assert heading(answer) == "Look into your mailbox"
+    assert heading(answer) == "Check your e-mail"
     link = await post.link(EMAIL, RESET)
     browser = post.service.browser()
     page = await browser.get(link)

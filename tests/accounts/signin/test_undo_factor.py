@@ -154,11 +154,11 @@ async def test_the_mailed_undo_link_works_end_to_end(post: Post) -> None:
     owner = post.service.browser()
     link = await post.link(EMAIL, ADDED)
     page = await owner.get(link)
-    assert heading(await owner.get(link)) == "Remove the second step", "to look uses nothing up"
+    assert heading(await owner.get(link)) == "Remove this sign-in method", "to look uses nothing up"
     assert "<bdi>" not in page.body.decode().partition("<main")[2], "no address changes"
     assert (await thief.browser.get("/account")).code == 200
     done = await owner.submit(page, UNDO)
-    assert heading(done) == heading(await owner.get(link)) == "The second step was removed"
+    assert heading(done) == heading(await owner.get(link)) == "The sign-in method was removed"
     assert (await thief.browser.get("/account")).code == 303
     await post.settled()
     subjects = [mail["Subject"] for mail in post.mails.to(EMAIL)]
@@ -179,7 +179,7 @@ async def test_the_undo_page_says_whether_the_address_is_restored(post: Post) ->
     await thief.browser.submit(await thief.browser.get(await post.link(THIEF, CHANGE)), "/account/email/change")
     owner = post.service.browser()
     page = await owner.get(await post.link(EMAIL, ADDED))
-    assert f"Now {THIEF} From now on {EMAIL}" in text_of(page)
+    assert f"Current address {THIEF} Restored address {EMAIL}" in text_of(page)
     await owner.submit(page, UNDO)
     await post.settled()
     await post.mails.newest(THIEF, "Your e-mail address change was undone")

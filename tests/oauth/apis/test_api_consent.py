@@ -156,7 +156,7 @@ async def test_what_stays_granted_names_the_api(service: Service) -> None:
     assert words.count("Already allowed") == 1
     await service.store.apis.update(BILLS.client_id, status="disabled")
     page = await page_for(shop, browser, scope="read write", resource=ORDERS.identifier)
-    assert "stays allowed" not in text_of(page), "what nobody can use is not named"
+    assert "keeps what you allowed before" not in text_of(page), "what nobody can use is not named"
 
 
 @each(

@@ -78,10 +78,10 @@ async def test_a_narrower_request_at_another_redirect_uri_keeps_the_firsts_scope
 async def test_the_page_lists_scopes_that_stay_granted(service: Service) -> None:
     browser = await service.signed_in()
     first = await browser.get(service.web.authorize_url(scope="data:read credits:read"))
-    assert b"stays allowed" not in first.body
+    assert b"keeps what you allowed before" not in first.body
     await browser.submit(first, DECIDE, decision="allow")
     page = (await browser.get(service.web.authorize_url(scope="profile data:read"))).body.decode()
-    assert "stays allowed too: See your credit balance.</p>" in page
+    assert "keeps what you allowed before: See your credit balance.</p>" in page
 
 
 async def test_only_requested_and_unticked_scopes_are_withdrawn(store: Store) -> None:

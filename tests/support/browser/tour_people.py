@@ -53,7 +53,7 @@ def factors(tour: Tour) -> None:
     codes = re.findall(r"\b[a-z2-7]{4}(?:-[a-z2-7]{4}){3}\b", browser.text)
     stand.change()
     tour.open(stand.link(HEDY, "A passkey was added to your account"))
-    tour.stop("links/undo.html second step", "Remove the second step")
+    tour.stop("links/undo.html second step", "Remove this sign-in method")
     tour.open("/account/security")
     browser.wait_for("not used yet")
     tour.submit("/account/security/confirm", password=PASSWORD, code=codes[0])
