@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 from handlers.core.page import PageHandler
 from store.apps.lookalikes import mistaken_for
@@ -73,7 +75,16 @@ def answer_fields(app: Registration, issuer: str, answer: dict[str, str], state:
 
 def answer_url(app: Registration, issuer: str, redirect_uri: str, answer: dict[str, str], state: str | None) -> str:
     """The address that brings an authorization response to the app."""
-    return with_params(redirect_uri, answer_fields(app, issuer, answer, state))
+    fields = answer_fields(app, issuer, answer, state)
+    named = fields.pop("iss", "")
+    url = with_params(redirect_uri, fields)
+    # There is a code or an error before it. It is the same each time, and quoting it takes as long as all the rest.
+    return f"{url}&{_quoted_issuer(named)}" if named else url
+
+
+@lru_cache(maxsize=8)
+def _quoted_issuer(issuer: str) -> str:
+    return urlencode({"iss": issuer})
 
 
 def mark_of(app: Registration, redirect_uri: str, own: str) -> Mark:

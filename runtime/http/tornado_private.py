@@ -241,7 +241,7 @@ def _filled(lines: Lines) -> HTTPHeaders:
 
 def _read(headers: HTTPHeaders) -> list[str]:
     """Relies on: `_as_list` has every value."""
-    return [name + ": " + value for name, values in headers._as_list.items() for value in values]
+    return [f"{name}: {value}" for name, values in headers._as_list.items() for value in values]
 
 
 def _has(headers: HTTPHeaders, name: str) -> bool:

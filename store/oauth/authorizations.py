@@ -129,7 +129,7 @@ class Authorizations:
         reply = await self._scripts.run(
             "begin_authorization",
             {
-                **session.keys(),
+                **keys.signed_in(session.user, session.session_id),
                 "grant": keys.grant(session.user, request.client),
                 "request": keys.request(session.user, one_id),
                 "code": keys.code(session.user, code_id),
