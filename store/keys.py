@@ -117,11 +117,6 @@ def outbox(user: str) -> str:
     return f"{{{user[:3]}}}:outbox"
 
 
-def signed_in(user: str, session_id: str) -> dict[str, str]:
-    """The person and the session, and the outbox for what apps hear of it."""
-    return {"user": f"{prefix(user)}user", "session": session(user, session_id), "outbox": outbox(user)}
-
-
 def account_deletion(user: str) -> dict[str, str]:
     """The keys that a person's deletion removes, and the keys where it announces itself."""
     return {**person(user), **outbox_keys(user[:3])}

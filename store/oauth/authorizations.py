@@ -129,8 +129,9 @@ class Authorizations:
         reply = await self._scripts.run(
             "begin_authorization",
             {
-                **keys.signed_in(session.user, session.session_id),
-                "grant": keys.grant(session.user, request.client),
+                **keys.token(session.user, request.client, code_id, 0),
+                "session": keys.session(session.user, session.session_id),
+                "outbox": keys.outbox(session.user),
                 "request": keys.request(session.user, one_id),
                 "code": keys.code(session.user, code_id),
                 "window": keys.limit(session.user, AUTHORIZE.name),
