@@ -128,7 +128,7 @@ async def test_a_stronger_sign_in_counts_for_a_signed_request(service: Service) 
     text = app.request_object(scope="openid", prompt="login", acr_values="2")
     onward = await sign_in_there(browser, await browser.get(app.signed_url(text)))
     page = await browser.get(onward)
-    assert b"wants to be surer" in page.body
+    assert b"needs a stronger sign-in" in page.body
     onward = html.unescape(page.body.decode().split('class="button full" href="')[1].split('"')[0])
     page = await browser.get(onward)
     assert b'value="ada@example.com"' in page.body

@@ -148,7 +148,7 @@ async def test_an_essential_level_is_met_or_the_sign_in_fails(service: Service) 
         code = answer_of(await browser.get(asking(**met)))["code"]
         assert (await claims_in(service, json_of(await app.exchange(code))["id_token"]))["acr"] == "1"
     for unmet in ({"value": "2"}, {"values": ["phr", "2"]}):
-        assert b"wants to be surer" in (await browser.get(asking(**unmet))).body
+        assert b"needs a stronger sign-in" in (await browser.get(asking(**unmet))).body
         quiet = await browser.get(asking(**unmet) + "&prompt=none")
         assert refusal(quiet) == "unmet_authentication_requirements"
     assert refusal(await browser.get(asking(value="urn:example:gold"))) == "unmet_authentication_requirements"

@@ -205,7 +205,7 @@ async def test_a_weak_sign_in_is_stepped_up_or_refused(service: Service) -> None
     for acr in ("2", "phr"):
         page = await browser.get(app.authorize_url(scope="openid", acr_values=acr))
         assert page.code == 200
-        assert b"wants to be surer" in page.body
+        assert b"needs a stronger sign-in" in page.body
         quiet = await browser.get(app.authorize_url(scope="openid", acr_values=acr, prompt="none"))
         assert refusal(quiet) == "unmet_authentication_requirements"
     # The way on leads to the sign-in page, with this person's address, and does not sign them out.

@@ -110,7 +110,7 @@ def mailed(tour: Tour) -> None:
     tour.submit("/signup", email="nobody")
     tour.stop("signin/signup_address.html", "e-mail address")
     tour.submit("/signup", email=LINUS)
-    tour.stop("links/mail_sent.html reaching", "on its way")
+    tour.stop("links/mail_sent.html reaching", "We sent an e-mail")
     tour.open(stand.link(LINUS, "Finish creating your account"))
     tour.stop("signin/signup.html invited", "made for this address")
     tour.submit("/signup", name="Linus", password="short")
