@@ -20,7 +20,7 @@ SECONDS = 2.0
 AT_ONCE = 8
 MOST_BYTES = 2**18
 """The longest answer. With padding, answers have some 40 KB."""
-BREACHED = Phrase("That password has been in a data breach, so others have it. Choose another.")
+BREACHED = Phrase("That password appeared in a data breach. Choose a different one.")
 
 log = logging.getLogger("latchkey.passwords")
 

@@ -58,13 +58,13 @@ def normalise_email(text: str) -> str:
     """
     text = text.strip()
     if len(text) > MAX_EMAIL_BYTES:  # before any work that grows with the length
-        raise ValueError(Phrase("An e-mail address has at most %(most)s bytes.", most=MAX_EMAIL_BYTES))
+        raise ValueError(Phrase("An e-mail address can have at most %(most)s bytes.", most=MAX_EMAIL_BYTES))
     if text.count("@") != 1:
-        raise ValueError(Phrase("An e-mail address has one @."))
+        raise ValueError(Phrase("An e-mail address must have one @."))
     local, _, domain = unicodedata.normalize("NFC", text).partition("@")
     email = f"{_normalise_local_part(local)}@{_normalise_domain(domain)}"
     if len(email.encode()) > MAX_EMAIL_BYTES:
-        raise ValueError(Phrase("An e-mail address has at most %(most)s bytes.", most=MAX_EMAIL_BYTES))
+        raise ValueError(Phrase("An e-mail address can have at most %(most)s bytes.", most=MAX_EMAIL_BYTES))
     return email
 
 
@@ -137,10 +137,12 @@ def _normalise_local_part(local: str) -> str:
     # Lower-casing can leave NFC.
     local = unicodedata.normalize("NFC", local.lower())
     if not all(map(_is_atom, local.split("."))) or _ENCODED_WORD.search(local):
-        raise ValueError(Phrase("The part of the e-mail address before the @ is not a valid one."))
+        raise ValueError(Phrase("The part of the e-mail address before the @ isn't valid."))
     if len(local.encode()) > MAX_LOCAL_PART_BYTES:
         most = MAX_LOCAL_PART_BYTES
-        raise ValueError(Phrase("The part of an e-mail address before the @ has at most %(most)s bytes.", most=most))
+        raise ValueError(
+            Phrase("The part of an e-mail address before the @ can have at most %(most)s bytes.", most=most)
+        )
     return local
 
 
@@ -168,7 +170,7 @@ def _normalise_domain(domain: str) -> str:
         ascii_domain = ""
     labels = ascii_domain.split(".")
     if not all(map(_DOMAIN_LABEL.fullmatch, labels)) or labels[-1].isdigit():
-        raise ValueError(Phrase("The part of the e-mail address after the @ is not a valid domain."))
+        raise ValueError(Phrase("The part of the e-mail address after the @ isn't a valid domain."))
     return ascii_domain
 
 
@@ -176,13 +178,13 @@ def _check_display_name(text: str, what: str) -> str:
     text = text.strip()
     name = unicodedata.normalize("NFC", text) if len(text) <= MAX_TYPED_NAME_LENGTH else ""
     if not 1 <= len(name) <= MAX_NAME_LENGTH:
-        raise ValueError(Phrase("%(what)s has 1 to %(most)s characters.", what=what, most=MAX_NAME_LENGTH))
+        raise ValueError(Phrase("%(what)s must have 1 to %(most)s characters.", what=what, most=MAX_NAME_LENGTH))
     if any(_is_hidden(char) for char in name):
         raise ValueError(
-            Phrase("%(what)s holds no control characters and nothing that changes the direction of writing.", what=what)
+            Phrase("%(what)s can't have control characters or characters that change the text direction.", what=what)
         )
     if not any(_is_visible(char) for char in name):
-        raise ValueError(Phrase("%(what)s needs a character that can be seen.", what=what))
+        raise ValueError(Phrase("%(what)s needs a visible character.", what=what))
     return name
 
 

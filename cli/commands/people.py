@@ -123,7 +123,7 @@ async def invite_user(context: Context, args: Namespace) -> CommandResult:
     if not context.settings.base_url:
         raise Refused("invalid_request", "The link needs the server's address: --base-url or LATCHKEY_BASE_URL.")
     if await context.store.people.credentials(email):
-        raise Refused("invalid_request", "There is an account with this e-mail address already.")
+        raise Refused("invalid_request", "There's already an account with this e-mail address.")
     invite = await context.store.people.invite(email)
     link = f"{context.settings.base_url}/signup?invite={quote(invite)}"
     note = f"Valid once, for {INVITE // DAY} days, and only this newest one. Send it to that address and nobody else."

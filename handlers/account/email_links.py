@@ -21,14 +21,14 @@ from store.phrases import Phrase
 from store.refused import Refused, SignedOut, Unproved, reason_of
 from store.results import Profile
 
-NEW_LINK = Phrase("Have a new link sent")
+NEW_LINK = Phrase("Send a new link")
 
 FACTORS_STAY = Phrase(
-    "It ends no passkey and no authenticator app: if somebody else may have added one, remove it under Security."
+    "It doesn’t remove any passkey or authenticator app. If someone else may have added one, remove it under Security."
 )
 ALL_IS_GONE = Phrase(
-    "Nobody had shown before that this e-mail address is theirs. So passkeys, authenticator app and recovery codes are "
-    "removed and all apps are disconnected; what apps keep for you here goes 30 days from now, unless you allow them "
+    "Nobody had confirmed this e-mail address before. So we removed all passkeys, the authenticator app and recovery "
+    "codes, and disconnected all apps. What apps store for you is deleted in 30 days, unless you allow those apps "
     "again."
 )
 
@@ -68,7 +68,8 @@ class LinkPage(SignInPage):
             raise Refused(
                 "access_denied",
                 Phrase(
-                    "This link is for another account than %(email)s. Sign out, open it again and sign in to that.",
+                    "This link is for a different account, not %(email)s. Sign out, open the link again, and sign in "
+                    "to that account.",
                     email=profile.email,
                 ),
             )
@@ -107,7 +108,7 @@ class ConfirmHandler(LinkPage):
 
     async def confirmed(self) -> None:
         """Shown after the first click and after any later one."""
-        text = Phrase("Apps that may see your address can now rely on it.")
+        text = Phrase("Apps that can see your address now know that it’s yours.")
         await self.done(Phrase("Your address is confirmed"), text)
 
 
@@ -137,7 +138,7 @@ class ForgotHandler(LinkPage):
         """The form, with the error if there is one."""
         self.render(
             "signin/forgot.html",
-            title=Phrase("Forgotten password"),
+            title=Phrase("Forgot your password?"),
             signed_in=await self.profile_if_known(),
             next=target,
             next_query=next_query(target),
@@ -177,7 +178,7 @@ class ResetHandler(LinkPage):
         """The form, with the error if there is one. Raises Refused for a link that was used or has expired."""
         seen = await self.store.links.look(TokenKind.RESET, link)
         if seen.used:
-            raise Refused("invalid_request", Phrase("This link was used already. Sign in, or ask for another."))
+            raise Refused("invalid_request", Phrase("This link was already used. Sign in, or ask for a new link."))
         self.render(
             "links/reset.html",
             title=Phrase("New password"),
@@ -203,7 +204,7 @@ class ResetHandler(LinkPage):
         self.write_session(None)
         # People who read the account's mail need not wait until strangers stop guessing.
         await self.keep_device(seen.user)
-        out = Phrase("Everybody who was signed in to your account is signed out. Sign in with the new password.")
+        out = Phrase("Everyone who was signed in to your account is signed out. Sign in with your new password.")
         text = sentences(out, ALL_IS_GONE if claimed else FACTORS_STAY)
         onward = Onward(f"/signin{next_query(self.going_on(seen.target))}", Phrase("Sign in"))
         await self.done(Phrase("Your password was changed"), text, onward)
@@ -241,7 +242,7 @@ class EmailHandler(GuardedPage, LinkPage):
         try:
             new = normalise_email(typed)
             if new == profile.email:
-                raise ValueError(Phrase("That is already your address."))
+                raise ValueError(Phrase("That's already your address."))
         except ValueError as error:
             self.set_status(400)
             return await self.show(typed, reason_of(error), "email")
@@ -251,7 +252,7 @@ class EmailHandler(GuardedPage, LinkPage):
             found = await self.store.reauth.check_password(session, profile.email, password, self.visitor)
             if found is None:
                 self.set_status(400)
-                return await self.show(typed, Phrase("The current password is not right."), "current")
+                return await self.show(typed, Phrase("The current password is incorrect."), "current")
             verified = found.password
         with mails.asking(self.site, self.counted_address, "change") as room:
             await self.store.limits.change_mail(self.counted_address, new)
@@ -297,7 +298,7 @@ class ChangeHandler(LinkPage):
 
     async def changed(self, email: str) -> None:
         """Shown after the first click and after any later one."""
-        text = Phrase("Your account has the address %(email)s now. Sign in with it.", email=email)
+        text = Phrase("The address of your account is now %(email)s. Use it to sign in.", email=email)
         await self.done(Phrase("Your address was changed"), text)
 
 
@@ -328,20 +329,22 @@ class UndoHandler(LinkPage):
     async def undone(self, undo: Undo) -> None:
         """Shown after the first click and after any later one."""
         email = undo.new if undo.used else undo.old
-        title = Phrase("Your address is back")
-        text: str = Phrase("Your account has the address %(email)s again.", email=email)
+        title = Phrase("Your address is restored")
+        text: str = Phrase("The address of your account is %(email)s again.", email=email)
         if undo.first_factor:
             title = Phrase("The sign-in method was removed")
-            text = Phrase("Your account has the address %(email)s.", email=email)
+            text = Phrase("The address of your account is %(email)s.", email=email)
         text = sentences(
             text,
-            Phrase("Everybody is signed out and the password has ended: we e-mailed you a link to choose a new one."),
-            Phrase("When you are signed in, look at your passkeys, your apps and the activity under Security."),
+            Phrase(
+                "Everyone is signed out, and the password no longer works. We e-mailed you a link to choose a new one."
+            ),
+            Phrase("After you sign in, check your passkeys, your apps, and your activity under Security."),
         )
         if undo.own:
             off = Phrase(
-                "Apps of yours that were changed meanwhile are switched off, or lost a secret: %(apps)s. The e-mail "
-                "says what to look at.",
+                "Your own apps that were changed in the meantime are switched off or lost a secret: %(apps)s. The "
+                "e-mail says what to check.",
                 apps=", ".join(sorted(undo.own)),
             )
             text = sentences(text, off)

@@ -199,7 +199,7 @@ class RenamePasskeyHandler(FactorsPage):
         try:
             name = name_of(params)
             if not name:
-                raise Refused("invalid_request", Phrase("Type a name for the passkey."))
+                raise Refused("invalid_request", Phrase("Enter a name for the passkey."))
         except Refused as refusal:
             return await self.show_refusal("passkeys", refusal)
         try:
@@ -213,5 +213,7 @@ def name_of(params: Params) -> str:
     """The typed name of a passkey, on one line; may be empty. Raises Refused("invalid_request")."""
     name = " ".join((params.get("name") or "").split())
     if len(name) > MOST_NAME:
-        raise Refused("invalid_request", Phrase("A passkey's name has at most %(most)s characters.", most=MOST_NAME))
+        raise Refused(
+            "invalid_request", Phrase("A passkey's name can have at most %(most)s characters.", most=MOST_NAME)
+        )
     return name

@@ -22,7 +22,7 @@ ROUND_IT = 8192
 NOTICES = {
     "name": Phrase("Your name was changed."),
     "picture": Phrase("Your picture was changed."),
-    "removed": Phrase("Your picture is gone."),
+    "removed": Phrase("Your picture was removed."),
     "preferences": Phrase("Your language and time zone were changed."),
 }
 

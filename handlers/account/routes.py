@@ -48,7 +48,7 @@ ROUTES: tuple[Route, ...] = (
         SendAgainHandler,
         "account-email-confirm",
         PAGE,
-        PersonPost("have a link mailed again", tells=(PERSON,), undo=NOTHING_LASTS, windows=(MAIL,)),
+        PersonPost("get the link e-mailed again", tells=(PERSON,), undo=NOTHING_LASTS, windows=(MAIL,)),
     ),
     Route(
         r"/account/email/change",
@@ -56,7 +56,7 @@ ROUTES: tuple[Route, ...] = (
         "account-email-change",
         PAGE,
         PersonPost(
-            "change your e-mail address by a mailed link",
+            "change your e-mail address with an e-mailed link",
             tells=(ACTIVITY, PERSON),
             undo="the link mailed to the old address, for 7 days",
             windows=(MAIL,),
@@ -68,7 +68,7 @@ ROUTES: tuple[Route, ...] = (
         "account-email-undo",
         LAST_PAGE,
         PersonPost(
-            "take your account back by a mailed link",
+            "take your account back with an e-mailed link",
             session=False,
             tells=(ACTIVITY, PERSON),
             undo="change it again",
@@ -121,7 +121,7 @@ ROUTES: tuple[Route, ...] = (
         "account-app-limit",
         PAGE,
         PersonPost(
-            "change what an app may spend",
+            "change an app’s spending limit",
             ReauthRule.RECENT,
             (ACTIVITY, PERSON),
             UNSPENT,

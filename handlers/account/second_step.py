@@ -72,7 +72,7 @@ class PasskeySignInHandler(PasskeyPage):
             if isinstance(error, Refused) and error.code != "access_denied":
                 raise
             self.set_status(400)
-            text = error.description if isinstance(error, Refused) else Phrase("That passkey could not be used here.")
+            text = error.description if isinstance(error, Refused) else Phrase("That passkey can't be used here.")
             return await self.show_sign_in(target, passkey_error=text)
         await self.signed_in(found, target)
 

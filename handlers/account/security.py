@@ -29,11 +29,12 @@ NOTICES = {
     "app": Phrase("Your authenticator app is set up."),
     "app-removed": Phrase("Your authenticator app was removed."),
     "passkey": Phrase("Your passkey was added."),
-    "passkey-renamed": Phrase("That passkey has another name now."),
-    "passkey-removed": Phrase("That passkey was removed."),
+    "passkey-renamed": Phrase("The passkey was renamed."),
+    "passkey-removed": Phrase("The passkey was removed."),
 }
 LOOK_AT_FACTORS = Phrase(
-    "It ends no passkey, no authenticator app and no recovery codes. Are those below yours? Remove what is not."
+    "It doesn’t remove any passkey, authenticator app or recovery codes. Check those below, and remove what isn’t "
+    "yours."
 )
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
@@ -184,7 +185,7 @@ class EndSessionHandler(SecurityPage):
         self.check_same_origin()
         session, session_id = self.require_session(), self.body().get("session") or ""
         if not _SESSION_ID.fullmatch(session_id) or session_id == session.session_id:
-            raise Refused("not_found", Phrase("There is no such device."))
+            raise Refused("not_found", Phrase("That device is already signed out."))
         await self.store.sessions.end_other(session, session_id, self.visitor)
         self.see_done("/account/security?ended")
 

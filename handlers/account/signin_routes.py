@@ -101,7 +101,7 @@ ROUTES: tuple[Route, ...] = (
         "forgot",
         PAGE,
         PersonPost(
-            "have a link mailed that sets a password",
+            "get a link to reset your password",
             session=False,
             tells=(PERSON,),
             undo=NOTHING_LASTS,
@@ -114,7 +114,7 @@ ROUTES: tuple[Route, ...] = (
         "reset",
         LAST_PAGE,
         PersonPost(
-            "set a password by a mailed link",
+            "reset your password with an e-mailed link",
             session=False,
             tells=(ACTIVITY, PERSON),
             undo="set another",
@@ -182,7 +182,7 @@ ROUTES: tuple[Route, ...] = (
         RecoveryHandler,
         "account-recovery",
         PAGE,
-        factor("make new recovery codes", "make others"),
+        factor("create new recovery codes", "make others"),
     ),
     Route(
         r"/account/security/passkeys", AddPasskeyHandler, "account-passkeys", PAGE, factor("add a passkey", FIRST_UNDO)

@@ -30,7 +30,10 @@ def dollars(text: str) -> int:
     if micro > MAX_AMOUNT:
         raise Refused(
             "invalid_request",
-            Phrase("Enter an amount in dollars, such as 5 or 5.00: no comma, at most six decimals, at most a million."),
+            Phrase(
+                "Enter an amount in dollars, such as 5 or 5.00, without commas. It can have six decimals and be at "
+                "most one million."
+            ),
         )
     return micro
 

@@ -42,8 +42,8 @@ ALLOWED_HEADERS = "Authorization, DPoP, Content-Type, If-Match, If-None-Match, I
 ALLOWED_METHODS = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
 
 XSRF_WRONG = Phrase(
-    "Nothing was done: the form came without its XSRF token, or with one that is too old. Load the page anew, with "
-    "cookies allowed, and send it again."
+    "Nothing was done: the form's XSRF token is missing or too old. Allow cookies, reload the page, and send the form "
+    "again."
 )
 
 

@@ -13,7 +13,7 @@ from store.results import Window
 
 SPREAD_SECONDS = 3
 """Retries of refused requests are spread over this many seconds, so that they don't all arrive at once."""
-OVERLOADED = Refused("temporarily_unavailable", Phrase("The server is overloaded. Nothing was done: try again."))
+OVERLOADED = Refused("temporarily_unavailable", Phrase("The server is overloaded. Nothing was done. Try again."))
 
 
 def later() -> int:

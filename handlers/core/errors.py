@@ -57,7 +57,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "request_uri_not_supported": CatalogueEntry(400, "request_uri is not supported."),
     "invalid_request_object": CatalogueEntry(400, Phrase("The signed request is not valid.")),
     "invalid_request_uri": CatalogueEntry(
-        400, Phrase("This sign-in is over, or was begun in another browser. Go back to the app and begin again.")
+        400, Phrase("This sign-in has expired or was started in another browser. Go back to the app and start again.")
     ),
     "registration_not_supported": CatalogueEntry(400, "registration is not supported."),
     "consent_required": CatalogueEntry(403, Phrase("The person has to consent.")),
@@ -71,7 +71,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         415, Phrase("Send application/json or application/x-www-form-urlencoded.")
     ),
     "temporarily_unavailable": CatalogueEntry(
-        503, Phrase("The service cannot do this right now: nothing was done, or it is unknown.")
+        503, Phrase("The service can't do this right now. Try again later, and check first whether it was done.")
     ),
     "server_error": CatalogueEntry(500, Phrase("Something went wrong on our side.")),
 }

@@ -121,7 +121,7 @@ def _place_for(place: AbstractContextManager[None]) -> Iterator[ExitStack]:
         try:
             room.enter_context(place)
         except NoRoom:
-            description = Phrase("Many mails wait to be sent. Try again in a minute.")
+            description = Phrase("Too many e-mails are waiting to be sent. Try again in a minute.")
             raise Refused("rate_limited", description, retry_after=60) from None
         yield room
 

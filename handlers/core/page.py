@@ -215,13 +215,13 @@ class PageHandler(WordedPage):
             seconds = refusal.retry_after
             if seconds <= 90:
                 return plural(
-                    "That was more often than is allowed. Try again in %(count)s second.",
-                    "That was more often than is allowed. Try again in %(count)s seconds.",
+                    "Too many attempts. Try again in %(count)s second.",
+                    "Too many attempts. Try again in %(count)s seconds.",
                     seconds,
                 )
             return plural(
-                "That was more often than is allowed. Try again in %(count)s minute.",
-                "That was more often than is allowed. Try again in %(count)s minutes.",
+                "Too many attempts. Try again in %(count)s minute.",
+                "Too many attempts. Try again in %(count)s minutes.",
                 -(-seconds // 60),
             )
         return refusal.description or CATALOGUE[refusal.code].description
@@ -230,7 +230,7 @@ class PageHandler(WordedPage):
         """The next step that an error page offers. `here`: somebody is signed in."""
         if refusal.code in ("rate_limited", "temporarily_unavailable") and self.request.method == "GET":
             return Onward(safe_next(self.request.uri), Phrase("Try again"))
-        return ACCOUNT if here else Onward("/", Phrase("Go to the front page"))
+        return ACCOUNT if here else Onward("/", Phrase("Go to the home page"))
 
 
 class DownloadPage(PageHandler):
@@ -280,7 +280,7 @@ _PAGE_FIELDS = {
     "Referrer-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-_FAILED = Phrase("That did not work")
+_FAILED = Phrase("That didn’t work")
 _HEADINGS = {
     403: Phrase("Not allowed"),
     404: Phrase("Not found"),

@@ -32,12 +32,12 @@ class ScopeWords(NamedTuple):
 SCOPE_WORDS: dict[str, ScopeWords] = {
     "openid": ScopeWords(
         Phrase("Sign you in"),
-        Phrase("It recognises you when you return, by an id. It learns nothing else about you from this."),
+        Phrase("It recognizes you by an ID when you return, and learns nothing else about you."),
         False,
     ),
     "profile": ScopeWords(
         Phrase("See who you are"),
-        Phrase("Your name, e-mail address, picture and user id, so that it knows you when you return."),
+        Phrase("Your name, e-mail address, picture and user ID, so that it recognizes you when you return."),
         False,
     ),
     "email": ScopeWords(
@@ -48,37 +48,37 @@ SCOPE_WORDS: dict[str, ScopeWords] = {
     "groups": ScopeWords(
         Phrase("See your groups"),
         Phrase(
-            "The names of the groups that the operator of this server has put you in, such as a team or a role. The "
-            "app may decide by them what you can do there."
+            "The groups that the operator of this server put you in, such as a team or a role. The app may use them "
+            "to decide what you can do there."
         ),
         False,
     ),
     "credits:read": ScopeWords(
         Phrase("See your credit balance"),
-        Phrase("It sees how much you can still spend. It cannot spend any of it."),
+        Phrase("How much you can still spend. It can’t spend any of it."),
         False,
     ),
     "credits:spend": ScopeWords(
         Phrase("Spend from your balance"),
         Phrase(
-            "It can make AI calls that you pay for, without asking you each time, up to a monthly limit that you "
-            "set, until you disconnect it."
+            "It can make AI calls that you pay for without asking each time, up to a monthly limit that you set, "
+            "until you disconnect it."
         ),
         True,
     ),
     "apps:read": ScopeWords(
         Phrase("See which other apps you use"),
-        Phrase("Their names, what they may do, and when they were last used."),
+        Phrase("Their names, what they can do, and when you last used them."),
         False,
     ),
     "data:read": ScopeWords(
         Phrase("Read what it has stored for you"),
-        Phrase("It can read the documents it keeps here on your behalf. It never sees another app’s documents."),
+        Phrase("It can read the documents that it stores here for you. It never sees other apps’ documents."),
         False,
     ),
     "data:write": ScopeWords(
         Phrase("Store documents for you"),
-        Phrase("It can create, change and delete its own documents here. It never touches another app’s documents."),
+        Phrase("It can create, change and delete its own documents here. It never touches other apps’ documents."),
         True,
     ),
 }
@@ -88,9 +88,9 @@ def asked_words(scope: str, groups: Sequence[str]) -> ScopeWords:
     """A scope that an app asks for, with what a person has of it now: their `groups`."""
     words = SCOPE_WORDS[scope]
     if scope == "groups":
-        yours = Phrase("You are in none now.")
+        yours = Phrase("You’re in no groups now.")
         if groups:
-            yours = Phrase("You are in: %(groups)s.", groups=", ".join(groups))
+            yours = Phrase("Your groups: %(groups)s.", groups=", ".join(groups))
         return words._replace(detail=sentences(words.detail, yours))
     return words
 

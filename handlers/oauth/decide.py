@@ -38,7 +38,7 @@ class DecideHandler(AnsweringPage):
         awaited = self.store.authorizations.awaited(session, request_id)
         app = await self.store.apps.active(awaited.client) if awaited else None
         if app is None or awaited is None:
-            raise Refused("invalid_request", Phrase("This request is not one of yours, or its app is gone."))
+            raise Refused("invalid_request", Phrase("This request isn't yours, or its app no longer exists."))
         # The end of a pushed request comes first, so that no second decision counts for which the app gets no answer.
         async with self.store.pushed.answered(app.client_id, awaited.pushed):
             decided = await self.store.authorizations.decide(
@@ -89,6 +89,6 @@ def wanted_limit(params: Params, decision: str, scopes: list[str] | None) -> Spe
     try:
         limit = typed_limit(params, "spend_dollars")
     except Refused as refusal:
-        also = Phrase("Nothing was changed, and the app still waits for your answer: go back and type it again.")
+        also = Phrase("Nothing was changed, and the app is still waiting. Go back and enter the amount again.")
         raise Refused("invalid_request", sentences(refusal.description, also)) from None
     return "none" if limit is None else limit

@@ -116,7 +116,7 @@ def check_back(app: Registration | None, back: str, base_url: str) -> None:
     if back not in app.post_logout_redirect_uris or is_own_origin(back, base_url):
         raise Refused(
             "invalid_request",
-            Phrase("%(app)s did not register the address it wants you to go back to.", app=app.name),
+            Phrase("%(app)s did not register the address that it wants to send you back to.", app=app.name),
         )
 
 

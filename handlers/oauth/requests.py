@@ -78,13 +78,13 @@ def check_redirect_uri(app: Registration, pairs: list[tuple[str, str]], base_url
     """SPEC 4.1: a registered redirect URI, but never one of this server."""
     redirect_uri = once([pair for pair in pairs if pair[0] == "redirect_uri"]).get("redirect_uri")
     if redirect_uri is None or not match_redirect_uri(app.redirect_uris, redirect_uri):
-        description = Phrase("%(app)s did not register the address it wants you to go back to.", app=app.name)
+        description = Phrase("%(app)s did not register the address that it wants to send you back to.", app=app.name)
         raise Refused("invalid_request", description, value=_USERINFO.sub("//", redirect_uri or "", 1))
     # The base URL may have changed since the registration.
     if is_own_origin(redirect_uri, base_url):
         raise Refused(
             "invalid_request",
-            Phrase("%(app)s wants you to go back to this server, which is no app's address.", app=app.name),
+            Phrase("%(app)s wants to send you back to this server, which isn't an app's address.", app=app.name),
         )
     return redirect_uri
 

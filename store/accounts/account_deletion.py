@@ -71,4 +71,4 @@ class AccountDeletion:
                 return factors.warned
         except ValueError:
             pass
-        raise ReauthFailed("email", Phrase("That is not the e-mail address of this account."))
+        raise ReauthFailed("email", Phrase("That isn't the e-mail address of this account."))

@@ -137,7 +137,7 @@ class Links:
         if reply.word == "gone":
             raise SignedOut
         if reply.word == "stale":
-            raise Refused("access_denied", Phrase("The password was changed meanwhile."))
+            raise Refused("access_denied", Phrase("The password was changed in the meantime."))
         text = self._sealer.seal(Token(TokenKind.CHANGE, session.user, new, link_id, 0))
         return Link(text, new, Preferences.of(reply.text("preferences")))
 
@@ -287,7 +287,7 @@ class Links:
             raise over()
         if reply.word == "full":
             raise Refused(
-                "invalid_request", Phrase("You changed your address too often this week. Try again in some days.")
+                "invalid_request", Phrase("You changed your address too often this week. Try again in a few days.")
             )
         old, ends = reply.text("old"), reply.number("ends")
         if old != new:
@@ -299,10 +299,8 @@ class Links:
 
 def over() -> Refused:
     """The error for a link that no longer works."""
-    return Refused(
-        "invalid_request", Phrase("This link works no longer: it was used, a newer one was sent, or it is too old.")
-    )
+    return Refused("invalid_request", Phrase("This link has expired or was already used. Only the newest link works."))
 
 
 def _foreign() -> Refused:
-    return Refused("invalid_request", Phrase("This link is for another account than the one you are signed in to."))
+    return Refused("invalid_request", Phrase("This link is for a different account than the one you're signed in to."))

@@ -30,7 +30,7 @@ from store.refused import Refused
 from store.results import NO_CHOICE, Preferences, Visitor, unheard
 from store.webhooks.relay_wakeup import RelayWakeup
 
-TAKEN = Phrase("There is an account with this e-mail address already.")
+TAKEN = Phrase("There's already an account with this e-mail address.")
 ABOUT_TO_BEGIN = 3600  # seconds
 
 

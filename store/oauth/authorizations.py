@@ -96,8 +96,8 @@ class Decision:
 PUSHED = 1
 """The generation in the id of a pending request that was pushed."""
 TOO_MANY_APPS = Phrase(
-    "You have as many apps as one account may have. Disconnect one you no longer use and delete the documents it has "
-    "kept. Then go back and allow this one."
+    "You have as many apps as one account can have. Disconnect one that you no longer use and delete its documents. "
+    "Then go back and allow this one."
 )
 
 
@@ -206,7 +206,7 @@ class Authorizations:
         person has the most apps allowed: that changes nothing, and the request stays open."""
         token = self._sealer.open(TokenKind.REQUEST, request_id)
         if token is None or token.user != session.user or token.client != app.client_id:
-            raise Refused("invalid_request", Phrase("This request is not one of yours."))
+            raise Refused("invalid_request", Phrase("This request isn't yours."))
         user, client = session.user, token.client
         code_id = new_id()
         reply = await self._scripts.run(
@@ -248,12 +248,12 @@ class Authorizations:
         if reply.word == "gone":
             raise Refused(
                 "invalid_request",
-                Phrase("This request has expired or was answered. Go back to the app."),
+                Phrase("This request has expired or was already answered. Go back to the app."),
                 window=window,
             )
         if reply.word == "invalid_scope":
             raise Refused(
-                "invalid_scope", Phrase("Choose among what the app asks for, and at least one."), window=window
+                "invalid_scope", Phrase("Choose at least one of the things that the app asks for."), window=window
             )
         if reply.word == "full":
             raise Refused("access_denied", TOO_MANY_APPS, window=window)

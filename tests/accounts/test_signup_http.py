@@ -37,7 +37,7 @@ async def test_one_address_is_one_account_in_every_spelling(service: Service, ty
     assert (await sign_up(service.browser(), "Grace@example.com")).code == 303
     taken = await sign_up(service.browser(), typed)
     assert taken.code == 400
-    assert b"account with this e-mail address already" in taken.body
+    assert b"already an account with this e-mail address" in taken.body
     browser = service.browser()
     assert (await browser.sign_in(typed)).code == 303
     assert await signed_in_as(browser) == "grace@example.com"

@@ -196,8 +196,8 @@ async def test_the_mailed_undo_link_works_end_to_end(post: Post) -> None:
     assert heading(await owner.get(link)).endswith("address back"), "to look uses nothing up"
     assert (await post.service.browser().sign_in(THIEF)).code == 303
     done = await owner.submit(page, "/account/email/undo")
-    assert heading(done) == "Your address is back"
-    assert heading(await owner.get(link)) == "Your address is back"
+    assert heading(done) == "Your address is restored"
+    assert heading(await owner.get(link)) == "Your address is restored"
     await post.mails.newest(THIEF, "Your e-mail address change was undone")
     assert (await thief.get("/account")).code == 303
     assert (await post.service.browser().sign_in(EMAIL)).code == 400

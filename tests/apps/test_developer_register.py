@@ -57,7 +57,12 @@ async def test_refused_redirect_uris_are_listed_with_line_and_reason(service: Se
     page = await register(browser, redirect_uris="\r\n".join(lines), name="", homepage="ftp://x")
     assert page.code == 400
     text = text_of(page)
-    for words in ("Line 2: http is for loopback", "Line 4: ", "Line 5: A redirect URI has no fragment", "A name has 1"):
+    for words in (
+        "Line 2: http is for loopback",
+        "Line 4: ",
+        "Line 5: A redirect URI has no fragment",
+        "A name must have 1",
+    ):
         assert words.replace("A name", "An app's name") in text or words in text
     assert "Line 1" not in text
     assert "https://fine.example/cb\r\nhttp://far.example/cb" in html.unescape(page.body.decode())

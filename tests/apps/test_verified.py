@@ -256,7 +256,7 @@ async def test_a_brand_like_name_is_flagged_until_the_operator_verifies_the_app(
     service: Service, domain: Domain
 ) -> None:
     app, browser = await own(service, name="PayPa1 Login")
-    warning = "Its name looks like PayPal. Nobody has checked that they made this app."
+    warning = "Its name looks like PayPal, but nobody has checked that they made this app."
     unverified = f"Not verified nobody has checked who is behind this app {warning}"
     assert await mark(app, browser) == unverified
     domain.says("own")

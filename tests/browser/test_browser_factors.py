@@ -86,11 +86,11 @@ def test_a_passkey_is_added_signs_in_and_serves_as_second_step(server: Server, b
     browser.click("Confirm with a passkey")
     browser.wait_for("You can now change how you sign in.")
     browser.click("Remove Chrome on Linux")
-    browser.wait_for("That passkey was removed.")
+    browser.wait_for("The passkey was removed.")
     sign_out(browser, server)
     browser.open(f"{server.url}/signin")
     browser.click("Sign in with a passkey")
-    browser.wait_for("That passkey is not known here")
+    browser.wait_for("We don't recognize that passkey")
     complaints = browser.console()
     assert all("400" in one for one in complaints), complaints
 

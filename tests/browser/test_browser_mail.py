@@ -147,7 +147,7 @@ def test_an_address_is_confirmed_and_changed_and_a_password_reset(server: Server
         browser.type("email", "new@example.com")
         browser.type("current_password", "wrong password")
         browser.click("Send the link")
-        browser.wait_for("The current password is not right.")
+        browser.wait_for("The current password is incorrect.")
         (complaint,) = browser.console()  # the answer's status, and no more
         assert "400" in complaint
         browser.type("current_password", PASSWORD)

@@ -48,7 +48,7 @@ def test_a_person_edits_the_profile_and_deletes_the_account(server: Server, brow
     browser.wait_for("not a picture we can read", at=f"{server.url}/account/picture")
     assert ["400" in complaint for complaint in browser.console()] == [True]
     browser.click("Remove your picture")
-    browser.wait_for("Your picture is gone.")
+    browser.wait_for("Your picture was removed.")
 
     browser.type("name", " of London")
     browser.click("Save name")
@@ -59,7 +59,7 @@ def test_a_person_edits_the_profile_and_deletes_the_account(server: Server, brow
     browser.type("email", EMAIL)
     browser.type("password", "wrong horse battery")
     browser.click("Delete my account for good")
-    browser.wait_for("The password is not right.", at=f"{server.url}/account/delete")
+    browser.wait_for("Incorrect password.", at=f"{server.url}/account/delete")
     assert ["400" in complaint for complaint in browser.console()] == [True]
     browser.type("password", PASSWORD)
     browser.click("Delete my account for good")

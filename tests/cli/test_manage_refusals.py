@@ -119,13 +119,13 @@ MINT = ("token", "mint", "--user", "ada@example.com", "--client-id")
         pytest.param(
             ("user", "create", "--email", "ADA@example.com", "--name", "Ada"),
             "invalid_request",
-            "There is an account with this e-mail address already.",
+            "There's already an account with this e-mail address.",
             id="an address that is taken",
         ),
         pytest.param(
             ("user", "invite", "--email", "ada@example.com", "--base-url", "https://id.example"),
             "invalid_request",
-            "There is an account with this e-mail address already.",
+            "There's already an account with this e-mail address.",
             id="an invitation for somebody who is there",
         ),
         pytest.param(
@@ -141,7 +141,10 @@ MINT = ("token", "mint", "--user", "ada@example.com", "--client-id")
             id="an unknown person",
         ),
         pytest.param(
-            ("user", "disable", "nobody"), "invalid_request", "An e-mail address has one @.", id="no e-mail address"
+            ("user", "disable", "nobody"),
+            "invalid_request",
+            "An e-mail address must have one @.",
+            id="no e-mail address",
         ),
         pytest.param(
             (*MINT, "web", "--scopes", "data:write profile apps:read"),

@@ -55,11 +55,11 @@ async def test_public_pages_show_who_is_signed_in(service: Service) -> None:
 
 async def test_error_pages_offer_a_next_step(service: Service) -> None:
     stranger, ada = service.browser(), await service.signed_in()
-    assert links_of(await stranger.get("/nowhere"))["Go to the front page"] == "/"
+    assert links_of(await stranger.get("/nowhere"))["Go to the home page"] == "/"
     assert links_of(await ada.get("/nowhere"))["Go to your account"] == "/account"
-    assert links_of(await stranger.get("/reset?link=x"))["Have a new link sent"] == "/forgot"
-    assert links_of(await ada.get("/confirm?link=x"))["Have a new link sent"] == "/account/email"
-    assert links_of(await ada.get("/account/email/change?link=x"))["Have a new link sent"] == "/account/email"
+    assert links_of(await stranger.get("/reset?link=x"))["Send a new link"] == "/forgot"
+    assert links_of(await ada.get("/confirm?link=x"))["Send a new link"] == "/account/email"
+    assert links_of(await ada.get("/account/email/change?link=x"))["Send a new link"] == "/account/email"
 
 
 @pytest.mark.parametrize(("what", "path"), [("confirm", "/confirm"), ("change", "/account/email/change")])
@@ -95,7 +95,7 @@ async def test_a_link_for_another_person_offers_to_switch_accounts(service: Serv
     ("path", "words"),
     [
         ("/account?name", "Your name was changed"),
-        ("/account?removed", "Your picture is gone"),
+        ("/account?removed", "Your picture was removed"),
         ("/account/security?changed", "Your password was changed"),
         ("/account/security?passkey-removed", "passkey was removed"),
         ("/developer/apps?deleted", "The app is deleted"),
@@ -126,7 +126,7 @@ async def test_a_missing_xsrf_token_is_distinguished_from_a_denial(service: Serv
     browser = await service.signed_in()
     page = await browser.send("/signout", "POST", form={"x": "y"})
     assert page.code == 403
-    assert "Load the page anew" in page.body.decode()
+    assert "reload the page" in page.body.decode()
     assert "denied" not in page.body.decode()
     answer = await browser.send("/signout", "POST", form={"x": "y"}, headers={"Accept": "application/json"})
     assert "XSRF" in json_of(answer)["error_description"]

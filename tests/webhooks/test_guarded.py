@@ -53,7 +53,7 @@ async def test_input_is_kept_and_saved_after_reauthentication(clock: FakeClock, 
     assert (confirm.code, says(confirm, "You asked to change your app")) == (403, True)
     assert (await service.store.apps.fresh("mine"))[0].name == "Mine", "nothing was done"  # type: ignore[union-attr]
     wrong = await ada.browser.submit(confirm, OWN, confirm_password="wrong")
-    assert (wrong.code, says(wrong, "The password is not right")) == (400, True)
+    assert (wrong.code, says(wrong, "Incorrect password")) == (400, True)
     saved = await ada.browser.submit(wrong, OWN, confirm_password=PASSWORD)
     assert saved.headers["Location"] == f"{OWN}?saved"
     app, _ = await service.store.apps.fresh("mine")
@@ -82,7 +82,7 @@ async def test_with_a_second_step_reauthentication_needs_it(service: Service) ->
     assert confirm.code == 403, "a sign-in is not enough"
     for code in ("", "000000"):
         refused = await ada.browser.submit(confirm, f"{OWN}/rotate", confirm_password=PASSWORD, confirm_code=code)
-        assert (refused.code, says(refused, "That code is not right")) == (400, True)
+        assert (refused.code, says(refused, "That code is wrong")) == (400, True)
     shown = await ada.browser.submit(confirm, f"{OWN}/rotate", confirm_password=PASSWORD, confirm_code=await ada.code())
     assert b"lk_cs_" in shown.body
     assert (await sends(ada.browser, **TYPED)).code == 303

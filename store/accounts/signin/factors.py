@@ -197,21 +197,19 @@ class OwnFactors:
         try:
             return self._secrets.open(user, decode(sealed))
         except (ValueError, StoreError):
-            raise Refused("invalid_request", Phrase("Begin again: this form is not for you, or too old.")) from None
+            raise Refused("invalid_request", Phrase("This form has expired. Start again.")) from None
 
     async def enable_totp(self, session: Session, sealed: str, code: str, visitor: Visitor) -> Added:
         """Enables an authenticator app. Raises Refused: "access_denied" for a wrong code, "invalid_request"."""
         secret = self.open_secret(session.user, sealed)
         typed = read_typed(code, secret, (await self.of(session)).now)
         if not typed.step:
-            raise Refused(
-                "access_denied", Phrase("That code is not right, or was used before. Take the one that is shown now.")
-            )
+            raise Refused("access_denied", Phrase("That code is wrong or was already used. Enter the code shown now."))
         reply, added = await self._add(
             "enable_totp", session, {}, secret=decode(sealed), step=typed.step, **visitor.fields()
         )
         if reply.word == "present":
-            raise Refused("invalid_request", Phrase("You have an authenticator app already."))
+            raise Refused("invalid_request", Phrase("You already have an authenticator app."))
         return added
 
     async def disable_totp(self, session: Session, visitor: Visitor) -> None:
@@ -262,10 +260,13 @@ class OwnFactors:
         if reply.word == "used":
             raise Refused("access_denied", Phrase("That took too long. Try again."))
         if reply.word == "present":
-            raise Refused("invalid_request", Phrase("You have this passkey already."))
+            raise Refused("invalid_request", Phrase("You already have this passkey."))
         if reply.word == "full":
             raise Refused(
-                "invalid_request", Phrase("You have %(most)s passkeys. Remove one that you no longer use.", most=MOST)
+                "invalid_request",
+                Phrase(
+                    "You have %(most)s passkeys, and that's the limit. Remove one that you no longer use.", most=MOST
+                ),
             )
         return added
 

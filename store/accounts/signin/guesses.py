@@ -11,7 +11,7 @@ from store.phrases import Phrase
 from store.refused import Refused, let_in
 from store.results import Warned, warned_of
 
-WRONG = Phrase("That code is not right, or was used before.")
+WRONG = Phrase("That code is wrong or was already used.")
 STOPPED = Phrase(
     "You entered too many wrong codes, so codes no longer work. Use a passkey, or set a new password with “Forgot "
     "your password?” and sign in again."

@@ -174,4 +174,4 @@ def _described(credentials: Iterable[str]) -> list[dict[str, str]]:
 
 def refused_answer() -> Refused:
     """The refusal of an answer that fails its check. The text gives no reason."""
-    return Refused("access_denied", Phrase("That passkey could not be used here. Try again."))
+    return Refused("access_denied", Phrase("That passkey can't be used here. Try again."))

@@ -26,7 +26,7 @@ from store.refused import Refused, SignedOut, let_in, refuse_signed_out
 from store.results import Visitor
 
 REAUTH = "confirm"
-_PASSKEY = Phrase("That passkey could not be used here. Try again.")
+_PASSKEY = Phrase("That passkey can't be used here. Try again.")
 
 
 class ReauthFailed(Exception):
@@ -92,7 +92,7 @@ class Reauth:
         factors = await self._factors.of(session)
         credentials = await self.check_password(session, factors.email, password, visitor)
         if credentials is None:
-            raise ReauthFailed("password", Phrase("The password is not right."))
+            raise ReauthFailed("password", Phrase("Incorrect password."))
         secret = self._secrets.open(session.user, factors.secret) if factors.secret else None
         typed = read_typed(code, secret, factors.now)
         after = Session(session.user, new_id()) if moved else session

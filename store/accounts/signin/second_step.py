@@ -20,7 +20,7 @@ from store.refused import Refused, SignedOut
 from store.results import Visitor
 
 SIGN_IN = "sign-in"
-_PASSKEY = Phrase("That passkey is not known here. Sign in with your password.")
+_PASSKEY = Phrase("We don't recognize that passkey. Sign in with your password.")
 
 
 class Half(NamedTuple):
@@ -169,7 +169,7 @@ class SecondStep:
             raise Refused("access_denied", Phrase("That took too long. Try again."))
         if reply.word == "regressed":
             raise Refused(
-                "access_denied", Phrase("That passkey may have been copied, and was not let in. Sign in otherwise.")
+                "access_denied", Phrase("That passkey may have been copied, so we refused it. Sign in another way.")
             )
         return self._sessions.signed_in(session, reply, session_epoch, device)
 

@@ -265,7 +265,7 @@ class Sessions:
         if not right or credentials is None or credentials.user != session.user:
             self.security.note("confirmation_refused", person=session.user, detail="password")
             await self.mistyped(session, visitor)
-            raise Refused("access_denied", Phrase("The current password is not right."))
+            raise Refused("access_denied", Phrase("The current password is incorrect."))
         hashed = await self._hasher.hash(new, known=True)
         session_id = new_id()
         reply = await self._scripts.run(
@@ -285,7 +285,7 @@ class Sessions:
         refuse_unproved(reply)
         self._wake(session, reply)
         if reply.word == "stale":
-            raise Refused("access_denied", Phrase("The password was changed meanwhile."))
+            raise Refused("access_denied", Phrase("The password was changed in the meantime."))
         return self.seal(Session(session.user, session_id))
 
 

@@ -51,7 +51,7 @@ async def test_the_new_address_confirms_a_change_and_the_old_one_is_notified(pos
 @pytest.mark.parametrize(
     ("email", "password", "words"),
     [
-        (NEW, "wrong password", "current password is not right"),
+        (NEW, "wrong password", "current password is incorrect"),
         ("no address", PASSWORD, "one @"),
         (EMAIL.upper(), PASSWORD, "already your address"),
     ],
@@ -84,7 +84,7 @@ async def test_a_meanwhile_taken_address_gets_a_friendly_error(post: Post) -> No
     await post.service.add_person(NEW)
     refused = await browser.submit(await browser.get(link), "/account/email/change")
     assert refused.code == 400
-    assert b"account with this e-mail address already" in refused.body
+    assert b"already an account with this e-mail address" in refused.body
     assert (await post.service.browser().sign_in(EMAIL)).code == 303
 
 

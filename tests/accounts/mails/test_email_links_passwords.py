@@ -1,4 +1,4 @@
-"""Forgotten passwords over HTTP: links, what strangers learn and may request, and invalid links."""
+"""Forgot your password?s over HTTP: links, what strangers learn and may request, and invalid links."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NEW_PASSWORD, NO_ACCOUNT = "another horse battery", "No account with this addres
 confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
 
-# Forgotten passwords
+# Forgot your password?s
 
 
 async def test_a_forgotten_password_can_be_reset(post: Post) -> None:
@@ -69,8 +69,8 @@ async def test_the_reset_page_says_what_else_ended(post: Post, confirmed: bool) 
     browser = post.service.browser()
     page = await browser.get(await post.link(EMAIL, RESET))
     done = (await browser.submit(page, "/reset", new_password=NEW_PASSWORD)).body.decode()
-    assert ("It ends no passkey" in done) is confirmed
-    assert ("all apps are disconnected" in done) is not confirmed
+    assert ("It doesn’t remove any passkey" in done) is confirmed
+    assert ("disconnected all apps" in done) is not confirmed
     await post.settled()
     notice = words_of(await post.mails.newest(EMAIL, "Your password was changed"))
     assert ("disconnected all apps" in notice) is not confirmed

@@ -21,9 +21,9 @@ async def test_a_passkey_confirms_each_change(service: Service) -> None:
     options = await ada.options(f"{CONFIRM}/options")
     page = await ada.browser.get(SECURITY)
     lie = await ada.browser.submit(page, CONFIRM, credential=ada.device.get(options, signature=b"0" * 70))
-    assert (lie.code, says(lie, "That passkey could not be used here")) == (400, True)
+    assert (lie.code, says(lie, "That passkey can't be used here")) == (400, True)
     broken = await ada.browser.submit(page, CONFIRM, credential="{}")
-    assert (broken.code, says(broken, "That passkey could not be used here")) == (400, True)
+    assert (broken.code, says(broken, "That passkey can't be used here")) == (400, True)
     options = await ada.options(f"{CONFIRM}/options")
     answer = await ada.browser.submit(page, CONFIRM, credential=ada.device.get(options))
     assert answer.headers["Location"] == f"{SECURITY}?confirmed"
@@ -77,16 +77,16 @@ async def test_a_passkey_is_renamed_and_signs_in_as_before(service: Service, clo
         return await ada.browser.submit(await ada.browser.get(SECURITY), rename, name=name)
 
     long = await send(f"Old phone {'x' * 51}")
-    assert (long.code, says(long, "A passkey's name has at most 60 characters.")) == (400, True)
+    assert (long.code, says(long, "A passkey's name can have at most 60 characters.")) == (400, True)
     answer = await send(f"  Old   phone {'x' * 50}")
     assert answer.headers["Location"] == "/account/security?passkey-renamed"
     page = await ada.browser.get("/account/security?passkey-renamed")
-    assert says(page, "That passkey has another name now.")
+    assert says(page, "The passkey was renamed.")
     assert says(page, f"Old phone {'x' * 50} ")
     assert not says(page, "My phone")
     assert says(page, "Passkey renamed")
     empty = await send(" ")
-    assert (empty.code, says(empty, "Type a name for the passkey.")) == (400, True)
+    assert (empty.code, says(empty, "Enter a name for the passkey.")) == (400, True)
     fields = {**fields_of(page, rename), "credential": "AAAA", "name": "x"}
     assert (await ada.browser.send(rename, "POST", form=fields)).code == 404
 
@@ -107,7 +107,7 @@ async def test_a_passkey_is_removed(service: Service) -> None:
     page = await ada.browser.get(SECURITY)
     answer = await ada.browser.submit(page, f"{PASSKEYS}/remove")
     assert answer.headers["Location"] == "/account/security?passkey-removed"
-    assert says(await ada.browser.get(answer.headers["Location"]), "That passkey was removed.")
+    assert says(await ada.browser.get(answer.headers["Location"]), "The passkey was removed.")
     assert (await ada.browser.submit(page, f"{PASSKEYS}/remove")).code == 404
 
 

@@ -31,7 +31,7 @@ async def test_signing_in_with_an_app_takes_the_password_and_a_code(service: Ser
     page = await browser.get(answer.headers["Location"])
     assert says(page, "Code from your authenticator app")
     wrong = await browser.submit(page, "/signin/second", code="000000")
-    assert (wrong.code, says(wrong, "That code is not right")) == (400, True)
+    assert (wrong.code, says(wrong, "That code is wrong")) == (400, True)
     answer = await browser.submit(wrong, "/signin/second", code=await ada.code())
     assert (answer.code, answer.headers["Location"]) == (303, "/account/apps")
     assert "latchkey_half" not in browser.cookies

@@ -90,8 +90,8 @@ async def test_changing_the_password_ends_every_other_session(service: Service) 
 @pytest.mark.parametrize(
     ("current", "new", "words"),
     [
-        pytest.param("wrong password", NEW_PASSWORD, "current password is not right", id="the current one is wrong"),
-        pytest.param("", NEW_PASSWORD, "current password is not right", id="the current one is missing"),
+        pytest.param("wrong password", NEW_PASSWORD, "current password is incorrect", id="the current one is wrong"),
+        pytest.param("", NEW_PASSWORD, "current password is incorrect", id="the current one is missing"),
         pytest.param(PASSWORD, "short", "at least 10", id="the new one is short"),
         pytest.param(PASSWORD, EMAIL, "e-mail address", id="the new one is the address"),
         pytest.param(PASSWORD, "", "at least 10", id="the new one is missing"),

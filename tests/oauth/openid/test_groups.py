@@ -70,12 +70,12 @@ async def test_the_store_hands_out_groups_by_the_scopes_of_token_and_grant(memor
 @pytest.mark.gen_test
 async def test_the_person_may_untick_them(service: Service) -> None:
     app, browser = await group_app(service), await service.signed_in()
-    assert b"You are in none now." in (await browser.get(app.authorize_url(scope="openid groups"))).body
+    assert "You’re in no groups now." in (await browser.get(app.authorize_url(scope="openid groups"))).body.decode()
     await put_in(service, "staff", "Site admins")
     url = app.authorize_url(scope="openid groups")
     page = (await browser.get(url)).body
     assert b"See your groups" in page
-    assert b"You are in: Site admins, staff." in page
+    assert b"Your groups: Site admins, staff." in page
     redirect = await browser.consent(url, untick=("groups",))
     tokens = json_of(await app.exchange(answer_of(redirect)["code"]))
     assert tokens["scope"] == "openid"

@@ -55,7 +55,7 @@ async def ends_with_a_code(browser: Browser, app: App, url: str) -> None:
 async def is_over(browser: Browser, url: str) -> bool:
     """Whether the browser gets a page that says so, and is sent nowhere."""
     page = await browser.get(url)
-    return page.code == 400 and b"Go back to the app and begin again" in page.body and "Location" not in page.headers
+    return page.code == 400 and b"Go back to the app and start again" in page.body and "Location" not in page.headers
 
 
 @pytest.mark.rfc("9126 2.2 created")

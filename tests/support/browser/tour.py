@@ -165,7 +165,7 @@ def consent(tour: Tour) -> None:
     tour.open(asks("curious"))
     tour.stop("oauth/consent.html first", "Take care")
     tour.submit("/api/oauth/authorize", "allow", spend_dollars="much")
-    tour.stop("base/message.html amount", "go back and type it again")
+    tour.stop("base/message.html amount", "Go back and enter the amount again")
     tour.stand.run(tour.stand.store.apps.update("curious", name="PayPal"))
     tour.stand.run(tour.stand.store.apps.update("curious", domain="curious.example"))
     tour.open(asks("curious"))
@@ -222,9 +222,9 @@ def account_deletion(tour: Tour) -> None:
     """Visits the page that deletes an account, and the page after it."""
     tour.open("/account/delete")
     tour.submit("/account/delete", email="nobody", password="wrong")
-    tour.stop("account/delete.html", "not the e-mail address of this account")
+    tour.stop("account/delete.html", "isn't the e-mail address of this account")
     tour.submit("/account/delete", email=demo.EMAIL, password="wrong")
-    tour.stop("account/delete.html wrong password", "The password is not right")
+    tour.stop("account/delete.html wrong password", "Incorrect password")
     tour.open("/account/deleted")
     tour.stop("base/message.html short", "Your account was deleted")
 
