@@ -1,0 +1,110 @@
+"""Reports of tokens in the three dialects. Each token counts once: dialects differ in whether input includes what was
+read from and written to a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+MOST_REPORTED = 10**9
+"""Tokens. A larger report counts as this many, which is more than any hold."""
+
+
+class TokenCounts(NamedTuple):
+    """TokenCounts by kind; no token is in two of them, except that `reasoning` is a part of `output`."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    cache_write_1h: int = 0
+    reasoning: int = 0
+
+    @property
+    def prompt(self) -> int:
+        """All input, with what was read from and written to a cache."""
+        return self.input + self.cache_read + self.cache_write + self.cache_write_1h
+
+
+def of_messages(usage: object) -> TokenCounts:
+    """A report of the Messages API: input, reads and writes are apart."""
+    writes = _count(usage, "cache_creation_input_tokens")
+    hour = min(_count(_part(usage, "cache_creation"), "ephemeral_1h_input_tokens"), writes)
+    output = _count(usage, "output_tokens")
+    return TokenCounts(
+        input=_count(usage, "input_tokens"),
+        output=output,
+        cache_read=_count(usage, "cache_read_input_tokens"),
+        cache_write=writes - hour,
+        cache_write_1h=hour,
+        reasoning=min(_count(_part(usage, "output_tokens_details"), "thinking_tokens"), output),
+    )
+
+
+def of_chat(usage: object) -> TokenCounts:
+    """A report of chat/completions: the prompt includes reads and writes."""
+    return _inclusive(usage, "prompt_tokens", "completion_tokens")
+
+
+def of_responses(usage: object) -> TokenCounts:
+    """A report of responses: the input includes reads and writes."""
+    return _inclusive(usage, "input_tokens", "output_tokens")
+
+
+def in_messages(tokens: TokenCounts) -> dict[str, Any]:
+    """A report of the Messages API."""
+    writes = tokens.cache_write + tokens.cache_write_1h
+    usage: dict[str, Any] = {
+        "input_tokens": tokens.input,
+        "cache_creation_input_tokens": writes,
+        "cache_read_input_tokens": tokens.cache_read,
+        "output_tokens": tokens.output,
+    }
+    if tokens.reasoning:
+        usage["output_tokens_details"] = {"thinking_tokens": tokens.reasoning}
+    return usage
+
+
+def in_chat(tokens: TokenCounts, credits_charged: int | None = None) -> dict[str, Any]:
+    """A report of chat/completions. `credits_charged`, in micro-dollars, is its last field."""
+    return _inclusively(tokens, ("prompt", "completion"), credits_charged)
+
+
+def in_responses(tokens: TokenCounts, credits_charged: int | None = None) -> dict[str, Any]:
+    """A report of responses. `credits_charged`, in micro-dollars, is its last field."""
+    return _inclusively(tokens, ("input", "output"), credits_charged)
+
+
+def _inclusive(usage: object, whole: str, output: str) -> TokenCounts:
+    prompt, written = _count(usage, whole), _count(usage, output)
+    details = _part(usage, whole + "_details")
+    read = min(_count(details, "cached_tokens"), prompt)
+    writes = min(_count(details, "cache_write_tokens"), prompt - read)
+    reasoning = min(_count(_part(usage, output + "_details"), "reasoning_tokens"), written)
+    return TokenCounts(prompt - read - writes, written, read, writes, 0, reasoning)
+
+
+def _inclusively(tokens: TokenCounts, names: tuple[str, str], credits_charged: int | None) -> dict[str, Any]:
+    whole, output = names
+    writes = tokens.cache_write + tokens.cache_write_1h
+    usage: dict[str, Any] = {
+        f"{whole}_tokens": tokens.prompt,
+        f"{whole}_tokens_details": {"cached_tokens": tokens.cache_read, "cache_write_tokens": writes},
+        f"{output}_tokens": tokens.output,
+        f"{output}_tokens_details": {"reasoning_tokens": tokens.reasoning},
+        "total_tokens": tokens.prompt + tokens.output,
+    }
+    if credits_charged is not None:
+        usage["credits_charged"] = credits_charged
+    return usage
+
+
+def _part(usage: object, name: str) -> object:
+    return usage.get(name) if isinstance(usage, Mapping) else None
+
+
+def _count(usage: object, name: str) -> int:
+    number = _part(usage, name)
+    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+        return 0
+    return min(number, MOST_REPORTED)
