@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from handlers.account.address_pages import ChangeHandler, EmailHandler, UndoHandler
 from handlers.account.connected_apps import AppsHandler, HomeHandler, RevokeAppHandler, SpendLimitHandler
 from handlers.account.deletion import DeleteAccountHandler, DeletedHandler, DeleteOptionsHandler, DownloadHandler
-from handlers.account.email_links import ChangeHandler, EmailHandler, SendAgainHandler, UndoHandler
+from handlers.account.email_links import SendAgainHandler
 from handlers.account.language import LanguageHandler
 from handlers.account.pictures import PictureHandler
 from handlers.account.profile import AccountHandler, RemovePictureHandler, UploadHandler
