@@ -84,7 +84,7 @@ def test_markers_match_what_a_file_uses(request: pytest.FixtureRequest) -> None:
     """Chromium is driven in files that say so by their name; so are the programs that measure."""
     for path in (ROOT / "tests").rglob("test_*.py"):
         text = path.read_text("utf-8")
-        drives = bool(re.search(r"^from tests(?:\.\w+)*\.webdriver import .*\bChromium\b", text, re.MULTILINE))
+        drives = bool(re.search(r"^from tests(?:\.\w+)* import .*\b(?:Foreign)?Chromium\b", text, re.MULTILINE))
         assert drives == path.name.startswith(APART["browser"]), path.name
         names = {
             item.name for item in request.session.items if item.path == path and item.get_closest_marker("browser")
