@@ -16,8 +16,6 @@ from outbound.ai.dialects.usage import TokenCounts
 from outbound.ai.events import BrokenStream, EventReader, encoded
 from tests.support.http.upstream import message
 
-pytestmark = pytest.mark.trap(68)
-
 Json = dict[str, Any]
 ARGUMENTS = (
     '{"path": "C:\\\\temp\\n", "sign": "\\u00e5\\ud83c\\udf27", "raw": "å 🌧 \U0001f469\u200d\U0001f680", "n": 1e3}'
@@ -63,6 +61,7 @@ def sendable(made: list[Json]) -> list[Json]:
     return made
 
 
+@pytest.mark.trap(68)
 def test_arguments_pass_to_chat_wherever_they_are_split() -> None:
     for pieces in cuts():
         stream = ChatStream("m", 1, with_usage=False)
@@ -71,6 +70,7 @@ def test_arguments_pass_to_chat_wherever_they_are_split() -> None:
         assert "".join(call["function"]["arguments"] for call in calls) == ARGUMENTS
 
 
+@pytest.mark.trap(68)
 def test_arguments_pass_to_responses_wherever_they_are_split() -> None:
     for pieces in cuts():
         stream = ResponsesStream({}, "m", 1)
@@ -80,6 +80,7 @@ def test_arguments_pass_to_responses_wherever_they_are_split() -> None:
         assert stream.end(TokenCounts())[-1]["response"]["output"][0]["arguments"] == ARGUMENTS
 
 
+@pytest.mark.trap(68)
 def test_arguments_pass_to_messages_wherever_they_are_split() -> None:
     for pieces in cuts():
         stream = MessagesStream("m")
@@ -88,6 +89,7 @@ def test_arguments_pass_to_messages_wherever_they_are_split() -> None:
         assert "".join(delta["partial_json"] for delta in deltas) == ARGUMENTS
 
 
+@pytest.mark.trap(68)
 def test_arguments_pass_wherever_the_bytes_of_a_stream_are_split() -> None:
     raw = b"".join(b"event: x\ndata: %b\n\n" % encoded(event) for event in tool_events([ARGUMENTS]))
     for at in range(1, len(raw)):
@@ -98,6 +100,7 @@ def test_arguments_pass_wherever_the_bytes_of_a_stream_are_split() -> None:
         assert json.loads("".join(call["function"]["arguments"] for call in calls)) == json.loads(ARGUMENTS)
 
 
+@pytest.mark.trap(68)
 def test_half_a_character_that_never_becomes_whole_is_not_lost() -> None:
     joiner = Joiner()
     assert [joiner.feed("a\ud83c"), joiner.feed("b"), joiner.feed("\ud83c"), joiner.end()] == [
@@ -108,6 +111,7 @@ def test_half_a_character_that_never_becomes_whole_is_not_lost() -> None:
     ]
 
 
+@pytest.mark.trap(68)
 def test_calls_whose_pieces_alternate_stay_apart() -> None:
     stream = MessagesStream("m")
     names = "first", "second", "third"
