@@ -7,6 +7,7 @@ from functools import partial
 from handlers.core.params import Params, decode_json
 from handlers.core.policy import Policy
 from handlers.oauth.authorize import AuthorizeHandler
+from handlers.oauth.decide import DENIED
 from handlers.oauth.requests import Interaction
 from store.apps.redirect_uris import is_interceptable
 from store.apps.registration import Registration
@@ -95,5 +96,5 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
             )
         if decided.connected:
             self.store.app_stats.connected(app.client_id)
-        answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
+        answer = {"code": decided.code} if decided.code else DENIED
         self.send_back(app, decided.redirect_uri, answer, decided.state, decided.mode)

@@ -3,7 +3,6 @@ OpenID Connect Core 3.1.2."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from urllib.parse import urlencode
 
 from handlers.account.authorize_address import (
@@ -17,9 +16,8 @@ from handlers.account.authorize_address import (
 )
 from handlers.core import mails
 from handlers.core.params import JSON, body_pairs, media_type, once, parse_pairs
-from handlers.core.scopes import SCOPE_WORDS, api_words, asked_words
-from handlers.oauth.answers import AnsweringPage, mark_of
-from handlers.oauth.consent import named, offered_limit
+from handlers.oauth.answers import mark_of
+from handlers.oauth.consent import ConsentPage
 from handlers.oauth.pushed_address import pushed_address, pushed_uri
 from handlers.oauth.pushed_arrivals import PushedArrivals
 from handlers.oauth.request_objects import open_object
@@ -36,15 +34,14 @@ from handlers.oauth.requests import (
 from store.accounts.signin.sessions import Session
 from store.apps.redirect_uris import display_origin, is_interceptable
 from store.apps.registration import Registration
-from store.oauth.authorizations import AuthorizationRequest, Pending, SignInAgain, StepUp
+from store.oauth.authorizations import AuthorizationRequest, ConsentRequest, Pending, SignInAgain, StepUp
 from store.oauth.progress import RequestStep
-from store.oauth.resources import is_own, plain_names
 from store.phrases import Phrase
 from store.refused import Refused, SignedOut
 from store.results import Profile
 
 
-class AuthorizeHandler(PushedArrivals, AnsweringPage):
+class AuthorizeHandler(PushedArrivals, ConsentPage):
     """The address to which an app sends a person's browser."""
 
     door = "authorize"
@@ -151,7 +148,8 @@ class AuthorizeHandler(PushedArrivals, AnsweringPage):
             raise interaction.quietly(Refused("consent_required", Phrase("The person has to consent.")))
         if self.site.mail.confirms and not begun.profile.email_verified:
             return await self.confirm_first(app, begun.profile, here)
-        await self.show_consent(app, request, begun, here)
+        asked = ConsentRequest(request.redirect_uri, request.scopes, request.api)
+        await self.show_consent(app, asked, begun, again(here))
 
     def step_of(self, session: Session | None, here: Pairs) -> RequestStep | None:
         """What this person has done for this request, by the mark in its address."""
@@ -266,38 +264,6 @@ class AuthorizeHandler(PushedArrivals, AnsweringPage):
         await mails.confirmation(self.site, profile.user, profile.email, asker, target, again=False, wording=wording)
         self.render(
             "oauth/confirm_first.html", title=Phrase("Confirm your address"), signed_in=profile, app=app, next=target
-        )
-
-    async def show_consent(
-        self, app: Registration, request: AuthorizationRequest, pending: Pending, here: Pairs
-    ) -> None:
-        """The consent page."""
-        self.uses_scripts = True
-        self.allow_form_to(request.redirect_uri)
-        kept = [scope for scope in pending.granted if scope not in request.scopes]
-        own = {scope: asked_words(scope, pending.profile.groups) for scope in SCOPE_WORDS}
-        words = {**own, **await api_words(self.store.apis, [*request.scopes, *kept])}
-        api = await self.store.apis.active(request.api) if request.api else None
-        boxes = [
-            SimpleNamespace(
-                name=plain_names([scope])[0], own=is_own(scope), before=scope in pending.granted, words=words[scope]
-            )
-            for scope in request.scopes
-            if scope != "openid" and scope in words
-        ]
-        self.render(
-            "oauth/consent.html",
-            title=Phrase("Allow %(app)s?", app=app.name),
-            signed_in=pending.profile,
-            request_id=pending.request_id,
-            app=app,
-            app_domain=display_origin(request.redirect_uri),
-            mark=mark_of(app, request.redirect_uri, self.site.brand.name),
-            signs_in="openid" in request.scopes,
-            asked=[(None, [box for box in boxes if box.own]), (named(api), [box for box in boxes if not box.own])],
-            kept=[of.whole for scope, of in words.items() if scope in kept],
-            spend_limit=offered_limit(pending),
-            next=again(here),
         )
 
 

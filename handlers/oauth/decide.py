@@ -6,11 +6,13 @@ import re
 
 from handlers.core import mails
 from handlers.core.amounts import SpendLimit, spend_limit, typed_limit
-from handlers.core.page import Onward
+from handlers.core.page import Onward, safe_next
 from handlers.core.params import Params
 from handlers.core.words.sentences import sentences
-from handlers.oauth.answers import AnsweringPage, answer_url
-from store.oauth.authorizations import TOO_MANY_APPS
+from handlers.oauth.answers import answer_url
+from handlers.oauth.consent import Again, ConsentPage
+from store.apps.registration import Registration
+from store.oauth.authorizations import TOO_MANY_APPS, NothingTicked
 from store.phrases import Phrase
 from store.refused import Refused
 
@@ -18,9 +20,13 @@ BOX = "scope:"
 # RFC 6749 3.3, and the longest name of a scope of an API.
 NAME = re.compile(r"[!#-\[\]-~]{1,64}")
 SPEND = "credits:spend"
+MOST_AMOUNT = 40
+"""The longest typed amount that the page shows again, in characters."""
+DENIED = {"error": "access_denied", "error_description": "The person denied the request."}
+"""What an app gets for a request that the person denied (RFC 6749 4.1.2.1)."""
 
 
-class DecideHandler(AnsweringPage):
+class DecideHandler(ConsentPage):
     """Requires a session cookie, an XSRF token and the same origin, so that no other site can decide for a person."""
 
     async def post(self) -> None:
@@ -40,26 +46,39 @@ class DecideHandler(AnsweringPage):
         if app is None or awaited is None:
             raise Refused("invalid_request", Phrase("This request isn't yours, or its app no longer exists."))
         # The end of a pushed request comes first, so that no second decision counts for which the app gets no answer.
-        async with self.store.pushed.answered(app.client_id, awaited.pushed):
-            decided = await self.store.authorizations.decide(
-                session,
-                app,
-                request_id,
-                allow=decision == "allow",
-                scopes=scopes,
-                visitor=self.visitor,
-                spend_limit=limit,
-            )
+        try:
+            async with self.store.pushed.answered(app.client_id, awaited.pushed):
+                decided = await self.store.authorizations.decide(
+                    session,
+                    app,
+                    request_id,
+                    allow=decision == "allow",
+                    scopes=scopes,
+                    visitor=self.visitor,
+                    spend_limit=limit,
+                )
+        except NothingTicked as refusal:
+            if self.wants_json():
+                raise
+            return await self.ask_again(app, refusal, params)
         if decided.connected:
             self.store.app_stats.connected(app.client_id)
         mails.allowance_grew(self.site, session.user, app.client_id, decided.allowance, self.visitor)
-        answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
+        answer = {"code": decided.code} if decided.code else DENIED
         self.write_window(decided.window)
         if self.wants_json():
             url = answer_url(app, self.site.base_url, decided.redirect_uri, answer, decided.state)
             self.write_json({"redirect_to": url})
         else:
             self.send_back(app, decided.redirect_uri, answer, decided.state, decided.mode)
+
+    async def ask_again(self, app: Registration, refusal: NothingTicked, params: Params) -> None:
+        """The consent page of the same request, with the error."""
+        if refusal.window:
+            self.write_window(refusal.window)
+        self.set_status(400)
+        again = Again(refusal.description, (params.get("spend_dollars") or "")[:MOST_AMOUNT])
+        await self.show_consent(app, refusal.asked, refusal.pending, safe_next(params.get("next")), again)
 
     def way_on(self, refusal: Refused, here: bool) -> Onward:
         """Sends a person with too many apps to their list."""

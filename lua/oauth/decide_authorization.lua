@@ -39,7 +39,7 @@
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply gone remaining reset
---- @reply invalid_scope remaining reset
+--- @reply invalid_scope remaining reset redirect_uri scope api granted spend_limit email email_verified name picture preferences groups
 --- @reply full remaining reset
 --- @reply denied remaining reset redirect_uri state mode
 --- @reply allowed remaining reset redirect_uri state mode connected told
@@ -59,6 +59,16 @@
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
+-- What the page needs to ask again: nothing was ticked, and the request stays.
+local function nothing_ticked(redirect_uri, scope, api, remaining, reset)
+  local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'spend_limit')
+  local granted = given[1] and not given[3] and given[2] or ''
+  local email, verified, name, picture, preferences = profile(user)
+  local groups = has_scope(scope, 'groups') and redis.call('HGET', user, 'groups') or ''
+  return {'invalid_scope', remaining, reset, redirect_uri, scope, api or '', granted, given[4] or '',
+    email, verified, name, picture, preferences, groups}
+end
+
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
 
@@ -83,10 +93,10 @@ end
 local scope = asked[2]
 if scopes ~= '*' then
   local ticked = picked(scope, scopes, api or '')
-  if not ticked then return {'invalid_scope', remaining, reset} end
+  if not ticked then return nothing_ticked(asked[1], scope, api, remaining, reset) end
   -- `openid` is no checkbox: it is what signing in means.
   scope = intersect(scope, ticked .. ' openid')
-  if scope == '' then return {'invalid_scope', remaining, reset} end
+  if scope == '' then return nothing_ticked(asked[1], asked[2], api, remaining, reset) end
 end
 -- Without a scope of the API, what is left is for Latchkey itself.
 if api and names_at(scope, api) == '' then api = false end

@@ -11,7 +11,7 @@ from store.accounts.signin.sessions import Session
 from store.apps.registration import Registration
 from store.bounds import Bounds
 from store.crypto.seal import Sealer, Token, TokenKind, fresh_epoch, new_id
-from store.engine.scripts import Scripts
+from store.engine.scripts import Reply, Scripts
 from store.lifetimes import ACCESS_TOKEN, AUTHORIZE, CODE, OAUTH, REQUEST, SPENDING_MAIL, UNDO_LINK
 from store.oauth.sign_in import methods_for
 from store.phrases import Phrase
@@ -91,6 +91,24 @@ class Decision:
     connected: bool = False
     allowance: Allowance | None = None
     mode: str = ""
+
+
+class ConsentRequest(NamedTuple):
+    """The part of a request that the consent page shows, as in `AuthorizationRequest`."""
+
+    redirect_uri: str
+    scopes: tuple[str, ...]
+    api: str = ""
+
+
+class NothingTicked(Refused):
+    """The person allowed none of the scopes. The request stays open; `asked` and `pending` show its page again."""
+
+    def __init__(self, asked: ConsentRequest, pending: Pending, window: Window) -> None:
+        super().__init__(
+            "invalid_scope", Phrase("Choose at least one of the things that the app asks for."), window=window
+        )
+        self.asked, self.pending = asked, pending
 
 
 PUSHED = 1
@@ -173,12 +191,7 @@ class Authorizations:
             return Remembered(self._sealer.seal(Token(TokenKind.CODE, session.user, request.client, code_id, 0)))
         kind = PUSHED if request.pushed else 0
         request_id = self._sealer.seal(Token(TokenKind.REQUEST, session.user, request.client, one_id, kind))
-        return Pending(
-            request_id,
-            profile_of(session.user, reply),
-            frozenset(reply.text("granted").split()),
-            reply.number("spend_limit") if reply.raw("spend_limit") else None,
-        )
+        return _pending(request_id, session.user, reply)
 
     def awaited(self, session: Session, request_id: str) -> Awaited | None:
         """What a request id of this person names, or None for any other text. No I/O."""
@@ -202,7 +215,7 @@ class Authorizations:
         ticked scopes, None for all requested ones. The grant loses requested scopes that were not ticked, and keeps
         scopes that were not requested. A decision ends a grace window (SPEC 3.1); the grant then has only the ticked
         scopes. `spend_limit` is what the app may spend in a calendar month, in micro-dollars; "" leaves it unchanged.
-        Raises SignedOut, Refused("invalid_request", "invalid_scope" or "rate_limited"), Refused("access_denied") if the
+        Raises SignedOut, NothingTicked, Refused("invalid_request" or "rate_limited"), Refused("access_denied") if the
         person has the most apps allowed: that changes nothing, and the request stays open."""
         token = self._sealer.open(TokenKind.REQUEST, request_id)
         if token is None or token.user != session.user or token.client != app.client_id:
@@ -252,9 +265,8 @@ class Authorizations:
                 window=window,
             )
         if reply.word == "invalid_scope":
-            raise Refused(
-                "invalid_scope", Phrase("Choose at least one of the things that the app asks for."), window=window
-            )
+            asked = ConsentRequest(reply.text("redirect_uri"), tuple(reply.text("scope").split()), reply.text("api"))
+            raise NothingTicked(asked, _pending(request_id, user, reply), window)
         if reply.word == "full":
             raise Refused("access_denied", TOO_MANY_APPS, window=window)
         code, connected, allowance = None, False, None
@@ -270,3 +282,12 @@ class Authorizations:
             allowance,
             reply.text("mode"),
         )
+
+
+def _pending(request_id: str, user: str, reply: Reply) -> Pending:
+    return Pending(
+        request_id,
+        profile_of(user, reply),
+        frozenset(reply.text("granted").split()),
+        reply.number("spend_limit") if reply.raw("spend_limit") else None,
+    )

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from handlers.core.format import ago, day, exact, initial, iso, web_link
+from handlers.core.format import ago, day, exact, initial, iso, money_field, web_link
 from handlers.core.person_posts import ReauthRule
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.routes import POSTS, ROUTES
@@ -182,7 +182,7 @@ def test_an_invalid_amount_does_not_prevent_denying() -> None:
 
 @pytest.mark.parametrize(("micro", "shown"), [(5_000_000, "5.00"), (None, ""), (0, "0.00")])
 def test_the_limit_is_next_to_the_spending_scope(micro: int | None, shown: str) -> None:
-    page = render("oauth/consent.html", spend_limit=micro)
+    page = render("oauth/consent.html", amount=money_field(micro))
     field = next(field for field in page.all("input") if field.get("name") == "spend_dollars")
     assert field.get("value") == shown
     row = next(parent for parent in field.parents if parent.tag == "li")

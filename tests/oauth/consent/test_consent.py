@@ -40,7 +40,11 @@ async def test_a_form_decision_redirects_with_303(service: Service) -> None:
         assert response.headers["Location"].startswith(CALLBACK + "?")
         assert answer_of(response)["state"] == "a-state"
         assert expected in answer_of(response)
-    assert answer_of(response) == {"error": "access_denied", "state": "a-state", "iss": service.base_url}
+    reason = "The person denied the request."
+    assert answer_of(response) == {
+        **{"error": "access_denied", "error_description": reason},
+        **{"state": "a-state", "iss": service.base_url},
+    }
 
 
 @pytest.mark.gen_test
@@ -60,7 +64,7 @@ async def test_a_json_decision_gets_the_redirect_target(service: Service) -> Non
     assert (await service.web.exchange(code[1])).code == 200
     page = await browser.get(service.web.authorize_url(prompt="consent"))
     denied = await decide_as_json(browser, page, decision="deny")
-    assert "error=access_denied" in json_of(denied)["redirect_to"]
+    assert "error=access_denied&error_description=The+person+denied" in json_of(denied)["redirect_to"]
 
 
 @pytest.mark.gen_test
@@ -83,15 +87,29 @@ async def test_unticked_scopes_are_not_granted_and_a_later_decision_replaces_the
 
 
 @pytest.mark.gen_test
-async def test_unticking_everything_is_refused_and_keeps_the_request(service: Service) -> None:
+@pytest.mark.parametrize("mode", ["query", "form_post"])
+async def test_unticking_everything_shows_the_page_of_the_same_request_again(service: Service, mode: str) -> None:
     browser = await service.signed_in()
-    page = await browser.get(service.web.authorize_url())
-    form = {name: value for name, value in fields_of(page, DECIDE).items() if not name.startswith("scope:")}
-    refused = await browser.send(DECIDE, "POST", form={**form, "decision": "allow"})
+    await browser.consent(service.web.authorize_url(scope="profile"))
+    url = service.web.authorize_url(scope="profile credits:spend", response_mode=mode)
+    page = await browser.get(url)
+    before = fields_of(page, DECIDE)
+    form = {name: value for name, value in before.items() if not name.startswith("scope:")}
+    refused = await browser.send(DECIDE, "POST", form={**form, "spend_dollars": '7.5"', "decision": "allow"})
     assert refused.code == 400
     assert "Location" not in refused.headers
-    assert b"at least one" in refused.body
-    assert (await browser.submit(page, DECIDE, decision="allow")).code == 303
+    text = refused.body.decode()
+    assert "Choose at least one of the things" in text
+    after = fields_of(refused, DECIDE)
+    assert (after["request_id"], after["next"]) == (before["request_id"], before["next"])
+    assert 'value="on"' in text
+    assert 'value="on" checked' not in text, "a hasty second click allows nothing that the person unticked"
+    assert (text.count("Already allowed"), text.count('value="7.5&quot;"')) == (1, 1)
+    # The request is the same one, and it can be answered once.
+    ticks = {"scope:credits:spend": "on", "spend_dollars": "7.5"}
+    allowed = await browser.submit(refused, DECIDE, decision="allow", **ticks)
+    assert allowed.code == (200 if mode == "form_post" else 303)
+    assert (await browser.submit(refused, DECIDE, decision="allow", **ticks)).code == 400
 
 
 @pytest.mark.gen_test

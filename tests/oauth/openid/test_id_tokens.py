@@ -166,7 +166,8 @@ async def test_an_app_learns_nothing_without_consent(service: Service) -> None:
     page = await browser.get(url)
     assert page.code == 200
     denied = answer_of(await browser.submit(page, "/api/oauth/authorize", decision="deny"))
-    assert denied == {"error": "access_denied", "state": "of this request", "iss": service.base_url}
+    assert denied["error_description"] == "The person denied the request."
+    assert (denied["error"], denied["state"], denied["iss"]) == ("access_denied", "of this request", service.base_url)
     wider = await browser.get(app.authorize_url(scope="openid profile"))
     assert "scope:profile" in fields_of(wider, "/api/oauth/authorize")
 

@@ -50,6 +50,17 @@ async def test_of_two_people_in_one_browser_the_first_answer_counts(service: Ser
     assert not await is_granted(service)
 
 
+async def test_a_page_with_nothing_ticked_leaves_a_pushed_request_open(service: Service) -> None:
+    url, browser = await address(service.web), await service.signed_in()
+    page = await browser.get(url)
+    form = {name: value for name, value in fields_of(page, DECIDE).items() if not name.startswith("scope:")}
+    again = await browser.send(DECIDE, "POST", form={**form, "decision": "allow"})
+    assert again.code == 400
+    allowed = await decided(browser, again, "allow", **{"scope:profile": "on"})
+    assert "code" in answer_of(allowed)
+    assert (await decided(browser, page, "allow")).code == 400
+
+
 @pytest.mark.trap(53)
 async def test_of_many_answers_at_once_one_counts(service: Service) -> None:
     url, browser = await address(service.web), await service.signed_in()

@@ -13,7 +13,7 @@ from tornado.web import Application, RequestHandler
 
 from handlers.core.fallback import StaticHandler
 from handlers.core.page import Onward
-from handlers.core.scopes import SCOPE_WORDS, ScopeWords
+from handlers.core.scopes import SCOPE_WORDS
 from handlers.core.words.zones import places
 from handlers.credits.pages import by_app
 from handlers.credits.spending import chart_of_spending
@@ -21,6 +21,7 @@ from handlers.oauth.answers import Mark, WayBack
 from store.accounts.undoing import Undo
 from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
 from store.results import NO_CHOICE, Preferences
+from tests.support.browser.consent_samples import consent_pages
 from tests.support.browser.english import AUTOESCAPE, ENGLISH, SPOKEN
 from tests.support.browser.portal_samples import NOW, portal_pages
 
@@ -59,11 +60,6 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     nothing = Account(0, 0, 0, None, (), ())
     entry = Sample(at=NOW, text=text, app=text, address=text, device=text)
     bare = Sample(at=NOW, text=text, app=None, address="", device="")
-    scopes = [Sample(name=n, words=w, before=n == "profile") for n, w in SCOPE_WORDS.items() if n != "openid"]
-    of_an_api = [
-        Sample(name="orders:write", words=ScopeWords(text, text, True, text), before=True),
-        Sample(name="orders:read", words=ScopeWords(text, "", False, text), before=False),
-    ]
     account = Sample(user=text, name=text, email=text, email_verified=False, picture=text, preferences=NO_CHOICE)
     plain = Sample(**{**vars(account), "email_verified": True, "picture": ""})
     spent = Spending(NOW.date(), False, tuple((NOW.date(), str(number), 5 - number) for number in range(5)))
@@ -113,18 +109,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "signin/second_step.html recovery": {**stranger, "error": None, "has_app": False, "has_passkey": False},
         "signin/signup.html": {**sign_up, "error": None, "invite": None},
         "signin/signup.html invited": {**sign_up, "error": text, "invite": text},
-        "oauth/consent.html": {
-            **known,
-            "request_id": text,
-            "app": app,
-            "app_domain": text,
-            "mark": Mark(False, text, text),
-            "asked": [(None, scopes), (Sample(name=text, host=text), of_an_api)],
-            "kept": [SCOPE_WORDS["credits:read"].title, text],
-            "next": text,
-            "spend_limit": 5_000_000,
-            "signs_in": True,
-        },
+        **consent_pages(text, known, app),
         "oauth/form_post.html": {**known, "app": app, "app_domain": text, "action": text, "fields": {"state": text}},
         "oauth/choose_account.html": {**known, "app": app, "onward_to": text, "again": text},
         "oauth/step_up.html": stepping,

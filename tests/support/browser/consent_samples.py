@@ -1,0 +1,32 @@
+"""Sample data of the consent page."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace as Sample
+from typing import Any
+
+from handlers.core.scopes import SCOPE_WORDS, ScopeWords
+from handlers.oauth.answers import Mark
+
+
+def consent_pages(text: str, known: dict[str, Any], app: Sample) -> dict[str, dict[str, Any]]:
+    """The values of the template, as in `pages`."""
+    scopes = [Sample(name=n, words=w, before=n == "profile") for n, w in SCOPE_WORDS.items() if n != "openid"]
+    of_an_api = [
+        Sample(name="orders:write", words=ScopeWords(text, text, True, text), before=True),
+        Sample(name="orders:read", words=ScopeWords(text, "", False, text), before=False),
+    ]
+    first = {
+        **known,
+        "request_id": text,
+        "app": app,
+        "app_domain": text,
+        "mark": Mark(False, text, text),
+        "asked": [(None, scopes), (Sample(name=text, host=text), of_an_api)],
+        "kept": [SCOPE_WORDS["credits:read"].title, text],
+        "next": text,
+        "amount": "5.00",
+        "error": "",
+        "signs_in": True,
+    }
+    return {"oauth/consent.html": first, "oauth/consent.html again": {**first, "error": text, "amount": text}}
