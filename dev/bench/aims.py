@@ -34,6 +34,8 @@ TIMES = (
     ("AI call", "LiteLLM proxy", "AI call", 15.0),
 )
 """An endpoint of Latchkey, a peer, its endpoint, and how many times as many requests/s Latchkey should serve."""
+REQUESTS = {PUSHED: 2}
+"""Requests of a call that has more than one."""
 STUB_SYSTEM = "the stub alone"
 ADDED = 1.5
 """Most ms that a call through Latchkey may add to a call of the stub itself, at one connection."""
@@ -50,6 +52,8 @@ class Aim(NamedTuple):
     measured: str
     met: bool
     by_rate: str = ""
+    reach: float = 0.0
+    """What a bare handler with one script call a request reaches in the same run, where that was measured."""
 
 
 def of_endpoints(found: Found) -> Iterator[Aim]:
@@ -95,7 +99,9 @@ def of_peers(found: Found) -> Iterator[Aim]:
             yield Aim(what, f"≥ {wanted:g} ×", "not measured", False)
             continue
         ratio, by_cpu = found.ratio(one, other), found.ratio(other, one, "server")
-        yield Aim(what, f"≥ {wanted:g} ×", f"{by_cpu:.2f} ×", by_cpu >= wanted, f"{ratio:.2f} ×")
+        ceiling = Key(CEILING, EVALSHA, HARD)
+        reach = found.ratio(other, ceiling, "server") / REQUESTS.get(endpoint, 1) if ceiling in found.samples else 0.0
+        yield Aim(what, f"≥ {wanted:g} ×", f"{by_cpu:.2f} ×", by_cpu >= wanted, f"{ratio:.2f} ×", reach)
     one, other = Key(SYSTEM, "AI call", 1), Key(STUB_SYSTEM, "AI call", 1)
     if one in found.samples and other in found.samples:
         added = found.figure(one, "p50") - found.figure(other, "p50")
@@ -131,7 +137,14 @@ def of_starts(measured: Mapping[str, Any]) -> Iterator[Aim]:
     yield Aim("start on an embedded store", f"≤ {START_SECONDS} s", f"{seconds:.2f} s", seconds <= START_SECONDS)
 
 
+def verdict(aim: Aim) -> str:
+    """Whether an aim was met; if not, what a bare handler reaches."""
+    if aim.met:
+        return "met"
+    return f"**not met**; a bare handler: {aim.reach:.2f} ×" if aim.reach else "**not met**"
+
+
 def aim_table(aims: list[Aim]) -> str:
     """Every aim and its result."""
-    rows = [(aim.what, aim.wanted, aim.measured, aim.by_rate, "met" if aim.met else "**not met**") for aim in aims]
+    rows = [(aim.what, aim.wanted, aim.measured, aim.by_rate, verdict(aim)) for aim in aims]
     return table(("aim", "wanted", "per core", "requests/s", ""), rows, words=1)

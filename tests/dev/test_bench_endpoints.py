@@ -251,6 +251,14 @@ def test_an_aim_whose_peer_was_not_measured_is_not_met() -> None:
     assert not any(aim.met for aim in named.values())
 
 
+def test_a_missed_aim_says_how_far_a_bare_handler_gets() -> None:
+    rates = {(CEILING, EVALSHA): 4000, (SYSTEM, PUSHED): 1500, ("oidc-provider", PUSHED): 1000}
+    (aim,) = [aim for aim in aims.of_peers(found(rates)) if aim.what.startswith(PUSHED)]
+    assert (aim.measured, aim.met) == ("1.50 ×", False)
+    # Two requests at half the rate of a bare handler.
+    assert "**not met**; a bare handler: 2.00 ×" in aims.aim_table([aim])
+
+
 def test_memory_is_measured_thing_by_thing() -> None:
     with (
         TemporaryDirectory(prefix="bench-", dir="/tmp") as directory,
