@@ -63,7 +63,7 @@ async def test_the_download_contains_everything(service: Service) -> None:
     assert found["documents/web-app/notes/b.json"] == DOCUMENTS["notes/b"]
     assert b"password" not in download.body
     security = (await browser.get("/account/security")).body.decode()
-    assert "Everything about the account downloaded" in security
+    assert "Account data downloaded" in security
 
 
 async def test_the_download_is_also_available_as_json_lines(service: Service) -> None:

@@ -121,7 +121,7 @@ async def test_people_see_the_deleted_app_and_can_export_their_documents(service
     assert b"of Bob" in (await bob.get("/account/apps/own-app/data/notes/n1")).body
     assert (await bob.get("/account/apps/own-app/export")).code == 200
     activity = await bob.get("/account/security")
-    assert says(activity, "An app was deleted by its developer; its documents are kept for 30 days")
+    assert says(activity, "App deleted by its developer; its documents are kept for 30 days")
     assert await service.store.person_documents.delete_all(await session_of(service), "own-app", VISITOR) == 1
 
 

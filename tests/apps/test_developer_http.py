@@ -165,7 +165,7 @@ async def test_app_changes_appear_in_the_owners_activity(service: Service) -> No
     where = f"/developer/apps/{app.client_id}"
     await browser.submit(await browser.get(where), f"{where}/status")
     text = text_of(await browser.get("/account/security"))
-    assert "App registered by you · My App" in text
+    assert "App registered · My App" in text
     assert "Your app switched off · My App" in text
 
 

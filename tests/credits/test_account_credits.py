@@ -320,7 +320,7 @@ async def test_a_limit_can_be_set_changed_and_removed_and_is_enforced(service: S
             assert await refusal_of(hold(service.store, caller)) == "app_spend_limit"
         else:
             await hold(service.store, caller)
-    assert "Monthly spending limit of an app changed · Web App" in words_of(await browser.get("/account/security"))
+    assert "Spending limit changed · Web App" in words_of(await browser.get("/account/security"))
 
 
 @pytest.mark.gen_test

@@ -67,7 +67,7 @@ async def test_a_cookie_thief_cannot_enable_spending_unnoticed(post: Post) -> No
     await decides(thief, post, "1")
     assert await subjects(post) == [*before, CONNECTED], "the scope had been taken away"
     activity = text_of(await thief.get("/account/security"))
-    assert "Monthly spending limit of an app changed" in activity
+    assert "Spending limit changed" in activity
 
 
 async def test_the_mail_does_not_quote_the_owners_text(post: Post) -> None:

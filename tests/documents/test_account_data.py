@@ -133,7 +133,7 @@ async def test_a_form_deletes_one_document(service: Service) -> None:
     assert (answer.code, answer.headers["Location"]) == (303, DATA)
     assert await check_usage(service.store, service.ada, "web-app") == 2
     assert (await browser.get(f"{DATA}/notes/b")).code == 404
-    assert b"Document of an app deleted" in (await browser.get("/account/security")).body
+    assert b"Document deleted" in (await browser.get("/account/security")).body
 
 
 @pytest.mark.gen_test

@@ -73,7 +73,7 @@ async def test_guesses_with_a_stolen_cookie_appear_hourly_in_the_activity(servic
     for _ in range(OWN_PASSWORD.limit):
         await type_password(thief, "to confirm", "wrong horse battery")
     assert await lines() == 1
-    assert says(await ada.get(SECURITY), "Wrong password typed by somebody who was signed in")
+    assert says(await ada.get(SECURITY), "Wrong password entered while signed in")
     await type_password(ada, "to confirm", "wrong horse battery")
     assert await lines() == 2, "the owner's own mistake hides no thief"
     clock.advance(MISTYPED.period / 1000)

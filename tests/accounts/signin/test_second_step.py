@@ -241,4 +241,4 @@ async def test_wrong_codes_block_the_second_step_for_a_while(service: Service) -
     refused = await browser.submit(page, "/signin/second", code=await ada.code())
     assert refused.code == 429
     assert int(refused.headers["Retry-After"]) > 0
-    assert says(await ada.browser.get(SECURITY), "Several wrong codes, with the right password")
+    assert says(await ada.browser.get(SECURITY), "Several wrong codes after the correct password")
