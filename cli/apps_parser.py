@@ -78,6 +78,8 @@ def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     add("--redirect-uri", "may be repeated", metavar="U", action="append", dest="redirect_uris", required=required)
     add("--scopes", 'such as "profile data:read"; scopes of APIs by their names', metavar="S", required=required)
     add("--homepage", "http or https address", metavar="URL")
+    about = "a PNG, JPEG or WebP of at most 1 MiB, or the https address of one; empty for none"
+    add("--logo", about, metavar="FILE|URL", dest="logo_from")
     add("--webhook-url", "where events are posted; empty for nowhere", metavar="URL")
     about = "where people return after it signed them out; may be repeated, once empty for nowhere"
     add("--post-logout-redirect-uri", about, metavar="U", action="append", dest="post_logout_redirect_uris")
@@ -109,7 +111,7 @@ def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     add("--profile", about, choices=("fapi2", "none"))
     marks = parser.add_mutually_exclusive_group()
     marked: dict[str, Any] = {"dest": "verified", "default": ABSENT}
-    about = "people see that the operator has verified it; an owner's change of name or redirect URIs ends that"
+    about = "people see that the operator has verified it; an owner's change of name, redirect URIs or logo ends that"
     marks.add_argument("--verified", action="store_true", help=about, **marked)
     about = "people see that nobody has verified it; a proven domain counts no more"
     marks.add_argument("--not-verified", action="store_false", help=about, **marked)

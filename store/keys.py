@@ -18,6 +18,7 @@ RELAYED, DELIVERIES_DUE, DELIVERY_PREFIX = "{webhooks}:sweep", "{webhooks}:due",
 _STREAMS = {"strangers": "strangers", "people": "events", "sensitive": "sensitive", "operator": "operator"}
 SECURITY_EVENTS = {stream: f"{{audit}}:{noun}" for stream, noun in _STREAMS.items()}
 """The streams of the security log, by their names in scripts."""
+_OF_AN_APP = ("days", "people", "refusals", "logo")
 SHARDS = tuple(f"{number:03x}" for number in range(4096))
 
 
@@ -37,9 +38,9 @@ def api_apps(client: str) -> str:
 
 
 def app_stats(client: str) -> dict[str, str]:
-    """A registration, and in its slot the app's figures by day, its number of people, and its refused requests."""
+    """A registration, and in its slot the app's figures by day, its number of people, refused requests and logo."""
     name = app(client)
-    return {"app": name, "days": f"{name}:days", "people": f"{name}:people", "refusals": f"{name}:refusals"}
+    return {"app": name, **{noun: f"{name}:{noun}" for noun in _OF_AN_APP}}
 
 
 def assertion(client: str, digest: str) -> str:
@@ -313,7 +314,7 @@ _ALONE = tuple(
     (kind, re.compile(pattern, re.S))
     for kind, pattern in (
         ("registration", rf"\{{app:{_CLIENT}\}}"),
-        *((kind, rf"\{{app:{_CLIENT}\}}:{kind}") for kind in ("days", "people", "refusals")),
+        *((kind, rf"\{{app:{_CLIENT}\}}:{kind}") for kind in _OF_AN_APP),
         ("assertion", rf"\{{app:{_CLIENT}\}}:jti:{_ID}"),
         ("pushed", rf"\{{app:{_CLIENT}\}}:par:{_ID}"),
         ("all-pushed", rf"\{{app:{_CLIENT}\}}:pars"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.apps_parser import PURGED
+from cli.commands.app_logos import given_logo
 from cli.commands.context import SHOWN_ONCE, SIGNING_ONCE, Context
 from cli.terminal.outcome import CommandResult
 from cli.terminal.progress import ProgressBar
@@ -65,9 +66,10 @@ async def create_app(context: Context, args: Namespace) -> CommandResult:
     checked = Registration(client_id, **fields)  # checked before the owner: nobody can own an invalid app
     await _check_apis(context.store, checked)
     await _check_sector(context, checked)
+    logo = await given_logo(context.settings, args)
     fields |= await _given(context.store, client_id, args)
     begun, signing = context.store.webhooks.begun(Registration(client_id, **fields))
-    registration, secret = await context.store.apps.create(begun)
+    registration, secret = await context.store.apps.create(begun, logo=logo or b"")
     shown = {name: value for name, value in (("client_secret", secret), ("webhook_secret", signing)) if value}
     notes = [f"The client_secret {SHOWN_ONCE}"] if secret else []
     notes += [f"The webhook_secret {SIGNING_ONCE}"] if signing else []
@@ -98,7 +100,7 @@ async def show_app(context: Context, args: Namespace) -> CommandResult:
 async def update_app(context: Context, args: Namespace) -> CommandResult:
     """Changes the given fields. Raises Refused, ValueError."""
     fields = _app_fields(context, args) | await _scopes(context, args) | _authentication(context, args)
-    if not fields and not hasattr(args, "owner"):
+    if not fields and not hasattr(args, "owner") and not hasattr(args, "logo_from"):
         raise Refused("invalid_request", "Nothing to change is given.")
     present = await find_app(context.store, args.client_id)
     fields = _of_profile(fields, present) | fields
@@ -115,9 +117,10 @@ async def update_app(context: Context, args: Namespace) -> CommandResult:
     await _check_apis(context.store, changed)
     if changed.redirect_uris != present.redirect_uris:
         await _check_sector(context, changed)
+    logo = await given_logo(context.settings, args)
     fields |= await _given(context.store, args.client_id, args)
     url = fields.pop("webhook_url", None)
-    changed, signing = await context.store.apps.update(args.client_id, **fields), None
+    changed, signing = await context.store.apps.update(args.client_id, logo_image=logo, **fields), None
     if url is not None:
         changed, signing = await context.store.webhooks.set_url(args.client_id, url)
     lacks_secret = changed.has_secret and not changed.secrets

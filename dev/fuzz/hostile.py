@@ -277,6 +277,9 @@ class Stage:
         for what, body in uploads().items():
             for target in ("/account/picture", "/account"):
                 yield _named(f"POST {target}: {what}", message("POST", target, self.who() | kind, body))
+            target = f"/developer/apps/{self.app}/logo"
+            body = body.replace(b'name="picture"', b'name="logo"')
+            yield _named(f"POST {target}: {what}", message("POST", target, self.who() | kind, body))
 
     def paths(self) -> Iterator[Message]:
         """Long paths."""

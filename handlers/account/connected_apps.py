@@ -58,6 +58,7 @@ class AppsPage(PageHandler):
                 client_id=grant.client,
                 name=left.name if left else Phrase("An app that no longer exists"),
                 homepage=app.homepage if app else "",
+                logo=app.logo_path if app else "",
                 # An app chooses its name, but not its registered addresses.
                 domains=sorted({display_origin(uri) for uri in app.redirect_uris}) if app else [],
                 scopes=allowed(grant.scopes, grant.spend_limit, wording, words),

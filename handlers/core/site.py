@@ -15,7 +15,7 @@ from handlers.core.brand.brand import Brand
 from handlers.core.brand.overrides import Templates, ours
 from handlers.core.client_address import Network, client_address, parse_address
 from handlers.core.concurrency import ConcurrencyLimit
-from handlers.core.image_upload import ImageUpload
+from handlers.core.pictures.image_upload import ImageUpload
 from handlers.core.reading import Readers
 from handlers.core.words.languages import Languages, shipped
 from observability.metrics.measures import Measures

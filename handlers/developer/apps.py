@@ -31,6 +31,8 @@ NOTICES = {
     "on": "The app is switched on. Tokens that have not expired work again.",
     "deleted": "The app is deleted. People can see and download what it kept for them for 30 days.",
     "verified": "Domain verified.",
+    "logo": Phrase("Logo changed."),
+    "logo-removed": Phrase("Logo removed."),
     "ended": "That secret is refused from now on.",
 }
 
@@ -71,9 +73,12 @@ class DeveloperPage(GuardedPage):
         wrong: str | None = None,
         domain: str | None = None,
         wrong_domain: str | None = None,
+        wrong_logo: str | None = None,
+        logo_url: str = "",
     ) -> None:
         """The page of an app. `secret` is shown only this once. `fresh`: it was just registered. `wrong`: an action
-        that failed, and why. `domain` was typed; `wrong_domain` is why it is not verified."""
+        that failed, and why. `domain` was typed; `wrong_domain` is why it is not verified. `wrong_logo` is why the
+        logo was not changed, perhaps to the one at `logo_url`."""
         if wrong or wrong_domain or (form and form.errors):
             self.set_status(400)
         figures = await self.store.app_stats.of(app.client_id)
@@ -96,6 +101,8 @@ class DeveloperPage(GuardedPage):
             domains=provable(app),
             domain=app.domain if domain is None else domain,
             wrong_domain=wrong_domain,
+            wrong_logo=wrong_logo,
+            logo_url=logo_url,
             proof_path=PATH,
             brand=mistaken_for(app.name, self.site.brand.name),
             secret=secret,

@@ -13,7 +13,7 @@ from handlers.core.person_posts import (
     PersonPost,
     ReauthRule,
 )
-from handlers.core.policy import PAGE
+from handlers.core.policy import OPEN, PAGE
 from handlers.core.route import CLIENT, DELIVERY, Route
 from handlers.developer.apps import (
     EndSecretHandler,
@@ -26,6 +26,7 @@ from handlers.developer.apps import (
 )
 from handlers.developer.delete import DeleteAppHandler, DeleteAppOptionsHandler
 from handlers.developer.log import LogHandler
+from handlers.developer.logo import ChangeLogoHandler, LogoHandler, RemoveLogoHandler
 from handlers.developer.try_flow import TryHandler
 from handlers.developer.verify import VerifyHandler
 from handlers.developer.webhooks import (
@@ -105,6 +106,21 @@ ROUTES: tuple[Route, ...] = (
         PAGE,
         PersonPost("try your app", undo=NOTHING_LASTS),
     ),
+    Route(
+        rf"/developer/apps/{CLIENT}/logo",
+        ChangeLogoHandler,
+        "developer-logo",
+        PAGE,
+        PersonPost("change the logo of your app", tells=(ACTIVITY, OWNER), undo=AGAIN, windows=CHANGES),
+    ),
+    Route(
+        rf"/developer/apps/{CLIENT}/logo/remove",
+        RemoveLogoHandler,
+        "developer-logo-remove",
+        PAGE,
+        PersonPost("remove the logo of your app", tells=(ACTIVITY, OWNER), undo="upload it again", windows=CHANGES),
+    ),
+    Route(rf"/logo/{CLIENT}/([A-Za-z0-9_-]{{22}})\.webp", LogoHandler, "logo", OPEN),
     Route(
         rf"/developer/apps/{CLIENT}/verify",
         VerifyHandler,

@@ -1,8 +1,9 @@
---- Finish the deletion of an app: remove its tombstone, its figures and its log.
+--- Finish the deletion of an app: remove its tombstone, figures, log and logo.
 --- KEYS[1] app
 --- KEYS[2] days
 --- KEYS[3] people
 --- KEYS[4] refusals
+--- KEYS[5] logo
 --- ARGV[1] expected: the tombstone
 --- @reply conflict
 --- @reply ok
@@ -11,5 +12,5 @@
 --- @reserve
 
 if (redis.call('GET', app) or '') ~= expected then return {'conflict'} end
-redis.call('DEL', app, days, people, refusals)
+redis.call('DEL', app, days, people, refusals, logo)
 return {'ok'}

@@ -12,10 +12,11 @@ from redis.asyncio import Redis
 
 from store import keys
 from store.apps.api_apps import ApiApps, apis_of
-from store.apps.cache import CACHE_SECONDS, RegistrationCache, retried
+from store.apps.cache import CACHE_SECONDS, Logo, RegistrationCache, retried
 from store.apps.client_ids import check_free_of_people
 from store.apps.client_secrets import new_secret, secret_digest
 from store.apps.deletion import OnProgress, Retiring
+from store.apps.logos import logo_id
 from store.apps.registration import Registration
 from store.apps.registration_changes import changed_by_owner, rotated, without_secret
 from store.apps.tombstones import BY_OPERATOR, BY_OWNER, Remains, Tombstone
@@ -80,10 +81,12 @@ class Apps:
         """Drops one cached registration, or all."""
         self.cache.forget(client_id)
 
-    async def create(self, registration: Registration, secret: str | None = None) -> tuple[Registration, str | None]:
-        """Registers an app. Returns it with its secret, which is shown only now and never stored (None for an app
-        without one). Raises Refused("invalid_request") if the client id is taken, ValueError for one that could be a
-        person's, InvalidRedirectURI, InvalidSector."""
+    async def create(
+        self, registration: Registration, secret: str | None = None, *, logo: bytes = b""
+    ) -> tuple[Registration, str | None]:
+        """Registers an app, with the encoded `logo` if there is one. Returns it with its secret, which is shown only
+        now and never stored (None for an app without one). Raises Refused("invalid_request") if the client id is taken,
+        ValueError for one that could be a person's, InvalidRedirectURI, InvalidSector."""
         check_free_of_people(registration.client_id)
         registration.check_redirect_uris()
         now = await self.now()
@@ -94,8 +97,8 @@ class Apps:
         if registration.has_secret:
             secret = secret or new_secret()
             registration = replace(registration, secrets=(secret_digest(secret),))
-        registration = replace(registration, created_at=now)
-        if not await self._save(registration.client_id, b"", registration.pack()):
+        registration = replace(registration, created_at=now, logo=logo_id(logo))
+        if not await self._save(registration.client_id, b"", registration.pack(), logo or None):
             _, _, stone = await self._read(registration.client_id)
             if stone:
                 # A deleted app's data must never go to another app with the same client id.
@@ -109,11 +112,13 @@ class Apps:
         with wrapped():
             return epoch_ms(*await self._client.time())
 
-    async def update(self, client_id: str, by: str | None = None, /, **changes: Any) -> Registration:
-        """Changes fields of a registration; with `by`, only if this person owns the app. Raises Refused("not_found"),
-        ValueError for a forbidden value, and as `changed_by_owner`."""
+    async def update(
+        self, client_id: str, by: str | None = None, /, *, logo_image: bytes | None = None, **changes: Any
+    ) -> Registration:
+        """Changes fields of a registration, and the encoded logo; with `by`, only if this person owns the app. Raises
+        Refused("not_found"), ValueError for a forbidden value, and as `changed_by_owner`."""
         change = replace if by is None else changed_by_owner
-        return await self.change(client_id, lambda present: change(present, **changes), by)
+        return await self.change(client_id, lambda present: change(present, **changes), by, logo=logo_image)
 
     async def rotate_secret(
         self, client_id: str, *, drop_old: bool = False, by: str | None = None
@@ -130,22 +135,31 @@ class Apps:
         return await self.change(client_id, lambda app: without_secret(app, mark), by)
 
     async def change(
-        self, client_id: str, change: Callable[[Registration], Registration], by: str | None = None
+        self,
+        client_id: str,
+        change: Callable[[Registration], Registration],
+        by: str | None = None,
+        *,
+        logo: bytes | None = None,
     ) -> Registration:
         """Replaces a registration with the result of `change`; with `by`, only if this person owns the app. `change`
-        runs again if somebody else was quicker. Raises Refused("not_found") and the errors of `change`."""
+        runs again if somebody else was quicker. `logo` is the encoded new logo, or empty to remove it. Raises
+        Refused("not_found") and the errors of `change`."""
 
         async def attempt() -> Registration | None:
             packed, present, _ = await self._read(client_id)
             if present is None or by not in (None, present.owner):
                 raise Refused("not_found", "No such app.")
-            changed = change(present).after(present, by_owner=by is not None)
+            changed = change(present)
+            if logo is not None:
+                changed = replace(changed, logo=logo_id(logo))
+            changed = changed.after(present, by_owner=by is not None)
             changed.check_redirect_uris(present)
             if by is not None:
                 changed = changed.stamped(present, await self.now())
             before, after = apis_of(present), apis_of(changed)
             await self.at_apis.enter(client_id, after - before)
-            if not await self._save(client_id, packed, changed.pack()):
+            if not await self._save(client_id, packed, changed.pack(), logo):
                 return None
             await self.at_apis.leave(client_id, before - after)
             return changed
@@ -166,8 +180,15 @@ class Apps:
             if not await self._save(client_id, packed, replace(stone, app=left).pack()):
                 raise StoreUnavailable("the tombstone changed meanwhile")
 
-    async def _save(self, client_id: str, expected: bytes, packed: bytes) -> bool:
-        return await self.cache.save(self._scripts, keys.app(client_id), client_id, expected, packed)
+    async def _save(self, client_id: str, expected: bytes, packed: bytes, logo: bytes | None = None) -> bool:
+        new = None if logo is None else Logo(keys.app_stats(client_id)["logo"], logo)
+        return await self.cache.save(self._scripts, keys.app(client_id), client_id, expected, packed, new)
+
+    async def logo(self, client_id: str, wanted: str) -> bytes:
+        """The app's logo, as WebP; empty unless its id is `wanted`. Raises StoreUnavailable."""
+        with wrapped():
+            image = await self._client.get(keys.app_stats(client_id)["logo"])
+        return image if isinstance(image, bytes) and logo_id(image) == wanted else b""
 
     async def delete(self, client_id: str) -> None:
         """Deletes an app with all its data at once. Raises Refused("not_found")."""

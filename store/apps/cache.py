@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from time import monotonic
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from redis.asyncio import Redis
 
@@ -26,6 +26,13 @@ ATTEMPTS = 10
 """Attempts at a change of a registration that others change at the same time."""
 
 T = TypeVar("T")
+
+
+class Logo(NamedTuple):
+    """The key of an app's logo, and the encoded image; empty for none."""
+
+    key: str
+    image: bytes
 
 
 class RegistrationCache(Generic[T]):
@@ -86,16 +93,20 @@ class RegistrationCache(Generic[T]):
             self.kept.pop(client_id, None)
             self.loading.pop(client_id, None)
 
-    async def save(self, scripts: Scripts, app: str, client_id: str, expected: bytes, packed: bytes) -> bool:
+    async def save(
+        self, scripts: Scripts, app: str, client_id: str, expected: bytes, packed: bytes, logo: Logo | None = None
+    ) -> bool:
         """Writes a registration under the key `app`, if the stored one is still `expected`, and drops the cached one.
-        Empty bytes stand for none. Returns whether it was written. Raises StoreUnavailable."""
+        Empty bytes stand for none. With `logo`, also writes that. Returns whether it was written. Raises
+        StoreUnavailable."""
         reply = await scripts.run(
-            "save_app",
-            {"app": app},
+            "save_logo" if logo else "save_app",
+            {"app": app, **({"logo": logo.key} if logo else {})},
             expected=expected,
             registration=packed,
             channel=keys.APPS_CHANNEL,
             client=client_id,
+            **({"image": logo.image} if logo else {}),
         )
         self.forget(client_id)
         return reply.word == "ok"

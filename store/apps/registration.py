@@ -13,6 +13,7 @@ from typing import Any
 from store.apps.api_scopes import check_api_scopes
 from store.apps.client_keys import BY_KEY, BY_NOTHING, BY_SECRET, check_jwks_uri
 from store.apps.client_secrets import secret_matches
+from store.apps.logos import LOGO_ID, logo_path
 from store.apps.profiles import NONE, PROFILES, ProfileRules, lacking
 from store.apps.redirect_uris import check_redirect_uri, host_of, remembered_form, web_host
 from store.apps.registration_rows import fields_of, packed_row, record_of
@@ -51,7 +52,7 @@ class Registration:
     hears that a session has ended, empty for nowhere. `private_key_jwt`: the app authenticates by signed assertions;
     `jwks` has its public keys (`store/apps/client_keys.py`), or `jwks_uri` is where they are. `require_pushed`: its
     authorization requests must be pushed (RFC 9126). `dpop_required`: its access tokens are bound to keys. `profile`:
-    one of PROFILES, whose rules then hold too."""
+    one of PROFILES, whose rules then hold too. `logo` is the id of the app's logo, whose image has a key of its own."""
 
     client_id: str
     name: str
@@ -122,6 +123,8 @@ class Registration:
         if self.id_token_alg not in OURS:
             raise InvalidRegistration(f"idTokenAlg is one of {', '.join(OURS)}")
         check_subject_type(self.subject_type, self.sector_uri)
+        if self.logo and not LOGO_ID.fullmatch(self.logo):
+            raise InvalidRegistration("a logo is named by the digest of its image")
         if self.domain and not is_domain(self.domain):
             raise InvalidRegistration("a proven domain is a name such as example.com")
         if self.webhook_url:
@@ -201,6 +204,11 @@ class Registration:
         return self.public or self.pkce_required
 
     @property
+    def logo_path(self) -> str:
+        """The path of the app's logo; empty if it has none."""
+        return logo_path(self.client_id, self.logo)
+
+    @property
     def sector(self) -> str:
         """The sector of a pairwise app (Core 8.1); empty for the subject type `public`."""
         return "" if self.subject_type == PUBLIC else host_of(self.sector_uri or self.redirect_uris[0])
@@ -233,10 +241,11 @@ class Registration:
 
     def after(self, present: Registration, *, by_owner: bool) -> Registration:
         """This registration as a replacement of the present one: a change of name or redirect URIs ends a proven
-        domain, and an owner's change also ends the operator's mark."""
-        if (self.name, self.redirect_uris) == (present.name, present.redirect_uris):
-            return self
-        return replace(self, domain="", verified=self.verified and not by_owner)
+        domain. An owner's change of these, or a new logo, ends the operator's mark, which vouches for what people
+        see."""
+        same = (self.name, self.redirect_uris) == (present.name, present.redirect_uris)
+        vouched = same and self.logo in ("", present.logo)
+        return replace(self, domain=self.domain if same else "", verified=self.verified and (vouched or not by_owner))
 
     def stamped(self, present: Registration, now: int) -> Registration:
         """This registration as its owner's replacement of the present one, with the time (epoch ms) of new parts.

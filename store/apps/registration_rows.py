@@ -60,6 +60,7 @@ KEPT = {
 def record_of(app: Any) -> dict[str, Any]:
     """The record of a Registration; without secrets."""
     return _members(app, RECORD) | {
+        "logo": app.logo_path,
         "scopes": [*app.scopes, *(parse_qualified(scope).name for scope in app.api_scopes)],
         "jwks": orjson.loads(app.jwks) if app.jwks else None,
         "verifiedDomainUntil": app.domain_until if app.domain else 0,

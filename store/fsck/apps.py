@@ -8,6 +8,7 @@ from typing import Any
 from store import keys
 from store.apps.api_apps import apis_of
 from store.apps.api_record import ApiRegistration, deleted_before, first_id
+from store.apps.logos import logo_id
 from store.apps.registration import Registration
 from store.apps.tombstones import LASTS, Remains, Tombstone
 from store.apps.webhooks import WebhookSecrets
@@ -84,6 +85,7 @@ async def judge_registration(
         wrong.append(found("registration", key, "the list of all lacks it", mend))
     wrong += await _owned(context, at.client, app.owner, app.created_at, key)
     wrong += await _at_apis(context, app, key)
+    wrong += await _logo(context, app, key)
     if context.deep:
         wrong += signing_secrets(context, app, key)
     return wrong
@@ -147,6 +149,13 @@ async def _owned(context: FsckContext, client: str, user: str, since: int, key: 
     return [found("owned", key, f"the list of {user} lacks it", mend)]
 
 
+async def _logo(context: FsckContext, app: Registration, key: str) -> list[Finding]:
+    """Checks that the app's logo is there."""
+    if not app.logo or await context.reader.command("EXISTS", keys.app_stats(app.client_id)["logo"]):
+        return []
+    return [found("logo", key, "its logo is missing: upload it again")] if context.is_sure(key) else []
+
+
 async def _at_apis(context: FsckContext, app: Registration, key: str) -> list[Finding]:
     """Checks that the app is in the list of each API whose scopes it registered."""
     wrong = []
@@ -180,6 +189,22 @@ async def judge_app_stats(context: FsckContext, at: ParsedKey, key: str, look: L
         return []
     mend = context.reader.mend(key, [("0", "EXISTS", keys.app(at.client))], ("UNLINK", key))
     return [found("numbers", key, "the app is not registered", mend)]
+
+
+def reads_of_logo(at: ParsedKey) -> list[Read]:
+    """Reads the logo."""
+    return [("GET", keys.app_stats(at.client)["logo"])]
+
+
+async def judge_logo(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """Checks that a registration names the logo. While an app is being deleted, its logo remains."""
+    app, left_by, there = await context.registration(at.client)
+    if left_by is not None or (there and (app is None or app.logo == logo_id(seen[0] or b""))):
+        return []
+    if not context.is_sure(key):
+        return []
+    mend = context.reader.mend(key, [("0", "EXISTS", keys.app(at.client))], ("UNLINK", key))
+    return [found("logo", key, "no app names this logo", None if there else mend)]
 
 
 async def drifted(context: FsckContext, client: str) -> list[Finding]:

@@ -149,6 +149,7 @@ INVARIANTS = (
         apart=True,
     ),
     Invariant("numbers", "statistics belong to a registered app", ERROR, "removes them"),
+    Invariant("logo", "a logo is that of its app's registration", NOTE, "removes it if there is no app", apart=True),
     Invariant("numbers-drift", "the approximate count of an app's people is close", NOTE, "recounts"),
     Invariant("delivery", "a delivery is on its app's list, and due while it waits", ERROR, "adds it"),
     Invariant("delivery-left", "due and listed deliveries exist; the next read drops others", NOTE, "drops it"),

@@ -80,6 +80,7 @@ KINDS: dict[str, KeyKind] = {
     "days": KeyKind("hash", DAYS_KEPT * DAY, others=rf"[0-9]+:({'|'.join(NAMES)})|pruned"),
     "people": KeyKind("string", value=rb"-?[0-9]+"),
     "refusals": KeyKind("hash", KEPT_MS_OF_REFUSALS, others=r"\[.+\t.*"),
+    "logo": KeyKind("string"),
     "assertion": KeyKind("string", ASSERTION, value=b"1"),
     "pushed": KeyKind("hash", REQUEST, fields={"params": TEXT}, others="browser|ended|network"),
     "all-pushed": KeyKind("zset", REQUEST),

@@ -53,6 +53,7 @@ BEYOND: dict[str, Beyond] = {
     "days": Beyond(apps.reads_of_app_stats, apps.judge_app_stats),
     "people": Beyond(apps.reads_of_app_stats, apps.judge_app_stats),
     "refusals": Beyond(apps.reads_of_app_stats, apps.judge_app_stats),
+    "logo": Beyond(apps.reads_of_logo, apps.judge_logo),
     "keyring": Beyond(people.no_reads, apps.judge_keyring),
     "signing": Beyond(people.no_reads, signing.judge_signing),
     "balance": Beyond(people.no_reads, credits.judge_balance),

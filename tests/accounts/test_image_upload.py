@@ -13,7 +13,15 @@ import pytest
 from PIL import Image, ImageDraw, PngImagePlugin
 
 from dev.fuzz.cost import THREADS
-from handlers.core.image_upload import MOST_BYTES, MOST_PIXELS, MOST_UPLOAD, ROOM, SIDE, ImageUpload, picture_of
+from handlers.core.pictures.image_upload import (
+    MOST_BYTES,
+    MOST_PIXELS,
+    MOST_UPLOAD,
+    ROOM,
+    SIDE,
+    ImageUpload,
+    picture_of,
+)
 from store.refused import Refused
 from tests.support.browser import pictures
 from tests.support.browser.pages import ROOT
@@ -310,7 +318,7 @@ LARGEST: dict[str, Callable[[], bytes]] = {
 DECODE = """
 import sys
 import zlib
-from handlers.core.image_upload import picture_of
+from handlers.core.pictures.image_upload import picture_of
 from tests.support.browser import pictures
 
 def most():

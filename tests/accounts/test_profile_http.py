@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from handlers.account.profile import PASSED_OVER
 from handlers.core.application import Latchkey
-from handlers.core.image_upload import MOST_UPLOAD, ROOM
+from handlers.core.pictures.image_upload import MOST_UPLOAD, ROOM
+from handlers.core.pictures.uploads import PASSED_OVER
 from handlers.core.site import Site
 from tests.accounts.test_image_upload import SVG, close, opened
 from tests.conftest import OpenStore

@@ -40,6 +40,7 @@ REFUSED = {
     "factors.rename_passkey": "a longer name",
     "links.change": "an entry of the index of addresses",
     "outbox.relay": "the mark of a sweep; what a process tells of by itself goes on",
+    "owned.set_logo": "a logo",
     "owned.give": "an entry in an owner's list",
     "owned.register": "a registration",
     "app_sweep.sweep": "what can wait until there is room: it comes again",

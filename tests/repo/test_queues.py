@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.core.image_upload import ImageUpload
+from handlers.core.pictures.image_upload import ImageUpload
 from store.refused import Refused
 
 HERE = Path(__file__).resolve().parent.parent.parent
@@ -31,7 +31,7 @@ BOUNDS = {
     "runtime/demo.py to_thread": "nobody's: the demo app starts once",
     "handlers/core/reading.py ConcurrencyLimit": "for one person: test_reading.py",
     "handlers/core/reading.py Threads": "one body of a person: test_reading.py",
-    "handlers/core/image_upload.py ThreadPoolExecutor": "one picture of a person: here",
+    "handlers/core/pictures/image_upload.py ThreadPoolExecutor": "one picture of a person: here",
     "handlers/ai/call.py to_thread": "AI calls of a person under way, by the settings: test_overload_ai.py",
     "outbound/ai/meter.py to_thread": "the same",
     "handlers/ops/metrics.py ThreadPoolExecutor": "nobody's: the operator's own port",

@@ -16,7 +16,7 @@ from PIL import Image
 from handlers.core.brand.brand import PNG, SVG, WEBP, Asset
 from handlers.core.brand.colours import Palette
 from handlers.core.format import initial
-from handlers.core.image_upload import decoded
+from handlers.core.pictures.image_upload import decoded
 from store.refused import Refused
 
 MOST_FILE = 1024 * 1024

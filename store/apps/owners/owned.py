@@ -21,6 +21,7 @@ from store.accounts.signin.sessions import Session
 from store.apps.apps import Apps
 from store.apps.client_ids import client_id_of
 from store.apps.domains import proven
+from store.apps.logos import logo_id
 from store.apps.owners.owner_notes import OwnerNotes
 from store.apps.owners.undoing import taken_back_phrase
 from store.apps.registration import Registration
@@ -180,6 +181,19 @@ class OwnedApps:
 
         await self._apps.change(client_id, change, session.user)
         return before
+
+    async def set_logo(self, session: Session, client_id: str, image: bytes, visitor: Visitor) -> bool:
+        """Replaces the app's logo with an encoded one, or removes it if `image` is empty. Returns whether that changed
+        anything. Takes no confirmation: a file cannot wait for one, and a logo opens nothing. A new one ends the
+        operator's mark. Raises SignedOut, StoreFull, Refused("not_found" or "rate_limited")."""
+        _, before = await self.find(session, client_id)
+        if before.logo == logo_id(image):
+            return False
+        if image:
+            self._headroom.require()
+        await self._notes.note(session, client_id, "app_changed", visitor, reauthenticated=False, counted=bool(image))
+        await self._apps.change(client_id, lambda app: app, session.user, logo=image)
+        return True
 
     async def prove_domain(self, session: Session, seen: Registration, domain: str, visitor: Visitor) -> None:
         """Notes that a domain names the app, in its state when the domain was asked. This takes no confirmation: a

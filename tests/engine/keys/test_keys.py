@@ -40,6 +40,7 @@ KEYS = [
     ("days", keys.app_stats(CLIENT)["days"]),
     ("people", keys.app_stats(CLIENT)["people"]),
     ("refusals", keys.app_stats(CLIENT)["refusals"]),
+    ("logo", keys.app_stats(CLIENT)["logo"]),
     ("email", keys.email("o'neil{}|@xn--bcher-kva.example")),
     ("email", keys.email("jörg@example.com")),
     ("invite", keys.invite("a}b@example.com")),

@@ -32,7 +32,8 @@ VOID = {"meta", "link", "input", "img", "br"}
 def pages(text: str) -> dict[str, dict[str, Any]]:
     """The values of each template, by template and state. `text` stands for every word that a stranger may choose."""
     person = Sample(name=text, email=text)
-    app = Sample(client_id=text, name=text, homepage="javascript:" + text, logo=text, connected_at=NOW, refresh_days=0)
+    app = Sample(client_id=text, name=text, homepage="javascript:" + text, connected_at=NOW, refresh_days=0)
+    app.logo = app.logo_path = text
     used = Sample(
         **{
             **vars(app),

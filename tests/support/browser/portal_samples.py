@@ -38,6 +38,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         created_at=1_700_000_000_000,
     )
     own.webhook_url, own.verified, own.domain = text, True, text
+    own.logo = own.logo_path = text
     own.domain_misses, own.domain_until = 0, 1_700_000_000_000
     own.refresh_days = lambda most: most
     off = Sample(
@@ -51,7 +52,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
             "verified": False,
         }
     )
-    off.domain, off.has_secret = "", False
+    off.domain, off.has_secret, off.logo, off.logo_path = "", False, "", ""
     disabled = Sample(**{**vars(off), "status": "disabled"})
     errors = {
         name: [text, text]
@@ -92,6 +93,8 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "domains": (text,),
         "domain": text,
         "wrong_domain": text,
+        "wrong_logo": text,
+        "logo_url": text,
         "proof_path": text,
         "brand": "",
         "app": own,

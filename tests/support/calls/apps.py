@@ -41,6 +41,17 @@ async def _(w: World) -> Call:
     return lambda: w.store.apps.rotate_secret(w.app.client_id)
 
 
+@call("apps.logo")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.logo(w.app.client_id, "l" * 22)
+
+
+@call("owned.set_logo", "save_logo")
+async def _(w: World) -> Call:
+    client_id = await own_app(w)
+    return lambda: w.store.owned.set_logo(w.session, client_id, b"an image", VISITOR)
+
+
 @call("apps.fresh")
 async def _(w: World) -> Call:
     return lambda: w.store.apps.fresh(w.app.client_id)

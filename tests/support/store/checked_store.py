@@ -120,6 +120,7 @@ class Furnished:
         api = ApiRegistration(f"https://{world.app.client_id}.example", "Orders", (ApiScope("orders", "Orders"),))
         registered, _ = await store.apis.create(api)
         await store.apps.update(made.registration.client_id, api_scopes=(f"{registered.client_id}/orders",))
+        await store.owned.set_logo(world.session, made.registration.client_id, b"a logo", VISITOR)
         return cls(store, world, keeper, other, made.registration.client_id, registered.client_id)
 
     @property

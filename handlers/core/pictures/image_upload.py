@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
@@ -20,6 +21,11 @@ SIDE = 256
 """Width and height of a finished picture, in pixels."""
 MOST_BYTES = 64 * 1024
 MOST_UPLOAD = 5 * 2**20
+LOGO_SIDE = 192
+"""The same for a finished logo of an app. It is shown at a quarter of that, and twice as large on dense screens."""
+MOST_LOGO_BYTES = 32 * 1024
+MOST_LOGO = 2**20
+LOGO_FORMS = ("JPEG", "PNG", "WEBP")
 ROOM = 4
 """Uploads in progress in one process, from the first byte to the finished picture."""
 
@@ -98,23 +104,37 @@ class ImageUpload:
         """The picture as WebP, at most MOST_BYTES. Raises Refused("invalid_request") with a reason for people."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, picture_of, file)
 
+    async def make_logo(self, file: bytes) -> bytes:
+        """The logo of an app, as `app_logo_of`."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, app_logo_of, file)
+
 
 def picture_of(file: bytes) -> bytes:
     """Does the work of `ImageUpload.make`, in this thread."""
     return _encoded(decoded(file, (SIDE, SIDE), cut=True))
 
 
-def decoded(file: bytes, box: tuple[int, int], *, cut: bool = False) -> Image.Image:
+def app_logo_of(file: bytes) -> bytes:
+    """The logo of an app as WebP, at most MOST_LOGO_BYTES, without losses if it is small enough. Raises
+    Refused("invalid_request") with a reason for people."""
+    image = decoded(file, (LOGO_SIDE, LOGO_SIDE), cut=True, forms=LOGO_FORMS)
+    out = BytesIO()
+    image.save(out, "WEBP", lossless=True)
+    return out.getvalue() if out.tell() <= MOST_LOGO_BYTES else _encoded(image, MOST_LOGO_BYTES)
+
+
+def decoded(
+    file: bytes, box: tuple[int, int], *, cut: bool = False, forms: Sequence[str] = tuple(MOST_PIXELS)
+) -> Image.Image:
     """The pixels of the first frame, right way up: with `cut` its middle, which fills the box of this width and height;
-    else all of it, made smaller until it fits. Raises Refused("invalid_request") with a reason for people."""
+    else all of it, made smaller until it fits. `forms`: the formats that are read. Raises Refused("invalid_request")
+    with a reason for people."""
     try:
-        return _decoded(file, box, cut)
+        return _decoded(file, box, cut, forms)
     except Refused:
         raise
     except Exception:  # decoders raise any exception for a broken file
-        raise Refused(
-            "invalid_request", Phrase("That file is not a picture we can read. Send a JPEG, PNG, WebP or GIF.")
-        ) from None
+        raise Refused("invalid_request", _UNREADABLE if "GIF" in forms else _NO_LOGO) from None
 
 
 def _shaped(image: Image.Image, box: tuple[int, int], cut: bool) -> Image.Image:
@@ -125,12 +145,12 @@ def _shaped(image: Image.Image, box: tuple[int, int], cut: bool) -> Image.Image:
     return image if share == 1.0 else image.resize((width, height), Image.Resampling.LANCZOS)
 
 
-def _decoded(file: bytes, box: tuple[int, int], cut: bool) -> Image.Image:
+def _decoded(file: bytes, box: tuple[int, int], cut: bool, forms: Sequence[str]) -> Image.Image:
     if file[8:12] == b"WEBP" and _canvas(file) > MOST_PIXELS["WEBP"]:  # Pillow allocates memory when it opens one
         raise Refused("invalid_request", _TOO_LARGE)
     if _parts(file):
         raise Refused("invalid_request", _STRANGE)
-    with Image.open(BytesIO(file), formats=tuple(MOST_PIXELS)) as image:
+    with Image.open(BytesIO(file), formats=forms) as image:
         # Many phones append a second picture to the first, which Pillow calls MPO.
         form = "JPEG" if image.format == "MPO" else image.format or ""
         if max(image.size) > MOST_SIDE or image.width * image.height > MOST_PIXELS[form]:
@@ -241,15 +261,17 @@ def _canvas(file: bytes) -> int:
     return (int.from_bytes(head[6:8], "little") & 0x3FFF) * (int.from_bytes(head[8:10], "little") & 0x3FFF)
 
 
-def _encoded(image: Image.Image) -> bytes:
+def _encoded(image: Image.Image, most: int = MOST_BYTES) -> bytes:
     """The picture as WebP, at the best quality that is small enough."""
     for quality in (82, 60, 30, 5):
         out = BytesIO()
         image.save(out, "WEBP", quality=quality, alpha_quality=quality)
-        if out.tell() <= MOST_BYTES:
+        if out.tell() <= most:
             break
     return out.getvalue()
 
 
+_UNREADABLE = Phrase("That file is not a picture we can read. Send a JPEG, PNG, WebP or GIF.")
+_NO_LOGO = Phrase("That file is not a picture we can read. Send a PNG, JPEG or WebP.")
 _STRANGE = Phrase("We couldn’t read that picture. Save it again as JPEG or PNG and retry.")
 _TOO_LARGE = Phrase("That picture has too many pixels. Make it smaller and try again.")
