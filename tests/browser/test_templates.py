@@ -26,13 +26,19 @@ def test_every_template_is_rendered_here() -> None:
         "layout",
         "brand_link",
         "account_tabs",
+        "app_badge",
         "app_mark",
         "chart",
         "chart_ranges",
         "passkey_words",
         "password_and_code",
     )
-    shared = {"developer/form.html", "developer/delete_form.html", "signin/address_fields.html"}
+    shared = {
+        "developer/form.html",
+        "developer/delete_form.html",
+        "developer/logo_form.html",
+        "signin/address_fields.html",
+    }
     shared |= {f"base/{part}.html" for part in parts}
     folder = ROOT / "templates"
     kept = {path.relative_to(folder).as_posix() for path in folder.rglob("*.html")}
@@ -62,7 +68,7 @@ def test_it_loads_only_what_the_content_security_policy_allows(name: str) -> Non
     loaded = [link.get("href") for link in page.all("link")] + [image.get("src") for image in page.all("img")]
     loaded += [script.get("src") for script in page.all("script")]
     vendored = r"vendor/swagger-ui/swagger-ui(-bundle\.js|\.css)"
-    known = rf"/static/(latchkey\.css|docs\.css|favicon\.svg|\w+\.js|{vendored})\?v=\w+|/picture/x\.svg"
+    known = rf"/static/(latchkey\.css|docs\.css|favicon\.svg|\w+\.js|{vendored})\?v=\w+|/picture/x\.svg|/logo/x\.webp"
     assert all(re.fullmatch(known, address) for address in loaded)
     if not name.startswith(TO_AN_APP):
         assert {form.get("action").split("/")[0] for form in page.all("form")} <= {""}
@@ -141,6 +147,8 @@ ONE_CLICK = {
     "confirm": "its page has a mailed link for an address",
     "account-email-confirm": "a mail to the person",
     "account-picture-remove": "shown again by an upload",
+    "developer-logo": "without a file and an address it is refused",
+    "developer-logo-remove": "shown again by an upload",
     "account-language": "another choice, in the same place",
     "account-app-revoke": "an app has less",
     "account-session-end": "a device has less",

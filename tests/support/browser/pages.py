@@ -23,7 +23,7 @@ from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
 from store.results import NO_CHOICE, Preferences
 from tests.support.browser.consent_samples import consent_pages
 from tests.support.browser.english import AUTOESCAPE, ENGLISH, SPOKEN
-from tests.support.browser.portal_samples import NOW, portal_pages
+from tests.support.browser.portal_samples import LOGO, NOW, portal_pages
 
 ROOT = Path(__file__).parent.parent.parent.parent
 VOID = {"meta", "link", "input", "img", "br"}
@@ -32,8 +32,7 @@ VOID = {"meta", "link", "input", "img", "br"}
 def pages(text: str) -> dict[str, dict[str, Any]]:
     """The values of each template, by template and state. `text` stands for every word that a stranger may choose."""
     person = Sample(name=text, email=text)
-    app = Sample(client_id=text, name=text, homepage="javascript:" + text, connected_at=NOW, refresh_days=0)
-    app.logo = app.logo_path = text
+    app = Sample(client_id=text, name=text, homepage="javascript:" + text, logo=LOGO, connected_at=NOW, refresh_days=0)
     used = Sample(
         **{
             **vars(app),
@@ -110,7 +109,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "signin/second_step.html recovery": {**stranger, "error": None, "has_app": False, "has_passkey": False},
         "signin/signup.html": {**sign_up, "error": None, "invite": None},
         "signin/signup.html invited": {**sign_up, "error": text, "invite": text},
-        **consent_pages(text, known, app),
+        **consent_pages(text, known, Sample(**vars(app), logo_path=LOGO)),
         "oauth/form_post.html": {**known, "app": app, "app_domain": text, "action": text, "fields": {"state": text}},
         "oauth/choose_account.html": {**known, "app": app, "onward_to": text, "again": text},
         "oauth/step_up.html": stepping,

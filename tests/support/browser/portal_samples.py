@@ -21,6 +21,7 @@ from store.webhooks.deliveries import Delivery
 from tests.support.browser.api_samples import api_pages
 from tests.support.browser.english import SPOKEN
 
+LOGO = "/logo/x.webp"
 NOW = datetime(2026, 3, 5, 14, 7, 9, 250_000, tzinfo=UTC)
 
 
@@ -38,7 +39,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         created_at=1_700_000_000_000,
     )
     own.webhook_url, own.verified, own.domain = text, True, text
-    own.logo = own.logo_path = text
+    own.logo = own.logo_path = LOGO
     own.domain_misses, own.domain_until = 0, 1_700_000_000_000
     own.refresh_days = lambda most: most
     off = Sample(
