@@ -120,7 +120,10 @@ async def update_app(context: Context, args: Namespace) -> CommandResult:
     logo = await given_logo(context.settings, args)
     fields |= await _given(context.store, args.client_id, args)
     url = fields.pop("webhook_url", None)
-    changed, signing = await context.store.apps.update(args.client_id, logo_image=logo, **fields), None
+    changed, signing = (
+        await context.store.apps.change(args.client_id, lambda app: replace(app, **fields), logo=logo),
+        None,
+    )
     if url is not None:
         changed, signing = await context.store.webhooks.set_url(args.client_id, url)
     lacks_secret = changed.has_secret and not changed.secrets

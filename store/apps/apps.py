@@ -112,13 +112,11 @@ class Apps:
         with wrapped():
             return epoch_ms(*await self._client.time())
 
-    async def update(
-        self, client_id: str, by: str | None = None, /, *, logo_image: bytes | None = None, **changes: Any
-    ) -> Registration:
-        """Changes fields of a registration, and the encoded logo; with `by`, only if this person owns the app. Raises
-        Refused("not_found"), ValueError for a forbidden value, and as `changed_by_owner`."""
+    async def update(self, client_id: str, by: str | None = None, /, **changes: Any) -> Registration:
+        """Changes fields of a registration; with `by`, only if this person owns the app. Raises Refused("not_found"),
+        ValueError for a forbidden value, and as `changed_by_owner`."""
         change = replace if by is None else changed_by_owner
-        return await self.change(client_id, lambda present: change(present, **changes), by, logo=logo_image)
+        return await self.change(client_id, lambda present: change(present, **changes), by)
 
     async def rotate_secret(
         self, client_id: str, *, drop_old: bool = False, by: str | None = None

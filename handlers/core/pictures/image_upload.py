@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
@@ -124,7 +123,7 @@ def app_logo_of(file: bytes) -> bytes:
 
 
 def decoded(
-    file: bytes, box: tuple[int, int], *, cut: bool = False, forms: Sequence[str] = tuple(MOST_PIXELS)
+    file: bytes, box: tuple[int, int], *, cut: bool = False, forms: tuple[str, ...] = tuple(MOST_PIXELS)
 ) -> Image.Image:
     """The pixels of the first frame, right way up: with `cut` its middle, which fills the box of this width and height;
     else all of it, made smaller until it fits. `forms`: the formats that are read. Raises Refused("invalid_request")
@@ -145,7 +144,7 @@ def _shaped(image: Image.Image, box: tuple[int, int], cut: bool) -> Image.Image:
     return image if share == 1.0 else image.resize((width, height), Image.Resampling.LANCZOS)
 
 
-def _decoded(file: bytes, box: tuple[int, int], cut: bool, forms: Sequence[str]) -> Image.Image:
+def _decoded(file: bytes, box: tuple[int, int], cut: bool, forms: tuple[str, ...]) -> Image.Image:
     if file[8:12] == b"WEBP" and _canvas(file) > MOST_PIXELS["WEBP"]:  # Pillow allocates memory when it opens one
         raise Refused("invalid_request", _TOO_LARGE)
     if _parts(file):

@@ -62,8 +62,8 @@ async def test_a_logo_is_uploaded_seen_by_people_and_removed(service: Service) -
     consent = await browser.get(app.authorize_url(scope="profile"))
     assert f'src="{path}"' in consent.body.decode()
     await browser.consent(app.authorize_url(scope="profile"))
-    for page in ("/account/apps", "/developer/apps", where(app.client_id)):
-        assert f'src="{path}"' in (await browser.get(page)).body.decode(), page
+    for place in ("/account/apps", "/developer/apps", where(app.client_id)):
+        assert f'src="{path}"' in (await browser.get(place)).body.decode(), place
     shown = await send(service.base_url + path)
     assert (shown.code, shown.headers["Content-Type"]) == (200, "image/webp")
     assert shown.headers["Content-Security-Policy"] == "default-src 'none'; sandbox; frame-ancestors 'none'"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from io import BytesIO
 
 import pytest
@@ -105,7 +106,7 @@ async def test_registration_and_image_agree_after_simultaneous_changes(store: St
 async def test_a_new_logo_of_the_owner_ends_the_operators_mark(store: Store) -> None:
     world = await World.make(store)
     app = await own(world)
-    await store.apps.update(app.client_id, verified=True, logo_image=b"seen by the operator")
+    await store.apps.change(app.client_id, lambda one: replace(one, verified=True), logo=b"seen by the operator")
     await store.owned.set_logo(world.session, app.client_id, b"", VISITOR)
     assert (await store.apps.update(app.client_id)).verified, "without a logo it shows nothing new"
     await store.owned.set_logo(world.session, app.client_id, b"another", VISITOR)
@@ -128,7 +129,7 @@ async def test_a_logo_ends_with_its_app(memory_store: Store, connected: bool) ->
     store.apps.settle = 0
     if connected:
         await world.tokens()
-    await store.apps.update(client, logo_image=b"a logo")
+    await store.apps.change(client, lambda one: one, logo=b"a logo")
     await store.apps.begin_deletion(client)
     await store.apps.finish_deletion(client)
     assert not await store.client.exists(keys.app_stats(client)["logo"])
