@@ -46,7 +46,7 @@ async def _(w: World) -> Call:
     return lambda: w.store.apps.logo(w.app.client_id, "l" * 22)
 
 
-@call("owned.set_logo", "save_logo")
+@call("owned.set_logo", "read_session", "note_app", "save_logo")
 async def _(w: World) -> Call:
     client_id = await own_app(w)
     return lambda: w.store.owned.set_logo(w.session, client_id, b"an image", VISITOR)
