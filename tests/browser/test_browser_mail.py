@@ -154,7 +154,7 @@ def test_an_address_is_confirmed_and_changed_and_a_password_reset(server: Server
         browser.click("Send the link")
         browser.wait_for("Check your e-mail")
         browser.open(newest_link(server, "Confirm your new e-mail address"))
-        browser.wait_for("Restored address")
+        browser.wait_for("Current address")
         browser.click("Change my address")
         browser.wait_for("Your address was changed")
         browser.click("Sign out")
