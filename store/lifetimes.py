@@ -35,6 +35,7 @@ WEBHOOK_OVERLAP = DAY  # how long the previous signing secret also signs
 DOMAIN_PROOF = 90 * DAY  # how long a domain counts as verified after a check that found the app
 DOMAIN_CHECK = DAY  # between two checks of a verified domain
 DEVICE = 365 * DAY  # how long a browser that signed a person in is known; shorter if its key is retired
+ACCOUNT_LIST = 180 * DAY  # how long a browser lists who signed in; shorter if its key is retired
 MIDDLE, WIDE = 4, 16  # times the limit of one address: the limit of a /56, and of a /48 or an IPv4 /24
 # Sealed texts that give access live at most this long, and a server notes hourly which key it seals with.
 LONGEST_SEALED = 30 * DAY + DAY

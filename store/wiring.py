@@ -16,6 +16,7 @@ from store.accounts.people import People
 from store.accounts.profiles import Profiles
 from store.accounts.signin.devices import Devices
 from store.accounts.signin.factors import Challenges, OwnFactors
+from store.accounts.signin.listed_accounts import ListedAccounts
 from store.accounts.signin.passkey_thread import PasskeyThread
 from store.accounts.signin.reauth import Reauth
 from store.accounts.signin.second_step import SecondStep
@@ -135,6 +136,7 @@ class Store:
         self.people = People(client, scripts, sealer, hasher, addresses, self.app_stats, wakeup, security)
         self.groups = Groups(scripts, security)
         self.devices = Devices(scripts, sealer)
+        self.listed_accounts = ListedAccounts(sealer)
         self.bounds = bounds = Bounds()
         lifetime = session_lifetime * 1000
         self.sessions = Sessions(scripts, sealer, hasher, self.devices, idle, lifetime, security, bounds, wakeup)

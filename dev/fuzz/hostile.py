@@ -163,6 +163,7 @@ class Stage:
             "/account/email/confirm": {"next": "/"},
             "/account/email/undo": {"link": "a"},
             "/confirm": {"link": "a"},
+            "/signin/choose/remove": {"account": "a", "next": "/", "create": "1"},
             f"{app}/verify": {"domain": "a.example"},
             f"{app}/end-secret": {"mark": "a"},
             f"{app}/webhooks/rotate": {"mark": "a", "ends": "a"},

@@ -99,6 +99,7 @@ async def one_of_each(cast: Cast) -> dict[TokenKind, str]:
         TokenKind.PROGRESS: store.progress.mark("sign-in", "a-digest", ada),
         TokenKind.PUSHED: (await store.pushed.push("web-app", pushed, Window(600, 599, 0))).removeprefix(URN),
         TokenKind.BROWSER: store.pushed.cookie_of(new_id()),
+        TokenKind.LISTED: store.listed_accounts.with_account((), ada, email),
         **{kind: link.text for kind, link in links.items() if link is not None},
     }
 
@@ -151,6 +152,7 @@ def openers(cast: Cast) -> dict[TokenKind, Callable[[str], Awaitable[bool]]]:
         TokenKind.PROGRESS: lambda text: known(store.progress.open(text, "a-digest")),
         TokenKind.PUSHED: pushed,
         TokenKind.BROWSER: kept,
+        TokenKind.LISTED: lambda text: known(store.listed_accounts.open(text) or None),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from handlers.account.account_list import unlist_person
 from handlers.account.reauth import ReauthPage
 from handlers.core import mails
 from handlers.core.page import DownloadPage, PageHandler
@@ -97,6 +98,7 @@ class DeleteAccountHandler(ReauthPage):
             return await self.show(typed=typed.email, errors={wrong.part: wrong.text})
         mails.account_deleted(self.site, session.user, warned, self.visitor)
         self.write_session(None)
+        unlist_person(self, session.user)
         self.see_other("/account/deleted")
 
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from hashlib import sha256
 from urllib.parse import quote
 
+from handlers.account.account_list import chosen_address, list_account, listed
 from handlers.account.authorize_address import LOGIN_HINT, address_of, pairs_of, request_print, wants_proof
 from handlers.core import mails
 from handlers.core.base import DEVICE_COOKIE
@@ -63,6 +64,7 @@ class SignInPage(PageHandler):
             await self.store.sessions.end(before, self.visitor, successor=after)
         self.write_session(found.cookie)
         self.write_cookie(DEVICE_COOKIE, found.device, DEVICE)
+        list_account(self, found.user, found.warned.addresses[0])
         mails.new_sign_in(self.site, found, self.visitor)
         self.write_cookie(HALF_COOKIE, None)
 
@@ -88,7 +90,8 @@ class SignInPage(PageHandler):
             title=Phrase("Sign in"),
             signed_in=await self.profile_if_known(),
             next=target,
-            email=email or login_hint(target),
+            email=email or chosen_address(self, target) or login_hint(target),
+            choosable=bool(listed(self)),
             error=error,
             passkey_error=passkey_error,
             passkeys=self.site.relying_party is not None,

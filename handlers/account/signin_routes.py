@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from handlers.account.chooser import ChooserHandler, UnlistHandler
 from handlers.account.email_links import ConfirmHandler, ForgotHandler, ResetHandler
 from handlers.account.factors import (
     AddPasskeyHandler,
@@ -84,6 +85,20 @@ ROUTES: tuple[Route, ...] = (
         "signup",
         PAGE,
         PersonPost("sign up", session=False, tells=(ACTIVITY,), undo="delete the account"),
+    ),
+    Route(
+        r"/signin/choose",
+        ChooserHandler,
+        "signin-choose",
+        LAST_PAGE,
+        PersonPost("choose an account", session=False, tells=(ACTIVITY,), undo="sign in"),
+    ),
+    Route(
+        r"/signin/choose/remove",
+        UnlistHandler,
+        "signin-choose-remove",
+        LAST_PAGE,
+        PersonPost("remove an account from the list of this browser", session=False, undo="sign in with it"),
     ),
     Route(
         r"/signout",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
+from handlers.account.account_list import listed
 from handlers.account.authorize_address import (
     PROGRESS,
     SURELY_SHORT,
@@ -14,6 +15,7 @@ from handlers.account.authorize_address import (
     hinted,
     request_print,
 )
+from handlers.account.chooser import chooser_address
 from handlers.core import mails
 from handlers.core.params import JSON, body_pairs, media_type, once, parse_pairs
 from handlers.oauth.answers import mark_of
@@ -127,7 +129,8 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
         # RFC 8252 8.6: only the consent page proves which app listens at a loopback port or a custom scheme.
         always_ask = "consent" in interaction.prompts or (app.public and is_interceptable(request.redirect_uri))
         if {"select_account", "create"} & interaction.prompts and step is None:
-            return await self.choose_account(app, here)
+            # Core 3.1.2.1, `select_account`.
+            return self.see_other(chooser_address(address_of(here), creates="create" in interaction.prompts))
         try:
             begun = await self.store.authorizations.begin(
                 session,
@@ -218,23 +221,12 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
         if interaction.quiet:
             raise Refused("login_required", SIGN_IN)
         target = address_of(here)
-        creates = "create" in interaction.prompts and self.session() is None and self.site.signup != "off"
-        self.to_sign_up(target) if creates else self.to_sign_in(target)
-
-    async def choose_account(self, app: Registration, here: Pairs) -> None:
-        """Shows who is signed in (Core 3.1.2.1, `select_account`), and offers to continue or to sign in otherwise."""
-        profile = await self.profile()
-        if profile is None:
-            return self.to_sign_in(address_of(here))
-        mark = self.store.progress.mark("account", request_print(here), profile.user)
-        self.render(
-            "oauth/choose_account.html",
-            title=Phrase("Choose an account"),
-            signed_in=profile,
-            app=app,
-            onward_to=address_of(here, mark),
-            again=address_of(here),
-        )
+        if self.session() is None and "create" in interaction.prompts and self.site.signup != "off":
+            self.to_sign_up(target)
+        elif self.session() is None and "select_account" in interaction.prompts and listed(self):
+            self.see_other(chooser_address(target))
+        else:
+            self.to_sign_in(target)
 
     def step_up(
         self, app: Registration, request: AuthorizationRequest, interaction: Interaction, profile: Profile, here: Pairs

@@ -56,6 +56,7 @@ class TokenKind(enum.Enum):
     PUSHED = "pu"
     BROWSER = "br"
     DPOP_NONCE = "dn"
+    LISTED = "la"
 
     prefix: str
     associated_data: tuple[list[bytes], ...]

@@ -58,6 +58,7 @@ NOT_HOSTILE = {
         NO_FIELD,
     ),
     "signout": "its field `next` is the one of /signin, and it would end the session of those behind it",
+    "signin-choose": "as /signout, and its field `account` is the one of /signin/choose/remove",
     "account-app-revoke": "it would end the tokens that those behind it carry",
     "developer-try": "it takes no field; what its page reads comes in the query",
 }

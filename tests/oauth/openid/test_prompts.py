@@ -175,18 +175,18 @@ async def test_select_account_shows_who_is_signed_in(service: Service) -> None:
     app, browser = await openid_app(service), await service.signed_in()
     await service.code(app, browser, scope="openid")
     url = app.authorize_url(scope="openid", prompt="select_account")
-    page = await browser.get(url)
-    assert page.code == 200
-    assert b"Which account do you want to use?" in page.body
+    page = await browser.get((await browser.get(url)).headers["Location"])
     text = page.body.decode()
-    onward = html.unescape(text.split('class="button full" href="')[1].split('"')[0])
+    assert "Choose an account" in text
+    onward = html.unescape(text.split('class="choice" href="')[1].split('"')[0])
     assert "code" in answer_of(await browser.get(onward))
     # Another account: sign out, sign in as somebody else, and go on without another question of this kind.
     await service.add_person("bob@example.com")
-    again = html.unescape(text.split('name="next" value="')[1].split('"')[0])
-    signed_out = await browser.submit(page, "/signout", next=again)
-    assert signed_out.headers["Location"] == again
-    redirect = await browser.consent(await signed_in_for(browser, again, "bob@example.com"))
+    signed_out = await browser.submit(page, "/signin/choose")
+    back = next_of(signed_out.headers["Location"])
+    assert "select_account" in query_of(back)["prompt"]
+    signed_in = await browser.sign_in("bob@example.com", next=back)
+    redirect = await browser.consent(signed_in.headers["Location"])
     tokens = json_of(await app.exchange(answer_of(redirect)["code"]))
     assert (await claims_in(service, tokens["id_token"]))["sub"] != service.ada
 

@@ -73,6 +73,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     by_form = {"back": WayBack(text, {"state": text})}
     message: dict[str, Any] = {**stranger, "heading": text, "text": text, "onward": None, "sign_out_to": ""}
     known: dict[str, Any] = {"signed_in": person}
+    choosing = {"others": [Sample(id="an-entry", email=text)], "next": text, "creates": "1"}
     stepping: dict[str, Any] = {**known, **to_app, "passkey": True, "again": text}
     passkey = Sample(credential=text, name=text, created_at=NOW, used_at=NOW)
     unused_passkey = Sample(credential=text, name=text, created_at=NOW, used_at=None)
@@ -94,6 +95,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "passkey_error": text,
             "passkeys": True,
             "signup_open": True,
+            "choosable": True,
             "next_query": "?next=%2F",
         },
         "signin/signin.html first": {
@@ -103,6 +105,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "passkey_error": None,
             "passkeys": False,
             "signup_open": False,
+            "choosable": False,
             "next_query": "",
         },
         "signin/second_step.html": {**stranger, "error": text, "has_app": True, "has_passkey": True},
@@ -111,7 +114,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "signin/signup.html invited": {**sign_up, "error": text, "invite": text},
         **consent_pages(text, known, Sample(**vars(app), logo_path=LOGO)),
         "oauth/form_post.html": {**known, "app": app, "app_domain": text, "action": text, "fields": {"state": text}},
-        "oauth/choose_account.html": {**known, "app": app, "onward_to": text, "again": text},
+        "signin/choose.html": {**known, **choosing, "app": app, "onward_to": text},
+        "signin/choose.html nobody": {**stranger, **choosing, "app": None, "onward_to": ""},
         "oauth/step_up.html": stepping,
         "oauth/step_up.html second step": {**stepping, "passkey": False},
         "oauth/step_up.html form_post": {**stepping, **by_form},

@@ -184,7 +184,7 @@ def consent(tour: Tour) -> None:
     tour.open(asks("weather-diary").replace("prompt=consent", "prompt=none") + "&response_mode=form_post")
     tour.stop("oauth/leaving.html form_post", "Check the address first")
     tour.open(asks("weather-diary", ("profile",)).replace("prompt=consent", "prompt=select_account"))
-    tour.stop("oauth/choose_account.html", "Which account do you want to use?")
+    tour.stop("signin/choose.html", "to continue to")
     tour.open(asks("weather-diary", ("profile",)) + "&acr_values=phr")
     tour.stop("oauth/step_up.html", "Sign in with a passkey")
     tour.open(asks("weather-diary", ("profile",)) + "&acr_values=phr&response_mode=form_post")

@@ -63,6 +63,8 @@ def factors(tour: Tour) -> None:
     tour.submit("/account/security/recovery")
     tour.stop("account/recovery.html new", "no longer work")
     tour.submit("/signout")
+    tour.open("/signin/choose")
+    tour.stop("signin/choose.html nobody", "Remove from this list")
     tour.sign_in(HEDY, PASSWORD)
     tour.stop("signin/second_step.html passkey", "Use your passkey")
     stand.change(base_url=f"http://127.0.0.1:{stand.site.base_url.rpartition(':')[2]}")
