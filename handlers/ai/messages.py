@@ -29,6 +29,8 @@ from store.results import Caller, Window
 log = logging.getLogger("latchkey.ai")
 
 IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
+ACCESS_TOKEN = "lk_at_"
+"""The prefix of access tokens. A header `X-Api-Key` with anything else is ignored."""
 SDK_HEADERS = (
     *("Anthropic-Version", "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access", "X-Api-Key"),
     *(f"X-Stainless-{name}" for name in ("Arch", "Lang", "OS", "Package-Version", "Retry-Count", "Runtime")),
@@ -45,6 +47,15 @@ class AIHandler(ApiHandler):
     def max_body(self) -> int:
         """Larger than for other requests, because conversations are long."""
         return self.site.max_ai_request
+
+    async def caller(self) -> Caller:
+        """As everywhere. An access token in `X-Api-Key` counts as a bearer token if there is no `Authorization`: clients
+        of the Messages API send their key there. Raises Refused."""
+        headers = self.request.headers
+        keys = headers.get_list("X-Api-Key")
+        if len(keys) == 1 and keys[0].startswith(ACCESS_TOKEN) and "Authorization" not in headers:
+            headers["Authorization"] = f"Bearer {keys[0]}"
+        return await super().caller()
 
     def model(self, model_id: str) -> Model:
         """The model with this id. Raises Refused("not_found")."""

@@ -292,6 +292,14 @@ def _security_schemes(base_url: str) -> dict[str, Any]:
             "`Authorization: DPoP …`, with a proof in the header `DPoP` (RFC 9449).",
             "flows": {"authorizationCode": flow},
         },
+        "apiKey": {
+            "type": "apiKey",
+            "in": "header",
+            "name": "X-Api-Key",
+            "description": "An access token, for clients of the Messages API that send no `Authorization`. With "
+            "`Authorization`, or with anything but an access token, this header is ignored. A token that is bound to a "
+            "key is refused here.",
+        },
         "client": {
             "type": "http",
             "scheme": "basic",

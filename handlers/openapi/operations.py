@@ -10,6 +10,7 @@ _CLIENT = (("client",), ())
 _MESSAGES = {
     200: Success("the reply and what it cost; with stream, events", "AIReply", (JSON, EVENTS), ("Idempotent-Replayed",))
 }
+_KEY = (("apiKey",),)
 _UPSTREAM = ("upstream_error", "upstream_timeout", "overloaded")
 _CALL = (
     *("invalid_request", "insufficient_credits", "app_spend_limit", "not_found", "idempotency_in_progress"),
@@ -283,6 +284,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             errors=_CALL,
             parameters=("idempotency-key",),
             body="AIRequest",
+            security=_KEY,
         )
     },
     "ai-models": {
@@ -291,6 +293,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "Models and prices",
             "Prices are micro-dollars per million tokens. `latchkey-echo` is built in, and repeats the last message.",
             {200: Success("all models", "AIModels")},
+            security=_KEY,
         )
     },
     "ai-sdk-messages": {
@@ -305,6 +308,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             errors=_CALL,
             parameters=("idempotency-key",),
             body="AIRequest",
+            security=_KEY,
             sdk=True,
         )
     },
@@ -316,6 +320,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             {200: Success("their number", "AICount")},
             errors=("invalid_request", "not_found", *_UPSTREAM),
             body="AICountRequest",
+            security=_KEY,
             sdk=True,
         )
     },
@@ -325,6 +330,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "List models",
             "`models.list`. All are on one page.",
             {200: Success("all of them", "SdkModels")},
+            security=_KEY,
             sdk=True,
         )
     },
@@ -336,6 +342,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             {200: Success("the model", "SdkModel")},
             errors=("invalid_request", "not_found"),
             path=("model",),
+            security=_KEY,
             sdk=True,
         )
     },
