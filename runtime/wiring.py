@@ -51,6 +51,13 @@ def limit_store(store: Store, settings: Settings) -> None:
     acting.group = replace(acting.group, limit=settings.app_calls_per_minute)
     public = store.limits.public_clients
     store.limits.public_clients = replace(public, limit=settings.public_app_calls_per_minute)
+    store.rates.take(
+        oauth=settings.oauth_per_minute,
+        data_read=settings.data_reads_per_minute,
+        data_write=settings.data_writes_per_minute,
+        data_list=settings.data_lists_per_minute,
+        ai=settings.ai_calls_per_minute,
+    )
     store.signing_keys.days = settings.signing_key_days
 
 

@@ -76,7 +76,18 @@ class Settings:
         "AI calls under way at once in each process; more are answered 503.", live=True)
     ai_calls_per_person: int = declare("Limits", "N", "32", to.whole(1, 100_000),
         "AI calls that one person may have in progress at once, over all apps and processes, including calls whose app "
-        "hung up; more are answered 429. Below 20 it refuses bursts that the window of 20 a minute allows.", live=True)
+        "hung up; more are answered 429. Below ai_calls_per_minute it refuses bursts that this window allows.",
+        live=True)
+    ai_calls_per_minute: int = declare("Limits", "N", "20", to.whole(1, 1_000_000),
+        "AI calls of one person in a minute, over all apps and addresses of the API. An agent makes dozens.", live=True)
+    data_reads_per_minute: int = declare("Limits", "N", "300", to.whole(1, 1_000_000),
+        "Documents that one app may read for one person in a minute.", live=True)
+    data_writes_per_minute: int = declare("Limits", "N", "60", to.whole(1, 1_000_000),
+        "Documents that one app may write and delete for one person in a minute.", live=True)
+    data_lists_per_minute: int = declare("Limits", "N", "60", to.whole(1, 1_000_000),
+        "Collections that one app may list for one person in a minute.", live=True)
+    oauth_per_minute: int = declare("Limits", "N", "100", to.whole(1, 1_000_000),
+        "Requests to /api/oauth/* for one person in a minute, over all apps.", live=True)
     downloads: int = declare("Limits", "N", "32", to.whole(1, 10_000),
         "Downloads of people's data that may run at once in each process; more are answered 503.", live=True)
     downloads_per_person: int = declare("Limits", "N", "2", to.whole(1, 10_000),

@@ -21,7 +21,6 @@ from store.lifetimes import (
     MAIL_TO,
     MAIL_TO_ALL,
     MIDDLE,
-    OAUTH,
     OWN_PASSWORD,
     OWN_PASSWORDS,
     PICTURE,
@@ -37,6 +36,7 @@ from store.lifetimes import (
     Group,
 )
 from store.names import mailbox_of
+from store.rates import Rates
 from store.refused import let_in
 from store.results import Window
 
@@ -77,8 +77,9 @@ class RateLimits:
     """Takes requests from windows. Each method takes one and raises Refused("rate_limited") when the window is full. A
     request also counts for the networks around its address, so many addresses do not multiply the limit."""
 
-    def __init__(self, scripts: Scripts) -> None:
+    def __init__(self, scripts: Scripts, rates: Rates) -> None:
         self._scripts = scripts
+        self.rates = rates
         self._people = KeyedSemaphore()
         self.public_clients = PUBLIC_CLIENT
 
@@ -118,11 +119,11 @@ class RateLimits:
 
     async def invented_token(self, presented: str) -> Window:
         """A revocation of a string that is no token of ours: the same figures as for a real token."""
-        return await self._take(OAUTH, fingerprint(presented))
+        return await self._take(self.rates.oauth, fingerprint(presented))
 
     async def foreign_token(self, user: str, presented: str) -> Window:
         """A revocation of a real token by an app that the token was not issued to."""
-        return await self._take_key(OAUTH, keys.presented(user, fingerprint(presented)))
+        return await self._take_key(self.rates.oauth, keys.presented(user, fingerprint(presented)))
 
     async def sign_in(self, address: str, email: str) -> Taken:
         """An attempt to sign in, counted for the address and for the account, existing or not."""

@@ -73,6 +73,7 @@ from store.oauth.pushed import PushedRequests
 from store.oauth.subjects import Subjects
 from store.oauth.tokens import Tokens
 from store.operations import Operator
+from store.rates import Rates
 from store.reencryption import Reencryption
 from store.threads import SharedThreads, Threads
 from store.upgrade import Upgrade
@@ -131,7 +132,8 @@ class Store:
         notes = OwnerNotes(scripts, idle)
         self.owned = OwnedApps(client, scripts, self.apps, self.webhooks, notes, idle, headroom)
         self.owned_apis = OwnedApis(scripts, self.apis, self.apps, notes)
-        self.limits = RateLimits(scripts)
+        self.rates = rates = Rates()
+        self.limits = RateLimits(scripts, rates)
         addresses = Addresses(client, scripts)
         self.people = People(client, scripts, sealer, hasher, addresses, self.app_stats, wakeup, security)
         self.groups = Groups(scripts, security)
@@ -155,7 +157,7 @@ class Store:
         self.links = Links(scripts, sealer, hasher, addresses, self.app_stats, wakeup, idle)
         possessions = (self.owned, self.owned_apis)
         self.undoing = Undoing(scripts, sealer, hasher, addresses, self.app_stats, wakeup, possessions)
-        self.authorizations = Authorizations(scripts, sealer, idle, bounds)
+        self.authorizations = Authorizations(scripts, sealer, idle, bounds, rates)
         self.progress = RequestProgress(sealer)
         self.client_assertions = ClientAssertions(scripts)
         access = ApiAccess(self.apis, self.signing_keys, self.subjects)
@@ -172,15 +174,15 @@ class Store:
         self.introspection_windows = Portions(scripts, INTROSPECT)
         self.id_tokens = IdTokens(self.signing_keys)
         self.logout_tokens = LogoutTokens(self.signing_keys)
-        self.identity = Identity(scripts)
+        self.identity = Identity(scripts, rates)
         self.profiles = Profiles(scripts, sealer, idle, headroom)
         self.grants = Grants(scripts, wakeup, idle)
         self.cipher = Cipher(keys)
         self.hosting = Hosting(client, scripts, OwnerLimits(), self.apps.retiring.shards_of)
-        self.documents = Documents(scripts, self.cipher, quotas or Quotas(), self.hosting, headroom)
+        self.documents = Documents(scripts, self.cipher, quotas or Quotas(), self.hosting, headroom, rates)
         self.person_documents = PersonDocuments(scripts, self.cipher, wakeup, idle)
         self.credits = Credits(scripts, idle, books or Bookkeeping())
-        self.calls = Calls(scripts, self.cipher, books or Bookkeeping(), self.app_stats)
+        self.calls = Calls(scripts, self.cipher, books or Bookkeeping(), rates, self.app_stats)
         self.operator = Operator(client, scripts, self.people, self.credits)
         self.key_state = KeyState(scripts)
         self.reencryption = Reencryption(

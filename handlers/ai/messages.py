@@ -13,13 +13,15 @@ from tornado.http1connection import HTTP1Connection
 
 from handlers.ai.call import Call, ClientGone, credits_of
 from handlers.ai.errors import envelope
+from handlers.ai.limit_headers import NAMES, limit_headers
 from handlers.ai.request import AIRequest, read_request
 from handlers.core.api import ApiHandler
+from handlers.core.base import EXPOSED
 from handlers.core.format import iso
 from handlers.core.params import FORM, media_type
-from handlers.core.reading import LONG_BODY
 from outbound.ai.failure import UpstreamFailed
 from outbound.ai.models import Model
+from runtime.http.tornado_private import answer_fields, put_fields
 from store.credits.calls import CallEstimate, Charge, ReplayedCall, StoredReply
 from store.credits.credits import CURRENCY, SCALE
 from store.errors import StoreUnavailable
@@ -29,7 +31,7 @@ from store.results import Caller, Window
 log = logging.getLogger("latchkey.ai")
 
 IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
-ACCESS_TOKEN = "lk_at_"
+ACCESS_PREFIX = "lk_at_"
 """The prefix of access tokens. A header `X-Api-Key` with anything else is ignored."""
 SDK_HEADERS = (
     *("Anthropic-Version", "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access", "X-Api-Key"),
@@ -43,17 +45,27 @@ class AIHandler(ApiHandler):
 
     allowed_headers = f"{ApiHandler.allowed_headers}, {', '.join(SDK_HEADERS)}"
 
+    constant_headers = (
+        *(field for field in ApiHandler.constant_headers if field[0] != "Access-Control-Expose-Headers"),
+        ("Access-Control-Expose-Headers", f"{EXPOSED}, {', '.join(NAMES)}"),
+    )
+
+    def write_window(self, window: Window) -> None:
+        """Writes the figures under the names that SDKs know, too."""
+        super().write_window(window)
+        put_fields(answer_fields(self), limit_headers(window))
+
     @property
     def max_body(self) -> int:
         """Larger than for other requests, because conversations are long."""
         return self.site.max_ai_request
 
     async def caller(self) -> Caller:
-        """As everywhere. An access token in `X-Api-Key` counts as a bearer token if there is no `Authorization`: clients
+        """As everywhere. Without `Authorization`, an access token in `X-Api-Key` counts as a bearer token: clients
         of the Messages API send their key there. Raises Refused."""
         headers = self.request.headers
         keys = headers.get_list("X-Api-Key")
-        if len(keys) == 1 and keys[0].startswith(ACCESS_TOKEN) and "Authorization" not in headers:
+        if len(keys) == 1 and keys[0].startswith(ACCESS_PREFIX) and "Authorization" not in headers:
             headers["Authorization"] = f"Bearer {keys[0]}"
         return await super().caller()
 
@@ -232,8 +244,7 @@ class SdkCountHandler(SdkHandler):
     async def post(self) -> None:
         """Answers with the number. Charges nothing. Raises Refused."""
         caller = await self.caller()
-        long = len(self.request.body) > LONG_BODY
-        self.write_window(window := await self.store.calls.check(caller, self.needed, everywhere=long))
+        self.write_window(window := await self.store.calls.check(caller, self.needed))
         request, model, *_ = await self.read(caller, window, counting=True)
         try:
             with self.site.ai_calls.place(caller.user, window=window):

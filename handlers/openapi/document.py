@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from handlers.ai.errors import kind_of
+from handlers.ai.limit_headers import NAMES
 from handlers.core.api import ApiHandler
 from handlers.core.auth.dpop import AT_RESOURCE, AT_SERVER
 from handlers.core.errors import CATALOGUE, PUBLIC_NAME
@@ -30,15 +31,19 @@ from handlers.openapi.words import SUMMARY, TAGS, describe, introduction, limit,
 from store import lifetimes
 
 GROUPS = {group.name: group for group in vars(lifetimes).values() if isinstance(group, lifetimes.Group)}
+AI_TAGS = ("AI", "AI for the SDKs")
 ERROR_SCHEMAS = {False: "Error", True: "SdkError"}
 _OPEN_PART = re.compile(r"\(.*?\)")
 
-LIMIT_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+LIMIT_HEADERS: tuple[str, ...] = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+_FIGURES = ({"type": "integer"}, {"type": "integer"}, {"type": "string"})
+_FIGURE_WORDS = ("requests per window", "requests left", "when the window is empty again, or in how much time")
 HEADERS: dict[str, tuple[Schema, str]] = {
     "X-Request-Id": ({"type": "string"}, "the id of the request in the log"),
     "X-RateLimit-Limit": ({"type": "integer"}, "requests per window"),
     "X-RateLimit-Remaining": ({"type": "integer"}, "requests left"),
     "X-RateLimit-Reset": ({"type": "integer"}, "epoch milliseconds at which the window is empty again"),
+    **{name: (_FIGURES[at % 3], f"{_FIGURE_WORDS[at % 3]}, for SDKs") for at, name in enumerate(NAMES)},
     "Retry-After": ({"type": "integer", "minimum": 1}, "whole seconds"),
     "WWW-Authenticate": ({"type": "string"}, "RFC 6750 3, RFC 7617, RFC 9449 7.1"),
     "DPoP-Nonce": ({"type": "string"}, "for the next proof, if the request had a DPoP proof"),
@@ -51,7 +56,7 @@ HEADERS: dict[str, tuple[Schema, str]] = {
         "this is the reply of an earlier call with this Idempotency-Key",
     ),
 }
-OPTIONAL = {"Idempotent-Replayed", "DPoP-Nonce"}
+OPTIONAL = {"Idempotent-Replayed", "DPoP-Nonce", *NAMES}
 
 
 class OpenApiHandler(ApiHandler):
@@ -148,6 +153,7 @@ def _operation(route: Route, method: str, operation: Operation) -> dict[str, Any
             answer,
             limited=bool(window) and not (operation.page and status != 200),
             proven=bool(policy.scope) or operation.proof,
+            more=NAMES if operation.tag in AI_TAGS else (),
         )
         for status, answer in operation.answers.items()
     }
@@ -187,8 +193,9 @@ def _description(operation: Operation, method: str, policy: Policy, window: str)
     return "\n\n".join(filter(None, (operation.description, " ".join(demands))))
 
 
-def _answer(answer: Success, *, limited: bool, proven: bool) -> dict[str, Any]:
-    names = ("X-Request-Id", *(LIMIT_HEADERS if limited else ()), *answer.headers, *(["DPoP-Nonce"] if proven else ()))
+def _answer(answer: Success, *, limited: bool, proven: bool, more: tuple[str, ...] = ()) -> dict[str, Any]:
+    limits = (*LIMIT_HEADERS, *more) if limited else ()
+    names = ("X-Request-Id", *limits, *answer.headers, *(["DPoP-Nonce"] if proven else ()))
     made: dict[str, Any] = {"description": answer.description, "headers": _headers(names)}
     if answer.kinds:
         whole = {"schema": ref(answer.schema), **shown(examples_of(answer.schema))}

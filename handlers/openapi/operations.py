@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from handlers.core.params import JSON
+from handlers.openapi.ai_operations import AI_OPERATIONS
 from handlers.openapi.openid_operations import OPENID_OPERATIONS
-from handlers.openapi.operation import EVENTS, HTML, Operation, Success
+from handlers.openapi.operation import HTML, Operation, Success
 
 _CLIENT = (("client",), ())
-_MESSAGES = {
-    200: Success("the reply and what it cost; with stream, events", "AIReply", (JSON, EVENTS), ("Idempotent-Replayed",))
-}
-_KEY = (("apiKey",),)
-_UPSTREAM = ("upstream_error", "upstream_timeout", "overloaded")
-_CALL = (
-    *("invalid_request", "insufficient_credits", "app_spend_limit", "not_found", "idempotency_in_progress"),
-    *("idempotency_reply_gone", "idempotency_mismatch", *_UPSTREAM),
-)
 _OK = {200: Success("all is well", "Status")}
 
 OPERATIONS: dict[str, dict[str, Operation]] = {
@@ -270,82 +262,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             {200: Success("the apps, newest first", "ConnectedApps")},
         )
     },
-    "ai-messages": {
-        "post": Operation(
-            "AI",
-            "A call of a model that the person pays",
-            (
-                "Before the call, its highest cost is held. After it, the charge is the use that the model's server "
-                "reports, never more than was held. A call that the model's server refuses costs nothing. A call that "
-                "it accepts costs at least its input, even if the app hangs up. With `stream` the answer is events, "
-                "and the last `message_delta` has the `credits`."
-            ),
-            _MESSAGES,
-            errors=_CALL,
-            parameters=("idempotency-key",),
-            body="AIRequest",
-            security=_KEY,
-        )
-    },
-    "ai-models": {
-        "get": Operation(
-            "AI",
-            "Models and prices",
-            "Prices are micro-dollars per million tokens. `latchkey-echo` is built in, and repeats the last message.",
-            {200: Success("all models", "AIModels")},
-            security=_KEY,
-        )
-    },
-    "ai-sdk-messages": {
-        "post": Operation(
-            "AI for the SDKs",
-            "A call of a model",
-            (
-                "`messages.create` and `messages.stream`. In the same window as `POST /api/v1/ai/messages`. The SDKs "
-                "retry after 409, 429 and 5xx: with an `Idempotency-Key`, the call is charged once."
-            ),
-            _MESSAGES,
-            errors=_CALL,
-            parameters=("idempotency-key",),
-            body="AIRequest",
-            security=_KEY,
-            sdk=True,
-        )
-    },
-    "ai-sdk-count": {
-        "post": Operation(
-            "AI for the SDKs",
-            "Count the tokens of a request",
-            "`messages.count_tokens`. Nothing is charged.",
-            {200: Success("their number", "AICount")},
-            errors=("invalid_request", "not_found", *_UPSTREAM),
-            body="AICountRequest",
-            security=_KEY,
-            sdk=True,
-        )
-    },
-    "ai-sdk-models": {
-        "get": Operation(
-            "AI for the SDKs",
-            "List models",
-            "`models.list`. All are on one page.",
-            {200: Success("all of them", "SdkModels")},
-            security=_KEY,
-            sdk=True,
-        )
-    },
-    "ai-sdk-model": {
-        "get": Operation(
-            "AI for the SDKs",
-            "One model",
-            "`models.retrieve`.",
-            {200: Success("the model", "SdkModel")},
-            errors=("invalid_request", "not_found"),
-            path=("model",),
-            security=_KEY,
-            sdk=True,
-        )
-    },
+    **AI_OPERATIONS,
     "healthz": {
         "get": Operation(
             "Operation", "Whether the process answers", "200 as long as the process answers.", _OK, calls_store=False

@@ -115,7 +115,7 @@ def needs(scopes: Iterable[str]) -> str:
 def limit(group: Group) -> str:
     """The rate limit."""
     period = "a minute" if group.period == MINUTE else f"in {group.period // SECOND} seconds"
-    return f"At most {group.limit} requests {period} (window `{group.name}`)."
+    return f"At most {group.limit} requests {period} (window `{group.name}`), unless the operator sets another limit."
 
 
 def describe(code: str) -> str:

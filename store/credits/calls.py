@@ -14,8 +14,9 @@ from store.credits.credits import Bookkeeping
 from store.crypto.cipher import Cipher
 from store.crypto.seal import fingerprint, new_id
 from store.engine.scripts import Scripts
-from store.lifetimes import AI, AI_MODELS, AI_REPLY
+from store.lifetimes import AI_MODELS, AI_REPLY
 from store.oauth.guard import admitted, check_token
+from store.rates import Rates
 from store.refused import Refused
 from store.results import Caller, Window
 
@@ -111,7 +112,15 @@ class ReplayedCall:
 class Calls:
     """The steps of a hold, with one script each."""
 
-    def __init__(self, scripts: Scripts, cipher: Cipher, books: Bookkeeping, app_stats: AppStats | None = None) -> None:
+    def __init__(
+        self,
+        scripts: Scripts,
+        cipher: Cipher,
+        books: Bookkeeping,
+        rates: Rates,
+        app_stats: AppStats | None = None,
+    ) -> None:
+        self._rates = rates
         self._app_stats = app_stats
         self._scripts = scripts
         self._cipher = cipher
@@ -120,15 +129,15 @@ class Calls:
         """The most calls that one person may have in progress, over all processes; the server's settings replace this
         default."""
 
-    async def check(self, caller: Caller, needed: str, *, everywhere: bool = False) -> Window:
-        """Admits a free request about models; `everywhere`: counted for the person, over all apps. Raises
-        Refused("invalid_token", "insufficient_scope" or "rate_limited")."""
-        return await check_token(self._scripts, caller, needed, AI_MODELS, "" if everywhere else caller.client)
+    async def check(self, caller: Caller, needed: str) -> Window:
+        """Admits a free request about models. Raises Refused("invalid_token", "insufficient_scope" or
+        "rate_limited")."""
+        return await check_token(self._scripts, caller, needed, AI_MODELS, caller.client)
 
     async def check_call(self, caller: Caller, needed: str) -> Window:
         """Admits and counts a call before its body is read; tell `hold` that it was `counted`. Raises Refused as
         `check`."""
-        return await check_token(self._scripts, caller, needed, AI)
+        return await check_token(self._scripts, caller, needed, self._rates.ai)
 
     async def hold(
         self, caller: Caller, needed: str, estimate: CallEstimate, *, counted: bool = False
@@ -138,17 +147,18 @@ class Calls:
         "idempotency_mismatch" or "idempotency_reply_gone"), StoreUnavailable; a hold that was placed all the same
         expires. "rate_limited" also means that the person has `most_each` calls in progress. `counted`: `check_call`
         has counted this call already."""
+        group = self._rates.ai
         reply = await self._scripts.run(
             "place_hold",
             {
                 **keys.token(caller.user, caller.client, caller.family, caller.generation),
                 **keys.credits(caller.user),
                 **keys.idempotency(caller.user, caller.client, fingerprint(estimate.key or "")),
-                "window": keys.limit(caller.user, AI.name),
+                "window": keys.limit(caller.user, group.name),
             },
             needed=caller.may(needed),
-            limit=AI.limit,
-            period=AI.period,
+            limit=group.limit,
+            period=group.period,
             proof=caller.proof,
             client=caller.client,
             hold=estimate.hold_id,
@@ -163,7 +173,7 @@ class Calls:
             digest="" if estimate.key is None else hashlib.sha256(estimate.body).hexdigest()[:32],
             counted="1" if counted else "",
         )
-        window = admitted(reply, AI, needed)
+        window = admitted(reply, group, needed)
         if reply.word == "replayed":
             charge = Charge(reply.number("charged"), reply.number("left"))
             stored = self._open(caller, estimate.key or "", reply.raw("sealed"))

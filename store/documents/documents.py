@@ -11,9 +11,10 @@ from store.crypto.cipher import Cipher
 from store.documents.hosting import Hosting
 from store.engine.memory import ROW, Headroom
 from store.engine.scripts import Reply, Scripts
-from store.lifetimes import DATA_LIST, DATA_READ, DATA_WRITE, Group
+from store.lifetimes import Group
 from store.moments import at, timestamp
 from store.oauth.guard import admitted, check_token
+from store.rates import Rates
 from store.refused import Refused
 from store.results import Caller, Window
 
@@ -111,12 +112,15 @@ class Documents:
     """An app's operations on its documents. Each method raises Refused("invalid_token", "insufficient_scope" or
     "rate_limited"); the token must carry one of the scopes in `needed`."""
 
-    def __init__(self, scripts: Scripts, cipher: Cipher, quotas: Quotas, hosting: Hosting, headroom: Headroom) -> None:
+    def __init__(
+        self, scripts: Scripts, cipher: Cipher, quotas: Quotas, hosting: Hosting, headroom: Headroom, rates: Rates
+    ) -> None:
         self._scripts = scripts
         self._cipher = cipher
         self.quotas = quotas
         self._hosting = hosting
         self._headroom = headroom
+        self._rates = rates
 
     @property
     def person_bytes(self) -> int:
@@ -156,14 +160,14 @@ class Documents:
 
     async def check(self, caller: Caller, needed: str) -> Window:
         """Admits and counts a write before its body is read; tell `write` that it was `counted`."""
-        return await check_token(self._scripts, caller, needed, DATA_WRITE, caller.client)
+        return await check_token(self._scripts, caller, needed, self._rates.data_write, caller.client)
 
     async def read(
         self, caller: Caller, needed: str, collection: str, document_id: str
     ) -> tuple[Metadata, bytes, Window]:
         """The document, byte for byte as sent. Raises Refused("not_found")."""
         name = f"{collection}/{document_id}"
-        reply, window = await self._run("read_document", caller, DATA_READ, needed, name=name)
+        reply, window = await self._run("read_document", caller, self._rates.data_read, needed, name=name)
         content = self._cipher.open(caller.user, caller.client, name, reply.raw("sealed"))
         return _metadata(collection, document_id, reply.number("size"), reply), content, window
 
@@ -184,7 +188,7 @@ class Documents:
         reply, window = await self._run(
             "write_document",
             caller,
-            DATA_WRITE,
+            self._rates.data_write,
             needed,
             name=name,
             collection=collection,
@@ -213,7 +217,7 @@ class Documents:
         reply, window = await self._run(
             "delete_document",
             caller,
-            DATA_WRITE,
+            self._rates.data_write,
             needed,
             name=f"{collection}/{document_id}",
             collection=collection,
@@ -238,7 +242,7 @@ class Documents:
         reply, window = await self._run(
             "list_documents",
             caller,
-            DATA_LIST,
+            self._rates.data_list,
             needed,
             first=f"{collection}/{prefix}",
             # A cursor of another listing may sort before the prefix; it must not widen this listing.
@@ -256,7 +260,7 @@ class Documents:
 
     async def usage(self, caller: Caller, needed: str) -> tuple[Usage, Window]:
         """The app's usage for the person."""
-        reply, window = await self._run("read_usage", caller, DATA_READ, needed)
+        reply, window = await self._run("read_usage", caller, self._rates.data_read, needed)
         return usage_of(reply.rows("fields")), window
 
 

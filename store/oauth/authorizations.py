@@ -12,9 +12,10 @@ from store.apps.registration import Registration
 from store.bounds import Bounds
 from store.crypto.seal import Sealer, Token, TokenKind, fresh_epoch, new_id
 from store.engine.scripts import Reply, Scripts
-from store.lifetimes import ACCESS_TOKEN, AUTHORIZE, CODE, OAUTH, REQUEST, SPENDING_MAIL, UNDO_LINK
+from store.lifetimes import ACCESS_TOKEN, AUTHORIZE, CODE, REQUEST, SPENDING_MAIL, UNDO_LINK
 from store.oauth.sign_in import methods_for
 from store.phrases import Phrase
+from store.rates import Rates
 from store.refused import Refused, let_in, refuse_signed_out
 from store.results import Allowance, Profile, Visitor, Window, allowance_of, profile_of
 
@@ -122,8 +123,9 @@ TOO_MANY_APPS = Phrase(
 class Authorizations:
     """Pending requests, decisions and the resulting codes. `idle` is the idle lifetime of a session in ms."""
 
-    def __init__(self, scripts: Scripts, sealer: Sealer, idle: int, bounds: Bounds) -> None:
+    def __init__(self, scripts: Scripts, sealer: Sealer, idle: int, bounds: Bounds, rates: Rates) -> None:
         self._bounds = bounds
+        self._rates = rates
         self._scripts = scripts
         self._sealer = sealer
         self._idle = idle
@@ -221,6 +223,7 @@ class Authorizations:
         if token is None or token.user != session.user or token.client != app.client_id:
             raise Refused("invalid_request", Phrase("This request isn't yours."))
         user, client = session.user, token.client
+        group = self._rates.oauth
         code_id = new_id()
         reply = await self._scripts.run(
             "decide_authorization",
@@ -232,7 +235,7 @@ class Authorizations:
                 "grant": keys.grant(user, client),
                 "code": keys.code(user, code_id),
                 "app_users": keys.shard_app_users(user[:3], client),
-                "window": keys.limit(user, OAUTH.name),
+                "window": keys.limit(user, group.name),
                 "mails": keys.limit(user, SPENDING_MAIL.name),
             },
             member=keys.member(user),
@@ -242,8 +245,8 @@ class Authorizations:
             fresh_epoch=fresh_epoch(),
             code_ttl=CODE,
             idle=self._idle,
-            limit=OAUTH.limit,
-            period=OAUTH.period,
+            limit=group.limit,
+            period=group.period,
             terms=app.terms,
             spend_limit=spend_limit,
             mails_most=SPENDING_MAIL.limit,
@@ -257,7 +260,7 @@ class Authorizations:
             **visitor.fields(),
         )
         refuse_signed_out(reply)
-        window = let_in(OAUTH, reply)
+        window = let_in(group, reply)
         if reply.word == "gone":
             raise Refused(
                 "invalid_request",

@@ -14,7 +14,7 @@ from store.bounds import Bounds
 from store.crypto.dpop import DpopProof
 from store.crypto.seal import Sealer, Token, TokenKind, fingerprint, fresh_epoch, new_id
 from store.engine.scripts import Reply, Scripts
-from store.lifetimes import ACCESS_TOKEN, DAY, OAUTH, REFRESH_TOKEN
+from store.lifetimes import ACCESS_TOKEN, DAY, REFRESH_TOKEN
 from store.limits import RateLimits
 from store.oauth.api_access import AllowedApis, ApiAccess
 from store.oauth.proofs import Proofs, demand_proof
@@ -101,14 +101,14 @@ class Tokens:
         if token is None or token.client != app.client_id:
             raise UnknownUser(_bad_code())
         async with self._proofs.counted(proof):
-            bound = self._bound(app, proof)
+            bound, group = self._bound(app, proof), self._limits.rates.oauth
             allowed = await self._apis.allowed(app, target)
             reply = await self._scripts.run(
                 "exchange_code",
                 {
                     **keys.token(token.user, token.client, token.id, 0),
                     "code": keys.code(token.user, token.id),
-                    "window": keys.limit(token.user, OAUTH.name),
+                    "window": keys.limit(token.user, group.name),
                     "audit": keys.audit(token.user),
                     "outbox": keys.outbox(token.user),
                 },
@@ -119,8 +119,8 @@ class Tokens:
                 access_ttl=ACCESS_TOKEN,
                 refresh_ttl=REFRESH_TOKEN,
                 lifetime=self._lifetime(app),
-                limit=OAUTH.limit,
-                period=OAUTH.period,
+                limit=group.limit,
+                period=group.period,
                 terms=app.terms,
                 member=keys.member(token.user),
                 prefix=keys.prefix(token.user),
@@ -133,7 +133,7 @@ class Tokens:
             if reply.word in ("dead", "replayed"):
                 self._wakeup.add(token.user, reply.word == "replayed")
                 raise UnknownUser(_bad_code())
-            window = let_in(OAUTH, reply)
+            window = let_in(group, reply)
             if reply.word == "redirect_mismatch":
                 # RFC 6749 4.1.3: identical to the authorization request's.
                 raise Refused("invalid_grant", "redirect_uri differs from the authorization request's.", window=window)
@@ -174,12 +174,12 @@ class Tokens:
         async with self._proofs.counted(proof):
             bound = self._bound(app, proof)
             allowed = await self._apis.allowed(app, target)
-            generation = token.generation + 1
+            generation, group = token.generation + 1, self._limits.rates.oauth
             reply = await self._scripts.run(
                 "rotate_refresh",
                 {
                     **keys.token(token.user, token.client, token.id, generation),
-                    "window": keys.limit(token.user, OAUTH.name),
+                    "window": keys.limit(token.user, group.name),
                     "audit": keys.audit(token.user),
                     "outbox": keys.outbox(token.user),
                 },
@@ -192,8 +192,8 @@ class Tokens:
                 access_ttl=ACCESS_TOKEN,
                 refresh_ttl=REFRESH_TOKEN,
                 lifetime=self._lifetime(app),
-                limit=OAUTH.limit,
-                period=OAUTH.period,
+                limit=group.limit,
+                period=group.period,
                 member=keys.member(token.user),
                 target=target,
                 apis=allowed.lifetimes,
@@ -204,7 +204,7 @@ class Tokens:
                 raise UnknownUser(_bad_refresh_token())
             if reply.word == "other_key":
                 raise UnknownUser(Refused("invalid_grant", "The refresh token is bound to another key."))
-            window = let_in(OAUTH, reply)
+            window = let_in(group, reply)
             if reply.word == "invalid_target":
                 raise Refused("invalid_target", NO_TARGET, window=window)
             if reply.word == "invalid_scope":
@@ -282,26 +282,26 @@ class Tokens:
         if app is not None and token.client != app.client_id:
             # Counted in the window of the same string without credentials, so the figures reveal nothing either.
             return await self._limits.foreign_token(token.user, presented)
-        proven = app is not None and authenticated
+        proven, group = app is not None and authenticated, self._limits.rates.oauth
         reply = await self._scripts.run(
             "revoke_token",
             {
                 **keys.token(token.user, token.client, token.id, token.generation),
                 "presented": keys.presented(token.user, fingerprint(presented)),
-                "window": keys.limit(token.user, OAUTH.name),
+                "window": keys.limit(token.user, group.name),
                 "audit": keys.audit(token.user),
                 "outbox": keys.outbox(token.user),
             },
             kind="access" if token.kind is TokenKind.ACCESS else "refresh",
             client=token.client,
-            limit=OAUTH.limit,
-            period=OAUTH.period,
+            limit=group.limit,
+            period=group.period,
             member=keys.member(token.user),
             generation=token.generation,
             authenticated="1" if proven else "",
         )
         self._wakeup.add(token.user, not proven)
-        return let_in(OAUTH, reply)
+        return let_in(group, reply)
 
     def _bound(self, app: Registration, proof: DpopProof | None) -> dict[str, str]:
         """The scripts' arguments about the key of a proof. Raises Refused("invalid_dpop_proof") without one, if the app

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from handlers.core.site import Site
-from tests.support.http.driver import Service, json_of, send
+from tests.support.http.driver import Service, json_of
 from tests.support.http.upstream import KEY, VENDOR_MODEL, Plan, ScriptedUpstream, failing, message
 from tests.support.store.ai_spender import (
     NATIVE,
