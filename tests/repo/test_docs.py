@@ -210,7 +210,7 @@ def test_exactly_the_error_codes_are_documented_with_their_status() -> None:
 
 
 def test_documented_limits_and_lifetimes_match_the_code() -> None:
-    assert f"| `/api/oauth/*` | {lifetimes.OAUTH.limit} a minute | the person" in HTTP
+    assert f"| `/api/oauth/*` | {lifetimes.OAUTH.limit} a minute (`--oauth-per-minute`) | the person" in HTTP
     assert f"failed | {lifetimes.ADDRESS.limit} a minute | the address" in HTTP
     assert f"sign-in | {lifetimes.SIGN_IN_ADDRESS.limit} a minute | the address" in HTTP
     assert f"with `client_credentials`, `POST /api/oauth/par` | {lifetimes.CLIENT.limit} a minute (`--app-c" in HTTP
