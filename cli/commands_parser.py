@@ -23,6 +23,10 @@ PROGRAM = "manage.py"
 SHELLS = ("bash", "zsh", "tcsh")
 BRIEF = ("config", "data_dir", "redis_url")
 """The settings in the short help of a command."""
+DECIMALS = 6
+_AMOUNT = r"(-?)(?:([0-9]{1,18})|([0-9]{1,12})(?:\.([0-9]{1,18}))?usd)"
+BELOW_ZERO = r"-(?:\d+|\d*\.\d+)(?:usd)?$"
+"""Words that are amounts below zero, or meant as such. They are no flags."""
 
 SECTIONS = {
     "serve": ["serve"],
@@ -34,7 +38,11 @@ SECTIONS = {
 
 
 class CommandParser(Parser):
-    """Lets `main` report errors, in words or in JSON."""
+    """Lets `main` report errors, in words or in JSON. Amounts below zero are no flags."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.allow_below_zero(BELOW_ZERO)
 
     def error(self, message: str) -> NoReturn:
         """Raises UsageError, NoCommand."""
@@ -44,11 +52,15 @@ class CommandParser(Parser):
         raise UsageError(mistake)
 
 
-def whole(text: str) -> int:
-    """A whole number. Raises argparse.ArgumentTypeError."""
-    if not re.fullmatch(r"-?[0-9]{1,18}", text, re.ASCII):
-        raise argparse.ArgumentTypeError("a whole number of micro-dollars, such as 5000000 for 5 dollars")
-    return int(text)
+def amount(text: str) -> int:
+    """Micro-dollars: "5000000", or in dollars "5usd" and "0.25usd". Raises argparse.ArgumentTypeError."""
+    found = re.fullmatch(_AMOUNT, text, re.ASCII)
+    if not found:
+        raise argparse.ArgumentTypeError("an amount such as 5usd or 0.25usd, or whole micro-dollars such as 5000000")
+    sign, whole, dollars, decimals = found.groups(default="")
+    if len(decimals) > DECIMALS:
+        raise argparse.ArgumentTypeError(f"a dollar has {DECIMALS} decimals at most, such as 0.000001usd")
+    return int(sign + (whole or dollars + decimals.ljust(DECIMALS, "0")))
 
 
 def build_parser(program: str = PROGRAM) -> Parser:
@@ -98,7 +110,7 @@ def build_parser(program: str = PROGRAM) -> Parser:
     add_apis(noun("api", "APIs of yours that Latchkey protects"))
     add_users(noun("user", "people's accounts"))
     add_groups(noun("group", "the groups of a person, for apps with the scope `groups`", "user"))
-    _add_credits(noun("credits", "people's credits, in micro-dollars: 1000000 are a dollar"))
+    _add_credits(noun("credits", "people's credits"))
     _add_tokens(noun("token", "tokens for tests and operators"))
     add_secret_keys(noun("keys", "the secret keys that seal tokens and documents, and the keys that sign"))
     add_signing_keys(noun("signing", "the keys that sign tokens for others", "keys"))
@@ -142,14 +154,16 @@ def _add_credits(verb: Verbs) -> None:
         "grant",
         "credits.grant_credits",
         about,
-        'ada@example.com 5000000 --reason "Payment 17" --key payment-17',
-        'ada@example.com -1000000 --reason "Paid back"',
+        'ada@example.com 5usd --reason "Payment 17" --key payment-17',
+        'ada@example.com -0.25usd --reason "Paid back"',
+        "ada@example.com 5000000",
     )
     about = "the balance, what is held, and the newest entries"
     show = verb("show", "credits.show_credits", about, "ada@example.com --limit 20")
     for named in (grant, show):
         named.add_argument("email", metavar="EMAIL|SUB", help="e-mail address, or the `sub` that public apps see")
-    grant.add_argument("amount", metavar="MICRODOLLARS", type=whole, help="1000000 are a dollar")
+    about = "5usd, 0.25usd, or whole micro-dollars: 5000000 are 5 dollars"
+    grant.add_argument("amount", metavar="AMOUNT", type=amount, help=about)
     grant.add_argument("--reason", metavar="R", default="", help="what it is for; the person sees it")
     grant.add_argument("--key", metavar="K", help="given again with the same key, it is done once (in 90 days)")
     show.add_argument("--limit", metavar="N", type=limit, default=100, help="entries (default: 100)")

@@ -7,6 +7,7 @@ these claims, so a release of Python that changes one fails there and nowhere el
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +23,11 @@ class ChoosingParser(argparse.ArgumentParser):
         """Relies on: each value of an argument, and each command, comes here; ArgumentError becomes `error`."""
         if action.choices is not None:
             self.check_choice(action, value)
+
+    def allow_below_zero(self, pattern: str) -> None:
+        """Takes a word of this pattern, which begins with "-", for a value. Relies on: the parser asks
+        `_negative_number_matcher` whether a word is a number below zero, and takes such a word for no flag."""
+        self._negative_number_matcher = re.compile(pattern)
 
 
 def actions_of(parser: argparse.ArgumentParser) -> list[argparse.Action]:

@@ -46,6 +46,15 @@ def test_each_choice_and_each_command_is_checked(parser: Parser) -> None:
         parser.parse_args(["wrong"])
 
 
+def test_a_parser_takes_words_of_a_pattern_for_values() -> None:
+    made = Parser(prog="x")
+    made.add_argument("amount")
+    with pytest.raises(SystemExit, match="required: amount"):
+        made.parse_args(["-5usd"])
+    made.allow_below_zero(r"-\d+usd$")
+    assert made.parse_args(["-5usd"]).amount == "-5usd"
+
+
 def test_argparse_lists_all_actions_in_order(parser: Parser) -> None:
     assert [one.dest for one in private.actions_of(parser)] == ["help", "in_group", "number", "==SUPPRESS=="]
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import manage
-from cli.commands_parser import build_parser
+from cli.commands_parser import DECIMALS, build_parser
+from store.credits.credits import SCALE
 
 
 @pytest.mark.parametrize(
@@ -72,12 +73,38 @@ def test_an_amount_below_zero_is_no_flag(words: str, before: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("typed", "micro"),
+    [
+        ("5000000", 5_000_000),
+        ("5usd", 5_000_000),
+        ("0.25usd", 250_000),
+        ("-0.000001usd", -1),
+        ("-1usd", -1_000_000),
+        ("1000000.000001usd", 10**12 + 1),
+        ("0.1usd", 100_000),
+    ],
+)
+def test_amounts_in_dollars_are_exact_micro_dollars(typed: str, micro: int) -> None:
+    assert DECIMALS == SCALE
+    assert build_parser().parse_args(["credits", "grant", "ada@example.com", typed]).amount == micro
+
+
+@pytest.mark.parametrize(
     ("amount", "wanted"),
     [
-        ("-5x", "there is no flag -5x|the following arguments are required: MICRODOLLARS"),
-        ("-0.5", "argument MICRODOLLARS: a whole number of micro-dollars"),
+        ("-5x", "there is no flag -5x|the following arguments are required: AMOUNT"),
+        ("-0.5", "argument AMOUNT: an amount such as 5usd"),
         ("--5", "there is no flag --5"),
-        ("-" + "9" * 19, "argument MICRODOLLARS: a whole number of micro-dollars"),
+        ("-" + "9" * 19, "argument AMOUNT: an amount such as 5usd"),
+        ("0.0000001usd", "argument AMOUNT: a dollar has 6 decimals at most"),
+        ("-0.2500000usd", "argument AMOUNT: a dollar has 6 decimals at most"),
+        ("0.25", "argument AMOUNT: an amount such as 5usd"),
+        (".5usd", "argument AMOUNT: an amount such as 5usd"),
+        ("5.usd", "argument AMOUNT: an amount such as 5usd"),
+        ("1,000usd", "argument AMOUNT: an amount such as 5usd"),
+        ("5eur", "argument AMOUNT: an amount such as 5usd"),
+        ("9" * 13 + "usd", "argument AMOUNT: an amount such as 5usd"),
+        ("\u0665usd", "argument AMOUNT: an amount such as 5usd"),
     ],
 )
 def test_an_invalid_amount_is_refused_with_a_hint(amount: str, wanted: str, capsys: pytest.CaptureFixture[str]) -> None:
