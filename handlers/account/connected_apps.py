@@ -20,6 +20,11 @@ from store.oauth.grants import Grant
 from store.phrases import Phrase
 from store.refused import Refused
 
+NOTICES = {
+    "limit": Phrase("The spending limit was saved."),
+    "no-limit": Phrase("The spending limit was removed: the app can spend all your credits."),
+    "disconnected": Phrase("The app was disconnected. It has no access any more."),
+}
 EVENTS = {name: Phrase.known(declared.sentence) for name, declared in security_events.EVENTS.items()}
 
 
@@ -82,6 +87,7 @@ class AppsPage(PageHandler):
             apps=apps,
             revoked=revoked,
             wrong=wrong,
+            notice=self.notice(NOTICES),
             number=page.number,
             pages=page.pages,
         )
@@ -94,9 +100,9 @@ def page_number(text: str) -> int:
     return int(text or "1")
 
 
-def page_path(number: int) -> str:
-    """The address of a page of connected apps."""
-    return f"/account/apps?page={number}" if number > 1 else "/account/apps"
+def done_path(number: int, done: str) -> str:
+    """The address of a page of connected apps that says what was done."""
+    return f"/account/apps?page={number}&{done}" if number > 1 else f"/account/apps?{done}"
 
 
 def spending_of(grant: Grant, mistyped: Mistyped | None) -> SimpleNamespace | None:
@@ -135,7 +141,7 @@ class SpendLimitHandler(AppsPage, GuardedPage):
             return await self.show(number, Mistyped(client_id, params.get("dollars") or "", refusal))
         allowance = await self.store.credits.set_spend_limit(session, client_id, limit, self.visitor)
         mails.allowance_grew(self.site, session.user, client_id, allowance, self.visitor)
-        self.see_other(page_path(number))
+        self.see_done(done_path(number, "no-limit" if limit is None else "limit"))
 
 
 class RevokeAppHandler(PageHandler):
@@ -148,4 +154,4 @@ class RevokeAppHandler(PageHandler):
         number = page_number(self.body().get("page") or "") if self.request.body else 1
         await self.store.grants.revoke(self.require_session(), client_id, self.visitor)
         self.store.app_stats.disconnected(client_id)
-        self.see_other(page_path(number))
+        self.see_done(done_path(number, "disconnected"))

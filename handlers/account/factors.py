@@ -13,6 +13,7 @@ from store.accounts.links import Link
 from store.accounts.signin.factors import Factors
 from store.accounts.signin.passkeys import MOST_NAME, options_for_new, read_answer
 from store.accounts.signin.totp import in_base32, in_fours, key_uri
+from store.clock import wall
 from store.lifetimes import CHALLENGE
 from store.phrases import Phrase
 from store.refused import Refused, Unproved
@@ -32,6 +33,12 @@ class FactorsPage(SecurityPage):
             title=Phrase("Your recovery codes"),
             signed_in=factors,
             codes=codes,
+            about=Phrase(
+                "Recovery codes of %(email)s at %(product)s, made on %(day)s",
+                email=factors.email,
+                product=self.site.brand.name,
+                day=self.wording(factors.preferences).day(wall.utc()),
+            ),
             notice=notice,
         )
 

@@ -55,7 +55,7 @@ class GuardedPage(ReauthPage):
                 cookie = await self.take_reauth(session, params)
             except ReauthFailed as wrong:
                 mails.codes_guessed(self.site, session.user, wrong.notice, self.visitor)
-                return await self.ask(await self.store.factors.of(session), params, wrong.text)
+                return await self.ask(await self.store.factors.of(session), params, wrong)
             return self.move_to(cookie)
         factors = await self.store.factors.of(session)
         if not factors.proved and (factors.second or self.guard.reauth is ReauthRule.RECENT):
@@ -83,13 +83,13 @@ class GuardedPage(ReauthPage):
         found = re.match(r"/developer/ap[pi]s/[^/]+(?:/webhooks)?|/account/apps(?:/[^/]+/data)?", self.request.path)
         return found[0] if found else self.request.path
 
-    async def ask(self, factors: Factors, params: Params, error: str | None = None) -> None:
+    async def ask(self, factors: Factors, params: Params, wrong: ReauthFailed | None = None) -> None:
         """The page that asks for re-authentication. Keeps what was typed, except secrets."""
         if self.wants_json():
-            raise Refused("access_denied", error or REAUTH_FIRST)
+            raise Refused("access_denied", wrong.text if wrong else REAUTH_FIRST)
         self.uses_scripts = True
         self.allow_form_to()
-        self.set_status(400 if error else 403)
+        self.set_status(400 if wrong else 403)
         self.render(
             "account/confirm_yourself.html",
             title=Phrase("Confirm it’s you"),
@@ -99,7 +99,8 @@ class GuardedPage(ReauthPage):
             action=self.request.path,
             back=self.came_back_to(),
             kept=[(name, params.get(name) or "") for name in params.names() if self.guard.kept(name)],
-            error=error,
+            error=wrong.text if wrong else None,
+            wrong=wrong.part if wrong else "",
             passkeys_offered=self.site.relying_party is not None,
         )
 

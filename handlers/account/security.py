@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from types import SimpleNamespace
 
 from handlers.account.connected_apps import EVENTS
@@ -48,8 +49,8 @@ class SecurityPage(GuardedPage):
         """The app or API with this id."""
         return await self.store.apps.remembered(client_id) or await self.store.apis.find(client_id)
 
-    async def show(self, part: str = "", error: str = "", notice: str | None = None) -> None:
-        """The page, with a notice or an error. `part` is the section of the error."""
+    async def show(self, part: str = "", error: str = "", notice: str | None = None, wrong: str = "") -> None:
+        """The page, with a notice or an error. `part` is the section of the error, `wrong` the wrong field there."""
         session = self.require_session()
         profile, entries = await self.store.sessions.activity(session)
         activity: list[SimpleNamespace] = []
@@ -65,16 +66,19 @@ class SecurityPage(GuardedPage):
                     device=device_phrase(entry.agent),
                 )
             )
+        live = await self.store.sessions.live(session)
+        names = Counter(device_phrase(one.agent) for one in live)
         devices = [
             SimpleNamespace(
                 session_id=one.session_id,
                 device=device_phrase(one.agent),
+                twin=names[device_phrase(one.agent)] > 1,
                 address=one.address,
                 created_at=one.created_at,
                 seen_at=one.seen_at,
                 here=one.session_id == session.session_id,
             )
-            for one in await self.store.sessions.live(session)
+            for one in live
         ]
         factors = await self.store.factors.of(session)
         if notice == NOTICES["changed"] and factors.second:
@@ -84,6 +88,7 @@ class SecurityPage(GuardedPage):
             title=Phrase("Security"),
             signed_in=profile,
             errors={part: error} if error else {},
+            wrong=wrong,
             notice=notice,
             activity=activity,
             ordinary=ordinary,
@@ -93,18 +98,18 @@ class SecurityPage(GuardedPage):
             here=device_phrase(self.visitor.agent),
         )
 
-    async def show_refusal(self, part: str, refusal: Refused) -> None:
-        """The page with a refusal that the person can act on. Raises any other refusal."""
+    async def show_refusal(self, part: str, refusal: Refused, wrong: str = "") -> None:
+        """The page with a refusal that the person can act on; `wrong` is the field. Raises any other refusal."""
         if self.wants_json() or refusal.code not in ("access_denied", "invalid_request"):
             raise refusal
         self.set_status(400)
-        await self.show(part, refusal.description)
+        await self.show(part, refusal.description, wrong=wrong)
 
     def has_reauth(self, params: Params) -> bool:
         """False: these forms have their own passkey field, and fields that no page may keep."""
         return False
 
-    async def ask(self, factors: Factors, params: Params, error: str | None = None) -> None:
+    async def ask(self, factors: Factors, params: Params, wrong: ReauthFailed | None = None) -> None:
         """Asks on this page. Raises Refused for a script."""
         if self.wants_json():
             raise Refused("access_denied", REAUTH_FIRST)
@@ -140,7 +145,8 @@ class SecurityHandler(SecurityPage):
             if isinstance(error, Refused) and error.code != "access_denied":
                 raise
             self.set_status(400)
-            return await self.show("password", reason_of(error))
+            wrong = "current" if isinstance(error, Refused) else "new"
+            return await self.show("password", reason_of(error), wrong=wrong)
         mails.password_changed(self.site, session.user, profile.warned, self.visitor)
         self.write_session(cookie)
         await self.keep_device(session.user)
@@ -163,7 +169,7 @@ class ReauthHandler(SecurityPage):
                 cookie = await reauth.with_password(session, password, code, self.visitor)
         except ReauthFailed as wrong:
             mails.codes_guessed(self.site, session.user, wrong.notice, self.visitor)
-            return await self.show_refusal("confirm", Refused("access_denied", wrong.text))
+            return await self.show_refusal("confirm", Refused("access_denied", wrong.text), wrong.part)
         self.write_session(cookie)
         self.see_done("/account/security?confirmed")
 

@@ -152,15 +152,16 @@ class PageHandler(WordedPage):
         self.finish_at_once(b"", {"Location": url, "Content-Length": "0"})
 
     def see_done(self, path: str) -> None:
-        """Like `see_other`, to a page of ours that says what was done. The query of `path` is the key of the notice."""
-        self.write_cookie(DONE_COOKIE, path.partition("?")[2], MINUTE)
+        """Like `see_other`, to a page of ours that says what was done. The last parameter of `path` is the key of the
+        notice."""
+        self.write_cookie(DONE_COOKIE, _last_parameter(path.partition("?")[2]), MINUTE)
         self.see_other(path)
 
     def notice(self, words: Mapping[str, str]) -> str | None:
         """The text of what was just done, shown once. An address alone shows nothing, because anybody can send people a
         link."""
         word = self.read_cookie(DONE_COOKIE)
-        if word is None or word != self.request.query:
+        if not word or word != _last_parameter(self.request.query):
             return None
         self.write_cookie(DONE_COOKIE, None)
         return words.get(word)
@@ -262,6 +263,10 @@ class DownloadPage(PageHandler):
                 self.streamed += len(piece)
                 self.write(piece)
                 await self.flush()
+
+
+def _last_parameter(query: str) -> str:
+    return query.rpartition("&")[2]
 
 
 @lru_cache(maxsize=256)

@@ -79,7 +79,7 @@ SCOPE_WORDS: dict[str, ScopeWords] = {
     "data:write": ScopeWords(
         Phrase("Store documents for you"),
         Phrase("It can create, change and delete its own documents here. It never touches other apps’ documents."),
-        True,
+        False,
     ),
 }
 

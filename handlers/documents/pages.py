@@ -17,6 +17,11 @@ from store.documents.archive import ARCHIVES, Archive
 from store.phrases import Phrase
 from store.refused import Refused
 
+NOTICES = {
+    "deleted": Phrase("The document was deleted."),
+    "all-deleted": Phrase("All stored documents were deleted."),
+}
+
 
 class DataHandler(GuardedPage):
     """A page about one app's data."""
@@ -47,6 +52,7 @@ class AppDataHandler(DataHandler):
             title=Phrase("Stored documents"),
             signed_in=page.profile,
             app=await self.app(client_id),
+            notice=self.notice(NOTICES),
             data_until=page.data_until,
             usage=page.usage,
             collection=collection,
@@ -86,7 +92,7 @@ class DeleteDocumentHandler(GuardedPage):
         await self.store.person_documents.delete(
             self.require_session(), client_id, collection, document_id, self.visitor
         )
-        self.see_other(f"/account/apps/{client_id}/data")
+        self.see_done(f"/account/apps/{client_id}/data?deleted")
 
 
 class DeleteDataHandler(GuardedPage):
@@ -96,7 +102,7 @@ class DeleteDataHandler(GuardedPage):
         """The app stays connected."""
         self.check_same_origin()
         await self.store.person_documents.delete_all(self.require_session(), client_id, self.visitor)
-        self.see_other(f"/account/apps/{client_id}/data")
+        self.see_done(f"/account/apps/{client_id}/data?all-deleted")
 
 
 class ExportHandler(DownloadPage):

@@ -17,6 +17,7 @@ from handlers.account.authorize_address import (
 )
 from handlers.account.chooser import chooser_address
 from handlers.core import mails
+from handlers.core.page import Onward
 from handlers.core.params import JSON, body_pairs, media_type, once, parse_pairs
 from handlers.oauth.answers import mark_of
 from handlers.oauth.consent import ConsentPage
@@ -102,9 +103,21 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
         """The app, if it is registered and active."""
         client_id = once([pair for pair in pairs if pair[0] == "client_id"]).get("client_id")
         if not client_id or not (app := await self.store.apps.active(client_id)):
+            await self.tell_owner(client_id or "")
             raise Refused("invalid_request", Phrase("The app that sent you here is not known to this server."))
         self.logged_app = app.client_id
         return app
+
+    async def tell_owner(self, client_id: str) -> None:
+        """Tells the owner of an app why nobody can use it. For anybody else it is unknown. Raises Refused."""
+        app = await self.store.apps.find(client_id) if self.session() else None
+        person = await self.profile() if app and app.owner else None
+        if app is None or person is None or person.user != app.owner:
+            return
+        self.onward = Onward(f"/developer/apps/{client_id}", Phrase("Go to your app"))
+        if app.status == "disabled":
+            raise Refused("invalid_request", Phrase("The operator of this server has disabled your app. Ask them why."))
+        raise Refused("invalid_request", Phrase("Your app is switched off. Switch it on to let people sign in."))
 
     def own_try_page(self, app: Registration, pairs: Pairs) -> str | None:
         """Our page on which the owner tries the app, if the request returns there. For anybody else it is no redirect

@@ -54,7 +54,7 @@ async def test_an_app_is_shown_with_its_address_and_what_it_may_cost(
     page = await text_of(browser, "/account/apps")
     assert '<p class="small muted">app.example</p>' in page
     assert f'<li class="strong">{words}</li>' in page
-    assert '<li class="strong">Store documents for you</li>' in page
+    assert "<li>Store documents for you</li>" in page, "a warning about what costs nothing weakens the other"
     assert "<li>See who you are</li>" in page
 
 
@@ -145,7 +145,9 @@ async def test_forms_return_to_their_numbered_page_of_apps(service: Service) -> 
     for wrong in ("0", "-1", "1000000", "one", "²"):
         assert (await browser.get(f"/account/apps?page={quote(wrong)}")).code == 400
     gone = await browser.submit(second, "/account/apps/many-0/revoke")
-    assert gone.headers["Location"] == "/account/apps?page=2"
+    assert gone.headers["Location"] == "/account/apps?page=2&disconnected"
+    assert "The app was disconnected" in await text_of(browser, gone.headers["Location"])
+    assert "The app was disconnected" not in await text_of(browser, gone.headers["Location"]), "said once"
 
 
 async def test_the_deletion_page_counts_the_apps_of_all_pages(service: Service) -> None:

@@ -109,6 +109,14 @@ async def test_a_disabled_apps_tokens_are_refused_until_it_is_enabled(service: S
     assert (await browser.submit(await browser.get(where), f"{where}/status")).code == 303
     assert (await app.userinfo(tokens["access_token"])).code == 401
     assert "Switched off" in text_of(await browser.get("/developer/apps"))
+    asked = await browser.get(app.authorize_url(scope="profile"))
+    assert (asked.code, "Your app is switched off." in text_of(asked)) == (400, True)
+    assert f'href="{where}"' in asked.body.decode()
+    stranger = await service.signed_in((await service.add_person("eve@example.com"), "eve@example.com")[1])
+    for somebody in (stranger, service.browser()):
+        asked = await somebody.get(app.authorize_url(scope="profile"))
+        assert (asked.code, "is not known to this server" in text_of(asked)) == (400, True)
+        assert where not in asked.body.decode()
     assert (await browser.submit(await browser.get(where), f"{where}/status")).code == 303
     assert (await app.userinfo(tokens["access_token"])).code == 200
     xsrf = fields_of(await browser.get(where), f"{where}/status")["_xsrf"]

@@ -33,6 +33,10 @@ NO_PAGE = {
     # What a script asks for to use a passkey.
     *(route.name for route in ROUTES if route.name.endswith("-options")),
 }
+MOST_HTML = 40_000
+"""Bytes."""
+HEIGHT = 900
+"""Pixels of the window."""
 SHOTS = os.environ.get("LATCHKEY_SHOTS")
 
 
@@ -54,6 +58,17 @@ def test_axe_finds_no_violation_on_any_page(tour: Tour) -> None:
 def test_no_page_scrolls_sideways_or_overflows(tour: Tour) -> None:
     burst = [one for seen in tour.seen for one in seen.burst]
     assert not burst, "\n".join(burst)
+
+
+def test_no_page_has_more_than_40_kb_of_html(tour: Tour) -> None:
+    large = {seen.name: seen.size for seen in tour.seen if not 0 < seen.size < MOST_HTML}
+    assert not large
+
+
+def test_six_scopes_can_be_allowed_without_scrolling(tour: Tour) -> None:
+    ends = {seen.name: seen.allow_ends for seen in tour.seen}
+    assert 0 < ends["oauth/consent.html first"] <= HEIGHT
+    assert 0 < ends["oauth/consent.html"] <= HEIGHT
 
 
 def test_no_page_is_left_out(tour: Tour) -> None:

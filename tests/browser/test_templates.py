@@ -58,7 +58,9 @@ def test_hostile_text_is_escaped(name: str) -> None:
     assert all("alert" not in image.get("src") for image in page.all("img"))
     for element in page.elements:
         assert not [key for key in element.attributes if key == "style" or key.startswith("on")]
-        for key in ("href", "src", "action"):
+        # A link to a file in itself: a browser saves it, and opens no page.
+        saved = "download" in element.attributes and element.get("href").startswith("data:text/plain;charset=utf-8,")
+        for key in ("src", "action") if saved else ("href", "src", "action"):
             assert not element.get(key).lower().startswith(("javascript:", "data:", "//"))
 
 
@@ -161,8 +163,43 @@ ONE_CLICK = {
 """Forms that one click sends and a session allows, and why clickjacking them gains nothing."""
 
 
-def test_clickjacked_clicks_grant_nothing() -> None:
+DESTRUCTIVE = {
+    *("account-app-revoke", "account-data-delete", "account-document-delete", "account-delete"),
+    *("account-picture-remove", "account-passkeys-remove", "account-authenticator-remove", "account-recovery"),
+    *("developer-delete", "developer-api-delete", "developer-end-secret", "developer-api-end-secret"),
+}
+"""Forms whose buttons are red, because nobody can take back what they do, or only with effort. Each asks once."""
+
+
+def test_red_buttons_are_for_danger_and_ask_once() -> None:
+    red, asked = set(), set()
+    for name in pages(""):
+        page = render(name)
+        for form in page.all("form"):
+            buttons = page.inside(form, "button")
+            route = route_of(form.get("action"))
+            if any("danger" in button.get("class").split() for button in buttons):
+                red.add(route)
+            elif route in DESTRUCTIVE and any(button.text.strip() for button in buttons):
+                asked.add(f"{route} on {name} has no red button")
+            # A deletion of its own page has the name typed there. The portal's secrets are to ask as well.
+            if route in DESTRUCTIVE and route.startswith("account-") and route != "account-delete":
+                unfolds = any(parent.tag == "details" and "open" not in parent.attributes for parent in form.parents)
+                inner = any("inner" in one.get("class").split() for one in (form, *form.parents))
+                if not (unfolds and inner):
+                    asked.add(f"{route} on {name} does not ask")
+    assert red == DESTRUCTIVE
+    assert not asked
+
+
+def route_of(action: str) -> str:
+    """The route of a form's address; empty for an app's."""
+    path = urlsplit(action).path
     paths = {route.name: re.sub(r"\([^)]*\)", "[^/]+", route.pattern) for route in ROUTES if route.post}
+    return next((name for name, pattern in paths.items() if re.fullmatch(pattern, path)), "")
+
+
+def test_clickjacked_clicks_grant_nothing() -> None:
     seen, unhurried = set(), set()
     for name in pages(""):
         page = render(name)
@@ -170,7 +207,7 @@ def test_clickjacked_clicks_grant_nothing() -> None:
             action = urlsplit(form.get("action")).path
             if not action.startswith("/"):
                 continue  # an app's address
-            route = next(name for name, path in paths.items() if re.fullmatch(path, action))
+            route = route_of(action)
             typed = [field for field in page.inside(form, "input", "textarea") if "required" in field.attributes]
             if typed or POSTS[route].reauth is not ReauthRule.NONE or not POSTS[route].session:
                 continue

@@ -313,7 +313,10 @@ async def test_a_limit_can_be_set_changed_and_removed_and_is_enforced(service: S
         ("12", 12_000_000, "12.00"),
     ):
         answer = await browser.submit(await browser.get(APPS), LIMIT, dollars=typed)
-        assert (answer.code, answer.headers["Location"]) == (303, APPS)
+        assert (answer.code, answer.headers["Location"]) == (303, f"{APPS}?{'no-limit' if limit is None else 'limit'}")
+        assert "The spending limit was" not in words_of(await browser.get(APPS)), "the address alone says nothing"
+        said = words_of(await browser.get(answer.headers["Location"]))
+        assert ("limit was removed" if limit is None else "limit was saved") in said
         assert (await grant_of(service, browser)).spend_limit == limit
         assert field_of(await browser.get(APPS), "dollars") == shown
         if limit in (0, 2000):

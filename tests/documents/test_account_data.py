@@ -130,7 +130,8 @@ async def test_a_form_deletes_one_document(service: Service) -> None:
     browser = await with_documents(service)
     page = await browser.get(f"{DATA}/notes/b")
     answer = await browser.submit(page, f"{DATA}/notes/b/delete")
-    assert (answer.code, answer.headers["Location"]) == (303, DATA)
+    assert (answer.code, answer.headers["Location"]) == (303, f"{DATA}?deleted")
+    assert "The document was deleted." in (await browser.get(f"{DATA}?deleted")).body.decode()
     assert await check_usage(service.store, service.ada, "web-app") == 2
     assert (await browser.get(f"{DATA}/notes/b")).code == 404
     assert b"Document deleted" in (await browser.get("/account/security")).body
@@ -142,7 +143,8 @@ async def test_deleting_all_documents_asks_for_confirmation(service: Service) ->
     page = await browser.get(DATA)
     assert re.search(r"<details>\s*<summary>Delete all", page.body.decode())
     answer = await browser.submit(page, f"{DATA}/delete")
-    assert (answer.code, answer.headers["Location"]) == (303, DATA)
+    assert (answer.code, answer.headers["Location"]) == (303, f"{DATA}?all-deleted")
+    assert "All stored documents were deleted." in (await browser.get(f"{DATA}?all-deleted")).body.decode()
     assert await check_usage(service.store, service.ada, "web-app") == 0
     assert b"Nothing is stored" in (await browser.get(DATA)).body
     assert unzipped(await browser.get(EXPORT)) == {}

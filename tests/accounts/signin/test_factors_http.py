@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 import pytest
 
 from handlers.core.devices import device_words
 from store import keys
 from store.accounts.signin.totp import read_typed
+from tests.support.browser.pages import Page
 from tests.support.browser.second_factors import APP, CONFIRM, PASSKEYS, SECURITY, Person, says, text_of
-from tests.support.http.driver import PASSWORD, Service, fields_of, json_of
+from tests.support.http.driver import EMAIL, PASSWORD, Service, fields_of, json_of
 from tests.support.lists.offenders import each
 from tests.support.processes.engines import FakeClock
 
@@ -41,6 +44,8 @@ async def test_each_change_takes_the_password_and_a_code(service: Service) -> No
         refused = await ada.browser.submit(page, CONFIRM, password=password, code=code)
         assert refused.code == 400
         assert says(refused, "Incorrect password.") or says(refused, "That code is wrong")
+        wrong = [field.get("name") for field in Page(refused.body.decode()).all("input") if field.get("aria-invalid")]
+        assert wrong == ["code" if says(refused, "That code is wrong") else "password"]
     before = ada.browser.cookies["latchkey_session"]
     assert (await ada.reauth(await ada.code())).headers["Location"] == f"{SECURITY}?confirmed"
     assert ada.browser.cookies["latchkey_session"] != before
@@ -62,6 +67,30 @@ async def test_session_and_password_alone_cannot_remove_the_second_step(clock: F
             refused = await ada.browser.send(path, "POST", form=known, headers={"Accept": "text/html"})
             assert (refused.code, says(refused, "Confirm it's you first")) == (403, True), path
     assert (await service.browser().sign_in()).headers["Location"].startswith("/signin/second")
+
+
+async def test_recovery_codes_can_be_saved_as_a_file(service: Service) -> None:
+    ada = await Person.arrive(service)
+    page = await ada.add_app()
+    link = next(link for link in Page(page.body.decode()).all("a") if "download" in link.attributes)
+    kind, _, file = link.get("href").partition(",")
+    assert kind == "data:text/plain;charset=utf-8"
+    about, empty, *codes, end = unquote(file).split("\r\n")
+    assert about.startswith(f"Recovery codes of {EMAIL} at Latchkey, made on ")
+    assert (empty, codes, end) == ("", ada.codes, "")
+
+
+async def test_devices_of_one_name_are_told_apart(service: Service, clock: FakeClock) -> None:
+    ada = await Person.arrive(service)
+    for _ in range(2):
+        clock.advance(60)
+        await service.signed_in()
+    page = Page((await ada.browser.get(SECURITY)).body.decode())
+    names = {element.get("id"): " ".join(element.text.split()) for element in page.elements if element.get("id")}
+    buttons = [button.get("aria-labelledby").split() for button in page.all("button") if button.get("aria-labelledby")]
+    spoken = [" ".join(names[one] for one in ids) for ids in buttons]
+    assert len(spoken) == len(set(spoken)) == 2
+    assert all(name.startswith("Sign out ") and "signed in" in name for name in spoken)
 
 
 async def test_after_the_last_recovery_code_the_password_is_enough(service: Service) -> None:

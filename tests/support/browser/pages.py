@@ -77,12 +77,13 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     stepping: dict[str, Any] = {**known, **to_app, "passkey": True, "again": text}
     passkey = Sample(credential=text, name=text, created_at=NOW, used_at=NOW)
     unused_passkey = Sample(credential=text, name=text, created_at=NOW, used_at=None)
-    device = Sample(session_id=text, device=text, address=text, created_at=NOW, seen_at=NOW, here=True)
+    device = Sample(session_id=text, device=text, address=text, created_at=NOW, seen_at=NOW, here=True, twin=True)
     security: dict[str, Any] = {
         **known,
         "devices": [device, Sample(**{**vars(device), "here": False, "address": ""})],
         "passkeys_offered": True,
         "here": text,
+        "wrong": "",
     }
     profile: dict[str, Any] = {**known, "profile": account, "picture": "/picture/x.svg", "name": text, "max_name": 100}
     account_deletion: dict[str, Any] = {**known, "apps": 1, "documents": 2, "paid": 1, "typed": text}
@@ -145,11 +146,12 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             **known,
             "apps": [used, free, unused],
             "revoked": [revoked],
+            "notice": text,
             "wrong": True,
             "number": 2,
             "pages": 3,
         },
-        "account/apps.html empty": {**known, "apps": [], "revoked": [], "wrong": False, "number": 1, "pages": 1},
+        "account/apps.html empty": {**known, "apps": [], "revoked": [], "notice": None, "wrong": False, "number": 1, "pages": 1},
         "account/credits.html": {
             **known,
             "account": credits,
@@ -183,6 +185,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "account/app_data.html": {
             **known,
             "app": app,
+            "notice": text,
             "data_until": NOW,
             "usage": usage,
             "collection": "notes",
@@ -193,6 +196,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "account/app_data.html empty": {
             **known,
             "app": app,
+            "notice": None,
             "data_until": None,
             "usage": Sample(documents=0, bytes=0, collections=[]),
             "collection": "",
@@ -205,6 +209,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "account/security.html": {
             **security,
             "errors": dict.fromkeys(("confirm", "password", "passkeys", "authenticator", "recovery"), text),
+            "wrong": "code",
             "notice": None,
             "activity": [entry, bare],
             "ordinary": [bare, entry],
@@ -225,7 +230,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "notice": text,
             "activity": [],
             "ordinary": [],
-            "factors": Sample(proved=True, second=True, secret=None, since=None, codes=10, passkeys=(passkey,)),
+            "factors": Sample(proved=True, second=True, secret=b"x", since=NOW, codes=10, passkeys=(passkey,)),
         },
         "account/security.html changed": {
             **security,
@@ -245,6 +250,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "back": "/developer/apps/x",
             "kept": [("name", text)],
             "error": text,
+            "wrong": "password",
             "passkeys_offered": True,
         },
         "account/confirm_yourself.html first": {
@@ -255,6 +261,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "back": "/developer/apps/x",
             "kept": [],
             "error": None,
+            "wrong": "",
             "passkeys_offered": False,
         },
         "account/authenticator.html": {
@@ -271,7 +278,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "regions": places("en_GB"),
             "chosen": Preferences("pt", "Europe/Berlin"),
         },
-        "account/recovery.html": {**known, "codes": [text, text], "notice": text},
+        "account/recovery.html": {**known, "codes": [text, text], "about": text, "notice": text},
         "account/email.html": {
             **known,
             "profile": account,

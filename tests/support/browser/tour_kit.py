@@ -66,6 +66,7 @@ const spilt = all.filter((one) => one.clientHeight && getComputedStyle(one).over
 const deepest = [...over, ...spilt].filter((one, _, found) => !found.includes(one.firstElementChild));
 return deepest.slice(0, 3).map((one) => one.outerHTML.slice(0, 200));
 """
+_ALLOW = "return document.querySelector('button[value=allow]')?.getBoundingClientRect().bottom ?? 0"
 # Sends a form without its validation and its script: the tour also needs the pages with errors.
 _SUBMIT = """
 const [action, button, fields] = GIVEN;
@@ -193,7 +194,8 @@ class Stand:
 @dataclass(frozen=True)
 class Seen:
     """A visited page: the name of the stop, the page's route, its status and templates; axe-core's violations, and what
-    does not fit on a phone; texts that are in no catalogue, on a tour in another language."""
+    does not fit on a phone; texts that are in no catalogue, on a tour in another language; the bytes of its HTML; where
+    the button Allow ends in a wide window, in pixels from the top."""
 
     name: str
     route: str
@@ -202,6 +204,8 @@ class Seen:
     violations: tuple[str, ...]
     burst: tuple[str, ...]
     loose: tuple[str, ...] = ()
+    size: int = 0
+    allow_ends: float = 0
 
 
 class Tour:
@@ -241,9 +245,11 @@ class Tour:
         self.browser.wait_for(words)
         templates = frozenset(self.stand.loaded)
         self.stand.loaded.clear()
-        status = self.browser.run("return performance.getEntriesByType('navigation')[0].responseStatus")
+        loaded = self.browser.run("return performance.getEntriesByType('navigation')[0].toJSON()")
+        status, size = loaded["responseStatus"], loaded["decodedBodySize"]
+        allow = self.browser.run(_ALLOW)
         self.browser.run("for (const one of document.querySelectorAll('details')) one.open = true")
-        self.seen.append(replace(self.look(name), status=status, templates=templates))
+        self.seen.append(replace(self.look(name), status=status, templates=templates, size=size, allow_ends=allow))
 
     def look(self, name: str) -> Seen:
         """The checks of the current page."""
