@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 
 from handlers.account.connected_apps import EVENTS
@@ -15,9 +16,7 @@ from handlers.core.params import Params
 from handlers.core.words.sentences import sentences
 from store.accounts.signin.factors import Factors
 from store.accounts.signin.reauth import ReauthFailed
-from store.apps.api_record import ApiRegistration
-from store.apps.registration import Registration
-from store.apps.tombstones import Remains
+from store.accounts.signin.sessions import Activity
 from store.crypto.passwords import check_password
 from store.phrases import Phrase
 from store.refused import Refused, reason_of
@@ -37,6 +36,8 @@ LOOK_AT_FACTORS = Phrase(
     "It doesn’t remove any passkey, authenticator app or recovery codes. Check those below, and remove what isn’t "
     "yours."
 )
+SECURITY_SHOWN, ORDINARY_SHOWN = 10, 5
+"""Events shown on this page; all are on the page of the activity."""
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
@@ -45,27 +46,32 @@ class SecurityPage(GuardedPage):
 
     uses_scripts = True
 
-    async def named(self, client_id: str) -> Registration | Remains | ApiRegistration | None:
-        """The app or API with this id."""
-        return await self.store.apps.remembered(client_id) or await self.store.apis.find(client_id)
+    async def names_of(self, ids: Iterable[str]) -> dict[str, str]:
+        """The names of apps and APIs by their ids; the id of one that is gone."""
+        found: dict[str, str] = {}
+        for client_id in dict.fromkeys(filter(None, ids)):
+            app = await self.store.apps.remembered(client_id) or await self.store.apis.find(client_id)
+            found[client_id] = app.name if app else client_id
+        return found
+
+    def shown(self, entry: Activity, names: Mapping[str, str]) -> SimpleNamespace:
+        """An event as templates/base/activity_rows.html shows it."""
+        return SimpleNamespace(
+            at=entry.at,
+            text=EVENTS.get(entry.event, entry.event),
+            app=names.get(entry.client, ""),
+            address=entry.address,
+            device=device_phrase(entry.agent),
+        )
 
     async def show(self, part: str = "", error: str = "", notice: str | None = None, wrong: str = "") -> None:
         """The page, with a notice or an error. `part` is the section of the error, `wrong` the wrong field there."""
         session = self.require_session()
         profile, entries = await self.store.sessions.activity(session)
-        activity: list[SimpleNamespace] = []
-        ordinary: list[SimpleNamespace] = []
-        for entry in entries:
-            app = await self.named(entry.client) if entry.client else None
-            (ordinary if entry.ordinary else activity).append(
-                SimpleNamespace(
-                    at=entry.at,
-                    text=EVENTS.get(entry.event, entry.event),
-                    app=app.name if app else entry.client,
-                    address=entry.address,
-                    device=device_phrase(entry.agent),
-                )
-            )
+        # Apart, so that no number of ordinary events hides a sign-in.
+        activity = [entry for entry in entries if not entry.ordinary][:SECURITY_SHOWN]
+        ordinary = [entry for entry in entries if entry.ordinary][:ORDINARY_SHOWN]
+        apps = await self.names_of(entry.client for entry in (*activity, *ordinary))
         live = await self.store.sessions.live(session)
         names = Counter(device_phrase(one.agent) for one in live)
         devices = [
@@ -90,8 +96,8 @@ class SecurityPage(GuardedPage):
             errors={part: error} if error else {},
             wrong=wrong,
             notice=notice,
-            activity=activity,
-            ordinary=ordinary,
+            activity=[self.shown(entry, apps) for entry in activity],
+            ordinary=[self.shown(entry, apps) for entry in ordinary],
             devices=devices,
             factors=factors,
             passkeys_offered=self.site.relying_party is not None,

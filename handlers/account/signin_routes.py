@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from handlers.account.activity import ActivityHandler
 from handlers.account.chooser import ChooserHandler, UnlistHandler
 from handlers.account.email_links import ConfirmHandler, ForgotHandler, ResetHandler
 from handlers.account.factors import (
@@ -136,6 +137,7 @@ ROUTES: tuple[Route, ...] = (
             windows=(MAIL_RESET,),
         ),
     ),
+    Route(r"/account/security/activity", ActivityHandler, "account-activity", PAGE),
     Route(
         r"/account/security",
         SecurityHandler,

@@ -21,7 +21,7 @@ from store.security_events import is_ordinary
 from store.webhooks.relay_wakeup import RelayWakeup
 
 ACTIVITY_SHOWN = 50
-"""Events shown of each trail: the security events and the ordinary ones."""
+"""Events of each trail that the operator sees: the security events and the ordinary ones."""
 ACTIVITY_KEPT = 200
 """Events kept in each trail, as in lua/include/audit.lua."""
 
@@ -249,10 +249,10 @@ class Sessions:
         refuse_signed_out(reply)
 
     async def activity(self, session: Session) -> tuple[Profile, list[Activity]]:
-        """The signed-in person's profile, and the newest events of each trail, newest first. Raises SignedOut."""
+        """The signed-in person's profile, and all kept events of both trails, newest first. Raises SignedOut."""
         reply = await self._scripts.run("read_activity", session.keys(), idle=self.idle)
         refuse_signed_out(reply)
-        return profile_of(session.user, reply), activities(reply, ACTIVITY_SHOWN)
+        return profile_of(session.user, reply), activities(reply, ACTIVITY_KEPT)
 
     async def change_password(
         self, session: Session, current: str, new: str, credentials: Credentials | None, visitor: Visitor

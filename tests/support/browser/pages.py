@@ -242,6 +242,16 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "devices": [device],
             "factors": Sample(proved=True, second=False, secret=None, since=None, codes=0, passkeys=()),
         },
+        "account/activity.html": {
+            **known,
+            "kinds": {"": text, "apps": text},
+            "kind": "apps",
+            "apps": [(text, text)],
+            "client": text,
+            "entries": [entry, bare],
+            "first": "?kind=apps",
+            "onward": "?kind=apps&before=1-0",
+        },
         "account/confirm_yourself.html": {
             **known,
             "factors": Sample(asks_code=True, secret=b"sealed", passkeys=(passkey,)),
