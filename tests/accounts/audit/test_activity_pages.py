@@ -78,7 +78,8 @@ async def test_every_event_is_in_exactly_one_kind(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["kind=all", "before=1", "before=1-", "before=-1-1", f"before={'9' * 16}-0", "before=1-0&before=2-0", "kind=%00"]
+    "query",
+    ["kind=all", "before=1", "before=1-", "before=-1-1", f"before={'9' * 16}-0", "before=1-0&before=2-0", "kind=%00"],
 )
 async def test_an_invalid_filter_is_refused(service: Service, query: str) -> None:
     assert (await (await service.signed_in()).get(f"{ACTIVITY}?{query}")).code == 400

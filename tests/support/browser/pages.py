@@ -24,6 +24,7 @@ from store.results import NO_CHOICE, Preferences
 from tests.support.browser.consent_samples import consent_pages
 from tests.support.browser.english import AUTOESCAPE, ENGLISH, SPOKEN
 from tests.support.browser.portal_samples import LOGO, NOW, portal_pages
+from tests.support.browser.security_samples import security_pages
 
 ROOT = Path(__file__).parent.parent.parent.parent
 VOID = {"meta", "link", "input", "img", "br"}
@@ -58,8 +59,6 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     holds = (OpenHold(text, 20_000, NOW),)
     credits = Account(4_999_850, 20_000, 1, NOW, holds, ())
     nothing = Account(0, 0, 0, None, (), ())
-    entry = Sample(at=NOW, text=text, app=text, address=text, device=text)
-    bare = Sample(at=NOW, text=text, app=None, address="", device="")
     account = Sample(user=text, name=text, email=text, email_verified=False, picture=text, preferences=NO_CHOICE)
     plain = Sample(**{**vars(account), "email_verified": True, "picture": ""})
     spent = Spending(NOW.date(), False, tuple((NOW.date(), str(number), 5 - number) for number in range(5)))
@@ -75,16 +74,6 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     known: dict[str, Any] = {"signed_in": person}
     choosing = {"others": [Sample(id="an-entry", email=text)], "next": text, "creates": "1"}
     stepping: dict[str, Any] = {**known, **to_app, "passkey": True, "again": text}
-    passkey = Sample(credential=text, name=text, created_at=NOW, used_at=NOW)
-    unused_passkey = Sample(credential=text, name=text, created_at=NOW, used_at=None)
-    device = Sample(session_id=text, device=text, address=text, created_at=NOW, seen_at=NOW, here=True, twin=True)
-    security: dict[str, Any] = {
-        **known,
-        "devices": [device, Sample(**{**vars(device), "here": False, "address": ""})],
-        "passkeys_offered": True,
-        "here": text,
-        "wrong": "",
-    }
     profile: dict[str, Any] = {**known, "profile": account, "picture": "/picture/x.svg", "name": text, "max_name": 100}
     account_deletion: dict[str, Any] = {**known, "apps": 1, "documents": 2, "paid": 1, "typed": text}
     account_deletion |= {"has_app": True, "has_passkey": True, "asks_code": True, "passkeys_work": True}
@@ -151,7 +140,15 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "number": 2,
             "pages": 3,
         },
-        "account/apps.html empty": {**known, "apps": [], "revoked": [], "notice": None, "wrong": False, "number": 1, "pages": 1},
+        "account/apps.html empty": {
+            **known,
+            "apps": [],
+            "revoked": [],
+            "notice": None,
+            "wrong": False,
+            "number": 1,
+            "pages": 1,
+        },
         "account/credits.html": {
             **known,
             "account": credits,
@@ -206,89 +203,13 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         },
         "account/document.html": {**known, "app": app, "found": document, "text": text},
         **portal_pages(text, known),
-        "account/security.html": {
-            **security,
-            "errors": dict.fromkeys(("confirm", "password", "passkeys", "authenticator", "recovery"), text),
-            "wrong": "code",
-            "notice": None,
-            "activity": [entry, bare],
-            "ordinary": [bare, entry],
-            "factors": Sample(
-                proved=False,
-                second=True,
-                recovered=False,
-                asks_code=True,
-                secret=b"sealed",
-                since=NOW,
-                codes=9,
-                passkeys=(passkey, unused_passkey),
-            ),
-        },
-        "account/security.html proved": {
-            **security,
-            "errors": {},
-            "notice": text,
-            "activity": [],
-            "ordinary": [],
-            "factors": Sample(proved=True, second=True, secret=b"x", since=NOW, codes=10, passkeys=(passkey,)),
-        },
-        "account/security.html changed": {
-            **security,
-            "errors": {},
-            "notice": text,
-            "activity": [],
-            "ordinary": [],
-            "passkeys_offered": False,
-            "devices": [device],
-            "factors": Sample(proved=True, second=False, secret=None, since=None, codes=0, passkeys=()),
-        },
-        "account/activity.html": {
-            **known,
-            "kinds": {"": text, "apps": text},
-            "kind": "apps",
-            "apps": [(text, text)],
-            "client": text,
-            "entries": [entry, bare],
-            "first": "?kind=apps",
-            "onward": "?kind=apps&before=1-0",
-        },
-        "account/confirm_yourself.html": {
-            **known,
-            "factors": Sample(asks_code=True, secret=b"sealed", passkeys=(passkey,)),
-            "does": text,
-            "action": "/developer/apps/x",
-            "back": "/developer/apps/x",
-            "kept": [("name", text)],
-            "error": text,
-            "wrong": "password",
-            "passkeys_offered": True,
-        },
-        "account/confirm_yourself.html first": {
-            **known,
-            "factors": Sample(asks_code=False, secret=None, passkeys=()),
-            "does": text,
-            "action": "/developer/apps/x/rotate",
-            "back": "/developer/apps/x",
-            "kept": [],
-            "error": None,
-            "wrong": "",
-            "passkeys_offered": False,
-        },
-        "account/authenticator.html": {
-            **known,
-            "sealed": text,
-            "uri": "otpauth://totp/" + text,
-            "secret": text,
-            "picture": "<svg></svg>",
-            "error": text,
-        },
+        **security_pages(text, known),
         "account/language.html": {
             **known,
             "languages": [("en", "en", text), ("pt", "pt-BR", text)],
             "regions": places("en_GB"),
             "chosen": Preferences("pt", "Europe/Berlin"),
         },
-        "account/recovery.html": {**known, "codes": [text, text], "about": text, "notice": text},
         "account/email.html": {
             **known,
             "profile": account,

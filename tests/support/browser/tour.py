@@ -155,7 +155,7 @@ def documents_and_credits(tour: Tour) -> None:
     tour.submit(f"{WEATHER}/data/delete")
     tour.stop("account/app_data.html empty", "Nothing is stored")
     tour.open("/account/security/activity?kind=apps&app=archive")
-    tour.stop("account/activity.html", "App connected")
+    tour.stop("account/activity.html", "Every app")
     tour.open("/account/security/activity")
     tour.stop("account/activity.html all", "Signed in")
     tour.open("/account/credits")

@@ -1,0 +1,103 @@
+"""Sample data of the pages about how a person signs in, and of the activity."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace as Sample
+from typing import Any
+
+from tests.support.browser.portal_samples import NOW
+
+
+def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The values of these templates, as `pages` has them. `known`: those of a person who is signed in."""
+    entry = Sample(at=NOW, text=text, app=text, address=text, device=text)
+    bare = Sample(at=NOW, text=text, app=None, address="", device="")
+    passkey = Sample(credential=text, name=text, created_at=NOW, used_at=NOW)
+    unused_passkey = Sample(credential=text, name=text, created_at=NOW, used_at=None)
+    device = Sample(session_id=text, device=text, address=text, created_at=NOW, seen_at=NOW, here=True, twin=True)
+    security: dict[str, Any] = {
+        **known,
+        "devices": [device, Sample(**{**vars(device), "here": False, "address": ""})],
+        "passkeys_offered": True,
+        "here": text,
+        "wrong": "",
+    }
+    return {
+        "account/security.html": {
+            **security,
+            "errors": dict.fromkeys(("confirm", "password", "passkeys", "authenticator", "recovery"), text),
+            "wrong": "code",
+            "notice": None,
+            "activity": [entry, bare],
+            "ordinary": [bare, entry],
+            "factors": Sample(
+                proved=False,
+                second=True,
+                recovered=False,
+                asks_code=True,
+                secret=b"sealed",
+                since=NOW,
+                codes=9,
+                passkeys=(passkey, unused_passkey),
+            ),
+        },
+        "account/security.html proved": {
+            **security,
+            "errors": {},
+            "notice": text,
+            "activity": [],
+            "ordinary": [],
+            "factors": Sample(proved=True, second=True, secret=b"x", since=NOW, codes=10, passkeys=(passkey,)),
+        },
+        "account/security.html changed": {
+            **security,
+            "errors": {},
+            "notice": text,
+            "activity": [],
+            "ordinary": [],
+            "passkeys_offered": False,
+            "devices": [device],
+            "factors": Sample(proved=True, second=False, secret=None, since=None, codes=0, passkeys=()),
+        },
+        "account/activity.html": {
+            **known,
+            "kinds": {"": text, "apps": text},
+            "kind": "apps",
+            "apps": [(text, text)],
+            "client": text,
+            "entries": [entry, bare],
+            "first": "?kind=apps",
+            "onward": "?kind=apps&before=1-0",
+        },
+        "account/confirm_yourself.html": {
+            **known,
+            "factors": Sample(asks_code=True, secret=b"sealed", passkeys=(passkey,)),
+            "does": text,
+            "action": "/developer/apps/x",
+            "back": "/developer/apps/x",
+            "kept": [("name", text)],
+            "error": text,
+            "wrong": "password",
+            "passkeys_offered": True,
+        },
+        "account/confirm_yourself.html first": {
+            **known,
+            "factors": Sample(asks_code=False, secret=None, passkeys=()),
+            "does": text,
+            "action": "/developer/apps/x/rotate",
+            "back": "/developer/apps/x",
+            "kept": [],
+            "error": None,
+            "wrong": "",
+            "passkeys_offered": False,
+        },
+        "account/authenticator.html": {
+            **known,
+            "sealed": text,
+            "uri": "otpauth://totp/" + text,
+            "secret": text,
+            "picture": "<svg></svg>",
+            "error": text,
+        },
+        "account/recovery.html": {**known, "codes": [text, text], "about": text, "notice": text},
+    }
