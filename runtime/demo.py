@@ -47,6 +47,8 @@ class Demo:
     url: str
     account: str
     """The address of the account pages."""
+    inbox: str
+    """The address of the page with mails."""
 
     @classmethod
     async def start(cls, store: Store, base_url: str) -> Demo:
@@ -71,7 +73,7 @@ class Demo:
         started = await _start(options, port, secret, signing) or (port and await _start(options, 0, secret, signing))
         if not started:
             raise StartupError("the demo app did not start")
-        demo = cls(*started, f"{base_url}/account")
+        demo = cls(*started, f"{base_url}/account", f"{base_url}/inbox")
         await demo.register(store, secret, signing)
         return demo
 
@@ -109,6 +111,7 @@ class Demo:
             f"\n      e-mail    {EMAIL}\n      password  {PASSWORD}\n"
             "\n  Keep a note there and ask something, which costs a little of your credits. Leave that page open,"
             f"\n  disconnect the site at {self.account}/apps, and see it notice. Ctrl-C stops everything.\n"
+            f"\n  The e-mails that a server would send are at {self.inbox}.\n"
         )
 
     def stop(self) -> None:

@@ -6,6 +6,7 @@ from handlers.core.brand.brand import Brand
 from outbound.address_policy import AddressPolicy
 from outbound.client_keys import ClientKeys
 from outbound.fetching import Fetcher
+from outbound.mail.inbox import Inbox
 from outbound.mail.mailer import LATE_RETRIES, Mailer, SmtpServer, Spool
 from outbound.webhooks.poster import WebhookSender
 from outbound.webhooks.posting import Poster
@@ -40,6 +41,11 @@ def open_client_keys(settings: Settings) -> ClientKeys:
     """Fetches the keys of apps, from addresses that webhooks may go to. A client waits for it, so not for long."""
     policy = AddressPolicy(settings.webhook_networks, loopback=settings.here_alone)
     return ClientKeys(Fetcher(policy, whole=KEYS_SECONDS))
+
+
+def open_inbox(settings: Settings) -> Inbox | None:
+    """The mails of a demo, which go to the data directory."""
+    return Inbox(settings.data_dir / MAIL_FOLDER) if settings.demo and not settings.smtp_url else None
 
 
 def open_mailer(settings: Settings, base_url: str, brand: Brand) -> Mailer:

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, suppress
 
 from handlers.core.application import Latchkey
 from handlers.ops.credits import make_ops_application
+from handlers.ops.inbox import add_inbox
 from handlers.routes import make_application
 from outbound.webhooks.poster import WebhookSender
 from runtime import garbage, notify
@@ -56,6 +57,8 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         site = open_site(runtime, store, webhooks)
         largest, bodies = body_bounds(settings)
         application = make_application(site)
+        if site.inbox:
+            add_inbox(application)
         if settings.testable:
             rehearse(application, settings, webhooks)
         listening = [Listening.start(application, runtime.sockets, settings, largest)]

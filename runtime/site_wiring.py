@@ -13,7 +13,7 @@ from observability.metrics.measures import Measures
 from outbound.ai.models import Models
 from outbound.breaches import Breaches
 from outbound.webhooks.poster import WebhookSender
-from runtime.outbound_wiring import open_client_keys, open_fetcher, open_mailer
+from runtime.outbound_wiring import open_client_keys, open_fetcher, open_inbox, open_mailer
 from runtime.process_state import Runtime
 from settings.declared import Settings
 from store.wiring import Store
@@ -34,6 +34,7 @@ def open_site(runtime: Runtime, store: Store, webhooks: WebhookSender) -> Site:
         hold_margin=2 * settings.call_seconds + HOLD_MARGIN_SECONDS,
         scatter=SCATTER_SECONDS,
         mail=open_mailer(settings, runtime.base_url, runtime.brand),
+        inbox=open_inbox(settings),
         fetcher=open_fetcher(settings),
         client_keys=open_client_keys(settings),
         ai_calls=ConcurrencyLimit(settings.ai_calls, settings.ai_calls_per_person),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from handlers.core.at_home import is_at_home
 from handlers.core.params import Params, decode_json
 from handlers.core.policy import Policy
 from handlers.oauth.authorize import AuthorizeHandler
@@ -14,7 +15,6 @@ from store.apps.registration import Registration
 from store.oauth.authorizations import AuthorizationRequest, Pending, SignInAgain, StepUp
 from store.oauth.resources import plain_names
 from store.refused import Refused, SignedOut
-from testkit.guard import is_at_home
 from testkit.reading import answer_of
 from testkit.rehearsal import VISITOR, AutoConsent, Rehearsal
 

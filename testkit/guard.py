@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from tornado.httputil import HTTPServerRequest
 
+from handlers.core.at_home import is_at_home, is_forwarded
 from handlers.core.params import JSON, media_type
 from store.refused import Refused
-
-HERE = ("localhost", "127.0.0.1", "::1")
-FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via")
-
-
-def is_at_home(request: HTTPServerRequest) -> bool:
-    """Whether the request's host is this machine. A foreign name that resolves to it is DNS rebinding."""
-    try:
-        return urlsplit(f"//{request.host}").hostname in HERE
-    except ValueError:
-        return False
 
 
 def check_driver(request: HTTPServerRequest) -> None:
@@ -27,7 +15,7 @@ def check_driver(request: HTTPServerRequest) -> None:
     headers = request.headers
     if not is_at_home(request):
         raise Refused("access_denied", "Tests are driven under the name localhost, 127.0.0.1 or [::1].")
-    if any(name in headers for name in FORWARDED):
+    if is_forwarded(request):
         raise Refused("access_denied", "Tests are driven from this machine, not through a proxy.")
     origin = headers.get("Origin")
     foreign = origin is not None and origin != f"{request.protocol}://{request.host}"

@@ -25,6 +25,7 @@ from outbound.ai.models import Models
 from outbound.breaches import Breaches
 from outbound.client_keys import ClientKeys
 from outbound.fetching import Fetcher
+from outbound.mail.inbox import Inbox
 from outbound.mail.mailer import Mailer, Spool
 from store.accounts.signin.passkeys import RelyingParty, relying_party_of
 from store.errors import StoreUnavailable
@@ -57,6 +58,8 @@ class Site:
     hold_margin: float = 15.0
     scatter: float = 0.0
     mail: Mailer = field(default_factory=lambda: Mailer(Spool(None), "noreply@localhost", confirms=False))
+    inbox: Inbox | None = None
+    """The mails of a demo."""
     breaches: Breaches = field(default_factory=lambda: Breaches(""))
     brand: Brand = field(default_factory=Brand)
     brand_before: Brand = field(default_factory=Brand)
@@ -98,6 +101,11 @@ class Site:
     def on_loopback(self) -> bool:
         """Whether this server is a developer's own, which no other machine reaches."""
         return self.here_alone and is_loopback_url(self.base_url)
+
+    @property
+    def demo_inbox(self) -> Inbox | None:
+        """The mails of a demo; None for every other server, and once a reload names a mail server."""
+        return None if self.mail.confirms else self.inbox
 
     @property
     def relying_party(self) -> RelyingParty | None:

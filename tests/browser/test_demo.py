@@ -194,8 +194,19 @@ def test_the_demo_runs_next_to_several_workers_and_ends_with_them() -> None:
     with Server("--demo", "--workers", "2", *QUICK) as server:
         assert f"Hello, {demo.NAME}" in visit(server.ready())[-1]
         app = app_process(server)
+        assert f"{server.url}/inbox" in server.out
+        asyncio.run(mailed(Browser(server.here)))
         assert server.stop() == 0
         assert app not in processes()
+
+
+async def mailed(browser: Browser) -> None:
+    """Asks for a new password, until each worker's inbox has the mail."""
+    await browser.submit(await browser.get("/forgot"), "/forgot", email=demo.EMAIL)
+    async with asyncio.timeout(30):
+        for _ in range(10):
+            while demo.EMAIL.encode() not in (await browser.get("/inbox")).body:
+                await asyncio.sleep(0.1)
 
 
 def test_the_demo_app_ends_with_a_server_that_is_killed() -> None:

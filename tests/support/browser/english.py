@@ -15,4 +15,5 @@ ENGLISH = {
     "our_brand": Brand(),
     "session_here": False,
     "zone_cookie": "zone",
+    "demo_inbox": False,
 }

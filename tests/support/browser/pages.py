@@ -18,6 +18,8 @@ from handlers.core.words.zones import places
 from handlers.credits.pages import by_app
 from handlers.credits.spending import chart_of_spending
 from handlers.oauth.answers import Mark, WayBack
+from handlers.ops.inbox import MailPart
+from outbound.mail.inbox import SpooledMail
 from store.accounts.undoing import Undo
 from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
 from store.results import NO_CHOICE, Preferences
@@ -74,6 +76,9 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     known: dict[str, Any] = {"signed_in": person}
     choosing = {"others": [Sample(id="an-entry", email=text)], "next": text, "creates": "1"}
     stepping: dict[str, Any] = {**known, **to_app, "passkey": True, "again": text}
+    mail_sent = {**stranger, "email": text, "lasts": "1 hour", "onward": "/account", "if_account": True}
+    mail_sent["mail_reaches_people"] = False
+    mail = SpooledMail("1-a", NOW, text, text, text)
     profile: dict[str, Any] = {**known, "profile": account, "picture": "/picture/x.svg", "name": text, "max_name": 100}
     account_deletion: dict[str, Any] = {**known, "apps": 1, "documents": 2, "paid": 1, "typed": text}
     account_deletion |= {"has_app": True, "has_passkey": True, "asks_code": True, "passkeys_work": True}
@@ -241,14 +246,11 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "links/reset.html": {**stranger, "email": text, "link": text, "error": text, "min_password": 10},
         "signin/forgot.html": {**stranger, "email": text, "error": text},
         "signin/signup_address.html": {**stranger, "next": text, "email": text, "error": text},
-        "links/mail_sent.html": {
-            **stranger,
-            "email": text,
-            "lasts": "1 hour",
-            "onward": "/account",
-            "mail_reaches_people": False,
-            "if_account": True,
-        },
+        "links/mail_sent.html": mail_sent,
+        "links/mail_sent.html demo": {**mail_sent, "demo_inbox": True},
+        "links/inbox.html": {**known, "mails": [mail]},
+        "links/inbox.html empty": {**stranger, "mails": []},
+        "links/inbox_mail.html": {**known, "mail": mail, "parts": [MailPart(text), MailPart(text, text)]},
         "links/done.html": {**stranger, "heading": text, "text": text, "onward": Onward("/signin", text)},
         "base/message.html": {**message, "status": 400, "onward": Onward("/account", text), "session_here": True},
         "base/message.html other": {**message, "status": 403, "sign_out_to": text},
@@ -256,6 +258,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "base/docs.html": {**stranger, "base_url": text},
         "base/home.html": {**stranger, "signup_open": True},
         "base/home.html closed": {**stranger, "signup_open": False},
+        "base/home.html demo": {**stranger, "signup_open": True, "demo_inbox": True},
         "base/home.html signed in": {**known, "signup_open": True},
     }
 

@@ -9,6 +9,9 @@ import tempfile
 from pathlib import Path
 
 from handlers.core.brand.reading import MOST_FOOTER, MOST_NAME, load_brand
+from handlers.ops.inbox import add_inbox
+from outbound.mail.inbox import Inbox
+from outbound.mail.mailer import Mailer, Spool
 from runtime import demo
 from tests.support.browser.furnished_account import SPENDS, furnish
 from tests.support.browser.tour_kit import Tour
@@ -23,7 +26,7 @@ WEATHER = "/account/apps/weather-diary"
 def walk(tour: Tour) -> None:
     """Makes the whole tour. The stand is new."""
     tour.stand.run(furnish(tour.stand))
-    legs = (strangers, newcomer, connected_apps, branded, documents_and_credits, consent)
+    legs = (strangers, demo_inbox, newcomer, connected_apps, branded, documents_and_credits, consent)
     for leg in (*legs, developer, own_apis, factors, mailed):
         tour.stand.forget_windows()
         tour.stand.change()
@@ -71,6 +74,26 @@ def strangers(tour: Tour) -> None:
     tour.stop("oauth/signed_out.html", "You’re signed out")
     tour.open("/nothing/here")
     tour.stop("base/message.html not found", "Not found")
+
+
+def demo_inbox(tour: Tour) -> None:
+    """Visits the pages of a demo's mails."""
+    with tempfile.TemporaryDirectory() as folder:
+        add_inbox(tour.stand.app)
+        spool = Mailer(Spool(Path(folder)), "noreply@localhost", confirms=False)
+        tour.stand.change(mail=spool, inbox=Inbox(Path(folder)))
+        tour.open("/")
+        tour.stop("base/home.html demo", "This is a demo")
+        tour.open("/inbox")
+        tour.stop("links/inbox.html empty", "No e-mail yet")
+        tour.open("/forgot")
+        tour.submit("/forgot", email=demo.EMAIL)
+        tour.stop("links/mail_sent.html demo", "The demo sends no e-mail")
+        tour.browser.click("Open the demo inbox")
+        tour.stop("links/inbox.html", demo.EMAIL)
+        tour.browser.run("document.querySelector('.letters a').click()")
+        tour.stop("links/inbox_mail.html", "/reset?link=")
+        tour.stand.change()
 
 
 def branded(tour: Tour) -> None:
