@@ -171,7 +171,8 @@ class Settings:
     session_idle: int = declare("Accounts", "SECONDS", str(14 * DAY), to.whole(60, 30 * DAY),
         "Seconds without a request that end a browser session (14 days).")
     session_lifetime: int = declare("Accounts", "SECONDS", str(30 * DAY), to.whole(60, 30 * DAY),
-        "Seconds after sign-in that end a browser session, used or not (30 days, and no more).")
+        "Seconds after sign-in that end a browser session, used or not (30 days, and no more), where the person stays "
+        "signed in. For others, a day ends it.")
     signing_key_days: int = declare("Accounts", "DAYS", "90", to.whole(0, 3650),
         "Days after which a key that signs tokens gets a successor, which is published a day before it signs; 0: only "
         "by command.", live=True)

@@ -54,13 +54,13 @@
     };
   }
 
-  async function use(options) {
+  async function use(options, manner) {
     const publicKey = {
       ...options,
       challenge: toBytes(options.challenge),
       allowCredentials: described(options.allowCredentials),
     };
-    const used = await navigator.credentials.get({ publicKey });
+    const used = await navigator.credentials.get({ publicKey, ...manner });
     const handle = used.response.userHandle;
     return {
       id: used.id,
@@ -76,6 +76,38 @@
   }
 
   if (!window.PublicKeyCredential) return;
+
+  function send(form, answer) {
+    const box = document.querySelector("[type=checkbox][name=keep]");
+    if (box && form.elements.keep) form.elements.keep.value = box.checked ? "1" : "";
+    form.elements.credential.value = JSON.stringify(answer);
+    form.submit();
+  }
+
+  // Offers passkeys in the address field, until a click, another tab or a newer offer ends the wait. The server's
+  // challenge is good for five minutes and one tab, so the tab in front asks for a new one in time.
+  const RENEWED = 4 * 60 * 1000;
+  let offer = new AbortController();
+  async function offerIn(form) {
+    offer.abort();
+    const { signal } = (offer = new AbortController());
+    if (document.visibilityState !== "visible") return;
+    try {
+      const options = await optionsOf(form);
+      if (!signal.aborted) send(form, await use(options, { mediation: "conditional", signal }));
+    } catch {
+      // Nobody asked for this passkey: the form and the button still work.
+    }
+  }
+  async function autofill(form) {
+    const able = window.PublicKeyCredential.isConditionalMediationAvailable;
+    if (!able || !(await able.call(window.PublicKeyCredential))) return;
+    document.addEventListener("visibilitychange", () => offerIn(form));
+    window.addEventListener("pageshow", (event) => event.persisted && offerIn(form));
+    setInterval(() => offerIn(form), RENEWED);
+    offerIn(form);
+  }
+
   for (const form of document.querySelectorAll("form[data-passkey]")) {
     const alert = form.querySelector("[role=alert]");
     const button = form.querySelector("button");
@@ -85,16 +117,18 @@
       event.preventDefault();
       alert.hidden = true;
       button.disabled = true;
+      offer.abort(); // the browser waits for one passkey at a time
       try {
         const options = await optionsOf(form);
         const answer = await (form.dataset.passkey === "create" ? make(options) : use(options));
-        form.elements.credential.value = JSON.stringify(answer);
-        form.submit();
+        send(form, answer);
       } catch (error) {
         alert.textContent = form.querySelector(`[data-word=${WORDS[error.name] || "failed"}]`).textContent;
         alert.hidden = false;
         button.disabled = false;
+        if ("autofill" in form.dataset) offerIn(form);
       }
     });
+    if ("autofill" in form.dataset) autofill(form);
   }
 })();

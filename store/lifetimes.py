@@ -22,6 +22,7 @@ EMAIL_RESERVATION = 60 * SECOND
 INVITE = 7 * DAY
 SAME_INVITE = 60 * MINUTE  # in which asking again mails the same invitation
 SECOND_STEP = 5 * MINUTE  # from the password to the second step
+BROWSER_SESSION = DAY  # the longest session of a person who does not stay signed in: some browsers keep all cookies
 CHALLENGE = 5 * MINUTE  # for a passkey to answer
 PROOF = 10 * MINUTE  # how long after re-authentication a person can change how they sign in
 CONFIRM_LINK = DAY

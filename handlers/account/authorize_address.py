@@ -22,6 +22,8 @@ SURELY_SHORT = MAX_ADDRESS // 4
 """A form of so many bytes is not too long, however it is written: a byte takes three at most."""
 _PROVES = frozenset({"prompt", "max_age", "claims", "request", "request_uri"})
 """Parameters by which a request may demand its own sign-in, or a certain person."""
+_SHOWS = _PROVES | {"acr_values", "id_token_hint"}
+"""Parameters by which a request may send people who are signed in to the sign-in page."""
 
 
 def address_of(pairs: Pairs, mark: str = "") -> str:
@@ -59,3 +61,8 @@ def request_print(pairs: Pairs) -> str:
 def wants_proof(pairs: Pairs) -> bool:
     """Whether a sign-in on the way to this request must leave a mark."""
     return any(name in _PROVES for name, _ in pairs)
+
+
+def shows_sign_in(pairs: Pairs) -> bool:
+    """Whether a request may send people who are signed in to the sign-in page."""
+    return any(name in _SHOWS for name, _ in pairs)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from handlers.account.link_page import NEW_LINK, LinkPage
+from handlers.account.pending_target import email_for
 from handlers.core import mails
 from handlers.core.base import DEVICE_COOKIE
 from handlers.core.page import Onward, next_query, safe_next
@@ -80,7 +83,8 @@ class ForgotHandler(LinkPage):
 
     async def get(self) -> None:
         """Shows the form for the address."""
-        await self.show(safe_next(self.query().get("next")))
+        target = safe_next(self.query().get("next"))
+        await self.show(target, email_for(self.store.links, target, None))
 
     async def show(self, target: str, email: str = "", error: str | None = None) -> None:
         """The form, with the error if there is one."""
@@ -154,5 +158,8 @@ class ResetHandler(LinkPage):
         await self.keep_device(seen.user)
         out = Phrase("Everyone who was signed in to your account is signed out. Sign in with your new password.")
         text = sentences(out, ALL_IS_GONE if claimed else FACTORS_STAY)
-        onward = Onward(f"/signin{next_query(self.going_on(seen.target))}", Phrase("Sign in"))
+        # The sealed link fills in the address, which would be in logs and histories otherwise.
+        target = self.going_on(seen.target)
+        query = urlencode({"link": link} if target == "/" else {"next": target, "link": link})
+        onward = Onward(f"/signin?{query}", Phrase("Sign in"))
         await self.done(Phrase("Your password was changed"), text, onward)

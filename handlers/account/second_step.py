@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from handlers.account.signin import CHALLENGE_COOKIE, HALF_COOKIE, SignInPage
+from handlers.account.signin import CHALLENGE_COOKIE, HALF_COOKIE, KEEP, SignInPage
 from handlers.core import mails
 from handlers.core.page import next_query, safe_next
 from handlers.core.params import Params
@@ -44,7 +44,13 @@ class PasskeyPage(SignInPage):
         challenge = self.read_cookie(CHALLENGE_COOKIE)
         self.write_cookie(CHALLENGE_COOKIE, None)
         return await self.store.second_step.with_passkey(
-            half, self.site.relying_party, challenge, answer, self.visitor, self.device()
+            half,
+            self.site.relying_party,
+            challenge,
+            answer,
+            self.visitor,
+            self.device(),
+            kept=bool(params.get(KEEP)),
         )
 
 
@@ -73,7 +79,7 @@ class PasskeySignInHandler(PasskeyPage):
                 raise
             self.set_status(400)
             text = error.description if isinstance(error, Refused) else Phrase("That passkey can't be used here.")
-            return await self.show_sign_in(target, passkey_error=text)
+            return await self.show_sign_in(target, passkey_error=text, keep=bool(params.get(KEEP)))
         await self.signed_in(found, target)
 
 
@@ -82,22 +88,25 @@ class SecondStepHandler(PasskeyPage):
 
     async def get(self) -> None:
         """Shows the form for a code or a passkey."""
-        target = safe_next(self.query().get("next"))
+        query = self.query()
+        target = safe_next(query.get("next"))
         half = self.half()
         try:
             if half is None:
                 raise SignedOut
-            await self.show(half, target)
+            await self.show(half, target, keep=bool(query.get(KEEP)))
         except SignedOut:
             self.begin_again(target)
 
-    async def show(self, half: Half, target: str, error: str | None = None) -> None:
+    async def show(self, half: Half, target: str, error: str | None = None, *, keep: bool) -> None:
         """The page, with the error if there is one. Raises SignedOut."""
         options = await self.store.second_step.options(half)
-        await self.allow_redirect_of(target)
+        why = await self.reason_for(target)
         self.render(
             "signin/second_step.html",
             title=Phrase("One more step"),
+            why=why,
+            keep=keep,
             next=target,
             next_query=next_query(target),
             error=error,
@@ -114,7 +123,7 @@ class SecondStepHandler(PasskeyPage):
         """Checks the code or the passkey response, and starts a new session."""
         self.check_same_origin()
         params = self.body()
-        target = safe_next(params.get("next"))
+        target, keep = safe_next(params.get("next")), bool(params.get(KEEP))
         half = self.half()
         try:
             if half is None:
@@ -126,7 +135,9 @@ class SecondStepHandler(PasskeyPage):
             if params.get("credential"):
                 found = await self.session_for_passkey(half, params)
             else:
-                found = await self.store.second_step.with_code(half, params.get("code") or "", self.visitor, device)
+                found = await self.store.second_step.with_code(
+                    half, params.get("code") or "", self.visitor, device, kept=keep
+                )
         except SignedOut:
             return self.begin_again(target)
         except Refused as refusal:
@@ -136,7 +147,7 @@ class SecondStepHandler(PasskeyPage):
                 raise
             self.set_status(400)
             try:
-                return await self.show(half, target, refusal.description)
+                return await self.show(half, target, refusal.description, keep=keep)
             except SignedOut:
                 return self.begin_again(target)
         await self.signed_in(found, target)

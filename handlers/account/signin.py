@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from hashlib import sha256
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 from handlers.account.account_list import chosen_address, list_account, listed
-from handlers.account.authorize_address import LOGIN_HINT, address_of, pairs_of, request_print, wants_proof
+from handlers.account.authorize_address import address_of, pairs_of, request_print, wants_proof
+from handlers.account.pending_target import PendingTarget, Reason, email_for, goes_on, landing, pending
 from handlers.core import mails
 from handlers.core.base import DEVICE_COOKIE
 from handlers.core.page import PageHandler, next_query, safe_next
 from handlers.core.params import Params, once, parse_pairs
 from store.accounts.people import Invited
 from store.accounts.signin.sessions import SecondStepNeeded, SignedIn
-from store.apps.redirect_uris import match_redirect_uri
 from store.crypto.passwords import MIN_PASSWORD_LENGTH
 from store.lifetimes import DEVICE, INVITE, SECOND_STEP
 from store.names import MAX_EMAIL_BYTES, check_person_name, normalise_email
@@ -24,19 +23,14 @@ from store.refused import Refused, SignedOut, reason_of
 HALF_COOKIE = "half"
 CHALLENGE_COOKIE = "challenge"
 GOING_COOKIE = "going"
-INVITATION_OVER = Phrase("This invitation works no longer: it was used, a newer one was sent, or it is too old.")
+KEEP = "keep"
+"""The field of a person who wants to stay signed in when the browser closes."""
+INVITATION_OVER = Phrase("This invitation has expired or was already used. Only the newest one works.")
+LINK_OVER = Phrase("This link has expired or was already used. Only the newest link works.")
 
 
 def _mark(target: str) -> str:
     return sha256(target.encode()).hexdigest()
-
-
-def login_hint(target: str) -> str:
-    """The address that an authorization request names for its sign-in (OpenID Connect Core 3.1.2.1)."""
-    with suppress(Refused):
-        hint = once(pairs_of(target)).get(LOGIN_HINT) or ""
-        return hint if len(hint) <= MAX_EMAIL_BYTES else ""
-    return ""
 
 
 class SignInPage(PageHandler):
@@ -69,9 +63,16 @@ class SignInPage(PageHandler):
         self.write_cookie(HALF_COOKIE, None)
 
     async def signed_in(self, found: SignedIn, target: str) -> None:
-        """Signs this browser in and goes on. Every way to sign in ends here."""
+        """Signs this browser in and goes on, to the account if nothing else waits. Every way to sign in ends here."""
         await self.replace_session(found)
-        self.see_other(self.proved(target, found))
+        self.see_other(landing(self.proved(target, found)))
+
+    async def went_on(self, target: str) -> bool:
+        """Sends a person who is signed in already to the target."""
+        if not goes_on(target) or await self.profile_if_known() is None:
+            return False
+        self.see_other(landing(target))
+        return True
 
     def proved(self, target: str, found: SignedIn) -> str:
         """The target. The address of an authorization request that wants proof of a sign-in gets a mark."""
@@ -81,17 +82,27 @@ class SignInPage(PageHandler):
         return address_of(pairs, self.store.progress.mark("sign-in", request_print(pairs), found.user, found.at))
 
     async def show_sign_in(
-        self, target: str, email: str = "", error: str | None = None, passkey_error: str | None = None
+        self,
+        target: str,
+        email: str = "",
+        error: str | None = None,
+        passkey_error: str | None = None,
+        *,
+        keep: bool = False,
     ) -> None:
         """The sign-in page, with the error if there is one."""
-        await self.allow_redirect_of(target)
+        why = await self.reason_for(target)
         self.render(
             "signin/signin.html",
             title=Phrase("Sign in"),
             signed_in=await self.profile_if_known(),
             next=target,
-            email=email or chosen_address(self, target) or login_hint(target),
+            email=email
+            or chosen_address(self, target)
+            or email_for(self.store.links, target, self.query().get("link")),
             choosable=bool(listed(self)),
+            why=why,
+            keep=keep,
             error=error,
             passkey_error=passkey_error,
             passkeys=self.site.relying_party is not None,
@@ -99,17 +110,17 @@ class SignInPage(PageHandler):
             next_query=next_query(target),
         )
 
-    async def allow_redirect_of(self, target: str) -> None:
+    async def reason_for(self, target: str) -> Reason:
+        """Why to sign in for the target. Its app may follow the form."""
+        return (await self.allow_redirect_of(target)).reason(self.site.brand.name)
+
+    async def allow_redirect_of(self, target: str) -> PendingTarget:
         """Lets `form-action` pass the redirect to the app: if the next authorization needs no page, that redirect
-        follows this form."""
-        try:
-            params = once(pairs_of(target))
-            client_id, redirect_uri = params.get("client_id"), params.get("redirect_uri")
-            app = await self.store.apps.active(client_id) if client_id else None
-        except Refused:
-            return
-        if app and redirect_uri and match_redirect_uri(app.redirect_uris, redirect_uri):
-            self.allow_form_to(redirect_uri)
+        follows this form. Returns the target with its app."""
+        found = await pending(self.store, target)
+        if found.redirect_uri:
+            self.allow_form_to(found.redirect_uri)
+        return found
 
 
 class SignInHandler(SignInPage):
@@ -118,10 +129,12 @@ class SignInHandler(SignInPage):
     uses_scripts = True
 
     async def get(self) -> None:
-        """Shows the form."""
+        """Shows the form, unless there is nothing left to do."""
         query = self.query()
+        target = safe_next(query.get("next"))
         late = Phrase("That took too long. Sign in again.") if query.get("late") else None
-        await self.show_sign_in(safe_next(query.get("next")), error=late)
+        if not await self.went_on(target):
+            await self.show_sign_in(target, error=late)
 
     async def post(self) -> None:
         """Checks the password in a thread. Then starts a new session and ends the earlier one, or asks for the second
@@ -130,6 +143,7 @@ class SignInHandler(SignInPage):
         params = self.body()
         target = safe_next(params.get("next"))
         typed, password = params.get("email") or "", params.get("password") or ""
+        keep = bool(params.get(KEEP))
         try:
             email = normalise_email(typed)
         except ValueError:
@@ -138,16 +152,15 @@ class SignInHandler(SignInPage):
         try:
             known = self.read_cookie(DEVICE_COOKIE)
             found = await self.store.signing_in.with_password(
-                email, password, self.counted_address, known, self.visitor
+                email, password, self.counted_address, known, self.visitor, kept=keep
             )
         except SignedOut:
             self.set_status(400)
-            return await self.show_sign_in(
-                target, typed, Phrase("That e-mail address and password do not fit an account.")
-            )
+            error = Phrase("That e-mail address and password do not fit an account.")
+            return await self.show_sign_in(target, typed, error, keep=keep)
         except SecondStepNeeded as needed:
             self.write_cookie(HALF_COOKIE, needed.text, SECOND_STEP)
-            return self.see_other(f"/signin/second?next={quote(target, safe='')}")
+            return self.see_other(f"/signin/second?{urlencode({'next': target, **({KEEP: '1'} if keep else {})})}")
         await self.signed_in(found, target)
 
 
@@ -155,18 +168,23 @@ class SignUpHandler(SignInPage):
     """The page to make an account, as far as the operator allows it."""
 
     async def get(self) -> None:
-        """Shows the form."""
+        """Shows the form, unless the person has an account and no link for another one."""
         query = self.query()
         invite = query.get("invite")
+        target = safe_next(query.get("next"))
+        if not invite and await self.went_on(target):
+            return
         invited = await self.check_invited(invite)
         if invited:
-            target = safe_next(query.get("next")) if query.get("next") else self.going_on(invited.target)
+            target = target if query.get("next") else self.going_on(invited.target)
             return await self.show(target, invited.email, invite=invite)
-        await self.begin(safe_next(query.get("next")), over=bool(invite))
+        if not await self.went_on(target):
+            await self.begin(target, email_for(self.store.links, target, None), over=bool(invite))
 
     async def begin(self, target: str, email: str = "", name: str = "", *, over: bool) -> None:
-        """The form for a person without an invitation. `over`: their invitation has expired or was used."""
-        error = INVITATION_OVER if over else None
+        """The form for a person without an invitation. `over`: they came with a link that has expired or was used. They
+        may have asked for the link themselves, so it is not called an invitation."""
+        error = LINK_OVER if over else None
         if over:
             self.set_status(400)
         if self.site.mail.confirms:
@@ -184,19 +202,27 @@ class SignUpHandler(SignInPage):
         return invited
 
     async def show(
-        self, target: str, email: str = "", name: str = "", error: str | None = None, invite: str | None = None
+        self,
+        target: str,
+        email: str = "",
+        name: str = "",
+        error: str | None = None,
+        invite: str | None = None,
+        *,
+        keep: bool = False,
     ) -> None:
         """The form, with the error if there is one."""
-        await self.allow_redirect_of(target)
         self.render(
             "signin/signup.html",
             title=Phrase("Create an account"),
             signed_in=await self.profile_if_known(),
+            why=await self.reason_for(target),
             next=target,
             email=email,
             name=name,
             error=error,
             invite=invite,
+            keep=keep,
             min_password=MIN_PASSWORD_LENGTH,
         )
 
@@ -204,7 +230,7 @@ class SignUpHandler(SignInPage):
         """Makes the account and signs the person in. Confirms the address only if an invitation was sent to it."""
         self.check_same_origin()
         params = self.body()
-        target, invite = safe_next(params.get("next")), params.get("invite")
+        target, invite, keep = safe_next(params.get("next")), params.get("invite"), bool(params.get(KEEP))
         typed, name, password = (params.get(field) or "" for field in ("email", "name", "password"))
         invited = await self.check_invited(invite)
         taken = await self.store.limits.sign_up(self.counted_address)
@@ -223,24 +249,29 @@ class SignUpHandler(SignInPage):
         except (ValueError, Refused) as error:
             self.set_status(400)
             reason = reason_of(error)
-            return await self.show(target, invited.email if invited else typed, name, reason, invite)
+            return await self.show(target, invited.email if invited else typed, name, reason, invite, keep=keep)
         credentials = await self.store.people.credentials(email)
         if credentials is None:
             raise SignedOut
-        found = await self.store.sessions.start(credentials, self.visitor, self.device())
+        found = await self.store.sessions.start(credentials, self.visitor, self.device(), kept=keep)
         await self.replace_session(found)
         if invited is None:
             work = mails.confirmation(
                 self.site, user, email, self.counted_address, target, again=False, wording=self.wording()
             )
             self.site.in_background(work)
-        self.see_other(self.proved(target, found))
+        self.see_other(landing(self.proved(target, found)))
 
     async def ask(self, target: str, email: str = "", error: str | None = None) -> None:
         """The form on a server that sends mail: only the address, because whoever reads its mail makes the account."""
-        title, signed_in = Phrase("Create an account"), await self.profile_if_known()
         self.render(
-            "signin/signup_address.html", title=title, signed_in=signed_in, next=target, email=email, error=error
+            "signin/signup_address.html",
+            title=Phrase("Create an account"),
+            signed_in=await self.profile_if_known(),
+            why=await self.reason_for(target),
+            next=target,
+            email=email,
+            error=error,
         )
 
     async def invite(self, typed: str, target: str) -> None:

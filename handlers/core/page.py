@@ -125,14 +125,15 @@ class PageHandler(WordedPage):
         return None
 
     def write_session(self, cookie: str | None) -> None:
-        """Sets or clears the session cookie, and replaces the XSRF token."""
+        """Sets or clears the session cookie, and replaces the XSRF token. The browser drops the cookie of a session
+        that is not kept when it closes."""
         flags: dict[str, Any] = {"path": "/", "httponly": True, "samesite": "Lax", "secure": self.site.secure}
         if cookie is None:
             self.clear_cookie(self.site.cookie("session"), **flags)
         else:
-            self.set_cookie(
-                self.site.cookie("session"), cookie, expires_days=self.site.session_lifetime / 86400, **flags
-            )
+            session = self.store.sessions.open(cookie)
+            days = self.site.session_lifetime / 86400 if session and session.kept else None
+            self.set_cookie(self.site.cookie("session"), cookie, expires_days=days, **flags)
         self.clear_cookie(self.site.cookie("xsrf"), **flags)
 
     def device(self) -> Device | None:

@@ -188,6 +188,11 @@ class Links:
     def _keys(self, token: Token) -> dict[str, str]:
         return {**keys.person(token.user), "link": keys.link(token.user, _PURPOSES[token.kind][0])}
 
+    def mailed_to(self, kind: TokenKind, text: str) -> str:
+        """The address that a link was mailed to, even if the link works no longer; empty for a forged one. No I/O."""
+        token = self._sealer.open(kind, text)
+        return token.client if token else ""
+
     async def look(self, kind: TokenKind, text: str) -> LinkDetails:
         """The details of a link. Raises Refused("invalid_request") for a link that no longer works."""
         token = self._open(kind, text)

@@ -10,7 +10,7 @@ from tornado.httpclient import HTTPResponse
 
 from tests.support.browser import signup
 from tests.support.browser.signup import cookies_of, sign_up, signed_in_as
-from tests.support.http.driver import PASSWORD, Browser, Service, fields_of, json_of
+from tests.support.http.driver import FRESH, PASSWORD, Browser, Service, fields_of, json_of
 from tests.support.lists.offenders import each
 from tests.support.processes.engines import FakeClock
 
@@ -24,7 +24,7 @@ async def test_sign_up_makes_an_account_and_signs_in(service: Service) -> None:
     browser = service.browser()
     response = await sign_up(browser, "grace@example.com")
     assert response.code == 303
-    assert response.headers["Location"] == "/"
+    assert response.headers["Location"] == "/account"
     assert await signed_in_as(browser) == "grace@example.com"
     other = service.browser()
     assert (await other.sign_in("grace@example.com")).code == 303
@@ -135,11 +135,11 @@ async def test_an_expired_invitation_is_reported_and_keeps_the_input(service: Se
     await service.store.people.invite("grace@example.com")
     page = await browser.get(f"/signup?invite={old}&next=%2Faccount")
     assert page.code == 400
-    assert "This invitation works no longer" in page.body.decode()
+    assert "This link has expired or was already used" in page.body.decode()
     assert "invite" not in fields_of(page, "/signup")
     sent = await browser.submit(form, "/signup", name="Grace", email="grace@example.com", password=PASSWORD)
     assert sent.code == 400
-    assert "This invitation works no longer" in sent.body.decode()
+    assert "This link has expired or was already used" in sent.body.decode()
     assert 'value="Grace"' in sent.body.decode()
     assert await service.store.people.find("grace@example.com") is None
     done = await browser.submit(page, "/signup", name="Grace", email="grace@example.com", password=PASSWORD)
@@ -151,7 +151,7 @@ async def test_an_expired_invitation_is_reported_and_keeps_the_input(service: Se
 async def test_an_expired_invitation_is_distinguished_from_a_missing_one(service: Service) -> None:
     browser = service.browser()
     assert "You need an invitation" in (await browser.get("/signup")).body.decode()
-    assert "This invitation works no longer" in (await browser.get("/signup?invite=over")).body.decode()
+    assert "This invitation has expired or was already used" in (await browser.get("/signup?invite=over")).body.decode()
 
 
 async def userinfo_of(service: Service, browser: Browser) -> HTTPResponse:
@@ -163,7 +163,7 @@ async def userinfo_of(service: Service, browser: Browser) -> HTTPResponse:
 async def test_signing_up_ends_the_earlier_session(service: Service) -> None:
     browser = await service.signed_in()
     planted = browser.cookies["latchkey_session"]
-    await sign_up(browser, "grace@example.com")
+    assert (await sign_up(browser, "grace@example.com", query=f"?next={FRESH}")).code == 303
     other = service.browser()
     other.cookies["latchkey_session"] = planted
     assert await signed_in_as(other) is None

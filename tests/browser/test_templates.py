@@ -39,6 +39,8 @@ def test_every_template_is_rendered_here() -> None:
         "developer/delete_form.html",
         "developer/logo_form.html",
         "signin/address_fields.html",
+        "signin/why.html",
+        "signin/keep.html",
     }
     shared |= {f"base/{part}.html" for part in parts}
     folder = ROOT / "templates"
@@ -248,7 +250,7 @@ def test_errors_are_associated_with_their_fields() -> None:
     alert = next(element for element in page.elements if element.get("role") == "alert")
     fields = [field for field in page.all("input") if field.get("id") in ("email", "password")]
     assert [field.get("aria-describedby") for field in fields] == [alert.get("id")] * 2
-    assert [field.get("autocomplete") for field in fields] == ["username", "current-password"]
+    assert [field.get("autocomplete") for field in fields] == ["username webauthn", "current-password"]
     assert page.all("title")[0].text.startswith("Error: ")
 
 

@@ -10,7 +10,7 @@ import pytest
 from tornado.httpclient import HTTPResponse
 
 from handlers.core.errors import CATALOGUE, PUBLIC_NAME
-from tests.support.http.driver import CALLBACK, EMAIL, PASSWORD, Browser, Service, fields_of, json_of, send
+from tests.support.http.driver import CALLBACK, EMAIL, FRESH, PASSWORD, Browser, Service, fields_of, json_of, send
 from tests.support.lists.offenders import each
 
 EVIL = "https://evil.test"
@@ -120,7 +120,7 @@ async def some_pages(service: Service, browser: Browser) -> list[HTTPResponse]:
     consent = service.web.authorize_url(prompt="consent")
     found = [await browser.get(path) for path in (*PAGES, consent, "/oauth/authorize", "/signin?next=%ff")]
     found.append(await browser.send("/signin", "POST", form={"email": EMAIL}))
-    page = await browser.get("/signin")
+    page = await browser.get(f"/signin?next={FRESH}")
     found.append(await browser.submit(page, "/signin", email=EMAIL, password="wrong password"))
     found.append(await browser.submit(page, "/signin", email=EMAIL, password=PASSWORD))
     found.append(await browser.get("/account/apps/x/revoke"))
@@ -235,7 +235,7 @@ async def test_every_redirect_is_303(service: Service) -> None:
     answers.append(
         await browser.submit(page, "/account/security", current_password=PASSWORD, new_password="another horse battery")
     )
-    page = await browser.get("/signup")
+    page = await browser.get(f"/signup?next={FRESH}")
     form = {"email": "g@example.com", "name": "G", "password": PASSWORD}
     answers.append(await browser.submit(page, "/signup", **form))
     answers.append(await browser.submit(await browser.get("/account"), "/signout"))
@@ -270,6 +270,8 @@ async def test_no_get_answers_304(service: Service, path: str) -> None:
     access = (await service.tokens(browser=browser))["access_token"]
     if path == "/oauth/authorize":
         path = service.web.authorize_url(prompt="consent")
+    if path in ("/signin", "/signup"):
+        path += f"?next={FRESH}"
     authorization = {"Authorization": f"Bearer {access}"}
     first = await browser.send(path, headers=authorization)
     assert first.code == 200

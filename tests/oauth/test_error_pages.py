@@ -10,7 +10,7 @@ from tornado.httpclient import HTTPResponse
 
 from store.results import Visitor
 from tests.support.browser.pages import Page
-from tests.support.http.driver import EMAIL, PASSWORD, Service, json_of
+from tests.support.http.driver import EMAIL, FRESH, PASSWORD, Service, json_of
 from tests.support.store.world import to_change
 
 pytestmark = pytest.mark.gen_test
@@ -44,7 +44,7 @@ async def test_error_pages_offer_sign_in_or_sign_out_in_one_click(service: Servi
 
 async def test_public_pages_show_who_is_signed_in(service: Service) -> None:
     ada = await service.signed_in()
-    for path in ("/signin", "/signup", "/forgot"):
+    for path in (f"/signin?next={FRESH}", f"/signup?next={FRESH}", "/forgot"):
         assert "/signout" in forms_of(await ada.get(path))
         assert "/signout" not in forms_of(await service.browser().get(path))
     assert links_of(await service.browser().get("/"))["Sign in"] == "/signin"

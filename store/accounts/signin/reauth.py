@@ -95,7 +95,7 @@ class Reauth:
             raise ReauthFailed("password", Phrase("Incorrect password."))
         secret = self._secrets.open(session.user, factors.secret) if factors.secret else None
         typed = read_typed(code, secret, factors.now)
-        after = Session(session.user, new_id()) if moved else session
+        after = Session(session.user, new_id(), session.kept) if moved else session
         reply = await self._scripts.run(
             "prove_with_code",
             _keys(session, after),
@@ -117,7 +117,7 @@ class Reauth:
             refuse_guess(reply)
         except WrongCode as wrong:
             raise ReauthFailed("code", wrong.description, wrong.notice) from None
-        return self._sessions.seal(Session(session.user, reply.text("session_id")))
+        return self._sessions.seal(Session(session.user, reply.text("session_id"), session.kept))
 
     async def with_passkey(
         self,
@@ -156,7 +156,7 @@ class Reauth:
                 raise
             self._sessions.security.note("passkey_refused", person=session.user, detail="answer")
             raise ReauthFailed("passkey", refusal.description) from None
-        after = Session(session.user, new_id()) if moved else session
+        after = Session(session.user, new_id(), session.kept) if moved else session
         reply = await self._scripts.run(
             "prove_with_passkey",
             {

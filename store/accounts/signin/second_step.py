@@ -88,13 +88,15 @@ class SecondStep:
             reply.number("now"), reply.raw("secret") or None, credentials_of(reply.rows("credentials"))
         )
 
-    async def with_code(self, half: Half, code: str, visitor: Visitor, device: Device | None = None) -> SignedIn:
+    async def with_code(
+        self, half: Half, code: str, visitor: Visitor, device: Device | None = None, *, kept: bool = True
+    ) -> SignedIn:
         """Starts a session for a code of the app or a recovery code. Raises WrongCode for a wrong or used code, or if
         no code counts any more; Refused("rate_limited") during a pause."""
         options = await self.options(half)
         secret = self._secrets.open(half.user, options.secret) if options.secret else None
         typed = read_typed(code, secret, options.now)
-        session = Session(half.user, new_id())
+        session = Session(half.user, new_id(), kept)
         reply = await self._scripts.run(
             "finish_with_code",
             session.keys(),
@@ -107,7 +109,7 @@ class SecondStep:
             digest=typed.digest,
             **guessed_by(device, half.user),
             idle=self._sessions.idle,
-            lifetime=self._sessions.lifetime,
+            lifetime=self._sessions.lasts(session),
             **self._sessions.room(session.user),
             **visitor.fields(),
         )
@@ -127,6 +129,8 @@ class SecondStep:
         answer: PasskeyResponse,
         visitor: Visitor,
         device: Device | None = None,
+        *,
+        kept: bool = True,
     ) -> SignedIn:
         """Starts a session for the answer of a passkey. Without a password before, the answer itself names its person.
         Raises Refused("access_denied"), Refused("temporarily_unavailable") while too many answers are being checked,
@@ -146,7 +150,7 @@ class SecondStep:
             if refusal.code == "access_denied":
                 self._sessions.security.note("passkey_refused", person=user, detail="answer")
             raise
-        session = Session(user, new_id())
+        session = Session(user, new_id(), kept)
         session_epoch = half.session_epoch if half else found.text("session_epoch")
         reply = await self._scripts.run(
             "finish_with_passkey",
@@ -160,7 +164,7 @@ class SecondStep:
             issued=opened.issued,
             lasts=CHALLENGE,
             idle=self._sessions.idle,
-            lifetime=self._sessions.lifetime,
+            lifetime=self._sessions.lasts(session),
             **self._sessions.room(session.user),
             **visitor.fields(),
         )

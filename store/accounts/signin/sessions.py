@@ -13,13 +13,15 @@ from store.bounds import Bounds
 from store.crypto.passwords import PasswordHasher
 from store.crypto.seal import Sealer, Token, TokenKind, new_id
 from store.engine.scripts import Reply, Scripts
-from store.lifetimes import MISTYPED, PROOF
+from store.lifetimes import BROWSER_SESSION, MISTYPED, PROOF
 from store.phrases import Phrase
 from store.refused import Refused, SignedOut, refuse_signed_out, refuse_unproved
 from store.results import Profile, Visitor, Warned, profile_of, warned_of
 from store.security_events import is_ordinary
 from store.webhooks.relay_wakeup import RelayWakeup
 
+_BRIEF = "brief"
+"""What a cookie says in place of an app if its session is not kept. Cookies of earlier releases say nothing."""
 ACTIVITY_SHOWN = 50
 """Events of each trail that the operator sees: the security events and the ordinary ones."""
 ACTIVITY_KEPT = 200
@@ -28,10 +30,12 @@ ACTIVITY_KEPT = 200
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session named by its cookie; only the store knows whether it is alive."""
+    """A session named by its cookie; only the store knows whether it is alive. `kept`: the person stays signed in when
+    the browser closes."""
 
     user: str
     session_id: str
+    kept: bool = True
 
     def keys(self) -> dict[str, str]:
         """The keys of the person and of the session, and the outbox for what apps hear of it."""
@@ -116,11 +120,16 @@ class Sessions:
     def open(self, cookie: str) -> Session | None:
         """The session that a cookie names, or None for a forged or foreign cookie. No I/O."""
         token = self._sealer.open(TokenKind.SESSION, cookie)
-        return Session(token.user, token.id) if token else None
+        return Session(token.user, token.id, token.client != _BRIEF) if token else None
 
     def seal(self, session: Session) -> str:
         """The cookie of a session."""
-        return self._sealer.seal(Token(TokenKind.SESSION, session.user, "", session.session_id, 0))
+        client = "" if session.kept else _BRIEF
+        return self._sealer.seal(Token(TokenKind.SESSION, session.user, client, session.session_id, 0))
+
+    def lasts(self, session: Session) -> int:
+        """How long a session may live, in ms."""
+        return self.lifetime if session.kept else min(self.lifetime, BROWSER_SESSION)
 
     def signed_in(self, session: Session, reply: Reply, session_epoch: str, before: Device | None) -> SignedIn:
         """The sign-in from the answer of the script that made its session; `before`: the known device, if any."""
@@ -133,18 +142,20 @@ class Sessions:
         """Arguments for scripts that make a session, and end another if there are too many."""
         return {**ends_of(user), "most_sessions": self._bounds.sessions}
 
-    async def start(self, credentials: Credentials, visitor: Visitor, device: Device | None = None) -> SignedIn:
+    async def start(
+        self, credentials: Credentials, visitor: Visitor, device: Device | None = None, *, kept: bool = True
+    ) -> SignedIn:
         """Starts a session for verified credentials. Raises SignedOut if the password or the person's status changed
         during the verification, SecondStepNeeded if the person has a second step."""
         session_id = new_id()
-        session = Session(credentials.user, session_id)
+        session = Session(credentials.user, session_id, kept)
         reply = await self._scripts.run(
             "start_session",
             session.keys(),
             session_id=session_id,
             session_epoch=credentials.session_epoch,
             idle=self.idle,
-            lifetime=self.lifetime,
+            lifetime=self.lasts(session),
             rehash=credentials.rehash,
             **self.room(session.user),
             **visitor.fields(),
@@ -276,7 +287,7 @@ class Sessions:
             session_id=session_id,
             before_id=session.session_id,
             idle=self.idle,
-            lifetime=self.lifetime,
+            lifetime=self.lasts(session),
             proof=PROOF,
             **ends_of(session.user),
             **visitor.fields(),
@@ -286,7 +297,7 @@ class Sessions:
         self._wake(session, reply)
         if reply.word == "stale":
             raise Refused("access_denied", Phrase("The password was changed in the meantime."))
-        return self.seal(Session(session.user, session_id))
+        return self.seal(Session(session.user, session_id, session.kept))
 
 
 def ends_of(user: str) -> dict[str, str]:

@@ -20,11 +20,11 @@ class SignIn:
         self._devices = devices
 
     async def with_password(
-        self, email: str, password: str, address: str, cookie: str | None, visitor: Visitor
+        self, email: str, password: str, address: str, cookie: str | None, visitor: Visitor, *, kept: bool = True
     ) -> SignedIn:
-        """Starts a session. The attempt counts for the address and the account, existing or not, or only for the known
-        device of `cookie`. Raises SignedOut for a wrong password or a missing account, SecondStepNeeded,
-        Refused("rate_limited"), and HasherBusy, which costs no attempt."""
+        """Starts a session, which is `kept` when the browser closes. The attempt counts for the address and the
+        account, existing or not, or only for the known device of `cookie`. Raises SignedOut for a wrong password or a
+        missing account, SecondStepNeeded, Refused("rate_limited"), and HasherBusy, which costs no attempt."""
         device = self._devices.open(cookie)
         credentials = await self._devices.credentials(device, email) if device else None
         if device and credentials:
@@ -38,7 +38,7 @@ class SignIn:
             )
         if found is None:
             raise SignedOut
-        return await self._sessions.start(found, visitor, device)
+        return await self._sessions.start(found, visitor, device, kept=kept)
 
     async def forgot(self, email: str, address: str, cookie: str | None) -> None:
         """Counts a mail for a forgotten password: for the address and the account, existing or not, or only for the

@@ -52,7 +52,7 @@ async def test_each_change_takes_the_password_and_a_code(service: Service) -> No
     page = await ada.browser.get(SECURITY)
     answer = await ada.browser.submit(page, f"{APP}/remove")
     assert answer.headers["Location"] == "/account/security?app-removed"
-    assert (await service.browser().sign_in()).headers["Location"] == "/"
+    assert (await service.browser().sign_in()).headers["Location"] == "/account"
 
 
 async def test_session_and_password_alone_cannot_remove_the_second_step(clock: FakeClock, service: Service) -> None:

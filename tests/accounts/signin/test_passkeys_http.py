@@ -9,7 +9,7 @@ from tornado.httpclient import HTTPResponse
 
 from handlers.core.site import Site
 from tests.support.browser.second_factors import CONFIRM, PASSKEYS, SECURITY, Person, recovery_codes, says
-from tests.support.http.driver import Browser, Service, fields_of
+from tests.support.http.driver import FRESH, Browser, Service, fields_of
 from tests.support.processes.engines import FakeClock
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -49,7 +49,7 @@ async def test_a_passkey_is_added_and_signs_in_alone(service: Service) -> None:
     assert (await browser.get("/account")).code == 200
     again = await browser.submit(form, "/signin/passkey", credential=ada.device.get(options))
     assert again.code == 403, "the earlier XSRF token is gone"
-    form = await browser.get("/signin")
+    form = await browser.get(f"/signin?next={FRESH}")
     again = await browser.submit(form, "/signin/passkey", credential=ada.device.get(options))
     assert (again.code, says(again, "Try again")) == (400, True)
 

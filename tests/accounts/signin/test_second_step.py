@@ -10,6 +10,7 @@ import pytest
 
 from store.accounts.signin.totp import in_base32
 from tests.support.browser.second_factors import APP, SECURITY, Person, says
+from tests.support.browser.signup import cookies_of
 from tests.support.http.driver import EMAIL, Service, fields_of
 from tests.support.processes.engines import FakeClock
 
@@ -25,7 +26,7 @@ async def test_signing_in_with_an_app_takes_the_password_and_a_code(service: Ser
 
     browser = service.browser()
     answer = await browser.sign_in(next="/account/apps")
-    assert (answer.code, answer.headers["Location"]) == (303, "/signin/second?next=%2Faccount%2Fapps")
+    assert (answer.code, answer.headers["Location"]) == (303, "/signin/second?next=%2Faccount%2Fapps&keep=1")
     assert "latchkey_session" not in browser.cookies
     assert (await browser.get("/account")).code == 303, "half a sign-in opens nothing"
     page = await browser.get(answer.headers["Location"])
@@ -34,6 +35,7 @@ async def test_signing_in_with_an_app_takes_the_password_and_a_code(service: Ser
     assert (wrong.code, says(wrong, "That code is wrong")) == (400, True)
     answer = await browser.submit(wrong, "/signin/second", code=await ada.code())
     assert (answer.code, answer.headers["Location"]) == (303, "/account/apps")
+    assert "expires" in cookies_of(answer)["latchkey_session"], "the wish to stay signed in reached the session"
     assert "latchkey_half" not in browser.cookies
     assert (await browser.get("/account")).code == 200
 
@@ -44,7 +46,7 @@ async def test_a_recovery_code_takes_the_place_of_the_app(service: Service) -> N
     browser = await ada.half()
     page = await browser.get("/signin/second")
     answer = await browser.submit(page, "/signin/second", code=f" {ada.codes[0].upper()} ")
-    assert (answer.code, answer.headers["Location"]) == (303, "/")
+    assert (answer.code, answer.headers["Location"]) == (303, "/account")
     again = await ada.half()
     assert (await again.submit(await again.get("/signin/second"), "/signin/second", code=ada.codes[0])).code == 400
 
@@ -145,7 +147,7 @@ async def test_the_second_step_redirects_only_within_the_site(service: Service, 
     browser = await ada.half(next=target)
     page = await browser.get("/signin/second")
     answer = await browser.submit(page, "/signin/second", next=target, code=await ada.code())
-    assert answer.headers["Location"] == "/"
+    assert answer.headers["Location"] == "/account"
 
 
 async def test_authorization_goes_through_sign_in_and_second_step_to_consent(service: Service) -> None:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.browser.signup import signed_in_as
+from tests.support.browser.signup import cookies_of, signed_in_as
 from tests.support.http.driver import EMAIL, NAME, PASSWORD, Service, json_of
 from tests.support.processes.engines import FakeClock
 
@@ -52,6 +52,27 @@ async def test_sessions_idle_out_and_end(service: Service, clock: FakeClock) -> 
     assert await signed_in_as(idle) is None
     clock.advance(4 * DAY + 60)
     assert await signed_in_as(browser) is None
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("keep", ["1", None])
+async def test_a_session_is_kept_on_request_and_else_ends_with_the_browser_or_a_day(
+    service: Service, clock: FakeClock, keep: str | None
+) -> None:
+    browser = service.browser()
+    answers = [await browser.submit(await browser.get("/signin"), "/signin", email=EMAIL, password=PASSWORD, keep=keep)]
+    page = await browser.get("/account/security")
+    # A new cookie of the same session, and the session that follows a change of the password.
+    answers.append(await browser.submit(page, "/account/security/confirm", password=PASSWORD))
+    passwords = {"current_password": PASSWORD, "new_password": NEW_PASSWORD}
+    answers.append(await browser.submit(await browser.get("/account/security"), "/account/security", **passwords))
+    for answer in answers:
+        assert answer.code == 303
+        assert ("expires" in cookies_of(answer)["latchkey_session"]) is bool(keep)
+    clock.advance(DAY - 60)
+    assert await signed_in_as(browser) == EMAIL, "use does not extend it"
+    clock.advance(61)
+    assert await signed_in_as(browser) == (EMAIL if keep else None)
 
 
 @pytest.mark.gen_test

@@ -11,6 +11,7 @@ from typing import Any
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.web import Application, RequestHandler
 
+from handlers.account.pending_target import Reason
 from handlers.core.fallback import StaticHandler
 from handlers.core.page import Onward
 from handlers.core.scopes import SCOPE_WORDS
@@ -67,7 +68,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     ranges: dict[str, Any] = {"whole": False, "range_here": 30, "ranges": [(7, text), (30, text)], "csv": text}
     plot: dict[str, Any] = {"chart": chart_of_spending(spent, defaultdict(lambda: text), 30, SPOKEN), **ranges}
     no_plot: dict[str, Any] = {"chart": None, **ranges, "range_here": 7}
-    stranger: dict[str, Any] = {"signed_in": None, "next": text, "next_query": "?next=%2F"}
+    stranger = {"signed_in": None, "next": text, "next_query": "?next=%2F", "why": Reason(app=text), "keep": True}
     sign_up: dict[str, Any] = {**stranger, "email": text, "name": text, "min_password": 10}
     leaving: dict[str, Any] = {"app": app, "app_domain": text, "target": text}
     to_app: dict[str, Any] = {"app": app, "app_domain": text, "back": WayBack(text, {})}
@@ -98,9 +99,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "email": "",
             "error": None,
             "passkey_error": None,
-            "passkeys": False,
-            "signup_open": False,
-            "choosable": False,
+            **{"passkeys": False, "signup_open": False, "choosable": False},
             "next_query": "",
         },
         "signin/second_step.html": {**stranger, "error": text, "has_app": True, "has_passkey": True},

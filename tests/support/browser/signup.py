@@ -27,7 +27,7 @@ def site(memory_store: Store, base_url: str, facts: dict[str, Any]) -> Site:
 async def sign_up(browser: Browser, email: str, password: str = PASSWORD, name: str = "Grace", query: str = "") -> Any:
     """Signs up through the page."""
     page = await browser.get("/signup" + query)
-    return await browser.submit(page, "/signup", email=email, name=name, password=password)
+    return await browser.submit(page, "/signup", email=email, name=name, password=password, keep="1")
 
 
 async def signed_in_as(browser: Browser) -> str | None:

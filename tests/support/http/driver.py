@@ -23,6 +23,8 @@ from tests.support.http.conformance import interface
 EMAIL, PASSWORD, NAME = "ada@example.com", "correct horse battery", "Ada Lovelace"
 CALLBACK = "https://app.example/callback"
 VERIFIER = "v" * 43
+FRESH = quote_plus("/oauth/authorize?prompt=login")
+"""A target for which the sign-in page is shown to people who are signed in, too."""
 ALL_SCOPES = ("profile", "credits:read", "credits:spend", "apps:read", "data:read", "data:write")
 
 
@@ -128,9 +130,11 @@ class Browser:
         return await self.send(action, "POST", form=sent)
 
     async def sign_in(self, email: str = EMAIL, password: str = PASSWORD, next: str = "/") -> HTTPResponse:
-        """Signs in through the page."""
+        """Signs in through the page, in place of a person who is signed in already."""
         page = await self.get(f"/signin?next={quote_plus(next)}")
-        return await self.submit(page, "/signin", email=email, password=password)
+        if page.code == 303:
+            page = await self.get(f"/signin?next={FRESH}")
+        return await self.submit(page, "/signin", email=email, password=password, next=next, keep="1")
 
     async def consent(self, url: str, decision: str = "allow", untick: tuple[str, ...] = ()) -> HTTPResponse:
         """Opens an authorization URL while signed in, and decides on the page if there is one. Returns the redirect."""
