@@ -95,7 +95,8 @@ def allowance_of(reply: Reply) -> Allowance | None:
 
 class Profile(NamedTuple):
     """A person's profile (SPEC 2.3). `warned`: whom a warning goes to; `groups`: names in one order; `preferences`: how
-    the person reads. All three are empty if not requested."""
+    the person reads; `passkey_offer`: the person has no passkey and did not hide the offer of one. All four are empty
+    if not requested."""
 
     user: str
     email: str
@@ -105,6 +106,7 @@ class Profile(NamedTuple):
     warned: Warned = NO_WARNING
     groups: tuple[str, ...] = ()
     preferences: Preferences = NO_CHOICE
+    passkey_offer: bool = False
 
 
 class Caller(NamedTuple):
@@ -159,6 +161,7 @@ def profile_of(user: str, reply: Reply) -> Profile:
         warned_of(reply) if "warned" in reply.fields else NO_WARNING,
         groups_in(reply.text("groups")) if "groups" in reply.fields else (),
         Preferences.of(reply.text("preferences")) if "preferences" in reply.fields else NO_CHOICE,
+        "passkey_offer" in reply.fields and reply.raw("passkey_offer") == b"1",
     )
 
 

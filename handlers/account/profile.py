@@ -12,6 +12,7 @@ NOTICES = {
     "name": Phrase("Your name was changed."),
     "picture": Phrase("Your picture was changed."),
     "removed": Phrase("Your picture was removed."),
+    "passkey-offer": Phrase("We won’t offer you a passkey again. You can add one under Security."),
     "preferences": Phrase("Your language and time zone were changed."),
 }
 
@@ -32,6 +33,7 @@ class ProfilePage(PageHandler):
             name_error=name_error,
             picture_error=picture_error,
             notice=self.notice(NOTICES),
+            passkey_offer=profile.passkey_offer and self.site.relying_party is not None,
         )
 
 
@@ -53,6 +55,16 @@ class AccountHandler(ProfilePage):
             return await self.show(name=typed, name_error=reason_of(error))
         await self.store.profiles.rename(session, name, self.visitor)
         self.see_done("/account?name")
+
+
+class HidePasskeyOfferHandler(PageHandler):
+    """Hides the offer of a passkey, for good."""
+
+    async def post(self) -> None:
+        """Takes one click. Passkeys can be added under Security as before."""
+        self.check_same_origin()
+        await self.store.profiles.hide_passkey_offer(self.require_session())
+        self.see_done("/account?passkey-offer")
 
 
 class RemovePictureHandler(PageHandler):

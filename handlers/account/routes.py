@@ -8,7 +8,7 @@ from handlers.account.deletion import DeleteAccountHandler, DeletedHandler, Dele
 from handlers.account.email_links import SendAgainHandler
 from handlers.account.language import LanguageHandler
 from handlers.account.pictures import PictureHandler
-from handlers.account.profile import AccountHandler, RemovePictureHandler, UploadHandler
+from handlers.account.profile import AccountHandler, HidePasskeyOfferHandler, RemovePictureHandler, UploadHandler
 from handlers.core.brand.assets import BrandHandler
 from handlers.core.person_posts import (
     ACTIVITY,
@@ -28,6 +28,13 @@ from store.lifetimes import MAIL, MAIL_RESET, SPENDING_MAIL
 ROUTES: tuple[Route, ...] = (
     Route(r"/", HomeHandler, "home", PAGE),
     Route(r"/account", AccountHandler, "account", PAGE, PersonPost("change your name", tells=(ACTIVITY,), undo=AGAIN)),
+    Route(
+        r"/account/passkey-offer",
+        HidePasskeyOfferHandler,
+        "account-passkey-offer",
+        PAGE,
+        PersonPost("hide the offer of a passkey", undo="add a passkey under Security"),
+    ),
     Route(
         r"/account/language",
         LanguageHandler,

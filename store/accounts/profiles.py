@@ -70,6 +70,10 @@ class Profiles:
         if reply.word == "rate_limited":
             let_in(RENAME, reply)
 
+    async def hide_passkey_offer(self, session: Session) -> None:
+        """Never offers the person a passkey on the account page again. Raises SignedOut."""
+        refuse_signed_out(await self._scripts.run("hide_passkey_offer", session.keys(), idle=self._idle))
+
     async def save_picture(self, session: Session, image: bytes, visitor: Visitor) -> None:
         """Replaces the picture with an encoded one; an empty image removes the picture. Raises SignedOut, StoreFull."""
         if image:

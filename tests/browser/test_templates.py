@@ -158,6 +158,7 @@ ONE_CLICK = {
     "account-picture-remove": "shown again by an upload",
     "developer-logo": "without a file and an address it is refused",
     "developer-logo-remove": "shown again by an upload",
+    "account-passkey-offer": "passkeys are added in another place",
     "account-language": "another choice, in the same place",
     "account-app-revoke": "an app has less",
     "account-session-end": "a device has less",

@@ -51,6 +51,7 @@ NOT_HOSTILE = {
     **dict.fromkeys(
         (
             *("account-data-delete", "account-document-delete", "account-picture-remove", "account-sessions-end"),
+            "account-passkey-offer",
             *("account-authenticator-remove", "account-recovery"),
             "developer-logo-remove",
             *("developer-rotate", "developer-api-rotate", "developer-webhook-test", "developer-delivery-again"),

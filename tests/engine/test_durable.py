@@ -57,6 +57,7 @@ LOSABLE = {
     "give_app": "the operator's command is given again",
     "hold_email": "the entry of an old address, which then counts for nothing and gives way",
     "end_pushed": "the browser that was answered could get a second answer, for as long as the request waits",
+    "hide_passkey_offer": "an offer that is shown again",
     "issue_change": "a link that leads nowhere; another is mailed",
     "issue_link": "a link that leads nowhere; another is mailed",
     "issue_app_token": "the app asks for another token",

@@ -10,6 +10,7 @@ import pytest
 from store.accounts.links import Link
 from store.results import Visitor
 from tests.support.browser.pages import Page
+from tests.support.browser.second_factors import Person
 from tests.support.http.driver import EMAIL, PASSWORD, Service
 from tests.support.lists.offenders import each
 
@@ -139,3 +140,25 @@ async def test_a_login_hint_fills_in_every_form(service: Service) -> None:
     for path in ("/signin", "/signup", "/forgot"):
         page = await service.browser().get(f"{path}?next={target}")
         assert email_on(page.body) == "grace@example.com"
+
+
+OFFER = "Sign in without a password"
+
+
+async def test_a_passkey_is_offered_until_the_person_hides_the_offer_for_good(service: Service) -> None:
+    browser = await service.signed_in()
+    page = await browser.get("/account")
+    assert OFFER in page.body.decode()
+    done = await browser.submit(page, "/account/passkey-offer")
+    assert (done.code, done.headers["Location"]) == (303, "/account?passkey-offer")
+    assert OFFER not in (await browser.get("/account?passkey-offer")).body.decode()
+    assert OFFER not in (await (await service.signed_in()).get("/account")).body.decode(), "kept with the person"
+    await service.add_person("grace@example.com")
+    grace = await service.signed_in("grace@example.com")
+    assert OFFER in (await grace.get("/account")).body.decode()
+
+
+async def test_a_person_with_a_passkey_gets_no_offer(service: Service) -> None:
+    ada = await Person.arrive(service)
+    await ada.add_passkey("Phone")
+    assert OFFER not in (await ada.browser.get("/account")).body.decode()

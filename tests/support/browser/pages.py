@@ -80,7 +80,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     mail_sent = {**stranger, "email": text, "lasts": "1 hour", "onward": "/account", "if_account": True}
     mail_sent["mail_reaches_people"] = False
     mail = SpooledMail("1-a", NOW, text, text, text)
-    profile: dict[str, Any] = {**known, "profile": account, "picture": "/picture/x.svg", "name": text, "max_name": 100}
+    profile = {**known, "profile": account, "picture": "/picture/x.svg", "name": text, "passkey_offer": True}
     account_deletion: dict[str, Any] = {**known, "apps": 1, "documents": 2, "paid": 1, "typed": text}
     account_deletion |= {"has_app": True, "has_passkey": True, "asks_code": True, "passkeys_work": True}
     return {

@@ -349,6 +349,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.profiles.prefer(w.session, Preferences("en", "Europe/Berlin"), VISITOR)
 
 
+@call("profiles.hide_passkey_offer", "hide_passkey_offer")
+async def _(w: World) -> Call:
+    return lambda: w.store.profiles.hide_passkey_offer(w.session)
+
+
 @call("profiles.save_picture", "save_picture")
 async def _(w: World) -> Call:
     return lambda: w.store.profiles.save_picture(w.session, b"an image", VISITOR)
