@@ -43,6 +43,16 @@ def add_users(verb: Verbs) -> None:
     )
     export.add_argument("--output", metavar="FILE", required=True, help="- is standard output")
     export.add_argument("--format", choices=("zip", "jsonl"), default="zip", help="zip or jsonl; default: zip")
+    suspend = verb(
+        "suspend",
+        "people.suspend_user",
+        "disable a person who reads the reason when signing in",
+        f'{ada} --reason "Unpaid since May"',
+        f'{ada} --reason "Under review" --note "Ticket 4711" --until 2027-01-31',
+    )
+    suspend.add_argument("--reason", metavar="R", required=True, help="shown to the person who signs in; one line")
+    suspend.add_argument("--note", metavar="N", default="", help="for operators, never shown to the person")
+    suspend.add_argument("--until", metavar="DATE", help="a date or time (UTC) from which the person may sign in again")
     about = "one person: second step, connected apps, newest activity"
     for named in (
         reset,
@@ -50,6 +60,8 @@ def add_users(verb: Verbs) -> None:
         verb("show", "people.show_user", about, ada),
         verb("reset-factors", "people.reset_factors", "take authenticator app, passkeys and recovery codes", ada),
         verb("disable", "people.disable_user", "stop every token, end every session, and let nobody in", ada),
+        suspend,
+        verb("resume", "people.enable_user", "end a suspension, as `enable` does", ada),
         verb(
             "enable",
             "people.enable_user",

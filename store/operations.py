@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from redis.asyncio import Redis
 
@@ -24,6 +25,17 @@ from store.refused import Refused
 from store.results import groups_in, unheard
 
 SHARDS_AT_ONCE = 256
+MAX_REASON = 500
+"""Characters of the reason for a suspension, and of the note."""
+
+
+class Suspension(NamedTuple):
+    """Why a person is suspended: `reason` is shown to the person, `note` to operators alone. It ends with the person's
+    first sign-in from `until` on, or only by command."""
+
+    reason: str
+    note: str = ""
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +53,7 @@ class Person:
     activity: tuple[Activity, ...]
     registered: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    suspension: Suspension | None = None
 
     @property
     def apps(self) -> tuple[str, ...]:
@@ -87,14 +100,27 @@ class Operator:
                     if person:
                         yield person
 
-    async def set_status(self, who: str, status: str) -> Person:
-        """Enables (`active`) or disables (`disabled`) a person. Disabling kills every token and session at once. Raises
-        Refused("not_found")."""
+    async def suspend(self, who: str, suspension: Suspension) -> Person:
+        """Disables a person and keeps why. Raises Refused("not_found"), ValueError."""
+        for text in (suspension.reason, suspension.note):
+            if len(text) > MAX_REASON or not text.isprintable():
+                raise ValueError(f"Reason and note are one line of at most {MAX_REASON} printable characters.")
+        if not suspension.reason.strip():
+            raise ValueError("The reason is empty: the person reads it.")
+        return await self.set_status(who, "disabled", suspension)
+
+    async def set_status(self, who: str, status: str, suspension: Suspension | None = None) -> Person:
+        """Enables (`active`) or disables (`disabled`) a person. Disabling kills every token and session at once. An
+        earlier suspension is forgotten. Raises Refused("not_found")."""
         person = await self.find(who)
+        why = suspension or Suspension("")
         reply = await self._scripts.run(
             "set_user_status",
             {**keys.person(person.user), "outbox": keys.outbox(person.user)},
             status=status,
+            reason=why.reason,
+            note=why.note,
+            ends=round(why.until.timestamp() * 1000) if why.until else "",
             **ends_of(person.user),
         )
         if reply.word == "not_found":
@@ -179,7 +205,15 @@ def _person(user: str, reply: Reply, activity: int) -> Person:
         tuple(activities(reply, activity)),
         tuple(client.decode() for client in reply.rows("registered")),
         groups_in(reply.text("groups")),
+        _suspension(reply.rows("suspension")),
     )
+
+
+def _suspension(row: list[bytes]) -> Suspension | None:
+    if not row:
+        return None
+    reason, note, until = (value.decode() for value in row)
+    return Suspension(reason, note, at(int(until)) if until else None)
 
 
 def _grant(row: list[bytes]) -> Grant:

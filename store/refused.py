@@ -33,6 +33,14 @@ class Refused(Exception):
         self.value = value
 
 
+class Suspended(Refused):
+    """The operator has suspended the account. Raised only for somebody with its password or passkey."""
+
+    def __init__(self, reason: str) -> None:
+        known = Phrase("Your account is suspended: %(reason)s", reason=reason)
+        super().__init__("access_denied", known if reason else Phrase("Your account is suspended."))
+
+
 class UnknownUser(Exception):
     """The presented code or token names no live grant, so the request counts for its address, not for a person."""
 

@@ -69,7 +69,9 @@ _ALL: Final = (
     ),
     _failed_proof("second_step_refused", "Second step refused", "what was wrong: code"),
     _by_stranger(
-        "passkey_refused", "Passkey refused", "why: unknown, used (the challenge), or answer (it does not hold)"
+        "passkey_refused",
+        "Passkey refused",
+        "why: unknown, disabled, used (the challenge), or answer (it does not hold)",
     ),
     _caught("codes_guessed", "Several wrong codes after the correct password"),
     _by_person("signed_out", "Signed out"),
@@ -186,6 +188,8 @@ _ALL: Final = (
     _by_operator("created_by_operator", "Account created by the operator"),
     _by_operator("invited_by_operator", "Invitation created by the operator", trail=""),
     _by_operator("disabled_by_operator", "Account disabled by the operator"),
+    _by_operator("suspended_by_operator", "Account suspended by the operator"),
+    _by_operator("suspension_ended", "Suspension of the account ended", actor="server"),
     _by_operator("enabled_by_operator", "Account enabled by the operator"),
     _by_operator("password_set_by_operator", "Password set by the operator; all devices signed out"),
     _by_operator("factors_reset_by_operator", "Authenticator app, passkeys and recovery codes removed by the operator"),
@@ -261,6 +265,7 @@ OUTCOMES: Final[Mapping[tuple[str, str], OutcomeEvent]] = {
     ("finish_with_code", "stopped"): OutcomeEvent("second_step_refused", "code"),
     ("finish_with_passkey", "used"): OutcomeEvent("passkey_refused", "used"),
     ("read_passkey", "unknown"): OutcomeEvent("passkey_refused", "unknown"),
+    ("read_passkey", "suspended"): OutcomeEvent("passkey_refused", "disabled"),
     ("try_passkey", "unknown"): OutcomeEvent("passkey_refused", "unknown"),
     ("prove_with_code", "ok"): OutcomeEvent("confirmed", "password"),
     ("prove_with_code", "wrong"): OutcomeEvent("confirmation_refused", "code"),

@@ -6,17 +6,19 @@ import secrets
 import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
 from cli.commands.context import SHOWN_ONCE, Context
 from cli.terminal.outcome import CommandResult
 from cli.terminal.progress import ProgressBar
+from store.clock import wall
 from store.crypto.passwords import check_password
 from store.lifetimes import DAY, INVITE
 from store.moments import timestamp
 from store.names import check_groups, check_person_name, normalise_email
-from store.operations import Person, person_named
+from store.operations import Person, Suspension, person_named
 from store.refused import Refused
 from store.results import Visitor
 
@@ -62,7 +64,7 @@ async def show_user(context: Context, args: Namespace) -> CommandResult:
         }
         for entry in person.activity
     ]
-    record = {**_user(person), **factors, "apps": list(person.apps), "activity": activity}
+    record = {**_user(person), **_suspended(person), **factors, "apps": list(person.apps), "activity": activity}
     return CommandResult(record, ("at", "event", "client_id", "address", "agent"), words=_words(record))
 
 
@@ -70,6 +72,27 @@ async def disable_user(context: Context, args: Namespace) -> CommandResult:
     """Disables a person: stops every token, ends every session and blocks sign-in. Raises Refused("not_found"),
     ValueError."""
     return _one(await context.store.operator.set_status(person_named(args.email), "disabled"))
+
+
+async def suspend_user(context: Context, args: Namespace) -> CommandResult:
+    """Disables a person, and keeps a reason that the person reads. Raises Refused("not_found"), ValueError."""
+    suspension = Suspension(args.reason, args.note, _until(args.until))
+    person = await context.store.operator.suspend(person_named(args.email), suspension)
+    return _one(person, _suspended(person))
+
+
+def _until(text: str | None) -> datetime | None:
+    """The moment of a date or a time, in UTC. Raises ValueError, also for one that has passed."""
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("--until takes a date or a time, such as 2027-01-31 or 2027-01-31T08:00.") from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if moment <= wall.utc():
+        raise ValueError("--until has passed.")
+    return moment
 
 
 async def set_password(context: Context, args: Namespace) -> CommandResult:
@@ -146,6 +169,14 @@ def _one(person: Person, more: dict[str, Any] | None = None, note: str = "") -> 
 def _words(record: dict[str, Any]) -> dict[str, str]:
     """Shows no line for a list without members: it would look like a table without rows."""
     return {name: "" for name in ("groups",) if not record[name]}
+
+
+def _suspended(person: Person) -> dict[str, Any]:
+    """Why the person is suspended; nothing for others."""
+    if person.suspension is None:
+        return {}
+    reason, note, until = person.suspension
+    return {"reason": reason, "note": note, "until": timestamp(until) if until else None}
 
 
 def _user(person: Person) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from store.crypto.passwords import MIN_PASSWORD_LENGTH
 from store.lifetimes import DEVICE, INVITE, SECOND_STEP
 from store.names import MAX_EMAIL_BYTES, check_person_name, normalise_email
 from store.phrases import Phrase
-from store.refused import Refused, SignedOut, reason_of
+from store.refused import Refused, SignedOut, Suspended, reason_of
 
 HALF_COOKIE = "half"
 CHALLENGE_COOKIE = "challenge"
@@ -158,6 +158,9 @@ class SignInHandler(SignInPage):
             self.set_status(400)
             error = Phrase("That e-mail address and password do not fit an account.")
             return await self.show_sign_in(target, typed, error, keep=keep)
+        except Suspended as refusal:
+            self.set_status(403)
+            return await self.show_sign_in(target, typed, refusal.description, keep=keep)
         except SecondStepNeeded as needed:
             self.write_cookie(HALF_COOKIE, needed.text, SECOND_STEP)
             return self.see_other(f"/signin/second?{urlencode({'next': target, **({KEEP: '1'} if keep else {})})}")

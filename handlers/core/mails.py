@@ -166,8 +166,8 @@ async def forgotten(
     the mail says so instead: whether a mail is sent, and how long it takes, would reveal accounts. After a link that
     took the account back, `asker` is empty, because there is an account and only its person has that link;
     `undone_from` is then the visitor's address."""
-    user = await site.store.people.find(email)
-    link = None
+    known = await site.store.people.credentials(email)  # ends a suspension whose time has come
+    user, link = known and known.user, None
     if user:
         with suppress(Refused):
             link = await site.store.links.to_reset(user, email, _kept(target))

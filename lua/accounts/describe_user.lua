@@ -5,13 +5,14 @@
 --- KEYS[4] activity
 --- ARGV[1] grant_prefix: prefix of a grant's key, up to the client id
 --- @reply not_found
---- @reply ok email email_verified name picture status created_at rows entries ordinary registered groups
+--- @reply ok email email_verified name picture status created_at rows entries ordinary registered groups suspension
 --- @derives grant_prefix
 --- @idempotent
 --- @include "audit"
 --- @include "connected"
 
-local row = redis.call('HMGET', user, 'email', 'verified', 'name', 'picture', 'status', 'created_at', 'groups')
+local row = redis.call('HMGET', user, 'email', 'verified', 'name', 'picture', 'status', 'created_at', 'groups',
+  'suspended_reason', 'suspended_note', 'suspended_until')
 if not row[5] then return {'not_found'} end
 local rows = {}
 for _, client in ipairs(apps_of(user)) do
@@ -22,4 +23,4 @@ for _, client in ipairs(apps_of(user)) do
   end
 end
 return {'ok', row[1], row[2] or '0', row[3], row[4] or '', row[5], row[6], newest_first(rows),
-  events_of(audit), events_of(activity), redis.call('ZRANGE', apps, 0, -1), row[7] or ''}
+  events_of(audit), events_of(activity), redis.call('ZRANGE', apps, 0, -1), row[7] or '', row[8] and {row[8], row[9] or '', row[10] or ''} or {}}

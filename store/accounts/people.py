@@ -26,7 +26,7 @@ from store.engine.scripts import Reply, Scripts
 from store.errors import wrapped
 from store.lifetimes import INVITE, SAME_INVITE
 from store.phrases import Phrase
-from store.refused import Refused
+from store.refused import Refused, Suspended
 from store.results import NO_CHOICE, Preferences, Visitor, unheard
 from store.webhooks.relay_wakeup import RelayWakeup
 
@@ -37,7 +37,8 @@ ABOUT_TO_BEGIN = 3600  # seconds
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """The stored values that a sign-in is checked against. The new session records `session_epoch`; the person's row
-    then gets `rehash`, the password at the present cost, unless empty."""
+    then gets `rehash`, the password at the present cost, unless empty. `suspended_reason`: why the operator suspended
+    the account, if so."""
 
     user: str
     password: bytes
@@ -45,13 +46,16 @@ class Credentials:
     session_epoch: str
     rehash: bytes = b""
     preferences: Preferences = NO_CHOICE
+    suspended_reason: str = ""
 
 
 def credentials_of(user: str, reply: Reply) -> Credentials:
     """The credentials in the answer of a script that read them."""
     active = reply.raw("status") == b"active"
     preferences = Preferences.of(reply.text("preferences")) if "preferences" in reply.fields else NO_CHOICE
-    return Credentials(user, reply.raw("password"), active, reply.text("session_epoch"), preferences=preferences)
+    reason = reply.text("suspended_reason") if "suspended_reason" in reply.fields else ""
+    epoch = reply.text("session_epoch")
+    return Credentials(user, reply.raw("password"), active, epoch, preferences=preferences, suspended_reason=reason)
 
 
 class Invited(NamedTuple):
@@ -140,7 +144,8 @@ class People:
         self, email: str, password: str, *, known: bool = False, refused: str = "confirmation_refused"
     ) -> Credentials | None:
         """The credentials if the password is right and the account is active; otherwise logs the security event
-        `refused`. A missing account costs the same work. Raises HasherBusy, StoreUnavailable."""
+        `refused`. A missing account costs the same work. Raises Suspended for the right password of an account that is
+        not active, HasherBusy, StoreUnavailable."""
         return await self.judge(await self.credentials(email), email, password, known=known, refused=refused)
 
     async def judge(
@@ -152,6 +157,8 @@ class People:
         if found is None or not right or not found.active:
             why = "unknown" if found is None else "password" if not right else "disabled"
             self._security.note(refused, person=found.user if found else "", typed=email, detail=why)
+            if found and right:
+                raise Suspended(found.suspended_reason)
             return None
         if self._hasher.needs_rehash(found.password):
             with suppress(HasherBusy):  # the next sign-in hashes it

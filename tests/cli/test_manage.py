@@ -253,6 +253,14 @@ def test_the_life_of_a_person_by_commands(home: Home) -> None:
     assert home.json("user", "disable", "ada@example.com") == {**made, "status": "disabled"}
     assert not home.with_store(can_sign_in)
     assert home.json("user", "enable", "ada@example.com") == made
+    why = {"reason": "Unpaid since May", "note": "Ticket 4711", "until": "2100-01-31T00:00:00.000Z"}
+    said = ("--reason", why["reason"], "--note", why["note"], "--until", "2100-01-31")
+    assert home.json("user", "suspend", "ada@example.com", *said) == {**made, "status": "disabled", **why}
+    assert home.json("user", "show", "ada@example.com")["reason"] == why["reason"]
+    assert home.json("user", "suspend", "ada@example.com", "--reason", "Spam")["until"] is None
+    assert home.json("user", "resume", "ada@example.com") == made
+    for until in ("2020-01-31", "soon"):
+        assert "--until" in home.error("user", "suspend", "ada@example.com", "--reason", "Spam", "--until", until)[2]
     assert home.with_store(can_sign_in)
     assert home.json("user", "list") == {"users": [made]}
     deleted = home.json("user", "delete", "ada@example.com", "--yes")

@@ -66,6 +66,8 @@ LOSABLE = {
     "list_sessions": "drops what is left of sessions that ended",
     "note_app": "a line of the activity",
     "note_sealing": "noted again within the hour; a key is retired after a month",
+    "read_credentials": "the end of a suspension whose time has come: the next sign-in ends it again",
+    "read_passkey": "the same",
     "record_event": "a line of the activity",
     "record_own_event": "a line of the activity",
     "drop_signing_key": "the next process that reads the keys drops it again",

@@ -16,7 +16,7 @@ from store.crypto.seal import NOBODY, Sealer, TokenKind, new_id
 from store.engine.scripts import Reply, Scripts
 from store.lifetimes import CHALLENGE, SECOND_STEP
 from store.phrases import Phrase
-from store.refused import Refused, SignedOut
+from store.refused import Refused, SignedOut, Suspended
 from store.results import Visitor
 
 SIGN_IN = "sign-in"
@@ -133,8 +133,8 @@ class SecondStep:
         kept: bool = True,
     ) -> SignedIn:
         """Starts a session for the answer of a passkey. Without a password before, the answer itself names its person.
-        Raises Refused("access_denied"), Refused("temporarily_unavailable") while too many answers are being checked,
-        Refused("rate_limited") while too many of this person's are."""
+        Raises Refused("access_denied"), Suspended, Refused("temporarily_unavailable") while too many answers are being
+        checked, Refused("rate_limited") while too many of this person's are."""
         opened = self._challenges.open(half.user if half else NOBODY, SIGN_IN, challenge)
         user = half.user if half else answer.user
         if user is None or (answer.user is not None and answer.user != user):
@@ -150,6 +150,8 @@ class SecondStep:
             if refusal.code == "access_denied":
                 self._sessions.security.note("passkey_refused", person=user, detail="answer")
             raise
+        if found.word == "suspended":
+            raise Suspended(found.text("suspended_reason"))
         session = Session(user, new_id(), kept)
         session_epoch = half.session_epoch if half else found.text("session_epoch")
         reply = await self._scripts.run(

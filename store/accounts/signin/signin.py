@@ -24,7 +24,8 @@ class SignIn:
     ) -> SignedIn:
         """Starts a session, which is `kept` when the browser closes. The attempt counts for the address and the
         account, existing or not, or only for the known device of `cookie`. Raises SignedOut for a wrong password or a
-        missing account, SecondStepNeeded, Refused("rate_limited"), and HasherBusy, which costs no attempt."""
+        missing account, Suspended, SecondStepNeeded, Refused("rate_limited"), and HasherBusy, which costs no
+        attempt."""
         device = self._devices.open(cookie)
         credentials = await self._devices.credentials(device, email) if device else None
         if device and credentials:

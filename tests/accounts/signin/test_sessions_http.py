@@ -85,7 +85,7 @@ async def test_sessions_of_a_disabled_or_deleted_person_are_dead(service: Servic
         return
     await service.store.operator.set_status(EMAIL, "disabled")
     assert await signed_in_as(browser) is None
-    assert (await browser.sign_in()).code == 400
+    assert (await browser.sign_in()).code == 403
     await service.store.operator.set_status(EMAIL, "active")
     assert await signed_in_as(browser) is None  # earlier sessions stay dead
     assert (await browser.sign_in()).code == 303

@@ -12,6 +12,7 @@ from tornado.httpclient import HTTPResponse
 from tornado.ioloop import IOLoop
 
 from handlers.core.site import Site
+from store.operations import Suspension
 from tests.support.browser import signup
 from tests.support.browser.signup import cookies_of, signed_in_as
 from tests.support.http.driver import EMAIL, PASSWORD, Service, fields_of
@@ -40,14 +41,14 @@ async def test_an_address_with_extra_text_matches_no_account(service: Service) -
 @pytest.mark.gen_test
 async def test_sign_in_gives_the_same_error_for_wrong_passwords_and_unknown_accounts(service: Service) -> None:
     await service.add_person("gone@example.com")
-    await service.store.operator.set_status("gone@example.com", "disabled")
+    await service.store.operator.suspend("gone@example.com", Suspension("Unpaid since May"))
     await service.add_person("deleted@example.com")
     await service.store.operator.delete("deleted@example.com")
     answers = []
     for email, password in (
         (EMAIL, "wrong password"),
         ("nobody@example.com", PASSWORD),
-        ("gone@example.com", PASSWORD),
+        ("gone@example.com", "wrong password"),
         ("deleted@example.com", PASSWORD),
         ("no address", PASSWORD),
         (EMAIL, ""),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from store import keys
+from store.operations import Suspension
 from tests.support.calls.apps import HOOK
 from tests.support.calls.grants import held
 from tests.support.calls.prepared import Call, call, drained
@@ -45,6 +46,11 @@ async def _(w: World) -> Call:
 @call("operator.set_status", "describe_user", "set_user_status")
 async def _(w: World) -> Call:
     return lambda: w.store.operator.set_status(w.email, "disabled")
+
+
+@call("operator.suspend", "describe_user", "set_user_status")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator.suspend(w.email, Suspension("Unpaid"))
 
 
 @call("operator.credit", "describe_user", "grant_credit")
