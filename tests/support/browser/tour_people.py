@@ -30,6 +30,7 @@ def factors(tour: Tour) -> None:
     stand.clock.back(3600)
     stand.run(stand.service.add_person(HEDY, "Hedy Lamarr", PASSWORD))
     device = browser.add_authenticator()
+    browser.offer_no_passkeys()
     tour.sign_in(HEDY, PASSWORD, "/account/security")
     tour.stop("account/security.html first", "Confirm it’s you")
     tour.submit("/account/security/confirm", password=PASSWORD)

@@ -162,6 +162,12 @@ class Chromium:
         made = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
         return str(self._call("POST", "/webauthn/authenticator", {**made, "isUserVerified": True}))
 
+    def offer_no_passkeys(self) -> None:
+        """Lets later pages believe that the browser cannot offer passkeys in a field: a virtual device chooses at
+        once."""
+        source = "delete PublicKeyCredential.isConditionalMediationAvailable"
+        self.devtools("Page.addScriptToEvaluateOnNewDocument", source=source)
+
     def remove_authenticator(self, authenticator: str) -> None:
         """Removes the device."""
         self._call("DELETE", f"/webauthn/authenticator/{authenticator}")
