@@ -34,7 +34,7 @@ from store.wiring import Store
 from tests.support.browser.mailbox import Kept, link_in, mailer
 from tests.support.browser.webdriver import PATIENCE, Chromium
 from tests.support.http import http_servers
-from tests.support.http.driver import Service
+from tests.support.http.driver import FRESH, Service
 from tests.support.processes.engines import FakeClock
 
 MODES = {"light": (1100, "light"), "dark": (1100, "dark"), "phone": (360, "light"), "phone-dark": (360, "dark")}
@@ -238,7 +238,9 @@ class Tour:
     def sign_in(self, email: str, password: str, onward: str = "/account") -> None:
         """Signs in and continues to a page."""
         self.open(f"/signin?next={onward}")
-        self.submit("/signin", email=email, password=password)
+        if "/signin" not in self.browser.url:  # somebody is signed in
+            self.open(f"/signin?next={FRESH}")
+        self.submit("/signin", email=email, password=password, next=onward)
 
     def stop(self, name: str, words: str) -> None:
         """Checks the current page, once it has this text: in every mode, with everything unfolded."""
