@@ -171,7 +171,8 @@ def test_an_address_is_confirmed_and_changed_and_a_password_reset(server: Server
         browser.click("Set password")
         browser.wait_for("Your password was changed")
         browser.click("Sign in")
-        browser.type("email", "new@example.com")
+        browser.wait_for("Keep me signed in")
+        assert browser.run("return document.forms[0].elements.email.value") == "new@example.com"
         browser.type("password", NEW_PASSWORD)
         browser.click("Sign in")
         browser.wait_for("Sign out")
