@@ -26,6 +26,7 @@ ACTS: Final[Mapping[str, str]] = {
     "people.set_password": "",
     "people.reset_factors": "",
     "people.disable_user": "",
+    "people.suspend_user": "",
     "people.enable_user": "",
     "people.delete_user": "",
     "people.add_groups": "",
