@@ -115,7 +115,7 @@ def mailed(tour: Tour) -> None:
     tour.submit("/signup", email=LINUS)
     tour.stop("links/mail_sent.html reaching", "We sent an e-mail")
     tour.open(stand.link(LINUS, "Finish creating your account"))
-    tour.stop("signin/signup.html invited", "made for this address")
+    tour.stop("signin/signup.html invited", "is for this address")
     tour.submit("/signup", name="Linus", password="short")
     tour.stop("signin/signup.html invited wrong", "at least")
     tour.submit("/signup", name="Linus", password=PASSWORD)
