@@ -81,6 +81,8 @@ def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     about = "a PNG, JPEG or WebP of at most 1 MiB, or the https address of one; empty for none"
     add("--logo", about, metavar="FILE|URL", dest="logo_from")
     add("--webhook-url", "where events are posted; empty for nowhere", metavar="URL")
+    about = "a type of event that it wants, or all (default); may be repeated, once empty for none"
+    add("--webhook-event", about, metavar="TYPE", action="append", dest="webhook_events")
     about = "where people return after it signed them out; may be repeated, once empty for nowhere"
     add("--post-logout-redirect-uri", about, metavar="U", action="append", dest="post_logout_redirect_uris")
     about = "where it hears that a session has ended; empty for nowhere"

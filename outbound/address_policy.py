@@ -64,11 +64,24 @@ class AddressPolicy:
             return False
         return self._allows(address)
 
+    def is_internet(self, text: str) -> bool:
+        """Whether this address, in the socket's notation, is public and in none of the allowed networks: what answers
+        there may be shown to whoever named the host."""
+        try:
+            address = ip_address(text)
+        except ValueError:
+            return False
+        if isinstance(address, IPv6Address) and address in _MAPPED:
+            address = address.ipv4_mapped or address
+        return _is_public(address) and not self._names(address)
+
     def socket(self, info: tuple[Any, ...]) -> socket.socket:
         """Creates the socket for an address; aiohttp calls this for each address it tries. Raises Unreachable."""
         family, kind, protocol, _, address = info
         if not self.allows(address[0]):
             raise Unreachable
+        if (called := calling.get()) is not None:
+            called.append(str(address[0]))
         return socket.socket(family=family, type=kind, proto=protocol)
 
     def _allows(self, address: Address) -> bool:
@@ -95,6 +108,8 @@ def _within(address: IPv6Address) -> IPv4Address | None:
     return None
 
 
+calling: ContextVar[list[str] | None] = ContextVar("calling", default=None)
+"""The addresses that the current call has tried. A task that connects for the call inherits the list."""
 asking: ContextVar[str] = ContextVar("asking", default="")
 """The owner of the current look-up, who gets a share of the threads. aiohttp looks names up in a task of its own, which
 inherits this from the task that posts."""

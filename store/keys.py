@@ -123,9 +123,9 @@ def account_deletion(user: str) -> dict[str, str]:
     return {**person(user), **outbox_keys(user[:3])}
 
 
-def deliveries(client: str) -> str:
-    """The list of an app's deliveries."""
-    return f"{{webhooks}}:app:{client}"
+def deliveries(client: str) -> dict[str, str]:
+    """The list of an app's deliveries, and the stream of its attempts."""
+    return {"listed": f"{{webhooks}}:app:{client}", "attempts": f"{{webhooks}}:app:{client}:attempts"}
 
 
 def delivery(delivery_id: str) -> dict[str, str]:
@@ -330,7 +330,7 @@ _ALONE = tuple(
         ("outbox", r"\{(?P<shard>[0-9a-f]{3})\}:outbox"),
         ("due", r"\{(?P<shard>[0-9a-f]{3})\}:due"),
         ("delivery", re.escape(DELIVERY_PREFIX) + _ID),
-        ("deliveries", rf"\{{webhooks\}}:app:{_CLIENT}"),
+        *((kind, rf"\{{webhooks\}}:app:{_CLIENT}{to}") for kind, to in (("deliveries", ""), ("attempts", ":attempts"))),
         ("security-events", rf"\{{audit\}}:(?P<name>{'|'.join(_STREAMS.values())})"),
     )
 )

@@ -31,6 +31,7 @@ CHANGE_LINK = 60 * MINUTE
 UNDO_LINK = 7 * DAY  # takes an account back after a change of its address, or after its first second step
 AI_REPLY = DAY  # an idempotency key of an AI call, and the reply under it
 DELIVERY = 30 * DAY  # a webhook delivery, sent or waiting
+ATTEMPT = 14 * DAY  # an attempt at a delivery; the stream of an app ends 14 days after its last one, so all within 30
 CREDIT_KEY = 90 * DAY  # an idempotency key of the operator's: payment back ends retry for days
 WEBHOOK_OVERLAP = DAY  # how long the previous signing secret also signs
 DOMAIN_PROOF = 90 * DAY  # how long a domain counts as verified after a check that found the app

@@ -125,7 +125,7 @@ class Store:
         self.webhooks = Webhooks(self.apps, signing)
         self.app_stats = AppStats(scripts)
         self.app_log = AppLog(scripts)
-        self.deliveries = Deliveries(scripts)
+        self.deliveries = Deliveries(scripts, headroom)
         self.pairwise = Pairwise(client, scripts, keys)
         self.subjects = Subjects(self.pairwise, self.apps)
         self.outbox = Outbox(client, scripts, self.deliveries, self.subjects.in_event, wakeup)

@@ -20,6 +20,7 @@ from store.crypto.jose.algorithms import ES256, RS256
 from store.names import normalise_email
 from store.refused import Refused
 from store.seed.reading import SECRET
+from store.webhooks.event_types import EVERY, chosen_types
 from testkit.rehearsal import AutoConsent, Decides
 
 FARTHEST = 3660 * 86_400
@@ -134,6 +135,7 @@ def registration_of(params: Params, apis: Sequence[ApiRegistration]) -> tuple[Re
         own, theirs = resolve_scopes(listed_scopes(params) or "profile", apis)
     except ValueError as error:
         raise Refused("invalid_scope", str(error)) from None
+    events = params.texts("webhookEvents")
     try:
         profile = params.get("profile") or NONE
         brought = brought_along(profile, [name for name in params.names() if params.value(name) is not None])
@@ -162,6 +164,7 @@ def registration_of(params: Params, apis: Sequence[ApiRegistration]) -> tuple[Re
             "dpop_required": flag(params, "dpopRequired", False),
             "homepage": params.get("homepage") or "",
             "webhook_url": params.get("webhookUrl") or "",
+            "webhook_events": EVERY if events is None else chosen_types(events),
             "profile": profile,
             **proof,
             **brought,

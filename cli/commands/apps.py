@@ -29,6 +29,7 @@ from store.moments import at, timestamp
 from store.names import check_app_name
 from store.operations import person_named
 from store.refused import Refused
+from store.webhooks.event_types import chosen_types
 from store.webhooks.urls import LOGOUT_URL, check_webhook_url, is_loopback_url
 from store.wiring import Store
 
@@ -41,6 +42,7 @@ APP_OPTIONS = (
         "iss_in_response",
         "status",
         "webhook_url",
+        "webhook_events",
         "verified",
         "id_token_alg",
         "require_pushed",
@@ -212,6 +214,8 @@ def _app_fields(context: Context, args: Namespace) -> dict[str, Any]:
         fields["redirect_uris"] = tuple(fields["redirect_uris"])
     if "post_logout_redirect_uris" in fields:
         fields["post_logout_redirect_uris"] = tuple(filter(None, fields["post_logout_redirect_uris"]))
+    if "webhook_events" in fields:
+        fields["webhook_events"] = chosen_types(filter(None, fields["webhook_events"]))
     # Without a base URL, assume the server of a developer's machine.
     base_url = context.settings.base_url
     loopback = not base_url or is_loopback_url(base_url)

@@ -150,7 +150,7 @@ class Stage:
             f"{of_api}/delete": {"confirm": "a"},
             f"{of_api}/status": {"status": "a"},
             f"{of_api}/end-secret": {"mark": "a"},
-            f"{app}/webhooks": {"url": "a"},
+            f"{app}/webhooks": {"url": "a", "chosen": "a", "event_user.deleted": "a"},
             f"{app}/status": {"status": "a"},
             "/account/email/change": {"email": "a", "password": PASSWORD},
             "/account/security/confirm": {"password": PASSWORD, "code": "a"},

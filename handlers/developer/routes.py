@@ -25,17 +25,12 @@ from handlers.developer.apps import (
     UsageFileHandler,
 )
 from handlers.developer.delete import DeleteAppHandler, DeleteAppOptionsHandler
+from handlers.developer.delivery import DeliveryHandler, ReplayHandler
 from handlers.developer.log import LogHandler
 from handlers.developer.logo import ChangeLogoHandler, LogoHandler, RemoveLogoHandler
 from handlers.developer.try_flow import TryHandler
 from handlers.developer.verify import VerifyHandler
-from handlers.developer.webhooks import (
-    DeliveryHandler,
-    ReplayHandler,
-    SigningSecretHandler,
-    TestEventHandler,
-    WebhooksHandler,
-)
+from handlers.developer.webhooks import FORM, SigningSecretHandler, TestEventHandler, WebhooksHandler
 from store.lifetimes import REGISTER_APP
 
 ROUTES: tuple[Route, ...] = (
@@ -138,7 +133,7 @@ ROUTES: tuple[Route, ...] = (
             ReauthRule.RECENT,
             (ACTIVITY, OWNER),
             AGAIN,
-            keeps=("url",),
+            keeps=FORM,
             windows=CHANGES,
         ),
     ),

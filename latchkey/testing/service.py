@@ -41,6 +41,7 @@ class Latchkey:
         refresh_lifetime_days: int = 0,
         iss_in_response: bool = True,
         webhook_url: str | None = None,
+        webhook_events: Sequence[str] | None = None,
         id_token_alg: str | None = None,
         subject_type: str | None = None,
         post_logout_redirect_uris: Sequence[str] = (),
@@ -55,12 +56,11 @@ class Latchkey:
         client_secret: str | None = None,
     ) -> App:
         """Registers an app (SPEC 2.1). `scopes` is a list, or names separated by spaces, those of registered APIs too.
-        A public app has no secret and uses PKCE. Events are posted to `webhook_url`, logout tokens to
-        `backchannel_logout_uri`; both may be on this machine. With a `webhook_url` there is a `webhook_secret`. Without
-        `client_id` or `client_secret` (at least 32 characters), one is made. With the `subject_type` "pairwise" the
-        app's `sub` of a person differs from that of `person`. With the `auth_method` "private_key_jwt" the app has no
-        secret and proves itself by a key: `jwks` has its public keys, or the keys that `key` made. The `profile`
-        "fapi2" switches on everything that it demands, and needs `jwks` or `jwks_uri`."""
+        A public app has no secret and uses PKCE. Events (those of `webhook_events`) are posted to `webhook_url`, logout
+        tokens to `backchannel_logout_uri`; both may be on this machine. Without `client_id`, `client_secret` (at least
+        32 characters) or a secret of the webhook, one is made. With the `subject_type` "pairwise" its `sub` of a person
+        differs from that of `person`. With the `auth_method` "private_key_jwt" it proves itself by a key of `jwks`,
+        public ones or those that `key` made. The `profile` "fapi2" switches on what it demands, and needs keys."""
         if jwks is not None and not isinstance(jwks, Mapping):
             jwks = {"keys": [one.public for one in jwks]}
         record = {
@@ -74,6 +74,7 @@ class Latchkey:
             "refreshLifetimeDays": refresh_lifetime_days or None,
             "issInResponse": None if iss_in_response else False,
             "webhookUrl": webhook_url,
+            "webhookEvents": None if webhook_events is None else list(webhook_events),
             "idTokenAlg": id_token_alg,
             "subjectType": subject_type,
             "postLogoutRedirectUris": list(post_logout_redirect_uris),

@@ -1,6 +1,7 @@
---- Free the deliveries of an app that is deleted, in bounded steps.
+--- Free the deliveries of an app that is deleted, and the attempts at them, in bounded steps.
 --- KEYS[1] due
 --- KEYS[2] listed: the deliveries of the app
+--- KEYS[3] attempts: at deliveries of the app
 --- ARGV[1] prefix: prefix of a delivery's key, up to the id
 --- ARGV[2] steps (number)
 --- @reply more
@@ -13,4 +14,5 @@ for _, id in ipairs(redis.call('ZRANGE', listed, 0, steps - 1)) do
   redis.call('ZREM', due, id)
   redis.call('ZREM', listed, id)
 end
+redis.call('DEL', attempts)
 return {redis.call('EXISTS', listed) == 1 and 'more' or 'done'}

@@ -23,10 +23,11 @@ SignLogout = Callable[[Delivery, Target, int], Awaitable[str]]
 
 
 class Message(NamedTuple):
-    """The headers and the body of one attempt."""
+    """The headers and the body of one attempt, and the body as it is recorded."""
 
     headers: Mapping[str, str]
     body: bytes
+    recorded: bytes
 
 
 class Verdict(NamedTuple):
@@ -54,7 +55,7 @@ class EventChannel:
         """The body is the same for each attempt."""
         body = body_of(delivery.type, delivery.occurred_at, delivery.client_id, delivery.sub, delivery.details)
         # The host's time: an app that did not travel checks this stamp against its own clock.
-        return Message(signed(delivery.id, int(time.time()), body, target.secrets), body)
+        return Message(signed(delivery.id, int(time.time()), body, target.secrets), body, body)
 
     def verdict(self, delivery: Delivery, answer: PostResult) -> Verdict:
         """Any 2xx is success, and after 410 the app gets no more of it."""
@@ -71,12 +72,12 @@ class LogoutChannel:
         self._sign = sign
 
     async def message(self, delivery: Delivery, target: Target) -> Message:
-        """A form with a new token (2.5)."""
+        """A form with a new token (2.5). It is recorded without its signature, because the store keeps no token that
+        somebody could use."""
         # The host's time, as above.
         token = await self._sign(delivery, target, int(time.time()))
-        return Message(
-            {"content-type": "application/x-www-form-urlencoded"}, urlencode({"logout_token": token}).encode()
-        )
+        body, unsigned = (urlencode({"logout_token": one}).encode() for one in (token, token.rpartition(".")[0] + "."))
+        return Message({"content-type": "application/x-www-form-urlencoded"}, body, unsigned)
 
     def verdict(self, delivery: Delivery, answer: PostResult) -> Verdict:
         """200 and 204 are success, 400 is final (2.8). Anything else is retried for a day, the last time at its end."""

@@ -15,10 +15,11 @@ from urllib.parse import urlsplit
 
 from outbound.address_policy import asking
 from outbound.webhooks.channels import Channel, EventChannel, LogoutChannel, SignLogout, Verdict
-from outbound.webhooks.posting import Poster, PostResult
+from outbound.webhooks.posting import HEADERS, Poster, PostResult
 from store.apps.webhooks import Target
 from store.errors import StoreError, StoreUnavailable
 from store.keyed_semaphore import PART, FairSemaphore, KeyedSemaphore, share
+from store.webhooks.attempts import NO_EXCHANGE, WebhookExchange
 from store.webhooks.deliveries import SESSION_ENDED, Deliveries, Delivery
 
 log = logging.getLogger("latchkey.webhooks")
@@ -44,7 +45,7 @@ CLAIM_SECONDS = 2.0
 """How long a stop waits for a claim in progress."""
 SETTLING = (0.5, 2.0, 5.0)
 """Seconds before each retry of a settlement whose answer was lost."""
-NO_TARGET = "The app was not active, or named no URL."
+NO_TARGET = "The app was not active, named no URL, or does not want events of this type."
 OWN_ERROR = "An error of this server. Its operator finds the reason in the log."
 NOT_SIGNED = "It could not be signed. The operator of this server finds the reason in the log."
 
@@ -241,20 +242,24 @@ class WebhookSender:
             if self._stopping:
                 return False
             asking.set(payer)
-            status, verdict = await self._post(delivery, target)
-        await self._settle(delivery, status, verdict)
+            status, verdict, exchange = await self._post(delivery, target)
+        await self._settle(delivery, status, verdict, exchange)
         return True
 
-    async def _post(self, delivery: Delivery, target: Target) -> tuple[int | None, Verdict]:
+    async def _post(self, delivery: Delivery, target: Target) -> tuple[int | None, Verdict, WebhookExchange]:
         channel = self._channel(delivery)
-        headers, body = await channel.message(delivery, target)
-        answer = await self._poster.post(target.url, headers, body)
+        message = await channel.message(delivery, target)
+        answer = await self._poster.post(target.url, message.headers, message.body)
         verdict = channel.verdict(delivery, answer)
         outcome = "delivered" if verdict.delivered else verdict.error
         log.debug("webhook %s of %s, attempt %d: %s", delivery.id, delivery.client_id, delivery.attempts, outcome)
-        return answer.status, verdict
+        sent = tuple((HEADERS | dict(message.headers)).items())
+        exchange = WebhookExchange(target.url, sent, message.recorded, answer.answer, answer.milliseconds)
+        return answer.status, verdict, exchange
 
-    async def _settle(self, delivery: Delivery, status: int | None, verdict: Verdict) -> None:
+    async def _settle(
+        self, delivery: Delivery, status: int | None, verdict: Verdict, exchange: WebhookExchange = NO_EXCHANGE
+    ) -> None:
         """Settles the event. Repeats the call if the answer was lost: the store recognizes the attempt."""
         for pause in (*SETTLING, None):
             try:
@@ -265,6 +270,7 @@ class WebhookSender:
                     status=status,
                     error=verdict.error,
                     retry_in=verdict.again,
+                    exchange=exchange,
                 )
                 outcome = "delivered" if verdict.delivered else "failed" if verdict.again is None else "again"
                 self.watch(delivery.type, outcome)

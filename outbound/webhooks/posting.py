@@ -4,31 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
-from outbound.address_policy import AddressPolicy
+from outbound.address_policy import AddressPolicy, calling
 from outbound.guarded_http import READ_BYTES, guarded_session, in_words
+from store.webhooks.attempts import WebhookResponse
 
 CONNECT_SECONDS = 5.0
 WHOLE_SECONDS = 15.0
 READ_SECONDS = 1.0
 GONE = 410
+HEADERS = {
+    "user-agent": "Latchkey-Webhooks",
+    "content-type": "application/json",
+    "accept-encoding": "identity",  # the app's owner reads the answer as it comes
+}
+"""The headers of each post, unless the message has others of these names."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostResult:
     """The outcome of a POST: the status, or None without an answer; an error in words for the app's owner, or empty;
-    and the seconds until the receiver wants a retry, if it said so."""
+    the seconds until the receiver wants a retry, if it said so; the answer, if it came from a public address; and how
+    long all of it took."""
 
     status: int | None
     error: str = ""
     retry_after: float | None = None
+    answer: WebhookResponse | None = field(default=None, compare=False)
+    milliseconds: int = field(default=0, compare=False)
 
     @property
     def delivered(self) -> bool:
@@ -62,6 +73,18 @@ class Poster:
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
         """Makes one attempt, without following redirects. Raises nothing except cancellation."""
+        began, called = time.monotonic(), list[str]()
+        reset = calling.set(called)
+        try:
+            result = await self._attempt(url, headers, body)
+        finally:
+            calling.reset(reset)
+        # An answer may be shown only if no address that was tried is in a network of the operator: it could be a page
+        # of a service there that is nobody else's business.
+        shown = result.answer if called and all(map(self._policy.is_internet, called)) else None
+        return replace(result, answer=shown, milliseconds=round((time.monotonic() - began) * 1000))
+
+    async def _attempt(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
         try:
             async with asyncio.timeout(self._whole):
                 response = await self._opened().post(url, data=body, headers=headers, allow_redirects=False)
@@ -72,23 +95,19 @@ class Poster:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return PostResult(None, in_words(error))
         try:
+            read = bytearray()
             # The status is the answer, even if the body is endless, slow or broken.
             with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
                 async with asyncio.timeout(READ_SECONDS):
-                    await _read(response)
-            return _answer(response)
+                    await _read(response, read)
+            fields = tuple((_text(name), _text(value)) for name, value in response.raw_headers)
+            return replace(_outcome(response), answer=WebhookResponse(fields, bytes(read)))
         finally:
             response.close()
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._session = guarded_session(
-                self._policy,
-                self._most,
-                self._connect,
-                self._resolver,
-                {"user-agent": "Latchkey-Webhooks", "content-type": "application/json"},
-            )
+            self._session = guarded_session(self._policy, self._most, self._connect, self._resolver, HEADERS)
         return self._session
 
     async def close(self) -> None:
@@ -98,13 +117,16 @@ class Poster:
             self._session = None
 
 
-async def _read(response: aiohttp.ClientResponse) -> None:
-    left = READ_BYTES
-    while left > 0 and (piece := await response.content.read(left)):
-        left -= len(piece)
+async def _read(response: aiohttp.ClientResponse, read: bytearray) -> None:
+    while (left := READ_BYTES - len(read)) > 0 and (piece := await response.content.read(left)):
+        read += piece
 
 
-def _answer(response: aiohttp.ClientResponse) -> PostResult:
+def _text(part: bytes) -> str:
+    return part.decode("utf-8", "replace")
+
+
+def _outcome(response: aiohttp.ClientResponse) -> PostResult:
     status = response.status
     if 200 <= status < 300:
         return PostResult(status)

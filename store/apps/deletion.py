@@ -25,6 +25,7 @@ from store.errors import StoreUnavailable, wrapped
 from store.lifetimes import GRACE
 from store.results import unheard
 from store.webhooks.deliveries import Deliveries, WebhookEvent, event_id_of
+from store.webhooks.event_types import is_chosen
 from store.webhooks.relay_wakeup import RelayWakeup
 
 PURGE_STEP = 100
@@ -128,7 +129,7 @@ class Retiring:
 
     async def _tell(self, client_id: str, stone: Tombstone) -> None:
         """Notifies the app of its own deletion. A repeat makes the same event, which is kept once."""
-        if stone.app is None or not stone.app.webhook_url:
+        if stone.app is None or not stone.app.webhook_url or not is_chosen(stone.app.webhook_events, APP_DELETED):
             return
         digest = hashlib.sha256(f"{APP_DELETED} {client_id} {stone.deleted_at}".encode()).digest()[:16]
         data = {"reason": stone.by}

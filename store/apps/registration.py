@@ -21,6 +21,7 @@ from store.apps.sectors import FIXED, PUBLIC, InvalidSector, check_one_host, che
 from store.crypto.jose.private import OURS
 from store.lifetimes import DOMAIN_PROOF
 from store.names import SCOPES, check_app_name, check_client_id, is_domain, parse_scope
+from store.webhooks.event_types import EVERY, chosen_types
 from store.webhooks.urls import LOGOUT_URL, check_webhook_url
 
 MAX_REDIRECT_URIS = 20
@@ -52,7 +53,8 @@ class Registration:
     hears that a session has ended, empty for nowhere. `private_key_jwt`: the app authenticates by signed assertions;
     `jwks` has its public keys (`store/apps/client_keys.py`), or `jwks_uri` is where they are. `require_pushed`: its
     authorization requests must be pushed (RFC 9126). `dpop_required`: its access tokens are bound to keys. `profile`:
-    one of PROFILES, whose rules then hold too. `logo` is the id of the app's logo, whose image has a key of its own."""
+    one of PROFILES, whose rules then hold too. `logo` is the id of the app's logo, whose image has a key of its own.
+    `webhook_events`: the types of events it wants, or EVERY."""
 
     client_id: str
     name: str
@@ -93,6 +95,7 @@ class Registration:
     require_pushed: bool = False
     dpop_required: bool = False
     profile: str = NONE
+    webhook_events: tuple[str, ...] = EVERY
 
     def __post_init__(self) -> None:
         check_client_id(self.client_id)
@@ -129,6 +132,8 @@ class Registration:
             raise InvalidRegistration("a proven domain is a name such as example.com")
         if self.webhook_url:
             check_webhook_url(self.webhook_url, loopback=True)  # the server decides whether loopback is allowed
+        if chosen_types(self.webhook_events) != self.webhook_events:
+            raise InvalidRegistration("webhookEvents are named once each, in the order of the documentation")
         if self.backchannel_logout_uri:
             check_webhook_url(self.backchannel_logout_uri, loopback=True, what=LOGOUT_URL)
 

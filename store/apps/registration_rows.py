@@ -35,6 +35,7 @@ RECORD = {
     "requirePushed": "require_pushed",
     "profile": "profile",
     "webhookUrl": "webhook_url",
+    "webhookEvents": "webhook_events",
     "verified": "verified",
     "verifiedDomain": "domain",
     "verifiedDomainUntil": "domain_until",

@@ -13,6 +13,7 @@ import msgpack
 
 from store.apps.registration import Registration
 from store.lifetimes import DAY, GRACE
+from store.webhooks.event_types import EVERY
 
 LASTS = GRACE + DAY
 """The lifetime of a tombstone after the last grant ended, in ms; the extra day allows for clocks that differ."""
@@ -32,6 +33,7 @@ class Remains:
     webhook_rotated_at: int = 0
     owner: str = ""
     sector: str = ""
+    webhook_events: tuple[str, ...] = EVERY
 
     @classmethod
     def of(cls, app: Registration) -> Remains:
@@ -40,7 +42,13 @@ class Remains:
         if not (app.active and app.webhook_url):
             return kept
         secrets, rotated_at = app.webhook_secrets, app.webhook_rotated_at
-        return replace(kept, webhook_url=app.webhook_url, webhook_secrets=secrets, webhook_rotated_at=rotated_at)
+        return replace(
+            kept,
+            webhook_url=app.webhook_url,
+            webhook_secrets=secrets,
+            webhook_rotated_at=rotated_at,
+            webhook_events=app.webhook_events,
+        )
 
     def row(self) -> dict[str, Any]:
         """The stored form."""
@@ -51,13 +59,22 @@ class Remains:
             "webhookSecrets": list(self.webhook_secrets),
             "webhookRotatedAt": self.webhook_rotated_at,
             **({"sector": self.sector} if self.sector else {}),
+            **({"webhookEvents": list(self.webhook_events)} if self.webhook_events != EVERY else {}),
         }
 
     @classmethod
     def of_row(cls, row: dict[str, Any], owner: str) -> Remains:
         """The inverse of `row`."""
-        secrets, sector = tuple(row["webhookSecrets"]), row.get("sector", "")
-        return cls(row["client_id"], row["name"], row["webhookUrl"], secrets, row["webhookRotatedAt"], owner, sector)
+        return cls(
+            row["client_id"],
+            row["name"],
+            row["webhookUrl"],
+            tuple(row["webhookSecrets"]),
+            row["webhookRotatedAt"],
+            owner,
+            row.get("sector", ""),
+            tuple(row.get("webhookEvents", EVERY)),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from store.errors import StoreError
 from store.lifetimes import WEBHOOK_OVERLAP
 from store.refused import Refused
 from store.webhooks.deliveries import SESSION_ENDED
+from store.webhooks.event_types import is_chosen
 
 PREFIX = "whsec_"
 _LETTERS = string.ascii_letters + string.digits
@@ -76,10 +77,18 @@ class Webhooks:
         sealed = self._secrets.seal(app.client_id, secret.encode())
         return WebhookChange(replace(app, webhook_secrets=(sealed,)), secret)
 
-    async def set_url(self, client_id: str, url: str, *, by: str | None = None) -> WebhookChange:
-        """Sets the URL; an empty one turns webhooks off. An app without a secret gets one. With `by`, only for an app
-        that this person owns. Raises Refused("not_found"), ValueError for a forbidden URL."""
-        return await self._change(client_id, lambda app, _: self.begun(replace(app, webhook_url=url)), by)
+    async def set_url(
+        self, client_id: str, url: str, *, events: tuple[str, ...] | None = None, by: str | None = None
+    ) -> WebhookChange:
+        """Sets the URL, and if given the chosen event types; an empty URL turns webhooks off. An app without a secret
+        gets one. With `by`, only for an app that this person owns. Raises Refused("not_found"), ValueError for a
+        forbidden URL or an unknown type."""
+
+        def changed(app: Registration, _: int) -> WebhookChange:
+            chosen = app.webhook_events if events is None else events
+            return self.begun(replace(app, webhook_url=url, webhook_events=chosen))
+
+        return await self._change(client_id, changed, by)
 
     async def rotate(
         self, client_id: str, *, by: str | None = None, mark: str | None = None, ends: str | None = "older"
@@ -98,17 +107,17 @@ class Webhooks:
         app = await self._receiving(client_id)
         if event == SESSION_ENDED:
             return isinstance(app, Registration) and bool(app.backchannel_logout_uri)
-        return app is not None and bool(app.webhook_url)
+        return app is not None and _wanted(app, event)
 
     async def target(self, client_id: str, event: str = "") -> Target | None:
-        """The target for events of this type; None if the app is missing, inactive or without a URL. Raises StoreError,
-        StoreUnavailable."""
+        """The target for events of this type; None if the app is missing, inactive or without a URL, or did not
+        choose this type. Raises StoreError, StoreUnavailable."""
         app = await self._receiving(client_id)
         if event == SESSION_ENDED:
             if not isinstance(app, Registration) or not app.backchannel_logout_uri:
                 return None
             return Target(app.backchannel_logout_uri, (), app.owner or client_id, app.id_token_alg)
-        if app is None or not app.webhook_url:
+        if app is None or not _wanted(app, event):
             return None
         if not app.webhook_secrets:
             raise StoreError(f"the app {client_id} has a webhook and no secret for it")
@@ -149,6 +158,10 @@ class Webhooks:
 
         registration = await self._apps.change(client_id, changed, by)
         return WebhookChange(registration, made[-1])
+
+
+def _wanted(app: Registration | Remains, event: str) -> bool:
+    return bool(app.webhook_url) and is_chosen(app.webhook_events, event)
 
 
 def newest_mark(app: Registration) -> str:

@@ -15,6 +15,7 @@ from store.lifetimes import (
     AI_REPLY,
     APPS_SWEEP,
     ASSERTION,
+    ATTEMPT,
     CHALLENGE,
     CHANGE_LINK,
     CODE,
@@ -117,6 +118,7 @@ KINDS: dict[str, KeyKind] = {
         others="(next|last)_attempt_at|last_status|last_error",
     ),
     "deliveries": KeyKind("zset", DELIVERY),
+    "attempts": KeyKind("stream", ATTEMPT),
     "deliveries-due": KeyKind("zset"),
     "security-events": KeyKind("stream", KEPT_MS),
     "user": KeyKind(

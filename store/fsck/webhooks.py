@@ -83,7 +83,7 @@ async def judge_delivery(
     if wrong_fields(KINDS["delivery"], row):
         return []  # reported as a malformed row
     client, wrong = in_words(row["client"]), []
-    listed = keys.deliveries(client)
+    listed = keys.deliveries(client)["listed"]
     theirs = await context.reader.look(key, ("ZSCORE", listed, at.name), ("EXISTS", key))
     if theirs.seen == [None, 1]:
         writes = [("ZADD", listed, "NX", str(look.now), at.name), ("PEXPIREAT", listed, str(look.now + DELIVERY))]

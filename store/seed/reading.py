@@ -43,6 +43,7 @@ from store.crypto.passwords import check_length
 from store.errors import StartupError
 from store.names import check_app_name, check_client_id, check_groups, check_person_name, normalise_email
 from store.seed.fields import Fields, Invalid, seed_object
+from store.webhooks.event_types import EVERY, chosen_types
 
 SECRET = re.compile(r"[A-Za-z0-9_-]{32,256}")
 """A secret that somebody chose: characters that HTTP Basic doesn't escape."""
@@ -51,7 +52,7 @@ _APP_FIELDS = (
     *("client_id", "client_secret", "name", "redirect_uris", "scopes", "public", "pkceRequired", "hostedStorage"),
     *("issInResponse", "refreshRetrySeconds", "refreshLifetimeDays", "homepage", "webhookUrl", "webhook_secret"),
     *("idTokenAlg", "subjectType", "postLogoutRedirectUris", "backchannelLogoutUri", "dpopRequired"),
-    *("authMethod", "jwks", "jwksUri", "requirePushed", "profile"),
+    *("authMethod", "jwks", "jwksUri", "requirePushed", "profile", "webhookEvents"),
 )
 _USER_FIELDS = ("email", "name", "password", "credits", "groups")
 P = ParamSpec("P")
@@ -168,6 +169,7 @@ def _app(fields: Fields, apis: Sequence[ApiRegistration]) -> SeedApp:
     scopes = fields.given.get("scopes")
     scopes = scopes.split() if isinstance(scopes, str) else fields.texts("scopes")
     own, theirs = _checked(fields.at("scopes"), resolve_scopes, " ".join(scopes), apis)
+    events = fields.texts("webhookEvents") if "webhookEvents" in fields.given else EVERY
     facts: dict[str, Any] = {
         **proof,
         "client_id": _checked(fields.at("client_id"), check_client_id, fields.text("client_id")),
@@ -188,6 +190,7 @@ def _app(fields: Fields, apis: Sequence[ApiRegistration]) -> SeedApp:
         "dpop_required": fields.boolean("dpopRequired", False),
         "homepage": fields.text("homepage", ""),
         "webhook_url": fields.text("webhookUrl", ""),
+        "webhook_events": _checked(fields.at("webhookEvents"), chosen_types, events),
         "profile": profile,
         **brought,
     }

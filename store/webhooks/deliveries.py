@@ -15,9 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from store import keys
+from store.engine.memory import Headroom
 from store.engine.scripts import Scripts
 from store.errors import StoreError
-from store.lifetimes import DELIVERY
+from store.lifetimes import ATTEMPT, DELIVERY
+from store.webhooks.attempts import KEPT, NO_EXCHANGE, Attempts, WebhookExchange, attempts_of
+from store.webhooks.attempts import SHOWN as SHOWN_ATTEMPTS
 
 log = logging.getLogger("latchkey.deliveries")
 
@@ -83,14 +86,15 @@ class Delivery:
 class Deliveries:
     """Keeps, claims and settles deliveries. Every method raises StoreUnavailable."""
 
-    def __init__(self, scripts: Scripts) -> None:
+    def __init__(self, scripts: Scripts, headroom: Headroom | None = None) -> None:
         self._scripts = scripts
+        self._headroom = headroom or Headroom()
 
     async def enqueue(self, event: WebhookEvent) -> bool:
         """Keeps an event, due at once; False if it was kept before."""
         reply = await self._scripts.run(
             "enqueue_delivery",
-            {**keys.delivery(event.id), "listed": keys.deliveries(event.client_id)},
+            {**keys.delivery(event.id), "listed": keys.deliveries(event.client_id)["listed"]},
             id=event.id,
             client=event.client_id,
             type=event.type,
@@ -139,10 +143,13 @@ class Deliveries:
         status: int | None = None,
         error: str = "",
         retry_in: float | None = None,
+        exchange: WebhookExchange = NO_EXCHANGE,
     ) -> bool:
-        """Ends an attempt. If not `delivered`, the next attempt is due in `retry_in` seconds, or with None the delivery
-        has failed for good. False for a delivery that is gone, and for an attempt whose lease ended before another
-        attempt; but a late success still counts."""
+        """Ends an attempt, and records it with what was exchanged unless the store is short of memory. If not
+        `delivered`, the next attempt is due in `retry_in` seconds, or with None the delivery has failed for good. False
+        for a delivery that is gone, and for an attempt whose lease ended before another attempt; but a late success
+        still counts."""
+        args = exchange.args()
         outcome = "delivered" if delivered else "failed" if retry_in is None else "retry"
         reply = await self._scripts.run(
             "settle_delivery",
@@ -153,7 +160,12 @@ class Deliveries:
             status="" if status is None else status,
             error=error[:ERROR_LENGTH],
             retry_in=round((retry_in or 0) * 1000),
+            apps=keys.deliveries("")["listed"],
+            most=0 if self._headroom.low else KEPT,
+            keep=ATTEMPT,
+            **args,
         )
+        self._headroom.grew(sum(len(value) for value in args.values() if not isinstance(value, int)))
         return reply.word == "ok"
 
     async def put_back(self, delivery_id: str, attempt: int, seconds: float) -> bool:
@@ -164,17 +176,22 @@ class Deliveries:
         )
         return reply.word == "ok"
 
-    async def list(self, client_id: str, before: str | None = None, most: int = 50) -> list[Delivery]:
-        """Readable deliveries of an app, newest first; for the next page, pass the last id as `before`."""
+    async def list(
+        self, client_id: str, before: str | None = None, most: int = 50, *, type: str = "", state: str = ""
+    ) -> list[Delivery]:
+        """Readable deliveries of an app, newest first; for the next page, pass the last id as `before`. With `type` or
+        `state`, only those of this type of event, or in this state."""
         found: list[Delivery] = []
         while True:
             room = most - len(found)
             reply = await self._scripts.run(
                 "list_deliveries",
-                {"listed": keys.deliveries(client_id)},
+                {"listed": keys.deliveries(client_id)["listed"]},
                 prefix=keys.DELIVERY_PREFIX,
                 before=before or "",
                 most=room,
+                type=type,
+                state=state,
             )
             rows = reply.rows("rows")
             found += [one for delivery_id, flat in rows if (one := _readable(delivery_id.decode(), flat))]
@@ -185,8 +202,30 @@ class Deliveries:
 
     async def read(self, client_id: str, delivery_id: str) -> Delivery | None:
         """A delivery of this app; None for any other, and for an unreadable one."""
-        reply = await self._scripts.run("read_delivery", keys.delivery(delivery_id), client=client_id)
-        return None if reply.word == "not_found" else _readable(delivery_id, reply.rows("row"))
+        found = await self._read(client_id, delivery_id, 0)
+        return found[0] if found else None
+
+    async def read_attempts(self, client_id: str, delivery_id: str) -> tuple[Delivery, Attempts] | None:
+        """A delivery as `read` has it, with the last recorded attempts at it, oldest first."""
+        return await self._read(client_id, delivery_id, SHOWN_ATTEMPTS)
+
+    async def _read(self, client_id: str, delivery_id: str, most: int) -> tuple[Delivery, Attempts] | None:
+        reply = await self._scripts.run(
+            "read_delivery",
+            {
+                "delivery": keys.delivery(delivery_id)["delivery"],
+                "attempts": keys.deliveries(client_id)["attempts"],
+            },
+            id=delivery_id,
+            client=client_id,
+            most=most,
+            kept=KEPT,
+            keep=ATTEMPT,
+        )
+        if reply.word == "not_found":
+            return None
+        found = _readable(delivery_id, reply.rows("row"))
+        return (found, attempts_of(reply.rows("attempts"))) if found else None
 
     async def replay(self, client_id: str, delivery_id: str) -> bool:
         """Makes a delivery of this app due now, whatever its state, and resets its tries. False if there is no such
@@ -206,7 +245,7 @@ class Deliveries:
         while word == "more":
             reply = await self._scripts.run(
                 "forget_deliveries",
-                {"due": keys.DELIVERIES_DUE, "listed": keys.deliveries(client_id)},
+                {"due": keys.DELIVERIES_DUE, **keys.deliveries(client_id)},
                 prefix=keys.DELIVERY_PREFIX,
                 steps=AT_ONCE,
             )

@@ -35,6 +35,8 @@ def test_every_template_is_rendered_here() -> None:
         "password_and_code",
     )
     shared = {
+        "developer/delivery_headers.html",
+        "developer/delivery_state.html",
         "developer/form.html",
         "developer/delete_form.html",
         "developer/logo_form.html",

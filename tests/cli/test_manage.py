@@ -128,6 +128,7 @@ def test_an_app_record_has_the_apis_fields(home: Home) -> None:
         "requirePushed": False,
         "profile": "none",
         "webhookUrl": "",
+        "webhookEvents": ["all"],
         "verified": False,
         "verifiedDomain": "",
         "verifiedDomainUntil": 0,

@@ -295,7 +295,7 @@ def test_the_table_of_keys_matches_the_code() -> None:
         keys.APPS_SWEPT,
         *keys.SECURITY_EVENTS.values(),
         *keys.delivery(one_id).values(),
-        keys.deliveries(client),
+        *keys.deliveries(client).values(),
         *keys.person(user).values(),
         *keys.hosted(user, client).values(),
         *keys.idempotency(user, client, "<fingerprint>").values(),

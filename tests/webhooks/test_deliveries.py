@@ -263,7 +263,10 @@ async def test_an_owners_waiting_deliveries_take_little_memory(valkey_engine: En
         [one] = await kept(world.store)
         await kept(world.store, 99)
         sizes: list[float] = [await world.store.client.memory_usage(row_of(one)) or 0]
-        sizes += [(await world.store.client.memory_usage(key) or 0) / 100 for key in (DELIVERIES_DUE, deliveries(APP))]
+        sizes += [
+            (await world.store.client.memory_usage(key) or 0) / 100
+            for key in (DELIVERIES_DUE, deliveries(APP)["listed"])
+        ]
         assert MOST * Settings().apps_per_person * sum(sizes) < 16 * 2**20, sizes
 
 
@@ -282,7 +285,7 @@ async def test_old_deliveries_leave_the_list_when_one_is_added(clock: FakeClock,
     clock.advance(11 * 86400)
     assert [one.id for one in await memory_store.deliveries.list(APP)] == [young]
     (new,) = await kept(memory_store)
-    assert await memory_store.client.zrange(keys.deliveries(APP), 0, -1) == [young.encode(), new.encode()]
+    assert await memory_store.client.zrange(keys.deliveries(APP)["listed"], 0, -1) == [young.encode(), new.encode()]
     assert (await claim(memory_store)).keys() == {young, new}
     assert old not in {young, new}
 
@@ -294,7 +297,9 @@ async def test_only_the_deleted_apps_deliveries_are_removed(store: Store) -> Non
     assert await store.deliveries.list(APP) == []
     assert (await claim(store, 300)).keys() == {other}
     left = {key async for key in store.client.scan_iter("*webhooks*")}
-    assert left == {name.encode() for name in (*keys.delivery(other).values(), keys.deliveries("another-app"))}
+    assert left == {
+        name.encode() for name in (*keys.delivery(other).values(), keys.deliveries("another-app")["listed"])
+    }
 
 
 def test_no_id_looks_like_an_option() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from dev.lab.ports import free_port
+from handlers.developer.receivers import receivers
 from handlers.developer.webhooks import EVENT_TEXTS, TEST
 from outbound.address_policy import AddressPolicy
 from outbound.webhooks.poster import EACH_APP
@@ -46,13 +47,14 @@ def test_the_library_snippet_accepts_only_signed_events() -> None:
 
 
 @contextlib.asynccontextmanager
-async def running(program: str, file: Path, secret: str) -> AsyncIterator[tuple[str, asyncio.StreamReader]]:
+async def running(language: str, folder: Path, secret: str) -> AsyncIterator[tuple[str, asyncio.StreamReader]]:
     """The document's receiver: its URL and its output."""
     port = free_port()
-    environment = {"PATH": "/usr/bin:/bin", "WEBHOOK_SECRET": secret, "PORT": str(port)}
+    environment = {"PATH": "/usr/bin:/bin", "WEBHOOK_SECRET": secret, "PORT": str(port), "TMPDIR": str(folder)}
     silent = asyncio.subprocess.DEVNULL
+    command = await command_of(language, folder, port)
     process = await asyncio.create_subprocess_exec(
-        program, str(file), env=environment, stdout=asyncio.subprocess.PIPE, stderr=silent
+        *command, env=environment, stdout=asyncio.subprocess.PIPE, stderr=silent
     )
     try:
         async with asyncio.timeout(20):
@@ -69,17 +71,45 @@ async def running(program: str, file: Path, secret: str) -> AsyncIterator[tuple[
         await process.communicate()
 
 
-@pytest.mark.gen_test(timeout=60)
-@pytest.mark.parametrize("language", ["python", "javascript"])
-async def test_the_receiver_acts_once_on_signed_events_only(language: str, tmp_path: Path) -> None:
-    program = sys.executable if language == "python" else shutil.which("node")
-    if program is None:
-        pytest.skip("no node on this machine")
-    file = tmp_path / ("receiver.py" if language == "python" else "receiver.mjs")
+async def command_of(language: str, folder: Path, port: int) -> list[str]:
+    """The command that runs the document's receiver. Skips if this machine has no such interpreter."""
+    name, interpreter = {
+        "python": ("receiver.py", sys.executable),
+        "javascript": ("receiver.mjs", shutil.which("node")),
+        "go": ("receiver.go", shutil.which("go")),
+        "php": ("receiver.php", shutil.which("php")),
+    }[language]
+    if interpreter is None:
+        pytest.skip(f"no {language} on this machine")
+    file = folder / name
     file.write_text(blocks(language)[-1])
+    if language == "php":
+        return [interpreter, "-S", f"127.0.0.1:{port}", str(file)]
+    if language == "go":
+        built, home = folder / "receiver", {"HOME": str(folder), "GOCACHE": str(folder / "cache")}
+        build = await asyncio.create_subprocess_exec(
+            interpreter, "build", "-o", str(built), str(file), env={"PATH": "/usr/bin:/bin", **home}
+        )
+        assert await build.wait() == 0
+        return [str(built)]
+    return [interpreter, str(file)]
+
+
+def test_the_portal_shows_the_documents_receivers() -> None:
+    assert {one.language: one.code for one in receivers()} == {
+        "Python": blocks("python")[-1],
+        "Node": blocks("javascript")[-1],
+        "Go": blocks("go")[-1],
+        "PHP": blocks("php")[-1],
+    }
+
+
+@pytest.mark.gen_test(timeout=180)
+@pytest.mark.parametrize("language", ["python", "javascript", "go", "php"])
+async def test_the_receiver_acts_once_on_signed_events_only(language: str, tmp_path: Path) -> None:
     secret, older, now = new_webhook_secret(), new_webhook_secret(), int(time.time())
     poster = Poster(AddressPolicy(loopback=True), 4)
-    async with running(program, file, secret) as (url, printed):
+    async with running(language, tmp_path, secret) as (url, printed):
 
         async def post(headers: dict[str, str], body: bytes = BODY) -> int | None:
             return (await poster.post(url, headers, body)).status

@@ -221,13 +221,21 @@ class OwnedApps:
         await self._notes.note(session, client_id, "app_secret_ended", visitor, counted=False)
         await self._apps.drop_secret(client_id, mark, by=session.user)
 
-    async def set_webhook(self, session: Session, client_id: str, url: str, visitor: Visitor) -> WebhookChange:
-        """Sets the URL for webhooks of an app; an empty one turns them off. Raises SignedOut, Unproved, ValueError for
-        a forbidden URL, Refused("not_found" or "rate_limited")."""
+    async def set_webhook(
+        self,
+        session: Session,
+        client_id: str,
+        url: str,
+        visitor: Visitor,
+        *,
+        events: tuple[str, ...] | None = None,
+    ) -> WebhookChange:
+        """Sets the URL for webhooks of an app, and if given the event types that it wants; an empty URL turns them off.
+        Raises SignedOut, Unproved, ValueError for a forbidden URL, Refused("not_found" or "rate_limited")."""
         _, present = await self.find(session, client_id)
-        replace(present, webhook_url=url)
+        replace(present, webhook_url=url, webhook_events=present.webhook_events if events is None else events)
         await self._notes.note(session, client_id, "app_webhook_changed", visitor)
-        return await self._webhooks.set_url(client_id, url, by=session.user)
+        return await self._webhooks.set_url(client_id, url, events=events, by=session.user)
 
     async def rotate_webhook(
         self, session: Session, client_id: str, visitor: Visitor, *, mark: str, ends: str | None

@@ -11,12 +11,14 @@ from handlers.core.scopes import SCOPE_WORDS, ScopeWords
 from handlers.developer.api_boxes import ApiBoxes, ScopeBox
 from handlers.developer.app_form import AppForm
 from handlers.developer.log import entry_of
+from handlers.developer.receivers import receivers
 from handlers.developer.snippets import Snippet
 from handlers.developer.usage import usage_charts
-from handlers.developer.webhooks import EVENT_TEXTS
+from handlers.developer.webhooks import EVENT_TEXTS, LISTED, STATES
 from store.app_log import Cause, LoggedRefusal
 from store.app_stats import AppFigures, Day
 from store.apps.owners.owned import Deleted, Owned
+from store.webhooks.attempts import Attempt, WebhookExchange, WebhookResponse
 from store.webhooks.deliveries import Delivery
 from tests.support.browser.api_samples import api_pages
 from tests.support.browser.english import SPOKEN
@@ -188,9 +190,23 @@ def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "onward": text,
         "before": "",
         "events": EVENT_TEXTS,
+        "wants": [name for name, _ in EVENT_TEXTS],
+        "newest": "",
+        "listed": LISTED,
+        "states": STATES,
+        "type_here": "",
+        "state_here": "",
+        "receivers": receivers(),
         "posting": True,
     }
     one: dict[str, Any] = {**known, "app": app, "body": text, "most": 12, "notice": None, "url": text}
+    one |= {"attempts": [], "chosen": None, "sent": "", "received": ""}
+    told = ((text, text),)
+    full = WebhookExchange(f"https://{text}", told, text.encode(), WebhookResponse(told, text.encode()), 1234)
+    nothing = Attempt(1, then, WebhookExchange(), None, text)
+    answered = Attempt(2, then, full, 500, text)
+    hidden = Attempt(3, then, replace(full, answer=None), 500, text)
+    attempted: dict[str, Any] = {**one, "attempts": [nothing, answered, hidden], "sent": text, "received": text}
     bare = Sample(client_id=text, name=text, webhook_url="", backchannel_logout_uri="")
     return {
         "developer/webhooks.html": page,
@@ -199,7 +215,11 @@ def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "developer/webhooks.html wrong": {**page, "wrong_url": text},
         "developer/webhooks.html refused": {**page, "wrong": text, "posting": False},
         "developer/webhooks.html older": {**page, "before": text},
-        "developer/delivery.html": {**one, "one": waiting, "notice": text},
+        "developer/webhooks.html filtered": {**page, "deliveries": [], "type_here": "ping", "state_here": "failed"},
+        "developer/delivery.html": {**attempted, "one": waiting, "notice": text, "chosen": answered},
+        "developer/delivery.html binary": {**attempted, "one": waiting, "chosen": answered, "received": None},
+        "developer/delivery.html private": {**attempted, "one": waiting, "chosen": hidden},
+        "developer/delivery.html unsent": {**attempted, "one": waiting, "chosen": nothing},
         "developer/delivery.html running": {**one, "one": running},
         "developer/delivery.html failed": {**one, "one": failed},
         "developer/delivery.html done": {**one, "one": done},

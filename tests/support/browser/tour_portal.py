@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from runtime import demo
+from store.webhooks.attempts import NO_EXCHANGE, WebhookExchange, WebhookResponse
 from store.webhooks.deliveries import SESSION_ENDED, WebhookEvent, new_event_id
 from store.wiring import Store
 from tests.support.browser.furnished_account import ORDERS, SPENDS
@@ -102,11 +105,11 @@ def webhooks(tour: Tour) -> None:
     """Visits the webhook of an app and its deliveries, one in each state."""
     hooks, store = f"{OWN}/webhooks", tour.stand.store
     tour.open(hooks)
-    tour.stop("developer/webhooks.html first", "Nothing was to be told yet")
+    tour.stop("developer/webhooks.html first", "No events yet")
     tour.submit(hooks, url="http://weather-diary.example/webhooks")
     tour.stop("developer/webhooks.html wrong", "begins with https")
     tour.submit(hooks, url="https://weather-diary.example/webhooks/latchkey")
-    tour.stop("developer/webhooks.html new", "this once")
+    tour.stop("developer/webhooks.html new", "copy it now")
     tour.submit(f"{hooks}/rotate")
     tour.stop("developer/webhooks.html rotated", "Which one ends?")
     event_ids = tour.stand.run(make_deliveries(store, "weather-diary"))
@@ -114,29 +117,45 @@ def webhooks(tour: Tour) -> None:
     tour.stop("developer/webhooks.html", "A test event is on its way")
     tour.open(f"{hooks}?before={event_ids['waiting']}")
     tour.stop("developer/webhooks.html older", "Older deliveries")
+    tour.open(f"{hooks}?type=ping&state=failed")
+    tour.stop("developer/webhooks.html filtered", "No delivery matches")
     tour.stand.change(posts_events=False)
     tour.open(hooks)
-    tour.stop("developer/webhooks.html refused", "leaves it to others")
+    tour.stop("developer/webhooks.html refused", "leaves posting events to others")
     tour.stand.change()
     for state, words in (
         ("waiting", "2 of 12"),
-        ("running", "under way"),
-        ("failed", "given up"),
+        ("running", "in progress"),
+        ("failed", "failed"),
         ("done", "delivered"),
+        ("binary", "isn’t UTF-8 text"),
+        ("private", "public address"),
+        ("unsent", "sent nothing"),
     ):
         tour.open(f"{hooks}/{event_ids[state]}")
         tour.stop(f"developer/delivery.html {state}".removesuffix(" waiting"), words)
     ended = WebhookEvent(new_event_id(), SESSION_ENDED, "weather-diary", "0" * 32, 1_700_000_000_000, {"sid": "s" * 22})
     tour.stand.run(store.deliveries.enqueue(ended))
     tour.open(f"{hooks}/{ended.id}")
-    tour.stop("developer/delivery.html logout", "The logout token")
+    tour.stop("developer/delivery.html logout", "Logout token")
 
 
 async def make_deliveries(store: Store, client_id: str) -> dict[str, str]:
-    """Makes one delivery in each state. Returns the ids of their events, by state."""
+    """Makes one delivery in each state, and with each kind of answer. Returns the ids of their events, by state."""
     event_ids, now = {}, await store.apps.now()
     error = "The receiver's certificate is not valid for this host."
-    for state in ("done", "failed", "running", "waiting"):
+    sent = (
+        ("user-agent", "Latchkey-Webhooks"),
+        ("webhook-signature", "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="),
+    )
+    body = b'{"type":"grant.revoked","timestamp":"2026-03-05T14:07:09.250Z","data":{"reason":"disconnected_by_person"}}'
+    answer = WebhookResponse(
+        (("Server", "nginx"), ("Content-Type", "text/plain")), b"No room for this event.\nTry again later.\n"
+    )
+    tried = WebhookExchange("https://weather-diary.example/webhooks/latchkey", sent, body, answer, 84)
+    exchanges = {"binary": replace(tried, answer=replace(answer, body=b"\x1f\x8b\x08")), "unsent": NO_EXCHANGE}
+    exchanges |= {"private": replace(tried, answer=None)}
+    for state in ("private", "unsent", "binary", "done", "failed", "running", "waiting"):
         event = WebhookEvent(
             new_event_id(), "grant.revoked", client_id, "0" * 32, now, {"reason": "disconnected_by_person"}
         )
@@ -145,9 +164,16 @@ async def make_deliveries(store: Store, client_id: str) -> dict[str, str]:
         await store.deliveries.claim(1, 600)
         if state == "done":
             await store.deliveries.settle(event.id, 1, delivered=True, status=204)
+        elif state in exchanges:
+            status = None if state == "unsent" else 500
+            await store.deliveries.settle(
+                event.id, 1, delivered=False, status=status, error=error, exchange=exchanges[state]
+            )
         elif state != "running":
             again = None if state == "failed" else 120.0
-            await store.deliveries.settle(event.id, 1, delivered=False, error=error, retry_in=again)
+            await store.deliveries.settle(
+                event.id, 1, delivered=False, status=500, error=error, retry_in=again, exchange=tried
+            )
     return event_ids
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from store import keys
+from store.webhooks.attempts import WebhookExchange, WebhookResponse
 from store.webhooks.deliveries import Delivery, WebhookEvent, new_event_id
 from tests.support.calls.prepared import Call, call
 from tests.support.store.world import World
@@ -91,6 +92,14 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     one = await claimed(w)
     return lambda: w.store.deliveries.read(w.app.client_id, one.id)
+
+
+@call("deliveries.read_attempts", "read_delivery")
+async def _(w: World) -> Call:
+    one = await claimed(w)
+    exchange = WebhookExchange("https://app.example/hook", (), b"{}", WebhookResponse((), b"busy"), 12)
+    await w.store.deliveries.settle(one.id, one.attempts, delivered=True, status=200, exchange=exchange)
+    return lambda: w.store.deliveries.read_attempts(w.app.client_id, one.id)
 
 
 @call("deliveries.replay", "replay_delivery")

@@ -19,6 +19,7 @@ from store.oauth.client_assertions import Proof
 from store.oauth.proofs import for_call
 from store.refused import Refused
 from store.results import Window
+from store.webhooks.attempts import WebhookExchange, WebhookResponse
 from store.wiring import Store
 from tests.conftest import OpenStore, emptied
 from tests.support.browser.pictures import drawn
@@ -106,6 +107,11 @@ class Furnished:
         await sign_in_and_out(other)
         await store.outbox.relay(every_app)
         await store.outbox.relay_shards({other.user[:3]}, every_app)
+        [attempted] = await store.deliveries.claim(1, 30)
+        exchange = WebhookExchange(
+            "https://app.example/hook", (("accept", "*/*"),), b"{}", WebhookResponse((), b"busy"), 12
+        )
+        await store.deliveries.settle(attempted.id, 1, delivered=False, status=503, retry_in=0, exchange=exchange)
         await store.deliveries.claim(1, 30)
         await store.security.flush()
         await store.app_sweep.sweep()
@@ -151,7 +157,7 @@ class Furnished:
     @property
     def listed(self) -> str:
         """The deliveries of the disconnected app."""
-        return keys.deliveries(self.other.app.client_id)
+        return keys.deliveries(self.other.app.client_id)["listed"]
 
     async def first(self, kind: str, user: str | None = None) -> str:
         """A key of a kind, of the person unless another is named."""
