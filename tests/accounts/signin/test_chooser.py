@@ -46,9 +46,12 @@ async def test_the_live_account_goes_on_and_another_one_is_asked_for_proof(servi
     browser = await two_people(service)
     page = await browser.get(f"{CHOOSE}?next=/account/apps")
     assert (list(entries(page)), onward(page)) == ([BOB], "/account/apps")
+    copied = service.browser()
+    copied.cookies["latchkey_session"] = browser.cookies["latchkey_session"]
     chosen = await browser.submit(page, CHOOSE, account=entries(page)[BOB])
     assert (chosen.code, chosen.headers["Location"]) == (303, "/signin?next=%2Faccount%2Fapps")
-    assert await signed_in_as(browser) is None, "the choice ends the session"
+    for one in (browser, copied):
+        assert await signed_in_as(one) is None, "the choice ends the session itself"
     filled = await browser.get(chosen.headers["Location"])
     assert f'value="{BOB}"'.encode() in filled.body
     assert BOB not in chosen.headers["Location"]
