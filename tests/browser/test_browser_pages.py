@@ -71,6 +71,11 @@ def test_six_scopes_can_be_allowed_without_scrolling(tour: Tour) -> None:
     assert 0 < ends["oauth/consent.html"] <= HEIGHT
 
 
+def test_every_control_is_44_pixels_high(tour: Tour) -> None:
+    small = [one for seen in tour.seen for one in seen.small]
+    assert not small, "\n".join(small)
+
+
 def test_no_page_is_left_out(tour: Tour) -> None:
     """Fails on a new template without a stop."""
     names = [seen.name for seen in tour.seen]

@@ -61,10 +61,30 @@ const all = [...document.querySelectorAll("body *:not(svg *)")], edge = document
 const over = document.documentElement.scrollWidth <= edge ? []
   : all.map((one) => [one, one.getBoundingClientRect()])
   .filter(([, box]) => box.right > edge + 0.5 || box.left < -0.5).map(([one]) => one);
+// The room for fingers around a link is not seen.
+const links = [...document.querySelectorAll("main a, .link-button")];
+for (const link of links) Object.assign(link.style, {paddingBlock: "0", marginBlock: "0"});
 const spilt = all.filter((one) => one.clientHeight && getComputedStyle(one).overflowY === "visible"
   && one.scrollHeight > one.clientHeight + 2);
+for (const link of links) Object.assign(link.style, {paddingBlock: "", marginBlock: ""});
 const deepest = [...over, ...spilt].filter((one, _, found) => !found.includes(one.firstElementChild));
 return deepest.slice(0, 3).map((one) => one.outerHTML.slice(0, 200));
+"""
+# Some controls that are lower than 44 pixels (WCAG 2.5.5). A link in a sentence is as high as its line.
+SMALL = """
+if (!document.querySelector("link[href^='/static/latchkey.css']") || document.querySelector("#viewer")) return [];
+const words = (one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+const spoken = (one) => {
+  let around = one.parentElement;
+  while (getComputedStyle(around).display.startsWith("inline") && !words(around)) around = around.parentElement;
+  return words(around);
+};
+const shown = [...document.querySelectorAll("a[href], button, summary, select, textarea, input, label")].filter((one) =>
+  one.getBoundingClientRect().height && !one.disabled && !one.matches(".skip")
+  && (one.matches("label") ? one.querySelector("[type=checkbox], [type=radio]") : !one.matches("[type=checkbox], [type=radio]"))
+  && !(one.matches("a, .link-button") && spoken(one)));
+return shown.filter((one) => one.getBoundingClientRect().height < 43.5).slice(0, 5)
+  .map((one) => `${Math.round(one.getBoundingClientRect().height)} px: ${one.outerHTML.slice(0, 160)}`);
 """
 _ALLOW = "return document.querySelector('button[value=allow]')?.getBoundingClientRect().bottom ?? 0"
 # Sends a form without its validation and its script: the tour also needs the pages with errors.
@@ -195,7 +215,7 @@ class Stand:
 class Seen:
     """A visited page: the name of the stop, the page's route, its status and templates; axe-core's violations, and what
     does not fit on a phone; texts that are in no catalogue, on a tour in another language; the bytes of its HTML; where
-    the button Allow ends in a wide window, in pixels from the top."""
+    the button Allow ends in a wide window, in pixels from the top; controls that are too small for a finger."""
 
     name: str
     route: str
@@ -206,6 +226,7 @@ class Seen:
     loose: tuple[str, ...] = ()
     size: int = 0
     allow_ends: float = 0
+    small: tuple[str, ...] = ()
 
 
 class Tour:
@@ -251,7 +272,8 @@ class Tour:
         status, size = loaded["responseStatus"], loaded["decodedBodySize"]
         allow = self.browser.run(_ALLOW)
         self.browser.run("for (const one of document.querySelectorAll('details')) one.open = true")
-        self.seen.append(replace(self.look(name), status=status, templates=templates, size=size, allow_ends=allow))
+        facts = {"status": status, "templates": templates, "size": size, "allow_ends": allow, "small": self.small(name)}
+        self.seen.append(replace(self.look(name), **facts))
 
     def look(self, name: str) -> Seen:
         """The checks of the current page."""
@@ -264,6 +286,11 @@ class Tour:
                 picture = re.sub("[/ ]", "-", name.replace(".html", ""))
                 self.browser.screenshot(self.shots / mode / f"{picture}.png")
         return Seen(name, self.route(), 0, frozenset(), tuple(violations), tuple(self.burst(name)))
+
+    def small(self, name: str) -> tuple[str, ...]:
+        """What is too small for a finger, on a phone."""
+        self.browser.show_as(*MODES["phone"])
+        return tuple(f"{name}: {one}" for one in self.browser.run(SMALL))
 
     def burst(self, name: str) -> list[str]:
         """What does not fit on a phone."""
