@@ -92,7 +92,8 @@ def test_a_passkey_is_added_signs_in_and_serves_as_second_step(server: Server, b
 
     browser.click("Confirm with a passkey")
     browser.wait_for("You can now change how you sign in.")
-    browser.click("Remove Chrome on Linux")
+    browser.click("Remove Chrome on Linux…")
+    browser.press_on('//button[contains(., "Remove Chrome on Linux")]')
     browser.wait_for("The passkey was removed.")
     sign_out(browser, server)
     browser.open(f"{server.url}/signin")

@@ -47,7 +47,8 @@ def test_a_person_edits_the_profile_and_deletes_the_account(server: Server, brow
     browser.click("Upload picture")
     browser.wait_for("not a picture we can read", at=f"{server.url}/account/picture")
     assert ["400" in complaint for complaint in browser.console()] == [True]
-    browser.click("Remove your picture")
+    browser.click("Remove your picture…")
+    browser.press_on('//button[.="Remove your picture"]')
     browser.wait_for("Your picture was removed.")
 
     browser.type("name", " of London")
