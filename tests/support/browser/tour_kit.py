@@ -73,6 +73,7 @@ return deepest.slice(0, 3).map((one) => one.outerHTML.slice(0, 200));
 # Some controls that are lower than 44 pixels (WCAG 2.5.5). A link in a sentence is as high as its line.
 SMALL = """
 if (!document.querySelector("link[href^='/static/latchkey.css']") || document.querySelector("#viewer")) return [];
+const BOX = "[type=checkbox], [type=radio]";
 const words = (one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
 const spoken = (one) => {
   let around = one.parentElement;
@@ -81,7 +82,7 @@ const spoken = (one) => {
 };
 const shown = [...document.querySelectorAll("a[href], button, summary, select, textarea, input, label")].filter((one) =>
   one.getBoundingClientRect().height && !one.disabled && !one.matches(".skip")
-  && (one.matches("label") ? one.querySelector("[type=checkbox], [type=radio]") : !one.matches("[type=checkbox], [type=radio]"))
+  && (one.matches("label") ? one.querySelector(BOX) : !one.matches(BOX))
   && !(one.matches("a, .link-button") && spoken(one)));
 return shown.filter((one) => one.getBoundingClientRect().height < 43.5).slice(0, 5)
   .map((one) => `${Math.round(one.getBoundingClientRect().height)} px: ${one.outerHTML.slice(0, 160)}`);
