@@ -19,6 +19,7 @@ from outbound.ai.leftover import BREATH, meter_leftover
 from outbound.ai.meter import Meter
 from outbound.ai.models import Asker, Model
 from store.credits.calls import MAX_REPLY_BYTES, Calls, Charge, Hold, StoredReply
+from store.credits.prices import TokenCounts
 from store.errors import StoreUnavailable
 from store.refused import Refused
 
@@ -140,7 +141,7 @@ class Call(Asker):
             reply.pop("credits", None)
             await self._meter.count_input()
             stored = StoredReply(WHOLE, encoded(reply)[:-1] + b',"credits":', b"}")
-            return stored, await self._settle(*self._meter.used(), stored)
+            return stored, await self._settle(self._meter.used(), stored)
         except (UpstreamFailed, TimeoutError) as error:
             self._limit = None
             raise await self._failed(error) from None
@@ -250,7 +251,7 @@ class Call(Asker):
         self._keep(head)
         stored = StoredReply(STREAM, bytes(self._stored), tail) if self._stored is not None else None
         await self._meter.count_input()
-        charge = await self._settle(*self._meter.used(), stored)
+        charge = await self._settle(self._meter.used(), stored)
         await self._send_last(client, head + credits_of(charge, reads=self._hold.reads_credits) + tail)
 
     def _keep(self, piece: bytes) -> None:
@@ -276,7 +277,7 @@ class Call(Asker):
         await self._meter.count_input()
         for pause in SETTLE_PAUSES:
             try:
-                await self._settle(*self._meter.used_so_far())
+                await self._settle(self._meter.used_so_far())
                 return
             except StoreUnavailable:
                 await asyncio.sleep(pause)
@@ -284,17 +285,17 @@ class Call(Asker):
                 break
         log.warning("hold %s ended before its settlement: the call is not charged", self._hold.hold_id)
 
-    async def _settle(self, input_tokens: int, output_tokens: int, stored: StoredReply | None = None) -> Charge:
-        charge = await self._calls.settle(self._hold, input_tokens, output_tokens, stored)
+    async def _settle(self, tokens: TokenCounts, stored: StoredReply | None = None) -> Charge:
+        charge = await self._calls.settle(self._hold, tokens, stored)
         self._ended = True
         if charge is None:
             raise UpstreamFailed("upstream_timeout", f"{self._hold.hold_id}: its hold had ended")
         self.charged = charge.charged > 0
-        self._measures.charged(self._server, self._hold.estimate.model, input_tokens, output_tokens, charge.charged)
+        self._measures.charged(self._server, self._hold.estimate.model, tokens.prompt, tokens.output, charge.charged)
         if self._meter.shrank:
             log.warning("AI call %s: %s reports less than before", self._hold.hold_id, self._server)
-        if self._hold.estimate.price.cost(input_tokens, output_tokens) > charge.charged:
-            figures = self._hold.hold_id, self._server, input_tokens, output_tokens
+        if self._hold.estimate.price.cost(tokens) > charge.charged:
+            figures = self._hold.hold_id, self._server, tokens.prompt, tokens.output
             log.warning("AI call %s: %s reports %d and %d tokens, more than was held", *figures)
         return charge
 

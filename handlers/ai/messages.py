@@ -24,12 +24,21 @@ from outbound.ai.models import Model
 from runtime.http.tornado_private import answer_fields, put_fields
 from store.credits.calls import CallEstimate, Charge, ReplayedCall, StoredReply
 from store.credits.credits import CURRENCY, SCALE
+from store.credits.prices import Price
 from store.errors import StoreUnavailable
 from store.refused import Refused
 from store.results import Caller, Window
 
 log = logging.getLogger("latchkey.ai")
 
+SHOWN_PRICES = {
+    "input": "input",
+    "output": "output",
+    "cache_read": "cacheRead",
+    "cache_write": "cacheWrite",
+    "cache_write_1h": "cacheWrite1h",
+}
+"""The kinds of tokens, and the names of their prices."""
 IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
 ACCESS_PREFIX = "lk_at_"
 """The prefix of access tokens. A header `X-Api-Key` with anything else is ignored."""
@@ -207,7 +216,7 @@ class ModelsHandler(AIHandler):
         for model in self.site.models.all():
             price = model.price()
             assert price is not None
-            prices = {"version": price.version, "input": price.input, "output": price.output}
+            prices = {"version": price.version, **prices_of(price)}
             models.append(
                 {
                     "id": model.model_id,
@@ -267,7 +276,12 @@ class SdkModelsHandler(SdkHandler):
         self.write_window(await self.store.calls.check(await self.caller(), self.needed))
         models = [described(model) for model in self.site.models.all()]
         ids = [model["id"] for model in models]
-        page = {"first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None, "has_more": False}
+        page = {
+            "object": "list",
+            "first_id": ids[0] if ids else None,
+            "last_id": ids[-1] if ids else None,
+            "has_more": False,
+        }
         self.write_json({"data": models, **page})
 
 
@@ -281,10 +295,21 @@ class SdkModelHandler(SdkHandler):
 
 
 def described(model: Model) -> dict[str, Any]:
-    """A model in the format of the Messages API."""
+    """A model in the formats of the Messages API and of the OpenAI API, with its prices."""
+    price = model.price()
+    assert price is not None
     return {
         "type": "model",
         "id": model.model_id,
         "display_name": model.display_name,
         "created_at": iso(model.created_at),
+        "object": "model",
+        "owned_by": "latchkey",
+        "created": int(model.created_at.timestamp()),
+        **prices_of(price),
     }
+
+
+def prices_of(price: Price) -> dict[str, int]:
+    """The price of each kind of tokens, in micro-dollars per million."""
+    return {shown: price.of(kind) for kind, shown in SHOWN_PRICES.items()}

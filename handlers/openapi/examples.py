@@ -22,7 +22,14 @@ _ALGORITHMS = ["RS256", "PS256", "ES256", "EdDSA", "Ed25519"]
 _NOTE = {"text": "Ferns have no flowers.", "done": False}
 _ITEM = {"id": "n1", "etag": '"1767225600001"', "size": 49, "createdAt": _AT, "updatedAt": _AT}
 _QUESTION = {"model": "latchkey-echo", "messages": [{"role": "user", "content": "Hello"}]}
-_SDK_MODEL = {"type": "model", "id": "latchkey-echo", "display_name": "Latchkey Echo", "created_at": _AT}
+_PRICES = {
+    **dict.fromkeys(("input", "cacheRead", "cacheWrite", "cacheWrite1h"), 1_000_000),
+    "output": 5_000_000,
+}
+_SDK_MODEL = {
+    **{"type": "model", "id": "latchkey-echo", "display_name": "Latchkey Echo", "created_at": _AT},
+    **{"object": "model", "owned_by": "latchkey", "created": 1_767_225_600, **_PRICES},
+}
 _REQUEST_ID = "4f2a9c0d7b6e8135"
 
 BY_SCHEMA: dict[str, dict[str, Any]] = {
@@ -226,14 +233,20 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
                 {
                     **{"id": "latchkey-echo", "displayName": "Latchkey Echo"},
                     **{"maxInputTokens": 16_384, "maxOutputTokens": 16_384},
-                    "pricePerMillionTokens": {"version": "echo-1", "input": 1_000_000, "output": 5_000_000, **_MONEY},
+                    "pricePerMillionTokens": {"version": "echo-1", **_PRICES, **_MONEY},
                 }
             ]
         }
     },
     "SdkModel": {"model": _SDK_MODEL},
     "SdkModels": {
-        "models": {"data": [_SDK_MODEL], "first_id": "latchkey-echo", "last_id": "latchkey-echo", "has_more": False}
+        "models": {
+            "object": "list",
+            "data": [_SDK_MODEL],
+            "first_id": "latchkey-echo",
+            "last_id": "latchkey-echo",
+            "has_more": False,
+        }
     },
     "Status": {"well": {"status": "ok"}},
     "OpenAPI": {"document": {"openapi": "3.1.0", "info": {"title": "Latchkey", "version": "1"}, "paths": {}}},

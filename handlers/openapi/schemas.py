@@ -44,6 +44,7 @@ _SECRET = {
     "client_assertion_type": {"const": ASSERTION_TYPE},
 }
 _MONEY_IS = {"currency": {"const": CURRENCY}, "scale": {"const": SCALE}}
+_PRICES = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite", "cacheWrite1h"), COUNT)
 _LEFT = {"description": "the remaining credits, if the token has credits:read"}
 _CREDITS = written({"charged": COUNT}, {"remaining": {**MONEY, **_LEFT}})
 _USAGE = written({"used": COUNT, "limit": COUNT})
@@ -311,17 +312,21 @@ SCHEMAS: dict[str, Schema] = {
                 written(
                     {
                         **{"id": FILLED, "displayName": TEXT, "maxInputTokens": COUNT, "maxOutputTokens": COUNT},
-                        "pricePerMillionTokens": written(
-                            {"version": TEXT, "input": COUNT, "output": COUNT, **_MONEY_IS}
-                        ),
+                        "pricePerMillionTokens": written({"version": TEXT, **_PRICES, **_MONEY_IS}),
                     }
                 )
             )
         }
     ),
-    "SdkModel": written({"type": {"const": "model"}, "id": FILLED, "display_name": TEXT, "created_at": TIME}),
+    "SdkModel": written(
+        {
+            **{"type": {"const": "model"}, "id": FILLED, "display_name": TEXT, "created_at": TIME},
+            **{"object": {"const": "model"}, "owned_by": TEXT, "created": COUNT, **_PRICES},
+        }
+    ),
     "SdkModels": written(
         {
+            "object": {"const": "list"},
             "data": listed(ref("SdkModel")),
             "first_id": {"type": ["string", "null"]},
             "last_id": {"type": ["string", "null"]},

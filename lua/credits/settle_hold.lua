@@ -11,18 +11,20 @@
 --- ARGV[2] hold: its id
 --- ARGV[3] model
 --- ARGV[4] input (number): tokens
---- ARGV[5] output (number): tokens; with 0 of both nothing is charged and no entry is made
---- ARGV[6] input_price (number): micro-dollars per million tokens
---- ARGV[7] output_price (number): the same
---- ARGV[8] price_version
---- ARGV[9] keyed: '1' with an idempotency key
---- ARGV[10] sealed: the reply; '' if it is not kept
---- ARGV[11] name: of the reply among the kept ones
---- ARGV[12] reply_prefix: prefix of its key, up to that name
---- ARGV[13] keep (number): ms that the record is kept
---- ARGV[14] max_reply_bytes (number): of all kept replies of the person
---- ARGV[15] retention (number): ms that an entry stays in the ledger
---- ARGV[16] most (number): entries of the ledger
+--- ARGV[5] output (number): tokens
+--- ARGV[6] cache_read (number): tokens of input that were read from a cache, not in `input`
+--- ARGV[7] cache_write (number): tokens of input that were written to one; the same
+--- ARGV[8] cache_write_1h (number): the same, for an hour; with 0 tokens of all kinds no entry is made
+--- ARGV[9] cost (number): micro-dollars of these tokens
+--- ARGV[10] price_version
+--- ARGV[11] keyed: '1' with an idempotency key
+--- ARGV[12] sealed: the reply; '' if it is not kept
+--- ARGV[13] name: of the reply among the kept ones
+--- ARGV[14] reply_prefix: prefix of its key, up to that name
+--- ARGV[15] keep (number): ms that the record is kept
+--- ARGV[16] max_reply_bytes (number): of all kept replies of the person
+--- ARGV[17] retention (number): ms that an entry stays in the ledger
+--- ARGV[18] most (number): entries of the ledger
 --- @reply ended
 --- @reply ok charged left
 --- @derives reply_prefix
@@ -44,12 +46,20 @@ if not stands then
   return {'ok', amount, paid_of(balance) - held_of(holds, client, now)}
 end
 
-local charged = math.min(amount, cost_of(input, output, input_price, output_price))
+local charged = math.min(amount, cost)
 -- The mark of a settled hold stays until the hold would have ended, so that a repeated settlement finds it.
 write_hold(holds, hold, 's', charged, ends, client, now)
-if input + output > 0 then
-  book_entry(ledger, balance, 'charge', -charged, {'client', client, 'model', model, 'input', int(input),
-    'output', int(output), 'price', price_version, 'hold', hold}, retention, most, now)
+if input + output + cache_read + cache_write + cache_write_1h > 0 then
+  local fields = {'client', client, 'model', model, 'input', int(input), 'output', int(output),
+    'price', price_version, 'hold', hold}
+  local cached = {cache_read = cache_read, cache_write = cache_write, cache_write_1h = cache_write_1h}
+  for name, tokens in pairs(cached) do
+    if tokens > 0 then
+      fields[#fields + 1] = name
+      fields[#fields + 1] = int(tokens)
+    end
+  end
+  book_entry(ledger, balance, 'charge', -charged, fields, retention, most, now)
   book_spending(grant, charged, (month_of(now)))
 end
 local left = paid_of(balance) - held_of(holds, client, now)

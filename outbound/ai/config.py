@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from outbound.ai.echo import echo_model
 from outbound.ai.models import Model, Models, Timeouts, Upstream
-from store.credits.calls import Price
+from store.credits.prices import Price
 
 MAX_PRICE = 10**9
 MAX_INPUT = 4_000_000
@@ -25,7 +25,8 @@ _UPSTREAM = (
     *("event_timeout", "total_timeout", "trace", "models"),
 )
 _MODEL = ("id", "display_name", "upstream_id", "max_input", "max_output", "prices")
-_PRICE = ("version", "from", "input", "output")
+_KINDS_OF_CACHE = ("cache_read", "cache_write", "cache_write_1h")
+_PRICE = ("version", "from", "input", "output", *_KINDS_OF_CACHE)
 
 
 class ConfigError(ValueError):
@@ -116,7 +117,9 @@ def _model(table: _Table, upstream: Upstream) -> Model:
 
 def _price(table: _Table) -> tuple[datetime, Price]:
     begins = table.take("from", datetime, datetime(2026, 1, 1, tzinfo=UTC))
-    price = Price(table.text("version"), table.whole("input", 0, MAX_PRICE), table.whole("output", 0, MAX_PRICE))
+    plain = table.whole("input", 0, MAX_PRICE)
+    cached = (table.whole(kind, 0, MAX_PRICE, plain) for kind in _KINDS_OF_CACHE)
+    price = Price(table.text("version"), plain, table.whole("output", 0, MAX_PRICE), *cached)
     return begins.replace(tzinfo=begins.tzinfo or UTC), price
 
 

@@ -13,7 +13,7 @@ from outbound.ai.events import StreamEvent
 from outbound.ai.failure import UpstreamFailed
 from outbound.ai.models import NOBODY, Asker, Model, Timeouts
 from outbound.ai.tokens import count_request, pieces
-from store.credits.calls import Price
+from store.credits.prices import Price
 
 ECHO = "latchkey-echo"
 # Prices of one and five micro-dollars, so that charges are easy to check.

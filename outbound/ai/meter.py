@@ -6,26 +6,26 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from outbound.ai.dialects.usage import of_messages
 from outbound.ai.events import compact
 from outbound.ai.salvage import count_bytes, reported_usage
 from outbound.ai.tokens import count, count_request
+from store.credits.prices import TokenCounts
 
 _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-_ALL = (*_INPUT, "output_tokens")
 _SHOWN = ("text", "partial_json")
-MOST_REPORTED = 10**9
-"""Tokens. A larger report counts as this many, which is more than any hold."""
 _SEALED = ("signature", "data")
 """Fields with hidden thinking: the signature of a block, and the data of a redacted one."""
 
 
 class Meter:
-    """Reads the reply to a request. Tokens read from and written to a cache count as input. Counts by itself what the
-    server does not report."""
+    """Reads the reply to a request. Counts by itself what the server does not report; that input is of the kind
+    `input`."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         self._request = request
-        self._reported: dict[str, int] = {}
+        self._input_report: dict[str, Any] = {}
+        self._output: int | None = None
         self._counted: int | None = None
         self._shown = self._thought = self._sealed = 0
         self.begun = False
@@ -35,17 +35,17 @@ class Meter:
 
     def see_reply(self, reply: Mapping[str, Any]) -> None:
         """Reads a whole reply."""
-        self._report(reply.get("usage"), _ALL)
+        self._report(reply.get("usage"))
         content = reply.get("content")
-        if "output_tokens" not in self._reported and isinstance(content, list):
+        if self._output is None and isinstance(content, list):
             for block in content:
                 self._receive(block)
 
     def see_bytes(self, raw: bytes | bytearray, enough: int) -> None:
         """Reads a whole reply that can't be parsed: its usage report, or else its bytes, at most `enough` tokens. Slow
         for large replies: call this in a thread."""
-        self._report(reported_usage(raw), _ALL)
-        if "output_tokens" not in self._reported:
+        self._report(reported_usage(raw))
+        if self._output is None:
             self._shown += min(count_bytes(raw, enough), enough)
 
     def see_event(self, data: Mapping[str, Any]) -> None:
@@ -55,9 +55,9 @@ class Meter:
             self.begun = True
             # The report of output is only an estimate at this point: there is no output yet.
             message = data.get("message")
-            self._report(message.get("usage") if isinstance(message, dict) else None, _INPUT)
+            self._report(message.get("usage") if isinstance(message, dict) else None, output=False)
         elif kind == "message_delta":
-            self._report(data.get("usage"), _ALL)
+            self._report(data.get("usage"))
         elif kind == "content_block_start":
             self._receive(data.get("content_block"))
         elif kind == "content_block_delta":
@@ -65,36 +65,43 @@ class Meter:
 
     async def count_input(self) -> None:
         """Counts the input if the server didn't report it, in a thread: a megabyte takes some 50 ms."""
-        if "input_tokens" not in self._reported and self._counted is None:
+        if "input_tokens" not in self._input_report and self._counted is None:
             self._counted = await asyncio.to_thread(count_request, self._request)
 
-    def used(self) -> tuple[int, int]:
-        """Input and output tokens of a complete reply."""
-        return self._input(), self._reported.get("output_tokens", self._received())
+    def used(self) -> TokenCounts:
+        """The tokens of a complete reply."""
+        return self._input()._replace(output=self._received() if self._output is None else self._output)
 
-    def used_so_far(self) -> tuple[int, int]:
-        """Input and output tokens of a reply that was cut short. Its last report may be outdated."""
-        return self._input(), max(self._reported.get("output_tokens", 0), self._received())
+    def used_so_far(self) -> TokenCounts:
+        """The tokens of a reply that was cut short. Its last report may be outdated."""
+        return self._input()._replace(output=max(self._output or 0, self._received()))
 
-    def _input(self) -> int:
-        if "input_tokens" not in self._reported:
-            return count_request(self._request) if self._counted is None else self._counted
-        return sum(self._reported.get(name, 0) for name in _INPUT)
+    def _input(self) -> TokenCounts:
+        if "input_tokens" not in self._input_report:
+            return TokenCounts(count_request(self._request) if self._counted is None else self._counted)
+        return of_messages(self._input_report)
 
     def _received(self) -> int:
         # A signature contains the thinking before it: the same tokens, so the larger figure counts.
         return self._shown + max(self._thought, self._sealed)
 
-    def _report(self, usage: object, names: tuple[str, ...]) -> None:
+    def _report(self, usage: object, *, output: bool = True) -> None:
         if not isinstance(usage, dict):
             return
-        for name in names:
-            number = usage.get(name)
-            if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
-                number = min(number, MOST_REPORTED)
-                # Reports are cumulative, so the highest is the newest one that can be true.
-                self.shrank = self.shrank or number < self._reported.get(name, 0)
-                self._reported[name] = max(number, self._reported.get(name, 0))
+        # Reports are cumulative, so the highest is the newest one that can be true. A report of the input counts as a
+        # whole: a token that is input in one report and read from a cache in the next one is one token.
+        found = {name: usage[name] for name in _INPUT if _is_count(usage.get(name))}
+        if isinstance(usage.get("cache_creation"), dict):
+            found["cache_creation"] = usage["cache_creation"]
+        latest = {**self._input_report, **found}
+        before, after = of_messages(self._input_report).prompt, of_messages(latest).prompt
+        self.shrank = self.shrank or after < before
+        if after >= before:
+            self._input_report = latest
+        if output and _is_count(usage.get("output_tokens")):
+            reported = of_messages(usage).output
+            self.shrank = self.shrank or reported < (self._output or 0)
+            self._output = max(reported, self._output or 0)
 
     def _receive(self, block: object) -> None:
         if not isinstance(block, dict):
@@ -104,6 +111,10 @@ class Meter:
         self._sealed += sum(_count(block, name) for name in _SEALED)
         if block.get("type") == "tool_use":
             self._shown += 1 + (count(compact(block["input"])) if block.get("input") else 0)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _count(block: Mapping[str, Any], name: str) -> int:

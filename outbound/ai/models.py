@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from outbound.ai.events import StreamEvent
 from store.clock import wall
-from store.credits.calls import Price
+from store.credits.prices import Price
 
 
 @dataclass(frozen=True, slots=True)

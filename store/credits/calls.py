@@ -11,6 +11,7 @@ import msgpack
 from store import keys
 from store.app_stats import AppStats
 from store.credits.credits import Bookkeeping
+from store.credits.prices import Price, TokenCounts
 from store.crypto.cipher import Cipher
 from store.crypto.seal import fingerprint, new_id
 from store.engine.scripts import Scripts
@@ -24,21 +25,8 @@ MAX_REPLY_BYTES = 2**20
 MAX_REPLIES_BYTES = 16 * 2**20
 CROWDED_SECONDS = 2
 """When to retry with too many calls in progress: a call usually takes seconds."""
-MAX_TOKENS = 10**9
-"""The most tokens that an upstream's report counts for: with more, the product with a price is not exact."""
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """A price in whole micro-dollars per million tokens, and its name in the ledger."""
-
-    version: str
-    input: int
-    output: int
-
-    def cost(self, input_tokens: int, output_tokens: int) -> int:
-        """The cost of these tokens in micro-dollars, rounded up once."""
-        return -(-(input_tokens * self.input + output_tokens * self.output) // 1_000_000)
+MAX_COST = 2**53 - 1
+"""Micro-dollars that Lua represents exactly; more than any hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +113,7 @@ class Calls:
         self._scripts = scripts
         self._cipher = cipher
         self._books = books
-        self.most_each = MAX_TOKENS
+        self.most_each = 10**9
         """The most calls that one person may have in progress, over all processes; the server's settings replace this
         default."""
 
@@ -165,7 +153,8 @@ class Calls:
             input=estimate.input_tokens,
             least=estimate.least_output,
             output=estimate.output_tokens,
-            input_price=estimate.price.input,
+            # The upstream may report any kind for the input.
+            input_price=estimate.price.dearest_input,
             output_price=estimate.price.output,
             hold_ttl=estimate.lasts,
             most=self.most_each,
@@ -185,12 +174,10 @@ class Calls:
         output, amount, reads = reply.number("output"), reply.number("amount"), reply.number("reads") == 1
         return Hold(caller.user, caller.client, estimate, output, amount, window, reads)
 
-    async def settle(
-        self, hold: Hold, input_tokens: int, output_tokens: int, reply: StoredReply | None = None
-    ) -> Charge | None:
+    async def settle(self, hold: Hold, tokens: TokenCounts, reply: StoredReply | None = None) -> Charge | None:
         """Charges the used tokens, never more than was held, and keeps the reply under the call's key, if any. Returns
         None, without a charge, if the hold has expired. May be called again if the answer was lost."""
-        estimate, key = hold.estimate, fingerprint(hold.estimate.key or "")
+        estimate, key, tokens = hold.estimate, fingerprint(hold.estimate.key or ""), tokens.bounded
         answer = await self._scripts.run(
             "settle_hold",
             {
@@ -201,10 +188,12 @@ class Calls:
             client=hold.client,
             hold=hold.hold_id,
             model=estimate.model,
-            input=_counted(input_tokens),
-            output=_counted(output_tokens),
-            input_price=estimate.price.input,
-            output_price=estimate.price.output,
+            input=tokens.input,
+            output=tokens.output,
+            cache_read=tokens.cache_read,
+            cache_write=tokens.cache_write,
+            cache_write_1h=tokens.cache_write_1h,
+            cost=min(estimate.price.cost(tokens), MAX_COST),
             price_version=estimate.price.version,
             keyed="1" if hold.keyed else "",
             sealed=self._seal(hold, reply) if reply and hold.keyed else b"",
@@ -246,11 +235,6 @@ class Calls:
     def _open(self, caller: Caller, key: str, sealed: bytes) -> StoredReply:
         packed = self._cipher.open(caller.user, caller.client, _address(key), sealed)
         return StoredReply(*msgpack.unpackb(packed))
-
-
-def _counted(tokens: int) -> int:
-    """The reported tokens, limited to MAX_TOKENS."""
-    return max(0, min(tokens, MAX_TOKENS))
 
 
 def _address(key: str) -> str:

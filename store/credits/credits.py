@@ -62,7 +62,8 @@ class Balance:
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
     """A line of the ledger. `kind` is `grant` or `charge`; `paid` is the balance afterwards. A charge has client,
-    model, tokens, price version and hold; a grant has `reason`."""
+    model, tokens, price version and hold; a grant has `reason`. No token is in two of the counts; entries of earlier
+    releases have all input in `input_tokens`."""
 
     entry_id: str
     at: datetime
@@ -76,6 +77,14 @@ class LedgerEntry:
     output_tokens: int = 0
     price_version: str = ""
     hold: str = ""
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+
+    @property
+    def all_input_tokens(self) -> int:
+        """All input, with what was read from and written to a cache."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens + self.cache_write_1h_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,4 +302,5 @@ def _entry(row: list[object]) -> LedgerEntry:
         int(fields.get("output", 0)),
         fields.get("price", ""),
         fields.get("hold", ""),
+        *(int(fields.get(name, 0)) for name in ("cache_read", "cache_write", "cache_write_1h")),
     )

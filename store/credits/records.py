@@ -55,6 +55,9 @@ def entry_record(entry: LedgerEntry) -> dict[str, Any]:
         "model": entry.model,
         "inputTokens": entry.input_tokens,
         "outputTokens": entry.output_tokens,
+        "cacheReadTokens": entry.cache_read_tokens,
+        "cacheWriteTokens": entry.cache_write_tokens,
+        "cacheWrite1hTokens": entry.cache_write_1h_tokens,
         "priceVersion": entry.price_version,
         "hold": entry.hold,
     }

@@ -10,6 +10,7 @@ import pytest
 
 from store import keys
 from store.accounts.profiles import initials
+from store.credits.prices import TokenCounts
 from store.crypto.seal import Token, TokenKind
 from store.lifetimes import RENAME
 from store.refused import Refused, SignedOut
@@ -173,7 +174,7 @@ async def test_spending_is_summed_by_day_and_app(store: Store) -> None:
         app, _ = await world.register(f"spender-{number}-{world.app.client_id}", scopes=SPENDING)
         spender = await Spender.make(world, app)
         for _ in range(number + 1):
-            charge = await store.calls.settle(await spender.hold(10, 10), 10, 5)
+            charge = await store.calls.settle(await spender.hold(10, 10), TokenCounts(10, 5))
             assert charge is not None
             charged[app.client_id] = charged.get(app.client_id, 0) + charge.charged
     found = await store.credits.spending(world.session, 30)

@@ -91,7 +91,7 @@ USAGES = [
     pytest.param(
         {"input_tokens": 7, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 300, "output_tokens": 9},
         (327, 9),
-        id="with a cache, which counts as input",
+        id="with a cache without prices of its own",
     ),
     pytest.param(
         {"input_tokens": 7, "cache_creation_input_tokens": None, "cache_read_input_tokens": "many", "output_tokens": 9},

@@ -19,7 +19,7 @@ from handlers.core.site import Site
 from outbound.ai.failure import UpstreamFailed
 from outbound.ai.messages import MessagesUpstream
 from outbound.ai.models import Model, Models, Timeouts
-from store.credits.calls import Price
+from store.credits.prices import Price
 from store.wiring import Store
 from tests.support.http.driver import Service
 

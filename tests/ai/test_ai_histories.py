@@ -19,24 +19,29 @@ from outbound.ai.events import StreamEvent
 from outbound.ai.failure import UpstreamFailed
 from outbound.ai.models import Asker, Model, Timeouts
 from outbound.ai.tokens import count, count_request
+from store.credits.prices import Price
 from store.crypto.keyring import KeyRing, Keys
 from store.crypto.passwords import PasswordHasher
 from store.engine.connect import connect
 from store.refused import Refused
 from store.wiring import Store
-from tests.support.store.credit_spender import PRICE, Spender, a_world
+from tests.support.store.credit_spender import PER, Spender, a_world, cost
 
 RING = Keys(KeyRing.parse(KeyRing.generate(1)))
 QUESTION: dict[str, Any] = {"messages": [{"role": "user", "content": "What is the first sentence of this book?"}]}
 COUNTED = count_request(QUESTION)
 HELD_INPUT, HELD_OUTPUT = 60, 40
+KINDS = Price("kinds", PER, PER, PER // 10, PER * 5 // 4, PER * 2)
+HELD = HELD_INPUT * 2 + HELD_OUTPUT
+"""The hold covers the dearest kind of input."""
 
 
 @dataclass
 class History:
     """What happens to a call. The server answers 200 or not, says a word for each of `reports`, the output tokens that
-    it reports behind the word (None: no report), then ends as `ending` says. The app hangs up before word `leaves`, at
-    -1 before the server answers; None: it stays."""
+    it reports behind the word (None: no report), then ends as `ending` says. The app hangs up before word `leaves`,
+    at -1 before the server answers; None: it stays. `cached` are tokens read from a cache, written to one, and written
+    to one for an hour."""
 
     stream: bool
     keyed: bool
@@ -45,6 +50,7 @@ class History:
     ending: str
     leaves: int | None
     input: int | None
+    cached: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def left(self) -> bool:
@@ -62,10 +68,17 @@ class History:
         highest = max(figures, default=0)
         complete = self.ending == "complete" and not self.left
         if not self.stream and not complete:  # the reply can't be read, so its bytes count
-            return min(COUNTED + min(received, HELD_OUTPUT), HELD_INPUT + HELD_OUTPUT)
+            return min(COUNTED + min(received, HELD_OUTPUT), HELD)
         output = highest if complete and figures else max(highest, received)
-        used = COUNTED if self.input is None else self.input
-        return min(used + output, HELD_INPUT + HELD_OUTPUT)
+        used = (COUNTED, output) if self.input is None else (self.input, output, *self.cached)
+        return min(cost(KINDS, *used), HELD)
+
+    def report(self) -> dict[str, Any]:
+        """The report of the input."""
+        read, write, hour = self.cached
+        parts = {"ephemeral_5m_input_tokens": write, "ephemeral_1h_input_tokens": hour}
+        written = {"cache_creation_input_tokens": write + hour, "cache_creation": parts}
+        return {"input_tokens": self.input, "cache_read_input_tokens": read, **(written if write or hour else {})}
 
 
 @dataclass
@@ -107,13 +120,13 @@ class Server:
         if self.history.ending == "broken":
             raise UpstreamFailed("upstream_error", "cut off")
         figures = [one for one in self.history.reports if one is not None]
-        usage = {"input_tokens": self.history.input, **({"output_tokens": max(figures)} if figures else {})}
+        usage = {**self.history.report(), **({"output_tokens": max(figures)} if figures else {})}
         return {"content": [{"type": "text", "text": "word"} for _ in self.history.reports], "usage": usage}
 
     async def stream(self, model: Model, request: Mapping[str, Any], asker: Asker) -> AsyncGenerator[StreamEvent]:
         """The same word by word, with a report after each."""
         self.begin(asker)
-        begun = {"usage": {"input_tokens": self.history.input, "output_tokens": 1}}
+        begun = {"usage": {**self.history.report(), "output_tokens": 1}}
         yield StreamEvent("message_start", {"type": "message_start", "message": begun})
         for number, output in enumerate(self.history.reports):
             self.leave_at(number)
@@ -150,9 +163,9 @@ async def charged(history: History) -> tuple[int, bool]:
         world = await a_world(store)
         await store.credits.grant(world.user, 10**6)
         app = await Spender.make(world)
-        hold = await app.hold(HELD_INPUT, HELD_OUTPUT, key="k" if history.keyed else None)
+        hold = await app.hold(HELD_INPUT, HELD_OUTPUT, price=KINDS, key="k" if history.keyed else None)
         server = Server(history)
-        always = ((datetime(2026, 1, 1, tzinfo=UTC), PRICE),)
+        always = ((datetime(2026, 1, 1, tzinfo=UTC), KINDS),)
         model = Model("acting", "Acting", server, "acting", 1000, 1000, always)  # type: ignore[arg-type]
         deadline = asyncio.get_running_loop().time() + 60
         server.call = Call(store.calls, hold, model, QUESTION, deadline, Measures())
@@ -174,6 +187,7 @@ histories = st.builds(
     ending=st.sampled_from(["complete", "complete", "broken", "refused"]),
     leaves=st.one_of(st.none(), st.integers(-1, 5)),
     input=st.sampled_from([None, 0, 7, 25, 10**6]),
+    cached=st.sampled_from([(0, 0, 0), (0, 0, 0), (9, 0, 0), (13, 5, 0), (3, 7, 11), (0, 0, 6), (10**9, 1, 2**53)]),
 )
 
 

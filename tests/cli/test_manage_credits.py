@@ -149,6 +149,9 @@ def test_the_ledger_is_shown_newest_first(home: Home, ada: str) -> None:
         "model": "",
         "inputTokens": 0,
         "outputTokens": 0,
+        "cacheReadTokens": 0,
+        "cacheWriteTokens": 0,
+        "cacheWrite1hTokens": 0,
         "priceVersion": "",
         "hold": "",
     }
@@ -163,6 +166,9 @@ def test_the_ledger_is_shown_newest_first(home: Home, ada: str) -> None:
         "model": "echo-1",
         "inputTokens": 1,
         "outputTokens": 20,
+        "cacheReadTokens": 0,
+        "cacheWriteTokens": 0,
+        "cacheWrite1hTokens": 0,
         "priceVersion": "v1",
     }
     words = home.words("credits", "show", EMAIL).out

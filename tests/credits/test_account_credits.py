@@ -12,7 +12,8 @@ from tornado.httpclient import HTTPResponse
 
 from handlers.core.format import MINUS
 from store import keys
-from store.credits.calls import CallEstimate, Hold, Price
+from store.credits.calls import CallEstimate, Hold
+from store.credits.prices import Price, TokenCounts
 from store.oauth.grants import Grant
 from store.results import Caller
 from store.wiring import Store
@@ -62,7 +63,7 @@ async def hold(store: Store, caller: Caller, output: int = 1000) -> Hold:
 
 async def charge(store: Store, caller: Caller, output: int = 10) -> None:
     """A complete call."""
-    assert await store.calls.settle(await hold(store, caller), 1000, output) is not None
+    assert await store.calls.settle(await hold(store, caller), TokenCounts(1000, output)) is not None
 
 
 async def grant_of(service: Service, browser: Browser, client: str = "web-app") -> Grant:

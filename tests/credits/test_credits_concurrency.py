@@ -13,6 +13,7 @@ import pytest
 from store import keys
 from store.credits import calls, credits
 from store.credits.calls import Charge, Hold, ReplayedCall
+from store.credits.prices import TokenCounts
 from store.lifetimes import AI, CREDITS_READ, Group
 from store.refused import Refused
 from store.wiring import Store
@@ -72,7 +73,7 @@ async def test_100_concurrent_calls_with_credits_for_three_get_three_holds(store
         counted = await recount(stores[1], world.user)
         assert (counted.paid, counted.held) == (paid, 210)
         held = [hold for hold in answers if isinstance(hold, Hold)]
-        await at_once(stores[n].calls.settle(hold, 1, 0) for n, hold in enumerate(held))
+        await at_once(stores[n].calls.settle(hold, TokenCounts(1, 0)) for n, hold in enumerate(held))
 
 
 @within_a_minute
@@ -114,7 +115,7 @@ async def test_100_concurrent_calls_with_one_key_make_one_call(stores: list[Stor
     answers = await at_once(place(apps[n % 4], 5, key="k") for n in range(CROWD))
     assert outcomes(answers) == {"hold": 1, "idempotency_in_progress": CROWD - 1}
     (hold,) = [answer for answer in answers if isinstance(answer, Hold)]
-    settled = await at_once(stores[n % 4].calls.settle(hold, 5, 0, REPLY) for n in range(CROWD))
+    settled = await at_once(stores[n % 4].calls.settle(hold, TokenCounts(5, 0), REPLY) for n in range(CROWD))
     assert set(settled) == {Charge(5, 995)}
     again = await at_once(place(apps[n % 4], 5, key="k") for n in range(CROWD))
     assert {(one.stored, one.charge) for one in again if isinstance(one, ReplayedCall)} == {(REPLY, Charge(5, 995))}
@@ -137,7 +138,7 @@ async def test_concurrent_settlements_and_releases_end_each_hold_once(stores: li
             if order.random() < 0.2:
                 await stores[n % 4].calls.release(hold)
                 return None
-            return await stores[n % 4].calls.settle(hold, n + 1, 0)
+            return await stores[n % 4].calls.settle(hold, TokenCounts(n + 1, 0))
 
         charges = {charge for charge in await at_once(end(n) for n in range(20)) if charge}
         assert len(charges) <= 1, "one answer, whoever asked"
@@ -207,7 +208,7 @@ async def a_history(world: World, apps: list[Spender], seed: int, steps: int) ->
             if step == "release":
                 await app.store.calls.release(hold)
                 continue
-            charge = await app.store.calls.settle(hold, order.randint(0, 30), order.randint(0, 60), REPLY)
+            charge = await app.store.calls.settle(hold, TokenCounts(order.randint(0, 30), order.randint(0, 60)), REPLY)
             assert charge is not None
             assert 0 <= charge.charged <= hold.amount
             charged += charge.charged
@@ -255,7 +256,7 @@ async def test_a_deletion_during_100_calls_leaves_nothing_behind(stores: list[St
 
     async def use(n: int) -> None:
         await place(apps[n % 4], 1, key=f"more{n}")
-        await apps[n % 4].store.calls.settle(holds[n], 1, 0, REPLY)
+        await apps[n % 4].store.calls.settle(holds[n], TokenCounts(1, 0), REPLY)
         await refusal_of(stores[n % 4].credits.grant(world.user, 1))
         await stores[n % 4].calls.release(holds[-n])
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tornado.ioloop import IOLoop
 
 from store import keys
-from store.credits.calls import Charge, Price, ReplayedCall
+from store.credits.calls import Charge, ReplayedCall
 from store.credits.credits import Balance
+from store.credits.prices import Price, TokenCounts
 from store.lifetimes import AI, AI_MODELS
 from store.refused import Refused
 from store.wiring import Store
@@ -178,7 +179,7 @@ async def test_a_released_hold_cannot_be_settled(store: Store) -> None:
     hold = await app.hold(40)
     await store.calls.release(hold)
     await store.calls.release(hold)
-    assert await store.calls.settle(hold, 40, 0) is None
+    assert await store.calls.settle(hold, TokenCounts(40, 0)) is None
     counted = await recount(store, world.user)
     assert (counted.amounts, counted.held, counted.marks) == ((100,), 0, {})
 
@@ -204,13 +205,13 @@ async def test_a_hold_expires(memory_store: Store, clock: FakeClock) -> None:
     clock.advance(61)
     assert await app.balance() == Balance(100, 50), "the next script that looks drops it"
     assert await store.client.hkeys(holds) == [long.hold_id.encode()]
-    assert await store.calls.settle(short, 40, 0) is None
+    assert await store.calls.settle(short, TokenCounts(40, 0)) is None
     await store.calls.release(short)
     assert await app.balance() == Balance(100, 50)
     assert await app.settle(long, 50) == Charge(50, 50)
     clock.advance(60)
     assert not await store.client.exists(holds), "no script looked"
-    assert await store.calls.settle(long, 50, 0) is None
+    assert await store.calls.settle(long, TokenCounts(50, 0)) is None
     assert (await recount(store, world.user)).amounts == (100, -50)
 
 
@@ -222,10 +223,10 @@ async def test_an_expired_hold_cannot_be_settled(memory_store: Store, clock: Fak
     await store.credits.grant(world.user, 100)
     short, _ = await app.hold(40, key="k", lasts=60_000), await app.hold(50, lasts=120_000)
     clock.advance(61)
-    assert await store.calls.settle(short, 40, 0, REPLY) is None
+    assert await store.calls.settle(short, TokenCounts(40, 0), REPLY) is None
     await store.calls.release(short)
     again = await app.hold(50, key="k")
-    assert await store.calls.settle(short, 40, 0, REPLY) is None
+    assert await store.calls.settle(short, TokenCounts(40, 0), REPLY) is None
     await store.calls.release(short)
     assert await refusal_of(app.ask(50, key="k")) == "idempotency_in_progress", "the late ones touch no other call"
     assert (await app.settle(again, 50)).charged == 50
@@ -267,7 +268,7 @@ async def test_stepping_the_clock_back_revives_no_hold(memory_store: Store, cloc
     assert await app.balance() == Balance(100, 50)
     clock.back(30)
     assert await app.balance() == Balance(100, 50)
-    assert await store.calls.settle(ended, 40, 0) is None
+    assert await store.calls.settle(ended, TokenCounts(40, 0)) is None
     assert (await app.settle(stands, 50)).charged == 50
     assert (await recount(store, world.user)).amounts == (100, -50)
 

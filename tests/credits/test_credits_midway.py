@@ -9,6 +9,7 @@ import pytest
 
 from store import keys
 from store.credits.calls import Charge
+from store.credits.prices import TokenCounts
 from store.crypto.keyring import Keys
 from store.errors import StoreUnavailable
 from store.lifetimes import ACCESS_TOKEN
@@ -103,8 +104,8 @@ async def test_settling_does_not_revive_a_deleted_person(store: Store) -> None:
     await app.settle(holds[2], 10, 0, REPLY)
     await store.operator.delete(world.email)
     before = set(await every_key(store.client))
-    assert await store.calls.settle(holds[0], 10, 0, REPLY) is None
-    assert await store.calls.settle(holds[2], 10, 0, REPLY) is None
+    assert await store.calls.settle(holds[0], TokenCounts(10, 0), REPLY) is None
+    assert await store.calls.settle(holds[2], TokenCounts(10, 0), REPLY) is None
     await store.calls.release(holds[1])
     assert await refusal_of(app.ask(1)) == "invalid_token"
     assert set(await every_key(store.client)) - before == set()
@@ -132,7 +133,7 @@ async def test_settling_does_not_revive_rows_during_a_deletion(store: Store) -> 
     assert (await store.scripts.run("delete_user", keys.account_deletion(world.user), steps=1, **step)).word == "more"
     names = keys.credits(world.user).values()
     before = [await store.client.dump(name) for name in names]
-    assert await store.calls.settle(hold, 10, 0, REPLY) is None
+    assert await store.calls.settle(hold, TokenCounts(10, 0), REPLY) is None
     assert await refusal_of(store.credits.grant(world.user, 5)) == "not_found"
     assert [await store.client.dump(name) for name in names] == before
     await store.calls.release(hold)
@@ -196,7 +197,7 @@ async def test_a_full_store_books_nothing_partially(valkey_engine: Engine, valke
         try:
             for call in (
                 store.calls.hold(app.caller, "credits:spend", estimate),
-                store.calls.settle(hold, 30, 0, REPLY),
+                store.calls.settle(hold, TokenCounts(30, 0), REPLY),
                 store.credits.grant(world.user, 5, key="n"),
             ):
                 with contextlib.suppress(StoreUnavailable):

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from store.credits.calls import Charge, Hold, Price, ReplayedCall, StoredReply
+from store.credits.calls import Charge, Hold, ReplayedCall, StoredReply
 from store.credits.credits import AppLimit, Balance
+from store.credits.prices import Price, TokenCounts
 from store.crypto.keyring import KeyRing, Keys
 from store.crypto.passwords import PasswordHasher
 from store.engine.connect import connect
@@ -21,7 +22,7 @@ from store.lifetimes import ACCESS_TOKEN, AI_REPLY, CREDIT_KEY, DAY, GRACE
 from store.wiring import Store
 from tests.support.processes.engines import Engine, FakeClock
 from tests.support.store.credit_books import BOOKS, Pair, Purse, Record, Side, Standing
-from tests.support.store.credit_spender import FREE, PRICE, Spender, a_world, affordable, cost, recount
+from tests.support.store.credit_spender import FREE, PRICE, Spender, a_world, affordable, cost, held_at, recount
 from tests.support.store.world import VISITOR, refusal_of
 
 pytestmark = pytest.mark.slow
@@ -30,10 +31,11 @@ T = TypeVar("T")
 RING = Keys(KeyRing.parse(KeyRing.generate(1)))
 MOST_EACH = 4
 
+CACHED = Price("cached", 300_000, 1_700_000, 30_000, 375_000, 600_000)
 pairs = st.sampled_from([(person, app) for person in range(2) for app in range(2)])
 people = st.integers(0, 1)
 some_keys = st.sampled_from([None, None, "a", "b"])
-prices = st.sampled_from([PRICE, PRICE, Price("odd", 300_000, 1_700_000), FREE])
+prices = st.sampled_from([PRICE, PRICE, Price("odd", 300_000, 1_700_000), FREE, CACHED])
 which = st.integers(0, 40)
 estimates: dict[str, Any] = {
     "pair": pairs,
@@ -43,7 +45,9 @@ estimates: dict[str, Any] = {
     "key": some_keys,
     "body": st.sampled_from([b"1", b"1", b"1", b"2"]),
 }
-reported = st.tuples(st.integers(0, 70), st.integers(0, 100))
+few = st.sampled_from([0, 0, 1, 7, 40])
+reported = st.tuples(st.integers(0, 70), st.integers(0, 100), few, few, few)
+"""Tokens of input, output, read from a cache, written to one, written to one for an hour."""
 
 
 class Credits(RuleBasedStateMachine):
@@ -157,7 +161,7 @@ class Credits(RuleBasedStateMachine):
         if side.limit is not None:
             left = side.limit - self.spent(pair, now) - self.held(pair[0], now, pair[1])
             room, code = (left, "app_spend_limit") if left < room else (room, code)
-        output = affordable(max(room, 0), price, i, o)
+        output = affordable(max(room, 0), held_at(price), i, o)
         record = self.records.get((pair, key)) if key else None
         if side.revoked_at is not None or side.token_ends <= now:
             refusal = "invalid_token"
@@ -181,7 +185,7 @@ class Credits(RuleBasedStateMachine):
             return
         assert isinstance(answer, Hold)
         assert output is not None
-        assert (answer.output_tokens, answer.amount) == (output, cost(price, i, output))
+        assert (answer.output_tokens, answer.amount) == (output, cost(held_at(price), i, output))
         self.holds.append(Standing(answer, pair, price, answer.amount, now + lasts))
         if key:
             self.records[pair, key] = Record(body, answer.hold_id, now + lasts)
@@ -192,7 +196,7 @@ class Credits(RuleBasedStateMachine):
         return found[0] if found else None
 
     @rule(used=reported, replied=st.booleans(), **estimates)
-    def call(self, used: tuple[int, int], replied: bool, **call: Any) -> None:
+    def call(self, used: tuple[int, ...], replied: bool, **call: Any) -> None:
         """A hold and its settlement."""
         self.hold(**call)
         self.settle(0, used, replied)
@@ -205,13 +209,13 @@ class Credits(RuleBasedStateMachine):
         return some[-1 - n // 4 % len(some)] if some else None
 
     @rule(n=which, used=reported, replied=st.booleans())
-    def settle(self, n: int, used: tuple[int, int], replied: bool) -> None:
+    def settle(self, n: int, used: tuple[int, ...], replied: bool) -> None:
         one = self.pick(n)
         if one is None:
             return
         side, _, purse, now = self.of(one.pair)
         reply = StoredReply("text/plain", one.hold.hold_id.encode(), b"!") if replied else None
-        charge = self.run(self.store.calls.settle(one.hold, *used, reply))
+        charge = self.run(self.store.calls.settle(one.hold, TokenCounts(*used), reply))
         if one.ends <= now or one.state == "released":
             assert charge is None
             return
@@ -219,6 +223,11 @@ class Credits(RuleBasedStateMachine):
             one.state, one.charged = "settled", min(one.amount, cost(one.price, *used))
             if any(used):
                 purse.book(-one.charged, now)
+                world = self.people[one.pair[0]]
+                entry = self.run(self.store.credits.show(world.user, most=1)).entries[0]
+                cached = entry.cache_read_tokens, entry.cache_write_tokens, entry.cache_write_1h_tokens
+                assert (entry.input_tokens, entry.output_tokens, *cached) == used
+                assert entry.price_version == one.price.version
                 self.book_spending(side, one.charged, now)
             if record := self.record_of(one):
                 left = purse.paid - self.held(one.pair[0], now)

@@ -11,6 +11,7 @@ import pytest
 from store import keys
 from store.credits import calls
 from store.credits.calls import MAX_REPLIES_BYTES, MAX_REPLY_BYTES, Charge, Hold, ReplayedCall, StoredReply
+from store.credits.prices import TokenCounts
 from store.crypto.seal import fingerprint
 from store.errors import StoreError
 from store.lifetimes import AI_REPLY, DAY
@@ -85,7 +86,7 @@ async def test_a_released_calls_key_may_be_reused(store: Store) -> None:
     await store.calls.release(first)
     second = await app.hold(40, key="k", body=b"2")
     await store.calls.release(first)
-    assert await store.calls.settle(first, 40, 0, REPLY) is None
+    assert await store.calls.settle(first, TokenCounts(40, 0), REPLY) is None
     assert await refusal_of(app.ask(40, key="k", body=b"2")) == "idempotency_in_progress", "the second is under way"
     await app.settle(second, 7, 0, REPLY)
     assert (await replay(app, "k", body=b"2")).charge == Charge(7, 993)

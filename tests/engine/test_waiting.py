@@ -14,6 +14,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError
 
 from handlers.core.site import Site
+from store.credits.prices import TokenCounts
 from store.crypto.keyring import Keys
 from store.engine import pipeline
 from store.engine.connect import acknowledged, check_store, connect
@@ -263,7 +264,7 @@ async def credit(world: World) -> Callable[[], Awaitable[Any]]:
 async def settle(world: World) -> Callable[[], Awaitable[Any]]:
     await world.store.credits.grant(world.user, DOLLAR)
     hold = await (await Spender.make(world)).hold(10, 10)
-    return lambda: world.store.calls.settle(hold, 10, 5)
+    return lambda: world.store.calls.settle(hold, TokenCounts(10, 5))
 
 
 async def release(world: World) -> Callable[[], Awaitable[Any]]:

@@ -19,7 +19,7 @@ from outbound.ai.messages import IMAGE_TOKENS, OVERHEAD_TOKENS, MessagesUpstream
 from outbound.ai.meter import Meter
 from outbound.ai.models import Model, Models, Timeouts
 from outbound.ai.tokens import count, pieces, texts_of
-from store.credits.calls import Price
+from store.credits.prices import Price, TokenCounts
 from tests.support.lists.offenders import each
 
 UPSTREAM = '[[upstream]]\nname = "a"\nurl = "https://models.example.com"\n'
@@ -233,31 +233,34 @@ def test_the_input_of_another_server_is_bounded_by_its_bytes() -> None:
 
 def test_a_price_is_rounded_up_once() -> None:
     price = Price("1", 3_000_000, 15_000_001)
-    assert price.cost(0, 0) == 0
-    assert price.cost(1, 0) == 3
-    assert price.cost(0, 1) == 16
-    assert price.cost(1, 1) == 19
-    assert price.cost(10**6, 10**6) == 18_000_001
+    assert price.cost(TokenCounts(0, 0)) == 0
+    assert price.cost(TokenCounts(1, 0)) == 3
+    assert price.cost(TokenCounts(0, 1)) == 16
+    assert price.cost(TokenCounts(1, 1)) == 19
+    assert price.cost(TokenCounts(10**6, 10**6)) == 18_000_001
+    assert price.cost(TokenCounts(1, 0, 1, 1, 1)) == 12, "what has no price of its own costs as input does"
+    price = Price("2", 1, 1, 1, 1, 1)
+    assert price.cost(TokenCounts(1, 1, 1, 1, 1)) == 1, "one rounding, over the sum"
 
 
 @pytest.mark.parametrize(
     ("usage", "used"),
     [
         pytest.param({"input_tokens": 7, "output_tokens": 9}, (7, 9), id="reported"),
-        pytest.param({"input_tokens": 7, "cache_read_input_tokens": 5, "output_tokens": 9}, (12, 9), id="cache"),
+        pytest.param({"input_tokens": 7, "cache_read_input_tokens": 5, "output_tokens": 9}, (7, 9, 5), id="cache"),
         pytest.param(None, (10, 3), id="not reported"),
         pytest.param({"input_tokens": "7", "output_tokens": True}, (10, 3), id="no numbers"),
         pytest.param({"input_tokens": -7, "output_tokens": 1.5}, (10, 3), id="no whole numbers above zero"),
     ],
 )
-def test_unreported_usage_is_counted(usage: object, used: tuple[int, int]) -> None:
+def test_unreported_usage_is_counted(usage: object, used: tuple[int, ...]) -> None:
     meter = Meter(question("one two three four five six"))
     meter.see_reply({"content": [{"type": "text", "text": "one two three"}], "usage": usage})
-    assert meter.used() == used
+    assert meter.used() == TokenCounts(*used)
 
 
 @pytest.mark.parametrize("content", [[], None, "text", [{"type": "text", "text": ""}]])
 def test_a_replys_reported_usage_applies(content: object) -> None:
     meter = Meter(question("one"))
     meter.see_reply({"content": content, "usage": {"input_tokens": 7, "output_tokens": 9}})
-    assert meter.used() == (7, 9)
+    assert meter.used() == TokenCounts(7, 9)

@@ -8,7 +8,7 @@ from typing import Any
 from outbound.ai.dialects import usage
 from outbound.ai.dialects.blocks import Block, BlockReader
 from outbound.ai.dialects.content import suffix_of
-from outbound.ai.dialects.usage import TokenCounts
+from store.credits.prices import TokenCounts
 
 FINISHED = {
     "end_turn": "stop",

@@ -9,8 +9,8 @@ from typing import Any
 from outbound.ai.dialects import usage
 from outbound.ai.dialects.blocks import MOST_BLOCKS, MOST_TEXT
 from outbound.ai.dialects.content import Joiner, arguments_of, suffix_of
-from outbound.ai.dialects.usage import TokenCounts
 from outbound.ai.events import BrokenStream
+from store.credits.prices import TokenCounts
 
 STOPPED = {
     "stop": "end_turn",

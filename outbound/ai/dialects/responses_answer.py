@@ -9,7 +9,7 @@ from outbound.ai.dialects import usage
 from outbound.ai.dialects.blocks import Block, BlockReader, BlockStep
 from outbound.ai.dialects.content import seal, suffix_of
 from outbound.ai.dialects.responses_request import wants_summary
-from outbound.ai.dialects.usage import TokenCounts
+from store.credits.prices import TokenCounts
 
 INCOMPLETE = {
     "max_tokens": "max_output_tokens",

@@ -4,32 +4,19 @@ read from and written to a cache."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-MOST_REPORTED = 10**9
-"""Tokens. A larger report counts as this many, which is more than any hold."""
-
-
-class TokenCounts(NamedTuple):
-    """TokenCounts by kind; no token is in two of them, except that `reasoning` is a part of `output`."""
-
-    input: int = 0
-    output: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    cache_write_1h: int = 0
-    reasoning: int = 0
-
-    @property
-    def prompt(self) -> int:
-        """All input, with what was read from and written to a cache."""
-        return self.input + self.cache_read + self.cache_write + self.cache_write_1h
+from store.credits.prices import MAX_TOKENS, TokenCounts
 
 
 def of_messages(usage: object) -> TokenCounts:
-    """A report of the Messages API: input, reads and writes are apart."""
-    writes = _count(usage, "cache_creation_input_tokens")
-    hour = min(_count(_part(usage, "cache_creation"), "ephemeral_1h_input_tokens"), writes)
+    """A report of the Messages API: input, reads and writes are apart. `cache_creation` has the two parts of
+    `cache_creation_input_tokens`."""
+    parts = _part(usage, "cache_creation")
+    hour = _count(parts, "ephemeral_1h_input_tokens")
+    writes = _count(usage, "cache_creation_input_tokens") or hour + _count(parts, "ephemeral_5m_input_tokens")
+    writes = min(writes, MAX_TOKENS)
+    hour = min(hour, writes)
     output = _count(usage, "output_tokens")
     return TokenCounts(
         input=_count(usage, "input_tokens"),
@@ -107,4 +94,4 @@ def _count(usage: object, name: str) -> int:
     number = _part(usage, name)
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
         return 0
-    return min(number, MOST_REPORTED)
+    return min(number, MAX_TOKENS)

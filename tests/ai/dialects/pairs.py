@@ -17,7 +17,7 @@ from outbound.ai.dialects import (
     responses_request,
     usage,
 )
-from outbound.ai.dialects.usage import TokenCounts
+from store.credits.prices import TokenCounts
 
 GOLDEN = Path(__file__).parent / "golden"
 FILES = sorted(GOLDEN.glob("*.json"))

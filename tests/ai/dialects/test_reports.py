@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from outbound.ai.dialects import errors, usage
-from outbound.ai.dialects.usage import MOST_REPORTED, TokenCounts
+from store.credits.prices import MAX_TOKENS as MOST_REPORTED
+from store.credits.prices import TokenCounts
 
 
 @pytest.mark.trap(66)

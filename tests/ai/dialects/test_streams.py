@@ -12,8 +12,8 @@ from outbound.ai.dialects.chat_answer import ChatStream
 from outbound.ai.dialects.content import Joiner
 from outbound.ai.dialects.messages_answer import MessagesStream
 from outbound.ai.dialects.responses_answer import ResponsesStream
-from outbound.ai.dialects.usage import TokenCounts
 from outbound.ai.events import BrokenStream, EventReader, encoded
+from store.credits.prices import TokenCounts
 from tests.support.http.upstream import message
 
 Json = dict[str, Any]

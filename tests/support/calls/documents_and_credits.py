@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from store.apps.client_ids import new_client_id
 from store.apps.registration import Registration
+from store.credits.prices import TokenCounts
 from store.documents.documents import Conditions
 from store.results import Caller
 from tests.support.calls.prepared import Call, call
@@ -95,7 +96,7 @@ async def _(w: World) -> Call:
 @call("credits.spending", "read_spending")
 async def _(w: World) -> Call:
     app = await spender(w)
-    await w.store.calls.settle(await app.hold(10, 10), 10, 5)
+    await w.store.calls.settle(await app.hold(10, 10), TokenCounts(10, 5))
     return lambda: w.store.credits.spending(w.session, 30)
 
 
@@ -127,7 +128,7 @@ async def _(w: World) -> Call:
 @call("calls.settle", "settle_hold")
 async def _(w: World) -> Call:
     hold = await (await spender(w)).hold(10, 10, key="a-key")
-    return lambda: w.store.calls.settle(hold, 10, 5, REPLY)
+    return lambda: w.store.calls.settle(hold, TokenCounts(10, 5), REPLY)
 
 
 @call("calls.release", "release_hold")

@@ -58,7 +58,7 @@ async def ada(store: Store) -> dict[str, Any]:
     spending, _ = await w.register("spender", scopes=SPENDING)
     await store.credits.grant(w.user, 5 * DOLLAR, reason="Welcome", key="a-key")
     spender = await Spender.make(w, spending)
-    await store.calls.settle(await spender.hold(1000, 500, key="a-call"), 1000, 200, REPLY)
+    await store.calls.settle(await spender.hold(1000, 500, key="a-call"), 1000, 200, REPLY)  # type: ignore[call-arg, arg-type]  # as it was
     await spender.hold(100, 100)
     await store.profiles.save_picture(w.session, b"an image", VISITOR)
     own = await store.owned.register(

@@ -20,8 +20,8 @@ from outbound.ai.messages import MessagesUpstream
 from outbound.ai.models import Model, Models, Timeouts
 from store import keys
 from store.accounts.signin.sessions import Session
-from store.credits.calls import Price
 from store.credits.credits import Account
+from store.credits.prices import Price
 from tests.support.http.driver import EMAIL, PASSWORD, App, Service, json_of, send
 from tests.support.http.upstream import KEY, VENDOR_MODEL, ScriptedUpstream
 from tests.support.store.world import VISITOR

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from store import keys
 from store.apps.registration import Registration
-from store.credits.calls import CallEstimate, Hold, Price
+from store.credits.calls import CallEstimate, Hold
+from store.credits.prices import Price, TokenCounts
 from store.lifetimes import AI
 from store.results import Caller
 from store.wiring import Store
@@ -30,6 +31,6 @@ async def hold(store: Store, user: str, app: Registration, amount: int) -> Hold:
 
 async def charge(store: Store, user: str, app: Registration, amount: int) -> None:
     """A ledger entry over this many micro-dollars: one token in, the others out."""
-    charged = await store.calls.settle(await hold(store, user, app, amount), 1, amount - 1)
+    charged = await store.calls.settle(await hold(store, user, app, amount), TokenCounts(1, amount - 1))
     assert charged is not None
     assert charged.charged == amount

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from store.credits.calls import Charge, Hold, Price, StoredReply
+from store.credits.calls import Charge, Hold, StoredReply
 from store.credits.credits import Bookkeeping
+from store.credits.prices import Price
 from store.lifetimes import DAY
 from tests.support.store.credit_spender import Spender
 

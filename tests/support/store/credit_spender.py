@@ -8,8 +8,9 @@ from typing import Any
 
 from store import keys
 from store.apps.registration import Registration
-from store.credits.calls import CallEstimate, Charge, Hold, Price, ReplayedCall, StoredReply
+from store.credits.calls import CallEstimate, Charge, Hold, ReplayedCall, StoredReply
 from store.credits.credits import Balance, Bookkeeping
+from store.credits.prices import Price, TokenCounts
 from store.lifetimes import AI, AI_REPLY, CREDITS_READ
 from store.results import Caller
 from store.wiring import Store
@@ -26,9 +27,19 @@ TEN_MINUTES = 600_000
 REPLY = StoredReply("application/json", b'{"said":"hello","credits":', b"}")
 
 
-def cost(price: Price, input_tokens: int, output_tokens: int) -> int:
-    """Whole micro-dollars, rounded up once."""
-    return -(-(input_tokens * price.input + output_tokens * price.output) // PER)
+def cost(price: Price, input_tokens: int, output_tokens: int, read: int = 0, write: int = 0, hour: int = 0) -> int:
+    """Whole micro-dollars, rounded up once. `read`, `write`, `hour`: input that was read from a cache, written to one,
+    and written to one for an hour."""
+    exact = input_tokens * price.input + output_tokens * price.output
+    for tokens, own in ((read, price.cache_read), (write, price.cache_write), (hour, price.cache_write_1h)):
+        exact += tokens * (price.input if own is None else own)
+    return -(-exact // PER)
+
+
+def held_at(price: Price) -> Price:
+    """The price of a hold: all input may be of the dearest kind."""
+    own = (price.cache_read, price.cache_write, price.cache_write_1h)
+    return Price(price.version, max(price.input, *(one or 0 for one in own)), price.output)
 
 
 def affordable(room: int, price: Price, input_tokens: int, output_tokens: int) -> int | None:
@@ -85,7 +96,7 @@ class Spender:
         self, hold: Hold, input_tokens: int, output_tokens: int = 0, reply: StoredReply | None = None
     ) -> Charge:
         """Settles an open hold."""
-        charge = await self.store.calls.settle(hold, input_tokens, output_tokens, reply)
+        charge = await self.store.calls.settle(hold, TokenCounts(input_tokens, output_tokens), reply)
         assert charge is not None
         return charge
 

@@ -1,0 +1,62 @@
+"""What AI calls cost: tokens by kind, and a price for each kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+MAX_TOKENS = 10**9
+"""The most tokens of a kind that an upstream's report counts for; more than any hold covers."""
+INPUT_KINDS = ("input", "cache_read", "cache_write", "cache_write_1h")
+KINDS = ("output", *INPUT_KINDS)
+"""The kinds of tokens that have a price of their own. No token is of two kinds."""
+_PER = 1_000_000
+
+
+class TokenCounts(NamedTuple):
+    """Tokens by kind; no token is in two of them, except that `reasoning` is a part of `output`."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    cache_write_1h: int = 0
+    reasoning: int = 0
+
+    @property
+    def prompt(self) -> int:
+        """All input, with what was read from and written to a cache."""
+        return self.input + self.cache_read + self.cache_write + self.cache_write_1h
+
+    @property
+    def bounded(self) -> TokenCounts:
+        """The same, with at most MAX_TOKENS of a kind."""
+        return TokenCounts(*(max(0, min(count, MAX_TOKENS)) for count in self))
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """A price in whole micro-dollars per million tokens of each kind, and its name in the ledger. A kind without a
+    price of its own costs what `input` does."""
+
+    version: str
+    input: int
+    output: int
+    cache_read: int | None = None
+    cache_write: int | None = None
+    cache_write_1h: int | None = None
+
+    def of(self, kind: str) -> int:
+        """The price of a kind of tokens."""
+        price: int | None = getattr(self, kind)
+        return self.input if price is None else price
+
+    @property
+    def dearest_input(self) -> int:
+        """The most that a token of input may cost, whatever kind the upstream reports for it."""
+        return max(map(self.of, INPUT_KINDS))
+
+    def cost(self, tokens: TokenCounts) -> int:
+        """The cost of these tokens in micro-dollars: the exact sum, rounded up once."""
+        exact: int = sum(getattr(tokens, kind) * self.of(kind) for kind in KINDS)
+        return -(-exact // _PER)
