@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -19,6 +20,8 @@ from handlers.core.api import ApiHandler
 from handlers.core.base import EXPOSED
 from handlers.core.format import iso
 from handlers.core.params import FORM, media_type
+from outbound.ai.dialects.messages_same import check, forwarded_headers
+from outbound.ai.dialects.rules import Untranslatable
 from outbound.ai.failure import UpstreamFailed
 from outbound.ai.models import Model
 from runtime.http.tornado_private import answer_fields, put_fields
@@ -86,6 +89,8 @@ class AIHandler(ApiHandler):
         return model
 
     call: Call | None = None
+    forwarded_headers: Mapping[str, str] = {}
+    """The headers of the request that go to the model's server."""
 
     def write_refusal(self, refusal: Refused) -> None:
         """Tells the SDKs, which retry after any 409 and 5xx, if a retry would fail or be charged again."""
@@ -97,18 +102,26 @@ class AIHandler(ApiHandler):
         self, caller: Caller, window: Window | None = None, *, counting: bool = False
     ) -> tuple[AIRequest, Model, int, Window | None]:
         """The request, its model, an upper bound of its input tokens, and the figures of the window that has counted
-        it; see `read_body`. Raises Refused."""
+        it; see `read_body`. Sets `forwarded_headers`. Raises Refused."""
 
         def read() -> tuple[AIRequest, Model, int]:
             request = read_request(self.body(), form=media_type(self.request) == FORM, counting=counting)
             model = self.model(request.model)
+            strict = model.upstream.refuses_unknown
+            version, betas = (self.request.headers.get_list(name) for name in ("Anthropic-Version", "Anthropic-Beta"))
+            try:
+                if strict:
+                    check(request.forwarded, strict=True)
+                self.forwarded_headers = forwarded_headers(version[0] if version else "", betas, strict=strict)
+            except Untranslatable as error:
+                raise Refused("invalid_request", str(error)) from None
             bound = model.upstream.most_input(model, request.forwarded, request.size)
             if bound > model.max_input:
                 raise Refused("invalid_request", f"This model reads at most {model.max_input} tokens.")
             return request, model, bound
 
-        check = partial(self.store.calls.check_call, caller, self.needed)
-        (request, model, bound), window = await self.read_body(caller.user, read, check, window)
+        admit = partial(self.store.calls.check_call, caller, self.needed)
+        (request, model, bound), window = await self.read_body(caller.user, read, admit, window)
         return request, model, bound, window
 
 
@@ -153,6 +166,7 @@ class MessagesHandler(AIHandler):
         self.request.body = b""  # a call may take minutes, and keeps the part that it forwards
         deadline = began + limits.total
         call = Call(self.store.calls, held, model, forwarded, deadline, self.site.measures)
+        call.headers = self.forwarded_headers
         await self.make(call, request.stream, reads=held.reads_credits)
 
     async def make(self, call: Call, stream: bool, *, reads: bool) -> None:
@@ -259,7 +273,7 @@ class SdkCountHandler(SdkHandler):
             with self.site.ai_calls.place(caller.user, window=window):
                 self.step_aside()
                 async with asyncio.timeout(model.upstream.limits.total):
-                    number = await model.upstream.count_tokens(model, request.forwarded)
+                    number = await model.upstream.count_tokens(model, request.forwarded, self.forwarded_headers)
         except TimeoutError:
             raise Refused("upstream_timeout", window=window) from None
         except UpstreamFailed as error:

@@ -7,25 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from handlers.core.params import Params
+from outbound.ai.dialects.messages_same import FIELDS, check
+from outbound.ai.dialects.rules import Untranslatable
 from outbound.ai.events import compact
 from store.refused import Refused
 
-# Fields that are forwarded. All others are ignored, as everywhere: they could change the cost of a call, or where its
-# content goes (tools that the server runs, files that it keeps, faster lanes).
-FORWARDED = (
-    *("messages", "system", "tools", "tool_choice", "thinking", "temperature", "top_p", "top_k"),
-    *("stop_sequences", "metadata", "output_config"),
-)
-_PLAIN = ("model", "system")
+ROLES = ("user", "assistant", "system")
+_PLAIN = ("model", "system", "service_tier", "speed", "inference_geo", "container")
 """The form fields that are text. The others are JSON text."""
-BLOCKS = ("text", "image", "document", "search_result", "tool_use", "tool_result", "thinking", "redacted_thinking")
-_SOURCES = {"image": ("base64",), "document": ("text", "content")}
+_READ = ("model", "max_tokens", "stream")
 MOST_TOKENS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class AIRequest:
-    """`forwarded` goes to the model's server, without model, max_tokens and stream. `size` is its length in bytes.
+    """`forwarded` goes to the model's server as it came, without model, max_tokens and stream. `size` is its length in
+    bytes.
     `least_output`: with fewer tokens, the call makes no sense."""
 
     model: str
@@ -40,8 +37,11 @@ def read_request(params: Params, *, form: bool, counting: bool = False) -> AIReq
     """The request in a body. If tokens are only counted, max_tokens may be missing. Raises
     Refused("invalid_request")."""
     model = params.require("model")
-    given = {name: _value(params, name, form) for name in (*FORWARDED, "max_tokens", "stream")}
-    max_tokens, stream = given.pop("max_tokens"), given.pop("stream")
+    max_tokens, stream = (_value(params, name, form) for name in ("max_tokens", "stream"))
+    given = {name: _value(params, name, form) for name in FIELDS}
+    if not form:
+        # What nobody knows here changes nothing in what is billed, as far as is known: it is the server's to judge.
+        given |= {name: params.value(name) for name in params.names() if name not in FIELDS and name not in _READ}
     if max_tokens is None and counting:
         max_tokens = 1
     if not _is_whole(max_tokens) or not 1 <= max_tokens <= MOST_TOKENS:
@@ -51,7 +51,10 @@ def read_request(params: Params, *, form: bool, counting: bool = False) -> AIReq
     forwarded = {name: value for name, value in given.items() if value is not None}
     check_messages(forwarded.get("messages"))
     check_system(forwarded.get("system"))
-    check_tools(forwarded.get("tools"))
+    try:
+        check(forwarded)
+    except Untranslatable as error:
+        raise Refused("invalid_request", str(error)) from None
     try:
         size = len(compact(forwarded).encode())
     except (UnicodeEncodeError, RecursionError, ValueError):
@@ -64,8 +67,8 @@ def check_messages(messages: object) -> None:
     if not isinstance(messages, list) or not messages:
         raise Refused("invalid_request", "messages must be a list with something in it.")
     for message in messages:
-        if not isinstance(message, dict) or message.get("role") not in ("user", "assistant"):
-            raise Refused("invalid_request", "A message has a role, user or assistant.")
+        if not isinstance(message, dict) or message.get("role") not in ROLES:
+            raise Refused("invalid_request", "A message has a role: user, assistant or system.")
         _check_content(message.get("content"))
 
 
@@ -75,30 +78,16 @@ def check_system(system: object) -> None:
         _check_content(system)
 
 
-def check_tools(tools: object) -> None:
-    """Allows only the app's own tools: the cost of a server's tool is unknown in advance."""
-    if tools is None:
-        return
-    if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
-        raise Refused("invalid_request", "tools must be a list of objects.")
-    if any(tool.get("type", "custom") != "custom" for tool in tools):
-        raise Refused("invalid_request", "Only tools of the app's own (type custom) are offered here.")
-
-
 def _check_content(content: object) -> None:
     if isinstance(content, str):
         return
     if not isinstance(content, list) or not content:
         raise Refused("invalid_request", "content is text or a list of blocks.")
     for block in _blocks(content):
-        if not isinstance(block, dict) or block.get("type") not in BLOCKS:
-            raise Refused("invalid_request", f"A block of content has one of the types {', '.join(BLOCKS)}.")
+        if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+            raise Refused("invalid_request", "A block of content is an object with a type.")
         if block["type"] == "text" and not isinstance(block.get("text"), str):
             raise Refused("invalid_request", "A block of text has text.")
-        allowed, source = _SOURCES.get(block["type"]), block.get("source")
-        if allowed and not (isinstance(source, dict) and source.get("type") in allowed):
-            # The content at an address, behind an id or in a PDF has no known limit.
-            raise Refused("invalid_request", f"The source of a block {block['type']} is {' or '.join(allowed)} here.")
 
 
 def _blocks(content: list[Any]) -> Iterator[Any]:

@@ -9,6 +9,7 @@ _MESSAGES = {
     200: Success("the reply and what it cost; with stream, events", "AIReply", (JSON, EVENTS), ("Idempotent-Replayed",))
 }
 _KEY = (("apiKey",),)
+_HEADERS = ("anthropic-version", "anthropic-beta")
 _UPSTREAM = ("upstream_error", "upstream_timeout", "overloaded")
 _CALL = (
     *("invalid_request", "insufficient_credits", "app_spend_limit", "not_found", "idempotency_in_progress"),
@@ -28,7 +29,7 @@ AI_OPERATIONS: dict[str, dict[str, Operation]] = {
             ),
             _MESSAGES,
             errors=_CALL,
-            parameters=("idempotency-key",),
+            parameters=("idempotency-key", *_HEADERS),
             body="AIRequest",
             security=_KEY,
         )
@@ -52,7 +53,7 @@ AI_OPERATIONS: dict[str, dict[str, Operation]] = {
             ),
             _MESSAGES,
             errors=_CALL,
-            parameters=("idempotency-key",),
+            parameters=("idempotency-key", *_HEADERS),
             body="AIRequest",
             security=_KEY,
             sdk=True,
@@ -65,6 +66,7 @@ AI_OPERATIONS: dict[str, dict[str, Operation]] = {
             "`messages.count_tokens`. Nothing is charged.",
             {200: Success("their number", "AICount")},
             errors=("invalid_request", "not_found", *_UPSTREAM),
+            parameters=_HEADERS,
             body="AICountRequest",
             security=_KEY,
             sdk=True,

@@ -278,6 +278,8 @@ OF_PARAMETERS: dict[str, Any] = {
     "if-match": '"1767225600001"',
     "if-none-match": "*",
     "idempotency-key": "order-1042",
+    "anthropic-version": "2023-06-01",
+    "anthropic-beta": "interleaved-thinking-2025-05-14",
     "client_id": "notes-app",
     "request": "a.signed.request",
     "redirect_uri": "https://app.example/callback",

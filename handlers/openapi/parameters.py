@@ -33,6 +33,8 @@ PARAMETERS: dict[str, Schema] = {
     "idempotency-key": _header(
         "Idempotency-Key", exactly(IDEMPOTENCY_KEY.pattern), "one call and one charge for each key and body in 24 hours"
     ),
+    "anthropic-version": _header("Anthropic-Version", TEXT, "goes to the model's server"),
+    "anthropic-beta": _header("Anthropic-Beta", TEXT, "goes to the model's server; names that cost more are refused"),
     "client_id": _query("client_id", FILLED, "the app", required=True),
     "redirect_uri": _query(
         "redirect_uri", FILLED, "one of the registered ones, character for character", required=True

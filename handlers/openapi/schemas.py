@@ -7,7 +7,7 @@ parameters are ignored.
 from __future__ import annotations
 
 from handlers.ai.errors import OTHERS, TYPES
-from handlers.ai.request import BLOCKS, MOST_TOKENS
+from handlers.ai.request import MOST_TOKENS, ROLES
 from handlers.core.auth.client_credentials import ASSERTION_TYPE
 from handlers.documents.documents import COLLECTION, DOCUMENT_ID
 from handlers.oauth.requests import CHALLENGE
@@ -62,19 +62,19 @@ _ED_KEY = written(
     {"kty": {"const": "OKP"}, "crv": {"const": "Ed25519"}, "x": _COORDINATE, **_KEY, "alg": {"const": "EdDSA"}}
 )
 
-_BLOCK = read({"type": {"enum": list(BLOCKS)}}, {"text": TEXT})
+_BLOCK = read({"type": TEXT}, {"text": TEXT})
 _CONTENT: Schema = {"oneOf": [TEXT, {"type": "array", "minItems": 1, "items": ref("AIBlock")}]}
 _MODEL_OPTIONS = {
     "system": ref("AIContent"),
-    "tools": listed(read({"name": TEXT, "input_schema": {"type": "object"}}, {"type": {"const": "custom"}})),
-    "tool_choice": {"type": "object"},
-    "thinking": {"type": "object"},
+    "tools": listed(read({"name": TEXT, "input_schema": {"type": "object"}}, {"type": TEXT})),
+    **{name: {"type": "object"} for name in ("tool_choice", "thinking", "metadata", "output_config")},
+    **{name: {"type": "object"} for name in ("cache_control", "context_management")},
+    **{"service_tier": {"enum": ["auto", "standard_only"]}, "speed": {"const": "standard"}},
+    **{"inference_geo": {"const": "global"}, "container": {"type": "null"}, "mcp_servers": {"maxItems": 0}},
     "temperature": {"type": "number"},
     "top_p": {"type": "number"},
     "top_k": {"type": "integer"},
     "stop_sequences": listed(TEXT),
-    "metadata": {"type": "object"},
-    "output_config": {"type": "object"},
 }
 _HOW: Schema = {"max_tokens": {"type": "integer", "minimum": 1, "maximum": MOST_TOKENS}, "stream": FLAG}
 _MESSAGES = {"type": "array", "minItems": 1, "items": ref("AITurn")}
@@ -289,7 +289,7 @@ SCHEMAS: dict[str, Schema] = {
     # AI.
     "AIContent": _CONTENT,
     "AIBlock": _BLOCK,
-    "AITurn": read({"role": {"enum": ["user", "assistant"]}, "content": ref("AIContent")}),
+    "AITurn": read({"role": {"enum": list(ROLES)}, "content": ref("AIContent")}),
     "AIRequest": read(
         {"model": FILLED, "max_tokens": _HOW["max_tokens"], "messages": _MESSAGES},
         {**_HOW, **_MODEL_OPTIONS},

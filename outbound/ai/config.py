@@ -22,7 +22,7 @@ MAX_SECONDS = 3600.0
 _TOP = ("echo", "upstream")
 _UPSTREAM = (
     *("name", "url", "key", "key_env", "connections", "connect_timeout", "first_byte_timeout"),
-    *("event_timeout", "total_timeout", "trace", "models"),
+    *("event_timeout", "total_timeout", "trace", "unknown_fields", "models"),
 )
 _MODEL = ("id", "display_name", "upstream_id", "max_input", "max_output", "prices")
 _KINDS_OF_CACHE = ("cache_read", "cache_write", "cache_write_1h")
@@ -91,8 +91,16 @@ def _models(table: _Table, environ: Mapping[str, str]) -> list[Model]:
         limits,
         table.whole("connections", 1, 100_000, 1_000),
         traced=table.take("trace", bool, False),
+        refuses_unknown=_unknown_fields(table) == "refuse",
     )
     return [_model(model, upstream) for model in table.tables("models", _MODEL)]
+
+
+def _unknown_fields(table: _Table) -> str:
+    value = table.text("unknown_fields", "pass")
+    if value not in ("pass", "refuse"):
+        raise _Wrong(f"{table.place}.unknown_fields", "must be pass or refuse")
+    return value
 
 
 def _model(table: _Table, upstream: Upstream) -> Model:

@@ -27,6 +27,7 @@ class EchoUpstream:
     """Runs in this process. `pause` is the time in seconds between two tokens of a stream."""
 
     name = "echo"
+    refuses_unknown = False
 
     def __init__(self, pause: float = 0.0) -> None:
         self.limits = Timeouts()
@@ -60,7 +61,9 @@ class EchoUpstream:
         yield _event("message_delta", delta={"stop_reason": reason, "stop_sequence": None}, usage=usage)
         yield _event("message_stop")
 
-    async def count_tokens(self, model: Model, request: Mapping[str, Any]) -> int:
+    async def count_tokens(
+        self, model: Model, request: Mapping[str, Any], headers: Mapping[str, str] = NOBODY.headers
+    ) -> int:
         """The number of tokens in the request. Raises UpstreamFailed if the model doesn't read as many."""
         counted = count_request(request, model.max_input)
         if counted > model.max_input:

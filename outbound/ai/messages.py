@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 
 from observability.tracing import passed_on
+from outbound.ai.dialects.messages_same import COUNTED, TYPED_TOOL_TOKENS, is_measured, typed_tools
 from outbound.ai.events import BrokenStream, EventReader, StreamEvent, encoded, read_json
 from outbound.ai.failure import UpstreamFailed
 from outbound.ai.idle_timeout import IdleTimeout
@@ -41,12 +42,22 @@ _BILLING = re.compile(r"credit balance|billing|organi[sz]ation|quota", re.IGNORE
 
 class MessagesUpstream:
     """One server. `url` is the part before `/v1/messages`; `key` is sent as `X-Api-Key`; at most `connections` requests
-    run at once, others wait; `traced`: calls carry the trace of the app's request."""
+    run at once, others wait; `traced`: calls carry the trace of the app's request;
+    `refuses_unknown`: fields that nobody knows here are refused."""
 
     def __init__(
-        self, name: str, url: str, key: str, limits: Timeouts, connections: int, *, traced: bool = False
+        self,
+        name: str,
+        url: str,
+        key: str,
+        limits: Timeouts,
+        connections: int,
+        *,
+        traced: bool = False,
+        refuses_unknown: bool = False,
     ) -> None:
         self.name = name
+        self.refuses_unknown = refuses_unknown
         self._traced = traced
         self.limits = limits
         self._url = url.rstrip("/")
@@ -65,19 +76,27 @@ class MessagesUpstream:
             raise _reported(self.name, "reply", reply)
         return reply
 
-    async def count_tokens(self, model: Model, request: Mapping[str, Any]) -> int:
+    async def count_tokens(
+        self, model: Model, request: Mapping[str, Any], headers: Mapping[str, str] = NOBODY.headers
+    ) -> int:
         """The number of tokens by the server's count. Raises UpstreamFailed."""
-        counted = {name: value for name, value in request.items() if name not in ("max_tokens", "stream", "metadata")}
-        found = await self._json("/v1/messages/count_tokens", {**counted, "model": model.upstream_id}, NOBODY)
+        body = {**{name: request[name] for name in COUNTED if name in request}, "model": model.upstream_id}
+        asker = Asker()
+        asker.headers = headers
+        found = await self._json("/v1/messages/count_tokens", body, asker)
         number = found.get("input_tokens")
         if not isinstance(number, int) or isinstance(number, bool) or number < 0:
             raise UpstreamFailed("upstream_error", f"{self.name}: the count is no number")
         return number
 
     def most_input(self, model: Model, request: Mapping[str, Any], size: int) -> int:
-        """A token has at least one byte. Images count separately, and the model never reads more than its window."""
+        """A token has at least one byte. Images count separately, and the model never reads more than its window. What
+        lies at an address, a PDF and an unknown block may fill all of it."""
+        if not is_measured(request):
+            return model.max_input
         images = sum(item == "image" for item in texts_of(request["messages"]))
-        return min(model.max_input, size + OVERHEAD_TOKENS + images * IMAGE_TOKENS)
+        added = OVERHEAD_TOKENS + images * IMAGE_TOKENS + typed_tools(request) * TYPED_TOOL_TOKENS
+        return min(model.max_input, size + added)
 
     async def stream(
         self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY
@@ -104,7 +123,7 @@ class MessagesUpstream:
         for again in (True, False):
             try:
                 async with self._first_byte(until):
-                    response = await self._post("/v1/messages", body)
+                    response = await self._post("/v1/messages", body, asker)
                     stack.callback(response.close)
                     asker.accept()
                     events = _events(self.name, response, asker)
@@ -138,7 +157,7 @@ class MessagesUpstream:
         for again in (True, False):
             try:
                 async with self._first_byte(until):
-                    response = await self._post(path, body)
+                    response = await self._post(path, body, asker)
                 async with response:
                     asker.accept()
                     return await self._object(response, asker)
@@ -163,7 +182,7 @@ class MessagesUpstream:
             raise UpstreamFailed("upstream_error", f"{self.name}: the reply is no JSON object")
         return value
 
-    async def _post(self, path: str, body: Mapping[str, Any]) -> aiohttp.ClientResponse:
+    async def _post(self, path: str, body: Mapping[str, Any], asker: Asker) -> aiohttp.ClientResponse:
         """The response, once its head has arrived. Raises UpstreamFailed; _Passing if another attempt may help."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
@@ -178,7 +197,7 @@ class MessagesUpstream:
             response = await self._session.post(
                 self._url + path,
                 data=io.BytesIO(encoded(body)),  # in pieces: more than 1 MiB at once would block the event loop
-                headers={**self._headers, **passed_on(traced=self._traced)},
+                headers={**self._headers, **asker.headers, **passed_on(traced=self._traced)},
                 timeout=timeout,
                 allow_redirects=False,
                 read_bufsize=READ_BYTES,

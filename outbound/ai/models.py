@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from outbound.ai.events import StreamEvent
@@ -25,6 +26,9 @@ class Timeouts:
 
 class Asker:
     """The caller of a model. This one waits for the reply and does no accounting."""
+
+    headers: Mapping[str, str] = MappingProxyType({})
+    """Headers of the caller's request that go on."""
 
     @property
     def wanted(self) -> bool:
@@ -50,6 +54,8 @@ class Upstream(Protocol):
 
     name: str
     limits: Timeouts
+    refuses_unknown: bool
+    """Whether fields, blocks and betas that nobody knows here are refused."""
 
     async def complete(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> dict[str, Any]:
         """The whole reply to a request."""
@@ -57,7 +63,7 @@ class Upstream(Protocol):
     def stream(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> AsyncGenerator[StreamEvent]:
         """The reply in events, as they arrive."""
 
-    async def count_tokens(self, model: Model, request: Mapping[str, Any]) -> int:
+    async def count_tokens(self, model: Model, request: Mapping[str, Any], headers: Mapping[str, str]) -> int:
         """The number of tokens in a request."""
 
     def most_input(self, model: Model, request: Mapping[str, Any], size: int) -> int:

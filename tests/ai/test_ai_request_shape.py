@@ -59,29 +59,31 @@ REFUSED = {
     **{f"stream {value!r}": question(stream=value) for value in ("true", 1, 0, [], "")},  # type: ignore[var-annotated]
     "no messages": question(messages=None),
     **{f"messages {value!r}": question(messages=value) for value in ([], {}, "hi", 7, [[]], ["hi"], [None])},  # type: ignore[var-annotated]
-    "another role": question(messages=[{"role": "system", "content": "x"}]),
+    "another role": question(messages=[{"role": "developer", "content": "x"}]),
     "a list for a role": question(messages=[{"role": ["user"], "content": "x"}]),
     "no content": question(messages=[{"role": "user"}]),
     **{f"content {value!r}": content(value) for value in ([], {}, 7, None, True)},  # type: ignore[var-annotated]
     **{f"a block {block!r}": content([block]) for block in ("x", 7, None, [], {}, {"type": 7}, {"type": ["text"]})},  # type: ignore[var-annotated]
-    "a block of a server's tool": says({"type": "server_tool_use", "id": "s", "name": "x", "input": {}}),
     "text without text": says({"type": "text"}),
     "text that is none": says({"type": "text", "text": ["x"]}),
     "a system without text": question(system=[{"type": "text"}]),
     "a number for a system": question(system=7),
-    "an image by URL": says(source("image", type="url", url="http://169.254.169.254/")),
     "an image by file id": says(source("image", type="file", file_id="f")),
-    "an image from nowhere": says({"type": "image"}),
-    "an image from text": says({"type": "image", "source": "http://x"}),
-    "a document by URL": says(source("document", type="url", url="http://x")),
     "a document by file id": says(source("document", type="file", file_id="f")),
-    "a PDF": says(source("document", type="base64", media_type="application/pdf", data="AA")),
-    "an image by URL in the result of a tool": says(
-        {"type": "tool_result", "tool_use_id": "t", "content": [source("image", type="url", url="http://x")]}
+    "a file in the result of a tool": says(
+        {"type": "tool_result", "tool_use_id": "t", "content": [source("image", type="file", file_id="f")]}
     ),
-    "an image by URL in a document": says(
-        source("document", type="content", content=[source("image", type="url", url="http://x")])
+    "a file in a document": says(
+        source("document", type="content", content=[source("image", type="file", file_id="f")])
     ),
+    "a file for a container": says({"type": "container_upload", "file_id": "f"}),
+    "another lane": question(service_tier="priority"),
+    "a faster lane": question(speed="fast"),
+    "a dearer place": question(inference_geo="us"),
+    "a container": question(container="container_1"),
+    "servers of tools": question(mcp_servers=[{"type": "url", "url": "http://169.254.169.254/"}]),
+    "an edit that asks the model": question(context_management={"edits": [{"type": "compact_20260112"}]}),
+    "edits that are none": question(context_management={"edits": "all"}),
     "a tool of the server's": question(tools=[{"type": "web_search_20250305", "name": "web_search"}]),
     "a tool without a type": question(tools=[{"type": None, "name": "x"}]),
     "a tool with a list for a type": question(tools=[{"type": ["custom"], "name": "x"}]),

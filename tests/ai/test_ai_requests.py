@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -130,23 +129,16 @@ async def test_what_is_forwarded_and_what_never_is(service: Service, upstream: S
         "stop_sequences": ["\n\n"],
         "metadata": {"user_id": "u"},
         "output_config": {"effort": "low"},
-    }
-    dropped: dict[str, Any] = {
-        "service_tier": "priority",
-        "container": "container_1",
-        "mcp_servers": [{"type": "url", "url": "http://169.254.169.254/"}],
-        "betas": ["files-api"],
-        "context_management": {},
-        "speed": "fast",
-        "inference_geo": "eu",
-        "credits": 5,
-        "client_id": "other-app",
-        "n": 8,
+        "context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]},
+        "service_tier": "auto",
+        "a_field_of_next_year": {"deep": [1, None]},
     }
     headers = {
         "X_Api_Key": "sk-of-the-app",
-        "Anthropic_Beta": "computer-use",
-        "Anthropic_Version": "1999-01-01",
+        "Anthropic_Beta": "computer-use-2025-01-24, a-beta-of-next-year",
+        "Anthropic_Version": "2027-01-01",
+        "Anthropic_Dangerous_Direct_Browser_Access": "true",
+        "Forwarded": "for=192.0.2.9",
         "Cookie": "a=b",
         "X_Forwarded_For": "192.0.2.9",
         "User_Agent": "An App/1.0",
@@ -154,17 +146,18 @@ async def test_what_is_forwarded_and_what_never_is(service: Service, upstream: S
         "Referer": "https://app.example/",
     }
     for path in (NATIVE, SDK):
-        response = await spender.ask(question(**kept, **dropped), path, **headers)  # type: ignore[arg-type]
+        response = await spender.ask(question(**kept), path, **headers)  # type: ignore[arg-type]
         assert response.code == 200
         sent = upstream.calls[-1]
         assert sent.question == {**question(**kept), "model": VENDOR_MODEL, "stream": False}  # type: ignore[arg-type]
         assert sent.request.path == "/v1/messages"
         assert {name.lower() for name in sent.request.headers} == {
             *("host", "x-api-key", "anthropic-version", "content-type", "content-length", "user-agent", "accept"),
-            *("accept-encoding", "x-request-id"),
+            *("accept-encoding", "x-request-id", "anthropic-beta"),
         }
         assert sent.request.headers["X-Api-Key"] == KEY
-        assert sent.request.headers["Anthropic-Version"] == "2023-06-01"
+        assert sent.request.headers["Anthropic-Version"] == "2027-01-01"
+        assert sent.request.headers["Anthropic-Beta"] == "computer-use-2025-01-24,a-beta-of-next-year"
         assert sent.request.headers["User-Agent"] == "Latchkey"
 
 
