@@ -147,6 +147,7 @@ class Rehearsal:
         """Uses up a rate limit, like a burst of requests. Returns the seconds until the next request is allowed. Raises
         Refused for an unknown group, or if a group of a person and an app has no app."""
         known = {one.name: one for one in vars(lifetimes).values() if isinstance(one, lifetimes.Group)}
+        known |= {one.name: one for one in self.store.rates.all()}
         if group not in PER_PAIR + PER_PERSON:
             raise Refused("invalid_request", f"group is one of {', '.join(PER_PERSON + PER_PAIR)}.")
         if group in PER_PAIR:

@@ -34,9 +34,10 @@ def stores(valkey_engine: Engine, open_store: OpenStore) -> list[Store]:
 
 
 @pytest.fixture
-def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+def wide(stores: list[Store], monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows so wide that only credits decide."""
-    monkeypatch.setattr(calls, "AI", Group(AI.name, 1_000_000))
+    for store in stores:
+        store.rates.ai = Group(AI.name, 1_000_000)
     monkeypatch.setattr(credits, "CREDITS_READ", Group(CREDITS_READ.name, 1_000_000))
 
 

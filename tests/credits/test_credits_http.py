@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -134,6 +135,7 @@ async def test_the_models_are_listed_with_prices(service: Service) -> None:
                     "version": PRICE.version,
                     "input": PRICE.input,
                     "output": PRICE.output,
+                    **dict.fromkeys(("cacheRead", "cacheWrite", "cacheWrite1h"), PRICE.input),
                     "currency": "USD",
                     "scale": 6,
                 },
@@ -146,8 +148,16 @@ async def test_the_models_are_listed_with_prices(service: Service) -> None:
 
 async def test_the_sdks_can_list_the_models(service: Service) -> None:
     spender = await Spender.make(service)
-    model = {"type": "model", "id": MODEL, "display_name": "Scripted", "created_at": "2026-01-01T00:00:00.000Z"}
-    page = {"data": [model], "first_id": MODEL, "last_id": MODEL, "has_more": False}
+    model: dict[str, Any] = {
+        "type": "model",
+        "id": MODEL,
+        "display_name": "Scripted",
+        "created_at": "2026-01-01T00:00:00.000Z",
+    }
+    model |= {"object": "model", "owned_by": "latchkey", "created": 1_767_225_600}
+    model |= dict.fromkeys(("input", "cacheRead", "cacheWrite", "cacheWrite1h"), PRICE.input)
+    model["output"] = PRICE.output
+    page = {"object": "list", "data": [model], "first_id": MODEL, "last_id": MODEL, "has_more": False}
     for query in ("", "?limit=1", "?after_id=x&beta=true"):
         assert json_of(await spender.get(SDK + query)) == page
     assert json_of(await spender.get(f"{SDK}/{MODEL}")) == model

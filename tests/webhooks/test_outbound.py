@@ -216,7 +216,7 @@ def test_the_built_in_model_echoes(content: Any, max_tokens: int, said: str, rea
     assert "".join(deltas) == said
     assert events[-2].data["delta"]["stop_reason"] == reason
     assert events[-2].data["usage"]["output_tokens"] == len(deltas)
-    input_tokens = asyncio.run(model.upstream.count_tokens(model, request))
+    input_tokens = asyncio.run(model.upstream.count_tokens(model, request, {}))
     assert input_tokens == model.upstream.most_input(model, request, 10**6) == reply["usage"]["input_tokens"]
     assert events[0].data["message"]["usage"]["input_tokens"] == input_tokens
 
