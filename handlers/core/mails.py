@@ -11,13 +11,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any
 
+from handlers.core.brand.mail_dress import MailDress
 from handlers.core.client_address import window_address
 from handlers.core.devices import device_phrase
 from handlers.core.site import Site
-from handlers.core.words.mail_text import BULLET, mail_text
+from handlers.core.words.mail_text import mail_text
 from handlers.core.words.wording import Wording
 from handlers.core.words.zones import zone_of
 from outbound.mail.mail import Mail
+from outbound.mail.message import BULLET
 from outbound.mail.room import NoRoom
 from store.accounts.links import AddressChange, Link
 from store.accounts.signin.factors import Factors
@@ -59,17 +61,20 @@ def write(
     wording: Wording,
     asker: str = "",
     caused_from: str = "",
+    logo: tuple[str, str] | None = None,
     **values: Any,
 ) -> None:
     """Posts the mail of `templates/mail/<what>.txt`. `payer`: the user whose account causes the mail, or empty;
     `asker`: the counted address of the client that asked for it, if strangers can ask. A mail that names the visitor's
-    address counts for the visitor's network too, and one that does not, for the network of `caused_from`."""
+    address counts for the visitor's network too, and one that does not, for the network of `caused_from`. `logo`: as in
+    Mail."""
     text = mail_text(site.templates, what, wording, site=site.base_url, **values)
     link, network = bool(values.get("link")), network_of(asker) if asker else ""
     undo = link and what in TAKES_BACK
     origin = network_of(values.get("address", caused_from))
+    dress = MailDress(site.templates, site.brand, site.base_url, wording.language, site.store.apps.logo)
     language = wording.language.tag
-    site.mail.post(Mail(what, to, text.subject, text.plain, link, undo, payer, network, origin, language))
+    site.mail.post(Mail(what, to, text.subject, text.whole, link, undo, payer, network, origin, language, dress, logo))
 
 
 def warn(site: Site, what: str, user: str, warned: Warned, **values: Any) -> None:
@@ -231,7 +236,8 @@ def app_changed(site: Site, owner: Profile, app: Registration, lines: Sequence[s
     if lines:
         values = {"name": app.name, "client": app.client_id, **_circumstances(visitor)}
         listing = listed(spoken(site, owner.warned.preferences), lines)
-        warn(site, "app_changed", owner.user, owner.warned, lines=listing, **values)
+        logo = (app.client_id, app.logo) if app.logo else None
+        warn(site, "app_changed", owner.user, owner.warned, lines=listing, logo=logo, **values)
 
 
 def app_deleted(site: Site, user: str, warned: Warned, name: str, client: str, visitor: Visitor) -> None:

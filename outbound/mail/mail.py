@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 from outbound.mail.line import Payer, Rank
 
 
+class InlineImage(NamedTuple):
+    """A picture in a mail, which its HTML names by `cid`. `kind`: its format, as in image/png."""
+
+    cid: str
+    kind: str
+    content: bytes
+
+
+class HtmlBody(NamedTuple):
+    """A mail as HTML, with its pictures."""
+
+    html: str
+    images: tuple[InlineImage, ...] = ()
+
+
+class Dress(Protocol):
+    """How mails look in HTML. It is made when a mail is sent, because a thousand mails may wait in memory."""
+
+    async def body(self, mail: Mail) -> HtmlBody:
+        """The mail as HTML. May raise anything."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """A plain-text mail. `what` is a word for the log. `link`: the mail has a link that no other mail has. `undo`: its
-    link undoes a change. `payer`: the id of the account that caused the mail; if empty, the mail counts for its
-    recipient. `network`: the network that asked for it, if anybody may ask. `origin`: the network of the visitor who
-    caused a mail that nobody asked for. `language`: the tag of the language of subject and text."""
+    """A mail. `text` has paragraphs with blank lines between them, in lines of any length. `what` is a word for the
+    log. `link`: the mail has a link that no other mail has. `undo`: its link undoes a change. `payer`: the id of the
+    account that caused the mail; if empty, the mail counts for its recipient. `network`: the network that asked for it,
+    if anybody may ask. `origin`: the network of the visitor who caused a mail that nobody asked for. `language`: the
+    tag of the language of subject and text. `dress`: makes the HTML; without it the mail is text alone. `logo`: the
+    client id of the app that the mail is about, and the id of the app's logo."""
 
     what: str
     to: str
@@ -24,6 +49,8 @@ class Mail:
     network: str = ""
     origin: str = ""
     language: str = ""
+    dress: Dress | None = field(default=None, compare=False, repr=False)
+    logo: tuple[str, str] | None = None
 
     @property
     def rank(self) -> Rank:

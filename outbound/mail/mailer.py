@@ -10,22 +10,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import SMTP
-from email.utils import format_datetime, localtime, make_msgid
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 import aiosmtplib
 
 from outbound.mail.line import Line
-from outbound.mail.mail import Mail
+from outbound.mail.mail import HtmlBody, Mail
+from outbound.mail.message import SENDER, compose, plain_text, stamp_of
 from outbound.mail.room import MailRoom, Waiting
 from store.clock import wall
 
@@ -39,11 +36,6 @@ LATE_RETRIES = (60.0, 300.0, 900.0)
 limit the mails a minute."""
 LEAVE_SECONDS = 2.0
 KEPT = 200
-SENDER = "Latchkey"
-"""The name that mails come from, unless the operator has another."""
-LONGEST_LINE = 998  # octets (RFC 5321 4.5.3.1.6)
-# Without encoded words (RFC 2047): Python's `email` would decode them, with the line breaks that they may hide.
-_ADDRESS = re.compile(r"(?!.*=\?.*\?=)[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
 
 
 class Undelivered(Exception):
@@ -127,7 +119,7 @@ class Spool:
     async def send(self, message: EmailMessage) -> None:
         """Raises OSError."""
         if self._show:
-            log.info("mail to %s: %s\n\n%s", message["To"], message["Subject"], message.get_content())
+            log.info("mail to %s: %s\n\n%s", message["To"], message["Subject"], plain_text(message))
         else:
             log.info("mail: %s", message["Subject"])
         if self._folder:
@@ -238,7 +230,8 @@ class Mailer:
                     last = last or self._line.closing
                     waiting.tried = waiting.sending = True
                     # Compose the mail only now: a composed mail takes many times the memory.
-                    return await self._transport.send(compose(mail, self._sender, stamp, self._name))
+                    body = await _dressed(mail)
+                    return await self._transport.send(compose(mail, self._sender, stamp, self._name, body))
             except Undelivered as failure:
                 maybe_sent = maybe_sent or failure.maybe_sent
                 # Nobody wants the same mail again half an hour later.
@@ -248,6 +241,17 @@ class Mailer:
             await self._line.pause(mail.rank, _uneven(pause or 0.0))
 
 
+async def _dressed(mail: Mail) -> HtmlBody | None:
+    """The mail as HTML. A mistake in a template of the operator keeps no mail back: it goes out as text alone."""
+    if mail.dress is None:
+        return None
+    try:
+        return await mail.dress.body(mail)
+    except Exception as error:  # templates are code, and may raise anything
+        log.warning("mail %s is sent as text alone: %s", mail.what, type(error).__name__)
+        return None
+
+
 def _uneven(seconds: float) -> float:
     """A random time between half of `seconds` and one and a half times as long."""
     return seconds * (0.5 + secrets.randbelow(1001) / 1000)
@@ -255,42 +259,3 @@ def _uneven(seconds: float) -> float:
 
 def _nobody(what: str, outcome: str) -> None:
     """Ignores the outcome."""
-
-
-def _address(text: str, name: str = "") -> Address:
-    """A header's address. Python's own `addr_spec` would refuse what RFC 6532 allows before the @."""
-    local, _, domain = text.rpartition("@")
-    if not _ADDRESS.fullmatch(text):
-        raise ValueError("this is no address")
-    return Address(name, local, domain)
-
-
-class Stamp(NamedTuple):
-    """The headers that stay the same in every try, so that a mailbox recognizes a duplicate."""
-
-    date: str
-    message_id: str
-
-
-def stamp_of(sender: str) -> Stamp:
-    """A new stamp."""
-    return Stamp(format_datetime(localtime(wall.utc())), make_msgid(domain=sender.rpartition("@")[2]))
-
-
-def compose(mail: Mail, sender: str, stamp: Stamp | None = None, name: str = SENDER) -> EmailMessage:
-    """The mail in its final form. Raises ValueError for an address or a subject that would break out of its header."""
-    date, message_id = stamp or stamp_of(sender)
-    message = EmailMessage(policy=SMTP)
-    message["From"] = _address(sender, name)
-    message["To"] = _address(mail.to)
-    message["Subject"] = mail.subject.replace("=?", "= ?")  # an app's name must not be an encoded word either
-    message["Date"] = date
-    message["Message-ID"] = message_id
-    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: prevents out-of-office replies
-    # Quoted-printable breaks links in the raw file, so only lines that mail servers would refuse get it.
-    longest = max(len(line.encode()) for line in mail.text.split("\n"))
-    plain = "7bit" if mail.text.isascii() else "8bit"
-    message.set_content(mail.text, cte=plain if longest <= LONGEST_LINE else "quoted-printable")
-    if mail.language:  # RFC 3282; after the content, which takes its headers with it
-        message["Content-Language"] = mail.language
-    return message

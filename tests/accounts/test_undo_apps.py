@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from outbound.mail.message import plain_text
 from store.accounts.undoing import Undo
 from store.apps.registration import Registration
 from store.lifetimes import UNDO_LINK
@@ -151,5 +152,5 @@ async def test_a_mail_lists_what_ended(post: Post) -> None:
     owner = post.service.browser()
     page = await owner.get(f"/account/email/undo?link={undo}")
     await owner.submit(page, "/account/email/undo")
-    mail = (await post.mails.newest(EMAIL, "Your account was taken back")).get_content()
+    mail = plain_text(await post.mails.newest(EMAIL, "Your account was taken back"))
     assert "- web-app: disconnected" in mail

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from outbound.mail.message import plain_text
 from store.apps.client_secrets import secret_mark
 from store.apps.registration import Registration
 from store.errors import StoreUnavailable
@@ -157,5 +158,5 @@ async def test_the_page_and_the_mail_name_the_app(post: Post) -> None:
     owner = post.service.browser()
     done = await owner.submit(await owner.get(f"/account/email/undo?link={undo}"), "/account/email/undo")
     assert app.client_id in done.body.decode()
-    mail = (await post.mails.newest("ada@example.com", "Your account was taken back")).get_content()
+    mail = plain_text(await post.mails.newest("ada@example.com", "Your account was taken back"))
     assert f"- {app.client_id}: switched off" in mail

@@ -11,6 +11,7 @@ from tornado.httpclient import HTTPResponse
 
 from handlers.core.site import Site
 from handlers.developer.api_boxes import api_boxes
+from outbound.mail.message import plain_text
 from store.apps.api_record import ApiRegistration
 from store.wiring import Store
 from tests.support.browser.mailbox import Kept, mailer
@@ -108,7 +109,7 @@ async def test_a_change_is_saved_noted_and_mailed(service: Service, mails: Kept)
     ]
     assert "Purchases" in text_of(await browser.get("/account/security"))
     assert "Your API changed" in text_of(await browser.get("/account/security"))
-    mail = (await mails.newest(EMAIL, "Your API Orders was changed")).get_content()
+    mail = plain_text(await mails.newest(EMAIL, "Your API Orders was changed"))
     for words in (
         "- Name: Purchases (was Orders)",
         "- Access token format: jwt (was opaque)",
@@ -189,7 +190,7 @@ async def test_secrets_change_without_a_break(service: Service, mails: Kept) -> 
     assert await about(service, "none", ORDERS.client_id, found[1]) == {"active": False}
     with pytest.raises(AssertionError, match="invalid_client"):
         await about(service, "none", ORDERS.client_id, first)
-    assert "A client secret was ended" in (await mails.newest(EMAIL, "Your API Orders was changed")).get_content()
+    assert "A client secret was ended" in plain_text(await mails.newest(EMAIL, "Your API Orders was changed"))
 
 
 async def test_switched_off_it_gives_no_tokens_until_it_is_on_again(service: Service) -> None:
@@ -280,7 +281,7 @@ async def test_deletion_asks_for_name_and_password_and_is_mailed(service: Servic
     assert browser.cookies["latchkey_session"] != old
     assert "The API is deleted" in text_of(await browser.get("/developer/apis?deleted"))
     assert await service.store.apis.fresh(ORDERS.client_id) is None
-    assert ORDERS.identifier in (await mails.newest(EMAIL, "Your API was deleted")).get_content()
+    assert ORDERS.identifier in plain_text(await mails.newest(EMAIL, "Your API was deleted"))
 
 
 async def test_with_a_second_step_the_password_alone_deletes_nothing(service: Service) -> None:

@@ -16,7 +16,7 @@ from handlers.core.brand.brand import Brand
 from handlers.core.brand.overrides import templates_of
 from handlers.core.brand.reading import load_brand
 from handlers.core.site import Site
-from outbound.mail.mailer import compose
+from outbound.mail.message import compose
 from tests.conftest import OpenStore
 from tests.support.browser.mailbox import MAIL
 from tests.support.browser.own_apps import register

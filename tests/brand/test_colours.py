@@ -14,6 +14,7 @@ from handlers.core.brand.colours import (
     DARK,
     LEAST,
     LIGHT,
+    OUR_COLOURS,
     LowContrast,
     Scheme,
     check,
@@ -22,7 +23,6 @@ from handlers.core.brand.colours import (
     parse,
     readable,
 )
-from handlers.core.brand.reading import OUR_COLOURS
 
 ROOT = Path(__file__).parent.parent.parent
 STYLES = (ROOT / "static" / "latchkey.css").read_text("utf-8")

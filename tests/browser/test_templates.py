@@ -40,6 +40,7 @@ def test_every_template_is_rendered_here() -> None:
         "developer/form.html",
         "developer/delete_form.html",
         "developer/logo_form.html",
+        "mail/layout.html",
         "signin/address_fields.html",
         "signin/why.html",
         "signin/keep.html",

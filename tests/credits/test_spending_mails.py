@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from outbound.mail.message import plain_text
 from store import keys
 from store.lifetimes import SPENDING_MAIL
 from tests.support.browser import email_links
@@ -78,7 +79,7 @@ async def test_the_mail_does_not_quote_the_owners_text(post: Post) -> None:
     await decides(ada, post, "12.50")
     page = text_of(await ada.get(APPS))
     for subject, words in ((CONNECTED, "up to $5.00 a month"), (RAISED, "up to $12.50 a month")):
-        text = " ".join((await post.mails.newest(EMAIL, subject)).get_content().split())
+        text = " ".join(plain_text(await post.mails.newest(EMAIL, subject)).split())
         assert words in text
         for needed in ("web-app", "When:", "From:", "Testing/1.0", f"{post.service.base_url}{APPS}"):
             assert needed in text, needed
@@ -113,7 +114,7 @@ async def test_repeated_connections_do_not_flood_the_mailbox(clock: FakeClock, p
         await decides(ada.browser, post, "5")
         await ada.browser.submit(await ada.browser.get(APPS), REVOKE)
     assert await subjects(post) == [CONNECTED] * SPENDING_MAIL.limit
-    texts = [mail.get_content() for mail in post.mails.to(EMAIL) if mail["Subject"] == CONNECTED]
+    texts = [plain_text(mail) for mail in post.mails.to(EMAIL) if mail["Subject"] == CONNECTED]
     assert ["This is the last e-mail" in text for text in texts] == [False] * (SPENDING_MAIL.limit - 1) + [True]
     clock.advance(SPENDING_MAIL.period // 1000 + 1)
     await decides(await post.service.signed_in(), post, "5")

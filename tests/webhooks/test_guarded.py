@@ -8,6 +8,7 @@ import html
 import pytest
 from tornado.httpclient import HTTPResponse
 
+from outbound.mail.message import plain_text
 from store import keys
 from store.lifetimes import CHANGE_APP
 from store.refused import Unproved
@@ -149,7 +150,7 @@ async def test_a_mail_tells_the_owner_what_changed_from_where_and_what_to_do(pos
     assert not [mail for mail in post.mails.to(EMAIL) if "was changed" in mail["Subject"]], "nothing changed"
     await sends(ada.browser, **TYPED)
     await post.settled()
-    mail = (await post.mails.newest(EMAIL, "Your app Mine was changed")).get_content()
+    mail = plain_text(await post.mails.newest(EMAIL, "Your app Mine was changed"))
     for words in (
         "- Name: Mine & <yours> (was Mine)",
         "- Redirect URI added: https://b.example/cb",

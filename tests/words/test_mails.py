@@ -14,10 +14,11 @@ from handlers.core import mails
 from handlers.core.brand.overrides import ours
 from handlers.core.site import Site
 from handlers.core.words.languages import Languages, shipped
-from handlers.core.words.mail_text import WIDTH, mail_text
+from handlers.core.words.mail_text import mail_text
 from handlers.core.words.wording import Wording
 from handlers.developer.app_changes import changed_lines
 from outbound.mail.mail import Mail
+from outbound.mail.message import WIDTH, plain, plain_text
 from outbound.mail.room import MailRoom
 from store.accounts.undoing import Undo
 from store.apps.owners.undoing import taken_back_phrase
@@ -71,12 +72,13 @@ def test_a_line_of_a_mail_is_short_and_an_address_stays_whole(what: str) -> None
     values = {**VALUES, "at": wall.utc(), "said": "A passkey was added to your account", "site": "https://id.example"}
     choices = dict.fromkeys(("earlier", "last", "stopped"), "yes") | {"link": link}
     text = mail_text(ours(), what, Wording(BOTH.default), **values | choices)
-    lines = text.plain.splitlines()
+    whole = plain(text.whole)
+    lines = whole.splitlines()
     assert all(len(line) <= WIDTH or line == link for line in lines)
     assert (link in lines) == (link in text.paragraphs)
-    assert "\n\n\n" not in text.plain
-    assert text.plain.endswith("\n")
-    assert not text.plain.startswith("\n")
+    assert "\n\n\n" not in whole
+    assert whole.endswith("\n")
+    assert not whole.startswith("\n")
 
 
 @pytest.fixture
@@ -112,7 +114,7 @@ async def test_a_warning_is_in_the_persons_language_and_zone(
     await change_password(service, Preferences(row.code, "Asia/Kolkata"))
     await settled(site)
     mail = await box.newest(EMAIL, say("Your password was changed"))
-    text = mail.get_content()
+    text = plain_text(mail)
     assert say("Hello,") in text
     assert "UTC+5:30" in text
     assert mail["Content-Language"] == row.tag
@@ -128,7 +130,7 @@ async def test_a_warning_to_who_chose_nothing_is_in_the_servers_language(
     await settled(site)
     mail = await box.newest(EMAIL, "Your password was changed")
     assert mail["Content-Language"] == "en"
-    assert " UTC\n" in mail.get_content()
+    assert " UTC\n" in plain_text(mail)
 
 
 @pytest.mark.gen_test

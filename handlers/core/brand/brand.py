@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from handlers.core.brand.colours import OUR_PALETTES, Palette
+
 PRODUCT = "Latchkey"
 PREFIX = "/brand/"
 SVG, PNG, WEBP, CSS = "image/svg+xml", "image/png", "image/webp", "text/css; charset=UTF-8"
@@ -52,7 +54,8 @@ class Asset:
 @dataclass(frozen=True, slots=True)
 class Brand:
     """A brand. `styles`: stylesheets that pages load after ours; `terms`, `privacy`, `help`: addresses that the foot of
-    every page links to; `footer`: its text; `sender`: the name that mails come from; `templates`: the sources of
+    every page links to; `footer`: its text; `palettes`: the colours of both schemes, for mails; `sender`: the name that
+    mails come from; `templates`: the sources of
     templates that replace ours, or that those include, by their paths."""
 
     name: str = PRODUCT
@@ -66,6 +69,7 @@ class Brand:
     help: str = ""
     footer: str = ""
     templates: Mapping[str, str] = field(default_factory=dict)
+    palettes: tuple[Palette, Palette] = OUR_PALETTES
 
     def asset(self, name: str) -> Asset | None:
         """The asset whose address ends in this name, or None."""

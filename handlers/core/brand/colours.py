@@ -14,6 +14,8 @@ COMFORTABLE = 6.5
 """The contrast of a dark colour that we choose: with less, washed areas could not be told from others."""
 Colour = tuple[int, int, int]
 """Red, green and blue, 0 to 255 each."""
+OUR_COLOURS = "#0d6e63", "#63cbb9"
+"""Of links and buttons in static/latchkey.css, in both schemes."""
 BLACK, WHITE = (0, 0, 0), (255, 255, 255)
 _WRITTEN = re.compile(r"#(?:[0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})")
 
@@ -138,3 +140,6 @@ def _luminance(colour: Colour) -> float:
     parts = (part / 255 for part in colour)
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+OUR_PALETTES = palette(parse(OUR_COLOURS[0]), LIGHT), palette(parse(OUR_COLOURS[1]), DARK)

@@ -16,6 +16,7 @@ from handlers.core.brand.colours import (
     COMFORTABLE,
     DARK,
     LIGHT,
+    OUR_COLOURS,
     Colour,
     Palette,
     Scheme,
@@ -30,7 +31,6 @@ T = TypeVar("T")
 MOST_FILE = 64 * 1024
 MOST_CSS = 128 * 1024
 MOST_NAME, MOST_FOOTER, MOST_ADDRESS = 60, 300, 2000
-OUR_COLOURS = "#0d6e63", "#63cbb9"
 """Those of static/latchkey.css."""
 _WEB = re.compile(r"https?://[!#-;=?-\[\]-~]+")
 _HERE = re.compile(r"/(?!/)[!#-;=?-\[\]-~]*")
@@ -91,6 +91,7 @@ class _File:
             self._text("help", _address_or_mail),
             self._text("footer", _footer),
             self._templates(),
+            (light, dark),
         )
 
     def _colours(self) -> tuple[Palette, Palette, tuple[Asset, ...]]:

@@ -6,15 +6,10 @@ paragraph is one line, several short lines, a list with "- " in front of each it
 
 from __future__ import annotations
 
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 from handlers.core.brand.overrides import Templates
 from handlers.core.words.wording import Wording
-
-WIDTH = 76
-"""Characters of a line in a text mail, where it has blanks to break it at."""
-BULLET = "- "
 
 
 class MailText(NamedTuple):
@@ -24,9 +19,9 @@ class MailText(NamedTuple):
     paragraphs: tuple[str, ...]
 
     @property
-    def plain(self) -> str:
-        """The paragraphs as a text mail has them."""
-        return "\n\n".join("\n".join(map(_broken, text.split("\n"))) for text in self.paragraphs) + "\n"
+    def whole(self) -> str:
+        """The paragraphs as one text."""
+        return "\n\n".join(self.paragraphs) + "\n"
 
 
 def mail_text(templates: Templates, what: str, wording: Wording, **values: Any) -> MailText:
@@ -34,10 +29,3 @@ def mail_text(templates: Templates, what: str, wording: Wording, **values: Any) 
     made = templates.mails.load(f"mail/{what}.txt").generate(**wording.plain_names(), **values).decode()
     subject, _, body = made.partition("\n")
     return MailText(subject, tuple(text for part in body.split("\n\n") if (text := part.strip("\n"))))
-
-
-def _broken(line: str) -> str:
-    """A line in lines of a mail. An address stays whole, and so does an item of a list."""
-    if len(line) <= WIDTH or line.startswith(BULLET):
-        return line
-    return "\n".join(wrap(line, WIDTH, break_long_words=False, break_on_hyphens=False))

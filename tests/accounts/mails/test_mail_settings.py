@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from handlers.core.brand.brand import Brand
-from outbound.mail.mailer import KEPT, Spool, compose
+from outbound.mail.mailer import KEPT, Spool
+from outbound.mail.message import compose, plain_text
 from runtime.arguments import load
 from runtime.outbound_wiring import open_mailer
 from settings.declared import Settings
@@ -38,7 +39,7 @@ async def test_without_a_mail_server_mails_go_to_private_files(
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     found = email.message_from_bytes(file.read_bytes(), policy=default)
-    assert (found["To"], found.get_content().replace("\r\n", "\n")) == (MAIL.to, MAIL.text)
+    assert (found["To"], plain_text(found).replace("\r\n", "\n")) == (MAIL.to, MAIL.text)
     assert b"https://id.example/reset?link=lk_pr_x\r\n" in file.read_bytes()
     assert caplog.messages == ["mail: Set a new password"]
 

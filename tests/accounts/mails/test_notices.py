@@ -9,6 +9,7 @@ import pytest
 from handlers.account.security import LOOK_AT_FACTORS
 from handlers.core import mails
 from handlers.core.site import Site
+from outbound.mail.message import plain_text
 from store.accounts.signin.passkeys import options_for_use, read_answer
 from store.results import Visitor, Warned
 from store.wiring import Store
@@ -64,7 +65,7 @@ async def test_each_change_of_the_second_step_is_mailed(service: Service, site: 
         "The authenticator app was removed from your account",
     ]
     for mail in notices:
-        text = mail.get_content()
+        text = plain_text(mail)
         assert "/account/security" in text
         assert "Testing/1.0" in text
         assert "evil.example" not in text
@@ -102,7 +103,7 @@ async def test_the_advice_names_what_a_new_password_does_not_end(service: Servic
     await change_password(ada)
     await settled(site)
     subjects = ("New sign-in to your account", "Your password was changed")
-    for text in (advice, *[(await box.newest(EMAIL, subject)).get_content() for subject in subjects]):
+    for text in (advice, *[plain_text(await box.newest(EMAIL, subject)) for subject in subjects]):
         assert "passkey" in text
         assert "authenticator app" in text
     browser = service.browser()

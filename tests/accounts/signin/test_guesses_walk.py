@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 from tornado.httpclient import HTTPResponse
 
+from outbound.mail.message import plain_text
 from store import keys
 from store.accounts.signin.guesses import STOPPED, WRONG
 from store.lifetimes import DAY, FACTOR_MOST
@@ -87,7 +88,7 @@ async def test_a_thief_gets_at_most_a_hundred_wrong_codes(post: Post, clock: Fak
             await thief.sends(dice.choice(list(FORMS)))
     assert thief.answers["wrong"] == FACTOR_MOST, thief.answers
     await post.settled()
-    notices = [mail.get_content() for mail in post.mails.to(EMAIL) if "know your password" in mail["Subject"]]
+    notices = [plain_text(mail) for mail in post.mails.to(EMAIL) if "know your password" in mail["Subject"]]
     assert 1 <= len(notices) <= 2
     guesses = await post.service.store.client.hgetall(keys.person(post.service.ada)["guesses"])
     assert set(guesses) <= {b"count", b"until"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from outbound.mail.message import plain_text
 from store import keys
 from store.accounts.signin.factors import MOST_UNDOS
 from store.wiring import Store
@@ -150,7 +151,7 @@ async def test_the_mailed_undo_link_works_end_to_end(post: Post) -> None:
     await thief.reauth(thief.codes.pop())
     await thief.add_app()
     await post.settled()
-    assert UNDO not in (await post.mails.newest(EMAIL, SET_UP)).get_content(), "the passkey was shown for it"
+    assert UNDO not in plain_text(await post.mails.newest(EMAIL, SET_UP)), "the passkey was shown for it"
     owner = post.service.browser()
     link = await post.link(EMAIL, ADDED)
     page = await owner.get(link)

@@ -17,6 +17,7 @@ from aiosmtpd.smtp import SMTP, AuthResult, LoginPassword
 
 from outbound.mail.mail import Mail
 from outbound.mail.mailer import Mailer, Undelivered
+from outbound.mail.message import plain_text
 
 PATIENCE = 20.0
 
@@ -98,13 +99,13 @@ class Mailbox:
 
 def link_in(mail: EmailMessage) -> str:
     """The path and query of the address in a mail that has a parameter."""
-    (found,) = re.findall(r"https?://[^/\s]+(/\S+\?\S+)", mail.get_content())
+    (found,) = re.findall(r"https?://[^/\s]+(/\S+\?\S+)", plain_text(mail))
     return str(found)
 
 
 def words_of(mail: EmailMessage) -> str:
     """The text of a mail in one line."""
-    return " ".join(mail.get_content().split())
+    return " ".join(plain_text(mail).split())
 
 
 def login(user: str, password: str) -> Callable[..., AuthResult]:
