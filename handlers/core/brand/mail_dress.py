@@ -27,6 +27,7 @@ from store.errors import StoreUnavailable
 LAYOUT = "mail/layout.html"
 BRAND, APP = "brand@latchkey", "app@latchkey"
 """The ids of the pictures in a mail."""
+FACE = "font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;"
 APP_SIDE = 96
 """Width and height of an app's logo in a mail, in pixels; shown at half of that."""
 
@@ -87,8 +88,14 @@ class MailDress:
             "app_cid": APP if APP in there else "",
             "light": brand.palettes[0],
             "dark": brand.palettes[1],
+            "face": FACE,
+            "absolute": self._absolute,
         }
         return HtmlBody(self.templates.pages.load(LAYOUT).generate(**names).decode(), tuple(images))
+
+    def _absolute(self, address: str) -> str:
+        """An address of the brand's. It may be a path of this host."""
+        return f"{self.base_url}{address}" if address.startswith("/") else address
 
     async def _app_logo(self, client_id: str, logo: str) -> bytes:
         """The app's logo as PNG; empty if it is gone, or if the store is away."""
