@@ -23,6 +23,14 @@ LONGEST_LINE = 998  # octets (RFC 5321 4.5.3.1.6)
 _ADDRESS = re.compile(r"(?!.*=\?.*\?=)[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
 
 
+def _encoding(text: str) -> str:
+    """How a text is encoded for its way. Quoted-printable breaks links in the raw file, so only lines that mail servers
+    would refuse get it."""
+    if max(len(line.encode()) for line in text.split("\n")) > LONGEST_LINE:
+        return "quoted-printable"
+    return "7bit" if text.isascii() else "8bit"
+
+
 def plain(text: str) -> str:
     """The text of a mail, with lines that are short where they can be."""
     return "\n".join(map(_broken, text.split("\n")))
@@ -74,13 +82,10 @@ def compose(
     message["Date"] = date
     message["Message-ID"] = message_id
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: prevents out-of-office replies
-    # Quoted-printable breaks links in the raw file, so only lines that mail servers would refuse get it.
     text = plain(mail.text)
-    longest = max(len(line.encode()) for line in text.split("\n"))
-    raw = "7bit" if text.isascii() else "8bit"
-    message.set_content(text, cte=raw if longest <= LONGEST_LINE else "quoted-printable")
+    message.set_content(text, cte=_encoding(text))
     if body:
-        message.add_alternative(body.html, subtype="html", cte="quoted-printable")
+        message.add_alternative(body.html, subtype="html", cte=_encoding(body.html))
         for image in body.images:
             html = message.get_payload()[1]  # type: ignore[index]  # the second alternative
             html.add_related(image.content, "image", image.kind, cid=f"<{image.cid}>", disposition="inline")  # type: ignore[union-attr]

@@ -9,6 +9,7 @@ import pytest
 from tornado.httpclient import HTTPResponse
 
 from handlers.core.site import Site
+from outbound.mail.message import plain_text
 from store.apps.registration import Registration
 from store.wiring import Store
 from tests.support.browser.mailbox import Kept, mailer, until
@@ -102,7 +103,7 @@ async def test_the_owner_is_mailed_and_the_old_cookie_stops_working(service: Ser
     await until(lambda: not site.tasks and not site.mail._tasks)
     (mail,) = [mail for mail in mails.to(EMAIL) if "app" in mail["Subject"]]
     assert mail["Subject"] == "Your app was deleted"
-    assert "Your app “My App” (own-app)" in mail.get_payload()
+    assert "Your app “My App” (own-app)" in plain_text(mail)
     assert (await ada.browser.get("/developer/apps?deleted")).code == 200
     assert not says(await ada.browser.get("/developer/apps"), "own-app")
     assert (await ada.browser.get(WHERE)).code == 404

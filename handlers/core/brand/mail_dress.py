@@ -27,6 +27,8 @@ from store.errors import StoreUnavailable
 LAYOUT = "mail/layout.html"
 BRAND, APP = "brand@latchkey", "app@latchkey"
 """The ids of the pictures in a mail."""
+ROOM = 8192
+"""Bytes. The longest mail that anybody may ask for takes half of that."""
 FACE = "font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;"
 APP_SIDE = 96
 """Width and height of an app's logo in a mail, in pixels; shown at half of that."""
@@ -91,7 +93,12 @@ class MailDress:
             "face": FACE,
             "absolute": self._absolute,
         }
-        return HtmlBody(self.templates.pages.load(LAYOUT).generate(**names).decode(), tuple(images))
+        page = self.templates.pages.load(LAYOUT).generate(**names).decode()
+        if mail.network:
+            # Anybody may ask for these, and mail servers take longer for more: the size would tell which one it is.
+            bare = self.templates.pages.load(LAYOUT).generate(**names | {"subject": "", "parts": []}).decode()
+            page = padded(page, on_the_wire(bare))
+        return HtmlBody(page, tuple(images))
 
     def _absolute(self, address: str) -> str:
         """An address of the brand's. It may be a path of this host."""
@@ -103,6 +110,17 @@ class MailDress:
         with suppress(StoreUnavailable):
             image = await self.read_logo(client_id, logo)
         return await asyncio.to_thread(_png, image, APP_SIDE) if image else b""
+
+
+def padded(page: str, bare: int) -> str:
+    """The page with blank space, so that it takes as much as its layout (`bare`, in bytes) and a multiple of ROOM."""
+    lines, rest = divmod((bare - on_the_wire(page)) % ROOM, 80)
+    return page + lines * (78 * " " + "\n") + rest * " "
+
+
+def on_the_wire(page: str) -> int:
+    """The bytes of a page in a mail, where a line ends with two."""
+    return len(page.encode()) + page.count("\n")
 
 
 @lru_cache(maxsize=4)

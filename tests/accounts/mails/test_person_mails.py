@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -12,10 +12,8 @@ from handlers.core.route import WrongRoute
 from handlers.routes import POSTS, ROUTES
 from outbound.mail.mail import Mail
 from outbound.mail.mailer import Mailer
-from store import keys
 from store.apps.client_secrets import secret_mark
 from store.apps.webhooks import newest_mark
-from store.lifetimes import CHANGE_APP, OWN_PASSKEY, OWN_PASSWORDS, SIGN_IN_DEVICES, Group
 from tests.accounts.audit.test_person_posts import (
     API,
     API_FIELDS,
@@ -27,28 +25,25 @@ from tests.accounts.audit.test_person_posts import (
     Victim,
     sends,
 )
+from tests.apps.logos.test_logo_http import change_logo
 from tests.support.browser import email_links
-from tests.support.browser.email_links import CHANGE, GRACE, RESET, Post
+from tests.support.browser.email_links import CHANGE, GRACE, RESET, Post, leave_few
 from tests.support.browser.mailbox import until
 from tests.support.browser.second_factors import APP, CONFIRM, PASSKEYS, SECURITY, Person
 from tests.support.http.decision import DECIDE
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, fields_of
 from tests.support.processes.engines import FakeClock
 from tests.support.store.authenticator import Authenticator
-from tests.support.store.world import refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=120)
 
 confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
-FEW = 4
-"""Places left in the windows of one person, so that the test is short."""
-OWN_WINDOWS = (CHANGE_APP, OWN_PASSKEY, OWN_PASSWORDS, SIGN_IN_DEVICES)
 NEW = "new@example.com"
 Act = Callable[[int], Awaitable[object]]
 Prepare = Callable[[Post], Awaitable[Act]]
 ACTS: dict[tuple[str, ...], Prepare] = {}
-TAKEN_AND_ENDED = ("developer-status", "developer-end-secret", "developer-api-status", "developer-api-end-secret")
+TAKEN_AND_ENDED = {name for name in POSTS if name.endswith(("-status", "-end-secret", "-logo-remove"))}
 """Forms that complete something begun earlier, and so double the mails."""
 
 
@@ -79,10 +74,22 @@ async def _(post: Post) -> Act:
     return lambda i: ada.browser.send(OWN, "POST", form={**form, **APP_FIELDS, "name": f"Mine {i % 2}"})
 
 
-@acts("developer-status")
+@acts("developer-logo", "developer-logo-remove")
 async def _(post: Post) -> Act:
     ada, form = await owner(post)
-    return lambda i: ada.browser.send(f"{OWN}/status", "POST", form={**form, "status": ("active", "off")[i % 2]})
+    return lambda i: change_logo(ada.browser, OWN, form["_xsrf"], i)
+
+
+def status_of(path: str) -> Prepare:
+    async def prepare(post: Post) -> Act:
+        ada, form = await owner(post)
+        return lambda i: ada.browser.send(f"{path}/status", "POST", form={**form, "status": ("active", "off")[i % 2]})
+
+    return prepare
+
+
+acts("developer-status")(status_of(OWN))
+acts("developer-api-status")(status_of(OWN_API))
 
 
 @acts("developer-rotate", "developer-end-secret")
@@ -101,8 +108,7 @@ async def _(post: Post) -> Act:
 @acts("developer-webhooks")
 async def _(post: Post) -> Act:
     ada, form = await owner(post)
-    url = "https://mine.example/"
-    return lambda i: ada.browser.send(f"{OWN}/webhooks", "POST", form={**form, "url": f"{url}{i % 2}"})
+    return lambda i: ada.browser.send(f"{OWN}/webhooks", "POST", form={**form, "url": f"https://m.example/{i % 2}"})
 
 
 @acts("developer-webhook-secret")
@@ -123,12 +129,6 @@ async def _(post: Post) -> Act:
     ada, form = await owner(post)
     fields = {**form, **API_FIELDS}
     return lambda i: ada.browser.send(OWN_API, "POST", form={**fields, "name": f"Mine {i % 2}"})
-
-
-@acts("developer-api-status")
-async def _(post: Post) -> Act:
-    ada, form = await owner(post)
-    return lambda i: ada.browser.send(f"{OWN_API}/status", "POST", form={**form, "status": ("active", "off")[i % 2]})
 
 
 @acts("developer-api-rotate", "developer-api-end-secret")
@@ -167,9 +167,8 @@ async def _(post: Post) -> Act:
 @acts("account-app-limit")
 async def _(post: Post) -> Act:
     ada, form = await owner(post)
-    return lambda i: ada.browser.send(
-        "/account/apps/web-app/limit", "POST", form={**form, "dollars": "9" if i % 2 else ""}
-    )
+    path = "/account/apps/web-app/limit"
+    return lambda i: ada.browser.send(path, "POST", form={**form, "dollars": "9" * (i % 2)})
 
 
 @acts("decide")
@@ -341,17 +340,6 @@ async def _(post: Post) -> Act:
     return act
 
 
-async def leave_few(post: Post, windows: Iterable[Group]) -> int:
-    """Uses places until few are left; returns the number of mails that the windows allowed."""
-    most = 0
-    for group in windows:
-        taken = group.limit - FEW if group in OWN_WINDOWS else 0
-        most += group.limit - taken
-        for _ in range(taken):
-            await refusal_of(post.service.store.limits._take_key(group, keys.limit(post.service.ada, group.name)))
-    return most
-
-
 def test_every_form_with_mails_is_submitted_repeatedly() -> None:
     repeated = [route for routes in ACTS for route in routes]
     assert sorted(repeated) == sorted(name for name, row in POSTS.items() if row.mailed)
@@ -364,7 +352,7 @@ async def test_each_forms_windows_bound_its_mails(clock: FakeClock, post: Post, 
     act = await ACTS[routes](post)
     to = GRACE if routes == ("account-email-confirm",) else EMAIL
     most = await leave_few(post, dict.fromkeys(group for route in routes for group in POSTS[route].windows))
-    if set(routes) & set(TAKEN_AND_ENDED):
+    if TAKEN_AND_ENDED.intersection(routes):
         most = 2 * most + 1
     await post.settled()
     before = len(post.mails.to(to))

@@ -45,6 +45,14 @@ async def sent(browser: Browser, client_id: str, file: bytes = b"", url: str = "
     return await browser.send(f"{where(client_id)}/logo", "POST", body=body, headers=kind)
 
 
+async def change_logo(browser: Browser, path: str, xsrf: str, number: int) -> None:
+    """Gives the app at `path` a logo, or takes it away."""
+    if number % 2:
+        await browser.send(f"{path}/logo/remove", "POST", form={"_xsrf": xsrf})
+    else:
+        await sent(browser, path.rpartition("/")[2], drawn(colour=(number, 0, 0)), xsrf=xsrf)
+
+
 async def logo_of(service: Service, client_id: str) -> str:
     app, _ = await service.store.apps.fresh(client_id)
     assert app is not None
