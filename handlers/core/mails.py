@@ -215,7 +215,7 @@ def taken_back(site: Site, undo: Undo, visitor: Visitor) -> None:
     lines += [Phrase("%(app)s: spending limit restored", app=client) for client in undo.lowered]
     own = [Phrase("%(app)s: %(what)s", app=client, what=what) for client, what in undo.own.items()]
     texts = {"own": listed(wording, own), "lines": listed(wording, lines)}
-    write(site, "taken_back", undo.old, user, wording, **texts, **values)
+    write(site, "taken_back", undo.old, user, wording, **{**texts, **values})
     if undo.first_factor:
         warn(site, "second_step_undone", user, undo.warned, **values)
 

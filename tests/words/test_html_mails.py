@@ -122,10 +122,10 @@ def test_the_text_comes_first_and_the_logo_is_inside() -> None:
     page, logo = second.iter_parts()
     assert isinstance(logo, EmailMessage)
     assert logo.get_content_type() == "image/png"
-    assert f'src="cid:{logo["Content-ID"][1:-1]}"' in page.get_content()  # type: ignore[attr-defined]
+    assert f'src="cid:{logo["Content-ID"][1:-1]}"' in page.get_content()
     assert all(
         text in page.get_content() for text in ("Acme", "Acme Ltd.", "mailto:help@acme.example", f"{SITE}/terms")
-    )  # type: ignore[attr-defined]
+    )
     assert max(map(len, message.as_bytes().split(b"\r\n"))) <= 998
 
 

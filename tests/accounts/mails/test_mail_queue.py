@@ -17,6 +17,7 @@ from outbound.mail import mailer as module
 from outbound.mail.line import AT_ONCE, LATER_AT_ONCE, NOTICES_AT_ONCE, Rank
 from outbound.mail.mail import Mail
 from outbound.mail.mailer import Mailer, SmtpServer, Undelivered
+from outbound.mail.message import compose
 from outbound.mail.room import (
     MOST_AFTER_UNDOS,
     MOST_ALIKE,
@@ -338,7 +339,7 @@ async def test_a_mail_without_an_answer_counts_as_possibly_accepted(how: dict[st
         await box.close()
     vars(box).update(how)
     with pytest.raises(Undelivered) as failure:
-        await SmtpServer(url, timeout=0.2).send(module.compose(MAIL, "noreply@id.example"))
+        await SmtpServer(url, timeout=0.2).send(compose(MAIL, "noreply@id.example"))
     assert (failure.value.temporary, failure.value.maybe_sent) == (True, doubt)
     await box.close()
     await until(lambda: len(asyncio.all_tasks()) == 1)  # the server has closed its connection
@@ -346,7 +347,6 @@ async def test_a_mail_without_an_answer_counts_as_possibly_accepted(how: dict[st
 
 async def test_a_mail_is_composed_when_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     composed: list[str] = []
-    compose = module.compose
 
     def noted(letter: Mail, *more: Any) -> EmailMessage:
         composed.append(letter.to)
