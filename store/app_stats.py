@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
 from store import keys
+from store.clock import wall
 from store.engine.background import background
 from store.engine.scripts import Scripts
 from store.errors import StoreError
@@ -19,6 +20,8 @@ log = logging.getLogger("latchkey.numbers")
 FLUSH_SECONDS = 10.0
 DAYS_KEPT = 35
 DAYS_SHOWN = 30
+USED = "used-"
+"""Begins a field with the last day on which a client secret was used; its mark follows."""
 MOST_APPS = 10_000
 """Apps counted between two flushes; further apps are not counted."""
 NAMES = ("calls", "limited", "spent", "connected", "disconnected")
@@ -44,6 +47,8 @@ class AppFigures:
 
     people: int
     days: tuple[Day, ...]
+    secrets_used: Mapping[str, date] = field(default_factory=dict)
+    """The last day (UTC) on which each client secret was used, by its mark, if that was in the last 35 days."""
 
 
 class AppStats:
@@ -53,6 +58,9 @@ class AppStats:
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
         self._counted: dict[str, list[int]] = {}
+        self._used: dict[str, set[str]] = {}
+        self._told: set[str] = set()
+        self._told_on = 0
 
     def called(self, client: str, limited: bool) -> None:
         """Counts an answered call of an app; `limited`: the answer was 429."""
@@ -73,6 +81,15 @@ class AppStats:
         """Counts a person who has disconnected an app."""
         (self._counted.get(client) or self._begin(client))[_DISCONNECTED] += 1
 
+    def used_secret(self, client: str, mark: str) -> None:
+        """Notes the use of a client secret, named by its mark; once a day in each process."""
+        today = int(wall.time()) // 86_400
+        if today != self._told_on:
+            self._told, self._told_on = set(), today
+        if mark not in self._told and len(self._told) < 2 * MOST_APPS:
+            self._told.add(mark)
+            self._used.setdefault(client, set()).add(mark)
+
     def _begin(self, client: str) -> list[int]:
         counted = [0] * len(NAMES)
         if len(self._counted) < MOST_APPS:
@@ -82,23 +99,28 @@ class AppStats:
     async def flush(self) -> None:
         """Adds the counted figures to the stored ones. Raises StoreUnavailable; figures that were not sent are lost."""
         counted, self._counted = self._counted, {}
-        for client, sums in counted.items():
-            await self._scripts.run(
-                "add_numbers", keys.app_stats(client), **dict(zip(NAMES, sums, strict=True)), keep=DAYS_KEPT
-            )
+        used, self._used = self._used, {}
+        for client in counted.keys() | used.keys():
+            sums = counted.get(client) or [0] * len(NAMES)
+            numbers = dict(zip(NAMES, sums, strict=True))
+            marks = " ".join(sorted(used.get(client, ())))
+            await self._scripts.run("add_numbers", keys.app_stats(client), **numbers, keep=DAYS_KEPT, used=marks)
 
     async def of(self, client: str) -> AppFigures:
         """The figures of an app that have been flushed."""
         reply = await self._scripts.run("read_numbers", keys.app_stats(client))
         fields = reply.rows("rows")
         days: dict[int, dict[str, int]] = {}
+        used: dict[str, date] = {}
         for name, value in zip(fields[::2], fields[1::2], strict=True):
             number, _, what = name.decode().partition(":")
             if what:
                 days.setdefault(int(number), {})[what] = int(value)
+            elif number.startswith(USED):
+                used[number.removeprefix(USED)] = _date(int(value))
         today = reply.number("today")
         shown = (Day(_date(number), **days.get(number, {})) for number in range(today - DAYS_SHOWN + 1, today + 1))
-        return AppFigures(max(0, reply.number("people")), tuple(shown))
+        return AppFigures(max(0, reply.number("people")), tuple(shown), used)
 
     async def _flush_quietly(self) -> None:
         try:

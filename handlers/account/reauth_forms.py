@@ -20,6 +20,14 @@ from store.phrases import Phrase
 from store.refused import Refused
 
 PASSWORD, CODE, CREDENTIAL = "confirm_password", "confirm_code", "credential"
+_TABS = {
+    "": "/settings",
+    "/status": "/settings",
+    "/rotate": "/credentials",
+    "/end-secret": "/credentials",
+    "/webhooks": "/webhooks",
+}
+"""The tabs of an app whose forms have these addresses."""
 WRITING = ("post", "put", "patch", "delete")
 
 
@@ -79,8 +87,12 @@ class GuardedPage(ReauthPage):
         renew_xsrf_token(self)
 
     def came_back_to(self) -> str:
-        """The page of the form: the longest start of its address that is the page of an app or API, or the address."""
-        found = re.match(r"/developer/ap[pi]s/[^/]+(?:/webhooks)?|/account/apps(?:/[^/]+/data)?", self.request.path)
+        """The page of the form: the tab of an app, the longest start of the address that is a page, or the address."""
+        if found := re.fullmatch(r"(/developer/apps/[^/]+)(/[a-z-]+)?", self.request.path):
+            return found[1] + _TABS.get(found[2] or "", "")
+        found = re.match(
+            r"/developer/apps/[^/]+/webhooks|/developer/apis/[^/]+|/account/apps(?:/[^/]+/data)?", self.request.path
+        )
         return found[0] if found else self.request.path
 
     async def ask(self, factors: Factors, params: Params, wrong: ReauthFailed | None = None) -> None:

@@ -16,7 +16,7 @@ from handlers.core.reading import LONG_BODY
 from handlers.core.server_state import ServerState
 from runtime.http.tornado_private import LeanHandler
 from store.apps.api_record import ApiRegistration, is_api_id
-from store.apps.client_secrets import secret_matches
+from store.apps.client_secrets import secret_digest, secret_mark, secret_matches
 from store.apps.registration import Registration
 from store.clock import wall
 from store.crypto.dpop import DpopProof
@@ -153,6 +153,8 @@ class ApiHandler(LeanHandler, BaseHandler):
             await self.refuse_unknown(Refused("invalid_client", why))
         elif authentic:  # without a proof, anybody may send any app's client_id
             self.counted_app = app.client_id
+            if proof is None and sent.secret:
+                self.store.app_stats.used_secret(app.client_id, secret_mark(secret_digest(sent.secret)))
         return app, proof
 
     async def authenticate_asker(self, params: Params) -> Registration | ApiRegistration:

@@ -10,6 +10,7 @@ from store.apps.api_record import ApiRegistration
 from store.apps.api_scopes import parse_qualified
 from store.apps.registration import Registration
 from store.oauth.resources import qualified_scopes
+from store.phrases import Phrase
 
 MOST_APIS = 50
 """APIs in one form, in addition to those that the app uses. The operator can give an app scopes of any other."""
@@ -71,4 +72,6 @@ def _boxes_of(api: ApiRegistration, having: Collection[str], owner: str) -> tupl
 
 def _left_box(scope: str) -> ScopeBox:
     name = parse_qualified(scope).name
-    return ScopeBox(scope, name, ScopeWords(name, "Its API is switched off, or no longer has this.", False))
+    return ScopeBox(
+        scope, name, ScopeWords(name, Phrase("Its API is switched off, or no longer has this scope."), False)
+    )

@@ -21,6 +21,7 @@ from store.apps.lookalikes import check_honest_name
 from store.apps.registration import InvalidRegistration
 from store.names import check_app_name
 from store.phrases import Phrase
+from store.refused import reason_of
 
 BLANK_ROWS = 2
 MOST_ROWS = MAX_API_SCOPES + BLANK_ROWS
@@ -104,14 +105,16 @@ class ApiForm:
             if self.name != named:
                 check_honest_name(self.name)
         except ValueError as error:
-            self.errors["name"] = str(error)
+            self.errors["name"] = reason_of(error)
         choices = {"token_format": TOKEN_FORMATS, "signing_alg": SIGNING_ALGS}
         for name, known in choices.items():
             if getattr(self, name) not in known:
-                self.errors[name] = "Choose one of these."
+                self.errors[name] = Phrase("Choose one of these.")
         text = self.token_lifetime
         if not (_NUMBER.fullmatch(text) and LEAST_LIFETIME <= int(text) <= MOST_LIFETIME):
-            self.errors["token_lifetime"] = f"Type a whole number from {LEAST_LIFETIME} to {MOST_LIFETIME}."
+            self.errors["token_lifetime"] = Phrase(
+                "Type a whole number from %(least)s to %(most)s.", least=str(LEAST_LIFETIME), most=str(MOST_LIFETIME)
+            )
         self.check_scopes()
 
     def check_scopes(self) -> None:
@@ -121,13 +124,13 @@ class ApiForm:
         names = [row.name for row in kept]
         for row in kept:
             if names.count(row.name) > 1 and not row.error:
-                row.error = "An API has each scope once."
+                row.error = Phrase("An API can have each scope only once.")
         if not kept:
-            self.errors["scopes"] = "Keep at least one scope."
+            self.errors["scopes"] = Phrase("Keep at least one scope.")
         elif len(kept) > MAX_API_SCOPES:
-            self.errors["scopes"] = f"An API has at most {MAX_API_SCOPES} scopes."
+            self.errors["scopes"] = Phrase("An API can have at most %(most)s scopes.", most=MAX_API_SCOPES)
         elif any(row.error for row in kept):
-            self.errors["scopes"] = "Look at the scope with the mistake below."
+            self.errors["scopes"] = Phrase("Fix the highlighted scope below.")
 
     def fields(self) -> dict[str, Any]:
         """The fields of a registration that this form sets."""

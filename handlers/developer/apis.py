@@ -13,16 +13,18 @@ from store.refused import Refused
 from store.results import Profile
 
 NOTICES = {
-    "saved": "Saved. Each server process knows of it within five seconds.",
-    "off": "The API is switched off: apps get no tokens for it, and it can’t ask about any.",
-    "on": "The API is switched on. Tokens that have not expired work again.",
-    "deleted": "The API is deleted. Every token for it is dead.",
-    "ended": "That secret is refused from now on.",
+    "saved": Phrase("Saved. Every server process applies it within five seconds."),
+    "off": Phrase("The API is switched off. Apps get no tokens for it, and it can’t ask about any."),
+    "on": Phrase("The API is switched on. Tokens that haven’t expired work again."),
+    "deleted": Phrase("The API is deleted. Its tokens no longer work."),
+    "ended": Phrase("That secret is refused from now on."),
 }
 
 
 class ApiPage(GuardedPage):
-    """Shared by the pages of an API."""
+    """Shared by the pages of an API. The script copies values."""
+
+    uses_scripts = True
 
     def tell_owner(self, profile: Profile, api: ApiRegistration, *lines: str) -> None:
         """Mails the changes to the owner. `api` is the registration before the change."""
@@ -61,7 +63,9 @@ class OwnedApisHandler(ApiPage):
     async def get(self) -> None:
         """Shows the person's own APIs."""
         profile, apis = await self.store.owned_apis.list(self.require_session())
-        self.render("developer/apis.html", title="Your APIs", signed_in=profile, apis=apis, notice=self.notice(NOTICES))
+        self.render(
+            "developer/apis.html", title=Phrase("Your APIs"), signed_in=profile, apis=apis, notice=self.notice(NOTICES)
+        )
 
 
 class OwnedApiHandler(ApiPage):

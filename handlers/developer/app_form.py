@@ -18,6 +18,8 @@ from store.apps.redirect_uris import check_redirect_uri
 from store.apps.registration import MAX_REDIRECT_URIS, MOST_LIFETIME, MOST_RETRY, Registration, check_homepage
 from store.crypto.jose.private import OURS
 from store.names import SCOPES, check_app_name
+from store.phrases import Phrase
+from store.refused import reason_of
 from store.webhooks.urls import LOGOUT_URL, check_webhook_url
 
 BOX = "scope:"
@@ -118,21 +120,25 @@ class AppForm:
             if self.name != named:
                 check_honest_name(self.name, site.brand.name)
         except ValueError as error:
-            self.errors["name"] = [str(error)]
+            self.errors["name"] = [reason_of(error)]
         try:
             check_homepage(self.homepage)
         except ValueError:
-            self.errors["homepage"] = ["Begin with https:// or http://, and use no spaces."]
+            self.errors["homepage"] = [Phrase("Start with https:// or http://, and use no spaces.")]
         if not self.scopes and not self.api_scopes:
-            self.errors["scopes"] = ["Choose at least one thing that your app may ask for."]
+            self.errors["scopes"] = [Phrase("Choose at least one thing that your app may ask for.")]
         if self.hosted_storage and not Registration.data_scopes(self.scopes):
-            self.errors["hosted_storage"] = ["Choose above that it may read or write documents, or do not tick this."]
+            self.errors["hosted_storage"] = [
+                Phrase("Choose above that it may read or write documents, or untick this.")
+            ]
         for name, most in (("refresh_retry_seconds", MOST_RETRY), ("refresh_lifetime_days", MOST_LIFETIME)):
             text = getattr(self, name)
             if not (_NUMBER.fullmatch(text) and int(text) <= most):
-                self.errors[name] = [f"Type a whole number from 0 to {most}."]
+                self.errors[name] = [
+                    Phrase("Type a whole number from %(least)s to %(most)s.", least="0", most=str(most))
+                ]
         if not lines_of(self.redirect_uris):
-            self.errors["redirect_uris"] = ["Enter at least one address."]
+            self.errors["redirect_uris"] = [Phrase("Enter at least one address.")]
         for name in ("redirect_uris", "post_logout_redirect_uris"):
             if wrong := self.wrong_uris(getattr(self, name), site.base_url):
                 self.errors[name] = wrong
@@ -140,34 +146,40 @@ class AppForm:
             try:
                 check_webhook_url(self.backchannel_logout_uri, loopback=site.on_loopback, what=LOGOUT_URL)
             except ValueError as error:
-                self.errors["backchannel_logout_uri"] = [str(error)]
+                self.errors["backchannel_logout_uri"] = [reason_of(error)]
 
     def check_proof(self, site: Site) -> None:
         """Collects the errors of how the app proves itself, and how ID tokens are signed for it."""
         try:
             self.auth_method = chosen_method(self.auth_method, self.public)
         except ValueError as error:
-            self.errors["auth_method"] = [str(error)]
+            self.errors["auth_method"] = [reason_of(error)]
         self.kept_keys, errors = check_keys(self.auth_method, self.jwks, self.jwks_uri, loopback=site.on_loopback)
         self.errors |= errors
         if self.id_token_alg not in OURS:
-            self.errors["id_token_alg"] = ["Choose one of these."]
+            self.errors["id_token_alg"] = [Phrase("Choose one of these.")]
         try:
             check_api_scopes(self.api_scopes)
         except ValueError as error:
-            self.errors["scopes"] = [f"This cannot be: {error}."]
+            self.errors["scopes"] = [Phrase("This isn’t allowed: %(reason)s.", reason=str(error))]
 
     def wrong_uris(self, typed: str, base_url: str) -> list[str]:
         """Why these addresses may not be registered. If there are too many, none is checked."""
         uris = lines_of(typed)
         if len(uris) > MAX_REDIRECT_URIS:
-            return [f"These are {len(uris)} addresses; an app has at most {MAX_REDIRECT_URIS}."]
-        wrong = []
+            return [
+                Phrase(
+                    "You entered %(number)s addresses; an app can have at most %(most)s.",
+                    number=len(uris),
+                    most=MAX_REDIRECT_URIS,
+                )
+            ]
+        wrong: list[str] = []
         for uri, line in uris.items():
             try:
                 check_redirect_uri(uri, self.public, base_url)
             except ValueError as error:
-                wrong.append(f"Line {line}: {error}")
+                wrong.append(Phrase("Line %(line)s: %(reason)s", line=line, reason=reason_of(error)))
         return wrong
 
     def fields(self) -> dict[str, Any]:

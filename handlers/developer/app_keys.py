@@ -13,8 +13,9 @@ from store.apps.client_keys import (
     check_jwks_uri,
     registered_keys,
 )
+from store.phrases import Phrase
 
-FORBIDDEN_KEY = "Only an app with a server of its own can keep a key."
+FORBIDDEN_KEY = Phrase("Only an app with its own server can keep a key.")
 
 
 def shown_keys(jwks: str) -> str:
@@ -25,7 +26,7 @@ def shown_keys(jwks: str) -> str:
 def chosen_method(chosen: str, public: bool) -> str:
     """The chosen way. A public app has none. Raises ValueError for one that the app's kind doesn't allow."""
     if chosen not in AUTH_METHODS or (chosen == BY_NOTHING and not public):
-        raise ValueError("Choose one of these.")
+        raise ValueError(Phrase("Choose one of these."))
     if public and chosen == BY_KEY:
         raise ValueError(FORBIDDEN_KEY)
     return BY_NOTHING if public else chosen
@@ -43,18 +44,14 @@ def check_keys(method: str, typed: str, uri: str, *, loopback: bool) -> tuple[st
         try:
             kept = registered_keys(typed.encode())
         except InvalidKeys as error:
-            errors["jwks"] = [f"{_sentence(error)}."]
+            errors["jwks"] = [Phrase("This set %(reason)s.", reason=str(error).removeprefix("jwks "))]
     if uri:
         try:
             check_jwks_uri(uri, loopback=loopback)
         except InvalidKeys:
-            errors["jwks_uri"] = ["Begin with https://, and write the host in lower case."]
+            errors["jwks_uri"] = [Phrase("Start with https://, and write the host in lower case.")]
     if typed and uri:
-        errors["jwks"] = ["Paste the keys, or name their address, not both."]
+        errors["jwks"] = [Phrase("Paste the keys or enter their address, not both.")]
     if method == BY_KEY and not typed and not uri:
-        errors["jwks"] = ["Paste the app’s public keys, or name the address where it publishes them."]
+        errors["jwks"] = [Phrase("Paste your app’s public keys, or enter the address where it publishes them.")]
     return kept, errors
-
-
-def _sentence(error: InvalidKeys) -> str:
-    return f"This set {str(error).removeprefix('jwks ')}"

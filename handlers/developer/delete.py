@@ -6,6 +6,7 @@ from handlers.account.reauth import ReauthPage
 from handlers.core import mails
 from store.accounts.signin.reauth import ReauthFailed
 from store.apps.owners.owner_deletion import OwnerDeletionForm
+from store.phrases import Phrase
 
 
 class DeleteAppHandler(ReauthPage):
@@ -22,7 +23,7 @@ class DeleteAppHandler(ReauthPage):
         factors = await self.store.factors.of(session)
         self.render(
             "developer/delete.html",
-            title=f"Delete {app.name}",
+            title=Phrase("Delete %(name)s", name=app.name),
             signed_in=profile,
             app=app,
             typed=typed,

@@ -6,6 +6,7 @@ from handlers.account.reauth import ReauthPage
 from handlers.core import mails
 from store.accounts.signin.reauth import ReauthFailed
 from store.apps.owners.owner_deletion import OwnerDeletionForm
+from store.phrases import Phrase
 
 
 class DeleteApiHandler(ReauthPage):
@@ -21,7 +22,7 @@ class DeleteApiHandler(ReauthPage):
         profile, api = await self.store.owned_apis.find(session, client_id)
         self.render(
             "developer/delete_api.html",
-            title=f"Delete {api.name}",
+            title=Phrase("Delete %(name)s", name=api.name),
             signed_in=profile,
             api=api,
             typed=typed,

@@ -7,32 +7,56 @@ from dataclasses import dataclass
 from handlers.developer.apps import DeveloperPage
 from store.app_log import Door, LoggedRefusal
 from store.apps.registration import Registration
+from store.phrases import Phrase
 
 DOORS: dict[Door, str] = {
-    "authorize": "When a person was sent here",
-    "token": "At the token endpoint",
-    "call": "At a call",
+    "authorize": Phrase("When a person was sent here"),
+    "token": Phrase("At the token endpoint"),
+    "call": Phrase("At a call"),
 }
-_NO_ADDRESS = "Send redirect_uri with the request, letter for letter as it is registered."
+_NO_ADDRESS = Phrase("Send redirect_uri with the request, exactly as you registered it.")
 _REMEDIES: dict[tuple[str, str], str] = {
-    ("authorize", "invalid_scope"): "Tick the scope under “Change it”, or ask only for scopes that are ticked there.",
-    ("authorize", "invalid_target"): "Send the API’s identifier as resource, just as its operator gave it to you.",
-    ("authorize", "unmet_authentication_requirements"): "Ask for a level that people have set up, or go on without it.",
-    ("token", "invalid_client"): "Check the client id and the secret. If the secret is lost, make a new one.",
-    ("token", "invalid_grant"): "A code works once, for 60 seconds, with the redirect_uri and the code_verifier of its "
-    "request. A refresh token works until the next one is used: keep the newest.",
-    ("token", "invalid_scope"): "A refresh can ask for fewer scopes, not for more. For more, send the person here.",
-    ("call", "invalid_token"): "Access tokens live for an hour. Refresh the token. If that is refused, send the person "
-    "here again.",
-    ("call", "insufficient_scope"): "Ask for the scope when you send the person here. They may also have unticked it.",
-    ("call", "insufficient_credits"): "Tell the person that their credits are used up, and offer to try again later.",
-    ("call", "app_spend_limit"): "The person set a monthly limit for your app. They can raise it under Connected apps.",
+    ("authorize", "invalid_scope"): Phrase(
+        "Tick the scope under Settings, or ask only for scopes that are ticked there."
+    ),
+    ("authorize", "invalid_target"): Phrase(
+        "Send the API’s identifier as resource, exactly as its operator gave it to you."
+    ),
+    ("authorize", "unmet_authentication_requirements"): Phrase(
+        "Ask for a level that people have set up, or continue without it."
+    ),
+    ("token", "invalid_client"): Phrase(
+        "Check the client ID and the secret. If you lost the secret, create a new one under Credentials."
+    ),
+    ("token", "invalid_grant"): Phrase(
+        "A code works once, for 60 seconds, with the redirect_uri and the code_verifier of its "
+        "request. A refresh token works until the next one is used, so keep the newest."
+    ),
+    ("token", "invalid_scope"): Phrase(
+        "A refresh can ask for fewer scopes, but not for more. For more, send the person here."
+    ),
+    ("call", "invalid_token"): Phrase(
+        "Access tokens last an hour. Refresh the token. If that is refused, send the person here again."
+    ),
+    ("call", "insufficient_scope"): Phrase(
+        "Ask for the scope when you send the person here. The person may also have unticked it."
+    ),
+    ("call", "insufficient_credits"): Phrase(
+        "Tell the person that their credits are used up, and offer to try again later."
+    ),
+    ("call", "app_spend_limit"): Phrase(
+        "The person set a monthly limit for your app. They can raise it under Connected apps."
+    ),
 }
-_ANYWHERE = {
-    "rate_limited": "Wait as long as the header Retry-After says. The headers X-RateLimit-* tell before it happens.",
-    "invalid_dpop_proof": "Make a new proof for each request: its address, its method, its token, and a new jti.",
-    "use_dpop_nonce": "Repeat the request with the nonce from the header DPoP-Nonce. Most libraries do that.",
-    "invalid_request": "Compare the request with “The HTTP interface”: it has each parameter and what it may be.",
+_ANYWHERE: dict[str, str] = {
+    "rate_limited": Phrase(
+        "Wait as long as the Retry-After header says. The X-RateLimit-* headers warn you before it happens."
+    ),
+    "invalid_dpop_proof": Phrase(
+        "Make a new proof for each request, with its address, its method, its token and a new jti."
+    ),
+    "use_dpop_nonce": Phrase("Repeat the request with the nonce from the DPoP-Nonce header. Most libraries do that."),
+    "invalid_request": Phrase("Compare the request with “The HTTP interface”, which describes each parameter."),
 }
 
 
@@ -62,12 +86,14 @@ class LogHandler(DeveloperPage):
 
     async def get(self, client_id: str) -> None:
         """Shows the refusals of the last 30 days, the latest first."""
-        profile, app = await self.store.owned.find(self.require_session(), client_id)
+        profile, app = await self.own(client_id)
         self.render(
             "developer/log.html",
-            title=f"Log of {app.name}",
+            title=Phrase("Log of %(app)s", app=app.name),
             signed_in=profile,
             app=app,
+            wrong=None,
+            notice=None,
             entries=[entry_of(app, one) for one in await self.store.app_log.of(client_id)],
         )
 
@@ -80,7 +106,9 @@ def entry_of(app: Registration, refusal: LoggedRefusal) -> LogEntry:
         if not cause.value:
             return LogEntry(refusal, place, _NO_ADDRESS)
         sent, registered = compare_nearest(cause.value, app.redirect_uris)
-        return LogEntry(refusal, place, "Register this address, or send one that is registered.", sent, registered)
+        return LogEntry(
+            refusal, place, Phrase("Register this address, or send one that is registered."), sent, registered
+        )
     remedy = _REMEDIES.get((cause.door, cause.code)) or _ANYWHERE.get(cause.code, "")
     return LogEntry(refusal, place, remedy)
 

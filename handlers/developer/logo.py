@@ -6,6 +6,7 @@ from handlers.account.pictures import KEEP_SECONDS
 from handlers.core.base import BaseHandler
 from handlers.core.pictures.image_upload import MOST_LOGO
 from handlers.core.pictures.uploads import Upload
+from handlers.developer.app_settings import SettingsPage
 from handlers.developer.apps import DeveloperPage
 from outbound.logos import fetch_logo
 from store.phrases import Phrase
@@ -33,7 +34,7 @@ class LogoHandler(BaseHandler):
         self.write_whole(image, headers)
 
 
-class ChangeLogoHandler(Upload, DeveloperPage):
+class ChangeLogoHandler(Upload, SettingsPage):
     """Changes the logo of an app: to a file, or to the one at an address."""
 
     field = "logo"
@@ -52,10 +53,10 @@ class ChangeLogoHandler(Upload, DeveloperPage):
         except Refused as refusal:
             if not self.shows(refusal):
                 raise
-            return await self.show_app(profile, app, wrong_logo=refusal.description, logo_url=typed)
+            return await self.show_settings(profile, app, wrong_logo=refusal.description, logo_url=typed)
         if await self.store.owned.set_logo(session, client_id, image, self.visitor):
             self.tell_owner(profile, app, Phrase("Logo changed"))
-        self.see_done(f"/developer/apps/{client_id}?logo")
+        self.see_done(f"/developer/apps/{client_id}/settings?logo")
 
     async def fetched(self, typed: str) -> bytes:
         """The file at a typed address. Raises Refused("invalid_request" or "temporarily_unavailable")."""
@@ -78,4 +79,4 @@ class RemoveLogoHandler(DeveloperPage):
         profile, app = await self.store.owned.find(session, client_id)
         if await self.store.owned.set_logo(session, client_id, b"", self.visitor):
             self.tell_owner(profile, app, Phrase("Logo removed"))
-        self.see_done(f"/developer/apps/{client_id}?logo-removed")
+        self.see_done(f"/developer/apps/{client_id}/settings?logo-removed")

@@ -15,20 +15,16 @@ from handlers.core.person_posts import (
 )
 from handlers.core.policy import OPEN, PAGE
 from handlers.core.route import CLIENT, DELIVERY, Route
-from handlers.developer.apps import (
-    EndSecretHandler,
-    OwnedAppHandler,
-    OwnedAppsHandler,
-    RegisterHandler,
-    RotateHandler,
-    StatusHandler,
-    UsageFileHandler,
-)
+from handlers.developer.app_settings import OwnedAppHandler, SettingsHandler, StatusHandler
+from handlers.developer.apps import OwnedAppsHandler
+from handlers.developer.credentials import CredentialsHandler, EndSecretHandler, RotateHandler
 from handlers.developer.delete import DeleteAppHandler, DeleteAppOptionsHandler
 from handlers.developer.delivery import DeliveryHandler, ReplayHandler
 from handlers.developer.log import LogHandler
 from handlers.developer.logo import ChangeLogoHandler, LogoHandler, RemoveLogoHandler
+from handlers.developer.overview import RegisterHandler
 from handlers.developer.try_flow import TryHandler
+from handlers.developer.usage_page import UsageFileHandler, AppUsageHandler
 from handlers.developer.verify import VerifyHandler
 from handlers.developer.webhooks import FORM, SigningSecretHandler, TestEventHandler, WebhooksHandler
 from store.lifetimes import REGISTER_APP
@@ -49,7 +45,10 @@ ROUTES: tuple[Route, ...] = (
         PAGE,
         PersonPost("change your app", ReauthRule.RECENT, (ACTIVITY, OWNER), AGAIN, keeps=APP_FORM, windows=CHANGES),
     ),
+    Route(rf"/developer/apps/{CLIENT}/settings", SettingsHandler, "developer-settings", PAGE),
+    Route(rf"/developer/apps/{CLIENT}/credentials", CredentialsHandler, "developer-credentials", PAGE),
     Route(rf"/developer/apps/{CLIENT}/log", LogHandler, "developer-log", PAGE),
+    Route(rf"/developer/apps/{CLIENT}/usage", AppUsageHandler, "developer-usage", PAGE),
     Route(rf"/developer/apps/{CLIENT}/usage\.csv", UsageFileHandler, "developer-usage-file", PAGE),
     Route(
         rf"/developer/apps/{CLIENT}/rotate",

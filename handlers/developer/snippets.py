@@ -8,6 +8,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from store.apps.registration import Registration
+from store.phrases import Phrase
 
 PLACEHOLDER = "YOUR_CLIENT_SECRET"
 
@@ -35,9 +36,13 @@ def snippets_of(app: Registration, base_url: str, secret: str | None) -> list[Sn
     }
     userinfo = "profile" in app.scopes
     return [
-        Snippet("curl", "curl", "In a terminal with bash, curl and openssl.", _curl(values, userinfo)),
-        Snippet("python", "Python", "Python 3.9 or newer, nothing to install.", _python(values, userinfo)),
-        Snippet("javascript", "JavaScript", "Node 18 or newer, saved as try.mjs.", _javascript(values, userinfo)),
+        Snippet("curl", "curl", Phrase("In a terminal with bash, curl and openssl."), _curl(values, userinfo)),
+        Snippet(
+            "python", "Python", Phrase("Python 3.9 or newer. There’s nothing to install."), _python(values, userinfo)
+        ),
+        Snippet(
+            "javascript", "JavaScript", Phrase("Node 18 or newer. Save it as try.mjs."), _javascript(values, userinfo)
+        ),
     ]
 
 

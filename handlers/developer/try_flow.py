@@ -26,9 +26,11 @@ from store.apps.registration import Registration
 from store.clock import wall
 from store.crypto.dpop import DpopProof
 from store.crypto.seal import new_id
+from store.oauth.id_tokens import claims_of
 from store.oauth.proofs import for_call
 from store.oauth.resources import registered_at
 from store.oauth.tokens import s256
+from store.phrases import Phrase
 from store.refused import Refused, UnknownUser
 from store.results import Caller
 
@@ -52,29 +54,36 @@ class TryHandler(DeveloperPage):
 
     async def get(self, client_id: str) -> None:
         """Shows what a try does, or after a try, its steps."""
-        profile, app = await self.store.owned.find(self.require_session(), client_id)
+        profile, app = await self.own(client_id)
         params = once(parse_pairs(self.request.query))
         steps: list[Step] = []
-        wrong = None
+        wrong: str | None = None
         if params.get("state") is not None:
             started = self.started(client_id)
             self.clear_cookie(self.site.cookie("try"), **self.flags())
             if started is None or not secrets.compare_digest(started[0].encode(), (params.get("state") or "").encode()):
-                wrong = "This try is over, or was begun in another browser. Begin again."
+                wrong = Phrase("This try is over, or you started it in another browser. Start again.")
             elif not app.active:
-                wrong = "The app is switched off."
+                wrong = Phrase("The app is switched off.")
             else:
                 steps, wrong = await self.walk(app, params, started[1])
         if wrong:
             self.set_status(400)
-        self.render("developer/try.html", title=f"Try {app.name}", signed_in=profile, app=app, steps=steps, wrong=wrong)
+        self.render(
+            "developer/try.html",
+            title=Phrase("Try %(name)s", name=app.name),
+            signed_in=profile,
+            app=app,
+            steps=steps,
+            wrong=wrong,
+        )
 
     async def post(self, client_id: str) -> None:
         """Starts a try: makes state and verifier, keeps them in this browser, and redirects it like an app."""
         self.check_same_origin()
-        _, app = await self.store.owned.find(self.require_session(), client_id)
+        _, app = await self.own(client_id)
         if not app.active:
-            raise Refused("invalid_request", "The app is switched off.")
+            raise Refused("invalid_request", Phrase("The app is switched off."))
         state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         ends = wall.utc() + LASTS
         value = f"{client_id}.{state}.{verifier}"
@@ -103,7 +112,7 @@ class TryHandler(DeveloperPage):
             return {"scope": " ".join(app.scopes)}
         api = await self.only_api(app)
         if api is None:
-            raise Refused("invalid_request", "The API whose scopes this app has is switched off, or gone.")
+            raise Refused("invalid_request", Phrase("The API whose scopes this app has is switched off or deleted."))
         return {"scope": " ".join(registered_at(app, api)), "resource": api.identifier}
 
     async def only_api(self, app: Registration) -> ApiRegistration | None:
@@ -127,14 +136,17 @@ class TryHandler(DeveloperPage):
         got = {name: params.get(name) for name in names}
         came = [f"{name}={shortened(text) if name in SECRET else text}" for name, text in got.items() if text]
         code = params.get("code")
-        words = "The browser came back to the redirect URI. Your app compares state with the one it made, and iss with "
-        words += self.site.base_url + "."
-        steps = [Step("The answer", words, "", "\n".join(came))]
+        words = Phrase(
+            "The browser came back to the redirect URI. Your app compares state with the one it made, and iss with "
+            "%(issuer)s.",
+            issuer=self.site.base_url,
+        )
+        steps = [Step(Phrase("The answer"), words, "", "\n".join(came))]
         if code is None:
             if got["error"] == "access_denied":
-                return steps, "Access was not allowed. Your app gets error in place of a code."
-            reason = got["error_description"] or got["error"] or "the answer names no error either."
-            return steps, f"There is no code: {reason}"
+                return steps, Phrase("Access was not allowed. Your app gets an error instead of a code.")
+            reason = got["error_description"] or got["error"] or ""
+            return steps, Phrase("There is no code. %(reason)s", reason=reason)
         page = try_page(self.site.base_url, app.client_id)
         form = {
             "grant_type": "authorization_code",
@@ -149,7 +161,7 @@ class TryHandler(DeveloperPage):
             form |= {"client_assertion_type": ASSERTION_TYPE, "client_assertion": "…"}
         proves = "DPoP: …\n" if app.dpop_required else ""
         sent = f"POST /api/oauth/token\n{proves}" + "\n".join(f"{name}={value}" for name, value in form.items())
-        words = "Your app's back end exchanges the code for tokens: once, within 60 seconds."
+        words = Phrase("Your app’s server exchanges the code for tokens: once, within 60 seconds.")
         # Bound to a key that nobody has: these tokens never leave the server.
         jkt = secrets.token_urlsafe(32) if app.dpop_required else ""
         proof = a_proof(jkt)
@@ -161,7 +173,7 @@ class TryHandler(DeveloperPage):
                 raise
             text = refusal.description or CATALOGUE[refusal.code].description
             answer = pretty({"error": refusal.code, "error_description": text})
-            return [*steps, Step("The tokens", words, sent, answer)], text
+            return [*steps, Step(Phrase("The tokens"), words, sent, answer)], text
         scheme = "DPoP" if proof else "Bearer"
         answer = pretty(
             {
@@ -172,7 +184,7 @@ class TryHandler(DeveloperPage):
                 "scope": tokens.scope,
             }
         )
-        steps.append(Step("The tokens", words, sent, answer))
+        steps.append(Step(Phrase("The tokens"), words, sent, answer))
         try:
             opened = self.store.tokens.open_access(tokens.access_token)
             if opened is not None and "profile" in tokens.scope.split():
@@ -183,34 +195,37 @@ class TryHandler(DeveloperPage):
                 steps += await self.call_api(api, tokens.access_token, scheme)
         finally:
             await self.store.tokens.revoke(app, tokens.refresh_token)
-        words = "Your app gives its tokens back when a person signs out of it. These here end now."
+        words = Phrase("Your app revokes its tokens when a person signs out of it. We revoked these now.")
         sent = f"POST /api/oauth/revoke\ntoken={shortened(tokens.refresh_token)}"
-        return [*steps, Step("The end", words, sent, "200 OK")], None
+        return [*steps, Step(Phrase("The end"), words, sent, "200 OK")], None
 
     async def call_api(self, api: ApiRegistration, access_token: str, scheme: str) -> list[Step]:
         """What the API learns when the app calls it."""
         found = await self.store.introspection.by_api(api, access_token, self.site.base_url)
         if found is None:
             return []
-        words = f"Your app calls {api.name} with the access token. The API asks this server what the token is worth."
+        words = Phrase(
+            "Your app calls %(api)s with the access token. The API asks this server what the token allows.",
+            api=api.name,
+        )
         if api.jwt_alg:
-            words = f"Your app calls {api.name} with the access token, a signed JWT. The API reads this from it."
+            words = Phrase(
+                "Your app calls %(api)s with the access token, a signed JWT. The API reads this from it.", api=api.name
+            )
         sent = f"GET {api.identifier}\nAuthorization: {scheme} {shortened(access_token)}"
-        return [Step("The API", words, sent, pretty(facts_of(found, self.site.base_url)))]
+        return [Step(Phrase("The API"), words, sent, pretty(facts_of(found, self.site.base_url)))]
 
     async def read_userinfo(self, caller: Caller, access_token: str, scheme: str) -> Step:
         """Reads userinfo as the app would."""
-        found, _, _ = await self.store.identity.read(caller, "profile")
+        found, scopes, _ = await self.store.identity.read(caller, "profile")
+        picture = f"{self.site.base_url}/picture/{self.store.profiles.address(found)}"
         sent = f"GET /api/oauth/userinfo\nAuthorization: {scheme} {shortened(access_token)}"
-        words = "With the access token your app asks who the person is. Keep records under sub, which never changes."
-        answer = {
-            "sub": await self.store.subjects.of(caller.client, caller.sector, caller.user),
-            "name": found.name,
-            "email": found.email,
-            "email_verified": found.email_verified,
-            "picture": found.picture,
-        }
-        return Step("The person", words, sent, pretty(answer))
+        words = Phrase(
+            "With the access token your app asks who the person is. Keep records under sub, which never changes."
+        )
+        sub = await self.store.subjects.of(caller.client, caller.sector, caller.user)
+        answer = {"sub": sub, **claims_of(found, caller.sees(scopes), picture)}
+        return Step(Phrase("The person"), words, sent, pretty(answer))
 
 
 def a_proof(jkt: str) -> DpopProof | None:

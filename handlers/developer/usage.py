@@ -9,6 +9,7 @@ from handlers.charts.csv_file import csv_of
 from handlers.charts.scale import CALLS, MONEY, Measure, dollars
 from handlers.core.words.wording import Wording
 from store.app_stats import AppFigures, Day
+from store.phrases import Phrase
 
 RANGES = (7, 30)
 DAYS = 30
@@ -34,14 +35,19 @@ def usage_charts(shown: tuple[Day, ...], wording: Wording) -> list[UsageChart]:
     wanted: tuple[tuple[str, str, Measure, list[Series]], ...] = (
         (
             "calls",
-            "Calls by day",
+            Phrase("Calls by day"),
             CALLS,
             [
-                Series("Answered", tuple(day.calls - day.limited for day in shown)),
-                Series("Refused as too many", tuple(day.limited for day in shown)),
+                Series(wording.say(Phrase("Answered")), tuple(day.calls - day.limited for day in shown)),
+                Series(wording.say(Phrase("Over the rate limit")), tuple(day.limited for day in shown)),
             ],
         ),
-        ("spent", "Spent by day", MONEY, [Series("Spent by people", tuple(day.spent for day in shown))]),
+        (
+            "spent",
+            Phrase("Spent by day"),
+            MONEY,
+            [Series(wording.say(Phrase("Spent by people")), tuple(day.spent for day in shown))],
+        ),
     )
     charts = []
     for chart_id, title, measure, series in wanted:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from handlers.developer.apps import DeveloperPage
+from handlers.developer.app_settings import SettingsPage
 from store.apps.domains import FILE_BYTES, PATH, check_domain, names_app
+from store.phrases import Phrase
 from store.refused import Refused
 
 
-class VerifyHandler(DeveloperPage):
+class VerifyHandler(SettingsPage):
     """Verifies a domain."""
 
     async def post(self, client_id: str) -> None:
@@ -15,18 +16,24 @@ class VerifyHandler(DeveloperPage):
         on. Otherwise nothing changes."""
         self.check_same_origin()
         session, typed = self.require_session(), self.body().require("domain")
-        profile, app = await self.store.owned.find(session, client_id)
+        profile, app = await self.own(client_id)
         try:
             domain = check_domain(app, typed)
+            address = f"https://{domain}{PATH}"
             await self.store.limits.verify_domain(profile.user)
-            found = await self.site.fetcher.fetch(f"https://{domain}{PATH}", FILE_BYTES, profile.user)
+            found = await self.site.fetcher.fetch(address, FILE_BYTES, profile.user)
             if found.error:
-                raise Refused("invalid_request", f"https://{domain}{PATH} could not be read. {found.error}")
+                raise Refused(
+                    "invalid_request",
+                    Phrase("We couldn’t read %(address)s. %(reason)s", address=address, reason=found.error),
+                )
             if not names_app(found.text, client_id):
-                raise Refused("invalid_request", f"No line of https://{domain}{PATH} is this app’s client id.")
+                raise Refused(
+                    "invalid_request", Phrase("No line of %(address)s is this app’s client ID.", address=address)
+                )
             await self.store.owned.prove_domain(session, app, domain, self.visitor)
         except Refused as refusal:
             if refusal.code != "invalid_request" or self.wants_json():
                 raise
-            return await self.show_app(profile, app, domain=typed, wrong_domain=refusal.description)
-        self.see_done(f"/developer/apps/{client_id}?verified")
+            return await self.show_settings(profile, app, domain=typed, wrong_domain=refusal.description)
+        self.see_done(f"/developer/apps/{client_id}/settings?verified")

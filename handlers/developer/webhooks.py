@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
 from handlers.core.params import Params, once, parse_pairs
+from handlers.developer.apps import DeveloperPage
 from handlers.developer.receivers import receivers
 from store.apps.registration import Registration
 from store.apps.webhooks import newest_mark
@@ -47,7 +47,7 @@ EVENT_TEXTS = (
 )
 
 
-class WebhooksPage(GuardedPage):
+class WebhooksPage(DeveloperPage):
     """Shared by these pages."""
 
     async def show_webhooks(
@@ -94,10 +94,6 @@ class WebhooksPage(GuardedPage):
             receivers=receivers(),
             posting=self.site.posts_events,
         )
-
-    async def own(self, client_id: str) -> tuple[Profile, Registration]:
-        """The person who is signed in, and their app. Raises SignedOut, Refused("not_found")."""
-        return await self.store.owned.find(self.require_session(), client_id)
 
 
 def _given(**values: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 --- Add a process's counts of an app to today's figures. A deleted app has none.
 --- KEYS[1] app
---- KEYS[2] days: by 'day:name', with days since 1970; pruned: the day of the last removal of old ones
+--- KEYS[2] days: by 'day:name', with days since 1970; pruned: the day of the last removal of old ones; used-<mark>:
+---   the last day on which a client secret was used
 --- KEYS[3] people
 --- ARGV[1] calls
 --- ARGV[2] limited
@@ -8,6 +9,7 @@
 --- ARGV[4] connected
 --- ARGV[5] disconnected
 --- ARGV[6] keep (number): days
+--- ARGV[7] used: marks of client secrets, with spaces between them
 --- @reply gone
 --- @reply ok
 --- @reserve
@@ -21,9 +23,11 @@ local counted = {calls = calls, limited = limited, spent = spent, connected = co
 for name, number in pairs(counted) do
   if number ~= '0' then redis.call('HINCRBY', days, int(today) .. ':' .. name, number) end
 end
+for mark in string.gmatch(used, '%x+') do redis.call('HSET', days, 'used-' .. mark, int(today)) end
 if redis.call('HGET', days, 'pruned') ~= int(today) then
   for _, field in ipairs(redis.call('HKEYS', days)) do
     local day = tonumber(string.match(field, '^(%d+):'))
+    if string.sub(field, 1, 5) == 'used-' then day = tonumber(redis.call('HGET', days, field)) end
     if day and day <= today - keep then redis.call('HDEL', days, field) end
   end
   redis.call('HSET', days, 'pruned', int(today))

@@ -14,7 +14,7 @@ from store import keys
 from store.apps.api_apps import ApiApps, apis_of
 from store.apps.cache import CACHE_SECONDS, Logo, RegistrationCache, retried
 from store.apps.client_ids import check_free_of_people
-from store.apps.client_secrets import new_secret, secret_digest
+from store.apps.client_secrets import new_secret, note_of, secret_digest
 from store.apps.deletion import OnProgress, Retiring
 from store.apps.logos import logo_id
 from store.apps.registration import Registration
@@ -96,7 +96,8 @@ class Apps:
         await self.at_apis.enter(registration.client_id, apis_of(registration))
         if registration.has_secret:
             secret = secret or new_secret()
-            registration = replace(registration, secrets=(secret_digest(secret),))
+            notes = (note_of(secret, now),)
+            registration = replace(registration, secrets=(secret_digest(secret),), secret_notes=notes)
         registration = replace(registration, created_at=now, logo=logo_id(logo))
         if not await self._save(registration.client_id, b"", registration.pack(), logo or None):
             _, _, stone = await self._read(registration.client_id)
@@ -123,8 +124,8 @@ class Apps:
     ) -> tuple[Registration, str]:
         """Gives the app a new secret; the previous one stays valid unless `drop_old`. The older of two live secrets
         ends. An owner (`by`) may be using it, so they end one first: otherwise raises Refused("invalid_request")."""
-        secret = new_secret()
-        changed = await self.change(client_id, lambda app: rotated(app, secret, drop_old, by is not None), by)
+        secret, now = new_secret(), await self.now()
+        changed = await self.change(client_id, lambda app: rotated(app, secret, drop_old, by is not None, now), by)
         return changed, secret
 
     async def drop_secret(self, client_id: str, mark: str, *, by: str | None = None) -> Registration:

@@ -15,6 +15,7 @@ from store.apps.redirect_uris import web_host
 from store.apps.registration import Registration
 from store.lifetimes import DOMAIN_CHECK, DOMAIN_PROOF
 from store.names import is_domain
+from store.phrases import Phrase
 from store.refused import Refused
 
 PATH = "/.well-known/latchkey-app-verification.txt"
@@ -52,10 +53,13 @@ def check_domain(app: Registration, typed: str) -> str:
     Refused("invalid_request")."""
     domain = typed.strip().lower()
     if not is_domain(domain):
-        raise Refused("invalid_request", "Type a domain such as example.com, an international one in its xn-- form.")
+        raise Refused(
+            "invalid_request", Phrase("Enter a domain such as example.com, an international one in its xn-- form.")
+        )
     if not any(within(host, domain) for host in provable(app)):
         raise Refused(
-            "invalid_request", "None of this app's https redirect URIs without a port is at this domain or below it."
+            "invalid_request",
+            Phrase("None of this app's https redirect URIs without a port is at this domain or below it."),
         )
     return domain
 
@@ -74,7 +78,7 @@ def proven(app: Registration, domain: str, seen: Registration, now: int) -> Regi
     """The registration with a domain proven at `now` (epoch ms). Raises Refused("invalid_request") if the app differs
     from `seen`, its state before the file was fetched."""
     if (app.name, app.redirect_uris) != (seen.name, seen.redirect_uris):
-        raise Refused("invalid_request", "The app was changed while its domain was checked. Check again.")
+        raise Refused("invalid_request", Phrase("The app changed while we checked its domain. Check again."))
     return app.with_domain(domain, now)
 
 

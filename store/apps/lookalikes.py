@@ -13,6 +13,7 @@ from itertools import islice
 
 from store.apps.confusables import is_shape, letters_of
 from store.apps.signs import has_phone_number, strange_sign
+from store.phrases import Phrase
 
 LONGEST = 100
 """The most characters of an app's name; a longer name is not analysed."""
@@ -90,21 +91,29 @@ def check_honest_name(name: str, own: str = PRODUCT) -> None:
     language mixes; scripts out of everyday use; invisible letters; signs that read as letters; or a telephone number.
     """
     if len(name) > LONGEST:
-        raise ValueError(f"An app's name has 1 to {LONGEST} characters.")
+        raise ValueError(Phrase("An app's name has 1 to %(most)s characters.", most=str(LONGEST)))
     if not _UNSEEN.isdisjoint(name):
-        raise ValueError("An app's name has no invisible letters.")
+        raise ValueError(Phrase("An app's name can't have invisible letters."))
     if mixes_scripts(name):
-        raise ValueError("An app's name uses the letters of one script: other ones look the same and mislead people.")
+        raise ValueError(Phrase("An app's name can't mix scripts: letters that look the same mislead people."))
     if not scripts_of(name) <= RECOMMENDED:
-        raise ValueError("An app's name uses letters in everyday use: rare ones look like others and mislead people.")
+        raise ValueError(
+            Phrase(
+                "An app's name can have only letters in everyday use: rare ones look like others and mislead people."
+            )
+        )
     if is_the_servers(name, own):
-        raise ValueError(f"An app isn't called {own}, or something that looks like that: it is this server's name.")
+        raise ValueError(
+            Phrase("An app can't have the name %(name)s, or one that looks like it: this server has it.", name=own)
+        )
     if says_what_the_page_says(name):
-        raise ValueError("An app's name doesn't say whether the app is verified: this server says that beside it.")
+        raise ValueError(Phrase("An app's name can't say whether the app is verified: this server says that."))
     if sign := strange_sign(name):
-        raise ValueError(f"An app's name doesn't have the sign {sign}: it looks like a letter or like a check mark.")
+        raise ValueError(
+            Phrase("An app's name can't have the sign %(sign)s: it looks like a letter or a check mark.", sign=sign)
+        )
     if has_phone_number(name):
-        raise ValueError("An app's name has no telephone number.")
+        raise ValueError(Phrase("An app's name can't have a telephone number."))
 
 
 def mixes_scripts(name: str) -> bool:

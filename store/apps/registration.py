@@ -27,7 +27,16 @@ from store.webhooks.urls import LOGOUT_URL, check_webhook_url
 MAX_REDIRECT_URIS = 20
 _HOMEPAGE = re.compile(r"https?://[!-~]{1,2000}")
 LIVE_SECRETS = 2
-_APART = ("secrets", "secrets_at", "verified", "domain", "domain_until", "domain_checked", "domain_misses")
+_APART = (
+    "secrets",
+    "secrets_at",
+    "secret_notes",
+    "verified",
+    "domain",
+    "domain_until",
+    "domain_checked",
+    "domain_misses",
+)
 """Fields that have their own time, or none."""
 MOST_RETRY = 60
 """The longest refresh retry window of an app, in seconds."""
@@ -46,7 +55,8 @@ class Registration:
     older signs for a day after `webhook_rotated_at` (epoch ms). `verified`: the operator has verified the app. `domain`
     is proven until `domain_until` (epoch ms); `domain_checked` is the time of the last check (epoch ms),
     `domain_misses` the number of checks since the last good one that found no file, or a file without the app.
-    `secrets_at`: when the owner made each secret, 0 if somebody else did; `changed_at`: the owner's last act on the
+    `secrets_at`: when the owner made each secret, 0 if somebody else did; `secret_notes`: what owners see of secrets
+    (`store/apps/client_secrets.py`); `changed_at`: the owner's last act on the
     app, other than ending something (both epoch ms). `api_scopes` are scopes of APIs, qualified; `owner_scopes`
     are those among them that the owner chose, so nobody but people can give them to the app.
     `post_logout_redirect_uris`: where a sign-out that the app requested may lead; `backchannel_logout_uri`: where it
@@ -83,6 +93,7 @@ class Registration:
     domain_checked: int = 0
     domain_misses: int = 0
     secrets_at: tuple[int, ...] = ()
+    secret_notes: tuple[str, ...] = ()
     changed_at: int = 0
     id_token_alg: str = OURS[0]
     post_logout_redirect_uris: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from store.apps.client_secrets import secret_digest, secret_mark
+from store.apps.client_secrets import note_of, secret_digest, secret_mark
 from store.apps.registration import LIVE_SECRETS, Registration, told
 from store.apps.sectors import InvalidSector
 from store.refused import Refused
@@ -18,7 +18,7 @@ def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
     if "status" in changes and app.status == "disabled":
         raise Refused("access_denied", "The operator of this server has disabled this app.")
     if changes.get("private_key_jwt") and app.secrets:
-        changes |= {"secrets": (), "secrets_at": ()}
+        changes |= {"secrets": (), "secrets_at": (), "secret_notes": ()}
     if "api_scopes" in changes:
         changes["owner_scopes"] = tuple(
             scope for scope in changes["api_scopes"] if scope in app.owner_scopes or scope not in app.api_scopes
@@ -34,20 +34,24 @@ def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
     return changed
 
 
-def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool = False) -> Registration:
-    """The registration with a new secret in front. The older of two secrets ends; with `spare`, raises Refused."""
+def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool = False, now: int = 0) -> Registration:
+    """The registration with a new secret in front, made at `now` (epoch ms). The older of two secrets ends; with
+    `spare`, raises Refused."""
     if not app.has_secret:
         has = "A public app" if app.public else "An app with private_key_jwt"
         raise Refused("invalid_request", f"{has} has no secret.")
     if spare and len(app.secrets) >= LIVE_SECRETS:
         raise Refused("invalid_request", "This app has two live secrets. End one of them first.")
     kept = () if drop_old else app.secrets[: LIVE_SECRETS - 1]
-    return _with_secrets(app, (secret_digest(secret), *kept))
+    made = _with_secrets(app, (secret_digest(secret), *kept))
+    return replace(made, secret_notes=(note_of(secret, now), *made.secret_notes))
 
 
 def _with_secrets(app: Registration, secrets: tuple[bytes, ...]) -> Registration:
-    known = app.made_at()
-    return replace(app, secrets=secrets, secrets_at=told([known.get(secret, 0) for secret in secrets]))
+    known, marks = app.made_at(), {secret_mark(digest) for digest in secrets}
+    notes = tuple(note for note in app.secret_notes if note.split(" ")[0] in marks)
+    times = told([known.get(secret, 0) for secret in secrets])
+    return replace(app, secrets=secrets, secrets_at=times, secret_notes=notes)
 
 
 def without_secret(app: Registration, mark: str) -> Registration:

@@ -51,6 +51,7 @@ KEPT = {
     "domainChecked": "domain_checked",
     "domainMisses": "domain_misses",
     "secretsAt": "secrets_at",
+    "secretNotes": "secret_notes",
     "changedAt": "changed_at",
     "apiScopes": "api_scopes",
     "ownerScopes": "owner_scopes",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 
 import pytest
 from tornado.httpclient import HTTPResponse
 
 from handlers.core.site import Site
+from store import keys
+from store.apps.client_secrets import secret_mark
 from tests.support.browser.own_apps import URI, client_id_of, facts, own_app, register, secret_of, site, text_of
 from tests.support.http.driver import App, Service, fields_of, json_of, send
 
@@ -20,13 +23,13 @@ async def test_changes_to_an_app_take_effect_at_once(service: Service) -> None:
     browser = await service.confirmed()
     app = await own_app(service, browser)
     where = f"/developer/apps/{app.client_id}"
-    page = await browser.get(where)
+    page = await browser.get(f"{where}/settings")
     form = fields_of(page, where)
     assert form["scope:profile"] == "on"
     new = "https://mine.example/other"
     changed = await browser.send(where, "POST", form={**form, "name": "Other", "redirect_uris": new})
-    assert (changed.code, changed.headers["Location"]) == (303, f"{where}?saved")
-    assert "It counts from now on" in text_of(await browser.get(f"{where}?saved"))
+    assert (changed.code, changed.headers["Location"]) == (303, f"{where}/settings?saved")
+    assert "Saved." in text_of(await browser.get(f"{where}/settings?saved"))
     assert (await browser.get(app.authorize_url(scope="profile"))).code == 400
     app.redirect_uri = new
     assert (await browser.get(app.authorize_url(scope="profile"))).code == 200
@@ -52,15 +55,15 @@ async def test_the_owner_can_set_document_refresh_and_library_options(service: S
         return app.hosted_storage, app.iss_in_response, app.refresh_retry_seconds
 
     assert await facts() == (True, True, 30)
-    shown = await browser.get(where)
+    shown = await browser.get(f"{where}/settings")
     assert 'name="refresh_retry_seconds" type="text" inputmode="numeric" value="30"' in shown.body.decode()
-    assert "Only the operator of this server can change what kind of app it is" in text_of(shown)
+    assert "Only the operator of this server can change the kind of app" in text_of(shown)
     form = {**fields_of(shown, where), "name": "Mine", "redirect_uris": URI, "refresh_retry_seconds": "30"}
     assert form["hosted_storage"] == "on"
     assert "omit_iss" not in form
     assert (await browser.send(where, "POST", form={**form, "omit_iss": "on"})).code == 303
     assert await facts() == (True, False, 30)
-    assert fields_of(await browser.get(where), where)["omit_iss"] == "on"
+    assert fields_of(await browser.get(f"{where}/settings"), where)["omit_iss"] == "on"
     del form["scope:data:read"]
     wrong = await browser.send(where, "POST", form=form)
     assert (wrong.code, "storage-error" in wrong.body.decode()) == (400, True)
@@ -75,7 +78,7 @@ async def test_both_secrets_are_valid_until_the_old_one_is_ended(service: Servic
     browser = await service.confirmed()
     app = await own_app(service, browser)
     where = f"/developer/apps/{app.client_id}"
-    page = await browser.submit(await browser.get(where), f"{where}/rotate")
+    page = await browser.submit(await browser.get(f"{where}/credentials"), f"{where}/rotate")
     assert page.code == 200
     newer = App(app.base_url, app.client_id, secret_of(page), URI)
 
@@ -106,7 +109,7 @@ async def test_a_disabled_apps_tokens_are_refused_until_it_is_enabled(service: S
     app = await own_app(service, browser)
     tokens = await service.tokens(app, browser, scope="profile")
     where = f"/developer/apps/{app.client_id}"
-    assert (await browser.submit(await browser.get(where), f"{where}/status")).code == 303
+    assert (await browser.submit(await browser.get(f"{where}/settings"), f"{where}/status")).code == 303
     assert (await app.userinfo(tokens["access_token"])).code == 401
     assert "Switched off" in text_of(await browser.get("/developer/apps"))
     asked = await browser.get(app.authorize_url(scope="profile"))
@@ -117,9 +120,9 @@ async def test_a_disabled_apps_tokens_are_refused_until_it_is_enabled(service: S
         asked = await somebody.get(app.authorize_url(scope="profile"))
         assert (asked.code, "is not known to this server" in text_of(asked)) == (400, True)
         assert where not in asked.body.decode()
-    assert (await browser.submit(await browser.get(where), f"{where}/status")).code == 303
+    assert (await browser.submit(await browser.get(f"{where}/settings"), f"{where}/status")).code == 303
     assert (await app.userinfo(tokens["access_token"])).code == 200
-    xsrf = fields_of(await browser.get(where), f"{where}/status")["_xsrf"]
+    xsrf = fields_of(await browser.get(f"{where}/settings"), f"{where}/status")["_xsrf"]
     assert (await browser.send(f"{where}/status", "POST", form={"_xsrf": xsrf, "status": "disabled"})).code == 400
 
 
@@ -130,13 +133,14 @@ async def test_other_peoples_apps_are_404_and_signed_out_people_sign_in(service:
     app = await own_app(service, owner)
     where = f"/developer/apps/{app.client_id}"
     stranger = service.browser()
-    for path in ("/developer/apps", "/developer/register", where, f"{where}/try"):
+    tabs = ("", "/settings", "/credentials", "/webhooks", "/usage", "/log", "/try", "/usage.csv")
+    for path in ("/developer/apps", "/developer/register", *(where + tab for tab in tabs)):
         answer = await stranger.get(path)
         assert answer.code == 303
         assert answer.headers["Location"].startswith("/signin?next=%2Fdeveloper")
     xsrf = fields_of(await eve.get("/developer/register"), "/developer/register")["_xsrf"]
     other = await own_app(service, eve)
-    for path in (where, f"{where}/try", f"{where}/usage.csv", f"/developer/apps/{service.web.client_id}"):
+    for path in (*(where + tab for tab in tabs), f"/developer/apps/{service.web.client_id}"):
         assert (await eve.get(path)).code == 404
     form = {"_xsrf": xsrf, "name": "Mine", "redirect_uris": "https://evil.example/", "scope:profile": "on"}
     for action in ("", "/rotate", "/end-secret", "/status", "/delete", "/try"):
@@ -154,7 +158,7 @@ async def test_every_form_needs_its_xsrf_token_and_the_same_origin(service: Serv
     browser = await service.confirmed()
     app = await own_app(service, browser)
     where = f"/developer/apps/{app.client_id}"
-    xsrf = fields_of(await browser.get(where), where)["_xsrf"]
+    xsrf = fields_of(await browser.get(f"{where}/settings"), where)["_xsrf"]
     paths = [where, *(f"{where}/{action}" for action in ("rotate", "end-secret", "status", "delete", "try"))]
     for path in ["/developer/register", *paths]:
         form = {"mark": "x", "status": "off", "confirm": "My App", "name": "X", "redirect_uris": URI}
@@ -171,7 +175,7 @@ async def test_app_changes_appear_in_the_owners_activity(service: Service) -> No
     browser = await service.confirmed()
     app = await own_app(service, browser)
     where = f"/developer/apps/{app.client_id}"
-    await browser.submit(await browser.get(where), f"{where}/status")
+    await browser.submit(await browser.get(f"{where}/settings"), f"{where}/status")
     text = text_of(await browser.get("/account/security"))
     assert "App registered · My App" in text
     assert "Your app switched off · My App" in text
@@ -184,13 +188,13 @@ async def test_a_page_shows_the_apps_statistics(service: Service) -> None:
     await service.tokens(app, browser, scope="profile")
     service.store.app_stats.spent(app.client_id, 1500)
     await service.store.app_stats.flush()
-    page = await browser.get(f"/developer/apps/{app.client_id}")
+    page = await browser.get(f"/developer/apps/{app.client_id}/usage")
     text = text_of(page)
-    assert "About 1 person connected" in text
-    assert "Calls 1 Refused as too many 0 Spent by people $0.0015" in text
+    assert "About 1 person has connected" in text
+    assert "Calls 1 call Over the rate limit 0 calls Spent by people $0.0015" in text
     assert "$0.0015 in 30 days, most on " in text
     assert len(re.findall(r"<rect class=.series", page.body.decode())) == 2
-    week = await browser.get(f"/developer/apps/{app.client_id}?days=7")
+    week = await browser.get(f"/developer/apps/{app.client_id}/usage?days=7")
     assert "1 call in 7 days, most on " in text_of(week)
     file = await browser.get(f"/developer/apps/{app.client_id}/usage.csv")
     header, *rows = file.body.decode().split()
@@ -215,7 +219,7 @@ async def test_the_list_shows_how_long_a_deleted_app_counts(service: Service, si
     await service.store.apps.begin_deletion(app.client_id)
     await service.store.apps.finish_deletion(app.client_id)
     text = text_of(await browser.get("/developer/apps"))
-    assert re.search(rf"1 of 20 apps .*Deleted {app.client_id} Counts until [^:]+: until then people can", text)
+    assert re.search(rf"1 of 20 apps .*Deleted {app.client_id} Counts until [^.]+. Until then people can", text)
 
 
 @pytest.mark.gen_test(timeout=60)
@@ -225,7 +229,7 @@ async def test_an_interrupted_deletion_can_be_continued_from_the_list(service: S
     app = await own_app(service, browser)
     await service.store.apps.begin_deletion(app.client_id)
     listed = await browser.get("/developer/apps")
-    assert "Go on, if it takes too long" in text_of(listed)
+    assert "Taking too long?" in text_of(listed)
     action = f"/developer/apps/{app.client_id}/delete"
     xsrf = fields_of(await eve.get("/developer/register"), "/developer/register")["_xsrf"]
     assert (await eve.send(action, "POST", form={"_xsrf": xsrf})).code == 404
@@ -244,9 +248,35 @@ async def test_hostile_text_of_an_app_is_escaped(service: Service) -> None:
     uri = "https://mine.example/cb?a='&b=$(id)"
     page = await register(browser, name=name, redirect_uris=uri)
     assert page.code == 200
-    assert b"<script" not in page.body
+    assert b"<script>" not in page.body
     assert name in text_of_raw(page)
 
 
 def text_of_raw(page: HTTPResponse) -> str:
     return html.unescape(page.body.decode())
+
+
+@pytest.mark.gen_test
+async def test_secrets_show_by_their_last_four_with_their_last_use(service: Service) -> None:
+    browser = await service.confirmed()
+    app = await own_app(service, browser)
+    where = f"/developer/apps/{app.client_id}/credentials"
+    last_four = f"…{(app.secret or '')[-4:]}"
+    unused = text_of(await browser.get(where))
+    assert last_four in unused
+    assert "Created just now · not used in the last 35 days" in unused
+    wrong = await app.revoke("none", client_id=app.client_id, client_secret="lk_cs_wrong")
+    assert wrong.code == 401
+    await service.store.app_stats.flush()
+    assert "not used in the last 35 days" in text_of(await browser.get(where)), "a wrong secret is no use"
+    assert (await app.revoke("none", client_id=app.client_id, client_secret=app.secret or "")).code == 200
+    await service.store.app_stats.flush()
+    assert "last used on " in text_of(await browser.get(where))
+    registration, _ = await service.store.apps.fresh(app.client_id)
+    assert registration is not None
+    # A registration of an earlier release has no notes about its secret.
+    packed = replace(registration, secret_notes=()).pack()
+    await service.store.client.set(keys.app(app.client_id), packed)
+    older = text_of(await browser.get(where))
+    assert secret_mark(registration.secrets[0]) in older
+    assert "Created before we kept dates" in older

@@ -39,7 +39,7 @@ async def test_the_secret_is_shown_once_and_reloading_makes_no_other(service: Se
     assert again.code == 303
     shown = await browser.get(again.headers["Location"])
     assert client_id_of(shown) == client_id
-    assert "was shown then" in text_of(shown)
+    assert "We showed its secret then" in text_of(shown)
     for other in (again, shown, await browser.get(f"/developer/apps/{client_id}")):
         assert secret not in other.body.decode()
         assert "lk_cs_" not in other.body.decode()
@@ -111,7 +111,7 @@ async def test_an_app_keeps_an_old_misleading_name_but_gets_no_new_one(service: 
     app = await own_app(service, browser)
     await service.store.apps.update(app.client_id, name="Latchkey Diary")
     where = f"/developer/apps/{app.client_id}"
-    form = {**fields_of(await browser.get(where), where), "redirect_uris": URI}
+    form = {**fields_of(await browser.get(f"{where}/settings"), where), "redirect_uris": URI}
     for name, code in (("Latchkey Diary", 303), ("Latchkey Notes", 400)):
         assert (await browser.send(where, "POST", form={**form, "name": name})).code == code
 
@@ -132,7 +132,7 @@ async def test_a_refused_form_keeps_the_input(service: Service) -> None:
     browser = await service.signed_in()
     lines = [f"https://a.example/{number}" for number in range(1500)]
     page = await register(browser, redirect_uris="\n".join(lines), homepage="x" * 3000)
-    assert "These are 1500 addresses; an app has at most 20." in text_of(page)
+    assert "You entered 1,500 addresses; an app can have at most 20." in text_of(page)
     shown = page.body.decode()
     assert "\n".join(lines) in shown
     assert 'value="' + "x" * 3000 + '"' in shown
@@ -174,7 +174,7 @@ async def test_self_registration_can_be_turned_off(service: Service) -> None:
     browser = await service.confirmed()
     assert (await browser.get("/developer/register")).code == 403
     listed = await browser.get("/developer/apps")
-    assert "registered by the operator" in text_of(listed)
+    assert "Only the operator of this server registers new apps" in text_of(listed)
     assert b'href="/developer/register"' not in listed.body
     xsrf = fields_of(listed, "/signout")["_xsrf"]
     form = {"_xsrf": xsrf, "nonce": "a" * 20, "name": "X", "redirect_uris": URI, "scope:profile": "on"}

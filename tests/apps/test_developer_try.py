@@ -101,7 +101,7 @@ async def test_an_answer_without_a_code_shows_the_reason(service: Service) -> No
     await service.store.apps.update("my-app", scopes=("profile",))
     page = await browser.get((await browser.get(url)).headers["Location"])
     assert page.code == 400
-    assert "There is no code: The app did not register all of these scopes." in text_of(page)
+    assert "There is no code. The app did not register all of these scopes." in text_of(page)
     assert "Access was not allowed" not in text_of(page)
 
 
@@ -142,7 +142,7 @@ async def test_a_disabled_app_cannot_be_tried(service: Service) -> None:
     page = await browser.get(where)
     await service.store.apps.update("my-app", status="disabled")
     assert (await browser.submit(page, where)).code == 400
-    assert "can be tried when it is on" in text_of(await browser.get(where))
+    assert "Switch it on to try it" in text_of(await browser.get(where))
 
 
 def request_to(page: str, client: str = "my-app") -> str:

@@ -130,7 +130,7 @@ async def test_an_owner_sets_them_in_the_form(service: Service) -> None:
         return app.post_logout_redirect_uris, app.backchannel_logout_uri
 
     assert await kept() == (BYES, URL)
-    shown = await browser.get(where)
+    shown = await browser.get(f"{where}/settings")
     assert "\n".join(BYES) in shown.body.decode()
     form = {**fields_of(shown, where), "name": "Mine", "redirect_uris": URI}
     wrong = {"post_logout_redirect_uris": f"{BYE}\nnonsense", "backchannel_logout_uri": "http://app.example/out"}

@@ -35,7 +35,12 @@ async def scopes_of(service: Service, client_id: str) -> tuple[tuple[str, ...], 
 
 async def save(browser: Browser, client_id: str, untick: tuple[str, ...] = (), **fields: str) -> Any:
     where = f"/developer/apps/{client_id}"
-    form = {**fields_of(await browser.get(where), where), "name": "My App", "redirect_uris": URI, **fields}
+    form = {
+        **fields_of(await browser.get(f"{where}/settings"), where),
+        "name": "My App",
+        "redirect_uris": URI,
+        **fields,
+    }
     for scope in untick:
         del form[f"scope:{scope}"]
     return await browser.send(where, "POST", form=form)
@@ -133,7 +138,7 @@ async def test_an_app_cannot_be_tried_while_its_only_api_is_off(service: Service
     where = f"/developer/apps/{client_id_of(page)}/try"
     refused = await browser.submit(await browser.get(where), where)
     assert refused.code == 400
-    assert "switched off, or gone" in text_of(refused)
+    assert "switched off or deleted" in text_of(refused)
 
 
 @pytest.mark.gen_test
@@ -180,7 +185,7 @@ async def test_a_form_keeps_the_scopes_of_an_api_that_is_switched_off(service: S
     browser = await service.confirmed()
     app = await own_app(service, browser, **{f"scope:{READS}": "on"})
     await service.store.apis.update(ORDERS.client_id, status="disabled")
-    assert "Scopes that no API has now" in text_of(await browser.get(f"/developer/apps/{app.client_id}"))
+    assert "Scopes that no API has now" in text_of(await browser.get(f"/developer/apps/{app.client_id}/settings"))
     assert (await save(browser, app.client_id, homepage="https://mine.example/")).code == 303
     assert await scopes_of(service, app.client_id) == ((READS,), (READS,))
     assert (await save(browser, app.client_id, untick=(READS,))).code == 303

@@ -32,7 +32,12 @@ async def stored(service: Service, client_id: str) -> Registration:
 async def change(browser: Browser, client_id: str, **fields: str | None) -> Any:
     """Saves the form of an app. The fields that a browser sends of their own accord stay as the page has them."""
     where = f"/developer/apps/{client_id}"
-    form = {**fields_of(await browser.get(where), where), "name": "My App", "redirect_uris": URI, **fields}
+    form = {
+        **fields_of(await browser.get(f"{where}/settings"), where),
+        "name": "My App",
+        "redirect_uris": URI,
+        **fields,
+    }
     return await browser.send(where, "POST", form={name: text for name, text in form.items() if text is not None})
 
 
@@ -42,7 +47,7 @@ async def test_an_app_with_a_key_has_no_secret_and_gets_tokens_by_assertion(serv
     page = await register(browser, auth_method="private_key_jwt", jwks=JWKS)
     assert page.code == 200
     assert "lk_cs_" not in page.body.decode()
-    assert "it proves itself by a key" in text_of(page)
+    assert "Its own key" in text_of(page)
     app = KeyApp(service.base_url, client_id_of(page), None, URI, key_for("ES256"))
     code = await service.code(app, browser, scope="profile")
     answer = await app.token(grant_type="authorization_code", code=code, redirect_uri=URI, code_verifier=VERIFIER)
@@ -60,9 +65,9 @@ async def test_a_key_ends_the_secrets_and_a_secret_is_made_after_a_key(service: 
     kept = await stored(service, app.client_id)
     assert (kept.auth_method, kept.jwks_uri, kept.secrets) == ("private_key_jwt", AT, ())
     where = f"/developer/apps/{app.client_id}"
-    assert f"{where}/rotate" not in (await browser.get(where)).body.decode()
+    assert f"{where}/rotate" not in (await browser.get(f"{where}/credentials")).body.decode()
     assert (await change(browser, app.client_id, auth_method="client_secret")).code == 303
-    made = await browser.submit(await browser.get(where), f"{where}/rotate")
+    made = await browser.submit(await browser.get(f"{where}/credentials"), f"{where}/rotate")
     app.secret = secret_of(made)
     assert (await app.revoke("none", client_id=app.client_id, client_secret=app.secret)).code == 200
 
@@ -91,9 +96,9 @@ async def test_saving_what_the_page_shows_changes_no_key(service: Service) -> No
 @each(
     ("fields", "words"),
     [
-        pytest.param({"auth_method": "private_key_jwt"}, "Paste the app’s public keys", id="a key, and none is named"),
+        pytest.param({"auth_method": "private_key_jwt"}, "Paste your app’s public keys", id="a key, and none is named"),
         pytest.param(
-            {"kind": "public", "auth_method": "private_key_jwt", "jwks": JWKS}, "a server", id="a key in public"
+            {"kind": "public", "auth_method": "private_key_jwt", "jwks": JWKS}, "its own server", id="a key in public"
         ),
         pytest.param({"auth_method": "odd"}, "Choose one of these", id="an unknown way"),
         pytest.param({"auth_method": "none"}, "Choose one of these", id="nothing, for an app with a server"),
@@ -101,8 +106,8 @@ async def test_saving_what_the_page_shows_changes_no_key(service: Service) -> No
         pytest.param({"jwks": "nonsense"}, "not a sound", id="no JSON"),
         pytest.param({"jwks": PRIVATE}, "publish only public keys", id="a symmetric key"),
         pytest.param({"jwks": JWKS, "jwks_uri": AT}, "not both", id="both"),
-        pytest.param({"jwks_uri": "http://mine.example/jwks"}, "Begin with https", id="an address in the clear"),
-        pytest.param({"jwks_uri": "https://ada@mine.example/"}, "Begin with https", id="a user name"),
+        pytest.param({"jwks_uri": "http://mine.example/jwks"}, "Start with https", id="an address in the clear"),
+        pytest.param({"jwks_uri": "https://ada@mine.example/"}, "Start with https", id="a user name"),
         pytest.param({"id_token_alg": "none"}, "Choose one of these", id="no signature"),
         pytest.param({"id_token_alg": "HS256"}, "Choose one of these", id="a signature with a shared secret"),
     ],
@@ -148,7 +153,7 @@ async def test_a_change_of_keys_is_a_sensitive_event_and_mailed(service: Service
     browser = await service.confirmed()
     app = await own_app(service, browser)
     assert (await change(browser, app.client_id, **fields)).code == 303
-    assert "Public keys of your app changed" in text_of(await browser.get("/account/security"))
+    assert "Your app’s public keys or authentication method changed" in text_of(await browser.get("/account/security"))
 
 
 def test_the_mail_names_each_change_of_how_the_app_proves_itself() -> None:
@@ -187,7 +192,7 @@ async def test_an_owner_sees_the_profile_and_saves_nothing_weaker(service: Servi
     for fields in weaker:
         refused = await change(browser, client_id, refresh_retry_seconds="60", **fields)
         assert refused.code == 400
-        assert "Nothing was changed. This can’t be: the profile fapi2 demands" in text_of(refused)
+        assert "Nothing was changed. This isn’t allowed: the profile fapi2 demands" in text_of(refused)
     after = await stored(service, client_id)
     assert (after.name, after.profile) == ("Renamed", FAPI2)
     assert (after.dpop_required, after.require_pushed, after.auth_method) == (True, True, before.auth_method)

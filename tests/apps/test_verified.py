@@ -55,7 +55,7 @@ async def own(service: Service, **fields: Any) -> tuple[App, Browser]:
 
 async def prove(browser: Browser, domain: str = "app.example") -> HTTPResponse:
     """Presses the button."""
-    return await browser.submit(await browser.get(PAGE), f"{PAGE}/verify", domain=domain)
+    return await browser.submit(await browser.get(f"{PAGE}/settings"), f"{PAGE}/verify", domain=domain)
 
 
 async def proven(service: Service) -> str:
@@ -143,7 +143,7 @@ async def test_a_change_during_the_domain_check_voids_the_proof(service: Service
     domain.answers(renamed_meanwhile)
     refused = await prove(browser)
     assert refused.code == 400
-    assert b"changed while its domain was checked" in refused.body
+    assert b"changed while we checked its domain" in refused.body
     assert await proven(service) == ""
 
 
@@ -168,7 +168,7 @@ async def test_a_proof_ends_when_the_file_is_missing_twice_in_a_row(
     domain.says("another-app")
     assert await sweep(service, domain, clock, days=0.1) == "app.example", "once may be a mishap"
     browser = await service.confirmed()
-    assert "didn’t find this app’s client id" in (await browser.get(PAGE)).body.decode()
+    assert "didn’t find this app’s client ID" in (await browser.get(f"{PAGE}/settings")).body.decode()
     domain.says("own")
     assert await sweep(service, domain, clock) == "app.example"
     domain.answers(answering(404))
@@ -187,7 +187,7 @@ async def test_an_unreachable_domain_keeps_its_proof_until_it_expires(
     domain.answers(answering(503))
     for _ in range(3):
         assert await sweep(service, domain, clock) == "app.example"
-    page = (await (await service.confirmed()).get(PAGE)).body.decode()
+    page = (await (await service.confirmed()).get(f"{PAGE}/settings")).body.decode()
     assert "Keep the file: we read it every day." in page
     await domain.receiver.close()
     assert await sweep(service, domain, clock, days=86) == "app.example", "89 days after the proof"
@@ -248,7 +248,7 @@ async def test_proving_a_domain_needs_no_recent_reauthentication(
     clock.advance(601)
     domain.says("own")
     answer = await prove(browser)
-    assert (answer.code, answer.headers.get("Location")) == (303, f"{PAGE}?verified")
+    assert (answer.code, answer.headers.get("Location")) == (303, f"{PAGE}/settings?verified")
     assert await proven(service) == "app.example"
 
 
@@ -262,7 +262,7 @@ async def test_a_brand_like_name_is_flagged_until_the_operator_verifies_the_app(
     domain.says("own")
     await prove(browser)
     assert await mark(app, browser) == unverified
-    assert "Your app controls" not in (page := (await browser.get(PAGE)).body.decode())
+    assert "Your app controls" not in (page := (await browser.get(f"{PAGE}/settings")).body.decode())
     assert "because its name looks like PayPal" in " ".join(page.split())
     await service.store.apps.update("own", verified=True)
     assert await mark(app, browser) == "Verified by the operator of this server"

@@ -38,7 +38,7 @@ def test_an_owner_adds_a_scope_and_deletes_the_api_by_keyboard(stand: Stand) -> 
         keyboard.write("Password", demo.PASSWORD)
         keyboard.press("Sign in")
         browser.wait_for("Your APIs", at=f"{at}/developer/apps")
-        keyboard.follow("See it")
+        keyboard.follow("Manage your APIs")
         browser.wait_for("1 API", at=f"{at}/developer/apis")
         keyboard.follow("Orders")
         browser.wait_for("Apps that use it", at=f"{at}{WHERE}")

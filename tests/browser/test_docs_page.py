@@ -117,7 +117,7 @@ def test_without_scripts_the_docs_page_links_to_the_document() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["base/home.html", "developer/apps.html", "developer/apps.html empty", "developer/app.html"]
+    "name", ["base/home.html", "developer/apps.html", "developer/apps.html empty", "developer/overview.html"]
 )
 def test_developer_pages_link_to_the_docs(name: str) -> None:
     assert "/docs" in [link.get("href") for link in render(name).all("a")]

@@ -45,6 +45,7 @@ def test_every_template_is_rendered_here() -> None:
         "signin/why.html",
         "signin/keep.html",
     }
+    shared |= {f"developer/{part}.html" for part in ("app_head", "app_tabs", "copying", "secret_once")}
     shared |= {f"base/{part}.html" for part in parts}
     folder = ROOT / "templates"
     kept = {path.relative_to(folder).as_posix() for path in folder.rglob("*.html")}

@@ -43,7 +43,8 @@ async def stale(service: Service, clock: FakeClock) -> Person:
 
 
 async def sends(browser: Browser, action: str = OWN, **fields: str) -> HTTPResponse:
-    page = await browser.get(OWN)
+    tab = "credentials" if action.endswith("rotate") else "settings"
+    page = await browser.get(f"{OWN}/{tab}")
     return await browser.submit(page, action, **fields)
 
 
@@ -56,7 +57,7 @@ async def test_input_is_kept_and_saved_after_reauthentication(clock: FakeClock, 
     wrong = await ada.browser.submit(confirm, OWN, confirm_password="wrong")
     assert (wrong.code, says(wrong, "Incorrect password")) == (400, True)
     saved = await ada.browser.submit(wrong, OWN, confirm_password=PASSWORD)
-    assert saved.headers["Location"] == f"{OWN}?saved"
+    assert saved.headers["Location"] == f"{OWN}/settings?saved"
     app, _ = await service.store.apps.fresh("mine")
     assert app is not None
     assert app.name == TYPED["name"]
@@ -109,7 +110,7 @@ async def test_a_passkey_reauthenticates_for_app_changes(service: Service) -> No
         )
     )["publicKey"]
     saved = await ada.browser.submit(confirm, OWN, credential=ada.device.get(options))
-    assert saved.headers["Location"] == f"{OWN}?saved"
+    assert saved.headers["Location"] == f"{OWN}/settings?saved"
 
 
 async def test_the_reauthentication_page_keeps_only_listed_fields_and_no_secret(
@@ -126,7 +127,7 @@ async def test_the_reauthentication_page_keeps_only_listed_fields_and_no_secret(
 
 async def test_a_script_gets_json(clock: FakeClock, service: Service) -> None:
     ada = await stale(service, clock)
-    xsrf = fields_of(await ada.browser.get(OWN), OWN)["_xsrf"]
+    xsrf = fields_of(await ada.browser.get(f"{OWN}/settings"), OWN)["_xsrf"]
     answer = await ada.browser.send(
         f"{OWN}/rotate", "POST", form={"_xsrf": xsrf}, headers={"Accept": "application/json"}
     )
@@ -219,7 +220,7 @@ async def test_a_full_window_does_not_prevent_disabling_or_removal(memory_store:
 async def test_concurrent_requests_to_disable_send_one_mail(post: Post) -> None:
     ada = await Person.arrive(post.service)
     await post.service.add_app("mine", owner=post.service.ada)
-    form = {**fields_of(await ada.browser.get(OWN), f"{OWN}/status"), "status": "off"}
+    form = {**fields_of(await ada.browser.get(f"{OWN}/settings"), f"{OWN}/status"), "status": "off"}
     await post.settled()
     before = len(post.mails.to(EMAIL))
     await asyncio.gather(*(ada.browser.send(f"{OWN}/status", "POST", form=form) for _ in range(10)))

@@ -86,9 +86,9 @@ async def test_the_first_url_shows_its_secret_once(service: Service) -> None:
     target = await service.store.webhooks.target("own")
     assert target is not None
     assert (target.url, target.secrets) == (URL, (secret,))
-    for other in (await browser.get(HOOKS), await browser.get(OWN)):
-        assert secrets_on(other) == []
-        assert URL in other.body.decode()
+    other = await browser.get(HOOKS)
+    assert secrets_on(other) == []
+    assert URL in other.body.decode()
     # Another URL, or the same form sent again, makes no other secret.
     for url, words in ((URL, "Saved"), (URL + "/2", "Saved"), ("", "We no longer post events")):
         changed = await name_url(browser, url)

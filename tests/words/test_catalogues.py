@@ -25,10 +25,10 @@ def test_no_converted_template_has_text_of_its_own() -> None:
     assert list(loose.texts()) == []
 
 
-def test_folders_that_wait_for_their_conversion_exist_and_need_it() -> None:
-    for folder in loose.NOT_YET:
-        rest = tuple(name for name in loose.NOT_YET if name != folder)
-        assert any(text.startswith(f"templates/{folder}/") for text in loose.texts(not_yet=rest)), folder
+def test_templates_that_wait_for_their_conversion_exist_and_need_it() -> None:
+    for template in loose.NOT_YET:
+        rest = tuple(name for name in loose.NOT_YET if name != template)
+        assert any(text.startswith(f"templates/{template}:") for text in loose.texts(not_yet=rest)), template
 
 
 def written(folder: Path, *messages: Found, row: LanguageRow = GERMAN) -> Path:

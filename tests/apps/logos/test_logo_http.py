@@ -35,7 +35,7 @@ def where(client_id: str) -> str:
 
 async def sent(browser: Browser, client_id: str, file: bytes = b"", url: str = "", xsrf: str = "") -> HTTPResponse:
     """The form with a file, or with an address."""
-    token = xsrf or fields_of(await browser.get(where(client_id)), f"{where(client_id)}/logo")["_xsrf"]
+    token = xsrf or fields_of(await browser.get(f"{where(client_id)}/settings"), f"{where(client_id)}/logo")["_xsrf"]
     body = multipart(file, token, "logo")
     if not file:  # as browsers send a field without a file
         typed = f'name="logo_url"\r\n\r\n{url}\r\n--{BOUNDARY}\r\n'
@@ -64,13 +64,13 @@ async def test_a_logo_is_uploaded_seen_by_people_and_removed(service: Service) -
     app = await own_app(service, browser)
     assert 'src="/logo/' not in (await browser.get(app.authorize_url(scope="profile"))).body.decode()
     answer = await sent(browser, app.client_id, drawn(colour=BLUE))
-    assert (answer.code, answer.headers["Location"]) == (303, f"{where(app.client_id)}?logo")
-    assert "Logo changed." in text_of(await browser.get(f"{where(app.client_id)}?logo"))
+    assert (answer.code, answer.headers["Location"]) == (303, f"{where(app.client_id)}/settings?logo")
+    assert "Logo changed." in text_of(await browser.get(f"{where(app.client_id)}/settings?logo"))
     path = await logo_of(service, app.client_id)
     consent = await browser.get(app.authorize_url(scope="profile"))
     assert f'src="{path}"' in consent.body.decode()
     await browser.consent(app.authorize_url(scope="profile"))
-    for place in ("/account/apps", "/developer/apps", where(app.client_id)):
+    for place in ("/account/apps", "/developer/apps", f"{where(app.client_id)}/settings"):
         assert f'src="{path}"' in (await browser.get(place)).body.decode(), place
     shown = await send(service.base_url + path)
     assert (shown.code, shown.headers["Content-Type"]) == (200, "image/webp")
@@ -78,7 +78,7 @@ async def test_a_logo_is_uploaded_seen_by_people_and_removed(service: Service) -
     assert shown.headers["Cache-Control"] == "public, max-age=2592000, immutable"
     assert "Set-Cookie" not in shown.headers
     assert close(opened(shown.body).convert("RGB").getpixel((9, 9)), BLUE)
-    page = await browser.get(where(app.client_id))
+    page = await browser.get(f"{where(app.client_id)}/settings")
     assert (await browser.submit(page, f"{where(app.client_id)}/logo/remove")).code == 303
     assert await logo_of(service, app.client_id) == ""
     assert (await send(service.base_url + path)).code == 404

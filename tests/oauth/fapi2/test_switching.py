@@ -114,7 +114,7 @@ async def test_the_owner_can_try_such_an_app(service: Service) -> None:
 async def test_the_form_of_the_owner_cannot_weaken_an_app(service: Service) -> None:
     app, browser = await FapiApp.of(service, owner=service.ada), await service.confirmed()
     where, before = f"/developer/apps/{app.client_id}", await found(service, app.client_id)
-    page = await browser.get(where)
+    page = await browser.get(f"{where}/settings")
     for weaker in ({"redirect_uris": "http://localhost/cb"}, {"refresh_retry_seconds": "0"}, {"omit_iss": "on"}):
         refused = await browser.submit(page, where, **{**typed(before), **weaker})
         assert refused.code == 400

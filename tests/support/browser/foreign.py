@@ -13,7 +13,7 @@ from tests.support.browser.webdriver import Chromium
 
 # Lists to choose from name places.
 _SAID = """
-for (const one of document.querySelectorAll("select")) one.hidden = true;
+for (const one of document.querySelectorAll("select, body [lang=en]")) one.hidden = true;
 return [...document.querySelectorAll("body *")].flatMap((one) =>
   ["alt", "aria-label", "aria-description", "placeholder", "title"].map((name) => one.getAttribute(name)))
   .filter(Boolean).concat(document.title, document.body.innerText.replaceAll("\\n", "\\f"));

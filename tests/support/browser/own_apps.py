@@ -40,13 +40,13 @@ def text_of(page: HTTPResponse) -> str:
 
 
 def client_id_of(page: HTTPResponse) -> str:
-    found = re.search(r"<dt>Client id</dt><dd><code>(\w+)</code>", page.body.decode())
+    found = re.search(r"<dt>Client ID</dt><dd[^>]*><code[^>]*>(\w+)</code>", page.body.decode())
     assert found, text_of(page)
     return found[1]
 
 
 def secret_of(page: HTTPResponse) -> str:
-    found = re.search(r'aria-labelledby="secret">(lk_cs_[\w-]{43})</pre>', page.body.decode())
+    found = re.search(r'aria-labelledby="secret"[^>]*>(lk_cs_[\w-]{43})</pre>', page.body.decode())
     assert found, text_of(page)
     return found[1]
 

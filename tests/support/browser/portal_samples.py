@@ -11,12 +11,14 @@ from handlers.core.scopes import SCOPE_WORDS, ScopeWords
 from handlers.developer.api_boxes import ApiBoxes, ScopeBox
 from handlers.developer.app_form import AppForm
 from handlers.developer.log import entry_of
+from handlers.developer.overview import endpoints_of
 from handlers.developer.receivers import receivers
 from handlers.developer.snippets import Snippet
 from handlers.developer.usage import usage_charts
 from handlers.developer.webhooks import EVENT_TEXTS, LISTED, STATES
 from store.app_log import Cause, LoggedRefusal
 from store.app_stats import AppFigures, Day
+from store.apps.client_secrets import SecretNote
 from store.apps.owners.owned import Deleted, Owned
 from store.webhooks.attempts import Attempt, WebhookExchange, WebhookResponse
 from store.webhooks.deliveries import Delivery
@@ -39,6 +41,8 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         scopes=("profile",),
         profile="none",
         created_at=1_700_000_000_000,
+        redirect_uris=(text,),
+        jwks_uri="",
     )
     own.webhook_url, own.verified, own.domain = text, True, text
     own.logo = own.logo_path = LOGO
@@ -86,6 +90,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         ),
     )
     left = ApiBoxes("", "", (ScopeBox("api_y/orders:read", text, ScopeWords(text, text, False)),))
+    keyed = Sample(**{**vars(own), "has_secret": False, "scopes": (), "profile": text, "jwks_uri": text})
     day = Day(NOW.date(), 5, 1, 2000, 1, 0)
     page: dict[str, Any] = {
         **known,
@@ -106,7 +111,10 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "fresh": False,
         "wrong": None,
         "notice": text,
-        "marks": ["0a1b2c3d"],
+        "notes": (SecretNote("0a1b2c3d", "aB_9", 1_700_000_000_000),),
+        "used": {"0a1b2c3d": NOW.date()},
+        "proof": text,
+        "endpoints": endpoints_of("https://latchkey.example"),
         "snippets": [Snippet("curl", "curl", text, text), Snippet("python", "Python", text, text)],
         "figures": AppFigures(1, (day, day)),
         "charts": usage_charts((day, day), SPOKEN),
@@ -137,21 +145,32 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "developer/apps.html full": {**listed, "owned": Owned(somebody, (own,), (), ()), "full": True},  # type: ignore[arg-type]
         "developer/register.html": {**page, "kind_open": True},
         "developer/register.html wrong": {**page, "kind_open": True, "form": wrong},
-        "developer/app.html": page,
-        "developer/app.html new": {**page, "secret": text, "fresh": True, "notice": None},
-        "developer/app.html wrong form": {**page, "marks": ["a", "b"], "wrong": text, "form": wrong},
-        "developer/app.html off": {**page, "app": off, "marks": [], "domains": (), "wrong_domain": None},
-        "developer/app.html key": {
+        "developer/overview.html": page,
+        "developer/overview.html new": {**page, "secret": text, "fresh": True, "notice": None},
+        "developer/overview.html key": {**page, "app": keyed, "snippets": []},
+        "developer/settings.html": page,
+        "developer/settings.html wrong": {**page, "form": wrong},
+        "developer/settings.html off": {**page, "app": off, "domains": (), "wrong_domain": None},
+        "developer/settings.html key": {
             **page,
-            "app": Sample(**{**vars(own), "has_secret": False, "scopes": (), "profile": text}),
-            "marks": [],
-            "snippets": [],
+            "app": keyed,
             "apis": [],
             "form": AppForm(text, "", text, auth_method="private_key_jwt", jwks_uri=text),
         },
-        "developer/app.html disabled": {**page, "app": disabled, "marks": [], "domain": "", "wrong_domain": None},
-        "developer/log.html": {**known, "app": own, "entries": [entry_of(at_home, one) for one in refusals]},
-        "developer/log.html empty": {**known, "app": own, "entries": []},
+        "developer/settings.html disabled": {**page, "app": disabled, "domain": "", "wrong_domain": None},
+        "developer/credentials.html": page,
+        "developer/credentials.html second": {
+            **page,
+            "notes": (SecretNote("a"), SecretNote("b")),
+            "secret": text,
+            "wrong": text,
+        },
+        "developer/credentials.html key": {**page, "app": keyed, "notes": ()},
+        "developer/credentials.html public": {**page, "app": off, "notes": ()},
+        "developer/usage.html": page,
+        "developer/usage.html empty": {**page, "charts": [], "sums": Sample(calls=0, limited=0, spent=0)},
+        "developer/log.html": {**page, "entries": [entry_of(at_home, one) for one in refusals]},
+        "developer/log.html empty": {**page, "entries": []},
         "developer/delete.html": {
             **known,
             "app": own,
@@ -169,7 +188,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The values of the templates about webhooks, as in `pages`."""
-    app = Sample(client_id=text, name=text, webhook_url=text, backchannel_logout_uri=text)
+    app = Sample(client_id=text, name=text, active=True, webhook_url=text, backchannel_logout_uri=text)
     then = 1_700_000_000_000
     waiting = Delivery(text, text, text, text, then, {text: text}, then, 2, 2, "pending", then + 9**14, then, 500, text)
     running = replace(waiting, next_attempt_at=None)
@@ -207,7 +226,7 @@ def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     answered = Attempt(2, then, full, 500, text)
     hidden = Attempt(3, then, replace(full, answer=None), 500, text)
     attempted: dict[str, Any] = {**one, "attempts": [nothing, answered, hidden], "sent": text, "received": text}
-    bare = Sample(client_id=text, name=text, webhook_url="", backchannel_logout_uri="")
+    bare = Sample(client_id=text, name=text, active=True, webhook_url="", backchannel_logout_uri="")
     return {
         "developer/webhooks.html": page,
         "developer/webhooks.html first": {**page, "app": bare, "deliveries": [], "onward": None, "notice": None},

@@ -146,7 +146,7 @@ def newcomer(tour: Tour) -> None:
     tour.stop("links/mail_sent.html again", "won’t arrive")
     tour.stand.change(app_registration="operator")
     tour.open("/developer/apps")
-    tour.stop("developer/apps.html empty", "registered by the operator")
+    tour.stop("developer/apps.html empty", "Only the operator of this server registers")
 
 
 def connected_apps(tour: Tour) -> None:
