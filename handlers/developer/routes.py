@@ -24,7 +24,7 @@ from handlers.developer.log import LogHandler
 from handlers.developer.logo import ChangeLogoHandler, LogoHandler, RemoveLogoHandler
 from handlers.developer.overview import RegisterHandler
 from handlers.developer.try_flow import TryHandler
-from handlers.developer.usage_page import UsageFileHandler, AppUsageHandler
+from handlers.developer.usage_page import AppUsageHandler, UsageFileHandler
 from handlers.developer.verify import VerifyHandler
 from handlers.developer.webhooks import FORM, SigningSecretHandler, TestEventHandler, WebhooksHandler
 from store.lifetimes import REGISTER_APP
