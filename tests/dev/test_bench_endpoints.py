@@ -252,7 +252,7 @@ def test_an_aim_whose_peer_was_not_measured_is_not_met() -> None:
 
 
 def test_a_missed_aim_says_how_far_a_bare_handler_gets() -> None:
-    rates = {(CEILING, EVALSHA): 4000, (SYSTEM, PUSHED): 1500, ("oidc-provider", PUSHED): 1000}
+    rates = {(CEILING, EVALSHA): 4000.0, (SYSTEM, PUSHED): 1500.0, ("oidc-provider", PUSHED): 1000.0}
     (aim,) = [aim for aim in aims.of_peers(found(rates)) if aim.what.startswith(PUSHED)]
     assert (aim.measured, aim.met) == ("1.50 ×", False)
     # Two requests at half the rate of a bare handler.
