@@ -27,16 +27,8 @@ from store.webhooks.urls import LOGOUT_URL, check_webhook_url
 MAX_REDIRECT_URIS = 20
 _HOMEPAGE = re.compile(r"https?://[!-~]{1,2000}")
 LIVE_SECRETS = 2
-_APART = (
-    "secrets",
-    "secrets_at",
-    "secret_notes",
-    "verified",
-    "domain",
-    "domain_until",
-    "domain_checked",
-    "domain_misses",
-)
+_DOMAIN = ("domain", "domain_until", "domain_checked", "domain_misses")
+_APART = ("secrets", "secrets_at", "secret_notes", "verified", *_DOMAIN)
 """Fields that have their own time, or none."""
 MOST_RETRY = 60
 """The longest refresh retry window of an app, in seconds."""
