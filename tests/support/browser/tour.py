@@ -18,6 +18,7 @@ from tests.support.browser.tour_kit import Tour
 from tests.support.browser.tour_people import GRACE, NOBODY, PASSWORD, asks, factors, mailed
 from tests.support.browser.tour_portal import developer, own_apis
 from tests.support.data.brands import ROOT, write_brand
+from tests.support.http.driver import FRESH
 from tests.support.processes.engines import valkey
 
 WEATHER = "/account/apps/weather-diary"
@@ -269,10 +270,10 @@ def trouble(tour: Tour) -> None:
             await stand.store.limits.sign_in("192.0.2.1", NOBODY)
 
     stand.run(fill_window())
-    tour.open("/signin")
+    tour.open(f"/signin?next={FRESH}")
     tour.submit("/signin", email=NOBODY, password=PASSWORD)
     tour.stop("base/message.html too many", "Too many requests")
-    tour.open("/signin")
+    tour.open(f"/signin?next={FRESH}")
     tour.submit("/signin", _xsrf="another")
     tour.stop("base/message.html not allowed", "Not allowed")
     with valkey() as engine:
