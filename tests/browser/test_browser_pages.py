@@ -24,12 +24,12 @@ from tests.support.store.checked_store import checked, findings
 # What these routes answer is a redirect, a file or JSON, or a page that says what is wrong (`base/message.html`).
 NO_PAGE = {
     "signin-choose-remove",
-    *("decide", "signout", "account-picture-remove", "account-download", "account-export", "account-app-revoke"),
+    *("signout", "account-picture-remove", "account-download", "account-export", "account-app-revoke"),
     *("account-data-delete", "account-document-delete", "account-session-end", "account-sessions-end"),
     "account-authenticator-remove",
     *("developer-end-secret", "developer-status", "developer-webhook-test", "developer-delivery-again"),
     *("account-spending-file", "developer-usage-file"),
-    *("developer-api-end-secret", "developer-api-status"),
+    *("developer-api-end-secret", "developer-api-status", "developer-logo", "developer-logo-remove"),
     # What a script asks for to use a passkey.
     *(route.name for route in ROUTES if route.name.endswith("-options")),
 }
