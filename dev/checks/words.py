@@ -2,7 +2,7 @@
 renews them.
 
 A catalogue has exactly the messages of templates and code, its compiled form is its own, and no translation can break a
-page. Converted templates have no text outside the catalogue.
+page. Templates have no text outside the catalogue.
 """
 
 from __future__ import annotations

@@ -21,14 +21,8 @@ def test_the_catalogues_are_sound() -> None:
     assert list(catalogue.wrong(everything())) == []
 
 
-def test_no_converted_template_has_text_of_its_own() -> None:
+def test_no_template_has_text_of_its_own() -> None:
     assert list(loose.texts()) == []
-
-
-def test_templates_that_wait_for_their_conversion_exist_and_need_it() -> None:
-    for template in loose.NOT_YET:
-        rest = tuple(name for name in loose.NOT_YET if name != template)
-        assert any(text.startswith(f"templates/{template}:") for text in loose.texts(not_yet=rest)), template
 
 
 def written(folder: Path, *messages: Found, row: LanguageRow = GERMAN) -> Path:
