@@ -18,8 +18,8 @@ from store.refused import Refused
 _ENDINGS = ".,;:!?)"
 
 
-class MailPart(NamedTuple):
-    """A part of a mail's text; `href` for a link to this server."""
+class LinkedText(NamedTuple):
+    """A piece of a mail's text; `href` for a link to this server."""
 
     text: str
     href: str = ""
@@ -66,14 +66,14 @@ class MailHandler(InboxPage):
         )
 
 
-def parts_of(text: str, base_url: str) -> list[MailPart]:
+def parts_of(text: str, base_url: str) -> list[LinkedText]:
     """The text of a mail in parts. Only addresses of this server become links: owners choose names of apps."""
     parts, done = [], 0
     for found in re.finditer(re.escape(base_url) + r"/[!-~]*", text):
         link = found[0].rstrip(_ENDINGS)
-        parts += [MailPart(text[done : found.start()]), MailPart(link, link)]
+        parts += [LinkedText(text[done : found.start()]), LinkedText(link, link)]
         done = found.start() + len(link)
-    return [part for part in [*parts, MailPart(text[done:])] if part.text]
+    return [part for part in [*parts, LinkedText(text[done:])] if part.text]
 
 
 ROUTES = (

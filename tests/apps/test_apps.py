@@ -104,7 +104,7 @@ async def test_a_registration_is_read_back_unchanged(store: Store) -> None:
     made, secret = await store.apps.create(wanted)
     assert secret is not None
     assert made.created_at > 0
-    assert replace(made, secrets=(), created_at=0) == wanted
+    assert replace(made, secrets=(), secret_notes=(), created_at=0) == wanted
     store.apps.forget()
     assert await store.apps.find("an-app") == made
     assert await store.apps.list() == [made]

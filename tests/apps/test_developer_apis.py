@@ -274,7 +274,7 @@ async def test_deletion_asks_for_name_and_password_and_is_mailed(service: Servic
     wrong = await browser.submit(await browser.get(delete), delete, confirm="Orders", password="wrong")
     assert (wrong.code, 'id="password-error"' in wrong.body.decode()) == (400, True)
     wrong = await browser.submit(wrong, delete, confirm="Bills", password=PASSWORD)
-    assert "That is not the API's name" in text_of(wrong)
+    assert "That’s not its name" in text_of(wrong)
     old = browser.cookies["latchkey_session"]
     done = await browser.submit(wrong, delete, confirm="orders", password=PASSWORD)
     assert (done.code, done.headers["Location"]) == (303, "/developer/apis?deleted")

@@ -21,6 +21,9 @@ ENGLISH = ("base/docs.html", "base/home.html branded", "demo ")
 OTHERS = re.compile(
     "Ada Lovelace|Grace Hopper|Hedy Lamarr|Weather Diary|Old Reader|Überregionales .*meteorologinnen|Star Atlas|"
     "To try things out|Gift card, number 1007|Harbo is run by Harbo Works Ltd|Read the chapter on ferns again|to read|"
+    "Star Map|(orders|times):[a-z]+|(Cancel|Place|See your) (orders|timetable)|"
+    r"What you ordered, when, and what it cost|It can order in your name, up to 100 \$ a day|"
+    "Mozilla/5.0 .*|(POST|Authorization:) .*|"
     "([A-Z2-7]{4} ){7}"  # the secret of an authenticator app
 )
 """Names of people and apps, documents, and what operators write."""

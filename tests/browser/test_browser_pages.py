@@ -23,7 +23,7 @@ from tests.support.store.checked_store import checked, findings
 
 # What these routes answer is a redirect, a file or JSON, or a page that says what is wrong (`base/message.html`).
 NO_PAGE = {
-    "signin-choose-remove",
+    *("signin-choose-remove", "account-passkey-offer"),
     *("signout", "account-picture-remove", "account-download", "account-export", "account-app-revoke"),
     *("account-data-delete", "account-document-delete", "account-session-end", "account-sessions-end"),
     "account-authenticator-remove",

@@ -30,7 +30,7 @@ def browser(server: Server) -> Iterator[Chromium]:
         made.type("email", demo.EMAIL)
         made.type("password", demo.PASSWORD)
         made.click("Sign in")
-        made.wait_for("Go to your account")
+        made.wait_for("Sign out", f"{server.url}/account")
         yield made
 
 

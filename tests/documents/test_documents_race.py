@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from store.documents import documents
 from store.documents.documents import Conditions, Quotas
 from store.lifetimes import Group
 from store.refused import Refused
@@ -30,12 +29,14 @@ Both = tuple[Keeper, Keeper]
 
 
 @pytest.fixture
-def stores(valkey_engine: Engine, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> tuple[Store, Store]:
+def stores(valkey_engine: Engine, open_store: OpenStore) -> tuple[Store, Store]:
     """Two stores on one engine, like two processes, with windows so wide that only quotas decide."""
-    for name in ("DATA_READ", "DATA_WRITE", "DATA_LIST"):
-        group: Group = getattr(documents, name)
-        monkeypatch.setattr(documents, name, Group(group.name, 1_000_000))
-    return open_store(valkey_engine.url), open_store(valkey_engine.url)
+    both = open_store(valkey_engine.url), open_store(valkey_engine.url)
+    for store in both:
+        for name in ("data_read", "data_write", "data_list"):
+            group: Group = getattr(store.rates, name)
+            setattr(store.rates, name, Group(group.name, 1_000_000))
+    return both
 
 
 async def both(stores: tuple[Store, Store], **quotas: int) -> Both:

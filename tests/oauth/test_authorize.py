@@ -31,7 +31,7 @@ async def test_the_issuer_is_left_out_if_the_registration_says_so(service: Servi
     redirect = await (await service.signed_in()).consent(app.authorize_url())
     assert set(answer_of(redirect)) == {"code", "state"}
     denied = await (await service.signed_in()).consent(app.authorize_url(prompt="consent"), "deny")
-    assert set(answer_of(denied)) == {"error", "state"}
+    assert set(answer_of(denied)) == {"error", "error_description", "state"}
 
 
 GOOD = challenge()
@@ -239,7 +239,6 @@ async def test_prompt_none_never_shows_a_page(service: Service) -> None:
         pytest.param("login", True, False, id="login"),
         pytest.param("consent", False, True, id="consent"),
         pytest.param("login consent", True, True, id="both"),
-        pytest.param("select_account", False, True, id="select_account"),
         pytest.param("", False, False, id="empty"),
     ],
 )

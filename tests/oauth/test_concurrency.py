@@ -136,7 +136,7 @@ async def test_a_refresh_racing_a_revocation_leaves_no_live_token(service: Servi
         refreshing = asyncio.ensure_future(refresh_until_refused(apps[1], given))
         await asyncio.sleep(random.uniform(0, 0.015))
         gone = await browser.send(action, "POST", form=form)
-        assert (gone.code, gone.headers["Location"]) == (303, "/account/apps")
+        assert (gone.code, gone.headers["Location"]) == (303, "/account/apps?disconnected")
         # What was given before the answer is dead, and so is what a refresh under way still gives.
         assert await read_with_all(apps, given) == {401}
         cut_short += await refreshing

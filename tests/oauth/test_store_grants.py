@@ -12,7 +12,7 @@ import pytest
 from store import keys
 from store.lifetimes import DAY, GRACE
 from store.oauth.authorizations import Pending, Remembered
-from store.refused import SignedOut
+from store.refused import SignedOut, Suspended
 from store.wiring import Store
 from tests.support.processes.engines import FakeClock
 from tests.support.store.world import CALLBACK, VISITOR, World, refusal_of
@@ -88,7 +88,7 @@ async def test_a_disabled_persons_tokens_codes_and_sessions_are_dead_at_once(sto
     assert await refusal_of(world.exchange(code)) == "invalid_grant"
     with pytest.raises(SignedOut):
         await store.sessions.profile(world.session)
-    with pytest.raises(SignedOut):
+    with pytest.raises(Suspended):
         await world.sign_in()
     assert await refusal_of(store.tokens.mint(world.user, world.app, ("profile",))) == "not_found"
     await store.operator.set_status(world.email, "active")

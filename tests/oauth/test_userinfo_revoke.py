@@ -295,7 +295,7 @@ async def test_disconnecting_an_app_ends_all_its_tokens_at_once(service: Service
     page = await browser.get("/account/apps")
     response = await browser.submit(page, "/account/apps/web-app/revoke")
     assert response.code == 303
-    assert response.headers["Location"] == "/account/apps"
+    assert response.headers["Location"] == "/account/apps?disconnected"
     for tokens in families:
         dead = await service.web.userinfo(tokens["access_token"])
         assert (dead.code, json_of(dead)["error"]) == (401, "invalid_token")

@@ -49,6 +49,7 @@ BOUNDS = {
     "store/keyed_semaphore.py FairSemaphore": "by whoever makes one: test_keyed_semaphore.py",
     "outbound/webhooks/poster.py FairSemaphore": "a share for each owner: test_webhook_fairness.py",
     "outbound/webhooks/poster.py KeyedSemaphore": "each app; each host, a share of an owner: test_webhook_fairness.py",
+    "handlers/core/brand/mail_dress.py to_thread": "one logo for each mail that is being sent: test_mail_queue.py",
     "handlers/core/reading.py KeyedSemaphore": "one body of a person: test_reading.py",
 }
 """Each place that creates one, with its bound for one person and the test of that."""

@@ -9,6 +9,7 @@ from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty
 from store.accounts.signin.reauth import Reauth, ReauthFailed
 from store.accounts.signin.sessions import Session, Sessions
 from store.names import same_name
+from store.phrases import Phrase
 from store.results import Profile, Visitor, Warned
 
 
@@ -102,7 +103,7 @@ class OwnerDeletion(Generic[R]):
         """The registration. Raises ReauthFailed unless its name was typed."""
         _, meant = await self._owned.find(session, client_id)
         if not same_name(typed, meant.name):
-            raise ReauthFailed("confirm", f"That is not the {self._noun}'s name.")
+            raise ReauthFailed("confirm", Phrase("That’s not its name."))
         return meant
 
     async def _end(self, meant: R, cookie: str, visitor: Visitor) -> Ended[R]:

@@ -11,7 +11,7 @@ import pytest
 
 from handlers.core.application import Latchkey
 from handlers.core.site import Site
-from handlers.ops.inbox import MailPart, add_inbox, parts_of
+from handlers.ops.inbox import LinkedText, add_inbox, parts_of
 from handlers.routes import ROUTES, make_application
 from outbound.mail.inbox import MOST, Inbox
 from outbound.mail.mail import Mail
@@ -77,7 +77,7 @@ async def test_only_addresses_of_this_server_become_links() -> None:
     assert links == [f"{base}/reset?link=a_-b"]
     assert "".join(part.text for part in parts_of(text, base)) == text
     assert parts_of("", base) == []
-    assert parts_of("<b>", base) == [MailPart("<b>")]
+    assert parts_of("<b>", base) == [LinkedText("<b>")]
 
 
 async def test_a_mail_is_shown_as_text(service: Service, app: Latchkey) -> None:

@@ -165,7 +165,7 @@ async def test_the_audit_trail_shows_events_and_their_origin(service: Service) -
     await other.submit(await other.get("/account"), "/signout")
     page = await browser.get("/account/security")
     await browser.submit(page, "/account/security", current_password=PASSWORD, new_password=NEW_PASSWORD)
-    text = (await browser.get("/account/security")).body.decode()
+    text = (await browser.get("/account/security/activity")).body.decode()
     for words in (
         "Account created by the operator",
         "Signed in",

@@ -11,9 +11,9 @@ from dev.words.pseudo import accented, bare, plain
 from tests.support.browser.tour_kit import Seen, Tour
 from tests.support.browser.webdriver import Chromium
 
-# Lists to choose from name places.
+# Lists to choose from name places. Code, and texts that say that they are English, are in no catalogue.
 _SAID = """
-for (const one of document.querySelectorAll("select, body [lang=en]")) one.hidden = true;
+for (const one of document.querySelectorAll("select, pre, body [lang=en]")) one.style.display = "none";
 return [...document.querySelectorAll("body *")].flatMap((one) =>
   ["alt", "aria-label", "aria-description", "placeholder", "title"].map((name) => one.getAttribute(name)))
   .filter(Boolean).concat(document.title, document.body.innerText.replaceAll("\\n", "\\f"));

@@ -19,7 +19,7 @@ from handlers.core.words.zones import places
 from handlers.credits.pages import by_app
 from handlers.credits.spending import chart_of_spending
 from handlers.oauth.answers import Mark, WayBack
-from handlers.ops.inbox import MailPart
+from handlers.ops.inbox import LinkedText
 from outbound.mail.inbox import SpooledMail
 from store.accounts.undoing import Undo
 from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
@@ -249,7 +249,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "links/mail_sent.html demo": {**mail_sent, "demo_inbox": True},
         "links/inbox.html": {**known, "mails": [mail]},
         "links/inbox.html empty": {**stranger, "mails": []},
-        "links/inbox_mail.html": {**known, "mail": mail, "parts": [MailPart(text), MailPart(text, text)]},
+        "links/inbox_mail.html": {**known, "mail": mail, "parts": [LinkedText(text), LinkedText(text, text)]},
         "links/done.html": {**stranger, "heading": text, "text": text, "onward": Onward("/signin", text)},
         "base/message.html": {**message, "status": 400, "onward": Onward("/account", text), "session_here": True},
         "base/message.html other": {**message, "status": 403, "sign_out_to": text},
