@@ -202,6 +202,7 @@ class SigningKeys:
                 cached = await self._read()
                 signer = self._signer(cached, algorithm)
                 if signer is not None:
+                    self.forget()  # another process may have made it: then the cached set lacks it
                     return signer
                 successor = waiting(cached.found.rows, algorithm, cached.found.now)
                 if successor is not None and self._opened(successor):

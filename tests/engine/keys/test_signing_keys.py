@@ -180,6 +180,17 @@ async def test_processes_that_race_agree_on_the_first_key(store: Store) -> None:
 
 
 @pytest.mark.gen_test
+@pytest.mark.trap(47)
+async def test_first_keys_of_another_process_are_published_although_the_cached_set_lacks_them(
+    memory_store: Store,
+) -> None:
+    other = rotated(memory_store)
+    assert await memory_store.signing_keys.verifier("x" * 43) is None  # caches the empty set
+    found = await other.signing_keys.published()
+    assert await memory_store.signing_keys.published() == found
+
+
+@pytest.mark.gen_test
 async def test_processes_that_race_make_one_successor(clock: FakeClock, memory_store: Store) -> None:
     await signed(memory_store, "ES256")
     other = rotated(memory_store)
