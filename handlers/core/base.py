@@ -38,7 +38,10 @@ EXPOSED = (
     "ETag, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id, Request-Id, "
     "Idempotent-Replayed, X-Should-Retry, WWW-Authenticate, DPoP-Nonce"
 )
-ALLOWED_HEADERS = "Authorization, DPoP, Content-Type, If-Match, If-None-Match, Idempotency-Key, Traceparent, Tracestate"
+ALLOWED_HEADERS = (
+    "Authorization, DPoP, Content-Type, If-Match, If-None-Match, Idempotency-Key, Traceparent, Tracestate, "
+    "MCP-Protocol-Version"
+)
 ALLOWED_METHODS = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
 
 XSRF_WRONG = Phrase(

@@ -18,14 +18,17 @@ from observability.tracing import CURRENT, over, request_id
 from runtime.http.tornado_private import TaskHandler
 from store.refused import Refused
 
+FOR_PROGRAMS = ("/api/", "/.well-known/")
+"""The beginnings of paths that programs ask for."""
+
 
 class FallbackHandler(PageHandler):
-    """Answers 404: JSON with CORS below /api/, a page elsewhere."""
+    """Answers 404: JSON with CORS for paths of programs, a page elsewhere."""
 
     def set_default_headers(self) -> None:
         """Adds CORS to errors of the API too."""
         super().set_default_headers()
-        if self.request.path.startswith("/api/"):
+        if self.request.path.startswith(FOR_PROGRAMS):
             self.set_header("Access-Control-Allow-Origin", "*")
             self.set_header("Access-Control-Expose-Headers", EXPOSED)
 
@@ -34,8 +37,8 @@ class FallbackHandler(PageHandler):
         raise Refused("not_found")
 
     def wants_json(self) -> bool:
-        """Always, below /api/."""
-        return self.request.path.startswith("/api/") or super().wants_json()
+        """Always, for paths of programs."""
+        return self.request.path.startswith(FOR_PROGRAMS) or super().wants_json()
 
 
 class StaticHandler(TaskHandler, StaticFileHandler):

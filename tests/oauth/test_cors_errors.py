@@ -65,6 +65,8 @@ async def test_origins_are_never_reflected_and_errors_have_cors_headers(service:
         ("POST", "/api/oauth/revoke", {}, 400),
         ("GET", "/api/nowhere", {}, 404),
         ("OPTIONS", "/api/nowhere", {}, 404),
+        # A client that knows only an address of this API tries the path of that address first (RFC 9728 3.1).
+        ("GET", "/.well-known/oauth-protected-resource/api/v1/data", {}, 404),
         ("POST", "/api/oauth/introspect", {}, 400),
         *(("GET", f"/.well-known/oauth-{what}", {}, 200) for what in METADATA),
         ("GET", "/.well-known/jwks.json", {}, 200),
@@ -95,6 +97,8 @@ async def test_preflights_are_answered_with_lists(service: Service, path: str) -
     assert_cors(response)
     allowed = {name.strip() for name in response.headers["Access-Control-Allow-Headers"].split(",")}
     assert {"Authorization", "Content-Type", "If-Match", "If-None-Match"} <= allowed
+    # Clients of the Model Context Protocol send it with every request, to the metadata too.
+    assert "MCP-Protocol-Version" in allowed
     assert "*" not in allowed
     assert "x-evil" not in {name.lower() for name in allowed}
     assert {"GET", "POST"} <= {name.strip() for name in response.headers["Access-Control-Allow-Methods"].split(",")}
