@@ -22,8 +22,10 @@ MAX_SECONDS = 3600.0
 _TOP = ("echo", "upstream")
 _UPSTREAM = (
     *("name", "url", "key", "key_env", "connections", "connect_timeout", "first_byte_timeout"),
-    *("event_timeout", "total_timeout", "trace", "unknown_fields", "models"),
+    *("event_timeout", "total_timeout", "trace", "unknown_fields", "models", "dialect"),
 )
+DIALECTS = ("anthropic",)
+"""The APIs that a model's server may speak."""
 _MODEL = ("id", "display_name", "upstream_id", "max_input", "max_output", "prices")
 _KINDS_OF_CACHE = ("cache_read", "cache_write", "cache_write_1h")
 _PRICE = ("version", "from", "input", "output", *_KINDS_OF_CACHE)
@@ -91,16 +93,10 @@ def _models(table: _Table, environ: Mapping[str, str]) -> list[Model]:
         limits,
         table.whole("connections", 1, 100_000, 1_000),
         traced=table.take("trace", bool, False),
-        refuses_unknown=_unknown_fields(table) == "refuse",
+        refuses_unknown=table.one_of("unknown_fields", ("pass", "refuse")) == "refuse",
+        dialect=table.one_of("dialect", DIALECTS),
     )
     return [_model(model, upstream) for model in table.tables("models", _MODEL)]
-
-
-def _unknown_fields(table: _Table) -> str:
-    value = table.text("unknown_fields", "pass")
-    if value not in ("pass", "refuse"):
-        raise _Wrong(f"{table.place}.unknown_fields", "must be pass or refuse")
-    return value
 
 
 def _model(table: _Table, upstream: Upstream) -> Model:
@@ -193,6 +189,13 @@ class _Table:
         value: str = self.take(name, str, default)
         if len(value) > 500 or not value.isprintable() or (default is None and not value):
             raise _Wrong(self._at(name), "must be a line of text")
+        return value
+
+    def one_of(self, name: str, values: tuple[str, ...]) -> str:
+        """One of these values; the first if it is missing."""
+        value = self.text(name, values[0])
+        if value not in values:
+            raise _Wrong(self._at(name), f"must be {' or '.join(values)}")
         return value
 
     def whole(self, name: str, low: int, high: int, default: int | None = None) -> int:

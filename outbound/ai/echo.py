@@ -27,6 +27,7 @@ class EchoUpstream:
     """Runs in this process. `pause` is the time in seconds between two tokens of a stream."""
 
     name = "echo"
+    dialect = "anthropic"
     refuses_unknown = False
 
     def __init__(self, pause: float = 0.0) -> None:

@@ -55,8 +55,10 @@ class MessagesUpstream:
         *,
         traced: bool = False,
         refuses_unknown: bool = False,
+        dialect: str = "anthropic",
     ) -> None:
         self.name = name
+        self.dialect = dialect
         self.refuses_unknown = refuses_unknown
         self._traced = traced
         self.limits = limits

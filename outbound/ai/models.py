@@ -53,6 +53,8 @@ class Upstream(Protocol):
     """A server that speaks the Anthropic Messages API. Each call raises UpstreamFailed."""
 
     name: str
+    dialect: str
+    """The API that the server speaks, as in the file of `--ai-config`."""
     limits: Timeouts
     refuses_unknown: bool
     """Whether fields, blocks and betas that nobody knows here are refused."""

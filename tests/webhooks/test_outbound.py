@@ -110,6 +110,9 @@ def test_the_key_comes_from_the_environment(tmp_path: Path) -> None:
             id="the built-in model",
         ),
         pytest.param(UPSTREAM + "trace = 1\n" + MODEL + PRICED, "trace must be true or false", id="a trace of 1"),
+        pytest.param(
+            UPSTREAM + 'dialect = "gemini"\n' + MODEL + PRICED, r"dialect must be anthropic", id="an unknown dialect"
+        ),
         pytest.param(WHOLE + "from = 2026-01-01\n", "from must be a date and time", id="a day without a time"),
     ],
 )
