@@ -169,6 +169,7 @@ class Reloads:
         if mailer is not None:
             site.mail.turn_into(mailer)
         if fresh.models is not None:
+            fresh.models.keep_health(site.models)
             self._old_models.add(site.models, settings.call_seconds + MARGIN_SECONDS)
         site = renewed(site, settings, brand, fresh.models)
         largest, bodies = body_bounds(settings)

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 from tornado.iostream import StreamClosedError
 
-from handlers.ai.errors import envelope
-from handlers.core.errors import refusal_of
+from handlers.ai.errors import CHARGED, error_event, seconds_of
 from observability.metrics.measures import Measures
 from outbound.ai.events import StreamEvent, encoded
+from outbound.ai.failover import Failover
 from outbound.ai.failure import UpstreamFailed
 from outbound.ai.leftover import BREATH, meter_leftover
 from outbound.ai.meter import Meter
@@ -62,7 +62,8 @@ class Call(Asker):
     ) -> None:
         self._calls = calls
         self._measures = measures
-        self._server = model.upstream.name
+        self._failover = Failover(model, hold.user, hold.client, measures)
+        self._server = self._failover.model.upstream.name
         self._asked_at: float | None = None
         self._hold = hold
         self._model = model
@@ -120,19 +121,23 @@ class Call(Asker):
         """Whether this is a stream that nobody wants any more."""
         return self._streams and not self.wanted
 
-    def _ask(self) -> None:
-        """Notes that the model's server is asked from now on. Raises ClientGone if nobody wants the reply."""
+    def ask(self, server: str) -> None:
+        """A server of the model is asked from now on."""
+        self._server = server
+        self._asked_at = asyncio.get_running_loop().time()
+
+    def _require_app(self) -> None:
+        """Raises ClientGone if nobody wants the reply."""
         if not self.wanted:
             raise ClientGone
-        self._asked_at = asyncio.get_running_loop().time()
 
     async def reply(self) -> tuple[StoredReply, Charge]:
         """The whole reply and its cost. Raises Refused, StoreUnavailable, and ClientGone if the app hung up before the
         model's server was asked."""
         try:
             async with asyncio.timeout_at(self._deadline) as self._limit:
-                self._ask()
-                reply = await self._model.upstream.complete(self._model, self._request, self)
+                self._require_app()
+                reply = await self._failover.complete(self._request, self)
             self._body = bytearray()
             self._over("ok")
             self._limit = None
@@ -158,7 +163,7 @@ class Call(Asker):
         """
         self._streams = True
         try:
-            self._ask()
+            self._require_app()
             last = await self._pass_in_time(client)
             self._over("ok")
             self._limit = None
@@ -172,7 +177,7 @@ class Call(Asker):
             if not self._begun:
                 raise refusal from None
             await self._release()
-            await self._send_last(client, error_event(refusal_of(500, refusal)))
+            await self._send_last(client, error_event(refusal))
         finally:
             self._limit = None
             await self._release()
@@ -183,7 +188,7 @@ class Call(Asker):
 
     async def _pass_in_time(self, client: AppConnection) -> StreamEvent:
         """Passes events on within the call's time. If the app is gone, meters what was on its way to the app."""
-        async with aclosing(self._model.upstream.stream(self._model, self._request, self)) as events:
+        async with aclosing(self._failover.stream(self._request, self)) as events:
             try:
                 async with asyncio.timeout_at(self._deadline) as self._limit:
                     return await self._pass_all(client, events)
@@ -315,36 +320,28 @@ class Call(Asker):
             seconds = asyncio.get_running_loop().time() - self._asked_at
             self._asked_at = None
             self._measures.called_upstream(self._server, self._hold.estimate.model, outcome, seconds)
+            if outcome == "ok":
+                self._failover.succeed()
 
     async def _failed(self, error: Exception) -> Refused:
         """The catalogue's error for a failed call. Charges its use if the model's server had accepted it."""
         if isinstance(error, UpstreamFailed):
             code, description, detail = error.code, error.description, error.detail
+            self._failover.fail(error)
+            retry_after = error.retry_after
         else:
-            code, description = "upstream_timeout", ""
-            detail = f"{self._server}: more than {self._model.upstream.limits.total:g} s"
+            code, description, retry_after = "upstream_timeout", "", None
+            detail = f"{self._server}: more than {self._model.total:g} s"
             detail = "the server stopped" if self._stopped else detail
         self._over("cut" if self._stopped else code)
         log.warning("AI call %s failed: %s: %s", self._hold.hold_id, code, detail)
         await self._settle_received()
         if self.charged:
-            description = _CHARGED[code]
-        return Refused(code, description, window=self._hold.window)
-
-
-_CHARGED = {
-    "upstream_error": "The model's server failed in the middle of the call. What it had used until then was charged.",
-    "upstream_timeout": "The call took too long. What it had used until then was charged.",
-    "overloaded": "The model's server gave up in the middle of the call. What it had used until then was charged.",
-}
+            description = CHARGED[code]
+        return Refused(code, description, window=self._hold.window, retry_after=seconds_of(retry_after))
 
 
 def credits_of(charge: Charge, *, reads: bool) -> bytes:
     """The cost in a reply, in micro-dollars, and the remaining credits if the token `reads` them."""
     fields = {"charged": charge.charged}
     return encoded({**fields, "remaining": charge.remaining} if reads else fields)
-
-
-def error_event(refusal: Refused) -> bytes:
-    """The event for a failure after the stream has begun."""
-    return b"event: error\ndata: %b\n\n" % encoded(envelope(refusal))

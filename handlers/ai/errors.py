@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from handlers.core.errors import CATALOGUE
+from handlers.core.errors import CATALOGUE, refusal_of
+from outbound.ai.events import encoded
 from store.refused import Refused
 
 TYPES = {
@@ -33,3 +35,21 @@ def envelope(refusal: Refused) -> dict[str, Any]:
     """The error in that API's format."""
     message = refusal.description or CATALOGUE[refusal.code].description
     return {"type": "error", "error": {"type": kind_of(refusal.code), "message": message}}
+
+
+CHARGED = {
+    "upstream_error": "The model's server failed in the middle of the call. What it had used until then was charged.",
+    "upstream_timeout": "The call took too long. What it had used until then was charged.",
+    "overloaded": "The model's server gave up in the middle of the call. What it had used until then was charged.",
+}
+"""What an app learns of a call that failed after it was accepted, by code."""
+
+
+def seconds_of(retry_after: float | None) -> int | None:
+    """Whole seconds after which a retry makes sense, at least one."""
+    return None if retry_after is None else max(1, math.ceil(retry_after))
+
+
+def error_event(error: Exception) -> bytes:
+    """The event for a failure after the stream has begun."""
+    return b"event: error\ndata: %b\n\n" % encoded(envelope(refusal_of(500, error)))

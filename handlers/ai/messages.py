@@ -13,7 +13,7 @@ from typing import Any, cast
 from tornado.http1connection import HTTP1Connection
 
 from handlers.ai.call import Call, ClientGone, credits_of
-from handlers.ai.errors import envelope
+from handlers.ai.errors import envelope, seconds_of
 from handlers.ai.limit_headers import NAMES, limit_headers
 from handlers.ai.request import AIRequest, read_request
 from handlers.core.api import ApiHandler
@@ -22,8 +22,9 @@ from handlers.core.format import iso
 from handlers.core.params import FORM, media_type
 from outbound.ai.dialects.messages_same import check, forwarded_headers
 from outbound.ai.dialects.rules import Untranslatable
+from outbound.ai.failover import Failover
 from outbound.ai.failure import UpstreamFailed
-from outbound.ai.models import Model
+from outbound.ai.models import Asker, Model
 from runtime.http.tornado_private import answer_fields, put_fields
 from store.credits.calls import CallEstimate, Charge, ReplayedCall, StoredReply
 from store.credits.credits import CURRENCY, SCALE
@@ -107,7 +108,7 @@ class AIHandler(ApiHandler):
         def read() -> tuple[AIRequest, Model, int]:
             request = read_request(self.body(), form=media_type(self.request) == FORM, counting=counting)
             model = self.model(request.model)
-            strict = model.upstream.refuses_unknown
+            strict = model.refuses_unknown
             version, betas = (self.request.headers.get_list(name) for name in ("Anthropic-Version", "Anthropic-Beta"))
             try:
                 if strict:
@@ -115,7 +116,7 @@ class AIHandler(ApiHandler):
                 self.forwarded_headers = forwarded_headers(version[0] if version else "", betas, strict=strict)
             except Untranslatable as error:
                 raise Refused("invalid_request", str(error)) from None
-            bound = model.upstream.most_input(model, request.forwarded, request.size)
+            bound = model.most_input(request.forwarded, request.size)
             if bound > model.max_input:
                 raise Refused("invalid_request", f"This model reads at most {model.max_input} tokens.")
             return request, model, bound
@@ -140,7 +141,7 @@ class MessagesHandler(AIHandler):
         """Makes the call. Its time counts from `began`, in the loop's time."""
         key = self.idempotency_key()
         request, model, input_tokens, counted = await self.read(caller)
-        limits, price = model.upstream.limits, model.price()
+        price = model.price()
         assert price is not None
         forwarded = {**request.forwarded, "max_tokens": request.max_tokens}
         estimate = CallEstimate(
@@ -149,7 +150,7 @@ class MessagesHandler(AIHandler):
             input_tokens=input_tokens,
             output_tokens=min(request.max_tokens, model.max_output),
             least_output=request.least_output,
-            lasts=round((limits.total + self.site.hold_margin) * 1000),
+            lasts=round((model.total + self.site.hold_margin) * 1000),
             key=key,
             body=self.request.body,
         )
@@ -164,7 +165,7 @@ class MessagesHandler(AIHandler):
             return self.write_reply(held.stored, held.charge, reads=held.reads_credits)
         del estimate
         self.request.body = b""  # a call may take minutes, and keeps the part that it forwards
-        deadline = began + limits.total
+        deadline = began + model.total
         call = Call(self.store.calls, held, model, forwarded, deadline, self.site.measures)
         call.headers = self.forwarded_headers
         await self.make(call, request.stream, reads=held.reads_credits)
@@ -272,13 +273,17 @@ class SdkCountHandler(SdkHandler):
         try:
             with self.site.ai_calls.place(caller.user, window=window):
                 self.step_aside()
-                async with asyncio.timeout(model.upstream.limits.total):
-                    number = await model.upstream.count_tokens(model, request.forwarded, self.forwarded_headers)
+                asker = Asker()
+                asker.headers = self.forwarded_headers
+                failover = Failover(model, caller.user, caller.client, self.site.measures)
+                async with asyncio.timeout(model.total):
+                    number = await failover.count_tokens(request.forwarded, asker)
         except TimeoutError:
             raise Refused("upstream_timeout", window=window) from None
         except UpstreamFailed as error:
             log.warning("counting tokens failed: %s: %s", error.code, error.detail)
-            raise Refused(error.code, error.description, window=window) from None
+            after = seconds_of(error.retry_after)
+            raise Refused(error.code, error.description, window=window, retry_after=after) from None
         self.write_json({"input_tokens": number})
 
 

@@ -100,6 +100,18 @@ class Measures:
         """Counts a finished call of a model's server."""
         self._observe(of.UPSTREAM, seconds, server, model, outcome)
 
+    def attempted(self, server: str, model: str, outcome: str) -> None:
+        """Counts an attempt at a model's server, up to the beginning of its answer."""
+        self._count(of.ATTEMPTS, server, model, outcome)
+
+    def failed_over(self, server: str, model: str, outcome: str) -> None:
+        """Counts a call that went on to another server after this one had failed."""
+        self._count(of.FAILOVERS, server, model, outcome)
+
+    def ejected(self, server: str) -> None:
+        """Counts a server that failed so often that others are asked first."""
+        self._count(of.EJECTIONS, server)
+
     def charged(self, server: str, model: str, input_tokens: int, output_tokens: int, amount: int) -> None:
         """Counts a settled call; `amount` is in micro-dollars."""
         self._count(of.TOKENS, server, model, "input", by=input_tokens)

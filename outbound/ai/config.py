@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from outbound.ai.echo import echo_model
+from outbound.ai.health import Ejection
 from outbound.ai.models import Model, Models, Timeouts, Upstream
 from store.credits.prices import Price
 
@@ -23,10 +25,15 @@ _TOP = ("echo", "upstream")
 _UPSTREAM = (
     *("name", "url", "key", "key_env", "connections", "connect_timeout", "first_byte_timeout"),
     *("event_timeout", "total_timeout", "trace", "unknown_fields", "models", "dialect"),
+    *("weight", "retry_timeouts", "eject_failures", "eject_seconds"),
 )
 DIALECTS = ("anthropic",)
 """The APIs that a model's server may speak."""
-_MODEL = ("id", "display_name", "upstream_id", "max_input", "max_output", "prices")
+_SHARED = ("display_name", "max_input", "max_output", "prices")
+"""What is the same at each server that offers a model."""
+_MODEL = ("id", "upstream_id", "weight", *_SHARED)
+MAX_WEIGHT = 1000.0
+MAX_FAILURES = 1000
 _KINDS_OF_CACHE = ("cache_read", "cache_write", "cache_write_1h")
 _PRICE = ("version", "from", "input", "output", *_KINDS_OF_CACHE)
 
@@ -66,8 +73,7 @@ def parse_models(
         # People who can use a real model should not pay for an echo.
         models = [echo_model(echo_pause)] if top.take("echo", bool, not upstreams) else []
         for upstream in upstreams:
-            models += _models(upstream, environ)
-        _refuse_twins([model.model_id for model in models])
+            _add_models(models, upstream, environ)
     except _Wrong as wrong:
         raise ConfigError(f"{path}: {wrong}") from None
     if not models:
@@ -75,11 +81,12 @@ def parse_models(
     return Models(tuple(models))
 
 
-def _models(table: _Table, environ: Mapping[str, str]) -> list[Model]:
+def _add_models(models: list[Model], table: _Table, environ: Mapping[str, str]) -> None:
+    """Adds the models of a server to the list. A model that is in the list gets one more server."""
     # Slow to import, and needed only by a server that calls others.
     from outbound.ai.messages import MessagesUpstream
 
-    usual = Timeouts()
+    usual, usual_ejection = Timeouts(), Ejection()
     limits = Timeouts(
         table.seconds("connect_timeout", usual.connect),
         table.seconds("first_byte_timeout", usual.first_byte),
@@ -95,27 +102,55 @@ def _models(table: _Table, environ: Mapping[str, str]) -> list[Model]:
         traced=table.take("trace", bool, False),
         refuses_unknown=table.one_of("unknown_fields", ("pass", "refuse")) == "refuse",
         dialect=table.one_of("dialect", DIALECTS),
+        retry_timeouts=table.take("retry_timeouts", bool, False),
+        ejection=Ejection(
+            table.whole("eject_failures", 0, MAX_FAILURES, usual_ejection.failures),
+            table.seconds("eject_seconds", usual_ejection.seconds),
+        ),
     )
-    return [_model(model, upstream) for model in table.tables("models", _MODEL)]
+    weight = table.number("weight", 0, MAX_WEIGHT, 1.0)
+    for entry in table.tables("models", _MODEL):
+        model_id = entry.text("id")
+        place = next((place for place, one in enumerate(models) if one.model_id == model_id), None)
+        if place is None:
+            models.append(_model(entry, upstream, weight))
+        else:
+            first = models[place]
+            models[place] = replace(first, others=(*first.others, _same_model(entry, first, upstream, weight)))
 
 
-def _model(table: _Table, upstream: Upstream) -> Model:
+def _same_model(table: _Table, first: Model, upstream: Upstream, weight: float) -> Model:
+    """A model at one more server. What belongs to the model may be said again, and nothing else about it."""
+    if not first.upstream.url or upstream.name in [one.upstream.name for one in first.candidates]:
+        raise _Wrong(table.place, f"offers {first.model_id!a} twice, at servers named {upstream.name!a}")
+    if upstream.dialect != first.upstream.dialect:
+        raise _Wrong(table.place, f"offers {first.model_id!a}, which is first offered in another dialect")
+    again = _model(table, upstream, weight, first)
+    for name in _SHARED:
+        if getattr(again, name) != getattr(first, name):
+            raise _Wrong(f"{table.place}.{name}", f"differs from where {first.model_id!a} is first offered")
+    return again
+
+
+def _model(table: _Table, upstream: Upstream, weight: float, first: Model | None = None) -> Model:
     model_id = table.text("id")
     prices = sorted((_price(price) for price in table.tables("prices", _PRICE)), key=lambda price: price[0])
-    if not prices:
+    if not prices and first is None:
         raise _Wrong(f"{table.place}.prices", "is empty: a model without a price is not offered")
     versions = [price.version for _, price in prices]
     if len(set(versions)) < len(versions):
         raise _Wrong(f"{table.place}.prices", "has two of one version")
+    shown = first.prices if first and not prices else tuple(prices)
     return Model(
         model_id,
-        table.text("display_name", model_id),
+        table.text("display_name", first.display_name if first else model_id),
         upstream,
         table.text("upstream_id", model_id),
-        table.whole("max_input", 1, MAX_INPUT, 200_000),
-        table.whole("max_output", 1, MAX_OUTPUT, 8_192),
-        tuple(prices),
-        prices[0][0],
+        table.whole("max_input", 1, MAX_INPUT, first.max_input if first else 200_000),
+        table.whole("max_output", 1, MAX_OUTPUT, first.max_output if first else 8_192),
+        shown,
+        shown[0][0],
+        table.number("weight", 0, MAX_WEIGHT, weight),
     )
 
 
@@ -147,12 +182,6 @@ def _key(table: _Table, environ: Mapping[str, str]) -> str:
     if not key.isascii() or not key.isprintable():
         raise _Wrong(f"{table.place}.{'key_env' if name else 'key'}", "must be printable ASCII")
     return key
-
-
-def _refuse_twins(names: list[str]) -> None:
-    for position, name in enumerate(names):
-        if name in names[:position]:
-            raise _Wrong("upstream", f"offers {name!a} twice")
 
 
 class _Wrong(Exception):
@@ -210,6 +239,13 @@ class _Table:
         value: float = self.take(name, (int, float), default)  # type: ignore[arg-type]  # take() has checked
         if not 0 < value <= MAX_SECONDS:
             raise _Wrong(self._at(name), f"must be more than 0 and at most {MAX_SECONDS:g} seconds")
+        return float(value)
+
+    def number(self, name: str, low: float, high: float, default: float) -> float:
+        """A number between `low` and `high`."""
+        value: float = self.take(name, (int, float), default)  # type: ignore[arg-type]  # take() has checked
+        if not low <= value <= high:
+            raise _Wrong(self._at(name), f"must be {low:g} to {high:g}")
         return float(value)
 
     def tables(self, name: str, known: tuple[str, ...]) -> list[_Table]:

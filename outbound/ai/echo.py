@@ -11,6 +11,7 @@ from typing import Any
 
 from outbound.ai.events import StreamEvent
 from outbound.ai.failure import UpstreamFailed
+from outbound.ai.health import Health
 from outbound.ai.models import NOBODY, Asker, Model, Timeouts
 from outbound.ai.tokens import count_request, pieces
 from store.credits.prices import Price
@@ -28,10 +29,12 @@ class EchoUpstream:
 
     name = "echo"
     dialect = "anthropic"
+    url = ""
     refuses_unknown = False
 
     def __init__(self, pause: float = 0.0) -> None:
         self.limits = Timeouts()
+        self.health = Health()
         self._pause = pause
 
     async def complete(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> dict[str, Any]:
@@ -62,9 +65,7 @@ class EchoUpstream:
         yield _event("message_delta", delta={"stop_reason": reason, "stop_sequence": None}, usage=usage)
         yield _event("message_stop")
 
-    async def count_tokens(
-        self, model: Model, request: Mapping[str, Any], headers: Mapping[str, str] = NOBODY.headers
-    ) -> int:
+    async def count_tokens(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> int:
         """The number of tokens in the request. Raises UpstreamFailed if the model doesn't read as many."""
         counted = count_request(request, model.max_input)
         if counted > model.max_input:

@@ -9,10 +9,20 @@ Code = Literal["upstream_error", "upstream_timeout", "overloaded", "invalid_requ
 
 class UpstreamFailed(Exception):
     """The call failed. `code` is the catalogue's. `detail`, for our log, never contains messages or keys.
-    `description`, for the app: the server's error about the request itself."""
+    `description`, for the app: the server's error about the request itself. `retry_after`: the seconds for which the
+    server wants no further call."""
 
-    def __init__(self, code: Code, detail: str, description: str = "") -> None:
+    def __init__(self, code: Code, detail: str, description: str = "", *, retry_after: float | None = None) -> None:
         super().__init__(f"{code}: {detail}")
         self.code = code
         self.detail = detail
         self.description = description
+        self.retry_after = retry_after
+
+
+class Elsewhere(UpstreamFailed):
+    """A failure of this server: another one may answer, if no part of the answer was sent."""
+
+
+class Passing(Elsewhere):
+    """A failure that may pass: another attempt at the same server may work, too."""

@@ -8,6 +8,7 @@ import io
 import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
@@ -15,9 +16,11 @@ import aiohttp
 from observability.tracing import passed_on
 from outbound.ai.dialects.messages_same import COUNTED, TYPED_TOOL_TOKENS, is_measured, typed_tools
 from outbound.ai.events import BrokenStream, EventReader, StreamEvent, encoded, read_json
-from outbound.ai.failure import UpstreamFailed
+from outbound.ai.failure import Code, Elsewhere, Passing, UpstreamFailed
+from outbound.ai.health import Ejection, Health
 from outbound.ai.idle_timeout import IdleTimeout
 from outbound.ai.models import NOBODY, Asker, Model, Timeouts
+from outbound.ai.retry_after import retry_after
 from outbound.ai.tokens import texts_of
 
 log = logging.getLogger("latchkey.upstream")
@@ -26,15 +29,14 @@ API_VERSION = "2023-06-01"
 MAX_REPLY_BYTES = 32 * 2**20
 MAX_DESCRIPTION = 500
 READ_BYTES = 2**16
-PAUSE = 0.1
-"""Seconds before the one retry."""
 END = 5.0
 """Seconds that the body of a stream may take to end after its last event."""
 # Upper bounds in tokens: for an image, and for what the server adds to a request (such as a prompt for tools).
 IMAGE_TOKENS = 5_000
 OVERHEAD_TOKENS = 1_024
 _OVERLOADED = (429, 529)
-_AGAIN = (429, 500, 502, 503, 504, 529)
+_AGAIN = (429, 500, 502, 503, 529)
+_THE_ACCOUNT = (401, 402, 403)
 _THE_REQUEST = (400, 413, 422)
 # Also a 400, but about the operator's account with the server. People would take it for their account here.
 _BILLING = re.compile(r"credit balance|billing|organi[sz]ation|quota", re.IGNORECASE)
@@ -43,7 +45,8 @@ _BILLING = re.compile(r"credit balance|billing|organi[sz]ation|quota", re.IGNORE
 class MessagesUpstream:
     """One server. `url` is the part before `/v1/messages`; `key` is sent as `X-Api-Key`; at most `connections` requests
     run at once, others wait; `traced`: calls carry the trace of the app's request;
-    `refuses_unknown`: fields that nobody knows here are refused."""
+    `refuses_unknown`: fields that nobody knows here are refused; `retry_timeouts`: if it is silent, another server is
+    asked."""
 
     def __init__(
         self,
@@ -56,13 +59,17 @@ class MessagesUpstream:
         traced: bool = False,
         refuses_unknown: bool = False,
         dialect: str = "anthropic",
+        retry_timeouts: bool = False,
+        ejection: Ejection | None = None,
     ) -> None:
         self.name = name
         self.dialect = dialect
+        self.health = Health(ejection)
         self.refuses_unknown = refuses_unknown
         self._traced = traced
+        self._retry_timeouts = retry_timeouts
         self.limits = limits
-        self._url = url.rstrip("/")
+        self.url = url.rstrip("/")
         self._headers = {"anthropic-version": API_VERSION, "content-type": "application/json"}
         if key:
             self._headers["x-api-key"] = key
@@ -75,16 +82,13 @@ class MessagesUpstream:
         reply = await self._json("/v1/messages", {**request, "model": model.upstream_id, "stream": False}, asker)
         if reply.get("type") == "error":
             asker.refuse()
-            raise _reported(self.name, "reply", reply)
+            reported = _reported(self.name, "reply", reply)
+            raise UpstreamFailed(reported.code, reported.detail)  # the answer has begun, so nobody else is asked
         return reply
 
-    async def count_tokens(
-        self, model: Model, request: Mapping[str, Any], headers: Mapping[str, str] = NOBODY.headers
-    ) -> int:
+    async def count_tokens(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> int:
         """The number of tokens by the server's count. Raises UpstreamFailed."""
         body = {**{name: request[name] for name in COUNTED if name in request}, "model": model.upstream_id}
-        asker = Asker()
-        asker.headers = headers
         found = await self._json("/v1/messages/count_tokens", body, asker)
         number = found.get("input_tokens")
         if not isinstance(number, int) or isinstance(number, bool) or number < 0:
@@ -106,9 +110,11 @@ class MessagesUpstream:
         """The reply in events, as they arrive. Raises UpstreamFailed."""
         body = {**request, "model": model.upstream_id, "stream": True}
         async with contextlib.AsyncExitStack() as stack:
-            response, events, event = await self._begin(body, stack, asker)
+            response, events, first = await self._begin(body, stack, asker)
+            event: StreamEvent | None = first
             seconds = self.limits.between_events
-            with IdleTimeout(response.content, seconds, self._silent(seconds, "between two events")) as idle_timeout:
+            silent = UpstreamFailed("upstream_timeout", self._silence(seconds, "between two events"))
+            with IdleTimeout(response.content, seconds, silent) as idle_timeout:
                 while event is not None and event.name != "message_stop":
                     yield event
                     event = await idle_timeout.next(events)
@@ -119,26 +125,17 @@ class MessagesUpstream:
 
     async def _begin(
         self, body: Mapping[str, Any], stack: contextlib.AsyncExitStack, asker: Asker
-    ) -> tuple[aiohttp.ClientResponse, AsyncIterator[StreamEvent], StreamEvent | None]:
-        """The stream with its first event. A call that fails before that is tried once more."""
-        until = self._first_byte_until()
-        for again in (True, False):
-            try:
-                async with self._first_byte(until):
-                    response = await self._post("/v1/messages", body, asker)
-                    stack.callback(response.close)
-                    asker.accept()
-                    events = _events(self.name, response, asker)
-                    first = await anext(events, None)
-                if first is not None:
-                    return response, events, first
-                raise _Passing("upstream_error", f"{self.name}: the stream was empty")
-            except _Passing:
-                if not again or not asker.wanted:
-                    raise
-            await stack.aclose()
-            await asyncio.sleep(PAUSE)
-        raise AssertionError
+    ) -> tuple[aiohttp.ClientResponse, AsyncIterator[StreamEvent], StreamEvent]:
+        """The stream with its first event."""
+        async with self._first_byte(asker):
+            response = await self._post("/v1/messages", body, asker)
+            stack.callback(response.close)
+            asker.accept()
+            events = _events(self.name, response, asker)
+            first = await anext(events, None)
+        if first is None:
+            raise Passing("upstream_error", f"{self.name}: the stream was empty")
+        return response, events, first
 
     def _finish(self, response: aiohttp.ClientResponse) -> None:
         """Reads the end of the body in the background. Many servers send it separately after the last event, and the
@@ -155,19 +152,11 @@ class MessagesUpstream:
         ending.add_done_callback(ended)
 
     async def _json(self, path: str, body: Mapping[str, Any], asker: Asker) -> dict[str, Any]:
-        until = self._first_byte_until()
-        for again in (True, False):
-            try:
-                async with self._first_byte(until):
-                    response = await self._post(path, body, asker)
-                async with response:
-                    asker.accept()
-                    return await self._object(response, asker)
-            except _Passing:
-                if not again or not asker.wanted:
-                    raise
-            await asyncio.sleep(PAUSE)
-        raise AssertionError
+        async with self._first_byte(asker):
+            response = await self._post(path, body, asker)
+        async with response:
+            asker.accept()
+            return await self._object(response, asker)
 
     async def _object(self, response: aiohttp.ClientResponse, asker: Asker) -> dict[str, Any]:
         body = bytearray()
@@ -185,7 +174,7 @@ class MessagesUpstream:
         return value
 
     async def _post(self, path: str, body: Mapping[str, Any], asker: Asker) -> aiohttp.ClientResponse:
-        """The response, once its head has arrived. Raises UpstreamFailed; _Passing if another attempt may help."""
+        """The response, once its head has arrived. Raises UpstreamFailed; Elsewhere if another attempt may help."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._connections),
@@ -197,7 +186,7 @@ class MessagesUpstream:
         timeout = aiohttp.ClientTimeout(total=None, connect=self.limits.connect)
         try:
             response = await self._session.post(
-                self._url + path,
+                self.url + path,
                 data=io.BytesIO(encoded(body)),  # in pieces: more than 1 MiB at once would block the event loop
                 headers={**self._headers, **asker.headers, **passed_on(traced=self._traced)},
                 timeout=timeout,
@@ -205,9 +194,9 @@ class MessagesUpstream:
                 read_bufsize=READ_BYTES,
             )
         except aiohttp.ConnectionTimeoutError:
-            raise _Passing("overloaded", f"{self.name}: no connection in {self.limits.connect:g} s") from None
+            raise Passing("overloaded", f"{self.name}: no connection in {self.limits.connect:g} s") from None
         except aiohttp.ClientError as error:
-            raise _Passing("upstream_error", f"{self.name}: {type(error).__name__}") from None
+            raise Passing("upstream_error", f"{self.name}: {type(error).__name__}") from None
         if response.status == 200:
             return response
         async with response:
@@ -215,10 +204,13 @@ class MessagesUpstream:
 
     async def _failure(self, response: aiohttp.ClientResponse) -> UpstreamFailed:
         detail = f"{self.name}: status {response.status}"
-        if response.status in _OVERLOADED:
-            return _Passing("overloaded", detail)
         if response.status in _AGAIN:
-            return _Passing("upstream_error", detail)
+            code: Code = "overloaded" if response.status in _OVERLOADED else "upstream_error"
+            return Passing(code, detail, retry_after=retry_after(response.headers.get("Retry-After")))
+        if response.status == HTTPStatus.GATEWAY_TIMEOUT:
+            return self._unanswered(detail)
+        if response.status in _THE_ACCOUNT:
+            return Elsewhere("upstream_error", detail)
         if response.status in _THE_REQUEST:
             with contextlib.suppress(aiohttp.ClientError, ValueError, KeyError, TypeError):
                 error = read_json(await _read(response, bytearray()))["error"]
@@ -229,20 +221,21 @@ class MessagesUpstream:
                     return UpstreamFailed("invalid_request", detail, message[:MAX_DESCRIPTION])
         return UpstreamFailed("upstream_error", detail)
 
-    def _first_byte_until(self) -> float:
-        """When the answer must have begun, in the loop's time. A second attempt gets no extra time."""
-        return asyncio.get_running_loop().time() + self.limits.first_byte
-
     @contextlib.asynccontextmanager
-    async def _first_byte(self, until: float) -> AsyncIterator[None]:
+    async def _first_byte(self, asker: Asker) -> AsyncIterator[None]:
+        until = asyncio.get_running_loop().time() + self.limits.first_byte
         try:
-            async with asyncio.timeout_at(until):
+            async with asyncio.timeout_at(until if asker.begins_by is None else min(until, asker.begins_by)):
                 yield
         except TimeoutError:
-            raise self._silent(self.limits.first_byte, "before the answer began") from None
+            raise self._unanswered(self._silence(self.limits.first_byte, "before the answer began")) from None
 
-    def _silent(self, seconds: float, where: str) -> UpstreamFailed:
-        return UpstreamFailed("upstream_timeout", f"{self.name}: silent for {seconds:g} s {where}")
+    def _unanswered(self, detail: str) -> UpstreamFailed:
+        # The server may still work on the call, and bill it.
+        return (Elsewhere if self._retry_timeouts else UpstreamFailed)("upstream_timeout", detail)
+
+    def _silence(self, seconds: float, where: str) -> str:
+        return f"{self.name}: silent for {seconds:g} s {where}"
 
     async def close(self) -> None:
         """Closes its connections."""
@@ -251,10 +244,6 @@ class MessagesUpstream:
         if self._session is not None:
             await self._session.close()
             self._session = None
-
-
-class _Passing(UpstreamFailed):
-    """A failure that may pass: another attempt may work, if no part of the answer was sent."""
 
 
 async def _read(response: aiohttp.ClientResponse, body: bytearray) -> bytes:
@@ -288,7 +277,7 @@ async def _events(name: str, response: aiohttp.ClientResponse, asker: Asker) -> 
     except (aiohttp.ClientError, BrokenStream) as error:
         if begun and isinstance(error, BrokenStream):  # otherwise there is no reply
             asker.receive(bytearray(error.rest))
-        raise _Passing("upstream_error", f"{name}: the stream broke: {type(error).__name__}") from None
+        raise Passing("upstream_error", f"{name}: the stream broke: {type(error).__name__}") from None
 
 
 def _reported(name: str, where: str, data: Mapping[str, Any]) -> UpstreamFailed:
@@ -296,4 +285,4 @@ def _reported(name: str, where: str, data: Mapping[str, Any]) -> UpstreamFailed:
     kind = error.get("type") if isinstance(error, dict) else None
     overloaded = kind in ("overloaded_error", "rate_limit_error")
     detail = f"{name}: the {where} is {str(kind)[:40]!a}"
-    return _Passing("overloaded" if overloaded else "upstream_error", detail)
+    return Passing("overloaded" if overloaded else "upstream_error", detail)

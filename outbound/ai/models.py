@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from outbound.ai.events import StreamEvent
+from outbound.ai.health import Health
 from store.clock import wall
 from store.credits.prices import Price
 
@@ -30,10 +31,16 @@ class Asker:
     headers: Mapping[str, str] = MappingProxyType({})
     """Headers of the caller's request that go on."""
 
+    begins_by: float | None = None
+    """When the answer must have begun, in the loop's time, if that is earlier than the server's own limit."""
+
     @property
     def wanted(self) -> bool:
         """Whether the caller still wants another attempt."""
         return True
+
+    def ask(self, server: str) -> None:
+        """Called before each attempt, with the name of the server that is asked."""
 
     def accept(self) -> None:
         """Called when the server accepts the call with a 200: from then on the call costs money."""
@@ -58,6 +65,9 @@ class Upstream(Protocol):
     limits: Timeouts
     refuses_unknown: bool
     """Whether fields, blocks and betas that nobody knows here are refused."""
+    health: Health
+    url: str
+    """Its address; empty for the built-in model."""
 
     async def complete(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> dict[str, Any]:
         """The whole reply to a request."""
@@ -65,7 +75,7 @@ class Upstream(Protocol):
     def stream(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> AsyncGenerator[StreamEvent]:
         """The reply in events, as they arrive."""
 
-    async def count_tokens(self, model: Model, request: Mapping[str, Any], headers: Mapping[str, str]) -> int:
+    async def count_tokens(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> int:
         """The number of tokens in a request."""
 
     def most_input(self, model: Model, request: Mapping[str, Any], size: int) -> int:
@@ -77,8 +87,9 @@ class Upstream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model under the name that apps use. `upstream_id` is the server's name for it. `prices` are sorted by the time
-    from which they apply."""
+    """A model under the name that apps use, at one server. `upstream_id` is the server's name for it. `prices` are
+    sorted by the time from which they apply. `others` are the same model at other servers: they have the same prices
+    and limits. `weight` is this server's share of the calls."""
 
     model_id: str
     display_name: str
@@ -88,6 +99,27 @@ class Model:
     max_output: int
     prices: tuple[tuple[datetime, Price], ...]
     created_at: datetime = datetime(2026, 1, 1, tzinfo=UTC)
+    weight: float = 1.0
+    others: tuple[Model, ...] = ()
+
+    @property
+    def candidates(self) -> tuple[Model, ...]:
+        """The model at each server that offers it."""
+        return (self, *self.others)
+
+    @property
+    def total(self) -> float:
+        """Seconds that a call may take in all, whichever servers are asked."""
+        return max(one.upstream.limits.total for one in self.candidates)
+
+    @property
+    def refuses_unknown(self) -> bool:
+        """Whether one of the servers refuses what nobody knows here. A call must suit all of them."""
+        return any(one.upstream.refuses_unknown for one in self.candidates)
+
+    def most_input(self, request: Mapping[str, Any], size: int) -> int:
+        """An upper bound of the input tokens in a request of `size` bytes, at any of the servers."""
+        return max(one.upstream.most_input(one, request, size) for one in self.candidates)
 
     def price(self, now: datetime | None = None) -> Price | None:
         """The price at `now` (default: the present); None before the first price applies."""
@@ -110,9 +142,22 @@ class Models:
         """All models that have a price, in the order of the configuration."""
         return [model for model in self._models.values() if model.price()]
 
+    def upstreams(self) -> list[Upstream]:
+        """Every server, once."""
+        candidates = [one for model in self._models.values() for one in model.candidates]
+        return list({id(one.upstream): one.upstream for one in candidates}.values())
+
+    def keep_health(self, before: Models) -> None:
+        """Takes over what `before` knows of the servers that are in both: name and address are the same."""
+        known = {(upstream.name, upstream.url): upstream.health for upstream in before.upstreams()}
+        for upstream in self.upstreams():
+            if old := known.get((upstream.name, upstream.url)):
+                old.rule = upstream.health.rule
+                upstream.health = old
+
     async def close(self) -> None:
         """Closes the connections of every upstream."""
-        for upstream in {id(model.upstream): model.upstream for model in self._models.values()}.values():
+        for upstream in self.upstreams():
             await upstream.close()
 
 
@@ -124,7 +169,7 @@ class OldModels:
 
     def add(self, models: Models, margin: float) -> None:
         """Closes the models `margin` seconds after the longest call that may use them."""
-        longest = max((model.upstream.limits.total for model in models.all()), default=0.0)
+        longest = max((model.total for model in models.all()), default=0.0)
 
         async def close() -> None:
             try:

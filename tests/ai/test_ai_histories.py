@@ -17,6 +17,7 @@ from handlers.ai.call import Call, ClientGone
 from observability.metrics.measures import Measures
 from outbound.ai.events import StreamEvent
 from outbound.ai.failure import UpstreamFailed
+from outbound.ai.health import Health
 from outbound.ai.models import Asker, Model, Timeouts
 from outbound.ai.tokens import count, count_request
 from store.credits.prices import Price
@@ -87,7 +88,9 @@ class Server:
 
     history: History
     call: Call = field(init=False)
+    health: Health = field(default_factory=Health)
     name = "acting"
+    url = ""
     limits = Timeouts()
 
     def leave_at(self, place: int) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from handlers.core.site import Site
-from outbound.ai import messages
+from outbound.ai import failover
 from outbound.ai.tokens import count, count_request
 from tests.support.http.driver import Service, json_of
 from tests.support.http.upstream import TEXT, Plan, ScriptedUpstream, error, events_of, failing, message
@@ -152,7 +152,7 @@ async def test_a_failure_before_the_first_byte_is_retried_and_charged_once(
 async def test_a_retry_shares_the_first_byte_timeout(
     service: Service, site: Site, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch, stream: bool
 ) -> None:
-    monkeypatch.setattr(messages, "PAUSE", 0.25)
+    monkeypatch.setattr(failover, "PAUSE", 0.25)
     hurry(site, replace(PATIENT, first_byte=0.2))
     spender = await Spender.make(service)
     upstream.script(Plan(before="cut"))

@@ -166,8 +166,7 @@ async def test_calls_on_one_connection_do_not_leak_into_each_other(
 ) -> None:
     spender = await Spender.make(service)
     # A name: to addresses no client library sends cookies back.
-    # An upstream on HTTP.
-    site.models.all()[0].upstream._url = upstream.url.replace("127.0.0.1", "localhost")  # type: ignore[attr-defined]
+    site.models.all()[0].upstream.url = upstream.url.replace("127.0.0.1", "localhost")
     upstream.plan = Plan(headers={"Set-Cookie": "seen=ada; Path=/"})
     for _ in range(2):
         assert (await spender.ask()).code == 200
@@ -187,7 +186,7 @@ async def test_more_calls_than_connections_wait_and_are_refused_in_time(
     service: Service, site: Site, upstream: ScriptedUpstream
 ) -> None:
     spender = await Spender.make(service)
-    site.models.all()[0].upstream._connections = 1  # type: ignore[attr-defined]  # as above
+    site.models.all()[0].upstream._connections = 1  # type: ignore[attr-defined]  # an upstream on HTTP
     gate = asyncio.Semaphore(0)
     upstream.plan = Plan(gate=gate)
     first = asyncio.ensure_future(spender.ask(question(stream=True)))

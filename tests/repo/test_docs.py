@@ -21,6 +21,7 @@ from handlers.ops.metrics import METRICS_ROUTES
 from handlers.routes import ROUTES
 from manage import build_parser
 from outbound.ai.config import load_models
+from outbound.ai.health import Ejection
 from outbound.ai.models import Timeouts
 from settings.declared import SETTINGS
 from settings.reading import CONFIG, add_arguments
@@ -323,10 +324,12 @@ def test_the_readme_is_short() -> None:
 
 
 def test_the_documented_models_file_loads(tmp_path: Path) -> None:
-    (block,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "models.md").read_text("utf-8"), re.S)
+    blocks = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "models.md").read_text("utf-8"), re.S)
     file = tmp_path / "models.toml"
-    file.write_text(block)
-    models = load_models(file, {"EXAMPLE_API_KEY": "a-key"})
+    file.write_text("\n".join(blocks))
+    models = load_models(file, {"EXAMPLE_API_KEY": "a-key", "SECOND_API_KEY": "another"})
     assert [model.model_id for model in models.all()] == ["latchkey-echo", "claude-sonnet"]
     # What it says are the defaults are those of the code.
     assert models.all()[1].upstream.limits == Timeouts()
+    assert models.all()[1].upstream.health.rule == Ejection()
+    assert [one.weight for one in models.all()[1].candidates] == [1, 2]

@@ -19,6 +19,7 @@ from handlers.core.site import Site
 from observability import logs
 from outbound.ai.config import ConfigError
 from outbound.ai.echo import EchoUpstream, echo_model
+from outbound.ai.failure import UpstreamFailed
 from outbound.ai.models import Models, OldModels, Timeouts
 from outbound.mail.mailer import SmtpServer
 from runtime.reload import read_checked
@@ -335,6 +336,11 @@ class TestModels:
         models.write_text(models.read_text().replace("another-model", "third-model"))
         await reloading.take()
         assert [model.model_id for model in reloading.site.models.all()] == ["third-model"]
+        (server,) = reloading.site.models.upstreams()
+        server.health.fail(UpstreamFailed("overloaded", "status 429", retry_after=60))
+        await reloading.take()
+        assert reloading.site.models.upstreams() != [server]
+        assert reloading.site.models.upstreams()[0].health.rests_for > 0, "it still wants its pause"
         models.write_text("nonsense")
         with pytest.raises(ConfigError):
             await reloading.take()

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from outbound.ai.config import ConfigError, load_models
 from outbound.ai.echo import ECHO, PRICE, echo_model
 from outbound.ai.events import MAX_EVENT_BYTES, BrokenStream, EventReader, StreamEvent
+from outbound.ai.health import Ejection
 from outbound.ai.messages import IMAGE_TOKENS, OVERHEAD_TOKENS, MessagesUpstream
 from outbound.ai.meter import Meter
 from outbound.ai.models import Model, Models, Timeouts
@@ -23,6 +24,7 @@ from store.credits.prices import Price, TokenCounts
 from tests.support.lists.offenders import each
 
 UPSTREAM = '[[upstream]]\nname = "a"\nurl = "https://models.example.com"\n'
+OTHER = UPSTREAM.replace('"a"', '"b"')
 MODEL = '[[upstream.models]]\nid = "m"\n'
 PRICED = '[[upstream.models.prices]]\nversion = "1"\ninput = 3_000_000\noutput = 15_000_000\n'
 WHOLE = UPSTREAM + MODEL + PRICED
@@ -52,6 +54,18 @@ def test_without_a_file_only_the_built_in_model_exists() -> None:
 )
 def test_the_built_in_model_is_offered(tmp_path: Path, text: str, offered: list[str]) -> None:
     assert [model.model_id for model in loaded(tmp_path, text).all()] == offered
+
+
+def test_a_model_at_two_servers_is_offered_once(tmp_path: Path) -> None:
+    other = OTHER + "weight = 3\nretry_timeouts = true\neject_failures = 2\neject_seconds = 7\n"
+    again = MODEL + 'upstream_id = "its-name-there"\n'
+    for text in (WHOLE + other + again, WHOLE + other + again + PRICED, WHOLE + OTHER + again + "weight = 3\n"):
+        (model,) = loaded(tmp_path, text).all()
+        found = [(one.upstream.name, one.upstream_id, one.weight, one.prices) for one in model.candidates]
+        assert found == [("a", "m", 1.0, model.prices), ("b", "its-name-there", 3.0, model.prices)]
+        assert (model.others[0].max_input, model.others[0].max_output) == (model.max_input, model.max_output)
+    rules = [server.health.rule for server in loaded(tmp_path, WHOLE + other + again).upstreams()]
+    assert rules == [Ejection(), Ejection(2, 7.0)]
 
 
 def test_a_price_applies_from_its_start(tmp_path: Path) -> None:
@@ -104,6 +118,18 @@ def test_the_key_comes_from_the_environment(tmp_path: Path) -> None:
         pytest.param(WHOLE.replace("3_000_000", "-1"), "input must be 0 to", id="a price below zero"),
         pytest.param(WHOLE.replace("3_000_000", "1_000_000_001"), "input must be 0 to", id="a price too high"),
         pytest.param(WHOLE + MODEL + PRICED, "offers 'm' twice", id="a model twice"),
+        pytest.param(WHOLE + UPSTREAM + MODEL, "offers 'm' twice, at servers named 'a'", id="two servers of one name"),
+        pytest.param(
+            WHOLE + OTHER + MODEL + PRICED.replace("3_000_000", "3_000_001"),
+            r"upstream\[1\].models\[0\].prices differs from where 'm' is first offered",
+            id="two prices of one model",
+        ),
+        pytest.param(WHOLE + OTHER + MODEL + "max_output = 9\n", "max_output differs", id="two limits of one model"),
+        pytest.param(UPSTREAM + "weight = -1\n" + MODEL + PRICED, "weight must be 0 to 1000", id="a weight below 0"),
+        pytest.param(UPSTREAM + "weight = nan\n" + MODEL + PRICED, "weight must be", id="a weight that is no number"),
+        pytest.param(
+            UPSTREAM + "eject_failures = -1\n" + MODEL + PRICED, "eject_failures must be 0 to", id="failures below 0"
+        ),
         pytest.param(
             "echo = true\n" + WHOLE.replace('"m"', '"latchkey-echo"'),
             "offers 'latchkey-echo' twice",
@@ -219,7 +245,7 @@ def test_the_built_in_model_echoes(content: Any, max_tokens: int, said: str, rea
     assert "".join(deltas) == said
     assert events[-2].data["delta"]["stop_reason"] == reason
     assert events[-2].data["usage"]["output_tokens"] == len(deltas)
-    input_tokens = asyncio.run(model.upstream.count_tokens(model, request, {}))
+    input_tokens = asyncio.run(model.upstream.count_tokens(model, request))
     assert input_tokens == model.upstream.most_input(model, request, 10**6) == reply["usage"]["input_tokens"]
     assert events[0].data["message"]["usage"]["input_tokens"] == input_tokens
 

@@ -139,5 +139,6 @@ TRAPS: dict[int, Clause] = {
     66: Clause("tokens that two counters report are charged once"),
     67: Clause("a stream is charged once and within its hold, however it reports its usage"),
     68: Clause("a tool call's arguments pass on unharmed wherever they are split"),
+    69: Clause("no other server is asked after the first byte: the text would come twice"),
     70: Clause("what an upstream says in an error never reaches an app"),
 }
