@@ -22,8 +22,8 @@ from store.refused import Refused
 
 NOTICES = {
     "limit": Phrase("The spending limit was saved."),
-    "no-limit": Phrase("The spending limit was removed: the app can spend all your credits."),
-    "disconnected": Phrase("The app was disconnected. It has no access any more."),
+    "no-limit": Phrase("The spending limit was removed. The app can now spend all your credits."),
+    "disconnected": Phrase("The app was disconnected. It no longer has access."),
 }
 EVENTS = {name: Phrase.known(declared.sentence) for name, declared in security_events.EVENTS.items()}
 

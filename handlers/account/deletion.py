@@ -116,6 +116,6 @@ class DeletedHandler(PageHandler):
 
     async def get(self) -> None:
         """Shows the same page to everybody."""
-        text = Phrase("Your data here is deleted, and apps can no longer use your account.")
+        text = Phrase("We deleted your data here, and apps can no longer use your account.")
         heading = Phrase("Your account was deleted")
         self.render("base/message.html", title=heading, heading=heading, text=text, status=200)

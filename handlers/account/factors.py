@@ -34,7 +34,7 @@ class FactorsPage(SecurityPage):
             signed_in=factors,
             codes=codes,
             about=Phrase(
-                "Recovery codes of %(email)s at %(product)s, made on %(day)s",
+                "Recovery codes for %(email)s at %(product)s, created on %(day)s",
                 email=factors.email,
                 product=self.site.brand.name,
                 day=self.wording(factors.preferences).day(wall.utc()),

@@ -33,7 +33,7 @@ ROUTES: tuple[Route, ...] = (
         HidePasskeyOfferHandler,
         "account-passkey-offer",
         PAGE,
-        PersonPost("hide the offer of a passkey", undo="add a passkey under Security"),
+        PersonPost("hide the passkey offer", undo="add a passkey under Security"),
     ),
     Route(
         r"/account/language",
@@ -56,7 +56,7 @@ ROUTES: tuple[Route, ...] = (
         SendAgainHandler,
         "account-email-confirm",
         PAGE,
-        PersonPost("get the link e-mailed again", tells=(PERSON,), undo=NOTHING_LASTS, windows=(MAIL,)),
+        PersonPost("get the e-mail again", tells=(PERSON,), undo=NOTHING_LASTS, windows=(MAIL,)),
     ),
     Route(
         r"/account/email/change",

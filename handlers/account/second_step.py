@@ -104,7 +104,7 @@ class SecondStepHandler(PasskeyPage):
         why = await self.reason_for(target)
         self.render(
             "signin/second_step.html",
-            title=Phrase("One more step"),
+            title=Phrase("Two-step verification"),
             why=why,
             keep=keep,
             next=target,

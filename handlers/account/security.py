@@ -24,8 +24,8 @@ from store.refused import Refused, reason_of
 NOTICES = {
     "changed": Phrase("Your password was changed."),
     "confirmed": Phrase("Thank you. You can now change how you sign in."),
-    "ended": Phrase("That device is signed out."),
-    "others-ended": Phrase("All other devices are signed out."),
+    "ended": Phrase("That device was signed out."),
+    "others-ended": Phrase("All other devices were signed out."),
     "app": Phrase("Your authenticator app is set up."),
     "app-removed": Phrase("Your authenticator app was removed."),
     "passkey": Phrase("Your passkey was added."),

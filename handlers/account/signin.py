@@ -156,7 +156,7 @@ class SignInHandler(SignInPage):
             )
         except SignedOut:
             self.set_status(400)
-            error = Phrase("That e-mail address and password do not fit an account.")
+            error = Phrase("Incorrect e-mail address or password.")
             return await self.show_sign_in(target, typed, error, keep=keep)
         except Suspended as refusal:
             self.set_status(403)
@@ -198,10 +198,12 @@ class SignUpHandler(SignInPage):
         """The content of an invitation. Raises Refused("access_denied") if an invitation is required."""
         invited = await self.store.people.invited(invite) if invite and self.site.signup != "off" else None
         if invited is None and self.site.signup == "invite":
-            need = Phrase("You need an invitation to make an account here.")
+            need = Phrase("You need an invitation to create an account here.")
             raise Refused("access_denied", INVITATION_OVER if invite else need)
         if self.site.signup == "off":
-            raise Refused("access_denied", Phrase("Accounts are made by the operator of this server."))
+            raise Refused(
+                "access_denied", Phrase("Only the operator of this server can create accounts. Ask them for one.")
+            )
         return invited
 
     async def show(

@@ -99,7 +99,7 @@ ROUTES: tuple[Route, ...] = (
         UnlistHandler,
         "signin-choose-remove",
         LAST_PAGE,
-        PersonPost("remove an account from the list of this browser", session=False, undo="sign in with it"),
+        PersonPost("remove an account from this browser’s list", session=False, undo="sign in with it"),
     ),
     Route(
         r"/signout",

@@ -39,7 +39,7 @@ class ChangeLogoHandler(Upload, SettingsPage):
 
     field = "logo"
     most = MOST_LOGO
-    too_large = Phrase("That file is too large: a logo may have 1 MiB at most.")
+    too_large = Phrase("That file is too large. A logo can have up to 1 MiB.")
 
     async def post(self, client_id: str) -> None:
         """Makes a logo from the file or from what the address leads to, or shows an error in the field."""

@@ -26,7 +26,7 @@ ROUTES: tuple[Route, ...] = (
         DecideHandler,
         "decide",
         Policy(window="oauth", xsrf=True, finishes=True),
-        PersonPost("decide what an app may do", tells=(ACTIVITY, PERSON), undo=UNSPENT, windows=(SPENDING_MAIL,)),
+        PersonPost("decide what an app can do", tells=(ACTIVITY, PERSON), undo=UNSPENT, windows=(SPENDING_MAIL,)),
     ),
     Route(
         r"/oauth/logout",

@@ -14,8 +14,8 @@ from store.crypto.common_passwords import common
 from store.phrases import Phrase
 
 SERVICE = "latchkey"
-COMMON = Phrase("That password is among the first ones anybody would try. Choose another.")
-OWN = Phrase("Choose a password that isn't made of your name, your e-mail address or the name of this service.")
+COMMON = Phrase("That password is too easy to guess. Choose a different one.")
+OWN = Phrase("Choose a password that isn't based on your name, your e-mail address or the name of this service.")
 
 _LEAST_WORD = 4
 _LEAST_PART = 3

@@ -167,7 +167,7 @@ def check_password(password: str, email: str = "", name: str = "") -> None:
     5.1.1.2)."""
     folded = check_length(password).casefold()
     if email and folded in (fold(email), fold(email.rpartition("@")[0])):
-        raise ValueError(Phrase("A password must not be your e-mail address."))
+        raise ValueError(Phrase("Your password can't be your e-mail address."))
     check_guessable(folded, email, name)
 
 
@@ -176,7 +176,7 @@ def _encode(password: str) -> bytes:
     if len(password) > MAX_PASSWORD_LENGTH:
         raise ValueError(Phrase("Choose a password of at most %(most)s characters.", most=MAX_PASSWORD_LENGTH))
     if "\0" in password:
-        raise ValueError(Phrase("A password cannot hold the NUL character."))
+        raise ValueError(Phrase("A password can't contain the NUL character."))
     try:
         return unicodedata.normalize("NFKC", password).encode()
     except UnicodeEncodeError:

@@ -156,8 +156,8 @@ async def test_the_deletion_page_counts_the_apps_of_all_pages(service: Service) 
     await stock(service.store, service.ada, "many-0", {"notes/a": b"1", "notes/b": b"2"})
     await stock(service.store, service.ada, f"many-{PAGE + 4}", {"notes/a": b"1"})
     page = await text_of(browser, "/account/delete")
-    assert f"The access of {PAGE + 3} connected apps." in page
-    assert "3 documents that apps keep for you here." in page
+    assert f"{PAGE + 3} connected apps. They lose access to your account." in page
+    assert "3 documents that apps store for you here." in page
 
 
 async def test_other_apps_see_the_newest_two_hundred(service: Service) -> None:

@@ -60,7 +60,7 @@ async def test_one_address_is_one_account_in_every_spelling(service: Service, ty
         pytest.param({"password": ""}, "at least 10", id="no password"),
         pytest.param({"password": "short"}, "at least 10", id="a short password"),
         pytest.param({"password": "x" * 300}, "at most 256", id="an endless password"),
-        pytest.param({"password": "password123"}, "first ones", id="a well-known password"),
+        pytest.param({"password": "password123"}, "too easy to guess", id="a well-known password"),
         pytest.param({"password": "grace@example.com"}, "e-mail address", id="the address as password"),
     ],
 )

@@ -153,6 +153,6 @@ def test_a_wrong_password_shows_an_error_on_the_page(server: Server, browser: Ch
     browser.type("email", demo.EMAIL)
     browser.type("password", "not the password")
     browser.click("Sign in")
-    browser.wait_for("do not fit an account", at=f"{server.url}/signin")
+    browser.wait_for("Incorrect e-mail address or password", at=f"{server.url}/signin")
     assert len(complaints := browser.console()) == 1, complaints
     assert "400" in complaints[0]

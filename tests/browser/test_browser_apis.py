@@ -50,10 +50,10 @@ def test_an_owner_adds_a_scope_and_deletes_the_api_by_keyboard(stand: Stand) -> 
         keyboard.to("checkbox", "It needs care")
         browser.press(SPACE)
         keyboard.press("Save")
-        browser.wait_for("Type your password to go on")
+        browser.wait_for("Enter your password to continue")
         keyboard.begins_at("textbox", "Password")
         browser.press(*demo.PASSWORD)
-        keyboard.press("Confirm and go on")
+        keyboard.press("Confirm and continue")
         browser.wait_for("Saved.", at=f"{at}{WHERE}?saved")
         assert "orders:cancel Cancel orders" in browser.text
 

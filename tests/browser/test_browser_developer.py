@@ -53,7 +53,7 @@ def test_a_developer_registers_tries_and_deletes_an_app(server: Server, browser:
     assert "lk_cs_" not in browser.text
     browser.click("Credentials")
     browser.click("Create a second secret")
-    browser.wait_for("Type your password to go on")
+    browser.wait_for("Enter your password to continue")
     [complaint] = browser.console()
     assert "403" in complaint, "the browser complains of the page that asks"
     browser.type("confirm_password", demo.PASSWORD + ENTER)

@@ -59,12 +59,12 @@ def sign_out(browser: Chromium, server: Server) -> None:
 def test_a_passkey_is_added_signs_in_and_serves_as_second_step(server: Server, browser: Chromium) -> None:
     browser.add_authenticator()
     sign_in(browser, server, ADA)
-    browser.wait_for("Where you are signed in", at=f"{server.url}/account/security")
+    browser.wait_for("Where you’re signed in", at=f"{server.url}/account/security")
     assert "Chrome on Linux" in browser.text
     confirm(browser, ADA)
     browser.click("Add a passkey")
-    browser.wait_for("Keep your recovery codes")
-    browser.click("I have kept them")
+    browser.wait_for("Save your recovery codes")
+    browser.click("I’ve saved them")
     browser.wait_for("not used yet", at=f"{server.url}/account/security")
 
     browser.click("Confirm with a passkey")
@@ -86,9 +86,9 @@ def test_a_passkey_is_added_signs_in_and_serves_as_second_step(server: Server, b
 
     sign_out(browser, server)
     sign_in(browser, server, ADA)
-    browser.wait_for("Your password is right", at=f"{server.url}/signin/second")
+    browser.wait_for("Your password is correct", at=f"{server.url}/signin/second")
     browser.click("Use your passkey")
-    browser.wait_for("Where you are signed in", at=f"{server.url}/account/security")
+    browser.wait_for("Where you’re signed in", at=f"{server.url}/account/security")
 
     browser.click("Confirm with a passkey")
     browser.wait_for("You can now change how you sign in.")
@@ -105,18 +105,18 @@ def test_a_passkey_is_added_signs_in_and_serves_as_second_step(server: Server, b
 
 def test_an_authenticator_app_is_set_up_and_asked_for(server: Server, browser: Chromium) -> None:
     sign_in(browser, server, GRACE)
-    browser.wait_for("Where you are signed in", at=f"{server.url}/account/security")
+    browser.wait_for("Where you’re signed in", at=f"{server.url}/account/security")
     confirm(browser, GRACE)
     browser.click("Set up an app")
-    browser.wait_for("scan this picture")
+    browser.wait_for("Scan this QR code")
     found = re.search(r"\b((?:[A-Z2-7]{4} ){7}[A-Z2-7]{4})\b", browser.text)
     assert found
     browser.type("code", code_of(found[1]))
-    browser.click("Switch it on")
-    browser.wait_for("Keep your recovery codes")
+    browser.click("Turn on")
+    browser.wait_for("Save your recovery codes")
     codes = re.findall(r"\b(?:[a-z2-7]{4}-){3}[a-z2-7]{4}\b", browser.text)
     assert len(set(codes)) == 10
-    browser.click("I have kept them")
+    browser.click("I’ve saved them")
     browser.wait_for("You have 10 codes left.")
     sign_out(browser, server)
     sign_in(browser, server, GRACE)

@@ -131,14 +131,14 @@ def test_a_person_connects_inspects_and_disconnects_an_app_by_keyboard(
     keyboard.to("DisclosureTriangle", "Delete all")
     browser.press(TAB, ENTER)
     browser.wait_for("Ferns have no flowers.", at=f"{server.url}/account/apps/demo-app/data/")
-    keyboard.follow("Stored documents of The Daily Leaf")
+    keyboard.follow("Documents stored by The Daily Leaf")
     browser.wait_for("1 document", at=f"{server.url}/account/apps/demo-app/data")
 
     # Disconnects it.
     keyboard.follow("Connected apps")
     browser.wait_for("Disconnect…", at=f"{server.url}/account/apps")
     keyboard.press("Disconnect", SPACE, role="DisclosureTriangle")
-    browser.wait_for("ends at once")
+    browser.wait_for("loses access immediately")
     keyboard.press("Disconnect The Daily Leaf")
     browser.wait_for("Recently disconnected", at=f"{server.url}/account/apps")
     browser.open(app)

@@ -45,7 +45,7 @@ def test_a_person_edits_the_profile_and_deletes_the_account(server: Server, brow
     file.write_bytes(b"no picture")
     browser.type("picture", str(file))
     browser.click("Upload picture")
-    browser.wait_for("not a picture we can read", at=f"{server.url}/account/picture")
+    browser.wait_for("read that file as a picture", at=f"{server.url}/account/picture")
     assert ["400" in complaint for complaint in browser.console()] == [True]
     browser.click("Remove your picture…")
     browser.press_on('//button[.="Remove your picture"]')

@@ -281,7 +281,7 @@ def test_disconnecting_asks_for_confirmation_and_explains_it() -> None:
     assert form.get("action") == "/account/apps/a%2Fb%3Fc/revoke"
     details = next(parent for parent in form.parents if parent.tag == "details")
     assert "open" not in details.attributes
-    assert "ends at once" in details.text
+    assert "loses access immediately" in details.text
     assert "30 days" in details.text
 
 

@@ -91,9 +91,9 @@ async def test_a_person_without_credits_sees_a_notice(service: Service) -> None:
     page = await browser.get(CREDITS)
     assert page.code == 200
     words = words_of(page)
-    assert "You can spend $0.00" in words
+    assert "Available credits $0.00" in words
     assert "Nothing yet" in words
-    assert "Calls under way" not in words
+    assert "Calls in progress" not in words
     for tab in ("/account", APPS, "/account/security"):
         assert f'href="{CREDITS}"'.encode() in (await browser.get(tab)).body
 
@@ -106,16 +106,16 @@ async def test_balance_holds_and_ledger(service: Service) -> None:
     await charge(service.store, caller, 10)  # $0.00315
     await hold(service.store, caller)  # $0.018
     words = words_of(await browser.get(CREDITS))
-    assert "You can spend $3.97 Exactly $3.97885 Balance $3.99685 Held $0.018 for calls under way" in words
-    assert "Calls under way" in words
-    assert "Web App $0.018 ends by itself in 9 minutes at the latest" in words
+    assert "Available credits $3.97 Exact amount $3.97885 Balance $3.99685 Held $0.018 for calls in progress" in words
+    assert "Calls in progress" in words
+    assert "Web App $0.018 ends in 9 minutes at the latest" in words
     used = "latchkey-echo, 1,000 tokens in, 10 out just now · prices 2026-11"
     charged = words.index(f"Web App {MINUS}$0.00315 {used} balance $3.99685")
     taken = words.index(f"Taken back {MINUS}$1.00000 just now balance $4.00000")
     added = words.index("Added +$5.00000 Payment no. 7 <b> just now balance $5.00000")
     assert charged < taken < added
     assert "Opening balance" not in words
-    assert "Older entries" not in words
+    assert "Older transactions" not in words
     activity = words_of(await browser.get("/account/security"))
     assert "Credits added" in activity
     assert "Credits taken back" in activity
@@ -129,7 +129,7 @@ async def test_spending_is_summed_by_app(service: Service) -> None:
     for spender, output in ((caller, 10), (other, 1000), (caller, 20)):
         await charge(service.store, spender, output)
     words = words_of(await browser.get(CREDITS))
-    assert "Spent by app, in the entries below: Quill $0.018 1 call Web App $0.00645 2 calls" in words
+    assert "Spent by app, in the transactions below: Quill $0.018 1 call Web App $0.00645 2 calls" in words
 
 
 @pytest.mark.gen_test
@@ -159,8 +159,8 @@ async def test_pages_have_fifty_entries_without_gaps_or_repeats(service: Service
         await service.store.credits.grant(service.ada, 1_000_000, reason="In between")
     assert [len(on_page) for on_page in found] == [50, 50, 1]
     assert [int(number) for on_page in found for number in on_page] == list(range(100, -1, -1))
-    assert "You can spend" not in words_of(page)
-    assert "Newest entries" in words_of(page)
+    assert "Available credits" not in words_of(page)
+    assert "Newest transactions" in words_of(page)
 
 
 @pytest.mark.gen_test
@@ -182,9 +182,9 @@ async def test_folded_entries_become_a_dated_opening_balance(service: Service, c
         await service.store.credits.grant(service.ada, 1_000_000)
     browser = await service.signed_in()
     words = words_of(await browser.get(CREDITS))
-    assert "You can spend $53.00" in words
+    assert "Available credits $53.00" in words
     assert "Long ago" not in words
-    assert re.search(r"Opening balance \$3\.00 All entries until \d+ \w+ \d{4}, summed up", words)
+    assert re.search(r"Opening balance \$3\.00 Sum of all transactions until \d+ \w+ \d{4}", words)
     await service.store.credits.grant(service.ada, 1_000_000)
     first = await browser.get(CREDITS)
     assert "Opening balance" not in words_of(first)
@@ -201,7 +201,7 @@ async def test_with_all_entries_folded_only_the_opening_balance_is_shown(service
     balance = keys.credits(service.ada)["balance"]
     await service.store.client.hset(balance, mapping={"opening": 5_000_000, "opening_at": 1_767_225_600_000})
     words = words_of(await (await service.signed_in()).get(CREDITS))
-    assert "Opening balance $5.00 All entries until 1 January 2026, summed up" in words
+    assert "Opening balance $5.00 Sum of all transactions until 1 January 2026" in words
     assert "Nothing yet" not in words
 
 
@@ -260,14 +260,14 @@ async def test_each_app_shows_what_it_spent_this_month_and_its_limit(service: Se
     await service.store.credits.grant(service.ada, 5_000_000)
     await charge(service.store, caller)
     words = words_of(await browser.get(APPS))
-    assert "It spent $0.00315 of your credits this month. There is no limit." in words
+    assert "It spent $0.00315 of your credits this month. It has no limit." in words
     assert "It spent $0.00 of your credits this month." in words
     assert (await browser.submit(await browser.get(APPS), LIMIT, dollars="2.5")).code == 303
     page = await browser.get(APPS)
-    assert "It spent $0.00315 of the $2.50 that it may spend of your credits this month." in words_of(page)
+    assert "It spent $0.00315 of your credits this month. Its limit is $2.50." in words_of(page)
     clock.advance(32 * DAY)
     browser = await service.signed_in()
-    assert "It spent $0.00 of the $2.50" in words_of(await browser.get(APPS))
+    assert "It spent $0.00 of your credits this month. Its limit is $2.50." in words_of(await browser.get(APPS))
 
 
 @pytest.mark.gen_test
@@ -344,7 +344,7 @@ async def test_an_invalid_amount_is_reported_at_its_field_and_changes_nothing(se
     assert field
     assert f'aria-describedby="{alert[1]} ' in field[0]
     assert f'value="{typed}"' in field[0]
-    assert "It spent $0.00 of the $7.00" in words_of(page)
+    assert "It spent $0.00 of your credits this month. Its limit is $7.00." in words_of(page)
     assert (await grant_of(service, browser)).spend_limit == 7_000_000
     assert (await browser.submit(page, LIMIT, dollars="8")).code == 303
 

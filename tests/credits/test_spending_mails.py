@@ -97,11 +97,11 @@ async def test_changing_a_limit_asks_to_reauthenticate_and_keeps_the_input(post:
     assert fields_of(confirm, LIMIT)["dollars"] == "900"
     assert f'href="{APPS}"' in confirm.body.decode(), "the way back is a page that there is"
     assert (await thief.submit(confirm, LIMIT, confirm_password="wrong password")).code == 400
-    assert "of the $5.00" in text_of(await ada.get(APPS))
+    assert "Its limit is $5.00." in text_of(await ada.get(APPS))
     assert await subjects(post) == [CONNECTED]
     confirm = await ada.submit(await ada.get(APPS), LIMIT, dollars="9")
     assert (await ada.submit(confirm, LIMIT, confirm_password=PASSWORD)).code == 303
-    assert "of the $9.00" in text_of(await ada.get(APPS))
+    assert "Its limit is $9.00." in text_of(await ada.get(APPS))
     for dollars in ("8", "8", ""):
         assert (await ada.submit(await ada.get(APPS), LIMIT, dollars=dollars)).code == 303
     assert await subjects(post) == [CONNECTED, RAISED, REMOVED]

@@ -146,7 +146,7 @@ async def test_deleting_all_documents_asks_for_confirmation(service: Service) ->
     assert (answer.code, answer.headers["Location"]) == (303, f"{DATA}?all-deleted")
     assert "All stored documents were deleted." in (await browser.get(f"{DATA}?all-deleted")).body.decode()
     assert await check_usage(service.store, service.ada, "web-app") == 0
-    assert b"Nothing is stored" in (await browser.get(DATA)).body
+    assert b"This app stores no documents" in (await browser.get(DATA)).body
     assert unzipped(await browser.get(EXPORT)) == {}
     assert (await browser.get(EXPORT + "?format=jsonl")).body == b""
 
@@ -174,7 +174,7 @@ async def test_after_a_disconnection_the_person_still_has_the_data(service: Serv
     apps = await browser.get("/account/apps")
     assert b"Recently disconnected" in apps.body
     assert {DATA, EXPORT} <= set(links(apps))
-    assert b"kept until" in (await browser.get(DATA)).body
+    assert b"delete them for good" in (await browser.get(DATA)).body
     assert len(unzipped(await browser.get(EXPORT))) == 3
     await browser.submit(await browser.get(f"{DATA}/notes/b"), f"{DATA}/notes/b/delete")
     await browser.submit(await browser.get(DATA), f"{DATA}/delete")

@@ -113,7 +113,7 @@ async def test_seeding_adds_only_what_is_missing(memory_store: Store, write: Wri
 @pytest.mark.gen_test
 async def test_a_common_password_is_refused_only_for_a_new_account(memory_store: Store, write: Write) -> None:
     weak = {**ADA, "password": "football2024"}
-    with pytest.raises(StartupError, match=r"users\[1\].password: That password is among the first"):
+    with pytest.raises(StartupError, match=r"users\[1\].password: That password is too easy to guess"):
         await seed(memory_store, write({"apps": [WEB], "users": [{**ADA, "email": "bob@example.com"}, weak]}))
     assert await memory_store.apps.find("web") is None, "nothing is written"
     await seed(memory_store, write({"users": [ADA]}))

@@ -89,10 +89,16 @@ class ImageUpload:
         """Takes a place for a person; each person may have one. Raises Refused("temporarily_unavailable")."""
         if user in self._inside:
             raise Refused(
-                "temporarily_unavailable", Phrase("Your picture before this one is still on its way."), retry_after=5
+                "temporarily_unavailable",
+                Phrase("Your previous picture is still uploading. Try again in a moment."),
+                retry_after=5,
             )
         if len(self._inside) >= ROOM:
-            raise Refused("temporarily_unavailable", Phrase("Too many pictures at once. Try again."), retry_after=5)
+            raise Refused(
+                "temporarily_unavailable",
+                Phrase("Too many pictures are uploading right now. Try again in a moment."),
+                retry_after=5,
+            )
         self._inside.add(user)
 
     def leave(self, user: str) -> None:
@@ -270,7 +276,7 @@ def _encoded(image: Image.Image, most: int = MOST_BYTES) -> bytes:
     return out.getvalue()
 
 
-_UNREADABLE = Phrase("That file is not a picture we can read. Send a JPEG, PNG, WebP or GIF.")
-_NO_LOGO = Phrase("That file is not a picture we can read. Send a PNG, JPEG or WebP.")
+_UNREADABLE = Phrase("We can't read that file as a picture. Choose a JPEG, PNG, WebP or GIF.")
+_NO_LOGO = Phrase("We can't read that file as a picture. Choose a PNG, JPEG or WebP.")
 _STRANGE = Phrase("We couldn’t read that picture. Save it again as JPEG or PNG and retry.")
 _TOO_LARGE = Phrase("That picture has too many pixels. Make it smaller and try again.")

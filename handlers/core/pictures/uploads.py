@@ -27,7 +27,7 @@ class Upload(PageHandler):
 
     field = "picture"
     most = MOST_UPLOAD
-    too_large: str = Phrase("That file is too large: a picture may have 5 MiB at most.")
+    too_large: str = Phrase("That file is too large. A picture can have up to 5 MiB.")
 
     def initialize(self, policy: Policy) -> None:
         """Keeps the route's policy."""

@@ -20,7 +20,7 @@ from store.refused import Refused, SignedOut, Suspended
 from store.results import Visitor
 
 SIGN_IN = "sign-in"
-_PASSKEY = Phrase("We don't recognize that passkey. Sign in with your password.")
+_PASSKEY = Phrase("We don't recognize that passkey. Sign in with your password instead.")
 
 
 class Half(NamedTuple):

@@ -43,7 +43,7 @@ async def test_a_forgotten_password_can_be_reset(post: Post) -> None:
     link = await post.link(EMAIL, RESET)
     browser = post.service.browser()
     page = await browser.get(link)
-    for bad, words in (("short", "at least 10"), (EMAIL, "must not be your e-mail address"), ("", "at least 10")):
+    for bad, words in (("short", "at least 10"), (EMAIL, "be your e-mail address"), ("", "at least 10")):
         refused = await browser.submit(page, "/reset", new_password=bad)
         assert refused.code == 400
         assert words in refused.body.decode()

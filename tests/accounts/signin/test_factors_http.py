@@ -76,7 +76,7 @@ async def test_recovery_codes_can_be_saved_as_a_file(service: Service) -> None:
     kind, _, file = link.get("href").partition(",")
     assert kind == "data:text/plain;charset=utf-8"
     about, empty, *codes, end = unquote(file).split("\r\n")
-    assert about.startswith(f"Recovery codes of {EMAIL} at Latchkey, made on ")
+    assert about.startswith(f"Recovery codes for {EMAIL} at Latchkey, created on ")
     assert (empty, codes, end) == ("", ada.codes, "")
 
 
@@ -143,7 +143,7 @@ async def test_a_wrong_first_code_shows_the_same_secret_again(service: Service) 
     broken = await ada.browser.submit(page, APP, secret="made up", code="000000")
     assert broken.code == 400
     assert "<svg" in page.body.decode()
-    assert says(page, "Open your app on this device")
+    assert says(page, "Open your authenticator app on this device")
 
 
 async def test_scripts_run_only_on_the_pages_that_have_one(service: Service) -> None:
@@ -164,7 +164,7 @@ async def test_devices_are_listed_in_words_and_signed_out(service: Service) -> N
     await phone.sign_in()
     page = await ada.browser.get(SECURITY)
     assert says(page, "Firefox on Android")
-    assert text_of(page).count("This one") == 1
+    assert text_of(page).count("This device") == 1
     answer = await ada.browser.submit(page, f"{SECURITY}/sessions/end")
     assert answer.headers["Location"] == "/account/security?ended"
     assert (await phone.get("/account")).code == 303

@@ -29,7 +29,7 @@ async def test_a_passkey_confirms_each_change(service: Service) -> None:
     assert answer.headers["Location"] == f"{SECURITY}?confirmed"
     page = await ada.browser.get(SECURITY)
     renewed = await ada.browser.submit(page, f"{SECURITY}/recovery")
-    assert says(renewed, "they are shown only now")
+    assert says(renewed, "we show them only once")
     assert (await ada.browser.submit(page, f"{SECURITY}/recovery")).code == 403, "it is good for one change"
 
 
@@ -124,7 +124,7 @@ class TestWithoutAName:
         await ada.browser.sign_in()
         await ada.reauth()
         page = await ada.browser.get(SECURITY)
-        assert says(page, "Passkeys do not work here")
+        assert says(page, "Passkeys don’t work at this address")
         xsrf = fields_of(page, SECURITY)["_xsrf"]
         for path in ("/signin/passkey", "/signin/passkey/options", PASSKEYS, f"{PASSKEYS}/options"):
             assert (await ada.browser.send(path, "POST", form={"_xsrf": xsrf})).code == 400

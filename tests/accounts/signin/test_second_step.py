@@ -22,7 +22,7 @@ async def test_signing_in_with_an_app_takes_the_password_and_a_code(service: Ser
     done = await ada.add_app()
     assert done.code == 200
     assert len(set(ada.codes)) == 10
-    assert says(done, "they are shown only now")
+    assert says(done, "we show them only once")
 
     browser = service.browser()
     answer = await browser.sign_in(next="/account/apps")
@@ -57,7 +57,7 @@ async def test_another_person_can_sign_in_to_the_same_target(service: Service) -
     browser = service.browser()
     await browser.sign_in(next="/account/apps?x=1")
     page = await browser.get("/signin/second?next=%2Faccount%2Fapps%3Fx%3D1")
-    assert 'href="/signin?next=%2Faccount%2Fapps%3Fx%3D1">Sign in as somebody else' in page.body.decode()
+    assert 'href="/signin?next=%2Faccount%2Fapps%3Fx%3D1">Sign in with another account' in page.body.decode()
 
 
 async def test_the_second_step_is_not_revealed_before_a_correct_password(service: Service) -> None:

@@ -61,7 +61,7 @@ async def test_sign_in_gives_the_same_error_for_wrong_passwords_and_unknown_acco
         names = {name for name, _ in response.headers.get_all()}
         answers.append((response.code, shown, names))
     assert answers[0][0] == 400
-    assert "do not fit" in answers[0][1]
+    assert "Incorrect e-mail address or password" in answers[0][1]
     assert all(answer == answers[0] for answer in answers)
 
 

@@ -141,7 +141,7 @@ async def test_chosen_scopes_must_be_among_the_requested_ones(service: Service, 
     assert response.code == (400 if error else 200)
     assert json_of(response).get("error") == error
     if error:  # nothing was granted
-        assert b"No app is connected" in (await browser.get("/account/apps")).body
+        assert b"No connected apps" in (await browser.get("/account/apps")).body
 
 
 @pytest.mark.gen_test
@@ -262,7 +262,7 @@ async def test_forged_forms_do_nothing(
     # Everything is as it was, and the same forms work when the page sends them.
     apps_now = await browser.get("/account/apps")
     assert b"Disconnect <bdi>Web App" in apps_now.body
-    assert b"There is no limit" in apps_now.body
+    assert b"It has no limit" in apps_now.body
     assert (await browser.submit(consent, DECIDE, decision="deny")).code == 303
     assert (await browser.submit(security, "/account/security", **passwords)).code == 303
 
@@ -380,4 +380,4 @@ async def test_a_form_decision_with_repeated_parameters_is_refused(service: Serv
         headers={"Content-Type": "application/x-www-form-urlencoded"},
     )
     assert response.code == 400
-    assert b"No app is connected" in (await browser.get("/account/apps")).body
+    assert b"No connected apps" in (await browser.get("/account/apps")).body

@@ -46,14 +46,14 @@ def strangers(tour: Tour) -> None:
     tour.open("/signin")
     tour.stop("signin/signin.html begin", "Sign in with a passkey")
     tour.submit("/signin", email=GRACE, password="not this one")
-    tour.stop("signin/signin.html", "do not fit an account")
+    tour.stop("signin/signin.html", "Incorrect e-mail address or password")
     tour.stand.change(signup="off")
     tour.open("/signin")
     tour.stop("signin/signin.html first", "Forgot your password?")
     tour.open("/")
     tour.stop("base/home.html closed", "One sign-in")
     tour.open("/signup")
-    tour.stop("base/message.html", "Accounts are made by the operator")
+    tour.stop("base/message.html", "Only the operator of this server can create accounts")
     tour.stand.change()
     tour.open("/forgot")
     tour.stop("signin/forgot.html first", "Forgot your password?")
@@ -128,12 +128,12 @@ def newcomer(tour: Tour) -> None:
         file.flush()
         tour.browser.type("picture", file.name)
         tour.submit("/account/picture")
-    tour.stop("account/profile.html wrong picture", "not a picture we can read")
+    tour.stop("account/profile.html wrong picture", "read that file as a picture")
     for path, name, words in (
-        ("/account/apps", "account/apps.html empty", "No app is connected"),
+        ("/account/apps", "account/apps.html empty", "No connected apps"),
         ("/account/credits", "account/credits.html empty", "Nothing yet"),
         ("/account/email", "account/email.html first", "Not confirmed"),
-        ("/account/delete", "account/delete.html first", "none is connected"),
+        ("/account/delete", "account/delete.html first", "You have none now"),
         ("/developer/apps", "developer/apps.html first", "You have no app yet"),
     ):
         tour.open(path)
@@ -177,15 +177,15 @@ def documents_and_credits(tour: Tour) -> None:
     tour.stop("account/document.html", "Read the chapter on ferns")
     tour.open(f"{WEATHER}/data")
     tour.submit(f"{WEATHER}/data/delete")
-    tour.stop("account/app_data.html empty", "Nothing is stored")
+    tour.stop("account/app_data.html empty", "This app stores no documents")
     tour.open("/account/security/activity?kind=apps&app=archive")
-    tour.stop("account/activity.html", "Every app")
+    tour.stop("account/activity.html", "All apps")
     tour.open("/account/security/activity")
     tour.stop("account/activity.html all", "Signed in")
     tour.open("/account/credits")
     tour.stop("account/credits.html", "Spent by day")
-    tour.browser.click("Older entries")
-    tour.stop("account/credits.html older", "Newest entries")
+    tour.browser.click("Older transactions")
+    tour.stop("account/credits.html older", "Newest transactions")
 
 
 def consent(tour: Tour) -> None:
@@ -220,7 +220,7 @@ def consent(tour: Tour) -> None:
     tour.open(asks("weather-diary", ("profile",)) + "&acr_values=2")
     tour.stop("oauth/step_up.html second step", "Sign in with two-step verification")
     tour.open("/oauth/logout?client_id=weather-diary&post_logout_redirect_uri=https://diary.example/bye")
-    tour.stop("oauth/logout.html", "asks to sign you out")
+    tour.stop("oauth/logout.html", "is asking to sign you out")
     tour.open("/oauth/logout")
     tour.stop("oauth/logout.html nobody", "Stay signed in")
 
