@@ -95,11 +95,20 @@ async def _profile(store: Store, person: Person) -> dict[str, Any]:
         "name": person.name,
         "picture": bool(person.picture),
         "status": person.status,
+        "suspension": _suspension(person),
         "groups": list(person.groups),
         "createdAt": timestamp(person.created_at),
         "registeredApps": [app.record() for app in registered if app and app.owner == person.user],
         "registeredApis": [api.record() for api in await store.owned_apis.of(person.user)],
     }
+
+
+def _suspension(person: Person) -> dict[str, Any] | None:
+    """Why and until when the person is suspended. The operator's note isn't the person's."""
+    if person.suspension is None:
+        return None
+    until = person.suspension.until
+    return {"reason": person.suspension.reason, "until": timestamp(until) if until else None}
 
 
 def _app(grant: Grant) -> dict[str, Any]:

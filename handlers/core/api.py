@@ -177,6 +177,8 @@ class ApiHandler(LeanHandler, BaseHandler):
             await self.refuse_unknown(Refused("invalid_client", why))
         if isinstance(asker, Registration):
             self.counted_app = asker.client_id
+            if proof is None and sent.secret:
+                self.store.app_stats.used_secret(asker.client_id, secret_mark(secret_digest(sent.secret)))
             if proof is not None:
                 await self._use(asker, proof)
         else:

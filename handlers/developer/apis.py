@@ -7,7 +7,7 @@ from handlers.core import mails
 from handlers.developer.api_form import ApiForm, changed_lines
 from handlers.developer.app_changes import switched
 from store.apps.api_record import DEFAULT_LIFETIME, ApiRegistration
-from store.apps.client_secrets import secret_mark
+from store.apps.client_secrets import notes_of
 from store.phrases import Phrase
 from store.refused import Refused
 from store.results import Profile
@@ -53,7 +53,8 @@ class ApiPage(GuardedPage):
             secret=secret,
             wrong=wrong,
             notice=self.notice(NOTICES),
-            marks=[secret_mark(digest) for digest in api.secrets],
+            notes=notes_of(api.secret_notes, api.secrets),
+            used=None,
         )
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgpack
 
 from store.apps.client_ids import client_id_of
-from store.apps.client_secrets import secret_digest, secret_mark, secret_matches
+from store.apps.client_secrets import live_notes, note_of, secret_digest, secret_mark, secret_matches
 from store.apps.registration import LIVE_SECRETS, InvalidRegistration, told
 from store.names import SCOPES, check_app_name
 from store.refused import Refused
@@ -70,7 +70,8 @@ class ApiRegistration:
     `token_lifetime` is in seconds; `secrets` holds SHA-256 digests, newest first; `created_at` is in epoch
     milliseconds; `status` is active, off (by its owner) or disabled (by the operator). `owner` is the user id of the
     person who manages it in the portal, or empty. `secrets_at`: when the owner made each secret, 0 if the operator did;
-    `changed_at`: the owner's last act, other than ending something (both epoch ms).
+    `secret_notes`: what the owner sees of secrets; `changed_at`: the owner's last act, other than ending something
+    (both epoch ms).
     `earlier` counts the deleted APIs that had the identifier before."""
 
     identifier: str
@@ -85,6 +86,7 @@ class ApiRegistration:
     earlier: int = 0
     owner: str = ""
     secrets_at: tuple[int, ...] = ()
+    secret_notes: tuple[str, ...] = ()
     changed_at: int = 0
 
     def __post_init__(self) -> None:
@@ -134,11 +136,14 @@ class ApiRegistration:
         """Whether this is one of the API's secrets."""
         return secret_matches(secret, self.secrets)
 
-    def with_secret(self, secret: str, drop_old: bool = False, at: int = 0) -> ApiRegistration:
-        """The registration with a new secret in front. The older of two secrets ends, or both with `drop_old`. `at`:
-        when the owner made it, 0 for the operator."""
+    def with_secret(
+        self, secret: str, now: int, drop_old: bool = False, *, by_owner: bool = False
+    ) -> ApiRegistration:
+        """The registration with a new secret in front, made `now` (epoch ms). The older of two secrets ends, or both
+        with `drop_old`."""
         kept = () if drop_old else self.secrets[: LIVE_SECRETS - 1]
-        return self._with_secrets((secret_digest(secret), *kept), {secret_digest(secret): at})
+        made = self._with_secrets((secret_digest(secret), *kept), {secret_digest(secret): now if by_owner else 0})
+        return replace(made, secret_notes=(note_of(secret, now), *made.secret_notes))
 
     def without_secret(self, mark: str) -> ApiRegistration:
         """The registration without the secret with this mark. Raises Refused("not_found", or "invalid_request" for the
@@ -173,7 +178,8 @@ class ApiRegistration:
 
     def _with_secrets(self, secrets: tuple[bytes, ...], new: Mapping[bytes, int] | None = None) -> ApiRegistration:
         times = {**self._made_at(), **(new or {})}
-        return replace(self, secrets=secrets, secrets_at=told([times[digest] for digest in secrets]))
+        notes = live_notes(self.secret_notes, secrets)
+        return replace(self, secrets=secrets, secrets_at=told([times[digest] for digest in secrets]), secret_notes=notes)
 
     def record(self) -> dict[str, Any]:
         """The registration with the field names of the interface; without secrets."""
@@ -193,6 +199,7 @@ class ApiRegistration:
     def pack(self) -> bytes:
         """The stored bytes."""
         kept = {"earlier": self.earlier, "secretsAt": list(self.secrets_at), "changedAt": self.changed_at}
+        kept |= {"secretNotes": list(self.secret_notes)}
         kept = {name: value for name, value in kept.items() if value}
         packed: bytes = msgpack.packb({**self.record(), "secrets": list(self.secrets), **kept})
         return packed
@@ -220,6 +227,7 @@ class ApiRegistration:
             earlier=row.get("earlier", 0),
             owner=row.get("owner", ""),
             secrets_at=tuple(row.get("secretsAt", ())),
+            secret_notes=tuple(row.get("secretNotes", ())),
             changed_at=row.get("changedAt", 0),
         )
 

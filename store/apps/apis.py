@@ -81,7 +81,7 @@ class Apis:
         if earlier is not None:
             with wrapped():
                 now = epoch_ms(*await self._client.time())
-            made = replace(api.with_secret(secret), created_at=now, earlier=earlier)
+            made = replace(api.with_secret(secret, now), created_at=now, earlier=earlier)
             # The list is first: an interruption leaves an entry without an API, which a later listing drops.
             with wrapped():
                 await self._client.zadd(keys.APIS, {made.client_id: now // 1000}, nx=True)
@@ -96,7 +96,9 @@ class Apis:
     async def rotate_secret(self, client_id: str, *, drop_old: bool = False) -> tuple[ApiRegistration, str]:
         """Gives the API a new secret; the previous one stays valid unless `drop_old`. Raises Refused("not_found")."""
         secret = new_secret()
-        return await self.change(client_id, lambda api: api.with_secret(secret, drop_old)), secret
+        with wrapped():
+            now = epoch_ms(*await self._client.time())
+        return await self.change(client_id, lambda api: api.with_secret(secret, now, drop_old)), secret
 
     async def delete(self, client_id: str, *, by: str | None = None) -> None:
         """Deletes an API; with `by`, only if this person owns it. Its tokens are dead, because nobody may ask about

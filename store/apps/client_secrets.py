@@ -35,6 +35,12 @@ def note_of(secret: str, now: int) -> str:
     return f"{secret_mark(secret_digest(secret))} {now} {last_four}"
 
 
+def live_notes(notes: Iterable[str], digests: Iterable[bytes]) -> tuple[str, ...]:
+    """The notes about the secrets with these digests."""
+    marks = {secret_mark(digest) for digest in digests}
+    return tuple(note for note in notes if note.split(" ")[0] in marks)
+
+
 def notes_of(notes: Iterable[str], digests: Iterable[bytes]) -> tuple[SecretNote, ...]:
     """What is known about the secrets with these digests, in their order."""
     known = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from store.apps.client_secrets import note_of, secret_digest, secret_mark
+from store.apps.client_secrets import live_notes, note_of, secret_digest, secret_mark
 from store.apps.registration import LIVE_SECRETS, Registration, told
 from store.apps.sectors import InvalidSector
 from store.refused import Refused
@@ -48,10 +48,9 @@ def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool 
 
 
 def _with_secrets(app: Registration, secrets: tuple[bytes, ...]) -> Registration:
-    known, marks = app.made_at(), {secret_mark(digest) for digest in secrets}
-    notes = tuple(note for note in app.secret_notes if note.split(" ")[0] in marks)
+    known = app.made_at()
     times = told([known.get(secret, 0) for secret in secrets])
-    return replace(app, secrets=secrets, secrets_at=times, secret_notes=notes)
+    return replace(app, secrets=secrets, secrets_at=times, secret_notes=live_notes(app.secret_notes, secrets))
 
 
 def without_secret(app: Registration, mark: str) -> Registration:

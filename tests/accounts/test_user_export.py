@@ -78,11 +78,13 @@ def check_records(sub: str, profile: Record, apps: list[Record], activity: list[
         "name",
         "picture",
         "status",
+        "suspension",
         "groups",
         "createdAt",
         "registeredApps",
         "registeredApis",
     }
+    assert profile["suspension"] is None
     assert [app["name"] for app in profile["registeredApps"]] == ["Their own"]
     assert [api["name"] for api in profile["registeredApis"]] == ["Orders"]
     by_id = {app["client_id"]: app for app in apps}
@@ -120,6 +122,17 @@ def check_credits(lines: list[Record], grants: int) -> None:
     assert {entry["type"] for entry in entries} <= {"entry"}
     assert opening == {"type": "opening", "opening": 0, "openingAt": None}
     assert sum(entry["amount"] for entry in entries) == balance["paid"]
+
+
+def test_the_export_has_the_reason_of_a_suspension_but_not_the_operators_note(home: Home) -> None:
+    home.user(EMAIL)
+    words = ("--reason", "Unpaid invoice", "--note", "ask Carol", "--until", "2100-01-31")
+    home.json("user", "suspend", EMAIL, *words)
+    said = home.words("user", "export", EMAIL, "--output", "-", "--format", "jsonl").out
+    profile = json.loads(said.splitlines()[0])
+    assert profile["status"] == "disabled"
+    assert profile["suspension"] == {"reason": "Unpaid invoice", "until": "2100-01-31T00:00:00.000Z"}
+    assert "Carol" not in said
 
 
 @pytest.mark.parametrize("grants", [0, 1, 100, 250])

@@ -119,17 +119,17 @@ def test_an_address_of_this_server_is_its_own() -> None:
 def test_what_is_stored_is_what_was_registered() -> None:
     scopes = (READ, ApiScope("orders.write", "Place orders", "It can spend money.", care=True))
     api = replace(ANY, scopes=scopes, token_format="jwt", signing_alg="RS256", token_lifetime=60, created_at=7)
-    api = api.with_secret("a secret")
+    api = api.with_secret("a secret", 1)
     assert ApiRegistration.unpack(api.pack()) == api
 
 
 def test_two_secrets_live_at_most() -> None:
-    api = ANY.with_secret("first").with_secret("second")
+    api = ANY.with_secret("first", 1).with_secret("second", 2)
     assert api.secret_matches("first")
     assert api.secret_matches("second")
-    api = api.with_secret("third")
+    api = api.with_secret("third", 3)
     assert [api.secret_matches(secret) for secret in ("first", "second", "third")] == [False, True, True]
-    api = api.with_secret("fourth", drop_old=True)
+    api = api.with_secret("fourth", 4, drop_old=True)
     assert [api.secret_matches(secret) for secret in ("third", "fourth")] == [False, True]
     assert not ANY.secret_matches("")
 

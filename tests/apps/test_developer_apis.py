@@ -188,6 +188,9 @@ async def test_secrets_change_without_a_break(service: Service, mails: Kept) -> 
     form = {"_xsrf": fields_of(made, WHERE)["_xsrf"], "mark": marks[1]}
     assert (await browser.send(f"{WHERE}/end-secret", "POST", form=form)).code == 303
     assert await about(service, "none", ORDERS.client_id, found[1]) == {"active": False}
+    page = text_of(await browser.get(WHERE))
+    assert f"…{found[1][-4:]} Created just now" in page
+    assert f"…{first[-4:]}" not in page
     with pytest.raises(AssertionError, match="invalid_client"):
         await about(service, "none", ORDERS.client_id, first)
     assert "A client secret was ended" in plain_text(await mails.newest(EMAIL, "Your API Orders was changed"))

@@ -245,5 +245,5 @@ async def test_an_api_of_an_earlier_release_has_no_owner(memory_store: Store) ->
     row = msgpack.unpackb(ORDERS.pack())
     del row["owner"]
     assert ApiRegistration.unpack(msgpack.packb(row)) == ORDERS
-    given = replace(ORDERS.with_secret("a secret", at=5), owner="0" * 32, changed_at=7)
+    given = replace(ORDERS.with_secret("a secret", 5, by_owner=True), owner="0" * 32, changed_at=7)
     assert ApiRegistration.unpack(given.pack()) == given

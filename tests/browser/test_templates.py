@@ -45,7 +45,7 @@ def test_every_template_is_rendered_here() -> None:
         "signin/why.html",
         "signin/keep.html",
     }
-    shared |= {f"developer/{part}.html" for part in ("app_head", "app_tabs", "copying", "secret_once")}
+    shared |= {f"developer/{part}.html" for part in ("app_head", "app_tabs", "copying", "secret_once", "secret_rows")}
     shared |= {f"base/{part}.html" for part in parts}
     folder = ROOT / "templates"
     kept = {path.relative_to(folder).as_posix() for path in folder.rglob("*.html")}
@@ -179,8 +179,13 @@ DESTRUCTIVE = {
     *("account-app-revoke", "account-data-delete", "account-document-delete", "account-delete"),
     *("account-picture-remove", "account-passkeys-remove", "account-authenticator-remove", "account-recovery"),
     *("developer-delete", "developer-api-delete", "developer-end-secret", "developer-api-end-secret"),
+    "developer-logo-remove",
 }
 """Forms whose buttons are red, because nobody can take back what they do, or only with effort. Each asks once."""
+
+
+CONTINUED = {("developer/apps.html", "developer-delete"), ("developer/apps.html full", "developer-delete")}
+"""Forms that go on with something that was asked for already."""
 
 
 def test_red_buttons_are_for_danger_and_ask_once() -> None:
@@ -192,10 +197,10 @@ def test_red_buttons_are_for_danger_and_ask_once() -> None:
             route = route_of(form.get("action"))
             if any("danger" in button.get("class").split() for button in buttons):
                 red.add(route)
-            elif route in DESTRUCTIVE and route.startswith("account-"):
+            elif route in DESTRUCTIVE and (name, route) not in CONTINUED:
                 asked.add(f"{route} on {name} has no red button")
-            # A deletion of its own page has the name typed there. The portal's secrets are to ask as well.
-            if route in DESTRUCTIVE and route.startswith("account-") and route != "account-delete":
+            # On a page of its own a deletion asks for a name or address to be typed.
+            if route in DESTRUCTIVE and route not in ("account-delete", "developer-delete", "developer-api-delete"):
                 unfolds = any(parent.tag == "details" and "open" not in parent.attributes for parent in form.parents)
                 inner = any("inner" in one.get("class").split() for one in (form, *form.parents))
                 if not (unfolds and inner):

@@ -150,4 +150,4 @@ def _with_spare(api: ApiRegistration, secret: str, now: int) -> ApiRegistration:
     """The API with a second secret. Raises Refused("invalid_request") if it has two: one of them may be in use."""
     if len(api.secrets) >= LIVE_SECRETS:
         raise Refused("invalid_request", "This API has two live secrets. End one of them first.")
-    return api.with_secret(secret, at=now)
+    return api.with_secret(secret, now, by_owner=True)

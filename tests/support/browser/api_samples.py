@@ -6,6 +6,7 @@ from types import SimpleNamespace as Sample
 from typing import Any
 
 from handlers.developer.api_form import ApiForm, ScopeRow
+from store.apps.client_secrets import SecretNote
 from store.apps.owners.owned_apis import AppAtApi, AppsAtApi
 
 
@@ -38,19 +39,20 @@ def api_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "secret": None,
         "wrong": None,
         "notice": text,
-        "marks": ["0a1b2c3d"],
+        "notes": (SecretNote("a", "Ab-1", 1_700_000_000_000),),
+        "used": None,
     }
     return {
         "developer/apis.html": {**known, "apis": (api, off), "notice": text},
         "developer/apis.html first": {**known, "apis": (), "notice": None},
         "developer/api.html": page,
-        "developer/api.html second": {**page, "secret": text, "marks": ["a", "b"], "notice": None},
+        "developer/api.html second": {**page, "secret": text, "notes": (SecretNote("a"), SecretNote("b")), "notice": None},
         "developer/api.html wrong": {
             **page,
             "wrong": text,
             "form": wrong_form,
         },
-        "developer/api.html off": {**page, "api": off, "marks": [], "using": AppsAtApi((), 0)},
+        "developer/api.html off": {**page, "api": off, "notes": (), "using": AppsAtApi((), 0)},
         "developer/api.html disabled": {**page, "api": Sample(**{**vars(off), "status": "disabled"})},
         "developer/delete_api.html": {
             **known,
