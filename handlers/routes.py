@@ -19,6 +19,7 @@ from handlers.credits.routes import ROUTES as CREDITS
 from handlers.developer.api_routes import ROUTES as DEVELOPER_APIS
 from handlers.developer.routes import ROUTES as DEVELOPER
 from handlers.documents.routes import ROUTES as DOCUMENTS
+from handlers.guides.routes import ROUTES as GUIDES
 from handlers.oauth.routes import ROUTES as OAUTH
 from handlers.openapi.document import document_bytes
 from handlers.openapi.routes import ROUTES as OPENAPI
@@ -37,6 +38,7 @@ ROUTES: tuple[Route, ...] = (
     *CREDITS,
     *DEVELOPER,
     *DEVELOPER_APIS,
+    *GUIDES,
     *OPENAPI,
     *HEALTH,
 )

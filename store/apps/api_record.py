@@ -136,9 +136,7 @@ class ApiRegistration:
         """Whether this is one of the API's secrets."""
         return secret_matches(secret, self.secrets)
 
-    def with_secret(
-        self, secret: str, now: int, drop_old: bool = False, *, by_owner: bool = False
-    ) -> ApiRegistration:
+    def with_secret(self, secret: str, now: int, drop_old: bool = False, *, by_owner: bool = False) -> ApiRegistration:
         """The registration with a new secret in front, made `now` (epoch ms). The older of two secrets ends, or both
         with `drop_old`."""
         kept = () if drop_old else self.secrets[: LIVE_SECRETS - 1]
@@ -179,7 +177,9 @@ class ApiRegistration:
     def _with_secrets(self, secrets: tuple[bytes, ...], new: Mapping[bytes, int] | None = None) -> ApiRegistration:
         times = {**self._made_at(), **(new or {})}
         notes = live_notes(self.secret_notes, secrets)
-        return replace(self, secrets=secrets, secrets_at=told([times[digest] for digest in secrets]), secret_notes=notes)
+        return replace(
+            self, secrets=secrets, secrets_at=told([times[digest] for digest in secrets]), secret_notes=notes
+        )
 
     def record(self) -> dict[str, Any]:
         """The registration with the field names of the interface; without secrets."""

@@ -23,6 +23,7 @@ import pytest
 
 import latchkey
 from cli.commands_parser import build_parser
+from handlers.guides.pages import TITLES
 from tests.support.http.driver import send
 
 pytestmark = pytest.mark.slow
@@ -168,6 +169,7 @@ def tree() -> dict[str, bytes]:
     found += [path for name in PACKAGES for path in (ROOT / name).glob("**/*.py")]
     found += [path for name in DATA for path in (ROOT / name).glob("**/*") if path.is_file()]
     found += (ROOT / "store").rglob("*.bloom")
+    found += [ROOT / "docs" / f"{name}.md" for name in TITLES]
     own = [path for path in (ROOT / "latchkey").glob("**/*") if path.is_file() and path.suffix != ".pyc"]
     return {APP + str(path.relative_to(ROOT)): path.read_bytes() for path in found} | {
         str(path.relative_to(ROOT)): path.read_bytes() for path in own

@@ -34,6 +34,7 @@ BOUNDS = {
     "handlers/core/pictures/image_upload.py ThreadPoolExecutor": "one picture of a person: here",
     "handlers/ai/call.py to_thread": "AI calls of a person under way, by the settings: test_overload_ai.py",
     "outbound/ai/meter.py to_thread": "the same",
+    "handlers/guides/pages.py to_thread": "nobody's: two pages, read with the first requests for them",
     "handlers/ops/inbox.py to_thread": "nobody's: a demo, for the person at its machine",
     "handlers/ops/metrics.py ThreadPoolExecutor": "nobody's: the operator's own port",
     "store/crypto/passwords.py ThreadPoolExecutor": "by address and account: test_passwords.py, test_known_devices.py",

@@ -42,11 +42,12 @@ def api_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "notes": (SecretNote("a", "Ab-1", 1_700_000_000_000),),
         "used": None,
     }
+    two = (SecretNote("a"), SecretNote("b"))
     return {
         "developer/apis.html": {**known, "apis": (api, off), "notice": text},
         "developer/apis.html first": {**known, "apis": (), "notice": None},
         "developer/api.html": page,
-        "developer/api.html second": {**page, "secret": text, "notes": (SecretNote("a"), SecretNote("b")), "notice": None},
+        "developer/api.html second": {**page, "secret": text, "notes": two, "notice": None},
         "developer/api.html wrong": {
             **page,
             "wrong": text,

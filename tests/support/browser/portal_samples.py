@@ -8,6 +8,7 @@ from types import SimpleNamespace as Sample
 from typing import Any
 
 from handlers.core.scopes import SCOPE_WORDS, ScopeWords
+from handlers.core.words.html import Html
 from handlers.developer.api_boxes import ApiBoxes, ScopeBox
 from handlers.developer.app_form import AppForm
 from handlers.developer.log import entry_of
@@ -178,11 +179,23 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
             **dict.fromkeys(("has_app", "has_passkey", "asks_code", "passkeys_work"), True),
             "errors": dict.fromkeys(("confirm", "password", "code", "passkey"), text),
         },
+        **guide_pages(text, known, own),
         **webhook_pages(text, known),
         **api_pages(text, known),
         "developer/try.html": {**known, "app": own, "steps": [], "wrong": None},
         "developer/try.html done": {**known, "app": own, "steps": steps, "wrong": None},
         "developer/try.html wrong": {**known, "app": off, "steps": [], "wrong": text},
+    }
+
+
+def guide_pages(text: str, known: dict[str, Any], app: Sample) -> dict[str, dict[str, Any]]:
+    """The values of the templates of the documentation, as in `pages`."""
+    first, other = Sample(slug="", title=""), Sample(slug="a-library", title=text)
+    page = {**known, "app": app, "name": "clients", "heading": text, "text": Html("<h2>Text</h2>")}
+    return {
+        "guides/guide.html": {**page, "part": first, "others": [other]},
+        "guides/guide.html part": {**page, "part": other, "others": []},
+        "guides/guide.html webhooks": {**page, "name": "webhooks", "part": first, "others": []},
     }
 
 

@@ -91,6 +91,7 @@ def developer(tour: Tour) -> None:
     tour.open(f"{OWN}/credentials")
     tour.stop("developer/credentials.html key", "private_key_jwt")
     webhooks(tour)
+    guides(tour)
     tour.open(f"{OWN}/try")
     tour.stop("developer/try.html", "See what people see")
     tour.submit(f"{OWN}/try")
@@ -160,6 +161,17 @@ def webhooks(tour: Tour) -> None:
     tour.stand.run(store.deliveries.enqueue(ended))
     tour.open(f"{hooks}/{ended.id}")
     tour.stop("developer/delivery.html logout", "Logout token")
+
+
+def guides(tour: Tour) -> None:
+    """Visits the documentation of an app."""
+    tour.open(f"{OWN}/guides/webhooks")
+    tour.stop("guides/guide.html webhooks", "https://weather-diary.example/webhooks/latchkey")
+    tour.open(OWN)
+    tour.browser.click("Client libraries, with your app’s values")
+    tour.stop("guides/guide.html", "What every client needs to know")
+    tour.browser.click("Auth.js")
+    tour.stop("guides/guide.html part", 'clientId: "weather-diary"')
 
 
 async def make_deliveries(store: Store, client_id: str) -> dict[str, str]:
