@@ -258,7 +258,7 @@ def check_interaction(params: Params, claims: Mapping[str, Any]) -> Interaction:
     """Core 3.1.2.1: what the app wants the person to go through."""
     prompts = words_of(params.get("prompt"))
     if not prompts <= _PROMPTS or ("none" in prompts and len(prompts) > 1):
-        raise Refused("invalid_request", "prompt is one of none, login, consent, or several but none.")
+        raise Refused("invalid_request", f"prompt is one of {', '.join(PROMPTS)}, or several without none.")
     age = params.get("max_age")
     if age is not None and not _MAX_AGE.fullmatch(age):
         raise Refused("invalid_request", "max_age is a number of seconds.")

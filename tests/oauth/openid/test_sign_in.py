@@ -262,6 +262,15 @@ async def test_wrong_parameters_of_a_sign_in_go_back_to_the_app(
 
 
 @pytest.mark.gen_test
+async def test_the_error_of_a_wrong_prompt_names_every_right_one(service: Service) -> None:
+    app = await openid_app(service)
+    browser = await service.signed_in()
+    answer = answer_of(await browser.get(app.authorize_url(scope="openid", prompt="signup")))
+    named = json_of(await send(f"{service.base_url}/.well-known/openid-configuration"))["prompt_values_supported"]
+    assert all(name in answer["error_description"] for name in named)
+
+
+@pytest.mark.gen_test
 @pytest.mark.openid("core 3.1.2.6 response_mode")
 async def test_an_unknown_response_mode_gets_a_page(service: Service) -> None:
     """Core 3.1.2.6: without knowing the mode nobody can answer the app."""
