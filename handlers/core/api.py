@@ -79,6 +79,7 @@ class ApiHandler(LeanHandler, BaseHandler):
             self.expect_proof()
         app = await self.store.apps.active(token.client) if token is not None else None
         # A token that was issued before the app had to bind its tokens is refused, too.
+        self.calling = app
         if token is None or app is None or not (scheme == "dpop" or may_present(app, "")):
             raise Refused("invalid_token")
         self.counted_app = token.client

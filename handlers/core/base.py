@@ -24,7 +24,9 @@ from handlers.core.site import Site
 from observability.tracing import CURRENT, over, request_id
 from runtime.http.tornado_private import QuickHandler, answer_fields, put_fields
 from store.app_log import Cause, Door
+from store.apps.registration import Registration
 from store.clock import wall
+from store.crypto.dpop import ALGORITHMS
 from store.phrases import Phrase
 from store.refused import Refused, SignedOut, Unproved
 from store.results import Visitor, Window
@@ -90,6 +92,8 @@ class BaseHandler(QuickHandler):
     too_large = "payload_too_large"
     counted_app = ""
     """The client id of the app that made the call, for the app's figures."""
+    calling: Registration | None = None
+    """The app whose access token was sent, live or not."""
     counted_api = ""
     """The client id of the API that made the call. APIs have no figures of their own, but rows in metrics and log."""
     logged_app = ""
@@ -306,8 +310,9 @@ class BaseHandler(QuickHandler):
             self.set_header("WWW-Authenticate", 'Basic realm="latchkey", charset="UTF-8"')
         if refusal.code in CHALLENGED:
             scheme = self.request.headers.get("Authorization", "").partition(" ")[0].lower()
+            algorithms = self.calling.rules.among(ALGORITHMS) if self.calling else ALGORITHMS
             metadata = "" if self.policy.operator else f"{self.site.base_url}{RESOURCE_METADATA}"
-            self.set_header("WWW-Authenticate", challenges(refusal.code, scheme, self.needed, metadata))
+            self.set_header("WWW-Authenticate", challenges(refusal.code, scheme, self.needed, metadata, algorithms))
         self.set_header("Content-Type", "application/json")
         self.finish(json_encode(self.error_body(refusal, self.request_id)))
 

@@ -93,7 +93,11 @@ async def test_proofs(service: Service, algorithm: str) -> None:
         # One key of RSA signs both, so the token is bound to the key of the refused proofs.
         exchanged = await app.exchange(code, dpop=dpop("PS256", f"{base}/api/oauth/token"))
     token, url = json_of(exchanged)["access_token"], f"{base}/api/oauth/userinfo"
-    assert (await app.call(token, proof=dpop(algorithm, url, "GET", token))).code == (200 if allowed else 401)
+    called = await app.call(token, proof=dpop(algorithm, url, "GET", token))
+    assert called.code == (200 if allowed else 401)
+    if not allowed:
+        # RFC 9449 7.1: what the app may sign with, not what other apps may.
+        assert 'algs="ES256 PS256 EdDSA Ed25519"' in called.headers["WWW-Authenticate"]
 
 
 @pytest.mark.fapi("5.4.1-1.3 none")
