@@ -16,6 +16,7 @@ from store.apps.client_keys import BY_KEY, BY_SECRET
 from store.apps.lookalikes import check_honest_name
 from store.apps.redirect_uris import check_redirect_uri
 from store.apps.registration import MAX_REDIRECT_URIS, MOST_LIFETIME, MOST_RETRY, Registration, check_homepage
+from store.apps.sectors import PUBLIC, SUBJECT_TYPES, InvalidSector, check_one_host
 from store.crypto.jose.private import OURS
 from store.names import SCOPES, check_app_name
 from store.phrases import Phrase
@@ -29,7 +30,7 @@ _NUMBER = re.compile(r"[0-9]{1,10}")
 @dataclass
 class AppForm:
     """The values of the form, and the errors by field. `api_scopes` are qualified; `jwks` is the text of the keys,
-    `kept_keys` what a registration keeps of them."""
+    `kept_keys` what a registration keeps of them; `sector` is that of a registered pairwise app."""
 
     name: str = ""
     homepage: str = ""
@@ -52,6 +53,8 @@ class AppForm:
     require_pushed: bool = False
     dpop_required: bool = False
     id_token_alg: str = OURS[0]
+    subject_type: str = PUBLIC
+    sector: str = ""
     errors: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
@@ -78,6 +81,8 @@ class AppForm:
             require_pushed=app.require_pushed,
             dpop_required=app.dpop_required,
             id_token_alg=app.id_token_alg,
+            subject_type=app.subject_type,
+            sector=app.sector,
         )
 
     @classmethod
@@ -85,7 +90,7 @@ class AppForm:
         cls, params: Params, public: bool, site: Site, apis: Sequence[ApiBoxes] = (), app: Registration | None = None
     ) -> AppForm:
         """The typed values, each checked for this server. `apis`: the boxes of the page; `app`: the app that is to be
-        changed. It may keep its name, and its keys if the form has no fields for them."""
+        changed. It may keep its name, and its keys if the form has no fields for them. Its subject type stays."""
         present = cls.of(app) if app else cls(auth_method=default_method(public))
         made = cls(
             name=params.get("name") or "",
@@ -108,8 +113,12 @@ class AppForm:
             require_pushed=params.get("require_pushed") is not None,
             dpop_required=params.get("dpop_required") is not None,
             id_token_alg=params.get("id_token_alg") or present.id_token_alg,
+            subject_type=present.subject_type if app else params.get("subject_type") or PUBLIC,
+            sector=present.sector,
         )
         made.check(site, present.name)
+        if app is None:
+            made.check_subjects()
         made.check_proof(site)
         return made
 
@@ -147,6 +156,19 @@ class AppForm:
                 check_webhook_url(self.backchannel_logout_uri, loopback=site.on_loopback, what=LOGOUT_URL)
             except ValueError as error:
                 self.errors["backchannel_logout_uri"] = [reason_of(error)]
+
+    def check_subjects(self) -> None:
+        """Collects the errors of the ids that the app is to know people by. An owner names no sector identifier URI, so
+        the redirect URIs must be of one host."""
+        if self.subject_type not in SUBJECT_TYPES:
+            self.errors["subject_type"] = [Phrase("Choose one of these.")]
+        elif self.subject_type != PUBLIC and "redirect_uris" not in self.errors:
+            try:
+                check_one_host(list(lines_of(self.redirect_uris)), "")
+            except InvalidSector:
+                self.errors["subject_type"] = [
+                    Phrase("Use redirect URIs of one host, or ask the operator of this server to register your app.")
+                ]
 
     def check_proof(self, site: Site) -> None:
         """Collects the errors of how the app proves itself, and how ID tokens are signed for it."""
@@ -203,6 +225,7 @@ class AppForm:
             "require_pushed": self.require_pushed,
             "dpop_required": self.dpop_required,
             "id_token_alg": self.id_token_alg,
+            "subject_type": self.subject_type,
         }
 
 

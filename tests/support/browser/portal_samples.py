@@ -156,7 +156,9 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
             **page,
             "app": keyed,
             "apis": [],
-            "form": AppForm(text, "", text, auth_method="private_key_jwt", jwks_uri=text),
+            "form": AppForm(
+                text, "", text, auth_method="private_key_jwt", jwks_uri=text, subject_type="pairwise", sector=text
+            ),
         },
         "developer/settings.html disabled": {**page, "app": disabled, "domain": "", "wrong_domain": None},
         "developer/credentials.html": page,
