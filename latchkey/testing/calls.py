@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 from collections.abc import Sequence
+from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -41,18 +42,21 @@ class Calls:
             raise _error(status, answer)
         return json.loads(answer)
 
-    def open(self, url: str, answer: str) -> str:
+    def open(self, url: str, answer: str) -> tuple[str, dict[str, str] | None]:
         """Opens an authorization request like a browser, for a person who gives this answer. Returns the address to
-        which the browser is sent."""
+        which the browser is sent, and the fields that it posts there (`response_mode=form_post`) or None."""
         parts = urlsplit(url)
         if f"{parts.scheme}://{parts.netloc}" != self.url:
             raise ValueError(f"this is no address at {self.url}: {url}")
         sent = {"Accept": "application/json", "Latchkey-Consents": answer}
         status, headers, body = self._send("GET", f"{parts.path}?{parts.query}", None, sent)
-        location = headers.get("Location")
-        if location is None:
+        if location := headers.get("Location"):
+            return location, None
+        page = _Posting()
+        page.feed(body.decode("utf-8", "replace"))
+        if page.action is None:
             raise _error(status, body)
-        return location
+        return page.action, page.fields
 
     def _send(
         self, method: str, path: str, body: str | None, headers: dict[str, str]
@@ -63,6 +67,24 @@ class Calls:
             connection.request(method, path, body, headers)
             response = connection.getresponse()
             return response.status, response.headers, response.read()
+
+
+class _Posting(HTMLParser):
+    """The page that posts the answer to the app by itself."""
+
+    action: str | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fields: dict[str, str] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Reads the form and its fields."""
+        given = {name: value or "" for name, value in attrs}
+        if tag == "form" and "data-submit-now" in given:
+            self.action = given["action"]
+        elif tag == "input" and self.action is not None:
+            self.fields[given["name"]] = given["value"]
 
 
 def listed(scopes: str | Sequence[str]) -> str | list[str]:

@@ -344,7 +344,7 @@ class Latchkey:
         if url is None:
             self._post("consents", **wanted)
             return None
-        return Redirect(self._calls.open(url, json.dumps(wanted)))
+        return Redirect(*self._calls.open(url, json.dumps(wanted)))
 
     def _post(self, call: str, **given: Any) -> Any:
         return self._calls.post(call, given)

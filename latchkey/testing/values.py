@@ -100,14 +100,17 @@ def balance_of(figures: dict[str, Any]) -> Balance:
 
 @dataclass(frozen=True)
 class Redirect:
-    """The redirect after the consent: to the app, with a code or an error."""
+    """The redirect after the consent: to the app, with a code or an error. With `response_mode=form_post`, `form` has
+    the fields that the browser posts to `url`; otherwise it is None."""
 
     url: str
+    form: dict[str, str] | None = None
 
     @property
     def query(self) -> dict[str, str]:
-        """The parameters for the app: `code`, `state`, `iss`, or `error`, `error_description`, `state`, `iss`."""
-        return dict(parse_qsl(urlsplit(self.url).query))
+        """The parameters for the app, in the address or the form: `code`, `state`, `iss`, or `error`,
+        `error_description`, `state`, `iss`."""
+        return dict(parse_qsl(urlsplit(self.url).query)) if self.form is None else dict(self.form)
 
     @property
     def code(self) -> str:

@@ -52,6 +52,22 @@ def test_a_played_person_answers_a_pushed_request_once(latchkey: Latchkey, order
             assert browser.get(wanted).status_code == 400
 
 
+@pytest.mark.parametrize("answer", ["consents", "denies"])
+def test_an_answer_that_the_browser_posts_is_read_too(latchkey: Latchkey, answer: str) -> None:
+    app, ada = latchkey.app(scopes="openid"), latchkey.person()
+    state = '<a> & "b" =\u00fc'
+    wanted = request_of(latchkey, app, "openid", response_mode="form_post", state=state)
+    back = getattr(latchkey, answer)(wanted, person=ada)
+    assert (back.url, back.state, back.iss) == (app.redirect_uri, state, latchkey.url)
+    assert back.form == back.query
+    if answer == "denies":
+        assert back.error == "access_denied"
+    else:
+        assert "id_token" in exchanged(latchkey, app, back.code)
+    in_address = getattr(latchkey, answer)(request_of(latchkey, app, "openid"), person=ada)
+    assert in_address.form is None
+
+
 def test_a_played_person_signs_in_as_recently_as_the_request_demands(latchkey: Latchkey) -> None:
     app, ada = latchkey.app(scopes="openid"), latchkey.person()
 
