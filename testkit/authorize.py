@@ -44,7 +44,7 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
             # For example, disabled: nobody could answer.
             raise Refused("access_denied", "This person cannot sign in.") from None
         except StepUp:
-            raise Refused("unmet_authentication_requirements", "This person signs in by password alone.") from None
+            raise Refused("unmet_authentication_requirements", "This person has no stronger way to sign in.") from None
 
     async def played(self) -> AutoConsent:
         """The answer to this request. Raises Refused("invalid_request")."""
@@ -72,9 +72,11 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
         begin = partial(self.store.authorizations.begin, always_ask=always_ask, fresh=interaction.oldest)
         try:
             begun = await begin(session, request)
-        except SignInAgain:
-            if interaction.quiet:
+        except (SignInAgain, StepUp) as needed:
+            if interaction.quiet and isinstance(needed, SignInAgain):
                 raise Refused("login_required", "The person has to sign in.") from None
+            if interaction.quiet:
+                raise
             session = await self.rehearsal.session(played.email, again=True)
             begun = await begin(session, request)
         if not isinstance(begun, Pending):

@@ -40,8 +40,8 @@ class WantedTokens:
 
 
 async def issue(rehearsal: Rehearsal, wanted: WantedTokens) -> dict[str, Any]:
-    """The token response that the app would get; without an ID token for a person with a second step. Raises Refused as
-    the authorization and the token endpoint would, StoreUnavailable."""
+    """The token response that the app would get; without an ID token for a person who needs a passkey. Raises Refused
+    as the authorization and the token endpoint would, StoreUnavailable."""
     store, base = rehearsal.store, rehearsal.site.base_url
     app = await rehearsal.active_app(wanted.client_id)
     if app.dpop_required and not wanted.jkt:
@@ -63,7 +63,7 @@ async def issue(rehearsal: Rehearsal, wanted: WantedTokens) -> dict[str, Any]:
     try:
         session = await rehearsal.signed_in(wanted.email)
     except SecondStepNeeded:
-        # Nobody here has the second factor. The operator can give these tokens, but no ID token without a sign-in.
+        # Nobody here has the passkey. The operator can give these tokens, but no ID token without a sign-in.
         user, facts = await rehearsal.user(wanted.email), {"api": request.api, "jkt": wanted.jkt, "issuer": base}
         minted = await store.tokens.mint(user, app, request.scopes, **facts)
         return await token_answer(rehearsal.site, app, minted, None, token_type)

@@ -252,14 +252,29 @@ async def add_second_step(latchkey: Latchkey, person: Person) -> None:
     assert b"recovery" in done.body.lower(), done.body
 
 
-def test_a_person_with_a_second_step_gets_tokens_without_an_id_token(latchkey: Latchkey, orders: Api) -> None:
+def test_a_person_with_an_authenticator_app_signs_in_with_it(latchkey: Latchkey, orders: Api) -> None:
     app, ada = latchkey.app(scopes="openid orders:read"), latchkey.person()
+
+    def level(**more: str) -> str | None:
+        """The level of a played sign-in, or the error."""
+        back = latchkey.consents(request_of(latchkey, app, "openid", **more), person=ada)
+        if back.error:
+            return back.error
+        return str(claims_of(latchkey, exchanged(latchkey, app, back.code)["id_token"], "JWT")["acr"])
+
+    assert [level(), level(acr_values="2")] == ["1", "unmet_authentication_requirements"]
     asyncio.run(add_second_step(latchkey, ada))
+    # The session from before goes on, as in a browser, until a request needs more.
+    assert [level(), level(acr_values="2"), level()] == ["1", "2", "2"]
+    # A code counts once, and the present one was used to set up the app: a test signs in as often as it likes.
+    assert {level(prompt="login") for _ in range(4)} == {"2"}
+    assert level(acr_values="phr", prompt="none") == "unmet_authentication_requirements"
     key = latchkey.key()
-    token = latchkey.token(ada, app, dpop=key)
-    assert (token.scope, token.token_type, token.id_token) == ("orders:read", "DPoP", None)
-    assert introspected(latchkey, orders, token)["cnf"] == {"jkt": key.thumbprint}
-    assert latchkey.consents(request_of(latchkey, app, "openid"), person=ada).error == "access_denied"
+    token = latchkey.token(ada, app, dpop=key, nonce="n")
+    claims = claims_of(latchkey, token.id_token or "", "JWT")
+    assert (claims["acr"], claims["amr"], claims["nonce"]) == ("2", ["pwd", "otp", "mfa"], "n")
+    found = introspected(latchkey, orders, token)
+    assert (found["cnf"], found["acr"]) == ({"jkt": key.thumbprint}, "2")
 
 
 def test_tokens_for_a_test_count_for_no_limit(latchkey: Latchkey) -> None:
