@@ -14,12 +14,12 @@ from cli.commands.app_logos import given_logo
 from cli.commands.context import SHOWN_ONCE, SIGNING_ONCE, Context
 from cli.terminal.outcome import CommandResult
 from cli.terminal.progress import ProgressBar
-from store.apps.api_scopes import parse_qualified
-from store.apps.apis import resolve_scopes
+from store.apps.api_apps import apis_of
+from store.apps.apis import check_signed, resolve_scopes
 from store.apps.client_ids import new_client_id
 from store.apps.client_keys import BY_KEY, BY_NOTHING, check_jwks_uri, registered_keys
 from store.apps.lookalikes import check_honest_name
-from store.apps.profiles import NONE, PROFILES, listed
+from store.apps.profiles import NONE, PROFILES
 from store.apps.redirect_uris import InvalidRedirectURI, check_redirect_uri
 from store.apps.registration import Registration
 from store.apps.sectors import check_sector_uri
@@ -195,13 +195,8 @@ def _of_profile(fields: dict[str, Any], present: Registration | None) -> dict[st
 
 async def _check_apis(store: Store, app: Registration) -> None:
     """Checks that the app's profile allows how its APIs want tokens signed. Raises ValueError."""
-    apis = [await store.apis.find(one) for one in sorted({parse_qualified(scope).api for scope in app.api_scopes})]
-    if wrong := [api.identifier for api in apis if api and not app.rules.allows(api.jwt_alg)]:
-        allowed = listed(app.rules.algorithms)
-        raise ValueError(
-            f"the profile {app.profile} demands: scopes of APIs whose tokens are opaque or signed with "
-            f"{allowed} (not those of {', '.join(wrong)})"
-        )
+    apis = [await store.apis.find(one) for one in sorted(apis_of(app))]
+    check_signed(app, [api for api in apis if api])
 
 
 def _app_fields(context: Context, args: Namespace) -> dict[str, Any]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.developer.app_changes import changed_lines, changes_keys, switched
 from handlers.developer.app_form import AppForm
 from handlers.developer.apps import DeveloperPage
 from handlers.developer.overview import OverviewPage
+from store.apps.apis import check_signed
 from store.apps.domains import PATH, provable
 from store.apps.lookalikes import mistaken_for
 from store.apps.registration import Registration
@@ -88,6 +91,7 @@ class OwnedAppHandler(SettingsPage, OverviewPage):
         if not form.errors:
             event = "app_keys_changed" if changes_keys(app, form.fields()) else "app_changed"
             try:
+                check_signed(replace(app, api_scopes=form.api_scopes), await self.store.apis.every())
                 app = await self.store.owned.update(session, client_id, event, self.visitor, **form.fields())
             except ValueError as error:  # rules that the operator set for the app
                 form.errors["whole"] = [Phrase("This isn’t allowed: %(reason)s.", reason=str(error))]

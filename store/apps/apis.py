@@ -12,9 +12,11 @@ from redis.asyncio import Redis
 
 from store import keys
 from store.apps.api_record import ApiRegistration, api_id, deleted_before, first_id, is_api_id
-from store.apps.api_scopes import ApiScopeName
+from store.apps.api_scopes import ApiScopeName, parse_qualified
 from store.apps.cache import RegistrationCache, retried
 from store.apps.client_secrets import new_secret
+from store.apps.profiles import listed
+from store.apps.registration import InvalidRegistration, Registration
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable, wrapped
 from store.lifetimes import APP_BEGUN
@@ -180,6 +182,18 @@ def resolve_scopes(text: str, apis: Iterable[ApiRegistration]) -> tuple[tuple[st
         else:
             own.append(word)
     return parse_scope(" ".join(own)) if own or not theirs else (), tuple(theirs)
+
+
+def check_signed(app: Registration, apis: Iterable[ApiRegistration]) -> None:
+    """Raises InvalidRegistration if the app registered scopes of one of these APIs, and its profile excludes how that
+    API wants tokens signed."""
+    theirs = {parse_qualified(scope).api for scope in app.api_scopes}
+    if wrong := [api.identifier for api in apis if api.client_id in theirs and not app.rules.allows(api.jwt_alg)]:
+        allowed = listed(app.rules.algorithms)
+        raise InvalidRegistration(
+            f"the profile {app.profile} demands: scopes of APIs whose tokens are opaque or signed with "
+            f"{allowed} (not those of {', '.join(sorted(wrong))})"
+        )
 
 
 def _understood(packed: Any) -> ApiRegistration | None:

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from store.apps.api_record import DEFAULT_LIFETIME, ApiRegistration, check_foreign, scopes_in
-from store.apps.apis import resolve_scopes
+from store.apps.apis import check_signed, resolve_scopes
 from store.apps.client_keys import authentication_of
 from store.apps.profiles import NONE, brought_along
 from store.apps.redirect_uris import check_redirect_uri
@@ -199,6 +199,7 @@ def _app(fields: Fields, apis: Sequence[ApiRegistration]) -> SeedApp:
         _checked(fields.at("webhook_secret"), check_webhook_secret, signing)
     registration = _checked(fields.place, Registration, **facts)
     _checked(fields.at("redirect_uris"), registration.check_redirect_uris)
+    _checked(fields.at("scopes"), check_signed, registration, apis)
     return SeedApp(fields.place, registration, secret, signing)
 
 

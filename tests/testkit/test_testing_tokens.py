@@ -236,6 +236,9 @@ def test_a_profile_brings_along_what_it_demands(latchkey: Latchkey, orders: Api)
     for wrong in ({}, {"jwks": [key], "auth_method": "client_secret"}, {"jwks": [key], "public": True}):
         with pytest.raises(LatchkeyError, match="the profile fapi2 demands"):
             latchkey.app(profile="fapi2", **wrong)
+    latchkey.api("https://old.example.com", scopes="old:read", token_format="jwt", signing_alg="RS256")
+    with pytest.raises(LatchkeyError, match=r"not those of https://old\.example\.com"):
+        latchkey.app(scopes="openid old:read", profile="fapi2", jwks=[key])
 
 
 async def add_second_step(latchkey: Latchkey, person: Person) -> None:

@@ -80,6 +80,10 @@ async def test_seeded_apps_have_keys_and_rules_for_requests(memory_store: Store,
         "public": "none",
         "fapi": "private_key_jwt",
     }
+    old = {"identifier": "https://old.example", "name": "Old", "scopes": ["old"], "tokenFormat": "jwt"}
+    wrong = {**BY_KEY, "client_id": "wrong", "profile": "fapi2", "pkceRequired": True, "scopes": "profile old"}
+    with pytest.raises(StartupError, match=r"apps\[0\].scopes: the profile fapi2 demands.*not those of https://old"):
+        await seed(memory_store, write({"apis": [{**old, "signingAlg": "RS256"}], "apps": [wrong]}))
     fapi = records["fapi"]
     assert (fapi["profile"], fapi["dpopRequired"], fapi["refreshRetrySeconds"]) == ("fapi2", True, 60)
     assert records["web"]["jwks"]["keys"][0]["x"] == KEY["x"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from handlers.oauth.authorize import try_page
+from store.apps.api_record import ApiRegistration, ApiScope
 from store.refused import Refused
 from tests.oauth.fapi2.test_algorithms import switched
 from tests.support.http.api_shop import ORDERS, Shop, at
@@ -122,6 +123,13 @@ async def test_the_form_of_the_owner_cannot_weaken_an_app(service: Service) -> N
         assert await found(service, app.client_id) == before
     saved = await browser.submit(page, where, **{**typed(before), "name": "Another name"})
     assert saved.code == 303
+    scope = ApiScope("old", "See old things")
+    old = ApiRegistration("https://old.example", "Old", (scope,), token_format="jwt", signing_alg="RS256")
+    api, _ = await service.store.apis.create(old)
+    page = await browser.get(f"{where}/settings")
+    refused = await browser.submit(page, where, **{**typed(before), f"scope:{api.client_id}/old": "on"})
+    assert (refused.code, b"not those of https://old.example" in refused.body) == (400, True)
+    assert (await found(service, app.client_id)).api_scopes == ()
 
 
 def typed(app: Any) -> dict[str, str]:
