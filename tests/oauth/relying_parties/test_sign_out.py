@@ -43,6 +43,7 @@ def signed_in(site: Site, directory: Path, back: str, heard: str) -> Iterator[tu
     [
         ("Authlib", "/logout", "/bye"),
         ("openid-client-passport", "/logout", "/bye"),
+        ("auth-express", "/logout", "/bye"),
         ("express-openid-connect", "/logout", ""),
         ("mod_auth_openidc", "/private/callback?logout=http%3A%2F%2F127.0.0.1%3A{port}%2Fbye", "/bye"),
     ],
