@@ -33,7 +33,7 @@ CONFIGURED = "They are those of LATCHKEY_SECRET_KEYS."
 ALIVE_AGAIN = "What was revoked, disconnected or disabled since the copy was made is alive again: end it again."
 SIGN_IN_AGAIN = (
     "Every session, token and mailed link ended: people sign in again, and apps ask them to. What else was done since "
-    "the copy is undone: disable accounts, disconnect apps and change passwords again."
+    "the copy is undone: disable accounts, disconnect apps, change passwords and revoke signing keys again."
 )
 COPIED = "They are in {path}: move that file elsewhere now."
 
