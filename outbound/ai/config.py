@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from outbound.ai.echo import echo_model
 from outbound.ai.health import Ejection
 from outbound.ai.models import Model, Models, Timeouts, Upstream
+from outbound.ai.server_keys import KeyUnreadable, ReadKey, ServerKey, command_reader, file_reader, key_in
 from store.credits.prices import Price
 
 MAX_PRICE = 10**9
@@ -22,8 +23,20 @@ MAX_OUTPUT = 1_000_000
 """Within these limits, a price times a number of tokens is exact."""
 MAX_SECONDS = 3600.0
 _TOP = ("echo", "upstream")
+_KEYS = ("key", "key_env", "key_file", "key_command")
 _UPSTREAM = (
-    *("name", "url", "key", "key_env", "connections", "connect_timeout", "first_byte_timeout"),
+    *(
+        "name",
+        "url",
+        "key",
+        "key_env",
+        "key_file",
+        "key_command",
+        "key_lifetime",
+        "connections",
+        "connect_timeout",
+        "first_byte_timeout",
+    ),
     *("event_timeout", "total_timeout", "trace", "unknown_fields", "models", "dialect"),
     *("weight", "retry_timeouts", "eject_failures", "eject_seconds"),
 )
@@ -32,6 +45,8 @@ DIALECTS = ("anthropic",)
 _SHARED = ("display_name", "max_input", "max_output", "prices")
 """What is the same at each server that offers a model."""
 _MODEL = ("id", "upstream_id", "weight", *_SHARED)
+KEY_SECONDS = 600.0
+"""How long a key that was read from a file or a command is used."""
 MAX_WEIGHT = 1000.0
 MAX_FAILURES = 1000
 _KINDS_OF_CACHE = ("cache_read", "cache_write", "cache_write_1h")
@@ -174,7 +189,19 @@ def _url(table: _Table) -> str:
     return url
 
 
-def _key(table: _Table, environ: Mapping[str, str]) -> str:
+def _key(table: _Table, environ: Mapping[str, str]) -> str | ServerKey:
+    given = [name for name in _KEYS if table.has(name)]
+    if len(given) > 1:
+        raise _Wrong(f"{table.place}.{given[1]}", f"is one key too many: there is {given[0]}")
+    lifetime = table.seconds("key_lifetime", KEY_SECONDS)
+    if path := table.text("key_file", ""):
+        try:
+            key_in(Path(path))
+        except KeyUnreadable as error:
+            raise _Wrong(f"{table.place}.key_file", f"is unusable: {error}") from None
+        return ReadKey(file_reader(Path(path)), lifetime)
+    if words := table.texts("key_command"):
+        return ReadKey(command_reader(words), lifetime)
     name = table.text("key_env", "")
     key = environ.get(name, "") if name else table.text("key", "")
     if name and not key:
@@ -248,6 +275,17 @@ class _Table:
             raise _Wrong(self._at(name), f"must be {low:g} to {high:g}")
         return float(value)
 
+    def texts(self, name: str) -> list[str]:
+        """An array of strings; empty if it is missing."""
+        values: list[Any] = self.take(name, list, [])
+        if not all(isinstance(value, str) and "\0" not in value for value in values) or (values and not values[0]):
+            raise _Wrong(self._at(name), "must be an array of strings: a program and its arguments")
+        return values
+
+    def has(self, name: str) -> bool:
+        """Whether the table has this name."""
+        return name in self._given
+
     def tables(self, name: str, known: tuple[str, ...]) -> list[_Table]:
         """The tables of an array; empty if it is missing."""
         items = self.take(name, list, [])
@@ -260,5 +298,5 @@ _KINDS: Mapping[Any, str] = {
     int: "a whole number",
     (int, float): "a number",
     datetime: "a date and time",
-    list: "an array of tables",
+    list: "an array",
 }

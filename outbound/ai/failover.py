@@ -124,7 +124,7 @@ class Failover:
         upstream = self.model.upstream
         if upstream.health.fail(error):
             self._measures.ejected(upstream.name)
-            log.warning("%s is asked last for a while: it failed too often", upstream.name)
+            log.warning("%s failed several times in a row: other servers come first for a while", upstream.name)
 
     def _last(self, error: UpstreamFailed) -> UpstreamFailed:
         """The failure of the call. If all servers want a pause, the app learns when the first of them is back."""

@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 
 from observability.tracing import passed_on
+from outbound.ai.dialects.complaints import complaint
 from outbound.ai.dialects.messages_same import COUNTED, TYPED_TOOL_TOKENS, is_measured, typed_tools
 from outbound.ai.events import BrokenStream, EventReader, StreamEvent, encoded, read_json
 from outbound.ai.failure import Code, Elsewhere, Passing, UpstreamFailed
@@ -21,13 +22,13 @@ from outbound.ai.health import Ejection, Health
 from outbound.ai.idle_timeout import IdleTimeout
 from outbound.ai.models import NOBODY, Asker, Model, Timeouts
 from outbound.ai.retry_after import retry_after
+from outbound.ai.server_keys import FixedKey, KeyUnreadable, ServerKey
 from outbound.ai.tokens import texts_of
 
 log = logging.getLogger("latchkey.upstream")
 
 API_VERSION = "2023-06-01"
 MAX_REPLY_BYTES = 32 * 2**20
-MAX_DESCRIPTION = 500
 READ_BYTES = 2**16
 END = 5.0
 """Seconds that the body of a stream may take to end after its last event."""
@@ -38,6 +39,7 @@ _OVERLOADED = (429, 529)
 _AGAIN = (429, 500, 502, 503, 529)
 _THE_ACCOUNT = (401, 402, 403)
 _THE_REQUEST = (400, 413, 422)
+_KIND = re.compile(r"[a-z_]{1,40}")
 # Also a 400, but about the operator's account with the server. People would take it for their account here.
 _BILLING = re.compile(r"credit balance|billing|organi[sz]ation|quota", re.IGNORECASE)
 
@@ -52,7 +54,7 @@ class MessagesUpstream:
         self,
         name: str,
         url: str,
-        key: str,
+        key: str | ServerKey,
         limits: Timeouts,
         connections: int,
         *,
@@ -70,12 +72,15 @@ class MessagesUpstream:
         self._retry_timeouts = retry_timeouts
         self.limits = limits
         self.url = url.rstrip("/")
-        self._headers = {"anthropic-version": API_VERSION, "content-type": "application/json"}
-        if key:
-            self._headers["x-api-key"] = key
+        self._key = FixedKey(key) if isinstance(key, str) else key
         self._connections = connections
         self._session: aiohttp.ClientSession | None = None
         self._ending: set[asyncio.Future[None]] = set()
+
+    @staticmethod
+    def headers_with(key: str) -> dict[str, str]:
+        """The headers of each request, with the key unless it is empty."""
+        return {"anthropic-version": API_VERSION, **({"x-api-key": key} if key else {})}
 
     async def complete(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> dict[str, Any]:
         """The whole reply to a request. Raises UpstreamFailed."""
@@ -183,16 +188,16 @@ class MessagesUpstream:
                 headers={"accept-encoding": "identity", "user-agent": "Latchkey"},
                 skip_auto_headers=("user-agent",),
             )
-        timeout = aiohttp.ClientTimeout(total=None, connect=self.limits.connect)
+        content = encoded(body)
+        headers = {**asker.headers, **passed_on(traced=self._traced)}
         try:
-            response = await self._session.post(
-                self.url + path,
-                data=io.BytesIO(encoded(body)),  # in pieces: more than 1 MiB at once would block the event loop
-                headers={**self._headers, **asker.headers, **passed_on(traced=self._traced)},
-                timeout=timeout,
-                allow_redirects=False,
-                read_bufsize=READ_BYTES,
-            )
+            key = await self._key.get()
+            response = await self._send(self._session, path, content, headers, key)
+            if response.status == HTTPStatus.UNAUTHORIZED and (newer := await self._key.renew(key)):
+                response.close()
+                response = await self._send(self._session, path, content, headers, newer)
+        except KeyUnreadable as error:
+            raise Elsewhere("upstream_error", f"{self.name}: no key: {error}") from None
         except aiohttp.ConnectionTimeoutError:
             raise Passing("overloaded", f"{self.name}: no connection in {self.limits.connect:g} s") from None
         except aiohttp.ClientError as error:
@@ -201,6 +206,18 @@ class MessagesUpstream:
             return response
         async with response:
             raise await self._failure(response)
+
+    async def _send(
+        self, session: aiohttp.ClientSession, path: str, content: bytes, headers: Mapping[str, str], key: str
+    ) -> aiohttp.ClientResponse:
+        return await session.post(
+            self.url + path,
+            data=io.BytesIO(content),  # in pieces: more than 1 MiB at once would block the event loop
+            headers={"content-type": "application/json", **self.headers_with(key), **headers},
+            timeout=aiohttp.ClientTimeout(total=None, connect=self.limits.connect),
+            allow_redirects=False,
+            read_bufsize=READ_BYTES,
+        )
 
     async def _failure(self, response: aiohttp.ClientResponse) -> UpstreamFailed:
         detail = f"{self.name}: status {response.status}"
@@ -218,7 +235,7 @@ class MessagesUpstream:
                 if _BILLING.search(message):
                     return UpstreamFailed("upstream_error", f"{detail}: about the operator's account there")
                 if error["type"] in ("invalid_request_error", "request_too_large"):
-                    return UpstreamFailed("invalid_request", detail, message[:MAX_DESCRIPTION])
+                    return UpstreamFailed("invalid_request", detail, complaint(message))
         return UpstreamFailed("upstream_error", detail)
 
     @contextlib.asynccontextmanager
@@ -241,6 +258,7 @@ class MessagesUpstream:
         """Closes its connections."""
         for ending in self._ending:
             ending.cancel()
+        await self._key.close()
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -284,5 +302,6 @@ def _reported(name: str, where: str, data: Mapping[str, Any]) -> UpstreamFailed:
     error = data.get("error")
     kind = error.get("type") if isinstance(error, dict) else None
     overloaded = kind in ("overloaded_error", "rate_limit_error")
-    detail = f"{name}: the {where} is {str(kind)[:40]!a}"
+    known = kind if isinstance(kind, str) and _KIND.fullmatch(kind) else "an error"
+    detail = f"{name}: the {where} is {known!a}"
     return Passing("overloaded" if overloaded else "upstream_error", detail)

@@ -14,7 +14,9 @@ from outbound.ai.tokens import count, count_request
 from tests.support.http.driver import Service, json_of
 from tests.support.http.upstream import TEXT, Plan, ScriptedUpstream, error, events_of, failing, message
 from tests.support.store.ai_spender import (
+    NATIVE,
     PATIENT,
+    SDK,
     Spender,
     assert_error,
     cost,
@@ -228,16 +230,51 @@ async def test_an_error_body_with_a_success_status_is_an_error(service: Service,
     assert await spender.charged() == []
 
 
+LONG = "prompt is too long: 213462 tokens > 200000 maximum"
+THINK = "Expected `thinking` or `redacted_thinking`, but found `tool_use`"
+REFUSED = "The model's server refused the request"
+SECRETS = "sk-ant-123 at https://10.0.0.7/v1 of Acme (admin@acme.example)"
+
+
+@pytest.mark.trap(70)
 @pytest.mark.parametrize(("status", "kind"), [(400, "invalid_request_error"), (413, "request_too_large")])
-async def test_the_upstreams_complaints_about_a_request_are_relayed(
-    service: Service, upstream: ScriptedUpstream, status: int, kind: str
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (LONG, LONG),
+        (f"{LONG}. Ask {SECRETS}", LONG),
+        (f"messages.3.content.0.type: {THINK}. When `thinking` is enabled, …", f"messages.3.content.0.type: {THINK}"),
+        ("tools.0.custom.input_schema: Field required", "tools.0.custom.input_schema: Field required"),
+        (f"tools.0.name: no such thing, says {SECRETS}", f"{REFUSED}: tools.0.name."),
+        (f"messages.0.{SECRETS}: Field required", f"{REFUSED}."),
+        (f"{SECRETS}: Field required", f"{REFUSED}."),
+        ("x" * 100_000, f"{REFUSED}."),
+        ("messages" + ".0" * 50_000, f"{REFUSED}."),
+    ],
+)
+async def test_the_upstreams_complaints_about_a_request_are_relayed_as_far_as_they_are_known(
+    service: Service, upstream: ScriptedUpstream, status: int, kind: str, said: str, shown: str
 ) -> None:
     spender = await Spender.make(service)
-    upstream.plan = failing(status, kind, "tools.0.name: no such thing")
+    upstream.plan = failing(status, kind, said)
     for stream in (False, True):
-        refused = await spender.ask(question(stream=stream))
-        assert assert_error(refused, 400, "invalid_request") == "tools.0.name: no such thing"
-    upstream.plan = failing(status, kind, "x" * 100_000)
-    assert len(assert_error(await spender.ask(), 400, "invalid_request")) == 500
-    assert len(upstream.calls) == 3
+        assert assert_error(await spender.ask(question(stream=stream)), 400, "invalid_request") == shown
+    assert len(upstream.calls) == 2
     assert await spender.charged() == []
+
+
+@pytest.mark.trap(70)
+@pytest.mark.parametrize("status", [200, 400, 401, 403, 404, 413, 422, 429, 500, 503, 529])
+@pytest.mark.parametrize("path", [NATIVE, SDK, f"{SDK}/count_tokens"])
+async def test_no_secret_of_an_upstreams_error_reaches_an_app_or_the_log(
+    service: Service, upstream: ScriptedUpstream, status: int, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    spender = await Spender.make(service)
+    headers = {"X-Request-Id": SECRETS, "anthropic-organization-id": "Acme", "Location": "https://10.0.0.7/"}
+    for kind in ("invalid_request_error", "api_error", "overloaded_error", SECRETS):
+        upstream.plan = replace(failing(status, kind, SECRETS), headers=headers)
+        for stream in (False, True):
+            response = await spender.ask(question(stream=stream), path)
+            text = f"{response.body.decode()} {response.headers} {caplog.text}"
+            assert not any(word in text for word in ("sk-ant", "10.0.0.7", "cme", "admin"))
+        await spender.fresh_window()

@@ -35,6 +35,7 @@ BOUNDS = {
     "handlers/ai/call.py to_thread": "AI calls of a person under way, by the settings: test_overload_ai.py",
     "outbound/ai/meter.py to_thread": "the same",
     "handlers/guides/pages.py to_thread": "nobody's: two pages, read with the first requests for them",
+    "outbound/ai/server_keys.py to_thread": "nobody's: one reading for each server of models at a time",
     "handlers/ops/inbox.py to_thread": "nobody's: a demo, for the person at its machine",
     "handlers/ops/metrics.py ThreadPoolExecutor": "nobody's: the operator's own port",
     "store/crypto/passwords.py ThreadPoolExecutor": "by address and account: test_passwords.py, test_known_devices.py",

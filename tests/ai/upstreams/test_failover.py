@@ -242,7 +242,7 @@ async def test_an_app_that_hangs_up_ends_the_search(service: Service, several: S
 async def test_apps_are_spread_over_the_servers(service: Service, several: Several) -> None:
     spender = await Spender.make(service)
     chosen = {several.upstreams(spender)[0].name}
-    for number in range(12):
+    for number in range(300):
         client = f"another-app-{number}"
         chosen.add(ranked(several.model.candidates, spender.user, client)[0].upstream.name)
     assert chosen == {*NAMES}
