@@ -19,7 +19,8 @@ MOST_TOKENS = 300
 SECONDS = 60
 WORDS = {
     "insufficient_credits": "Your Latchkey credits do not cover this. Whoever runs the server can give you more.",
-    "app_spend_limit": "You let this app spend no more this month. You can change that in your Latchkey account.",
+    "app_spend_limit": "This app has reached its spending limit. You can see it in your Latchkey account.",
+    "person_spend_limit": "You have reached the spending limit for today. Try again tomorrow.",
     "insufficient_scope": "You did not allow this app to do that. Disconnect, and allow it when you sign in again.",
 }
 

@@ -80,6 +80,12 @@ class Settings:
         live=True)
     ai_calls_per_minute: int = declare("Limits", "N", "20", to.whole(1, 1_000_000),
         "AI calls of one person in a minute, over all apps and addresses of the API. An agent makes dozens.", live=True)
+    ai_spend_per_person_day: int = declare("Limits", "AMOUNT", "0", to.amount(10**12),
+        "What AI calls of one person may cost in a day (UTC), over all apps: micro-dollars, or dollars such as 5usd; "
+        "0: no limit. Calls in progress count with the most they can cost.", live=True)
+    ai_spend_per_app_day: int = declare("Limits", "AMOUNT", "0", to.amount(10**12),
+        "What AI calls of one app may cost in a day (UTC), over all people; 0: no limit. It is never exceeded, but may "
+        "refuse some people early: see docs/models.md.", live=True)
     data_reads_per_minute: int = declare("Limits", "N", "300", to.whole(1, 1_000_000),
         "Documents that one app may read for one person in a minute.", live=True)
     data_writes_per_minute: int = declare("Limits", "N", "60", to.whole(1, 1_000_000),

@@ -97,6 +97,21 @@ def whole(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
+def amount(high: int) -> Callable[[str], int]:
+    """Return a parser of micro-dollars up to `high`: a whole number, or dollars as in "5usd" and "0.25usd"."""
+
+    def parse(text: str) -> int:
+        match = re.fullmatch(r"([0-9]{1,15})|([0-9]{1,12})(?:\.([0-9]{1,6}))?usd", text, re.I)
+        value = 0
+        if match:
+            value = int(match[1]) if match[1] else int(match[2] + (match[3] or "").ljust(6, "0"))
+        if not match or value > high:
+            raise ValueError(f"micro-dollars from 0 to {high}, or dollars such as 5usd")
+        return value
+
+    return parse
+
+
 def optional_whole(low: int, high: int) -> Callable[[str], int | None]:
     """Return a parser of whole numbers from `low` to `high`, and None for ""."""
     parse = whole(low, high)

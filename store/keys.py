@@ -1,8 +1,7 @@
 """Every Redis key, spelt here and nowhere else.
 
 The keys of a person share the hash tag of the person's shard, `{<first 3 hex digits of the user id>}`, so every
-operation on one person is one script on one node. Registrations, the e-mail index and address windows have tags of
-their own.
+operation on one person is one script on one node. Other keys have tags of their own.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ import re
 from dataclasses import dataclass
 
 APPS, APPS_SWEPT, APIS, DELETIONS = "{apps}:all", "{apps}:sweep", "{apis}:all", "{leaving}:all"
-KEYRING, SIGNING = "{keyring}:state", "{keyring}:signing"
-APPS_CHANNEL = "latchkey:apps"
+KEYRING, SIGNING, APPS_CHANNEL = "{keyring}:state", "{keyring}:signing", "latchkey:apps"
 RELAYED, DELIVERIES_DUE, DELIVERY_PREFIX = "{webhooks}:sweep", "{webhooks}:due", "{webhooks}:delivery:"
 _STREAMS = {"strangers": "strangers", "people": "events", "sensitive": "sensitive", "operator": "operator"}
 SECURITY_EVENTS = {stream: f"{{audit}}:{noun}" for stream, noun in _STREAMS.items()}
@@ -101,6 +99,11 @@ def member_prefix(shard: str) -> str:
 def shard_app_users(shard: str, client: str) -> str:
     """The people of a shard who have connected an app, each in the form of `member`."""
     return f"{{{shard}}}:app:{client}:users"
+
+
+def lease(user: str, client: str) -> dict[str, str]:
+    """What a person's shard may spend of an app's daily limit; and in the slot of the app, what all shards may."""
+    return {"lease": f"{{{user[:3]}}}:app:{client}:lease", "spending": f"{app(client)}:spending"}
 
 
 def outbox_keys(shard: str) -> dict[str, str]:
@@ -310,14 +313,14 @@ _PERSONS = re.compile(r"\{(?P<shard>[0-9a-f]{3})\}:(?P=shard)(?P<member>[0-9a-f]
 _NOUNS = frozenset(key.rpartition(":")[2] for noun, key in person("0" * 32).items() if noun != "users")
 _ONE_OF_A_KIND = {"all-apps": APPS, "all-apis": APIS, "all-leaving": DELETIONS, "keyring": KEYRING, "signing": SIGNING}
 _ONE_OF_A_KIND |= {"relayed": RELAYED, "apps-swept": APPS_SWEPT, "deliveries-due": DELIVERIES_DUE}
+_AT_APPS = {"registration": "", **{noun: f":{noun}" for noun in _OF_AN_APP}, "assertion": f":jti:{_ID}"}
+_AT_APPS |= {"pushed": f":par:{_ID}", "all-pushed": ":pars", "app-spending": ":spending"}
+_IN_SHARDS = {noun: noun for noun in ("users", "outbox", "due")}
+_IN_SHARDS |= {"app-users": f"app:{_CLIENT}:users", "lease": f"app:{_CLIENT}:lease"}
 _ALONE = tuple(
     (kind, re.compile(pattern, re.S))
     for kind, pattern in (
-        ("registration", rf"\{{app:{_CLIENT}\}}"),
-        *((kind, rf"\{{app:{_CLIENT}\}}:{kind}") for kind in _OF_AN_APP),
-        ("assertion", rf"\{{app:{_CLIENT}\}}:jti:{_ID}"),
-        ("pushed", rf"\{{app:{_CLIENT}\}}:par:{_ID}"),
-        ("all-pushed", rf"\{{app:{_CLIENT}\}}:pars"),
+        *((kind, rf"\{{app:{_CLIENT}\}}{rest}") for kind, rest in _AT_APPS.items()),
         *((kind, re.escape(key)) for kind, key in _ONE_OF_A_KIND.items()),
         ("api", rf"\{{api:{_CLIENT}\}}"),
         ("api-apps", rf"\{{api:{_CLIENT}\}}:apps"),
@@ -325,10 +328,7 @@ _ALONE = tuple(
         ("email", r"\{email:(?P<name>[^:]+)\}"),
         ("window", r"\{window:(?P<name>[a-z-]+):(?P<rest>.+)\}(?::[0-9a-f.:/]+)?"),
         ("dpop-token", r"\{dpop:[A-Za-z0-9_-]{43}\}:[A-Za-z0-9_-]{22}"),
-        ("users", r"\{(?P<shard>[0-9a-f]{3})\}:users"),
-        ("app-users", rf"\{{(?P<shard>[0-9a-f]{{3}})\}}:app:{_CLIENT}:users"),
-        ("outbox", r"\{(?P<shard>[0-9a-f]{3})\}:outbox"),
-        ("due", r"\{(?P<shard>[0-9a-f]{3})\}:due"),
+        *((kind, rf"\{{(?P<shard>[0-9a-f]{{3}})\}}:{rest}") for kind, rest in _IN_SHARDS.items()),
         ("delivery", re.escape(DELIVERY_PREFIX) + _ID),
         *((kind, rf"\{{webhooks\}}:app:{_CLIENT}{to}") for kind, to in (("deliveries", ""), ("attempts", ":attempts"))),
         ("security-events", rf"\{{audit\}}:(?P<name>{'|'.join(_STREAMS.values())})"),

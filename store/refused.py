@@ -12,8 +12,8 @@ class Refused(Exception):
     """A request was refused; it changed nothing.
 
     `code`: the error code of the catalogue; `description`: for people, never a secret; `window`: the figures of the
-    rate-limit window that was consulted; `retry_after`: whole seconds, with `rate_limited` only; `value`: what the app
-    sent in place of something else, for its owner's log, never a secret.
+    rate-limit window that was consulted; `retry_after`: whole seconds; `value`: what the app sent in place of something
+    else, for its owner's log, never a secret.
     """
 
     def __init__(

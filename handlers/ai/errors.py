@@ -18,6 +18,7 @@ TYPES = {
     "payload_too_large": "request_too_large",
     "insufficient_credits": "billing_error",
     "app_spend_limit": "billing_error",
+    "person_spend_limit": "billing_error",
     "rate_limited": "rate_limit_error",
     "upstream_timeout": "timeout_error",
     "overloaded": "overloaded_error",

@@ -43,6 +43,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "insufficient_credits": CatalogueEntry(402, "The person's credits do not cover this."),
     "app_spend_limit": CatalogueEntry(402, "This app has reached the person's spending limit for this month."),
+    "person_spend_limit": CatalogueEntry(402, "This person has reached the spending limit for today (UTC)."),
     "idempotency_in_progress": CatalogueEntry(409, "The call with this Idempotency-Key is still in progress."),
     "idempotency_reply_gone": CatalogueEntry(
         409, "The call with this Idempotency-Key was made; its reply is no longer kept."

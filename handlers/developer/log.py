@@ -45,7 +45,11 @@ _REMEDIES: dict[tuple[str, str], str] = {
         "Tell the person that their credits are used up, and offer to try again later."
     ),
     ("call", "app_spend_limit"): Phrase(
-        "The person set a monthly limit for your app. They can raise it under Connected apps."
+        "The person set a monthly limit for your app, or your app has reached the operator's limit for a day. "
+        "The person can raise theirs under Connected apps."
+    ),
+    ("call", "person_spend_limit"): Phrase(
+        "The person has reached the operator's limit for a day. Try again tomorrow."
     ),
 }
 _ANYWHERE: dict[str, str] = {

@@ -12,8 +12,8 @@ _KEY = (("apiKey",),)
 _HEADERS = ("anthropic-version", "anthropic-beta")
 _UPSTREAM = ("upstream_error", "upstream_timeout", "overloaded")
 _CALL = (
-    *("invalid_request", "insufficient_credits", "app_spend_limit", "not_found", "idempotency_in_progress"),
-    *("idempotency_reply_gone", "idempotency_mismatch", *_UPSTREAM),
+    *("invalid_request", "insufficient_credits", "app_spend_limit", "person_spend_limit", "not_found"),
+    *("idempotency_in_progress", "idempotency_reply_gone", "idempotency_mismatch", *_UPSTREAM),
 )
 
 AI_OPERATIONS: dict[str, dict[str, Operation]] = {

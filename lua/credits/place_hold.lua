@@ -8,6 +8,7 @@
 --- KEYS[7] holds
 --- KEYS[8] idem: the record of the idempotency key
 --- KEYS[9] reply: the reply kept under the key
+--- KEYS[10] lease: what the shard may spend of the app's daily limit
 --- ARGV[1] needed: the token must carry one of these scopes
 --- ARGV[2] limit (number)
 --- ARGV[3] period (number): ms
@@ -24,6 +25,10 @@
 --- ARGV[14] reads: the scope for reading what is left; '' if the app has not registered it
 --- ARGV[15] counted: '1' if the window has counted this request
 --- ARGV[16] proof: of the key that the token is bound to, or empty
+--- ARGV[17] person_day (number): micro-dollars that the person may spend in a day; 0 without a limit
+--- ARGV[18] leasing: '1' if the app has a daily limit
+--- ARGV[19] slice (number): micro-dollars of the app's limit for the shard, to be added to its lease
+--- ARGV[20] final (number): the day on which there is no further slice; 0 for none
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
@@ -34,18 +39,35 @@
 --- @reply replayed remaining reset charged left reads sealed
 --- @reply crowded remaining reset
 --- @reply insufficient_credits remaining reset
---- @reply app_spend_limit remaining reset
+--- @reply app_spend_limit remaining reset retry
+--- @reply person_spend_limit remaining reset retry
+--- @reply app_day_limit remaining reset retry
+--- @reply lease remaining reset day missing
 --- @reply held remaining reset output amount reads
 --- @derives proof
 --- @durable
 --- @include "guard"
 --- @include "credits"
 --- @include "spending"
+--- @include "daily"
+
+-- The output tokens that `room` covers, and their cost with the input; nothing if these are too few.
+local function fit(room)
+  local amount = cost_of(input, output, input_price, output_price)
+  if amount <= room then return output, amount end
+  if output_price == 0 then return end
+  local left = room * 1000000 - input * input_price
+  local cut = left > 0 and (left - math.fmod(left, output_price)) / output_price or 0
+  amount = cost_of(input, cut, input_price, output_price)
+  if amount > room or cut < least then return end
+  return cut, amount
+end
 
 local now = now_ms()
 local word, a, b, scope, granted =
   admit(user, grant, family, access, window, needed, limit, period, now, proof, counted ~= '')
 if word ~= 'ok' then return {word, a, b} end
+if slice > 0 then add_slice(lease, final, slice, now) end
 reads = reads ~= '' and has_scope(scope, reads) and has_scope(granted, reads) and 1 or 0
 
 if digest ~= '' then
@@ -61,23 +83,39 @@ end
 
 local held, own, standing = held_of(holds, client, now)
 if standing >= most then return {'crowded', a, b} end
-local room, refusal = paid_of(balance) - held, 'insufficient_credits'
-local ceiling, spent = spent_of(grant, (month_of(now)))
-if ceiling and ceiling - spent - own < room then room, refusal = ceiling - spent - own, 'app_spend_limit' end
+local today = day_of(now)
+-- The limit that binds, what calls in progress hold of it, and when it starts again.
+local room, refusal, open, ends = paid_of(balance) - held, 'insufficient_credits', held, now
+local month, month_ends = month_of(now)
+local ceiling, spent = spent_of(grant, month)
+if ceiling and ceiling - spent - own < room then
+  room, refusal, open, ends = ceiling - spent - own, 'app_spend_limit', own, month_ends
+end
+if person_day > 0 then
+  local left = person_day - spent_on(balance, today) - held
+  if left < room then room, refusal, open, ends = left, 'person_spend_limit', held, (today + 1) * DAY_MS end
+end
 
 -- A limit may have been lowered below what is spent; free calls still have room.
-room = math.max(room, 0)
-local amount = cost_of(input, output, input_price, output_price)
-if amount > room then
-  if output_price == 0 then return {refusal, a, b} end
-  local left = room * 1000000 - input * input_price
-  output = left > 0 and (left - math.fmod(left, output_price)) / output_price or 0
-  amount = cost_of(input, output, input_price, output_price)
-  if amount > room or output < least then return {refusal, a, b} end
+local tokens, amount = fit(math.max(room, 0))
+if amount and amount > 0 and leasing == '1' then
+  local day, left, on_lease = lease_of(lease, today, now)
+  if amount > left then
+    if day ~= final then return {'lease', a, b, day, amount - left} end
+    room, refusal, open, ends = left, 'app_day_limit', on_lease, (day + 1) * DAY_MS
+    tokens, amount = fit(room)
+  end
+end
+if not amount then
+  if refusal == 'insufficient_credits' then return {refusal, a, b} end
+  -- Calls in progress give back what they don't use.
+  local enough = cost_of(input, math.min(least, output), input_price, output_price) <= room + open
+  return {refusal, a, b, enough and 2 or math.ceil((ends - now) / 1000)}
 end
 write_hold(holds, hold, '', amount, now + hold_ttl, client, now)
+if amount > 0 and leasing == '1' then redis.call('HSET', lease, hold, int(amount) .. ' ' .. int(now + hold_ttl)) end
 if digest ~= '' then
   redis.call('HSET', idem, 'digest', digest, 'state', 'running', 'hold', hold)
   redis.call('PEXPIREAT', idem, int(now + hold_ttl))
 end
-return {'held', a, b, output, amount, reads}
+return {'held', a, b, tokens, amount, reads}

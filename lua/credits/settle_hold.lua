@@ -7,6 +7,7 @@
 --- KEYS[6] idem: the record of the idempotency key
 --- KEYS[7] reply: where the reply under that key is kept
 --- KEYS[8] replies: the kept replies, by time
+--- KEYS[9] lease: what the shard may spend of the app's daily limit
 --- ARGV[1] client
 --- ARGV[2] hold: its id
 --- ARGV[3] model
@@ -25,6 +26,7 @@
 --- ARGV[16] max_reply_bytes (number): of all kept replies of the person
 --- ARGV[17] retention (number): ms that an entry stays in the ledger
 --- ARGV[18] most (number): entries of the ledger
+--- ARGV[19] leased: '1' if the hold is on the lease too
 --- @reply ended
 --- @reply ok charged left
 --- @derives reply_prefix
@@ -33,6 +35,7 @@
 --- @reserve
 --- @include "credits"
 --- @include "spending"
+--- @include "daily"
 --- @include "replies"
 --- @include "touch"
 
@@ -49,6 +52,7 @@ end
 local charged = math.min(amount, cost)
 -- The mark of a settled hold stays until the hold would have ended, so that a repeated settlement finds it.
 write_hold(holds, hold, 's', charged, ends, client, now)
+if leased == '1' then end_on_lease(lease, hold, charged) end
 if input + output + cache_read + cache_write + cache_write_1h > 0 then
   local fields = {'client', client, 'model', model, 'input', int(input), 'output', int(output),
     'price', price_version, 'hold', hold}
@@ -61,6 +65,7 @@ if input + output + cache_read + cache_write + cache_write_1h > 0 then
   end
   book_entry(ledger, balance, 'charge', -charged, fields, retention, most, now)
   book_spending(grant, charged, (month_of(now)))
+  book_day(balance, charged, day_of(now))
 end
 local left = paid_of(balance) - held_of(holds, client, now)
 if keyed == '1' and redis.call('HGET', idem, 'hold') == hold then

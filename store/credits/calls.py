@@ -11,10 +11,11 @@ import msgpack
 from store import keys
 from store.app_stats import AppStats
 from store.credits.credits import Bookkeeping
+from store.credits.daily import DailyLimits, Leases
 from store.credits.prices import Price, TokenCounts
 from store.crypto.cipher import Cipher
 from store.crypto.seal import fingerprint, new_id
-from store.engine.scripts import Scripts
+from store.engine.scripts import Reply, Scripts
 from store.lifetimes import AI_MODELS, AI_REPLY
 from store.oauth.guard import admitted, check_token
 from store.rates import Rates
@@ -49,7 +50,7 @@ class CallEstimate:
 @dataclass(frozen=True, slots=True)
 class Hold:
     """A placed hold. `output_tokens`: the most the call may use, cut to what the person can afford; `amount` is in
-    micro-dollars; `reads_credits`: the app may know what is left."""
+    micro-dollars; `reads_credits`: the app may know what is left; `leased`: the app has a daily limit."""
 
     user: str
     client: str
@@ -58,6 +59,7 @@ class Hold:
     amount: int
     window: Window
     reads_credits: bool = False
+    leased: bool = False
 
     @property
     def hold_id(self) -> str:
@@ -113,6 +115,8 @@ class Calls:
         self._scripts = scripts
         self._cipher = cipher
         self._books = books
+        self.daily = DailyLimits()
+        self._leases = Leases(scripts, self.daily)
         self.most_each = 10**9
         """The most calls that one person may have in progress, over all processes; the server's settings replace this
         default."""
@@ -131,18 +135,60 @@ class Calls:
         self, caller: Caller, needed: str, estimate: CallEstimate, *, counted: bool = False
     ) -> Hold | ReplayedCall:
         """Admits a call and holds the most it can cost, or returns the earlier reply. Raises Refused("invalid_token",
-        "insufficient_scope", "rate_limited", "insufficient_credits", "app_spend_limit", "idempotency_in_progress",
-        "idempotency_mismatch" or "idempotency_reply_gone"), StoreUnavailable; a hold that was placed all the same
-        expires. "rate_limited" also means that the person has `most_each` calls in progress. `counted`: `check_call`
-        has counted this call already."""
+        "insufficient_scope", "rate_limited", "insufficient_credits", "app_spend_limit", "person_spend_limit",
+        "idempotency_in_progress", "idempotency_mismatch" or "idempotency_reply_gone"), StoreUnavailable; a hold that
+        was placed all the same expires. "rate_limited" also means that the person has `most_each` calls in progress.
+        `counted`: `check_call` has counted this call already."""
+        group, leasing = self._rates.ai, self.daily.per_app > 0
+        final = self._leases.used_up(caller.client)
+        reply = await self._place(caller, needed, estimate, counted=counted, final=final)
+        if reply.word == "lease":
+            reply = await self._place_leased(caller, needed, estimate, reply)
+        window = admitted(reply, group, needed)
+        if reply.word == "replayed":
+            charge = Charge(reply.number("charged"), reply.number("left"))
+            stored = self._open(caller, estimate.key or "", reply.raw("sealed"))
+            return ReplayedCall(stored, charge, window, reply.number("reads") == 1)
+        if reply.word != "held":
+            _refuse(reply, window)
+        # Frees the long request: only its digest was needed.
+        estimate = replace(estimate, body=b"")
+        output, amount, reads = reply.number("output"), reply.number("amount"), reply.number("reads") == 1
+        return Hold(caller.user, caller.client, estimate, output, amount, window, reads, leasing)
+
+    async def _place_leased(self, caller: Caller, needed: str, estimate: CallEstimate, reply: Reply) -> Reply:
+        """Places a hold for which the shard's lease was too small, with one more slice of the app's daily limit."""
+        async with self._leases.turn(caller.user, caller.client) as waited:
+            if waited:
+                final = self._leases.used_up(caller.client)
+                reply = await self._place(caller, needed, estimate, counted=True, final=final)
+                if reply.word != "lease":
+                    return reply
+            day = reply.number("day")
+            taken = await self._leases.take(caller.client, day, reply.number("missing"))
+            return await self._place(caller, needed, estimate, counted=True, final=day, taken=taken)
+
+    async def _place(
+        self,
+        caller: Caller,
+        needed: str,
+        estimate: CallEstimate,
+        *,
+        counted: bool,
+        final: int,
+        taken: int = 0,
+    ) -> Reply:
+        """Runs the script of a hold. `final`: the day on which there is no further slice; `taken`: a slice for that
+        day, which the lease gets."""
         group = self._rates.ai
-        reply = await self._scripts.run(
+        return await self._scripts.run(
             "place_hold",
             {
                 **keys.token(caller.user, caller.client, caller.family, caller.generation),
                 **keys.credits(caller.user),
                 **keys.idempotency(caller.user, caller.client, fingerprint(estimate.key or "")),
                 "window": keys.limit(caller.user, group.name),
+                "lease": keys.lease(caller.user, caller.client)["lease"],
             },
             needed=caller.may(needed),
             limit=group.limit,
@@ -161,18 +207,11 @@ class Calls:
             reads=caller.may("credits:read"),
             digest="" if estimate.key is None else hashlib.sha256(estimate.body).hexdigest()[:32],
             counted="1" if counted else "",
+            person_day=self.daily.per_person,
+            leasing="1" if self.daily.per_app else "",
+            slice=taken,
+            final=final,
         )
-        window = admitted(reply, group, needed)
-        if reply.word == "replayed":
-            charge = Charge(reply.number("charged"), reply.number("left"))
-            stored = self._open(caller, estimate.key or "", reply.raw("sealed"))
-            return ReplayedCall(stored, charge, window, reply.number("reads") == 1)
-        if reply.word != "held":
-            _refuse(reply.word, window)
-        # Frees the long request: only its digest was needed.
-        estimate = replace(estimate, body=b"")
-        output, amount, reads = reply.number("output"), reply.number("amount"), reply.number("reads") == 1
-        return Hold(caller.user, caller.client, estimate, output, amount, window, reads)
 
     async def settle(self, hold: Hold, tokens: TokenCounts, reply: StoredReply | None = None) -> Charge | None:
         """Charges the used tokens, never more than was held, and keeps the reply under the call's key, if any. Returns
@@ -184,6 +223,7 @@ class Calls:
                 **keys.person(hold.user),
                 **keys.idempotency(hold.user, hold.client, key),
                 "grant": keys.grant(hold.user, hold.client),
+                "lease": keys.lease(hold.user, hold.client)["lease"],
             },
             client=hold.client,
             hold=hold.hold_id,
@@ -203,6 +243,7 @@ class Calls:
             max_reply_bytes=MAX_REPLIES_BYTES,
             retention=self._books.retention,
             most=self._books.entries,
+            leased="1" if hold.leased else "",
         )
         if answer.word == "ended":
             return None
@@ -213,17 +254,22 @@ class Calls:
 
     async def release(self, hold: Hold) -> None:
         """Ends a hold without a charge; its idempotency key is free again. May be called again."""
-        await self._release(hold.user, hold.client, hold.estimate)
+        await self._release(hold.user, hold.client, hold.estimate, leased=hold.leased)
 
     async def abandon(self, caller: Caller, estimate: CallEstimate) -> None:
         """Ends the hold of a call whose answer was lost, if it was placed."""
-        await self._release(caller.user, caller.client, estimate)
+        await self._release(caller.user, caller.client, estimate, leased=self.daily.per_app > 0)
 
-    async def _release(self, user: str, client: str, estimate: CallEstimate) -> None:
+    async def _release(self, user: str, client: str, estimate: CallEstimate, *, leased: bool) -> None:
         await self._scripts.run(
             "release_hold",
-            {**keys.credits(user), **keys.idempotency(user, client, fingerprint(estimate.key or ""))},
+            {
+                **keys.credits(user),
+                **keys.idempotency(user, client, fingerprint(estimate.key or "")),
+                "lease": keys.lease(user, client)["lease"],
+            },
             hold=estimate.hold_id,
+            leased="1" if leased else "",
         )
 
     def _seal(self, hold: Hold, reply: StoredReply) -> bytes:
@@ -242,9 +288,12 @@ def _address(key: str) -> str:
     return f"_reply/{fingerprint(key)}"
 
 
-def _refuse(word: str, window: Window) -> NoReturn:
-    code, description = _REFUSALS[word]
-    raise Refused(code, description, window=window, retry_after=CROWDED_SECONDS if word == "crowded" else None)
+def _refuse(reply: Reply, window: Window) -> NoReturn:
+    code, description = _REFUSALS[reply.word]
+    retry = CROWDED_SECONDS if reply.word == "crowded" else None
+    if code.endswith("_spend_limit"):
+        retry = reply.number("retry")
+    raise Refused(code, description, window=window, retry_after=retry)
 
 
 _REFUSALS = {
@@ -257,4 +306,6 @@ _REFUSALS = {
     ),
     "insufficient_credits": ("insufficient_credits", "The person's credits do not cover this call."),
     "app_spend_limit": ("app_spend_limit", "This app has reached the person's spending limit for this month."),
+    "app_day_limit": ("app_spend_limit", "This app has reached its spending limit for today (UTC)."),
+    "person_spend_limit": ("person_spend_limit", "This person has reached the spending limit for today (UTC)."),
 }

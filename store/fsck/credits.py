@@ -10,6 +10,7 @@ from typing import Any
 from store import keys, moments
 from store.errors import StoreError
 from store.fsck.context import FsckContext
+from store.fsck.daily import day_found
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import HOLD_MOST, SLACK
 from store.fsck.reading import Expected, Look, Read, in_steps, in_words, number, row_of
@@ -130,7 +131,8 @@ async def _spending(context: FsckContext, user: str, books: Books) -> list[Findi
         sum_up = ("HSET", grant, "spend_month", str(month), "spent", str(books.charged[client]))
         what = f"the app {client} has spent {recorded} this month, but was charged {books.charged[client]}"
         wrong.append(found("spending", grant, what, context.reader.mend(grant, still, sum_up)))
-    return wrong
+    charges = [(at, amount) for _, at, amount in books.since]
+    return wrong + day_found(context, user, books.balance, books.length, books.now, charges)
 
 
 def month_of(ms: int) -> int:

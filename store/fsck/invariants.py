@@ -120,6 +120,13 @@ INVARIANTS = (
     ),
     Invariant("spending", "an app's spending this month is the sum of its charges", ERROR, "adds the charges up"),
     Invariant(
+        "day-spending",
+        "a person's spending today is not more than today's charges",
+        ERROR,
+        "adds the charges up",
+    ),
+    Invariant("lease", "a shard has leased what it has spent of an app's daily limit", ERROR, "raises the lease"),
+    Invariant(
         "idempotency",
         "the key of a call in progress has a hold, that of a finished call a charge",
         ERROR,

@@ -30,6 +30,7 @@ from store.lifetimes import (
     REFRESH_TOKEN,
     REQUEST,
     RESET_LINK,
+    SPENDING,
     UNDO_LINK,
     Group,
 )
@@ -84,6 +85,7 @@ KINDS: dict[str, KeyKind] = {
     "logo": KeyKind("string"),
     "assertion": KeyKind("string", ASSERTION, value=b"1"),
     "pushed": KeyKind("hash", REQUEST, fields={"params": TEXT}, others="browser|ended|network"),
+    "app-spending": KeyKind("hash", SPENDING, fields={"day": NUMBER, "leased": NUMBER}, others=""),
     "all-pushed": KeyKind("zset", REQUEST),
     "all-apps": KeyKind("zset"),
     "api": KeyKind("string"),
@@ -98,6 +100,12 @@ KINDS: dict[str, KeyKind] = {
     "dpop-token": KeyKind("string", DPOP_MARK, value=b"1"),
     "users": KeyKind("set"),
     "app-users": KeyKind("set", 0),
+    "lease": KeyKind(
+        "hash",
+        SPENDING,
+        fields={"day": NUMBER, "leased": NUMBER},
+        others=r"spent|[A-Za-z0-9_-]{22}",
+    ),
     "outbox": KeyKind("stream"),
     "due": KeyKind("zset"),
     "apps-swept": KeyKind("string", APPS_SWEEP, value=b"1"),
@@ -144,7 +152,9 @@ KINDS: dict[str, KeyKind] = {
     "audit": KeyKind("string"),
     "activity": KeyKind("string"),
     "apps": KeyKind("zset"),
-    "balance": KeyKind("hash", fields={"paid": rb"-?[0-9]+"}, others="opening|opening_at|reply_bytes"),
+    "balance": KeyKind(
+        "hash", fields={"paid": rb"-?[0-9]+"}, others="opening|opening_at|reply_bytes|spent_day|day_spent"
+    ),
     "holds": KeyKind("hash", 0),
     "ledger": KeyKind("stream"),
     "replies": KeyKind("zset", AI_REPLY),

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
@@ -21,8 +20,9 @@ from store.engine.connect import connect
 from store.lifetimes import ACCESS_TOKEN, AI_REPLY, CREDIT_KEY, DAY, GRACE
 from store.wiring import Store
 from tests.support.processes.engines import Engine, FakeClock
-from tests.support.store.credit_books import BOOKS, Pair, Purse, Record, Side, Standing
-from tests.support.store.credit_spender import FREE, PRICE, Spender, a_world, affordable, cost, held_at, recount
+from tests.support.store import credit_books as drawn
+from tests.support.store.credit_books import BOOKS, Pair, Purse, Record, Side, Slices, Standing, brisk, month_after
+from tests.support.store.credit_spender import Spender, a_world, affordable, cost, held_at, recount
 from tests.support.store.world import VISITOR, refusal_of
 
 pytestmark = pytest.mark.slow
@@ -30,24 +30,6 @@ pytestmark = pytest.mark.slow
 T = TypeVar("T")
 RING = Keys(KeyRing.parse(KeyRing.generate(1)))
 MOST_EACH = 4
-
-CACHED = Price("cached", 300_000, 1_700_000, 30_000, 375_000, 600_000)
-pairs = st.sampled_from([(person, app) for person in range(2) for app in range(2)])
-people = st.integers(0, 1)
-some_keys = st.sampled_from([None, None, "a", "b"])
-prices = st.sampled_from([PRICE, PRICE, Price("odd", 300_000, 1_700_000), FREE, CACHED])
-which = st.integers(0, 40)
-estimates: dict[str, Any] = {
-    "pair": pairs,
-    "tokens": st.tuples(st.integers(0, 60), st.sampled_from([0, 1, 40, 90, 600]), st.integers(0, 2)),
-    "price": prices,
-    "lasts": st.sampled_from([30_500, 600_500]),
-    "key": some_keys,
-    "body": st.sampled_from([b"1", b"1", b"1", b"2"]),
-}
-few = st.sampled_from([0, 0, 1, 7, 40])
-reported = st.tuples(st.integers(0, 70), st.integers(0, 100), few, few, few)
-"""Tokens of input, output, read from a cache, written to one, written to one for an hour."""
 
 
 class Credits(RuleBasedStateMachine):
@@ -76,6 +58,7 @@ class Credits(RuleBasedStateMachine):
         self.sides = {(person, app): Side() for person in range(2) for app in range(2)}
         self.holds: list[Standing] = []
         self.records: dict[tuple[Pair, str], Record] = {}
+        self.slices = [Slices(), Slices()]
         self.touched: set[int] = set()
         for pair in self.sides:
             await self.reconnect(pair)
@@ -110,6 +93,19 @@ class Credits(RuleBasedStateMachine):
             if one.state == "held" and one.ends > now and one.pair[0] == person and app in (None, one.pair[1])
         )
 
+    def shard(self, pair: Pair) -> str:
+        return self.people[pair[0]].user[:3]
+
+    def on_lease(self, pair: Pair, now: int) -> list[Standing]:
+        """The open holds of today that count for the app's daily limit in this person's shard."""
+        return [
+            one
+            for one in self.holds
+            if (one.pair[1], self.shard(one.pair), one.day) == (pair[1], self.shard(pair), now // DAY)
+            and (one.hold.leased, one.state) == (True, "held")
+            and one.ends > now
+        ]
+
     def standing(self, person: int, now: int) -> int:
         """How many open holds a person has."""
         return sum(one.state == "held" and one.ends > now and one.pair[0] == person for one in self.holds)
@@ -119,7 +115,7 @@ class Credits(RuleBasedStateMachine):
         moment = datetime.fromtimestamp(now / 1000, UTC)
         return self.sides[pair].spent.get((moment.year, moment.month), 0)
 
-    @rule(person=people, amount=st.integers(-150, 300).filter(bool), key=some_keys, first=st.booleans())
+    @rule(person=drawn.people, amount=st.integers(-150, 300).filter(bool), key=drawn.some_keys, first=st.booleans())
     def top_up(self, person: int, amount: int, key: str | None, first: bool = False) -> None:
         purse, world, now = self.purses[person], self.people[person], self.run(self.now())
         self.touched.add(person)
@@ -146,7 +142,7 @@ class Credits(RuleBasedStateMachine):
         if key:
             purse.top_ups[key] = (amount, now + CREDIT_KEY)
 
-    @rule(**estimates)
+    @rule(**drawn.estimates)
     def hold(
         self, pair: Pair, tokens: tuple[int, int, int], price: Price, lasts: int, key: str | None, body: bytes
     ) -> None:
@@ -161,6 +157,10 @@ class Credits(RuleBasedStateMachine):
         if side.limit is not None:
             left = side.limit - self.spent(pair, now) - self.held(pair[0], now, pair[1])
             room, code = (left, "app_spend_limit") if left < room else (room, code)
+        daily, today = self.store.calls.daily, now // DAY
+        if daily.per_person:
+            left = daily.per_person - purse.by_day[today] - self.held(pair[0], now)
+            room, code = (left, "person_spend_limit") if left < room else (room, code)
         output = affordable(max(room, 0), held_at(price), i, o)
         record = self.records.get((pair, key)) if key else None
         if side.revoked_at is not None or side.token_ends <= now:
@@ -175,6 +175,11 @@ class Credits(RuleBasedStateMachine):
             refusal = "rate_limited"
         elif not record and (output is None or output < min(least, o)):
             refusal = code
+        elif not record and daily.per_app and output is not None and (amount := cost(held_at(price), i, output)):
+            held = sum(one.amount for one in self.on_lease(pair, now))
+            room = self.slices[pair[1]].room(today, self.shard(pair), held, amount, daily)
+            if room < amount and ((output := affordable(room, held_at(price), i, o)) is None or output < min(least, o)):
+                refusal = "app_spend_limit"
         if refusal:
             assert self.run(refusal_of(call)) == refusal
             return
@@ -186,7 +191,7 @@ class Credits(RuleBasedStateMachine):
         assert isinstance(answer, Hold)
         assert output is not None
         assert (answer.output_tokens, answer.amount) == (output, cost(held_at(price), i, output))
-        self.holds.append(Standing(answer, pair, price, answer.amount, now + lasts))
+        self.holds.append(Standing(answer, pair, price, answer.amount, now + lasts, day=today))
         if key:
             self.records[pair, key] = Record(body, answer.hold_id, now + lasts)
 
@@ -195,7 +200,7 @@ class Credits(RuleBasedStateMachine):
         found = [(key, record) for key, record in self.records.items() if record.hold == one.hold.hold_id]
         return found[0] if found else None
 
-    @rule(used=reported, replied=st.booleans(), **estimates)
+    @rule(used=drawn.reported, replied=st.booleans(), **drawn.estimates)
     def call(self, used: tuple[int, ...], replied: bool, **call: Any) -> None:
         """A hold and its settlement."""
         self.hold(**call)
@@ -208,7 +213,7 @@ class Credits(RuleBasedStateMachine):
         some = standing if standing and n % 4 else self.holds
         return some[-1 - n // 4 % len(some)] if some else None
 
-    @rule(n=which, used=reported, replied=st.booleans())
+    @rule(n=drawn.which, used=drawn.reported, replied=st.booleans())
     def settle(self, n: int, used: tuple[int, ...], replied: bool) -> None:
         one = self.pick(n)
         if one is None:
@@ -221,6 +226,7 @@ class Credits(RuleBasedStateMachine):
             return
         if one.state == "held":
             one.state, one.charged = "settled", min(one.amount, cost(one.price, *used))
+            self.slices[one.pair[1]].spent[one.day, self.shard(one.pair)] += one.charged if one.hold.leased else 0
             if any(used):
                 purse.book(-one.charged, now)
                 world = self.people[one.pair[0]]
@@ -229,6 +235,7 @@ class Credits(RuleBasedStateMachine):
                 assert (entry.input_tokens, entry.output_tokens, *cached) == used
                 assert entry.price_version == one.price.version
                 self.book_spending(side, one.charged, now)
+                purse.by_day[now // DAY] += one.charged
             if record := self.record_of(one):
                 left = purse.paid - self.held(one.pair[0], now)
                 record[1].charge, record[1].reply = Charge(one.charged, left), reply
@@ -242,7 +249,7 @@ class Credits(RuleBasedStateMachine):
             month = moment.year, moment.month
             side.spent[month] = side.spent.get(month, 0) + amount
 
-    @rule(n=which)
+    @rule(n=drawn.which)
     def release(self, n: int) -> None:
         one = self.pick(n)
         if one is None:
@@ -254,7 +261,7 @@ class Credits(RuleBasedStateMachine):
             if record := self.record_of(one):
                 del self.records[record[0]]
 
-    @rule(pair=pairs, limit=st.one_of(st.none(), st.integers(0, 300)))
+    @rule(pair=drawn.pairs, limit=st.one_of(st.none(), st.integers(0, 300)))
     def set_limit(self, pair: Pair, limit: int | None) -> None:
         side, app, _, _ = self.of(pair)
         call = app.limit(self.people[pair[0]], limit)
@@ -264,7 +271,11 @@ class Credits(RuleBasedStateMachine):
         self.run(call)
         side.limit = limit
 
-    @rule(pair=pairs)
+    @rule(person=drawn.person_days, app=drawn.app_days)
+    def set_daily_limits(self, person: int, app: int) -> None:
+        self.store.calls.daily.per_person, self.store.calls.daily.per_app = person, app
+
+    @rule(pair=drawn.pairs)
     def disconnect_or_connect(self, pair: Pair) -> None:
         side, world = self.sides[pair], self.people[pair[0]]
         self.touched.add(pair[0])
@@ -276,7 +287,7 @@ class Credits(RuleBasedStateMachine):
         self.run(call)
         side.revoked_at = self.run(self.now())
 
-    @rule(pair=pairs)
+    @rule(pair=drawn.pairs)
     def look(self, pair: Pair) -> None:
         """The balance that the app sees."""
         side, app, purse, now = self.of(pair)
@@ -290,13 +301,7 @@ class Credits(RuleBasedStateMachine):
             assert balance.app_limit is None
             return
         used = self.spent(pair, now) + self.held(pair[0], now, pair[1])
-        assert balance.app_limit == AppLimit(side.limit, used, self.month_after(now))
-
-    @staticmethod
-    def month_after(now: int) -> datetime:
-        """When the month ends."""
-        moment = datetime.fromtimestamp(now / 1000, UTC)
-        return datetime(moment.year + moment.month // 12, moment.month % 12 + 1, 1, tzinfo=UTC)
+        assert balance.app_limit == AppLimit(side.limit, used, month_after(now))
 
     @rule(step=st.sampled_from([1, 1, 31, 31, 31, 400, 601, DAY // 1000, 31 * DAY // 1000, "to the month's end"]))
     def time_passes(self, step: int | str) -> None:
@@ -304,7 +309,7 @@ class Credits(RuleBasedStateMachine):
         now = self.run(self.now())
         if self.clock is None:
             return
-        left = self.month_after(now).timestamp() - now / 1000
+        left = month_after(now).timestamp() - now / 1000
         self.clock.advance(max(0.0, left - 15.3) if isinstance(step, str) else step + 0.137)
         now = self.run(self.now())
         self.touched |= {0, 1}
@@ -349,19 +354,18 @@ class Credits(RuleBasedStateMachine):
 class Busy(Credits):
     """The same, beginning with some credits and a limit, so that more of the calls are made."""
 
-    @initialize(first=st.integers(50, 900), second=st.integers(50, 900), limit=st.integers(10, 300))
-    def fill(self, first: int, second: int, limit: int) -> None:
-        self.top_up(0, first, None)
-        self.top_up(1, second, None)
+    @initialize(sums=st.tuples(*[st.integers(50, 900)] * 2), limit=st.integers(10, 300), daily=drawn.days)
+    def fill(self, sums: tuple[int, int], limit: int, daily: tuple[int, int]) -> None:
+        self.top_up(0, sums[0], None)
+        self.top_up(1, sums[1], None)
         self.set_limit((0, 0), limit)
+        self.set_daily_limits(*daily)
 
 
-brisk = settings(
-    max_examples=15,
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+@pytest.fixture(autouse=True)
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Apps' daily limits are leased in slices of 30 micro-dollars."""
+    monkeypatch.setattr("store.credits.daily.LEAST_SLICE", 30)
 
 
 @pytest.mark.trap(29)

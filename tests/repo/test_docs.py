@@ -278,6 +278,7 @@ def test_the_table_of_keys_matches_the_code() -> None:
         *keys.app_stats(client).values(),
         keys.assertion(client, "<digest>"),
         *keys.pushed(client, one_id).values(),
+        *(key.replace("<us", shard) for key in keys.lease(user, client).values()),
         keys.email("<address>"),
         keys.invite("<address>"),
         keys.window("<group>", "<what>"),

@@ -206,6 +206,8 @@ DATA = [
     case(lambda f: f.client.hset(f.person["holds"], "A" * 22, "a lot"), "holds", proof=credits_agree),
     case(lambda f: f.client.persist(f.person["holds"]), "holds", proof=credits_agree),
     case(lambda f: f.client.hincrby(f.grant, "spent", 1000), "spending"),
+    case(lambda f: f.client.hincrby(f.person["balance"], "day_spent", 1000), "day-spending", proof=credits_agree),
+    case(lambda f: f.client.hset(f.lease, "leased", "0"), "lease"),
     case(no_hold, "idempotency", proof=credits_agree),
     case(lambda f: f.client.hincrby(f.person["balance"], "reply_bytes", 5), "replies", proof=credits_agree),
     case(reply_gone, "replies", proof=credits_agree),

@@ -119,9 +119,10 @@ async def _(w: World) -> Call:
     return lambda: w.store.calls.check_call(app.caller, "credits:spend")
 
 
-@call("calls.hold", "place_hold")
+@call("calls.hold", "place_hold", "lease_spending")
 async def _(w: World) -> Call:
     app = await spender(w)
+    w.store.calls.daily.per_app = w.store.calls.daily.per_person = DOLLAR
     return lambda: w.store.calls.hold(app.caller, "credits:spend", app.estimate(10, 10, key="a-key"))
 
 

@@ -76,6 +76,7 @@ class Furnished:
             await keeper.put(name, b'{"of": "some bytes"}')
         await store.credits.grant(world.user, 10_000, key="a-payment")
         spender = await Spender.make(world, scopes=EVERYTHING)
+        store.calls.daily.per_app = 10_000
         await spender.settle(await spender.hold(70, key="done"), 40, reply=REPLY)
         await spender.spend(60)
         await spender.hold(90, key="under way")
@@ -148,6 +149,11 @@ class Furnished:
     def grant(self) -> str:
         """The key of the grant."""
         return keys.grant(self.world.user, self.world.app.client_id)
+
+    @property
+    def lease(self) -> str:
+        """What the person's shard may spend of the app's daily limit."""
+        return keys.lease(self.world.user, self.world.app.client_id)["lease"]
 
     @property
     def due(self) -> str:

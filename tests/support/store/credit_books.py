@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
 
 from store.credits.calls import Charge, Hold, StoredReply
 from store.credits.credits import Bookkeeping
+from store.credits.daily import DailyLimits
 from store.credits.prices import Price
 from store.lifetimes import DAY
-from tests.support.store.credit_spender import Spender
+from tests.support.store.credit_spender import FREE, PRICE, Spender
 
 BOOKS = Bookkeeping(retention=40 * DAY, entries=6)
+
+
+CACHED = Price("cached", 300_000, 1_700_000, 30_000, 375_000, 600_000)
+pairs = st.sampled_from([(person, app) for person in range(2) for app in range(2)])
+people = st.integers(0, 1)
+some_keys = st.sampled_from([None, None, "a", "b"])
+prices = st.sampled_from([PRICE, PRICE, Price("odd", 300_000, 1_700_000), FREE, CACHED])
+person_days, app_days = st.sampled_from([0, 70, 70, 150]), st.sampled_from([0, 60, 60, 200])
+days = st.tuples(person_days, app_days)
+"""Daily limits of a person and of an app."""
+which = st.integers(0, 40)
+estimates: dict[str, Any] = {
+    "pair": pairs,
+    "tokens": st.tuples(st.integers(0, 60), st.sampled_from([0, 1, 40, 90, 600]), st.integers(0, 2)),
+    "price": prices,
+    "lasts": st.sampled_from([30_500, 600_500]),
+    "key": some_keys,
+    "body": st.sampled_from([b"1", b"1", b"1", b"2"]),
+}
+few = st.sampled_from([0, 0, 1, 7, 40])
+reported = st.tuples(st.integers(0, 70), st.integers(0, 100), few, few, few)
+"""Tokens of input, output, read from a cache, written to one, written to one for an hour."""
 
 
 Pair = tuple[int, int]
@@ -27,6 +56,7 @@ class Standing:
     ends: int
     state: str = "held"
     charged: int = 0
+    day: int = 0
 
 
 @dataclass
@@ -49,6 +79,7 @@ class Purse:
     entries: list[tuple[int, int]] = field(default_factory=list)
     top_ups: dict[str, tuple[int, int]] = field(default_factory=dict)
     begun: bool = False
+    by_day: Counter[int] = field(default_factory=Counter)
 
     def book(self, amount: int, now: int) -> None:
         """An entry, and what is folded for it."""
@@ -72,3 +103,38 @@ class Side:
     token_ends: int = 0
     revoked_at: int | None = None
     app: Spender | None = None
+
+
+@dataclass
+class Slices:
+    """What the model knows of an app's daily limit: by day, and by day and shard, what is leased and what was charged
+    of calls that began then."""
+
+    leased: Counter[int] = field(default_factory=Counter)
+    of_shard: Counter[tuple[int, str]] = field(default_factory=Counter)
+    spent: Counter[tuple[int, str]] = field(default_factory=Counter)
+
+    def room(self, day: int, shard: str, held: int, wanted: int, limits: DailyLimits) -> int:
+        """What the shard may spend, after it took a slice if it had too little."""
+        place = day, shard
+        left = self.of_shard[place] - self.spent[place] - held
+        if wanted > left:
+            given = max(0, min(max(limits.slice, wanted - left), limits.per_app - self.leased[day]))
+            self.leased[day] += given
+            self.of_shard[place] += given
+            left += given
+        return left
+
+
+def month_after(now: int) -> datetime:
+    """When the month of a time in ms ends."""
+    moment = datetime.fromtimestamp(now / 1000, UTC)
+    return datetime(moment.year + moment.month // 12, moment.month % 12 + 1, 1, tzinfo=UTC)
+
+
+brisk = settings(
+    max_examples=15,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
