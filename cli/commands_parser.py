@@ -31,6 +31,7 @@ BELOW_ZERO = r"-(?:\d+|\d*\.\d+)(?:usd)?$"
 SECTIONS = {
     "serve": ["serve"],
     "apps and people": ["app", "api", "user", "credits", "token"],
+    "AI models": ["ai"],
     "the store and its keys": ["keys", "store", "fsck"],
     "what happened": ["audit"],
     "your shell": ["completion"],
@@ -111,6 +112,7 @@ def build_parser(program: str = PROGRAM) -> Parser:
     add_users(noun("user", "people's accounts"))
     add_groups(noun("group", "the groups of a person, for apps with the scope `groups`", "user"))
     _add_credits(noun("credits", "people's credits"))
+    _add_ai(noun("ai", "the AI models of --ai-config"))
     _add_tokens(noun("token", "tokens for tests and operators"))
     add_secret_keys(noun("keys", "the secret keys that seal tokens and documents, and the keys that sign"))
     add_signing_keys(noun("signing", "the keys that sign tokens for others", "keys"))
@@ -167,6 +169,13 @@ def _add_credits(verb: Verbs) -> None:
     grant.add_argument("--reason", metavar="R", default="", help="what it is for; the person sees it")
     grant.add_argument("--key", metavar="K", help="given again with the same key, it is done once (in 90 days)")
     show.add_argument("--limit", metavar="N", type=limit, default=100, help="entries (default: 100)")
+
+
+def _add_ai(verb: Verbs) -> None:
+    about = "call each model at each of its servers once, and show tokens, price and time"
+    examples = ("--ai-config models.toml", "--model claude-sonnet --json")
+    check = verb("check", "ai.check_models", about, *examples, offline=True)
+    check.add_argument("--model", metavar="ID", help="only this model")
 
 
 def _add_tokens(verb: Verbs) -> None:

@@ -240,7 +240,7 @@ class Settings:
         "Days that an entry stands in a person's ledger; older ones are folded into a dated opening balance.", "both")
     ai_config: Path | None = declare("AI calls", "FILE", "", to.optional_path,
         "TOML file of model servers, models and prices; without it there is the built-in model latchkey-echo alone.",
-        live=True)
+        "both", live=True)
     ai_request_size: int = declare("AI calls", "BYTES", "1048576", to.whole(1024, 2**25),
         "Largest request of an AI call, in bytes.", live=True)
 

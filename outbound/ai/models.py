@@ -142,6 +142,10 @@ class Models:
         """All models that have a price, in the order of the configuration."""
         return [model for model in self._models.values() if model.price()]
 
+    def every(self) -> list[Model]:
+        """All models, also those whose first price is yet to come."""
+        return list(self._models.values())
+
     def upstreams(self) -> list[Upstream]:
         """Every server, once."""
         candidates = [one for model in self._models.values() for one in model.candidates]
