@@ -18,6 +18,8 @@ MAX_BYTES = 16_384
 """The longest key, and the longest output of a command."""
 RUN_SECONDS = 10.0
 """Seconds that a command may take."""
+END_SECONDS = 1.0
+"""Seconds for the rest of the output of a command that was ended."""
 LEAST_AGE = 5.0
 """Seconds between two readings: a server that refuses every key must not start a process for each call."""
 _PRIVATE = "LATCHKEY_"
@@ -171,6 +173,12 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
+    # Its pipe closes once it was read to the end.
+    output = process.stdout
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(END_SECONDS):
+            while output is not None and await output.read(MAX_BYTES):
+                pass
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
