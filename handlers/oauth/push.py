@@ -39,9 +39,8 @@ class PushHandler(ApiHandler):
         try:
             proof = self.sent_proof(app)
             text = await self.checked(app, params, proof)
-            if proof is not None:
-                await self.store.proofs.use(proof)
-            request_uri = await self.store.pushed.push(app.client_id, text, window, address)
+            async with self.store.proofs.counted(proof):
+                request_uri = await self.store.pushed.push(app.client_id, text, window, address)
         except Refused as refusal:
             refusal.window = window
             raise

@@ -7,8 +7,10 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 from tornado.httpclient import HTTPResponse
 
+from store.oauth import pushed as pushed_requests
 from tests.support.http.dpop_app import BoundApp, Device, bound, error_of, spa
 from tests.support.http.driver import Service, answer_of, json_of, send
+from tests.support.http.fapi_app import FapiApp
 
 RETRY = 30
 PAR = "/api/oauth/par"
@@ -223,3 +225,18 @@ async def test_refused_requests_leave_no_marks_of_proofs_in_the_store(service: S
     for answer in (await app.exchange(code), await app.refresh(tokens["refresh_token"]), await stranger.exchange(code)):
         assert error_of(answer) == (400, "invalid_grant")
     assert len(await service.store.client.keys("{dpop:*")) == 2, "those of the exchange and of the refresh"
+
+
+@pytest.mark.gen_test
+async def test_a_pushed_request_without_room_takes_the_mark_of_its_proof_back(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = await FapiApp.of(service)
+    monkeypatch.setattr(pushed_requests, "MOST_PUSHED", 1)
+    assert (await app.push()).code == 201
+    proof = app.dpop("par")
+    for _ in range(2):
+        assert error_of(await app.push(dpop=proof)) == (429, "rate_limited")
+    monkeypatch.undo()
+    assert (await app.push(dpop=proof)).code == 201
+    assert error_of(await app.push(dpop=proof)) == (400, "invalid_dpop_proof")
