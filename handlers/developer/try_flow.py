@@ -19,7 +19,7 @@ from handlers.core.params import Params, once, parse_pairs
 from handlers.developer.apps import DeveloperPage
 from handlers.oauth.authorize import try_page
 from handlers.oauth.introspect import facts_of
-from handlers.oauth.pushed_record import PushedRecord, write_record
+from handlers.oauth.pushed_record import PushedRecord, rules_of, write_record
 from store.apps.api_record import ApiRegistration
 from store.apps.api_scopes import parse_qualified
 from store.apps.registration import Registration
@@ -101,7 +101,7 @@ class TryHandler(DeveloperPage):
         if app.require_pushed:
             window = await self.store.client_windows.take(client_id)
             address = self.counted_address if app.public else None
-            record = write_record(PushedRecord([*parameters.items()]))
+            record = write_record(PushedRecord([*parameters.items()], rules_of(app, self.site)))
             request_uri = await self.store.pushed.push(client_id, record, window, address)
             parameters = {"client_id": client_id, "request_uri": request_uri}
         self.see_other(f"/oauth/authorize?{urlencode(parameters)}")

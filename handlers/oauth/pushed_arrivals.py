@@ -9,9 +9,11 @@ from handlers.core.lean_page import LeanPage
 from handlers.oauth.pushed_address import BROWSER_COOKIE
 from handlers.oauth.pushed_record import PushedRecord, read_record
 from runtime.http.tornado_private import answer_fields, put_fields
+from store.apps.profiles import NONE
 from store.apps.registration import Registration
 from store.crypto.seal import new_id
 from store.lifetimes import REQUEST
+from store.oauth.pushed import gone
 
 
 class PushedArrivals(LeanPage):
@@ -21,10 +23,14 @@ class PushedArrivals(LeanPage):
     """The id of a browser that has to come again with a pushed request."""
 
     async def open_pushed(self, app: Registration, pushed: str) -> PushedRecord:
-        """A pushed request, for the browser that arrives with it first."""
+        """A pushed request, for the browser that arrives with it first. Raises Refused("invalid_request_uri"), also for
+        one from before the app got its profile: who pushed it may have proven less."""
         known = self.store.pushed.browser_of(self.read_cookie(BROWSER_COOKIE))
         self.browser_is_new, self.browser = known is None, known or new_id()
-        return read_record(await self.store.pushed.open(app.client_id, pushed, self.browser))
+        record = read_record(await self.store.pushed.open(app.client_id, pushed, self.browser))
+        if app.profile not in (NONE, record.profile):
+            raise gone()
+        return record
 
     async def end_pushed(self, app: Registration, pushed: str) -> None:
         """Uses a pushed request up. A new browser is told nothing that opens it again, so its end can wait."""

@@ -11,6 +11,7 @@ import orjson
 from handlers.account.authorize_address import Pairs
 from handlers.core.site import Site
 from handlers.oauth.requests import Interaction
+from store.apps.profiles import NONE
 from store.apps.registration import Registration
 from store.oauth.authorizations import AuthorizationRequest
 
@@ -18,7 +19,7 @@ _CHECKS = 1
 """Increase it when checks of requests change: what waits meanwhile is checked again."""
 _MOST_APPS = 1000
 _latest: OrderedDict[str, tuple[tuple[Registration, str, bool], str]] = OrderedDict()
-"""The digest of each app, with what it is of."""
+"""The rules of each app, with what they are of."""
 
 
 Checked = tuple[AuthorizationRequest, Interaction]
@@ -32,30 +33,36 @@ class PushedRecord(NamedTuple):
     rules: str = ""
     found: Checked | None = None
 
+    @property
+    def profile(self) -> str:
+        """The profile of the app when it pushed the request."""
+        return self.rules.partition(" ")[2] or NONE
+
     def checked(self, app: Registration, site: Site) -> Checked | None:
         """The request that passed the checks; None if the rules have changed since."""
         return self.found if self.rules == rules_of(app, site) else None
 
 
 def rules_of(app: Registration, site: Site) -> str:
-    """A digest of all that a request of the app is checked against, but for its API."""
+    """A digest of all that a request of the app is checked against, but for its API; after it the app's profile."""
     asked = app, site.base_url, site.require_pkce
     kept = _latest.get(app.client_id)
     # Comparing registrations, or finding their hash, takes longer than the rest.
     if kept is not None and kept[0][0] is app and kept[0][1:] == asked[1:]:
         return kept[1]
     digest = sha256(repr((_CHECKS, app.pack(), *asked[1:])).encode()).hexdigest()[:32]
-    _latest[app.client_id] = asked, digest
+    rules = digest if app.profile == NONE else f"{digest} {app.profile}"
+    _latest[app.client_id] = asked, rules
     _latest.move_to_end(app.client_id)
     while len(_latest) > _MOST_APPS:
         _latest.popitem(last=False)
-    return digest
+    return rules
 
 
 def write_record(record: PushedRecord) -> str:
     """The record as JSON. Sets have an order, so equal records are equal texts."""
     if record.found is None:
-        return orjson.dumps([record.pairs]).decode()
+        return orjson.dumps([record.pairs, record.rules]).decode()
     request, (prompts, max_age, subjects, hint) = record.found
     named = None if subjects is None else sorted(subjects)
     return orjson.dumps([record.pairs, record.rules, tuple(request), sorted(prompts), max_age, named, hint]).decode()
@@ -65,8 +72,8 @@ def read_record(text: str) -> PushedRecord:
     """The inverse of `write_record`."""
     written, *check = orjson.loads(text)
     pairs = [(name, value) for name, value in written]
-    if not check:
-        return PushedRecord(pairs)
+    if len(check) < 2:
+        return PushedRecord(pairs, *check)
     rules, request, prompts, max_age, subjects, hint = check
     named = None if subjects is None else frozenset(subjects)
     return PushedRecord(pairs, rules, (_request_of(*request), Interaction(frozenset(prompts), max_age, named, hint)))

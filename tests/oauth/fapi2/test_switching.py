@@ -10,6 +10,7 @@ from handlers.oauth.authorize import try_page
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.refused import Refused
 from tests.oauth.fapi2.test_algorithms import switched
+from tests.oauth.pushed.test_pushed import address, is_over
 from tests.support.http.api_shop import ORDERS, Shop, at
 from tests.support.http.dpop_app import BoundApp, error_of
 from tests.support.http.driver import CALLBACK, Service, fields_of, json_of
@@ -55,6 +56,18 @@ async def test_codes_and_open_pages_from_before_are_void(service: Service) -> No
     decided = await browser.send("/api/oauth/authorize", "POST", form=form)
     assert decided.code == 400
     assert "Location" not in decided.headers
+
+
+async def test_a_request_pushed_before_the_switch_is_void(service: Service) -> None:
+    """Whoever pushed it may have proven less than the profile demands, such as an old secret."""
+    before = await service.add_app("bank", scopes=SCOPES)
+    pushed, browser = await address(before, scope="openid profile"), await service.signed_in()
+    app = await switched(service, "bank")
+    assert await is_over(browser, pushed)
+    # Any other change leaves a pushed request alone, as long as it still passes.
+    later = app.address(await app.push())
+    await service.store.apps.update("bank", name="Another bank")
+    assert (await browser.get(later)).code == 200
 
 
 async def test_a_page_that_was_open_before_an_app_had_to_push_gives_no_code(service: Service) -> None:
