@@ -124,6 +124,9 @@ def _for_api(app: Registration, api: ApiRegistration, sub: str, reply: Reply) ->
     names = registered_at(app, api)
     scope = " ".join(name for name in reply.text("scope").split() if name in names)
     expires, issued = reply.number("expires") // MS_PER_SECOND, reply.number("issued")
+    # No grant ends such a token with its app: one from before the registration is of a deleted app with this client id.
+    if reply.word == "itself" and issued < app.created_at // MS_PER_SECOND:
+        return None
     # A token that the app has for itself comes from nobody's sign-in.
     sign_in = level_and_time(reply.text("signed") if reply.word == "live" else "")
     facts = (sub, scope, api.identifier, expires, issued, *sign_in, reply.text("jkt"))

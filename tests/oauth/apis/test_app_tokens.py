@@ -20,6 +20,7 @@ from tests.support.http.api_shop import ADMIN, BILLS, ORDERS, at
 from tests.support.http.api_shop import about as told
 from tests.support.http.driver import App, Service, json_of, send
 from tests.support.lists.offenders import each
+from tests.support.processes.engines import FakeClock
 from tests.support.store.checked_store import checked
 
 BOTH = (*at(ORDERS, "read", "write"), *at(BILLS, "read"))
@@ -122,6 +123,23 @@ async def test_no_person_s_data_answers_to_it(service: Service) -> None:
     for path in ("/api/oauth/userinfo", "/api/v1/data/notes", "/api/v1/credits/balance", "/api/v1/apps"):
         response = await send(service.base_url + path, headers={"Authorization": f"Bearer {token}"})
         assert (response.code, json_of(response)["error"]) == (401, "invalid_token"), path
+
+
+@pytest.mark.gen_test
+@pytest.mark.trap(35)
+async def test_an_app_with_the_client_id_of_a_deleted_one_has_none_of_its_tokens(
+    service: Service, clock: FakeClock
+) -> None:
+    _, apis = await populated(service)
+    old = await issued(service)
+    assert (await about(service, old, apis["Orders"]))["active"]
+    service.store.apps.settle = 0
+    await service.store.apps.delete("machine")
+    clock.advance(1)
+    machine = await service.add_app("machine", scopes=(), api_scopes=BOTH)
+    for asker in (apis["Orders"], ("machine", machine.secret or "")):
+        assert await about(service, old, asker) == {"active": False}
+    assert (await about(service, await issued(service), apis["Orders"]))["active"]
 
 
 @pytest.mark.gen_test
