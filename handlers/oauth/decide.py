@@ -9,7 +9,6 @@ from handlers.core.amounts import SpendLimit, spend_limit, typed_limit
 from handlers.core.page import Onward, safe_next
 from handlers.core.params import Params
 from handlers.core.words.sentences import sentences
-from handlers.oauth.answers import answer_url
 from handlers.oauth.consent import Again, ConsentPage
 from store.apps.registration import Registration
 from store.oauth.authorizations import TOO_MANY_APPS, NothingTicked
@@ -30,7 +29,8 @@ class DecideHandler(ConsentPage):
     """Requires a session cookie, an XSRF token and the same origin, so that no other site can decide for a person."""
 
     async def post(self) -> None:
-        """Redirects a form to the app (303). A JSON request gets the address."""
+        """Redirects a form to the app (303). A JSON request gets the address, and the fields to post there with
+        `response_mode=form_post`."""
         self.check_same_origin()
         params = self.body()
         self.came_from = params.get("next") or self.came_from
@@ -67,8 +67,8 @@ class DecideHandler(ConsentPage):
         answer = {"code": decided.code} if decided.code else DENIED
         self.write_window(decided.window)
         if self.wants_json():
-            url = answer_url(app, self.site.base_url, decided.redirect_uri, answer, decided.state)
-            self.write_json({"redirect_to": url})
+            back = self.way_back(app, decided.redirect_uri, answer, decided.state, decided.mode)
+            self.write_json({"redirect_to": back.address, **({"form": back.fields} if back.fields else {})})
         else:
             self.send_back(app, decided.redirect_uri, answer, decided.state, decided.mode)
 

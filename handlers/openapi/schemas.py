@@ -192,7 +192,9 @@ SCHEMAS: dict[str, Schema] = {
             "next": TEXT,
         },
     ),
-    "Redirect": written({"redirect_to": TEXT}),
+    "Redirect": written(
+        {"redirect_to": TEXT}, {"form": {"type": "object", "additionalProperties": {"type": "string"}}}
+    ),
     "Metadata": written(
         {
             **dict.fromkeys(("issuer", "jwks_uri"), ADDRESS),

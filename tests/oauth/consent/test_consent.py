@@ -68,6 +68,22 @@ async def test_a_json_decision_gets_the_redirect_target(service: Service) -> Non
 
 
 @pytest.mark.gen_test
+@pytest.mark.parametrize("decision", ["allow", "deny"])
+async def test_a_json_decision_keeps_the_answer_out_of_the_address_if_the_app_wants_a_form(
+    service: Service, decision: str
+) -> None:
+    browser = await service.signed_in()
+    page = await browser.get(service.web.authorize_url(response_mode="form_post", prompt="consent"))
+    answer = json_of(await decide_as_json(browser, page, decision=decision))
+    assert answer["redirect_to"] == CALLBACK
+    assert (answer["form"]["state"], answer["form"]["iss"]) == ("a-state", service.base_url)
+    if decision == "deny":
+        assert answer["form"]["error"] == "access_denied"
+    else:
+        assert (await service.web.exchange(answer["form"]["code"])).code == 200
+
+
+@pytest.mark.gen_test
 async def test_unticked_scopes_are_not_granted_and_a_later_decision_replaces_them(service: Service) -> None:
     browser = await service.signed_in()
     redirect = await browser.consent(service.web.authorize_url(), untick=("data:write",))
