@@ -14,9 +14,9 @@ from handlers.developer.app_keys import check_keys, chosen_method, default_metho
 from store.apps.api_scopes import check_api_scopes
 from store.apps.client_keys import BY_KEY, BY_SECRET
 from store.apps.lookalikes import check_honest_name
-from store.apps.redirect_uris import check_redirect_uri
+from store.apps.redirect_uris import check_redirect_uri, host_of
 from store.apps.registration import MAX_REDIRECT_URIS, MOST_LIFETIME, MOST_RETRY, Registration, check_homepage
-from store.apps.sectors import PUBLIC, SUBJECT_TYPES, InvalidSector, check_one_host
+from store.apps.sectors import PUBLIC, SUBJECT_TYPES, InvalidSector, check_one_host, check_told_at
 from store.crypto.jose.private import OURS
 from store.names import SCOPES, check_app_name
 from store.phrases import Phrase
@@ -164,11 +164,20 @@ class AppForm:
             self.errors["subject_type"] = [Phrase("Choose one of these.")]
         elif self.subject_type != PUBLIC and "redirect_uris" not in self.errors:
             try:
-                check_one_host(list(lines_of(self.redirect_uris)), "")
+                uris = list(lines_of(self.redirect_uris))
+                check_one_host(uris, "")
+                self.check_told(host_of(uris[0]))
             except InvalidSector:
                 self.errors["subject_type"] = [
                     Phrase("Use redirect URIs of one host, or ask the operator of this server to register your app.")
                 ]
+
+    def check_told(self, sector: str) -> None:
+        """Collects the error of a logout URL outside of the sector."""
+        try:
+            check_told_at(sector, self.backchannel_logout_uri)
+        except InvalidSector as error:
+            self.errors["backchannel_logout_uri"] = [Phrase("This isn’t allowed: %(reason)s.", reason=str(error))]
 
     def check_proof(self, site: Site) -> None:
         """Collects the errors of how the app proves itself, and how ID tokens are signed for it."""

@@ -9,6 +9,8 @@ from handlers.core.params import Params, once, parse_pairs
 from handlers.developer.apps import DeveloperPage
 from handlers.developer.receivers import receivers
 from store.apps.registration import Registration
+from store.apps.registration_changes import own_sector
+from store.apps.sectors import InvalidSector, check_told_at
 from store.apps.webhooks import newest_mark
 from store.phrases import Phrase
 from store.refused import Refused
@@ -138,7 +140,9 @@ class WebhooksHandler(WebhooksPage):
         try:
             if url:
                 check_webhook_url(url, loopback=self.site.on_loopback)
-        except InvalidWebhookUrl as error:
+            if url != app.webhook_url:
+                check_told_at(own_sector(app), url)
+        except (InvalidWebhookUrl, InvalidSector) as error:
             return await self.show_webhooks(profile, app, typed=url, wrong=str(error), chosen=events)
         before = app
         app, secret = await self.store.owned.set_webhook(

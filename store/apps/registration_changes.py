@@ -7,12 +7,13 @@ from typing import Any
 
 from store.apps.client_secrets import live_notes, note_of, secret_digest, secret_mark
 from store.apps.registration import LIVE_SECRETS, Registration, told
-from store.apps.sectors import InvalidSector
+from store.apps.sectors import InvalidSector, check_told_at
 from store.refused import Refused
 
 
 def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
-    """The registration with its owner's changes. Raises Refused("access_denied") if they would enable an app that the
+    """The registration with its owner's changes. Raises InvalidSector for a URL for logout tokens outside of the sector
+    of a pairwise app, Refused("access_denied") if they would enable an app that the
     operator has disabled, or change redirect URIs that a sector identifier URI lists, and Refused("invalid_request") if
     they would change the sector. An app that authenticates by a key from now on has no secrets left."""
     if "status" in changes and app.status == "disabled":
@@ -31,7 +32,14 @@ def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
             changed.check_redirect_uris(app)
         except InvalidSector as error:
             raise Refused("invalid_request", str(error)) from None
+    if changed.backchannel_logout_uri != app.backchannel_logout_uri:
+        check_told_at(own_sector(changed), changed.backchannel_logout_uri)
     return changed
+
+
+def own_sector(app: Registration) -> str:
+    """The sector of a pairwise app whose owner nobody vouches for; otherwise empty."""
+    return "" if app.from_operator else app.sector
 
 
 def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool = False, now: int = 0) -> Registration:

@@ -7,6 +7,7 @@ fixed at registration, because another sector would make a stranger of everybody
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 import orjson
 
@@ -51,6 +52,14 @@ def check_one_host(redirect_uris: Sequence[str], sector_uri: str) -> None:
     if len(hosts) > 1 and not sector_uri:
         said = "the redirect URIs of a pairwise app have one host, or it names a sector identifier URI"
         raise InvalidSector(f"{said} (hosts: {', '.join(hosts[:5])})")
+
+
+def check_told_at(sector: str, url: str) -> None:
+    """Raises InvalidSector for a URL outside of a pairwise app's sector to which its owner wants events about people.
+    By them, the owner of an app with the redirect URI of another site would learn that site's ids. Accepts everything
+    without a sector."""
+    if sector and url and urlsplit(url).hostname != sector.strip("[]"):
+        raise InvalidSector(f"an app with pairwise ids hears of people at {sector} alone")
 
 
 def check_sector_file(text: bytes, redirect_uris: Sequence[str]) -> None:

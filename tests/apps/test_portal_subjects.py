@@ -39,6 +39,29 @@ async def test_the_choice_is_fixed_and_shown(service: Service) -> None:
 
 
 @pytest.mark.gen_test
+async def test_an_owner_hears_of_ids_only_at_their_own_host(service: Service) -> None:
+    """Whoever registers an app with the redirect URI of another site would learn its ids of people: by events."""
+    browser = await service.confirmed()
+    there, here = "https://evil.example/hook", "https://mine.example/hook"
+    refused = await register(browser, **PAIRWISE, backchannel_logout_uri=there)
+    assert (refused.code, "at mine.example alone" in text_of(refused)) == (400, True)
+    client_id = client_id_of(await register(browser, **PAIRWISE, backchannel_logout_uri=here))
+    assert (await change(browser, client_id, backchannel_logout_uri=there)).code == 400
+    webhooks = f"/developer/apps/{client_id}/webhooks"
+    refused = await browser.submit(await browser.get(webhooks), webhooks, url=there)
+    assert (refused.code, "at mine.example alone" in text_of(refused)) == (400, True)
+    app = await stored(service, client_id)
+    assert (app.backchannel_logout_uri, app.webhook_url) == (here, "")
+    # What the operator set stays, and for a verified app the operator vouches.
+    await service.store.webhooks.set_url(client_id, there)
+    assert (await browser.submit(await browser.get(webhooks), webhooks, url=there)).code in (200, 303)
+    await service.store.apps.update(client_id, verified=True)
+    assert (await change(browser, client_id, backchannel_logout_uri=there)).code == 303
+    public = client_id_of(await register(browser))
+    assert (await change(browser, public, backchannel_logout_uri=there)).code == 303
+
+
+@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("fields", "said"),
     [

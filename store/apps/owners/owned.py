@@ -25,7 +25,8 @@ from store.apps.logos import logo_id
 from store.apps.owners.owner_notes import OwnerNotes
 from store.apps.owners.undoing import taken_back_phrase
 from store.apps.registration import Registration
-from store.apps.registration_changes import changed_by_owner, rotated, without_secret
+from store.apps.registration_changes import changed_by_owner, own_sector, rotated, without_secret
+from store.apps.sectors import check_told_at
 from store.apps.webhooks import WebhookChange, Webhooks
 from store.engine.memory import Headroom
 from store.engine.scripts import Reply, Scripts
@@ -131,6 +132,7 @@ class OwnedApps:
         client_id = client_id_of(hashlib.sha256(f"{session.user}:{nonce}".encode()).digest())
         chosen = fields.get("api_scopes", ())
         registration = Registration(client_id, **fields, owner=session.user, owner_scopes=chosen)
+        check_told_at(own_sector(registration), registration.backchannel_logout_uri)
         self._headroom.require()
         reply = await self._claim(session, client_id, most, visitor)
         if reply.word == "full" and len(await self.list(session)) < most:
@@ -233,6 +235,8 @@ class OwnedApps:
         """Sets the URL for webhooks of an app, and if given the event types that it wants; an empty URL turns them off.
         Raises SignedOut, Unproved, ValueError for a forbidden URL, Refused("not_found" or "rate_limited")."""
         _, present = await self.find(session, client_id)
+        if url != present.webhook_url:
+            check_told_at(own_sector(present), url)
         replace(present, webhook_url=url, webhook_events=present.webhook_events if events is None else events)
         await self._notes.note(session, client_id, "app_webhook_changed", visitor)
         return await self._webhooks.set_url(client_id, url, events=events, by=session.user)
