@@ -13,7 +13,7 @@ class Refused(Exception):
 
     `code`: the error code of the catalogue; `description`: for people, never a secret; `window`: the figures of the
     rate-limit window that was consulted; `retry_after`: whole seconds; `value`: what the app sent in place of something
-    else, for its owner's log, never a secret.
+    else, for its owner's log, never a secret; `param`: the path of the field that is wrong.
     """
 
     def __init__(
@@ -24,6 +24,7 @@ class Refused(Exception):
         window: Window | None = None,
         retry_after: int | None = None,
         value: str = "",
+        param: str | None = None,
     ) -> None:
         super().__init__(code)
         self.code = code
@@ -31,6 +32,7 @@ class Refused(Exception):
         self.window = window
         self.retry_after = retry_after
         self.value = value
+        self.param = param
 
 
 class Suspended(Refused):

@@ -167,12 +167,40 @@ def ai(cast: Cast) -> list[Message]:
         "stream": True,
     }
     fields = {name: value if isinstance(value, str) else json.dumps(value) for name, value in question.items()}
+    function = {"name": "n", "parameters": {"type": "object"}}
+    call = {"id": "t", "type": "function", "function": {"name": "n", "arguments": '{"a": [1, "b"]}'}}
+    chat = {
+        "model": "latchkey-echo",
+        "messages": [
+            {"role": "developer", "content": "Be brief."},
+            {"role": "user", "content": [{"type": "text", "text": "hello"}]},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "t", "content": "c"},
+        ],
+        "tools": [{"type": "function", "function": function}],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    response = {
+        "model": "latchkey-echo",
+        "input": [
+            {"role": "user", "content": [{"type": "input_text", "text": "hello"}]},
+            {"type": "function_call", "call_id": "t", "name": "n", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "t", "output": "c"},
+        ],
+        "tools": [{"type": "function", **function}],
+        "reasoning": {"effort": "low"},
+    }
     keyed = {"Content-Type": JSON, "Idempotency-Key": "a-key"}
     return [
         message("POST", "/api/v1/ai/messages", reader | keyed, json.dumps(question)),
         message("POST", "/api/v1/ai/messages", reader | {"Content-Type": FORM}, urlencode(fields)),
         message("POST", "/api/v1/ai/v1/messages", reader | keyed, json.dumps(question)),
         message("POST", "/api/v1/ai/v1/messages/count_tokens", reader | {"Content-Type": JSON}, json.dumps(question)),
+        message("POST", "/api/v1/ai/v1/chat/completions", reader | keyed, json.dumps(chat)),
+        message("POST", "/api/v1/ai/v1/responses", reader | {"Content-Type": JSON}, json.dumps(response)),
+        message("GET", "/api/v1/ai/v1/responses/resp_1", reader),
+        message("DELETE", "/api/v1/ai/v1/responses/resp_1", reader),
         message("GET", "/api/v1/ai/models", reader),
         message("GET", "/api/v1/ai/v1/models/latchkey-echo", reader),
     ]

@@ -228,7 +228,7 @@ class Stage:
             "many signs": {"messages": [{**user, "content": "\u0344" * 9_000}]},
         }
         for what, more in preconditions.items():
-            for target in (calls, "/api/v1/ai/v1/messages/count_tokens"):
+            for target in (calls, "/api/v1/ai/v1/messages/count_tokens", "/api/v1/ai/v1/chat/completions"):
                 yield _named(f"POST {target}: {what}", message("POST", target, live, json.dumps(called | more)))
 
     def large(self) -> Iterator[Message]:

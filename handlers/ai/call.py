@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from typing import Any, Protocol
 
 from tornado.iostream import StreamClosedError
 
-from handlers.ai.errors import CHARGED, error_event, seconds_of
+from handlers.ai.errors import CHARGED, seconds_of
+from handlers.core.errors import refusal_of
 from observability.metrics.measures import Measures
-from outbound.ai.events import StreamEvent, encoded
+from outbound.ai.events import BrokenStream, StreamEvent
+from outbound.ai.exchange.base import ModelExchange
 from outbound.ai.failover import Failover
 from outbound.ai.failure import UpstreamFailed
 from outbound.ai.leftover import BREATH, meter_leftover
-from outbound.ai.meter import Meter
 from outbound.ai.models import Asker, Model
+from outbound.ai.openai_meter import METERS
 from store.credits.calls import MAX_REPLY_BYTES, Calls, Charge, Hold, StoredReply
 from store.credits.prices import TokenCounts
 from store.errors import StoreUnavailable
@@ -47,18 +49,20 @@ class AppConnection(Protocol):
 
 
 class Call(Asker):
-    """A call with a hold. `deadline` is in the loop's time. Once the model's server has accepted the call, it is
-    charged, whatever happens. If the app hangs up, a whole reply still runs to its end, and so does a stream with an
-    idempotency key, so that a retry finds the reply. Any other stream ends when its app hangs up."""
+    """A call with a hold. `deadline` is in the loop's time; `envelope` writes an error in the app's dialect. Once the
+    model's server has accepted the call, it is charged, whatever happens. If the app hangs up, a whole reply still runs
+    to its end, and so does a stream with an idempotency key, so that a retry finds the reply. Any other stream ends
+    when its app hangs up."""
 
     def __init__(
         self,
         calls: Calls,
         hold: Hold,
         model: Model,
-        request: Mapping[str, Any],
+        exchange: ModelExchange,
         deadline: float,
         measures: Measures,
+        envelope: Callable[[Refused], dict[str, Any]],
     ) -> None:
         self._calls = calls
         self._measures = measures
@@ -67,9 +71,12 @@ class Call(Asker):
         self._asked_at: float | None = None
         self._hold = hold
         self._model = model
-        self._request = {**request, "max_tokens": hold.output_tokens}
+        self._exchange = exchange
+        self._envelope = envelope
+        self._request = exchange.ask(hold.output_tokens)
+        self.headers, self.dialect = exchange.headers, exchange.asks
         self._deadline = deadline
-        self._meter = Meter(request)
+        self._meter = METERS[exchange.asks](exchange.request)
         self._gone = self._stopped = self._streams = self._sending = self._begun = False
         self._ended, self._accepted = False, 0
         self._body = bytearray()
@@ -142,11 +149,11 @@ class Call(Asker):
             self._over("ok")
             self._limit = None
             self._meter.see_reply(reply)
-            reply = {**reply, "model": self._model.model_id}
-            reply.pop("credits", None)
             await self._meter.count_input()
-            stored = StoredReply(WHOLE, encoded(reply)[:-1] + b',"credits":', b"}")
-            return stored, await self._settle(self._meter.used(), stored)
+            tokens = self._meter.used()
+            with self._readable():
+                stored = StoredReply(WHOLE, *self._exchange.whole(reply, tokens))
+            return stored, await self._settle(tokens, stored)
         except (UpstreamFailed, TimeoutError) as error:
             self._limit = None
             raise await self._failed(error) from None
@@ -155,7 +162,7 @@ class Call(Asker):
             await self._release()
 
     async def stream(self, client: AppConnection) -> None:
-        """Passes the reply on, event by event. The last `message_delta` gets the cost.
+        """Passes the reply on, event by event. Its end gets the cost.
 
         Raises Refused and StoreUnavailable before anything is sent; a later failure is an event of the stream. Raises
         ClientGone if the app hung up or stopped reading. Once the model's server has accepted it, an incomplete stream
@@ -164,10 +171,10 @@ class Call(Asker):
         self._streams = True
         try:
             self._require_app()
-            last = await self._pass_in_time(client)
+            await self._pass_in_time(client)
             self._over("ok")
             self._limit = None
-            await self._end_stream(client, last)
+            await self._end_stream(client)
         except (ClientGone, TimeoutError, UpstreamFailed, StoreUnavailable) as error:
             self._limit = None
             if self._left_by(error):
@@ -177,7 +184,7 @@ class Call(Asker):
             if not self._begun:
                 raise refusal from None
             await self._release()
-            await self._send_last(client, error_event(refusal))
+            await self._send_last(client, self._exchange.fail(self._envelope(refusal_of(500, refusal))))
         finally:
             self._limit = None
             await self._release()
@@ -186,47 +193,44 @@ class Call(Asker):
         """Whether the app is gone: it hung up, or did not read until the time was over."""
         return isinstance(error, ClientGone) or (isinstance(error, TimeoutError) and (self._cut or self._sending))
 
-    async def _pass_in_time(self, client: AppConnection) -> StreamEvent:
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Raises UpstreamFailed if what the server sends makes no sense."""
+        try:
+            yield
+        except BrokenStream as error:
+            raise UpstreamFailed("upstream_error", f"{self._server}: {error}") from None
+
+    async def _pass_in_time(self, client: AppConnection) -> None:
         """Passes events on within the call's time. If the app is gone, meters what was on its way to the app."""
         async with aclosing(self._failover.stream(self._request, self)) as events:
             try:
                 async with asyncio.timeout_at(self._deadline) as self._limit:
-                    return await self._pass_all(client, events)
+                    with self._readable():
+                        await self._pass_all(client, events)
             except (ClientGone, TimeoutError) as error:
                 self._limit = None
                 if self._begun and self._left_by(error) and not self._stopped:
                     await meter_leftover(events, self._meter)
                 raise
 
-    async def _pass_all(self, client: AppConnection, events: AsyncIterator[StreamEvent]) -> StreamEvent:
-        """Passes on all events except the last `message_delta`, and returns that: it carries the charge."""
-        last = None
-        loop = asyncio.get_running_loop()
+    async def _pass_all(self, client: AppConnection, events: AsyncIterator[StreamEvent]) -> None:
+        """Passes on all events except the end, which carries the charge. Raises BrokenStream."""
+        exchange, loop = self._exchange, asyncio.get_running_loop()
         breath = loop.time() + BREATH
         async for event in events:
             self._meter.see_event(event.data)
-            if event.name == "message_stop":
-                if last is None:
-                    break
-                return last
-            if last is not None and event.name != "ping":
-                await self._pass_on(client, last)
-                last = None
-            if event.name == "message_delta":
-                last = event
-            else:
-                await self._pass_on(client, self._named(event))
+            if piece := exchange.feed(event):
+                self._keep(piece)
+                await self._send(client, piece)
+                self._begun = True
+            if exchange.done:
+                return
             # Fast events never block here, so yield to other requests.
             if loop.time() >= breath:
                 await asyncio.sleep(0)
                 breath = loop.time() + BREATH
-        raise UpstreamFailed("upstream_error", f"{self._server}: the stream ended before its end")
-
-    async def _pass_on(self, client: AppConnection, event: StreamEvent) -> None:
-        piece = event.encoded()
-        self._keep(piece)
-        await self._send(client, piece)
-        self._begun = True
+        raise BrokenStream("the stream ended before its end")
 
     async def _send(self, client: AppConnection, piece: bytes) -> None:
         """Raises ClientGone, unless the call continues without the app, if only until its input is known."""
@@ -249,28 +253,21 @@ class Call(Asker):
         except TimeoutError:
             raise ClientGone from None
 
-    async def _end_stream(self, client: AppConnection, last: StreamEvent) -> None:
-        data = {name: value for name, value in last.data.items() if name != "credits"}
-        head = b'event: message_delta\ndata: %b,"credits":' % encoded(data)[:-1]
-        tail = b'}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n'
+    async def _end_stream(self, client: AppConnection) -> None:
+        await self._meter.count_input()
+        tokens = self._meter.used()
+        with self._readable():
+            head, tail = self._exchange.end(tokens)
         self._keep(head)
         stored = StoredReply(STREAM, bytes(self._stored), tail) if self._stored is not None else None
-        await self._meter.count_input()
-        charge = await self._settle(self._meter.used(), stored)
-        await self._send_last(client, head + credits_of(charge, reads=self._hold.reads_credits) + tail)
+        charge = await self._settle(tokens, stored)
+        await self._send_last(client, head + cost_of(self._exchange, charge, reads=self._hold.reads_credits) + tail)
 
     def _keep(self, piece: bytes) -> None:
         if self._stored is not None:
             self._stored += piece
             if len(self._stored) > MAX_REPLY_BYTES:
                 self._stored = None
-
-    def _named(self, event: StreamEvent) -> StreamEvent:
-        """Puts the app's name for the model into the start of a message."""
-        message = event.data.get("message")
-        if event.name != "message_start" or not isinstance(message, dict):
-            return event
-        return StreamEvent(event.name, {**event.data, "message": {**message, "model": self._model.model_id}})
 
     async def _settle_received(self) -> None:
         """Charges a call that was cut short for its use so far, unless it was charged before or never accepted. Nobody
@@ -326,11 +323,11 @@ class Call(Asker):
     async def _failed(self, error: Exception) -> Refused:
         """The catalogue's error for a failed call. Charges its use if the model's server had accepted it."""
         if isinstance(error, UpstreamFailed):
-            code, description, detail = error.code, error.description, error.detail
+            code, description, detail, param = error.code, error.description, error.detail, error.param
             self._failover.fail(error)
             retry_after = error.retry_after
         else:
-            code, description, retry_after = "upstream_timeout", "", None
+            code, description, param, retry_after = "upstream_timeout", "", None, None
             detail = f"{self._server}: more than {self._model.total:g} s"
             detail = "the server stopped" if self._stopped else detail
         self._over("cut" if self._stopped else code)
@@ -338,10 +335,10 @@ class Call(Asker):
         await self._settle_received()
         if self.charged:
             description = CHARGED[code]
-        return Refused(code, description, window=self._hold.window, retry_after=seconds_of(retry_after))
+        after = seconds_of(retry_after)
+        return Refused(code, description, window=self._hold.window, retry_after=after, param=param)
 
 
-def credits_of(charge: Charge, *, reads: bool) -> bytes:
-    """The cost in a reply, in micro-dollars, and the remaining credits if the token `reads` them."""
-    fields = {"charged": charge.charged}
-    return encoded({**fields, "remaining": charge.remaining} if reads else fields)
+def cost_of(exchange: ModelExchange, charge: Charge, *, reads: bool) -> bytes:
+    """The cost in a reply, with the remaining credits if the token `reads` them and the dialect has a place."""
+    return exchange.cost(charge.charged, charge.remaining if reads else None)

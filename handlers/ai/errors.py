@@ -1,12 +1,12 @@
-"""Errors in the format of the Anthropic Messages API, for its SDKs."""
+"""Errors in the formats of the Messages API and of the OpenAI API, for their SDKs."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from handlers.core.errors import CATALOGUE, refusal_of
-from outbound.ai.events import encoded
+from handlers.core.errors import CATALOGUE
+from outbound.ai.dialects import errors as openai
 from store.refused import Refused
 
 TYPES = {
@@ -51,6 +51,7 @@ def seconds_of(retry_after: float | None) -> int | None:
     return None if retry_after is None else max(1, math.ceil(retry_after))
 
 
-def error_event(error: Exception) -> bytes:
-    """The event for a failure after the stream has begun."""
-    return b"event: error\ndata: %b\n\n" % encoded(envelope(refusal_of(500, error)))
+def openai_envelope(refusal: Refused) -> dict[str, Any]:
+    """The error in the format of the OpenAI API; `param` names the field that is wrong."""
+    entry = CATALOGUE[refusal.code]
+    return openai.envelope(refusal.code, entry.status, refusal.description or entry.description, refusal.param)

@@ -9,7 +9,6 @@ from typing import Any
 from handlers.core.params import Params
 from outbound.ai.dialects.messages_same import FIELDS, check
 from outbound.ai.dialects.rules import Untranslatable
-from outbound.ai.events import compact
 from store.refused import Refused
 
 ROLES = ("user", "assistant", "system")
@@ -21,16 +20,11 @@ MOST_TOKENS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class AIRequest:
-    """`forwarded` goes to the model's server as it came, without model, max_tokens and stream. `size` is its length in
-    bytes.
-    `least_output`: with fewer tokens, the call makes no sense."""
+    """`body` goes to the model's server as it came, without model and stream."""
 
     model: str
-    max_tokens: int
     stream: bool
-    forwarded: dict[str, Any]
-    size: int
-    least_output: int
+    body: dict[str, Any]
 
 
 def read_request(params: Params, *, form: bool, counting: bool = False) -> AIRequest:
@@ -54,12 +48,8 @@ def read_request(params: Params, *, form: bool, counting: bool = False) -> AIReq
     try:
         check(forwarded)
     except Untranslatable as error:
-        raise Refused("invalid_request", str(error)) from None
-    try:
-        size = len(compact(forwarded).encode())
-    except (UnicodeEncodeError, RecursionError, ValueError):
-        raise Refused("invalid_request", "The body is not valid JSON.") from None
-    return AIRequest(model, max_tokens, stream is True, forwarded, size, _least_output(forwarded))
+        raise Refused("invalid_request", str(error), param=error.param) from None
+    return AIRequest(model, stream is True, {**forwarded, "max_tokens": max_tokens})
 
 
 def check_messages(messages: object) -> None:
@@ -108,13 +98,6 @@ def _value(params: Params, name: str, form: bool) -> Any:
     if form and name not in _PLAIN:
         return params.structured(name)
     return params.value(name)
-
-
-def _least_output(forwarded: dict[str, Any]) -> int:
-    """More than the limit for thinking, or the model's server refuses the call."""
-    thinking = forwarded.get("thinking")
-    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
-    return budget + 1 if isinstance(budget, int) and 0 < budget < MOST_TOKENS else 1
 
 
 def _is_whole(value: object) -> bool:

@@ -304,6 +304,10 @@ class BaseHandler(QuickHandler):
             body["retryAfter"] = refusal.retry_after
         return body
 
+    def error_of(self, refusal: Refused) -> dict[str, Any]:
+        """The error body of this request."""
+        return self.error_body(refusal, self.request_id)
+
     def write_refusal(self, refusal: Refused) -> None:
         """Writes the error as JSON, with the challenge that belongs to it."""
         if refusal.code == "invalid_client" and self.basic_tried:
@@ -314,7 +318,7 @@ class BaseHandler(QuickHandler):
             metadata = "" if self.policy.operator else f"{self.site.base_url}{RESOURCE_METADATA}"
             self.set_header("WWW-Authenticate", challenges(refusal.code, scheme, self.needed, metadata, algorithms))
         self.set_header("Content-Type", "application/json")
-        self.finish(json_encode(self.error_body(refusal, self.request_id)))
+        self.finish(json_encode(self.error_of(refusal)))
 
     def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
         """See `log_failure`."""

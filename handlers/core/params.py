@@ -111,6 +111,10 @@ class Params:
         """The names of all parameters sent."""
         return list(self._values)
 
+    def everything(self) -> dict[str, Any]:
+        """All parameters as sent."""
+        return dict(self._values)
+
     def pairs(self) -> list[tuple[str, str]]:
         """All parameters as text, a repeated one several times. Raises Refused("invalid_request") for anything but
         text."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from handlers.core.params import JSON
 from handlers.openapi.operation import EVENTS, Operation, Success
 
-_MESSAGES = {
-    200: Success("the reply and what it cost; with stream, events", "AIReply", (JSON, EVENTS), ("Idempotent-Replayed",))
-}
+_REPLAYED = ("Idempotent-Replayed",)
+_MESSAGES = {200: Success("the reply and what it cost; with stream, events", "AIReply", (JSON, EVENTS), _REPLAYED)}
 _KEY = (("apiKey",),)
 _HEADERS = ("anthropic-version", "anthropic-beta")
 _UPSTREAM = ("upstream_error", "upstream_timeout", "overloaded")
@@ -56,8 +55,56 @@ AI_OPERATIONS: dict[str, dict[str, Operation]] = {
             parameters=("idempotency-key", *_HEADERS),
             body="AIRequest",
             security=_KEY,
-            sdk=True,
+            envelope="messages",
         )
+    },
+    "ai-chat": {
+        "post": Operation(
+            "AI for the SDKs",
+            "A call of a model, in the dialect of chat/completions",
+            (
+                "`chat.completions.create` of the OpenAI SDKs. `usage` has `credits_charged`; in a stream only with "
+                "`stream_options.include_usage`, in its last chunk. A field that has no counterpart at the model's "
+                "server, or that would be billed by other measures, is refused, and `error.param` names it."
+            ),
+            {200: Success("the reply and its cost; with stream, chunks", "ChatReply", (JSON, EVENTS), _REPLAYED)},
+            errors=_CALL,
+            parameters=("idempotency-key", "openai-beta"),
+            body="ChatRequest",
+            document=True,
+            security=_KEY,
+            envelope="openai",
+        )
+    },
+    "ai-responses": {
+        "post": Operation(
+            "AI for the SDKs",
+            "A call of a model, in the dialect of responses",
+            (
+                "`responses.create` of the OpenAI SDKs. `usage` has `credits_charged`. Nothing is kept: send the whole "
+                "conversation, with the reasoning items as they came."
+            ),
+            {200: Success("the reply and its cost; with stream, events", "ResponsesReply", (JSON, EVENTS), _REPLAYED)},
+            errors=_CALL,
+            parameters=("idempotency-key", "openai-beta"),
+            body="ResponsesRequest",
+            document=True,
+            security=_KEY,
+            envelope="openai",
+        )
+    },
+    "ai-response": {
+        method: Operation(
+            "AI for the SDKs",
+            "One response: never found",
+            "Responses are not kept.",
+            {},
+            errors=("not_found",),
+            path=("response",),
+            security=_KEY,
+            envelope="openai",
+        )
+        for method in ("get", "delete")
     },
     "ai-sdk-count": {
         "post": Operation(
@@ -69,7 +116,7 @@ AI_OPERATIONS: dict[str, dict[str, Operation]] = {
             parameters=_HEADERS,
             body="AICountRequest",
             security=_KEY,
-            sdk=True,
+            envelope="messages",
         )
     },
     "ai-sdk-models": {
@@ -79,7 +126,8 @@ AI_OPERATIONS: dict[str, dict[str, Operation]] = {
             "`models.list`. All are on one page.",
             {200: Success("all of them", "SdkModels")},
             security=_KEY,
-            sdk=True,
+            envelope="shared",
+            parameters=("anthropic-version",),
         )
     },
     "ai-sdk-model": {
@@ -91,7 +139,8 @@ AI_OPERATIONS: dict[str, dict[str, Operation]] = {
             errors=("invalid_request", "not_found"),
             path=("model",),
             security=_KEY,
-            sdk=True,
+            envelope="shared",
+            parameters=("anthropic-version",),
         )
     },
 }

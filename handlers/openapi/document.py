@@ -32,7 +32,7 @@ from store import lifetimes
 
 GROUPS = {group.name: group for group in vars(lifetimes).values() if isinstance(group, lifetimes.Group)}
 AI_TAGS = ("AI", "AI for the SDKs")
-ERROR_SCHEMAS = {False: "Error", True: "SdkError"}
+ERROR_SCHEMAS = {"": "Error", "messages": "SdkError", "openai": "OpenAIError", "shared": "SharedError"}
 _OPEN_PART = re.compile(r"\(.*?\)")
 
 LIMIT_HEADERS: tuple[str, ...] = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
@@ -222,7 +222,7 @@ def _by_status(codes: Iterable[str]) -> dict[int, tuple[str, ...]]:
 
 
 def _error_name(codes: tuple[str, ...], operation: Operation) -> str:
-    kind = "sdk." if operation.sdk else "page." if operation.page else ""
+    kind = f"{operation.envelope}." if operation.envelope else "page." if operation.page else ""
     return kind + ".".join(codes)
 
 
@@ -247,24 +247,26 @@ def _error(codes: tuple[str, ...], operation: Operation) -> dict[str, Any]:
         headers += ["WWW-Authenticate"]
     if {*AT_SERVER, *AT_RESOURCE} & {*codes}:
         headers += ["DPoP-Nonce"]
-    examples = {code: of_error(code, sdk=operation.sdk) for code in codes}
-    content = {JSON: {"schema": _error_schema(codes, sdk=operation.sdk), **shown(examples)}}
+    examples = {code: of_error(code, operation.envelope) for code in codes}
+    content = {JSON: {"schema": _error_schema(codes, operation.envelope), **shown(examples)}}
     if operation.page:
         content[HTML] = {"schema": ref("Page"), **shown(examples_of("Page"))}
     described = "\n\n".join(describe(code) for code in codes)
     return {"description": described, "headers": _headers(headers), "content": content}
 
 
-def _error_schema(codes: tuple[str, ...], *, sdk: bool) -> Schema:
+def _error_schema(codes: tuple[str, ...], envelope: str) -> Schema:
     """The schema of the error body, with the codes possible here."""
-    if sdk:
+    if envelope and envelope != "messages":
+        return ref(ERROR_SCHEMAS[envelope])
+    if envelope:
         kinds = sorted({kind_of(code) for code in codes})
         named: Schema = {"properties": {"error": {"properties": {"type": {"enum": kinds}}}}}
     else:
         named = {"properties": {"error": {"enum": sorted({PUBLIC_NAME.get(code, code) for code in codes})}}}
         if "rate_limited" in codes:
             named["required"] = ["retryAfter"]
-    return {"allOf": [ref(ERROR_SCHEMAS[sdk]), named]}
+    return {"allOf": [ref(ERROR_SCHEMAS[envelope]), named]}
 
 
 def _forms() -> dict[str, Schema]:

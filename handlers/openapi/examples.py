@@ -6,8 +6,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from handlers.ai.errors import envelope
+from handlers.ai.errors import envelope, openai_envelope
 from handlers.core.errors import CATALOGUE, PUBLIC_NAME
+from handlers.openapi.ai_examples import AI_EXAMPLES
 from handlers.openapi.shapes import Schema
 from store.credits.credits import CURRENCY, SCALE
 from store.refused import Refused
@@ -21,15 +22,6 @@ _CONFIDENTIAL = ["client_secret_basic", "client_secret_post", "private_key_jwt"]
 _ALGORITHMS = ["RS256", "PS256", "ES256", "EdDSA", "Ed25519"]
 _NOTE = {"text": "Ferns have no flowers.", "done": False}
 _ITEM = {"id": "n1", "etag": '"1767225600001"', "size": 49, "createdAt": _AT, "updatedAt": _AT}
-_QUESTION = {"model": "latchkey-echo", "messages": [{"role": "user", "content": "Hello"}]}
-_PRICES = {
-    **dict.fromkeys(("input", "cacheRead", "cacheWrite", "cacheWrite1h"), 1_000_000),
-    "output": 5_000_000,
-}
-_SDK_MODEL = {
-    **{"type": "model", "id": "latchkey-echo", "display_name": "Latchkey Echo", "created_at": _AT},
-    **{"object": "model", "owned_by": "latchkey", "created": 1_767_225_600, **_PRICES},
-}
 _REQUEST_ID = "4f2a9c0d7b6e8135"
 
 BY_SCHEMA: dict[str, dict[str, Any]] = {
@@ -214,40 +206,7 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             ]
         }
     },
-    "AIRequest": {
-        "whole": {**_QUESTION, "max_tokens": 100},
-        "stream": {**_QUESTION, "max_tokens": 100, "stream": True, "system": "Answer in one sentence."},
-    },
-    "AICountRequest": {"count": _QUESTION},
-    "AIReply": {
-        "reply": {
-            **{"id": "msg_a-message", "type": "message", "role": "assistant", "model": "latchkey-echo"},
-            **{"content": [{"type": "text", "text": "Hello"}], "stop_reason": "end_turn", "stop_sequence": None},
-            **{"usage": {"input_tokens": 5, "output_tokens": 1}, "credits": {"charged": 10, "remaining": 4_999_990}},
-        }
-    },
-    "AICount": {"count": {"input_tokens": 5}},
-    "AIModels": {
-        "models": {
-            "models": [
-                {
-                    **{"id": "latchkey-echo", "displayName": "Latchkey Echo"},
-                    **{"maxInputTokens": 16_384, "maxOutputTokens": 16_384},
-                    "pricePerMillionTokens": {"version": "echo-1", **_PRICES, **_MONEY},
-                }
-            ]
-        }
-    },
-    "SdkModel": {"model": _SDK_MODEL},
-    "SdkModels": {
-        "models": {
-            "object": "list",
-            "data": [_SDK_MODEL],
-            "first_id": "latchkey-echo",
-            "last_id": "latchkey-echo",
-            "has_more": False,
-        }
-    },
+    **AI_EXAMPLES,
     "Status": {"well": {"status": "ok"}},
     "OpenAPI": {"document": {"openapi": "3.1.0", "info": {"title": "Latchkey", "version": "1"}, "paths": {}}},
     "Page": {"page": "<!doctype html><title>Allow Notes? · Latchkey</title>"},
@@ -271,6 +230,8 @@ OF_PARAMETERS: dict[str, Any] = {
     "collection": "notes",
     "docId": "n1",
     "model": "latchkey-echo",
+    "response": "resp_1",
+    "openai-beta": "a-beta=v1",
     "prefix": "n",
     "limit": 50,
     "cursor": "bjE",
@@ -325,9 +286,11 @@ def shown(examples: dict[str, Any]) -> dict[str, Any]:
     return {"examples": {name: {"value": value} for name, value in examples.items()}}
 
 
-def of_error(code: str, *, sdk: bool) -> dict[str, Any]:
-    """The body of an error from the catalogue."""
-    if sdk:
+def of_error(code: str, envelope_of: str = "") -> dict[str, Any]:
+    """The body of an error from the catalogue, in the envelope of an API of models."""
+    if envelope_of == "openai":
+        return openai_envelope(Refused(code))
+    if envelope_of:
         return {**envelope(Refused(code)), "request_id": _REQUEST_ID}
     body: dict[str, Any] = {
         "error": PUBLIC_NAME.get(code, code),

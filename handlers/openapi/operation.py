@@ -27,8 +27,9 @@ class Operation:
     """`description`, in Markdown: what the operation does beyond its summary. `errors`: codes of the catalogue in
     addition to those that follow from the policy. `path` names the groups of the route's pattern. `body` names the
     schema of the request; `document`: JSON only. `calls_store`: 503 while the store is away. `page`: errors are pages
-    for a client that does not ask for JSON. `proof`: takes a DPoP proof without an access token. `security`:
-    alternatives to the scopes of the policy."""
+    for a client that does not ask for JSON. `proof`: takes a DPoP proof without an access token. `envelope`: the API
+    whose SDKs know the errors, `messages`, `openai`, or `shared` by both. `security`: alternatives to the scopes of the
+    policy."""
 
     tag: str
     summary: str
@@ -42,5 +43,5 @@ class Operation:
     calls_store: bool = True
     page: bool = False
     proof: bool = False
-    sdk: bool = False
+    envelope: str = ""
     security: tuple[tuple[str, ...], ...] = field(default=())

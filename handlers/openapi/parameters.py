@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handlers.ai.messages import IDEMPOTENCY_KEY
+from handlers.ai.calls import IDEMPOTENCY_KEY
 from handlers.documents.documents import COLLECTION, DOCUMENT_ID, MOST_ITEMS, PREFIX
 from handlers.oauth.requests import CHALLENGE, MAX_NONCE, MAX_STATE, PROMPTS, RESPONSE_MODES
 from handlers.openapi.shapes import ANY_SCOPES, FILLED, TEXT, Schema, exactly, listed
@@ -33,6 +33,8 @@ PARAMETERS: dict[str, Schema] = {
     "idempotency-key": _header(
         "Idempotency-Key", exactly(IDEMPOTENCY_KEY.pattern), "one call and one charge for each key and body in 24 hours"
     ),
+    "response": _path("response", FILLED, "the id of a response"),
+    "openai-beta": _header("OpenAI-Beta", TEXT, "goes to a model's server of this dialect"),
     "anthropic-version": _header("Anthropic-Version", TEXT, "goes to the model's server"),
     "anthropic-beta": _header("Anthropic-Beta", TEXT, "goes to the model's server; names that cost more are refused"),
     "client_id": _query("client_id", FILLED, "the app", required=True),

@@ -6,12 +6,11 @@ parameters are ignored.
 
 from __future__ import annotations
 
-from handlers.ai.errors import OTHERS, TYPES
-from handlers.ai.request import MOST_TOKENS, ROLES
 from handlers.core.auth.client_credentials import ASSERTION_TYPE
 from handlers.documents.documents import COLLECTION, DOCUMENT_ID
 from handlers.oauth.requests import CHALLENGE
 from handlers.oauth.token import VERIFIER
+from handlers.openapi.ai_schemas import AI_SCHEMAS, MONEY_IS
 from handlers.openapi.shapes import (
     ADDRESS,
     ANY_SCOPES,
@@ -33,7 +32,7 @@ from handlers.openapi.shapes import (
     ref,
     written,
 )
-from store.credits.credits import CURRENCY, MAX_AMOUNT, SCALE
+from store.credits.credits import MAX_AMOUNT
 from store.lifetimes import ACCESS_TOKEN, SECOND
 
 _ITEM = {"id": exactly(DOCUMENT_ID.pattern), "etag": ETAG, "size": COUNT, "createdAt": TIME, "updatedAt": TIME}
@@ -43,10 +42,6 @@ _SECRET = {
     "client_assertion": {**FILLED, "description": "in place of a secret, for an app with private_key_jwt (RFC 7523)"},
     "client_assertion_type": {"const": ASSERTION_TYPE},
 }
-_MONEY_IS = {"currency": {"const": CURRENCY}, "scale": {"const": SCALE}}
-_PRICES = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite", "cacheWrite1h"), COUNT)
-_LEFT = {"description": "the remaining credits, if the token has credits:read"}
-_CREDITS = written({"charged": COUNT}, {"remaining": {**MONEY, **_LEFT}})
 _USAGE = written({"used": COUNT, "limit": COUNT})
 
 _COORDINATE = exactly(r"[A-Za-z0-9_-]{43}")
@@ -61,23 +56,6 @@ _EC_KEY = written(
 _ED_KEY = written(
     {"kty": {"const": "OKP"}, "crv": {"const": "Ed25519"}, "x": _COORDINATE, **_KEY, "alg": {"const": "EdDSA"}}
 )
-
-_BLOCK = read({"type": TEXT}, {"text": TEXT})
-_CONTENT: Schema = {"oneOf": [TEXT, {"type": "array", "minItems": 1, "items": ref("AIBlock")}]}
-_MODEL_OPTIONS = {
-    "system": ref("AIContent"),
-    "tools": listed(read({"name": TEXT, "input_schema": {"type": "object"}}, {"type": TEXT})),
-    **{name: {"type": "object"} for name in ("tool_choice", "thinking", "metadata", "output_config")},
-    **{name: {"type": "object"} for name in ("cache_control", "context_management")},
-    **{"service_tier": {"enum": ["auto", "standard_only"]}, "speed": {"const": "standard"}},
-    **{"inference_geo": {"const": "global"}, "container": {"type": "null"}, "mcp_servers": {"maxItems": 0}},
-    "temperature": {"type": "number"},
-    "top_p": {"type": "number"},
-    "top_k": {"type": "integer"},
-    "stop_sequences": listed(TEXT),
-}
-_HOW: Schema = {"max_tokens": {"type": "integer", "minimum": 1, "maximum": MOST_TOKENS}, "stream": FLAG}
-_MESSAGES = {"type": "array", "minItems": 1, "items": ref("AITurn")}
 
 SCHEMAS: dict[str, Schema] = {
     # OAuth.
@@ -266,7 +244,7 @@ SCHEMAS: dict[str, Schema] = {
     "Balance": written(
         {
             **{"spendable": MONEY, "held": MONEY, "paid": MONEY},
-            **_MONEY_IS,
+            **MONEY_IS,
             "appLimit": nullable(
                 written({"limit": MONEY, "period": {"const": "month"}, "used": MONEY, "resetsAt": TIME})
             ),
@@ -288,62 +266,9 @@ SCHEMAS: dict[str, Schema] = {
             )
         }
     ),
-    # AI.
-    "AIContent": _CONTENT,
-    "AIBlock": _BLOCK,
-    "AITurn": read({"role": {"enum": list(ROLES)}, "content": ref("AIContent")}),
-    "AIRequest": read(
-        {"model": FILLED, "max_tokens": _HOW["max_tokens"], "messages": _MESSAGES},
-        {**_HOW, **_MODEL_OPTIONS},
-    ),
-    "AICountRequest": read({"model": FILLED, "messages": _MESSAGES}, {**_HOW, **_MODEL_OPTIONS}),
-    "AIReply": read(
-        {
-            **{"id": TEXT, "type": {"const": "message"}, "role": {"const": "assistant"}, "model": TEXT},
-            "content": listed({"type": "object"}),
-            "stop_reason": {"type": ["string", "null"]},
-            "usage": {"description": "as the model's server reports it"},
-            "credits": _CREDITS,
-        },
-        {"stop_sequence": {"type": ["string", "null"]}},
-    ),
-    "AICount": written({"input_tokens": COUNT}),
-    "AIModels": written(
-        {
-            "models": listed(
-                written(
-                    {
-                        **{"id": FILLED, "displayName": TEXT, "maxInputTokens": COUNT, "maxOutputTokens": COUNT},
-                        "pricePerMillionTokens": written({"version": TEXT, **_PRICES, **_MONEY_IS}),
-                    }
-                )
-            )
-        }
-    ),
-    "SdkModel": written(
-        {
-            **{"type": {"const": "model"}, "id": FILLED, "display_name": TEXT, "created_at": TIME},
-            **{"object": {"const": "model"}, "owned_by": TEXT, "created": COUNT, **_PRICES},
-        }
-    ),
-    "SdkModels": written(
-        {
-            "object": {"const": "list"},
-            "data": listed(ref("SdkModel")),
-            "first_id": {"type": ["string", "null"]},
-            "last_id": {"type": ["string", "null"]},
-            "has_more": FLAG,
-        }
-    ),
+    **AI_SCHEMAS,
     # Everywhere.
     "Status": written({"status": {"const": "ok"}}),
     "OpenAPI": {"type": "object"},
     "Error": written({"error": TEXT, "error_description": FILLED}, {"retryAfter": COUNT}),
-    "SdkError": written(
-        {
-            "type": {"const": "error"},
-            "error": written({"type": {"enum": sorted({*TYPES.values(), *OTHERS})}, "message": FILLED}),
-            "request_id": FILLED,
-        }
-    ),
 }

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
+from outbound.ai.dialects.conversation import Thinking
 from outbound.ai.echo import echo_model
 from outbound.ai.health import Ejection
 from outbound.ai.models import Model, Models, Timeouts, Upstream
@@ -40,13 +41,15 @@ _UPSTREAM = (
     *("event_timeout", "total_timeout", "trace", "unknown_fields", "models", "dialect"),
     *("weight", "retry_timeouts", "eject_failures", "eject_seconds"),
 )
-DIALECTS = ("anthropic",)
+DIALECTS = ("anthropic", "openai")
 """The APIs that a model's server may speak."""
-_SHARED = ("display_name", "max_input", "max_output", "prices")
+_SHARED = ("display_name", "max_input", "max_output", "thinking", "output_limit", "prices")
 """What is the same at each server that offers a model."""
 _MODEL = ("id", "upstream_id", "weight", *_SHARED)
 KEY_SECONDS = 600.0
 """How long a key that was read from a file or a command is used."""
+_THINKING = ("adaptive", "budget", "none")
+_LIMITS = ("max_completion_tokens", "max_tokens")
 MAX_WEIGHT = 1000.0
 MAX_FAILURES = 1000
 _KINDS_OF_CACHE = ("cache_read", "cache_write", "cache_write_1h")
@@ -100,7 +103,9 @@ def _add_models(models: list[Model], table: _Table, environ: Mapping[str, str]) 
     """Adds the models of a server to the list. A model that is in the list gets one more server."""
     # Slow to import, and needed only by a server that calls others.
     from outbound.ai.messages import MessagesUpstream
+    from outbound.ai.openai import OpenAIUpstream
 
+    kinds: dict[str, type[MessagesUpstream]] = {"anthropic": MessagesUpstream, "openai": OpenAIUpstream}
     usual, usual_ejection = Timeouts(), Ejection()
     limits = Timeouts(
         table.seconds("connect_timeout", usual.connect),
@@ -108,7 +113,7 @@ def _add_models(models: list[Model], table: _Table, environ: Mapping[str, str]) 
         table.seconds("event_timeout", usual.between_events),
         table.seconds("total_timeout", usual.total),
     )
-    upstream = MessagesUpstream(
+    upstream = kinds[table.one_of("dialect", DIALECTS)](
         table.text("name"),
         _url(table),
         _key(table, environ),
@@ -116,7 +121,6 @@ def _add_models(models: list[Model], table: _Table, environ: Mapping[str, str]) 
         table.whole("connections", 1, 100_000, 1_000),
         traced=table.take("trace", bool, False),
         refuses_unknown=table.one_of("unknown_fields", ("pass", "refuse")) == "refuse",
-        dialect=table.one_of("dialect", DIALECTS),
         retry_timeouts=table.take("retry_timeouts", bool, False),
         ejection=Ejection(
             table.whole("eject_failures", 0, MAX_FAILURES, usual_ejection.failures),
@@ -166,6 +170,8 @@ def _model(table: _Table, upstream: Upstream, weight: float, first: Model | None
         shown,
         shown[0][0],
         table.number("weight", 0, MAX_WEIGHT, weight),
+        cast(Thinking, table.one_of("thinking", _THINKING, first.thinking if first else None)),
+        table.one_of("output_limit", _LIMITS, first.output_limit if first else None),
     )
 
 
@@ -247,9 +253,9 @@ class _Table:
             raise _Wrong(self._at(name), "must be a line of text")
         return value
 
-    def one_of(self, name: str, values: tuple[str, ...]) -> str:
-        """One of these values; the first if it is missing."""
-        value = self.text(name, values[0])
+    def one_of(self, name: str, values: tuple[str, ...], default: str | None = None) -> str:
+        """One of these values; if it is missing the default, or else the first."""
+        value = self.text(name, default or values[0])
         if value not in values:
             raise _Wrong(self._at(name), f"must be {' or '.join(values)}")
         return value

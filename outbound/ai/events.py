@@ -1,10 +1,10 @@
-"""Server-sent events of the Anthropic Messages API: parsed from pieces, written whole."""
+"""Server-sent events of AI models: parsed from pieces, written whole."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -67,9 +67,14 @@ _DECODER = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
 
 
 class EventReader:
-    """Joins events from pieces of any size (WHATWG HTML 9.2.6, the parts that the API uses)."""
+    """Joins events from pieces of any size (WHATWG HTML 9.2.6, the parts that the APIs use). `read` makes an event of a
+    block of lines, by default one of the Messages API, which has at most `most_bytes`."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, read: Callable[[bytes], StreamEvent | None] | None = None, most_bytes: int = MAX_EVENT_BYTES
+    ) -> None:
+        self._read = read or message_event
+        self._most = most_bytes
         self._buffer = b""
         self._searched = 0
 
@@ -80,9 +85,9 @@ class EventReader:
         start, search = 0, self._searched
         while (end := buffer.find(b"\n\n", search)) >= 0:
             try:
-                if end - start > MAX_EVENT_BYTES:
+                if end - start > self._most:
                     raise BrokenStream("an event is too large")
-                event = _event(buffer[start:end])
+                event = self._read(buffer[start:end])
             except BrokenStream as broken:
                 raise BrokenStream(str(broken), buffer[start:]) from None
             start = search = end + 2
@@ -91,13 +96,19 @@ class EventReader:
         self._buffer = buffer[start:]
         # The buffer may end within the separator.
         self._searched = max(0, len(self._buffer) - 1)
-        if len(self._buffer) > MAX_EVENT_BYTES:
+        if len(self._buffer) > self._most:
             raise BrokenStream("an event is too large", self._buffer)
 
 
-def _event(block: bytes) -> StreamEvent | None:
+def data_of(block: bytes) -> bytes:
+    """The data in the lines of an event; empty for a comment."""
     fields = (line.partition(b":") for line in block.split(b"\n"))
-    data = b"\n".join(value.removeprefix(b" ") for name, _, value in fields if name == b"data")
+    return b"\n".join(value.removeprefix(b" ") for name, _, value in fields if name == b"data")
+
+
+def message_event(block: bytes) -> StreamEvent | None:
+    """The event of the Messages API in a block of lines; None for a comment. Raises BrokenStream."""
+    data = data_of(block)
     if not data:
         return None
     try:

@@ -9,14 +9,23 @@ Code = Literal["upstream_error", "upstream_timeout", "overloaded", "invalid_requ
 
 class UpstreamFailed(Exception):
     """The call failed. `code` is the catalogue's. `detail`, for our log, never contains messages or keys.
-    `description`, for the app: the server's error about the request itself. `retry_after`: the seconds for which the
-    server wants no further call."""
+    `description`, for the app: the server's error about the request itself, and `param` the field that it names.
+    `retry_after`: the seconds for which the server wants no further call."""
 
-    def __init__(self, code: Code, detail: str, description: str = "", *, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        code: Code,
+        detail: str,
+        description: str = "",
+        *,
+        param: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(f"{code}: {detail}")
         self.code = code
         self.detail = detail
         self.description = description
+        self.param = param
         self.retry_after = retry_after
 
 

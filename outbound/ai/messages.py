@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import io
 import logging
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -14,13 +13,13 @@ from typing import Any
 import aiohttp
 
 from observability.tracing import passed_on
-from outbound.ai.dialects.complaints import complaint
 from outbound.ai.dialects.messages_same import COUNTED, TYPED_TOOL_TOKENS, is_measured, typed_tools
-from outbound.ai.events import BrokenStream, EventReader, StreamEvent, encoded, read_json
+from outbound.ai.events import BrokenStream, StreamEvent, encoded, read_json
 from outbound.ai.failure import Code, Elsewhere, Passing, UpstreamFailed
 from outbound.ai.health import Ejection, Health
 from outbound.ai.idle_timeout import IdleTimeout
 from outbound.ai.models import NOBODY, Asker, Model, Timeouts
+from outbound.ai.protocols import PROTOCOLS, Dialect, overloaded
 from outbound.ai.retry_after import retry_after
 from outbound.ai.server_keys import FixedKey, KeyUnreadable, ServerKey
 from outbound.ai.tokens import texts_of
@@ -38,10 +37,7 @@ OVERHEAD_TOKENS = 1_024
 _OVERLOADED = (429, 529)
 _AGAIN = (429, 500, 502, 503, 529)
 _THE_ACCOUNT = (401, 402, 403)
-_THE_REQUEST = (400, 413, 422)
-_KIND = re.compile(r"[a-z_]{1,40}")
-# Also a 400, but about the operator's account with the server. People would take it for their account here.
-_BILLING = re.compile(r"credit balance|billing|organi[sz]ation|quota", re.IGNORECASE)
+_ANSWERS = {"content", "choices", "output"}
 
 
 class MessagesUpstream:
@@ -49,6 +45,8 @@ class MessagesUpstream:
     run at once, others wait; `traced`: calls carry the trace of the app's request;
     `refuses_unknown`: fields that nobody knows here are refused; `retry_timeouts`: if it is silent, another server is
     asked."""
+
+    dialect = "anthropic"
 
     def __init__(
         self,
@@ -60,22 +58,25 @@ class MessagesUpstream:
         *,
         traced: bool = False,
         refuses_unknown: bool = False,
-        dialect: str = "anthropic",
         retry_timeouts: bool = False,
         ejection: Ejection | None = None,
     ) -> None:
         self.name = name
-        self.dialect = dialect
         self.health = Health(ejection)
         self.refuses_unknown = refuses_unknown
         self._traced = traced
         self._retry_timeouts = retry_timeouts
         self.limits = limits
-        self.url = url.rstrip("/")
+        self.url = self.address(url.rstrip("/"))
         self._key = FixedKey(key) if isinstance(key, str) else key
         self._connections = connections
         self._session: aiohttp.ClientSession | None = None
         self._ending: set[asyncio.Future[None]] = set()
+
+    @staticmethod
+    def address(url: str) -> str:
+        """The part of a URL before a protocol's path. `url` is the configured one, without a slash at its end."""
+        return url
 
     @staticmethod
     def headers_with(key: str) -> dict[str, str]:
@@ -84,8 +85,9 @@ class MessagesUpstream:
 
     async def complete(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> dict[str, Any]:
         """The whole reply to a request. Raises UpstreamFailed."""
-        reply = await self._json("/v1/messages", {**request, "model": model.upstream_id, "stream": False}, asker)
-        if reply.get("type") == "error":
+        body = {**request, "model": model.upstream_id, "stream": False}
+        reply = await self._json(PROTOCOLS[asker.dialect].path, body, asker)
+        if _is_error(reply):
             asker.refuse()
             reported = _reported(self.name, "reply", reply)
             raise UpstreamFailed(reported.code, reported.detail)  # the answer has begun, so nobody else is asked
@@ -120,7 +122,8 @@ class MessagesUpstream:
             seconds = self.limits.between_events
             silent = UpstreamFailed("upstream_timeout", self._silence(seconds, "between two events"))
             with IdleTimeout(response.content, seconds, silent) as idle_timeout:
-                while event is not None and event.name != "message_stop":
+                last = PROTOCOLS[asker.dialect].last
+                while event is not None and event.name not in last:
                     yield event
                     event = await idle_timeout.next(events)
             if event is not None:
@@ -133,7 +136,7 @@ class MessagesUpstream:
     ) -> tuple[aiohttp.ClientResponse, AsyncIterator[StreamEvent], StreamEvent]:
         """The stream with its first event."""
         async with self._first_byte(asker):
-            response = await self._post("/v1/messages", body, asker)
+            response = await self._post(PROTOCOLS[asker.dialect].path, body, asker)
             stack.callback(response.close)
             asker.accept()
             events = _events(self.name, response, asker)
@@ -205,7 +208,7 @@ class MessagesUpstream:
         if response.status == 200:
             return response
         async with response:
-            raise await self._failure(response)
+            raise await self._failure(response, asker.dialect)
 
     async def _send(
         self, session: aiohttp.ClientSession, path: str, content: bytes, headers: Mapping[str, str], key: str
@@ -219,7 +222,7 @@ class MessagesUpstream:
             read_bufsize=READ_BYTES,
         )
 
-    async def _failure(self, response: aiohttp.ClientResponse) -> UpstreamFailed:
+    async def _failure(self, response: aiohttp.ClientResponse, dialect: Dialect) -> UpstreamFailed:
         detail = f"{self.name}: status {response.status}"
         if response.status in _AGAIN:
             code: Code = "overloaded" if response.status in _OVERLOADED else "upstream_error"
@@ -228,15 +231,11 @@ class MessagesUpstream:
             return self._unanswered(detail)
         if response.status in _THE_ACCOUNT:
             return Elsewhere("upstream_error", detail)
-        if response.status in _THE_REQUEST:
-            with contextlib.suppress(aiohttp.ClientError, ValueError, KeyError, TypeError):
-                error = read_json(await _read(response, bytearray()))["error"]
-                message = str(error["message"])
-                if _BILLING.search(message):
-                    return UpstreamFailed("upstream_error", f"{detail}: about the operator's account there")
-                if error["type"] in ("invalid_request_error", "request_too_large"):
-                    return UpstreamFailed("invalid_request", detail, complaint(message))
-        return UpstreamFailed("upstream_error", detail)
+        body: object = None
+        with contextlib.suppress(aiohttp.ClientError, ValueError, UpstreamFailed):
+            body = read_json(await _read(response, bytearray()))
+        found, description, param = PROTOCOLS[dialect].refused(response.status, body)
+        return UpstreamFailed(found, detail, description, param=param)
 
     @contextlib.asynccontextmanager
     async def _first_byte(self, asker: Asker) -> AsyncIterator[None]:
@@ -282,7 +281,7 @@ async def _read_end(response: aiohttp.ClientResponse) -> None:
 
 
 async def _events(name: str, response: aiohttp.ClientResponse, asker: Asker) -> AsyncIterator[StreamEvent]:
-    reader, begun = EventReader(), False
+    reader, begun = PROTOCOLS[asker.dialect].reader(), False
     try:
         async for piece in response.content.iter_any():
             for event in reader.feed(piece):
@@ -298,10 +297,11 @@ async def _events(name: str, response: aiohttp.ClientResponse, asker: Asker) -> 
         raise Passing("upstream_error", f"{name}: the stream broke: {type(error).__name__}") from None
 
 
+def _is_error(reply: Mapping[str, Any]) -> bool:
+    """Whether a reply with the status 200 is an error all the same."""
+    return reply.get("type") == "error" or (isinstance(reply.get("error"), dict) and not _ANSWERS & reply.keys())
+
+
 def _reported(name: str, where: str, data: Mapping[str, Any]) -> UpstreamFailed:
-    error = data.get("error")
-    kind = error.get("type") if isinstance(error, dict) else None
-    overloaded = kind in ("overloaded_error", "rate_limit_error")
-    known = kind if isinstance(kind, str) and _KIND.fullmatch(kind) else "an error"
-    detail = f"{name}: the {where} is {known!a}"
-    return Passing("overloaded" if overloaded else "upstream_error", detail)
+    busy, kind = overloaded(data)
+    return Passing("overloaded" if busy else "upstream_error", f"{name}: the {where} is {kind!a}")

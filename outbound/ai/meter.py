@@ -19,15 +19,17 @@ _SEALED = ("signature", "data")
 
 
 class Meter:
-    """Reads the reply to a request. Counts by itself what the server does not report; that input is of the kind
-    `input`."""
+    """Reads the reply of the Messages API to a request. Counts by itself what the server does not report; that input is
+    of the kind `input`."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         self._request = request
         self._input_report: dict[str, Any] = {}
+        self._seen: TokenCounts | None = None
         self._output: int | None = None
+        self._reasoning = 0
         self._counted: int | None = None
-        self._shown = self._thought = self._sealed = 0
+        self._shown = self._thought = self._sealed = self._prompt = 0
         self.begun = False
         """Whether a stream has begun its message. From then on the server has reported the input, or never will."""
         self.shrank = False
@@ -65,21 +67,22 @@ class Meter:
 
     async def count_input(self) -> None:
         """Counts the input if the server didn't report it, in a thread: a megabyte takes some 50 ms."""
-        if "input_tokens" not in self._input_report and self._counted is None:
+        if self._seen is None and self._counted is None:
             self._counted = await asyncio.to_thread(count_request, self._request)
 
     def used(self) -> TokenCounts:
         """The tokens of a complete reply."""
-        return self._input()._replace(output=self._received() if self._output is None else self._output)
+        return self._used(self._received() if self._output is None else self._output)
 
     def used_so_far(self) -> TokenCounts:
         """The tokens of a reply that was cut short. Its last report may be outdated."""
-        return self._input()._replace(output=max(self._output or 0, self._received()))
+        return self._used(max(self._output or 0, self._received()))
 
-    def _input(self) -> TokenCounts:
-        if "input_tokens" not in self._input_report:
-            return TokenCounts(count_request(self._request) if self._counted is None else self._counted)
-        return of_messages(self._input_report)
+    def _used(self, output: int) -> TokenCounts:
+        seen = self._seen
+        if seen is None:
+            seen = TokenCounts(count_request(self._request) if self._counted is None else self._counted)
+        return seen._replace(output=output, reasoning=min(self._reasoning, output))
 
     def _received(self) -> int:
         # A signature contains the thinking before it: the same tokens, so the larger figure counts.
@@ -88,35 +91,48 @@ class Meter:
     def _report(self, usage: object, *, output: bool = True) -> None:
         if not isinstance(usage, dict):
             return
-        # Reports are cumulative, so the highest is the newest one that can be true. A report of the input counts as a
-        # whole: a token that is input in one report and read from a cache in the next one is one token.
-        found = {name: usage[name] for name in _INPUT if _is_count(usage.get(name))}
+        # A report of the input may come in parts, so a later one adds to it.
+        found = {name: usage[name] for name in _INPUT if is_count(usage.get(name))}
         if isinstance(usage.get("cache_creation"), dict):
             found["cache_creation"] = usage["cache_creation"]
         latest = {**self._input_report, **found}
-        before, after = of_messages(self._input_report).prompt, of_messages(latest).prompt
-        self.shrank = self.shrank or after < before
-        if after >= before:
+        if self._note_input(of_messages(latest), reported="input_tokens" in latest):
             self._input_report = latest
-        if output and _is_count(usage.get("output_tokens")):
-            reported = of_messages(usage).output
-            self.shrank = self.shrank or reported < (self._output or 0)
-            self._output = max(reported, self._output or 0)
+        if output and is_count(usage.get("output_tokens")):
+            self._note_output(of_messages(usage))
+
+    def _note_input(self, found: TokenCounts, *, reported: bool) -> bool:
+        """Takes a report of the input, unless it is lower than one before. Reports are cumulative, so the highest is
+        the newest one that can be true. It counts as a whole: a token that is input in one report and read from a cache
+        in the next one is one token."""
+        shrank = found.prompt < self._prompt
+        self.shrank = self.shrank or shrank
+        if not shrank:
+            self._prompt = found.prompt
+            self._seen = found if reported else self._seen
+        return not shrank
+
+    def _note_output(self, found: TokenCounts) -> None:
+        self.shrank = self.shrank or found.output < (self._output or 0)
+        self._output = max(found.output, self._output or 0)
+        self._reasoning = max(found.reasoning, self._reasoning)
 
     def _receive(self, block: object) -> None:
         if not isinstance(block, dict):
             return
-        self._shown += sum(_count(block, name) for name in _SHOWN)
-        self._thought += _count(block, "thinking")
-        self._sealed += sum(_count(block, name) for name in _SEALED)
+        self._shown += sum(count_of(block, name) for name in _SHOWN)
+        self._thought += count_of(block, "thinking")
+        self._sealed += sum(count_of(block, name) for name in _SEALED)
         if block.get("type") == "tool_use":
             self._shown += 1 + (count(compact(block["input"])) if block.get("input") else 0)
 
 
-def _is_count(value: object) -> bool:
+def is_count(value: object) -> bool:
+    """Whether a value may be a number of tokens."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _count(block: Mapping[str, Any], name: str) -> int:
+def count_of(block: Mapping[str, Any], name: str) -> int:
+    """The number of tokens in a text of a block; none if there is no such text."""
     text = block.get(name)
     return count(text) if isinstance(text, str) else 0

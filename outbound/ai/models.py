@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from outbound.ai.dialects.conversation import Thinking
 from outbound.ai.events import StreamEvent
 from outbound.ai.health import Health
+from outbound.ai.protocols import Dialect
 from store.clock import wall
 from store.credits.prices import Price
 
@@ -30,6 +32,9 @@ class Asker:
 
     headers: Mapping[str, str] = MappingProxyType({})
     """Headers of the caller's request that go on."""
+
+    dialect: Dialect = "messages"
+    """The API of the request and of the reply."""
 
     begins_by: float | None = None
     """When the answer must have begun, in the loop's time, if that is earlier than the server's own limit."""
@@ -57,11 +62,11 @@ NOBODY = Asker()
 
 
 class Upstream(Protocol):
-    """A server that speaks the Anthropic Messages API. Each call raises UpstreamFailed."""
+    """A server of models, which is asked in the dialect of the asker. Each call raises UpstreamFailed."""
 
     name: str
     dialect: str
-    """The API that the server speaks, as in the file of `--ai-config`."""
+    """The APIs that the server speaks, as in the file of `--ai-config`: anthropic or openai."""
     limits: Timeouts
     refuses_unknown: bool
     """Whether fields, blocks and betas that nobody knows here are refused."""
@@ -89,7 +94,8 @@ class Upstream(Protocol):
 class Model:
     """A model under the name that apps use, at one server. `upstream_id` is the server's name for it. `prices` are
     sorted by the time from which they apply. `others` are the same model at other servers: they have the same prices
-    and limits. `weight` is this server's share of the calls."""
+    and limits. `weight` is this server's share of the calls. `thinking`: how a model of the Messages API takes a wish
+    to think; `output_limit`: the name of the output limit in chat/completions."""
 
     model_id: str
     display_name: str
@@ -100,6 +106,8 @@ class Model:
     prices: tuple[tuple[datetime, Price], ...]
     created_at: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     weight: float = 1.0
+    thinking: Thinking = "adaptive"
+    output_limit: str = "max_completion_tokens"
     others: tuple[Model, ...] = ()
 
     @property

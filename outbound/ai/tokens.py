@@ -13,7 +13,10 @@ _PIECE = re.compile(r"\s?(?:[A-Za-z0-9_]{1,6}|\S)|\s")
 PART = 2**14
 """Characters for one step. Other threads can run between steps."""
 
-_SPOKEN = ("system", "messages", "tools", "tool_choice")
+_SPOKEN = ("system", "messages", "instructions", "input", "tools", "tool_choice")
+_DATA = "data:"
+DATA_TOKENS = 1_500
+"""What an image in a data URL counts for, at most: models don't read its text."""
 
 
 def pieces(text: str) -> list[str]:
@@ -35,7 +38,10 @@ def count_request(request: Mapping[str, Any], enough: int = 2**62) -> int:
     for name in _SPOKEN:
         for text in texts_of(request.get(name)):
             # A token has at most eight bytes.
-            total += count(text) if len(text) <= 8 * enough else len(text) // 8
+            if text.startswith(_DATA):
+                total += min(len(text) // 8, DATA_TOKENS)
+            else:
+                total += count(text) if len(text) <= 8 * enough else len(text) // 8
             if total > enough:
                 return total
     return total

@@ -34,7 +34,8 @@ MAX_COST = 2**53 - 1
 class CallEstimate:
     """The estimate of a call before its hold. `input_tokens` is an upper bound; a call with fewer than `least_output`
     tokens is useless; `lasts` is the time in ms after which the hold expires, longer than a call may take. `key` is the
-    idempotency key, `body` its request."""
+    idempotency key, `body` its request, and `dialect` the API of that: in another one, the same bytes may mean another
+    call."""
 
     model: str
     price: Price
@@ -44,6 +45,7 @@ class CallEstimate:
     lasts: int
     key: str | None = None
     body: bytes = b""
+    dialect: str = ""
     hold_id: str = field(default_factory=new_id)
 
 
@@ -205,7 +207,7 @@ class Calls:
             hold_ttl=estimate.lasts,
             most=self.most_each,
             reads=caller.may("credits:read"),
-            digest="" if estimate.key is None else hashlib.sha256(estimate.body).hexdigest()[:32],
+            digest="" if estimate.key is None else _digest(estimate),
             counted="1" if counted else "",
             person_day=self.daily.per_person,
             leasing="1" if self.daily.per_app else "",
@@ -281,6 +283,12 @@ class Calls:
     def _open(self, caller: Caller, key: str, sealed: bytes) -> StoredReply:
         packed = self._cipher.open(caller.user, caller.client, _address(key), sealed)
         return StoredReply(*msgpack.unpackb(packed))
+
+
+def _digest(estimate: CallEstimate) -> str:
+    digest = hashlib.sha256(f"{estimate.dialect}\n".encode() if estimate.dialect else b"")
+    digest.update(estimate.body)
+    return digest.hexdigest()[:32]
 
 
 def _address(key: str) -> str:

@@ -12,10 +12,12 @@ import pytest
 
 from handlers.ai import call
 from handlers.ai.call import Call
+from handlers.ai.errors import envelope
 from handlers.core.site import Site
 from observability.metrics.measures import Measures
 from outbound.ai.echo import echo_model
 from outbound.ai.events import EventReader
+from outbound.ai.exchange.messages import SameMessages
 from outbound.ai.tokens import count
 from store.lifetimes import AI
 from store.results import Caller
@@ -119,7 +121,9 @@ async def test_a_fast_stream_does_not_block_the_event_loop(service: Service, mon
         hold = await below.hold(8_000, 8_000)
         deadline = asyncio.get_running_loop().time() + 60
         others = asyncio.ensure_future(take_turns())
-        await Call(service.store.calls, hold, model, request, deadline, Measures()).stream(Swallowing())
+        asked = SameMessages(request, model)
+        made = Call(service.store.calls, hold, model, asked, deadline, Measures(), envelope)
+        await made.stream(Swallowing())
         others.cancel()
         return turns
 

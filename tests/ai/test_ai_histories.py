@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from tornado.iostream import StreamClosedError
 
 from handlers.ai.call import Call, ClientGone
+from handlers.ai.errors import envelope
 from observability.metrics.measures import Measures
 from outbound.ai.events import StreamEvent
+from outbound.ai.exchange.messages import SameMessages
 from outbound.ai.failure import UpstreamFailed
 from outbound.ai.health import Health
 from outbound.ai.models import Asker, Model, Timeouts
@@ -171,7 +173,8 @@ async def charged(history: History) -> tuple[int, bool]:
         always = ((datetime(2026, 1, 1, tzinfo=UTC), KINDS),)
         model = Model("acting", "Acting", server, "acting", 1000, 1000, always)  # type: ignore[arg-type]
         deadline = asyncio.get_running_loop().time() + 60
-        server.call = Call(store.calls, hold, model, QUESTION, deadline, Measures())
+        asked = SameMessages({**QUESTION, "max_tokens": HELD_OUTPUT}, model)
+        server.call = Call(store.calls, hold, model, asked, deadline, Measures(), envelope)
         with suppress(Refused, ClientGone):
             await (server.call.stream(server) if history.stream else server.call.reply())
         account = await store.credits.show(world.user)

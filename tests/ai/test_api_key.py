@@ -93,7 +93,7 @@ async def test_two_api_keys_are_none(service: Service) -> None:
 @pytest.mark.trap(54)
 async def test_a_bound_token_is_refused_in_the_api_key(service: Service, upstream: ScriptedUpstream) -> None:
     _, tokens = await bound(service)
-    answer = await call(service, MODELS, X_Api_Key=tokens["access_token"])
+    answer = await call(service, MODELS, X_Api_Key=tokens["access_token"], Anthropic_Version="2023-06-01")
     assert (answer.code, json_of(answer)["error"]["type"]) == (401, "authentication_error")
     spender = replace(await Spender.make(service), token=tokens["access_token"])
     assert (await call(service, SDK, question(), X_Api_Key=spender.token)).code == 401

@@ -59,7 +59,9 @@ async def fill(spender: Spender, name: str) -> None:
 
 
 def test_walk_finds_the_routes_that_take_a_body() -> None:
-    assert {name for name, _ in TAKING} == {"document", "ai-messages", "ai-sdk-messages", "ai-sdk-count"}
+    assert {name for name, _ in TAKING} == {
+        *("document", "ai-messages", "ai-sdk-messages", "ai-sdk-count", "ai-chat", "ai-responses")
+    }
 
 
 @sized

@@ -10,10 +10,15 @@ from outbound.ai.failure import Code
 
 _TYPES = {
     "invalid_token": ("authentication_error", "invalid_api_key"),
+    "dpop_proof_refused": ("authentication_error", "invalid_dpop_proof"),
+    "dpop_nonce_required": ("authentication_error", "use_dpop_nonce"),
+    "payload_too_large": ("invalid_request_error", "request_too_large"),
     "insufficient_scope": ("permission_error", "insufficient_scope"),
     "not_found": ("invalid_request_error", "model_not_found"),
     "rate_limited": ("rate_limit_error", "rate_limit_exceeded"),
     "insufficient_credits": ("insufficient_quota", "insufficient_quota"),
+    "app_spend_limit": ("insufficient_quota", "app_spend_limit"),
+    "person_spend_limit": ("insufficient_quota", "person_spend_limit"),
     "upstream_error": ("server_error", "upstream_error"),
     "upstream_timeout": ("server_error", "upstream_timeout"),
     "overloaded": ("server_error", "overloaded"),

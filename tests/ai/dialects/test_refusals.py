@@ -192,7 +192,7 @@ def test_chat_to_its_own_dialect_changes_model_limit_and_stream_options_alone() 
         "max_tokens": 100,
         "stream_options": {"include_usage": True},
     }
-    assert (prepared.most_output, prepared.choices, prepared.usage, prepared.measured) == (100, 3, False, True)
+    assert (prepared.most_output, prepared.limits, prepared.choices, prepared.usage) == (100, ("max_tokens",), 3, False)
 
 
 def test_responses_to_their_own_dialect_are_not_kept_and_bring_their_thinking_back() -> None:
@@ -211,12 +211,13 @@ def test_responses_to_their_own_dialect_are_not_kept_and_bring_their_thinking_ba
     [
         {"type": "image_url", "image_url": {"url": "https://x.example/a.png"}},
         {"type": "input_image", "image_url": "https://x.example/a.png"},
-        {"type": "file", "file": {"file_id": "f"}},
+        {"type": "file", "file": {"file_data": "data:application/pdf;base64,AA"}},
         {"type": "input_file", "file_data": "data:application/pdf;base64,AA"},
     ],
 )
 def test_input_whose_size_bounds_nothing_is_not_measured(part: Json) -> None:
-    assert not same.chat({**CHAT, **said(content=[part])}, "vendor", 100).measured
+    body = same.chat({**CHAT, **said(content=[part])}, "vendor", 100).body
+    assert not same.is_measured(body["messages"])
 
 
 def hostile() -> list[Any]:

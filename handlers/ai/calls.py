@@ -1,0 +1,155 @@
+"""Calls of AI models that the person pays for, in any dialect: read, hold, call, settle. SPEC 4.6."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from functools import partial
+from typing import Any, cast
+
+from tornado.http1connection import HTTP1Connection
+
+from handlers.ai.base import AIHandler
+from handlers.ai.call import Call, ClientGone, cost_of
+from handlers.ai.errors import envelope
+from outbound.ai.dialects.rules import Untranslatable
+from outbound.ai.exchange.base import ModelExchange
+from outbound.ai.models import Model
+from store.credits.calls import CallEstimate, Charge, ReplayedCall, StoredReply
+from store.errors import StoreUnavailable
+from store.refused import Refused
+from store.results import Caller, Window
+
+IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
+ReadCall = tuple[ModelExchange, Model, int, Window | None]
+
+
+class ExchangeHandler(AIHandler):
+    """A request whose body is for a model."""
+
+    def exchange(self) -> tuple[ModelExchange, Model]:
+        """The request in the body, for its model. Raises Refused and Untranslatable."""
+        raise NotImplementedError
+
+    async def read(self, caller: Caller, window: Window | None = None) -> ReadCall:
+        """The request, its model, an upper bound of its input tokens, and the figures of the window that has counted
+        it; see `read_body`. Raises Refused."""
+
+        def read() -> tuple[ModelExchange, Model, int]:
+            try:
+                exchange, model = self.exchange()
+                size = exchange.size
+            except Untranslatable as error:
+                raise Refused("invalid_request", str(error), param=error.param) from None
+            except (ValueError, RecursionError):
+                raise Refused("invalid_request", "The body is not valid JSON.") from None
+            bound = model.most_input(exchange.request, size)
+            if bound > model.max_input:
+                raise Refused("invalid_request", f"This model reads at most {model.max_input} tokens.")
+            return exchange, model, bound
+
+        admit = partial(self.store.calls.check_call, caller, self.needed)
+        (exchange, model, bound), window = await self.read_body(caller.user, read, admit, window)
+        return exchange, model, bound, window
+
+
+class CallHandler(ExchangeHandler):
+    """Makes a call: hold, call, settle."""
+
+    dialect = ""
+    """The API of the request, for the digest of a call with an idempotency key; empty for the Messages API."""
+
+    @classmethod
+    def envelope(cls, refusal: Refused) -> dict[str, Any]:
+        """An error in the middle of a stream, in the app's dialect."""
+        return envelope(refusal)
+
+    async def post(self) -> None:
+        """Answers with the reply, whole or in events, and its cost."""
+        began = asyncio.get_running_loop().time()
+        caller = await self.caller()
+        # Take a place before anything is held. The holds themselves limit each person's calls.
+        with self.site.ai_calls.place():
+            await self.answer_call(caller, began)
+
+    async def answer_call(self, caller: Caller, began: float) -> None:
+        """Makes the call. Its time counts from `began`, in the loop's time."""
+        key = self.idempotency_key()
+        exchange, model, input_tokens, counted = await self.read(caller)
+        price = model.price()
+        assert price is not None
+        estimate = CallEstimate(
+            model=model.model_id,
+            price=price,
+            input_tokens=input_tokens,
+            output_tokens=exchange.most_output * exchange.choices,
+            least_output=exchange.least_output,
+            lasts=round((model.total + self.site.hold_margin) * 1000),
+            key=key,
+            body=self.request.body,
+            dialect=self.dialect,
+        )
+        try:
+            held = await self.store.calls.hold(caller, self.needed, estimate, counted=counted is not None)
+        except StoreUnavailable:
+            self.site.in_background(self.store.calls.abandon(caller, estimate))
+            raise
+        self.write_window(held.window)
+        if isinstance(held, ReplayedCall):
+            self.set_header("Idempotent-Replayed", "true")
+            return self.write_reply(exchange, held.stored, held.charge, reads=held.reads_credits)
+        del estimate
+        self.request.body = b""  # a call may take minutes, and keeps the part that it forwards
+        deadline = began + model.total
+        call = Call(self.store.calls, held, model, exchange, deadline, self.site.measures, self.envelope)
+        await self.make(call, exchange, reads=held.reads_credits)
+
+    async def make(self, call: Call, exchange: ModelExchange, *, reads: bool) -> None:
+        """Makes the call that is on hold."""
+        self.step_aside()
+        self.call = call
+        self.site.endings.add(call.stop)
+        if self.gone:
+            call.hang_up()
+        try:
+            if not exchange.stream:
+                return self.write_reply(exchange, *await call.reply(), reads=reads)
+            await call.stream(self)
+        except ClientGone:
+            # A client that still reads must not take the part so far for the whole.
+            cast(Any, self.request.connection).close()
+        finally:
+            self.site.endings.discard(call.stop)
+        self.finish()
+
+    async def send(self, media_type: str, piece: bytes) -> None:
+        """A piece of a stream. Raises StreamClosedError."""
+        if not self.head_sent:
+            self.set_header("Content-Type", media_type)
+            self.set_header("X-Accel-Buffering", "no")  # otherwise a proxy may hold events back
+            # Otherwise TCP would hold each event back until the app has acknowledged the last. Tornado resets this at
+            # the end.
+            cast(HTTP1Connection, self.request.connection).stream.set_nodelay(True)
+        self.streamed += len(piece)
+        self.write(piece)
+        await self.flush()
+
+    def write_reply(self, exchange: ModelExchange, stored: StoredReply, charge: Charge, *, reads: bool) -> None:
+        """Writes the whole answer, with the cost in its place."""
+        self.set_header("Content-Type", stored.media_type)
+        self.finish(stored.head + cost_of(exchange, charge, reads=reads) + stored.tail)
+
+    def on_connection_close(self) -> None:
+        """Called when the app hangs up."""
+        super().on_connection_close()
+        if self.call is not None:
+            self.call.hang_up()
+
+    def idempotency_key(self) -> str | None:
+        """The key with which the app may retry. Raises Refused("invalid_request")."""
+        keys = self.request.headers.get_list("Idempotency-Key")
+        if not keys:
+            return None
+        if len(keys) > 1 or not IDEMPOTENCY_KEY.fullmatch(keys[0]):
+            raise Refused("invalid_request", "Idempotency-Key is 1 to 255 printable ASCII characters without spaces.")
+        return keys[0]
