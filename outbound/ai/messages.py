@@ -19,7 +19,7 @@ from outbound.ai.failure import Code, Elsewhere, Passing, UpstreamFailed
 from outbound.ai.health import Ejection, Health
 from outbound.ai.idle_timeout import IdleTimeout
 from outbound.ai.models import NOBODY, Asker, Model, Timeouts
-from outbound.ai.protocols import PROTOCOLS, Dialect, overloaded
+from outbound.ai.protocols import PROTOCOLS, THE_REQUEST, Dialect, overloaded
 from outbound.ai.retry_after import retry_after
 from outbound.ai.server_keys import FixedKey, KeyUnreadable, ServerKey
 from outbound.ai.tokens import texts_of
@@ -232,8 +232,9 @@ class MessagesUpstream:
         if response.status in _THE_ACCOUNT:
             return Elsewhere("upstream_error", detail)
         body: object = None
-        with contextlib.suppress(aiohttp.ClientError, ValueError, UpstreamFailed):
-            body = read_json(await _read(response, bytearray()))
+        if response.status in THE_REQUEST:
+            with contextlib.suppress(aiohttp.ClientError, ValueError, UpstreamFailed):
+                body = read_json(await _read(response, bytearray()))
         found, description, param = PROTOCOLS[dialect].refused(response.status, body)
         return UpstreamFailed(found, detail, description, param=param)
 

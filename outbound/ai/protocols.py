@@ -31,7 +31,8 @@ _KIND = re.compile(r"[a-z_]{1,40}")
 _OVERLOADED = ("overloaded_error", "rate_limit_error", "rate_limit_exceeded", "server_overloaded")
 # Also a 400, but about the operator's account with the server. People would take it for their account here.
 _BILLING = re.compile(r"credit balance|billing|organi[sz]ation|quota", re.IGNORECASE)
-_THE_REQUEST = (400, 413, 422)
+THE_REQUEST = (400, 413, 422)
+"""Statuses of a complaint about the request itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def overloaded(data: Mapping[str, Any]) -> tuple[bool, str]:
 
 def _refused_messages(status: int, body: object) -> tuple[Code, str, str | None]:
     error = body.get("error") if isinstance(body, dict) else None
-    if status in _THE_REQUEST and isinstance(error, dict):
+    if status in THE_REQUEST and isinstance(error, dict):
         message = str(error.get("message"))
         if error.get("type") in ("invalid_request_error", "request_too_large") and not _BILLING.search(message):
             return "invalid_request", complaint(message), None

@@ -35,6 +35,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 INDEX = ROOT / "docs" / "index.md"
+NAMES = {"/models/": (":model",), "/responses/": (":response",)}
+"""How the docs name the one group of a path; others are about documents."""
 HTTP = (ROOT / "docs" / "http.md").read_text("utf-8")
 DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -199,7 +201,7 @@ def test_exactly_the_routes_are_documented() -> None:
         path = path.replace("/:delivery.webp", "/:logo.webp")
         path = path.replace("/guides/:client_id/:client_id", "/guides/:guide/:section")
         path = path.replace("/guides/:client_id", "/guides/:guide")
-        for name in (":model",) if "/models/" in path else (":collection", ":docId"):
+        for name in next((names for part, names in NAMES.items() if part in path), (":collection", ":docId")):
             path = path.replace("([^/]+)", name, 1)
         served[path] = route.handler
         assert any(path == known for _, known in documented), f"{path} is not in docs/http.md"
