@@ -237,14 +237,12 @@ class BaseHandler(QuickHandler):
     def write_window(self, window: Window) -> None:
         """Writes the figures of the window that counted this request (SPEC 8.2)."""
         self.window = window
-        put_fields(
-            answer_fields(self),
-            {
-                "X-Ratelimit-Limit": str(window.limit),
-                "X-Ratelimit-Remaining": str(window.remaining),
-                "X-Ratelimit-Reset": str(window.reset),
-            },
-        )
+        figures = {
+            "X-Ratelimit-Limit": str(window.limit),
+            "X-Ratelimit-Remaining": str(window.remaining),
+            "X-Ratelimit-Reset": str(window.reset),
+        }
+        put_fields(answer_fields(self), figures)
 
     def write_json(self, value: dict[str, Any], status: int = 200) -> None:
         """Writes a JSON object."""

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from outbound.ai.exchange.pairs import from_messages
 from outbound.ai.failure import UpstreamFailed
-from outbound.ai.meter import Meter
-from outbound.ai.models import Model
+from outbound.ai.models import Asker, Model
+from outbound.ai.openai_meter import METERS
 from store.credits.prices import TokenCounts
 
 QUESTION: Mapping[str, Any] = {"messages": [{"role": "user", "content": "Reply with the word: ok"}]}
@@ -38,17 +39,19 @@ class ProbeResult:
 async def probe(model: Model) -> ProbeResult:
     """Calls the model at its first server, for at most the total time of a call."""
     began = time.monotonic()
-    request = {**QUESTION, "max_tokens": min(MAX_TOKENS, model.max_output)}
+    exchange = from_messages({**QUESTION, "max_tokens": MAX_TOKENS}, model, "", [], stream=False)
+    request, asker = exchange.ask(exchange.most_output), Asker()
+    asker.dialect = exchange.asks
     try:
         async with asyncio.timeout(model.upstream.limits.total):
-            reply = await model.upstream.complete(model, request)
+            reply = await model.upstream.complete(model, request, asker)
     except UpstreamFailed as failed:
         return ProbeResult(model, time.monotonic() - began, error=failed.code, detail=failed.detail)
     except TimeoutError:
         detail = f"{model.upstream.name}: more than {model.upstream.limits.total:g} s"
         return ProbeResult(model, time.monotonic() - began, error="upstream_timeout", detail=detail)
     seconds = time.monotonic() - began
-    meter = Meter(request)
+    meter = METERS[exchange.asks](request)
     meter.see_reply(reply)
     await meter.count_input()
     price, tokens = model.price(), meter.used().bounded

@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
+from handlers.core.site import Site
+from outbound.ai.probe import probe
 from outbound.ai.tokens import count, count_request
 from store.credits.prices import TokenCounts
-from tests.ai.openai.kit import CACHED, CHAT, CLAUDE, ECHO, GPT, chat, chunks_in, said_in, site, wrong
+from tests.ai.openai.kit import CACHED, CHAT, CLAUDE, ECHO, GPT, chat, chunks_in, said_in, wrong
+from tests.ai.openai.kit import site as site
 from tests.support.http.driver import Service, json_of
 from tests.support.http.openai_upstream import SAID, ChatPlan, chunks_of, completion
 from tests.support.http.upstream import KEY, TEXT, VENDOR_MODEL, Plan, ScriptedUpstream, error
 from tests.support.store.ai_spender import Spender, both_ways, cost, events_in, question, text_of
 
-__all__ = ["site"]
 pytestmark = pytest.mark.gen_test(timeout=30)
 
 CHARGE = CACHED.cost(TokenCounts(15, 31, 10))
@@ -283,3 +285,14 @@ async def test_a_form_is_refused(service: Service) -> None:
     spender = await Spender.make(service)
     answer = await spender.ask(b"model=scripted", CHAT, Content_Type="application/x-www-form-urlencoded")
     assert wrong(answer, 415)["type"] == "invalid_request_error"
+
+
+async def test_the_operators_check_calls_an_openai_server(
+    service: Service, upstream: ScriptedUpstream, site: Site
+) -> None:
+    upstream.plan = ChatPlan()
+    model = site.models.find(GPT)
+    assert model is not None
+    found = await probe(model)
+    assert (found.error, found.tokens, found.cost) == ("", TokenCounts(15, 31, 10, reasoning=7), CHARGE)
+    assert upstream.calls[0].question["max_completion_tokens"] == 64
