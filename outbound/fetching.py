@@ -11,8 +11,9 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 
 from outbound.address_policy import AddressPolicy, Resolver, asking
-from outbound.guarded_http import guarded_session, in_words
+from outbound.guarded_http import REDIRECT, WRONG_STATUS, guarded_session, in_words
 from store.keyed_semaphore import FairSemaphore
+from store.phrases import Phrase
 
 AT_ONCE = 8
 PLAIN = ("text/plain",)
@@ -56,7 +57,11 @@ class Fetcher:
             async with asyncio.timeout(self._whole), self._semaphore.place(payer):
                 return await self._fetch(url, most, types)
         except TimeoutError:
-            return Fetched(b"", f"There was no whole answer within {self._whole:g} seconds.", answered=False)
+            return Fetched(
+                b"",
+                Phrase("There was no whole answer within %(seconds)s seconds.", seconds=f"{self._whole:g}"),
+                answered=False,
+            )
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return Fetched(b"", in_words(error), answered=False)
         finally:
@@ -69,16 +74,26 @@ class Fetcher:
             session.get(url, allow_redirects=False) as response,
         ):
             if 300 <= response.status < 400:
-                return Fetched(b"", f"The answer was {response.status}: a redirect is not followed.")
+                return Fetched(b"", REDIRECT.filled(status=str(response.status)))
             if response.status != 200:
                 passing = response.status >= 500 or response.status == 429
-                return Fetched(b"", f"The answer was {response.status}.", answered=not passing)
+                return Fetched(b"", WRONG_STATUS.filled(status=str(response.status)), answered=not passing)
             # HTML proves nothing: some sites answer every path with a page.
             if response.content_type not in types or "content-encoding" in response.headers:
-                what = "a plain text" if types == PLAIN else "of the right type"
-                return Fetched(b"", f"The answer was not {what} (Content-Type: {' or '.join(types)}).")
+                wanted = " or ".join(types)
+                if types == PLAIN:
+                    return Fetched(
+                        b"", Phrase("The answer was not a plain text (Content-Type: %(types)s).", types=wanted)
+                    )
+                return Fetched(
+                    b"", Phrase("The answer was not of the right type (Content-Type: %(types)s).", types=wanted)
+                )
             text = b""
             while len(text) <= most and (piece := await response.content.read(most + 1 - len(text))):
                 text += piece
             response.close()
-            return Fetched(text) if len(text) <= most else Fetched(b"", f"The file has more than {most} bytes.")
+            return (
+                Fetched(text)
+                if len(text) <= most
+                else Fetched(b"", Phrase("The file has more than %(most)s bytes.", most=str(most)))
+            )

@@ -10,10 +10,24 @@ from aiohttp.abc import AbstractResolver
 
 from outbound.address_policy import AddressPolicy, Resolver, Unreachable
 from outbound.aiohttp_private import BoundedResponse
+from store.phrases import Phrase
 
 READ_BYTES = 4096
 """What is read of an answer at a time."""
-NO_ADDRESS = "The host's name leads to no address that may be posted to."
+NO_ADDRESS = Phrase("The host's name leads to no address that may be posted to.")
+NO_CONNECTION = Phrase("No connection could be made.")
+NO_TLS = Phrase("No TLS connection could be made.")
+WRONG_CERTIFICATE = Phrase("The receiver's certificate is not valid for this host.")
+UNUSABLE_URL = Phrase("The URL cannot be used.")
+CLOSED = Phrase("The connection was closed without an answer.")
+NOT_HTTP = Phrase("The answer was not HTTP.")
+BROKEN = Phrase("The connection broke.")
+WRONG_STATUS = Phrase("The answer was %(status)s.")
+REDIRECT = Phrase("The answer was %(status)s: a redirect is not followed.")
+ERRORS = (
+    *(NO_ADDRESS, NO_CONNECTION, NO_TLS, WRONG_CERTIFICATE, UNUSABLE_URL, CLOSED, NOT_HTTP, BROKEN),
+    *(WRONG_STATUS, REDIRECT),
+)
 
 
 def guarded_session(
@@ -46,20 +60,20 @@ def guarded_session(
     )
 
 
-def in_words(error: Exception) -> str:
+def in_words(error: Exception) -> Phrase:
     """The error in words, without the URL, which may contain a secret of the receiver or an address."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return NO_ADDRESS
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return "The receiver's certificate is not valid for this host."
+        return WRONG_CERTIFICATE
     if isinstance(error, aiohttp.ClientSSLError):
-        return "No TLS connection could be made."
+        return NO_TLS
     if isinstance(error, aiohttp.ClientConnectorError):
-        return NO_ADDRESS if isinstance(error.os_error, Unreachable) else "No connection could be made."
+        return NO_ADDRESS if isinstance(error.os_error, Unreachable) else NO_CONNECTION
     if isinstance(error, aiohttp.InvalidURL):
-        return "The URL cannot be used."
+        return UNUSABLE_URL
     if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "The connection was closed without an answer."
+        return CLOSED
     if isinstance(error, aiohttp.ClientResponseError):
-        return "The answer was not HTTP."
-    return "The connection broke."
+        return NOT_HTTP
+    return BROKEN

@@ -9,7 +9,7 @@ from store.webhooks.urls import check_webhook_url
 
 LOGO_BYTES = 2**20
 TYPES = ("image/png", "image/jpeg", "image/webp")
-LOGO_ADDRESS = "The address of a logo"
+LOGO_ADDRESS = Phrase("The address of a logo")
 
 
 async def fetch_logo(fetcher: Fetcher, url: str, person: str = "", *, loopback: bool) -> bytes:

@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
+from store.phrases import Phrase
 from store.refused import Refused
 
 PART = 4
@@ -111,7 +112,7 @@ class KeyedSemaphore:
         full."""
         line = self._lines.setdefault(key, _Line(FairSemaphore(self._most, self._part)))
         if self._queue is not None and line.length >= self._queue:
-            raise Refused("rate_limited", "Too many of these are already in progress.", retry_after=1)
+            raise Refused("rate_limited", Phrase("Too many of these are already in progress."), retry_after=1)
         line.length += 1
         try:
             async with line.semaphore.place(person):

@@ -28,6 +28,10 @@ class Phrase(str):
         made.text, made.values, made.many, made.number = text, values, "", 0
         return made
 
+    def filled(self, **values: Any) -> Self:
+        """The message with these values, for one that was written down without any."""
+        return type(self)(self.text, **values)
+
     @classmethod
     def known(cls, text: str) -> Self:
         """A message whose text another call brought into the catalogue: from a table, for example."""

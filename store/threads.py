@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from store.keyed_semaphore import KeyedSemaphore
+from store.phrases import Phrase
 from store.refused import Refused
 
 T = TypeVar("T")
@@ -61,4 +62,4 @@ class SharedThreads:
 
 
 def _refused() -> Refused:
-    return Refused("temporarily_unavailable", "The server is busy. Nothing was done: try again.", retry_after=1)
+    return Refused("temporarily_unavailable", Phrase("The server is busy. Nothing was done: try again."), retry_after=1)

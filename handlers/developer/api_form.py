@@ -57,8 +57,7 @@ class ScopeRow:
         try:
             return ApiScope(self.name, self.title or self.name, self.detail, self.care)
         except InvalidRegistration as error:
-            text = str(error)
-            self.error = f"{text[:1].upper()}{text[1:]}."
+            self.error = reason_of(error)
             return None
 
 

@@ -44,7 +44,7 @@ def check_keys(method: str, typed: str, uri: str, *, loopback: bool) -> tuple[st
         try:
             kept = registered_keys(typed.encode())
         except InvalidKeys as error:
-            errors["jwks"] = [Phrase("This set %(reason)s.", reason=str(error).removeprefix("jwks "))]
+            errors["jwks"] = [error.of_set]
     if uri:
         try:
             check_jwks_uri(uri, loopback=loopback)

@@ -13,7 +13,7 @@ from store.apps.registration_changes import own_sector
 from store.apps.sectors import InvalidSector, check_told_at
 from store.apps.webhooks import newest_mark
 from store.phrases import Phrase
-from store.refused import Refused
+from store.refused import Refused, reason_of
 from store.results import Profile
 from store.webhooks.deliveries import SESSION_ENDED, WebhookEvent, new_event_id
 from store.webhooks.event_types import EVENT_TYPES, EVERY, chosen_types, is_chosen
@@ -143,7 +143,7 @@ class WebhooksHandler(WebhooksPage):
             if url != app.webhook_url:
                 check_told_at(own_sector(app), url)
         except (InvalidWebhookUrl, InvalidSector) as error:
-            return await self.show_webhooks(profile, app, typed=url, wrong=str(error), chosen=events)
+            return await self.show_webhooks(profile, app, typed=url, wrong=reason_of(error), chosen=events)
         before = app
         app, secret = await self.store.owned.set_webhook(
             self.require_session(), client_id, url, self.visitor, events=events

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, Protocol
 from urllib.parse import urlencode
 
+from outbound.webhooks.errors import NO_SUCCESS, TOKEN_REFUSED
 from outbound.webhooks.posting import PostResult
 from outbound.webhooks.retries import pause_after
 from outbound.webhooks.signing import body_of, signed
@@ -84,9 +85,9 @@ class LogoutChannel:
         if answer.status in (200, 204):
             return Verdict(True, None, "")
         if answer.status == 400:
-            return Verdict(False, None, "The answer was 400: the app refused the token, so it is not sent again.")
+            return Verdict(False, None, TOKEN_REFUSED)
         told = answer.status is None or 300 <= answer.status < 400
-        error = answer.error if told else f"The answer was {answer.status}: only 200 and 204 are success."
+        error = answer.error if told else NO_SUCCESS.filled(status=str(answer.status))
         return Verdict(False, again_within_a_day(delivery, answer.retry_after), error)
 
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from outbound.address_policy import asking
 from outbound.webhooks.channels import Channel, EventChannel, LogoutChannel, SignLogout, Verdict
+from outbound.webhooks.errors import NO_TARGET, NOT_SIGNED, OWN_ERROR
 from outbound.webhooks.posting import HEADERS, Poster, PostResult
 from store.apps.webhooks import Target
 from store.errors import StoreError, StoreUnavailable
@@ -45,9 +46,6 @@ CLAIM_SECONDS = 2.0
 """How long a stop waits for a claim in progress."""
 SETTLING = (0.5, 2.0, 5.0)
 """Seconds before each retry of a settlement whose answer was lost."""
-NO_TARGET = "The app was not active, named no URL, or does not want events of this type."
-OWN_ERROR = "An error of this server. Its operator finds the reason in the log."
-NOT_SIGNED = "It could not be signed. The operator of this server finds the reason in the log."
 
 
 def unwatched(event: str, outcome: str) -> None:

@@ -14,7 +14,8 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 
 from outbound.address_policy import AddressPolicy, calling
-from outbound.guarded_http import READ_BYTES, guarded_session, in_words
+from outbound.guarded_http import READ_BYTES, REDIRECT, WRONG_STATUS, guarded_session, in_words
+from outbound.webhooks.errors import GONE_FOR_GOOD, NO_ANSWER_IN_TIME, NO_CONNECTION_IN_TIME
 from store.webhooks.attempts import WebhookResponse
 
 CONNECT_SECONDS = 5.0
@@ -89,9 +90,9 @@ class Poster:
             async with asyncio.timeout(self._whole):
                 response = await self._opened().post(url, data=body, headers=headers, allow_redirects=False)
         except aiohttp.ConnectionTimeoutError:
-            return PostResult(None, f"No connection within {self._connect:g} seconds.")
+            return PostResult(None, NO_CONNECTION_IN_TIME.filled(seconds=f"{self._connect:g}"))
         except TimeoutError:
-            return PostResult(None, f"No answer within {self._whole:g} seconds.")
+            return PostResult(None, NO_ANSWER_IN_TIME.filled(seconds=f"{self._whole:g}"))
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return PostResult(None, in_words(error))
         try:
@@ -131,10 +132,12 @@ def _outcome(response: aiohttp.ClientResponse) -> PostResult:
     if 200 <= status < 300:
         return PostResult(status)
     if 300 <= status < 400:
-        return PostResult(status, f"The answer was {status}: a redirect is not followed.")
+        return PostResult(status, REDIRECT.filled(status=str(status)))
     if status == GONE:
-        return PostResult(status, "The answer was 410: the receiver wants no more of this, so it is not sent again.")
-    return PostResult(status, f"The answer was {status}.", _seconds(response.headers.get("Retry-After", "")))
+        return PostResult(status, GONE_FOR_GOOD)
+    return PostResult(
+        status, WRONG_STATUS.filled(status=str(status)), _seconds(response.headers.get("Retry-After", ""))
+    )
 
 
 def _seconds(text: str) -> float | None:

@@ -15,6 +15,7 @@ from store.apps.client_ids import client_id_of
 from store.apps.client_secrets import live_notes, note_of, secret_digest, secret_mark, secret_matches
 from store.apps.registration import LIVE_SECRETS, InvalidRegistration, told
 from store.names import SCOPES, check_app_name
+from store.phrases import Phrase
 from store.refused import Refused
 from store.webhooks.urls import is_host, is_loopback_url
 
@@ -39,6 +40,13 @@ _CHARACTERS = re.compile(r"[!$-;=?-\[\]_a-z~]+")
 _SCOPE_NAME = re.compile(r"[!#-<>-\[\]-~]+")
 
 
+_SCOPE_FORM = Phrase(
+    "The name of a scope has 1 to %(most)s printable ASCII characters, without spaces, quotes, backslashes and =."
+)
+_TITLE_FORM = Phrase("The title of a scope has 1 to %(most)s printable characters.")
+_DETAIL_FORM = Phrase("The detail of a scope has 1 to %(most)s printable characters.")
+
+
 @dataclass(frozen=True, slots=True)
 class ApiScope:
     """A scope of an API. People see `title` and `detail` on the consent page; `care`: the page warns, and apps that
@@ -51,13 +59,13 @@ class ApiScope:
 
     def __post_init__(self) -> None:
         if not _SCOPE_NAME.fullmatch(self.name) or len(self.name) > MAX_SCOPE_NAME:
-            form = f"1 to {MAX_SCOPE_NAME} printable ASCII characters, without spaces, quotes, backslashes and ="
-            raise InvalidRegistration(f"the name of a scope has {form}")
+            raise InvalidRegistration(_SCOPE_FORM.filled(most=str(MAX_SCOPE_NAME)))
         if self.name in RESERVED_SCOPES:
-            raise InvalidRegistration(f"the scope {self.name} is Latchkey's own or OpenID's")
-        _check_words("title", self.title, MAX_TITLE)
-        if self.detail:
-            _check_words("detail", self.detail, MAX_DETAIL)
+            raise InvalidRegistration(Phrase("The scope %(name)s is Latchkey's own or OpenID's.", name=self.name))
+        if not _is_line(self.title, MAX_TITLE):
+            raise InvalidRegistration(_TITLE_FORM.filled(most=str(MAX_TITLE)))
+        if self.detail and not _is_line(self.detail, MAX_DETAIL):
+            raise InvalidRegistration(_DETAIL_FORM.filled(most=str(MAX_DETAIL)))
 
     def record(self) -> dict[str, Any]:
         """The scope with the field names of the interface."""
@@ -148,16 +156,16 @@ class ApiRegistration:
         last one)."""
         kept = tuple(digest for digest in self.secrets if secret_mark(digest) != mark)
         if len(kept) == len(self.secrets):
-            raise Refused("not_found", "This API has no such secret any more.")
+            raise Refused("not_found", Phrase("This API has no such secret any more."))
         if not kept:
-            raise Refused("invalid_request", "This is the only secret of the API. Make a new one first.")
+            raise Refused("invalid_request", Phrase("This is the only secret of the API. Make a new one first."))
         return self._with_secrets(kept)
 
     def changed_by_owner(self, now: int, **changes: Any) -> ApiRegistration:
         """The registration with its owner's changes at this time (epoch ms). Raises Refused("access_denied") if they
         would enable an API that the operator has disabled, InvalidRegistration."""
         if "status" in changes and self.status == "disabled":
-            raise Refused("access_denied", "The operator of this server has disabled this API.")
+            raise Refused("access_denied", Phrase("The operator of this server has disabled this API."))
         changed = replace(self, **changes)
         same = changed == self or changes == {"status": "off"}
         return changed if same else replace(changed, changed_at=now)
@@ -319,6 +327,5 @@ def named_twice(apis: Iterable[ApiRegistration]) -> frozenset[str]:
     return frozenset(twice)
 
 
-def _check_words(what: str, text: str, most: int) -> None:
-    if not 1 <= len(text) <= most or not text.isprintable() or text != text.strip():
-        raise InvalidRegistration(f"the {what} of a scope has 1 to {most} printable characters")
+def _is_line(text: str, most: int) -> bool:
+    return 1 <= len(text) <= most and text.isprintable() and text == text.strip()

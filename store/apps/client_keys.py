@@ -10,20 +10,27 @@ import orjson
 
 from store.crypto.jose.jwk import PublicKey, parse_keys, read_keys
 from store.crypto.jose.refusal import JoseError
+from store.phrases import Phrase
 from store.webhooks.urls import InvalidWebhookUrl, check_webhook_url
 
 BY_SECRET, BY_KEY, BY_NOTHING = "client_secret", "private_key_jwt", "none"
 AUTH_METHODS = (BY_SECRET, BY_KEY, BY_NOTHING)
+_UNSOUND = Phrase("This set is not a sound JSON Web Key Set.")
 _REASONS = {
-    "private_key": "has a private or a symmetric key: publish only public keys",
-    "weak_key": "has an RSA key that is not of 2,048 to 4,096 bits",
-    "jwks_size": "is too large: a set has at most 20 keys in 64 KiB",
-    "jwks_empty": "has no key that can be used: RSA, P-256 or Ed25519, for signatures",
+    "private_key": Phrase("This set has a private or a symmetric key: publish only public keys."),
+    "weak_key": Phrase("This set has an RSA key that is not of 2,048 to 4,096 bits."),
+    "jwks_size": Phrase("This set is too large: a set has at most 20 keys in 64 KiB."),
+    "jwks_empty": Phrase("This set has no key that can be used: RSA, P-256 or Ed25519, for signatures."),
 }
 
 
 class InvalidKeys(ValueError):
-    """A set of keys, or its URL, may not register; the message says why, for people."""
+    """A set of keys, or its URL, may not register; the message says why, for people. `of_set`: the same on
+    pages, where the set itself is wrong."""
+
+    def __init__(self, message: str, of_set: str = "") -> None:
+        super().__init__(message)
+        self.of_set = of_set
 
 
 def registered_keys(raw: bytes) -> str:
@@ -32,7 +39,9 @@ def registered_keys(raw: bytes) -> str:
     try:
         keys = read_keys(raw)
     except JoseError as error:
-        raise InvalidKeys(f"jwks {_REASONS.get(error.reason, 'is not a sound JSON Web Key Set')}") from None
+        reason = _REASONS.get(error.reason, _UNSOUND)
+        words = reason.removeprefix("This set ").removesuffix(".")
+        raise InvalidKeys(f"jwks {words}", of_set=reason) from None
     return orjson.dumps({"keys": [key.to_jwk(only_algorithm(key)) for key in keys]}).decode()
 
 

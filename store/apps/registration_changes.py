@@ -8,6 +8,7 @@ from typing import Any
 from store.apps.client_secrets import live_notes, note_of, secret_digest, secret_mark
 from store.apps.registration import LIVE_SECRETS, Registration, told
 from store.apps.sectors import InvalidSector, check_told_at
+from store.phrases import Phrase
 from store.refused import Refused
 
 
@@ -17,7 +18,7 @@ def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
     operator has disabled, or change redirect URIs that a sector identifier URI lists, and Refused("invalid_request") if
     they would change the sector. An app that authenticates by a key from now on has no secrets left."""
     if "status" in changes and app.status == "disabled":
-        raise Refused("access_denied", "The operator of this server has disabled this app.")
+        raise Refused("access_denied", Phrase("The operator of this server has disabled this app."))
     if changes.get("private_key_jwt") and app.secrets:
         changes |= {"secrets": (), "secrets_at": (), "secret_notes": ()}
     if "api_scopes" in changes:
@@ -27,7 +28,7 @@ def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
     changed = replace(app, **changes)
     if app.sector and changed.redirect_uris != app.redirect_uris:
         if app.sector_uri:
-            raise Refused("access_denied", "The operator of this server changes the redirect URIs of this app.")
+            raise Refused("access_denied", Phrase("The operator of this server changes the redirect URIs of this app."))
         try:
             changed.check_redirect_uris(app)
         except InvalidSector as error:
@@ -46,10 +47,11 @@ def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool 
     """The registration with a new secret in front, made at `now` (epoch ms). The older of two secrets ends; with
     `spare`, raises Refused."""
     if not app.has_secret:
-        has = "A public app" if app.public else "An app with private_key_jwt"
-        raise Refused("invalid_request", f"{has} has no secret.")
+        if app.public:
+            raise Refused("invalid_request", Phrase("A public app has no secret."))
+        raise Refused("invalid_request", Phrase("An app with private_key_jwt has no secret."))
     if spare and len(app.secrets) >= LIVE_SECRETS:
-        raise Refused("invalid_request", "This app has two live secrets. End one of them first.")
+        raise Refused("invalid_request", Phrase("This app has two live secrets. End one of them first."))
     kept = () if drop_old else app.secrets[: LIVE_SECRETS - 1]
     made = _with_secrets(app, (secret_digest(secret), *kept))
     return replace(made, secret_notes=(note_of(secret, now), *made.secret_notes))
@@ -66,7 +68,7 @@ def without_secret(app: Registration, mark: str) -> Registration:
     one)."""
     kept = tuple(digest for digest in app.secrets if secret_mark(digest) != mark)
     if len(kept) == len(app.secrets):
-        raise Refused("not_found", "This app has no such secret any more.")
+        raise Refused("not_found", Phrase("This app has no such secret any more."))
     if not kept:
-        raise Refused("invalid_request", "This is the only secret of the app. Make a new one first.")
+        raise Refused("invalid_request", Phrase("This is the only secret of the app. Make a new one first."))
     return _with_secrets(app, kept)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from store.apps.redirect_uris import host_of
+from store.phrases import Phrase
 from store.webhooks.urls import InvalidWebhookUrl, check_webhook_url
 
 PUBLIC, PAIRWISE = "public", "pairwise"
@@ -59,7 +60,7 @@ def check_told_at(sector: str, url: str) -> None:
     By them, the owner of an app with the redirect URI of another site would learn that site's ids. Accepts everything
     without a sector."""
     if sector and url and urlsplit(url).hostname != sector.strip("[]"):
-        raise InvalidSector(f"an app with pairwise ids hears of people at {sector} alone")
+        raise InvalidSector(Phrase("An app with pairwise ids hears of people at %(host)s alone.", host=sector))
 
 
 def check_sector_file(text: bytes, redirect_uris: Sequence[str]) -> None:

@@ -22,6 +22,7 @@ from store.crypto.keyring import Keys
 from store.crypto.sealed_secrets import SealedSecrets
 from store.errors import StoreError
 from store.lifetimes import WEBHOOK_OVERLAP
+from store.phrases import Phrase
 from store.refused import Refused
 from store.webhooks.deliveries import SESSION_ENDED
 from store.webhooks.event_types import is_chosen
@@ -134,12 +135,14 @@ class Webhooks:
         """The registration with a new secret in front, at a time (epoch ms). Raises Refused("invalid_request") if there
         is no URL, the newest secret has another mark, or two sign and `ends` names neither."""
         if not app.webhook_url:
-            raise Refused("invalid_request", "This app has no webhook URL.")
+            raise Refused("invalid_request", Phrase("This app has no webhook URL."))
         if mark not in (None, newest_mark(app)):
-            raise Refused("invalid_request", "Another secret was made since this page was opened. Nothing was changed.")
+            raise Refused(
+                "invalid_request", Phrase("Another secret was made since this page was opened. Nothing was changed.")
+            )
         two_sign = len(self.live_secrets(app, now)) > 1
         if two_sign and ends not in ("newer", "older"):
-            raise Refused("invalid_request", "Two secrets sign. Say which of them ends: nothing was changed.")
+            raise Refused("invalid_request", Phrase("Two secrets sign. Say which of them ends: nothing was changed."))
         kept = app.webhook_secrets[1:2] if two_sign and ends == "newer" else app.webhook_secrets[:1]
         secret = new_webhook_secret()
         sealed = (self._secrets.seal(app.client_id, secret.encode()), *kept)

@@ -6,8 +6,11 @@ import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
+from store.phrases import Phrase
+
 MAX_WEBHOOK_URL_LENGTH = 2000
-LOGOUT_URL = "A back-channel logout URL"
+WEBHOOK_URL = Phrase("A webhook URL")
+LOGOUT_URL = Phrase("A back-channel logout URL")
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "[::1]", "localhost"})
 
 _URL = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9.-]{1,253})(?::([1-9][0-9]{0,4}))?(?:[/?][!-~]*)?")
@@ -19,28 +22,39 @@ class InvalidWebhookUrl(ValueError):
     """The URL is not allowed for webhooks; the message says why, for people."""
 
 
-def check_webhook_url(url: str, *, loopback: bool = False, what: str = "A webhook URL") -> None:
+def check_webhook_url(url: str, *, loopback: bool = False, what: str = WEBHOOK_URL) -> None:
     """Raises InvalidWebhookUrl unless an app may use this URL: https, or with `loopback` also http to this machine. The
     host's addresses are checked at each delivery, because they may change. `what`: its name in messages."""
     if len(url) > MAX_WEBHOOK_URL_LENGTH:
-        raise InvalidWebhookUrl(f"{what} has at most {MAX_WEBHOOK_URL_LENGTH} characters.")
+        raise InvalidWebhookUrl(
+            Phrase("%(what)s has at most %(most)s characters.", what=what, most=str(MAX_WEBHOOK_URL_LENGTH))
+        )
     if "#" in url:
-        raise InvalidWebhookUrl(f"{what} has no fragment (#).")
+        raise InvalidWebhookUrl(Phrase("%(what)s has no fragment (#).", what=what))
     if _FORBIDDEN.search(url):
         raise InvalidWebhookUrl(
-            f"{what} is ASCII, without spaces, quotes, brackets and backslashes: write the domain in its xn-- "
-            "form and escape the rest."
+            Phrase(
+                "%(what)s is ASCII, without spaces, quotes, brackets and backslashes: write the domain in its xn-- "
+                "form and escape the rest.",
+                what=what,
+            )
         )
     if "@" in re.split(r"[/?]", url.partition("://")[2])[0]:
-        raise InvalidWebhookUrl(f"{what} has no user name or password in it (@).")
+        raise InvalidWebhookUrl(Phrase("%(what)s has no user name or password in it (@).", what=what))
     found = _URL.fullmatch(url)
     if found is None or int(found[3] or 1) > 65535 or not is_host(found[2]):
-        raise InvalidWebhookUrl(f"{what} looks like https://app.example.com/webhooks, the host in lower case.")
+        raise InvalidWebhookUrl(
+            Phrase("%(what)s looks like https://app.example.com/webhooks, the host in lower case.", what=what)
+        )
     here = is_loopback_url(url)
     if here and not loopback:
-        raise InvalidWebhookUrl("This server posts nothing to itself: name an address it reaches over the network.")
+        raise InvalidWebhookUrl(
+            Phrase("This server posts nothing to itself: name an address it reaches over the network.")
+        )
     if found[1] == "http" and not here:
-        raise InvalidWebhookUrl(f"{what} begins with https://, since events must not be read on the way.")
+        raise InvalidWebhookUrl(
+            Phrase("%(what)s begins with https://, since events must not be read on the way.", what=what)
+        )
 
 
 def is_loopback_url(url: str) -> bool:

@@ -16,7 +16,8 @@ from tornado.ioloop import IOLoop
 
 from outbound.address_policy import AddressPolicy
 from outbound.guarded_http import NO_ADDRESS
-from outbound.webhooks.poster import NO_TARGET, WebhookSender
+from outbound.webhooks.errors import NO_TARGET
+from outbound.webhooks.poster import WebhookSender
 from outbound.webhooks.posting import Poster
 from store.apps.registration import Registration
 from store.refused import Refused

@@ -12,7 +12,8 @@ from standardwebhooks.webhooks import WebhookVerificationError
 from tornado.ioloop import IOLoop
 
 from outbound.guarded_http import NO_ADDRESS
-from outbound.webhooks.poster import EACH_APP, NO_TARGET, NOT_SIGNED, OWN_ERROR, WebhookSender
+from outbound.webhooks.errors import NO_TARGET, NOT_SIGNED, OWN_ERROR
+from outbound.webhooks.poster import EACH_APP, WebhookSender
 from outbound.webhooks.retries import ATTEMPTS, PAUSES
 from runtime.outbound_wiring import open_webhooks
 from settings.declared import Settings

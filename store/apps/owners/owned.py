@@ -122,7 +122,7 @@ class OwnedApps:
         profile = await self._notes.profile(session)
         registration, _ = await self._apps.fresh(client_id)
         if registration is None or registration.owner != session.user:
-            raise Refused("not_found", "You have no such app.")
+            raise Refused("not_found", Phrase("You have no such app."))
         return profile, registration
 
     async def register(self, session: Session, nonce: str, visitor: Visitor, *, most: int, **fields: Any) -> Registered:
@@ -138,8 +138,14 @@ class OwnedApps:
         if reply.word == "full" and len(await self.list(session)) < most:
             reply = await self._claim(session, client_id, most, visitor)  # dropped entries have made room
         if reply.word == "full":
-            reason = f"You have {most} apps, which is as many as one person may have here. Deleted ones count while"
-            raise Refused("access_denied", f"{reason} documents of their people are kept.")
+            raise Refused(
+                "access_denied",
+                Phrase(
+                    "You have %(most)s apps, which is as many as one person may have here. Deleted ones count while "
+                    "documents of their people are kept.",
+                    most=most,
+                ),
+            )
         if reply.word == "rate_limited":
             let_in(REGISTER_APP, reply)
         try:
@@ -257,7 +263,7 @@ class OwnedApps:
         Unproved, Refused("not_found")."""
         registration, left_by = await self._apps.fresh(client_id)
         if session.user not in (registration.owner if registration else None, left_by):
-            raise Refused("not_found", "You have no such app.")
+            raise Refused("not_found", Phrase("You have no such app."))
         # An interrupted deletion that continues here was confirmed when it began.
         reauthenticated = registration is not None
         await self._notes.note(

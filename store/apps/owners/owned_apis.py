@@ -66,7 +66,7 @@ class OwnedApis:
         profile = await self._notes.profile(session)
         api = await self._apis.fresh(client_id)
         if api is None or api.owner != session.user:
-            raise Refused("not_found", "You have no such API.")
+            raise Refused("not_found", Phrase("You have no such API."))
         return profile, api
 
     async def apps_at(self, api: ApiRegistration) -> AppsAtApi:
@@ -149,5 +149,5 @@ def _scopes_at(app: Registration, api: ApiRegistration) -> tuple[str, ...]:
 def _with_spare(api: ApiRegistration, secret: str, now: int) -> ApiRegistration:
     """The API with a second secret. Raises Refused("invalid_request") if it has two: one of them may be in use."""
     if len(api.secrets) >= LIVE_SECRETS:
-        raise Refused("invalid_request", "This API has two live secrets. End one of them first.")
+        raise Refused("invalid_request", Phrase("This API has two live secrets. End one of them first."))
     return api.with_secret(secret, now, by_owner=True)

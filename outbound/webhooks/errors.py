@@ -1,0 +1,41 @@
+"""Why an event was not delivered, in words for the app's owner. The store keeps the English text."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from outbound.guarded_http import ERRORS as OF_CALLS
+from store.phrases import Phrase
+
+NO_CONNECTION_IN_TIME = Phrase("No connection within %(seconds)s seconds.")
+NO_ANSWER_IN_TIME = Phrase("No answer within %(seconds)s seconds.")
+GONE_FOR_GOOD = Phrase("The answer was 410: the receiver wants no more of this, so it is not sent again.")
+TOKEN_REFUSED = Phrase("The answer was 400: the app refused the token, so it is not sent again.")
+NO_SUCCESS = Phrase("The answer was %(status)s: only 200 and 204 are success.")
+OWN_ERROR = Phrase("An error of this server. Its operator finds the reason in the log.")
+NOT_SIGNED = Phrase("It could not be signed. The operator of this server finds the reason in the log.")
+NO_TARGET = Phrase("The app was not active, named no URL, or does not want events of this type.")
+ERRORS = (
+    *OF_CALLS,
+    *(NO_CONNECTION_IN_TIME, NO_ANSWER_IN_TIME, GONE_FOR_GOOD, TOKEN_REFUSED, NO_SUCCESS, OWN_ERROR, NOT_SIGNED),
+    NO_TARGET,
+)
+_VALUE = re.compile(r"%\\\((\w+)\\\)s")
+
+
+@lru_cache(maxsize=256)
+def as_message(text: str) -> str:
+    """The message that an error of the store was written from, so that a page can say it in its language. A text of
+    another release stays as it is."""
+    for message, pattern in _PATTERNS:
+        if found := pattern.fullmatch(text):
+            return message.filled(**found.groupdict())
+    return text
+
+
+def _pattern(message: Phrase) -> re.Pattern[str]:
+    return re.compile(_VALUE.sub(r"(?P<\1>[0-9.]{1,10})", re.escape(message.text)))
+
+
+_PATTERNS = [(message, _pattern(message)) for message in ERRORS]
