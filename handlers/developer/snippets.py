@@ -11,6 +11,7 @@ from store.apps.registration import Registration
 from store.phrases import Phrase
 
 PLACEHOLDER = "YOUR_CLIENT_SECRET"
+_END = "END_OF_TRY"
 
 
 class Snippet(NamedTuple):
@@ -36,12 +37,23 @@ def snippets_of(app: Registration, base_url: str, secret: str | None) -> list[Sn
     }
     userinfo = "profile" in app.scopes
     return [
-        Snippet("curl", "curl", Phrase("In a terminal with bash, curl and openssl."), _curl(values, userinfo)),
         Snippet(
-            "python", "Python", Phrase("Python 3.9 or newer. There’s nothing to install."), _python(values, userinfo)
+            "curl",
+            "curl",
+            Phrase("Paste it into a terminal. It needs bash, curl and openssl."),
+            _curl(values, userinfo),
         ),
         Snippet(
-            "javascript", "JavaScript", Phrase("Node 18 or newer. Save it as try.mjs."), _javascript(values, userinfo)
+            "python",
+            "Python",
+            Phrase("Save it as try.py, or paste it into Python 3.9 or newer. There’s nothing to install."),
+            _python(values, userinfo),
+        ),
+        Snippet(
+            "javascript",
+            "JavaScript",
+            Phrase("Save it as try.mjs, and run it with Node 18 or newer."),
+            _javascript(values, userinfo),
         ),
     ]
 
@@ -51,7 +63,8 @@ def _curl(values: dict[str, str], userinfo: bool) -> str:
     secret = ' \\\n  --data-urlencode "client_secret=$CLIENT_SECRET"' if values["client_secret"] else ""
     parameters = {name: values[name] for name in ("client_id", "redirect_uri", "scope")}
     page = f"{values['base_url']}/oauth/authorize?{urlencode({'response_type': 'code', **parameters})}"
-    text = f"SERVER={quoted['base_url']}\nCLIENT_ID={quoted['client_id']}\n"
+    # A terminal gives what is pasted to whoever reads, line by line. So bash gets all of it before it reads the code.
+    text = f"bash <(cat <<'{_END}'\nSERVER={quoted['base_url']}\nCLIENT_ID={quoted['client_id']}\n"
     if secret:
         text += f"CLIENT_SECRET={quoted['client_secret']}\n"
     text += f"""\
@@ -81,50 +94,49 @@ echo "$TOKENS"
 ACCESS_TOKEN=$(printf %s "$TOKENS" | sed -n 's/.*"access_token":"\\([^"]*\\)".*/\\1/p')
 curl -sS "$SERVER/api/oauth/userinfo" -H "Authorization: Bearer $ACCESS_TOKEN" -w '\\n'
 """
-    return text
+    return f"{text}{_END}\n)\n"
 
 
 def _python(values: dict[str, str], userinfo: bool) -> str:
-    text = _constants(values, "", "\n")
     secret = ', "client_secret": CLIENT_SECRET' if values["client_secret"] else ""
+    # Python's prompt ends a block at a blank line, and runs nothing before the block has ended.
     text = f"""\
 import base64, hashlib, json, secrets
 from urllib.parse import parse_qs, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
-{text}
-# 1. New for each sign-in: state ties the answer to this browser, the verifier ties the code to this app (PKCE).
-state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
-challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
-
-# 2. Where the person's browser is sent.
-print("Open this address, sign in and allow:")
-print(SERVER + "/oauth/authorize?" + urlencode({{
-    "response_type": "code", "client_id": CLIENT_ID, "redirect_uri": REDIRECT_URI, "scope": SCOPE,
-    "state": state, "code_challenge": challenge, "code_challenge_method": "S256",
-}}))
-
-# 3. The browser comes back to your redirect URI. Within 60 seconds, the code is exchanged for tokens.
-came_back = input("Paste the address you end at:\\n").strip()
-answer = {{name: found[0] for name, found in parse_qs(urlsplit(came_back).query).items()}}
-assert answer.get("state") == state, "this is not the answer to this sign-in"
-assert "code" in answer, answer
-form = {{
-    "grant_type": "authorization_code", "code": answer["code"], "redirect_uri": REDIRECT_URI,
-    "code_verifier": verifier, "client_id": CLIENT_ID{secret},
-}}
-with urlopen(SERVER + "/api/oauth/token", urlencode(form).encode()) as response:
-    tokens = json.load(response)
-print(tokens)
+{_constants(values, "", chr(10))}
+def main():
+    # 1. New for each sign-in: state ties the answer to this browser, the verifier ties the code to this app (PKCE).
+    state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+    # 2. Where the person's browser is sent.
+    print("Open this address, sign in and allow:")
+    print(SERVER + "/oauth/authorize?" + urlencode({{
+        "response_type": "code", "client_id": CLIENT_ID, "redirect_uri": REDIRECT_URI, "scope": SCOPE,
+        "state": state, "code_challenge": challenge, "code_challenge_method": "S256",
+    }}), flush=True)
+    # 3. The browser comes back to your redirect URI. Within 60 seconds, the code is exchanged for tokens.
+    came_back = input("Paste the address you end at:\\n").strip()
+    answer = {{name: found[0] for name, found in parse_qs(urlsplit(came_back).query).items()}}
+    assert answer.get("state") == state, "this is not the answer to this sign-in"
+    assert "code" in answer, answer
+    form = {{
+        "grant_type": "authorization_code", "code": answer["code"], "redirect_uri": REDIRECT_URI,
+        "code_verifier": verifier, "client_id": CLIENT_ID{secret},
+    }}
+    with urlopen(SERVER + "/api/oauth/token", urlencode(form).encode()) as response:
+        tokens = json.load(response)
+    print(tokens)
 """
     if userinfo:
-        text += """
-# 4. Who the person is.
-header = {"Authorization": "Bearer " + tokens["access_token"]}
-with urlopen(Request(SERVER + "/api/oauth/userinfo", headers=header)) as response:
-    print(json.load(response))
+        text += """\
+    # 4. Who the person is.
+    header = {"Authorization": "Bearer " + tokens["access_token"]}
+    with urlopen(Request(SERVER + "/api/oauth/userinfo", headers=header)) as response:
+        print(json.load(response))
 """
-    return text
+    return f"{text}\nmain()\n"
 
 
 def _javascript(values: dict[str, str], userinfo: bool) -> str:

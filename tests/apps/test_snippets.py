@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import pty
 import re
+import select
 import shutil
+import subprocess
 import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -65,6 +69,71 @@ async def test_a_snippet_works_as_it_is_pasted(service: Service, name: str, publ
     assert err == ""
     assert NAME in out
     assert "lk_rt_" in out
+
+
+TERMINALS = {"curl": ["bash", "--norc", "--noprofile", "-i"], "python": [sys.executable, "-i", "-q"]}
+
+
+class Terminal:
+    """A program at a terminal, which gives it what is typed at once, as a raw paste does. A context manager."""
+
+    def __init__(self, command: list[str], folder: Path) -> None:
+        self.ours, theirs = pty.openpty()
+        # A dumb terminal has no bracketed paste: the program reads line by line.
+        env = {**os.environ, "TERM": "dumb", "HISTFILE": "", "PYTHON_BASIC_REPL": "1"}
+        self.process = subprocess.Popen(
+            command, cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        )
+        os.close(theirs)
+        self.shown = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self.ours)
+
+    async def type(self, text: str) -> None:
+        """Types a text. The program reads while it is written."""
+        writing = asyncio.create_task(asyncio.to_thread(os.write, self.ours, text.encode()))
+        while not writing.done():
+            await self.read()
+        await writing
+
+    async def read(self) -> None:
+        ready, _, _ = await asyncio.to_thread(select.select, [self.ours], [], [], 0.1)
+        if ready:
+            self.shown += os.read(self.ours, 65536).decode("utf-8", "replace")
+
+    async def find(self, pattern: str) -> str:
+        """The first match of what the terminal shows."""
+        while not (found := re.search(pattern, self.shown, re.MULTILINE)):
+            assert self.process.poll() is None, self.shown
+            await self.read()
+        return found[0]
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize("name", TERMINALS)
+async def test_a_snippet_survives_a_raw_paste_into_a_terminal(service: Service, name: str, tmp_path: Path) -> None:
+    app = await service.add_app("the-app", redirect_uris=(HOSTILE,), scopes=("profile",))
+    registration = await service.store.apps.find("the-app")
+    assert registration is not None
+    (snippet,) = (one for one in snippets_of(registration, service.base_url, app.secret) if one.name == name)
+    with Terminal(TERMINALS[name], tmp_path) as terminal:
+        await terminal.type(snippet.code)
+        address = await terminal.find(rf"^{re.escape(service.base_url)}/oauth/authorize\?\S+code_challenge_method=S256")
+        browser = await service.signed_in()
+        answer = (await browser.consent(address)).headers["Location"]
+        code = re.search(r"[?&]code=([^&]+)", answer)
+        assert code
+        await terminal.type((code[1] if name == "curl" else answer) + "\n")
+        await terminal.find(NAME)
+        assert "lk_rt_" in terminal.shown
+        assert not re.search("syntax error|SyntaxError|command not found|Traceback", terminal.shown)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.gen_test(timeout=60)

@@ -29,7 +29,7 @@ NO_PAGE = {
     "account-authenticator-remove",
     *("developer-end-secret", "developer-status", "developer-webhook-test", "developer-delivery-again"),
     *("account-spending-file", "developer-usage-file"),
-    *("developer-api-end-secret", "developer-api-status", "developer-logo", "developer-logo-remove"),
+    *("developer-api-end-secret", "developer-api-status", "developer-logo-remove"),
     # What a script asks for to use a passkey.
     *(route.name for route in ROUTES if route.name.endswith("-options")),
 }

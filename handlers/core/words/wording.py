@@ -112,6 +112,12 @@ class Wording:
         said, exact = xhtml_escape((words or self.ago)(at)), xhtml_escape(self.exact(at))
         return Html(f'<time datetime="{timestamp(aware(at))}" title="{exact}">{said}</time>')
 
+    def stamp(self, at: datetime) -> Html:
+        """The element of a time in a record: the exact time, and for the last month how long ago that is."""
+        said, exact = self.ago(at), self.exact(at)
+        words = exact if said == self.day(at) else f"{exact} · {said}"
+        return Html(f'<time datetime="{timestamp(aware(at))}">{xhtml_escape(words)}</time>')
+
     def money(self, micro: int, places: int = 2) -> str:
         """An exact amount of micro-dollars: "$4.99", "$0.00015", "$1,250.00", with a minus in front if negative; at
         least `places` digits after the point."""
@@ -134,7 +140,7 @@ class Wording:
         return f"{formats.tenths(self.language.row.numbers, amount)} {unit}"
 
 
-FORMATS = ("day", "exact", "ago", "until", "when", "money", "cents", "size", "say", "listing")
+FORMATS = ("day", "exact", "ago", "until", "when", "stamp", "money", "cents", "size", "say", "listing")
 """The methods of `Wording` that templates call by these names."""
 
 

@@ -151,6 +151,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "developer/overview.html key": {**page, "app": keyed, "snippets": []},
         "developer/settings.html": page,
         "developer/settings.html wrong": {**page, "form": wrong},
+        "developer/settings.html wrong logo": {**page, "logo_url": ""},
         "developer/settings.html off": {**page, "app": off, "domains": (), "wrong_domain": None},
         "developer/settings.html key": {
             **page,

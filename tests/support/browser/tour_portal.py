@@ -61,6 +61,9 @@ def developer(tour: Tour) -> None:
     tour.submit(f"{OWN}/delete", confirm="weather diary", password="wrong")
     tour.stop("developer/delete.html wrong password", "Incorrect password")
     tour.open(f"{OWN}/settings")
+    tour.submit(f"{OWN}/logo", logo_url="http://logo.example/logo.png")
+    tour.stop("developer/settings.html wrong logo", "Enter an address such as https://app.example.com/logo.png")
+    tour.open(f"{OWN}/settings")
     tour.submit(f"{OWN}/verify", domain="elsewhere.example")
     tour.stop("developer/settings.html wrong domain", "is at this domain or below it")
     tour.stand.run(

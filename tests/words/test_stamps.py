@@ -1,0 +1,32 @@
+"""Times in records show the exact time, in the reader's zone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from handlers.core.words.languages import shipped
+from handlers.core.words.wording import Wording
+from store.clock import wall
+from tests.support.http.driver import Service
+
+ENGLISH = shipped().default
+
+
+def test_a_stamp_shows_the_exact_time_and_how_long_ago_it_was() -> None:
+    now = wall.utc()
+    said = Wording(ENGLISH, ZoneInfo("Europe/Berlin")).stamp(now - timedelta(hours=2))
+    assert f"{now - timedelta(hours=2):%Y-%m-%d}" in said
+    assert "UTC+" in said
+    assert said.endswith(" · 2 hours ago</time>")
+    long_ago = Wording(ENGLISH, UTC).stamp(datetime(2020, 3, 5, 14, 7, 9, tzinfo=UTC))
+    assert ">5 March 2020, 14:07:09 UTC</time>" in long_ago
+
+
+@pytest.mark.gen_test
+async def test_activity_shows_exact_times(service: Service) -> None:
+    browser = await service.signed_in()
+    page = (await browser.get("/account/security/activity")).body.decode()
+    assert " UTC · just now</time>" in page
