@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from handlers.account.link_page import NEW_LINK, LinkPage
-from handlers.account.pending_target import email_for
+from handlers.account.pending_target import ACCOUNT_PAGE, email_for
 from handlers.core import mails
 from handlers.core.base import DEVICE_COOKIE
 from handlers.core.page import Onward, next_query, safe_next
@@ -55,6 +55,8 @@ class ConfirmHandler(LinkPage):
         target = await self.store.links.confirm(self.require_session(), link, self.visitor)
         if safe_next(target) == "/":
             return await self.confirmed()
+        if safe_next(target) == ACCOUNT_PAGE:
+            return self.see_done(f"{ACCOUNT_PAGE}?confirmed")
         self.see_other(safe_next(target))
 
     async def confirmed(self) -> None:

@@ -10,6 +10,9 @@ from store.refused import Refused, reason_of
 
 NOTICES = {
     "name": Phrase("Your name was changed."),
+    "confirmed": Phrase("Your e-mail address is confirmed."),
+    "ready": Phrase("Your account is ready."),
+    "welcome": Phrase("Your account is ready. We e-mailed you a link: open it to confirm your address."),
     "picture": Phrase("Your picture was changed."),
     "removed": Phrase("Your picture was removed."),
     "passkey-offer": Phrase("We won’t offer you a passkey again. You can add one under Security."),

@@ -7,7 +7,15 @@ from urllib.parse import urlencode
 
 from handlers.account.account_list import chosen_address, list_account, listed
 from handlers.account.authorize_address import address_of, pairs_of, request_print, wants_proof
-from handlers.account.pending_target import PendingTarget, Reason, email_for, goes_on, landing, pending
+from handlers.account.pending_target import (
+    ACCOUNT_PAGE,
+    PendingTarget,
+    Reason,
+    email_for,
+    goes_on,
+    landing,
+    pending,
+)
 from handlers.core import mails
 from handlers.core.base import DEVICE_COOKIE
 from handlers.core.page import PageHandler, next_query, safe_next
@@ -265,7 +273,10 @@ class SignUpHandler(SignInPage):
                 self.site, user, email, self.counted_address, target, again=False, wording=self.wording()
             )
             self.site.in_background(work)
-        self.see_other(landing(self.proved(target, found)))
+        goes_to = landing(self.proved(target, found))
+        if goes_to == ACCOUNT_PAGE:
+            return self.see_done(f"{ACCOUNT_PAGE}?{'ready' if invited else 'welcome'}")
+        self.see_other(goes_to)
 
     async def ask(self, target: str, email: str = "", error: str | None = None) -> None:
         """The form on a server that sends mail: only the address, because whoever reads its mail makes the account."""

@@ -24,7 +24,8 @@ async def test_sign_up_makes_an_account_and_signs_in(service: Service) -> None:
     browser = service.browser()
     response = await sign_up(browser, "grace@example.com")
     assert response.code == 303
-    assert response.headers["Location"] == "/account"
+    assert response.headers["Location"] == "/account?welcome"
+    assert "Your account is ready. We e-mailed you a link" in (await browser.get("/account?welcome")).body.decode()
     assert await signed_in_as(browser) == "grace@example.com"
     other = service.browser()
     assert (await other.sign_in("grace@example.com")).code == 303
@@ -143,7 +144,7 @@ async def test_an_expired_invitation_is_reported_and_keeps_the_input(service: Se
     assert 'value="Grace"' in sent.body.decode()
     assert await service.store.people.find("grace@example.com") is None
     done = await browser.submit(page, "/signup", name="Grace", email="grace@example.com", password=PASSWORD)
-    assert (done.code, done.headers["Location"]) == (303, "/account")
+    assert (done.code, done.headers["Location"]) == (303, "/account?welcome")
 
 
 @pytest.mark.gen_test

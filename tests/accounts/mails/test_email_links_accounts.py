@@ -32,7 +32,7 @@ async def test_with_mail_the_mailbox_owner_creates_the_account(post: Post) -> No
     elsewhere = post.service.browser()  # the mail is read on another device
     page = await elsewhere.get(link)
     done = await elsewhere.submit(page, "/signup", name="Grace", password=PASSWORD)
-    assert (done.code, done.headers["Location"]) == (303, "/account"), "that device did not ask for the mail"
+    assert (done.code, done.headers["Location"]) == (303, "/account?ready"), "that device did not ask for the mail"
     assert await post.verified(GRACE)
     await post.settled()
     assert len(post.mails.mails) == 1, "nothing else to confirm, and no notice of the first sign-in"

@@ -37,7 +37,7 @@ async def signs_up(post: Post, browser: Browser) -> str:
     ("asks", "email", "ends", "home"),
     [
         pytest.param("/forgot", EMAIL, resets, "/signin?link=…", id="a password"),
-        pytest.param("/signup", GRACE, signs_up, "/account", id="an invitation"),
+        pytest.param("/signup", GRACE, signs_up, "/account?ready", id="an invitation"),
     ],
 )
 async def test_a_link_requested_by_a_stranger_has_no_target(

@@ -153,8 +153,9 @@ async def test_next_never_leaves_the_origin(service: Service, clock: FakeClock) 
         assert_leads_to(await browser.send("/signout", "POST", form=forged), expected)
         page = await browser.get(f"/signup?next={quote(target, safe='')}")
         assert fields_of(page, "/signup")["next"] == expected
+        welcome = f"{landing}?welcome" if landing == "/account" else landing
         forged = {**fields_of(page, "/signup"), "next": target, "email": f"n{number}@example.com", "name": "N"}
-        assert_leads_to(await browser.send("/signup", "POST", form={**forged, "password": PASSWORD}), landing)
+        assert_leads_to(await browser.send("/signup", "POST", form={**forged, "password": PASSWORD}), welcome)
 
 
 def assert_leads_to(response: HTTPResponse, expected: str) -> None:

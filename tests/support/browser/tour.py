@@ -120,7 +120,7 @@ def newcomer(tour: Tour) -> None:
     tour.submit("/signup", name="Grace", email=GRACE, password="short")
     tour.stop("signin/signup.html wrong", "at least")
     tour.submit("/signup", name="Grace Hopper", email=GRACE, password=PASSWORD)
-    tour.stop("account/profile.html first", "Not confirmed")
+    tour.stop("account/profile.html first", "Your account is ready")
     tour.submit("/account", name=" ")
     tour.stop("account/profile.html", "A name")
     with tempfile.NamedTemporaryFile(suffix=".png") as file:
