@@ -27,7 +27,7 @@ _VALUE = re.compile(r"%\\\((\w+)\\\)s")
 @lru_cache(maxsize=256)
 def as_message(text: str) -> str:
     """The message that an error of the store was written from, so that a page can say it in its language. A text of
-    another release stays as it is."""
+    another release stays unchanged."""
     for message, pattern in _PATTERNS:
         if found := pattern.fullmatch(text):
             return message.filled(**found.groupdict())

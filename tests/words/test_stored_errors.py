@@ -28,7 +28,7 @@ def test_a_stored_error_is_said_in_the_language_of_the_page(message: Phrase) -> 
     assert SPOKEN.say(found) not in ("", stored)
 
 
-def test_an_error_of_another_release_stays_as_it_is() -> None:
+def test_an_error_of_another_release_stays_unchanged() -> None:
     for text in ("", "The moon was in the way.", "The answer was 500. And more.", f"The answer was {'5' * 400}."):
         assert as_message(text) == text
         assert type(as_message(text)) is str
