@@ -9,7 +9,7 @@ from handlers.core.amounts import spend_limit
 from handlers.core.params import Params
 from store.apps.api_record import DEFAULT_LIFETIME, ApiRegistration, check_foreign, scopes_in
 from store.apps.apis import check_signed, resolve_scopes
-from store.apps.client_ids import check_free_of_people, new_client_id
+from store.apps.client_ids import check_new_client_id, new_client_id
 from store.apps.client_keys import authentication_of
 from store.apps.profiles import NONE, brought_along
 from store.apps.registration import Registration
@@ -172,7 +172,7 @@ def registration_of(params: Params, apis: Sequence[ApiRegistration]) -> tuple[Re
         made = Registration(**fields)
         if secret is not None and not made.has_secret:
             raise ValueError("Only an app that authenticates by a secret has a client_secret.")
-        check_free_of_people(made.client_id)
+        check_new_client_id(made.client_id)
         made.check_redirect_uris()
         check_signed(made, apis)
         return made, secret

@@ -15,7 +15,8 @@ from handlers.core.policy import Policy
 from handlers.core.reading import LONG_BODY
 from handlers.core.server_state import ServerState
 from runtime.http.tornado_private import LeanHandler
-from store.apps.api_record import ApiRegistration, is_api_id
+from store.apps.api_record import ApiRegistration
+from store.apps.client_ids import is_api_id
 from store.apps.client_secrets import secret_digest, secret_mark, secret_matches
 from store.apps.registration import Registration
 from store.clock import wall

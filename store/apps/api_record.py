@@ -302,11 +302,6 @@ def api_id(identifier: str) -> str:
     return _ID_PREFIX + client_id_of(hashlib.sha256(f"api {whole}".encode("utf-8", "surrogatepass")).digest())
 
 
-def is_api_id(client_id: str) -> bool:
-    """Whether a client id has the form of an API's."""
-    return client_id.startswith(_ID_PREFIX)
-
-
 def first_id(client_id: str) -> str:
     """The client id of the first API that had the identifier of this one. All of them have one place in the store."""
     return client_id[:_ID_LENGTH]

@@ -11,9 +11,10 @@ from typing import Any
 from redis.asyncio import Redis
 
 from store import keys
-from store.apps.api_record import ApiRegistration, api_id, deleted_before, first_id, is_api_id
+from store.apps.api_record import ApiRegistration, api_id, deleted_before, first_id
 from store.apps.api_scopes import ApiScopeName, parse_qualified
 from store.apps.cache import RegistrationCache, retried
+from store.apps.client_ids import is_api_id
 from store.apps.client_secrets import new_secret
 from store.apps.profiles import listed
 from store.apps.registration import InvalidRegistration, Registration

@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from store import keys
 from store.apps.api_apps import ApiApps, apis_of
 from store.apps.cache import CACHE_SECONDS, Logo, RegistrationCache, retried
-from store.apps.client_ids import check_free_of_people
+from store.apps.client_ids import check_new_client_id
 from store.apps.client_secrets import new_secret, note_of, secret_digest
 from store.apps.deletion import OnProgress, Retiring
 from store.apps.logos import logo_id
@@ -87,7 +87,7 @@ class Apps:
         """Registers an app, with the encoded `logo` if there is one. Returns it with its secret, which is shown only
         now and never stored (None for an app without one). Raises Refused("invalid_request") if the client id is taken,
         ValueError for one that could be a person's, InvalidRedirectURI, InvalidSector."""
-        check_free_of_people(registration.client_id)
+        check_new_client_id(registration.client_id)
         registration.check_redirect_uris()
         now = await self.now()
         with wrapped():

@@ -7,6 +7,7 @@ import secrets
 import string
 
 _OF_A_PERSON = re.compile(r"[0-9A-Fa-f]{32}|pw_[A-Za-z0-9_-]{22}")
+_OF_AN_API = re.compile(r"api_[A-Za-z0-9]{15}[0-9]*")
 
 
 def new_client_id() -> str:
@@ -22,8 +23,16 @@ def client_id_of(seed: bytes) -> str:
     return "".join(digits[number // len(digits) ** place % len(digits)] for place in range(15))
 
 
-def check_free_of_people(client_id: str) -> None:
-    """Raises ValueError for a new client id with the form of a person's `sub`. An app's own tokens have its client id
-    as `sub`, so an API would take them for that person's. Older registrations keep theirs."""
+def check_new_client_id(client_id: str) -> None:
+    """Raises ValueError for an app's new client id with the form of a person's `sub`, or of an API's client id. An
+    app's own tokens have its client id as `sub`, so an API would take them for that person's; and an app that asks
+    about tokens would be taken for the API. Older registrations keep theirs."""
     if _OF_A_PERSON.fullmatch(client_id):
         raise ValueError("A client_id must not look like a person's id: 32 hex digits, or pw_ and 22 characters.")
+    if is_api_id(client_id):
+        raise ValueError("A client_id must not look like an API's: api_ and 15 letters or digits, perhaps more digits.")
+
+
+def is_api_id(client_id: str) -> bool:
+    """Whether a client id has the form of an API's."""
+    return _OF_AN_API.fullmatch(client_id) is not None

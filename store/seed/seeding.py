@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from store.apps.api_scopes import ApiScopeName, parse_qualified
-from store.apps.client_ids import check_free_of_people
+from store.apps.client_ids import check_new_client_id
 from store.crypto.passwords import check_password
 from store.errors import StartupError
 from store.lifetimes import EMAIL_RESERVATION, SECOND
@@ -97,7 +97,7 @@ async def _refuse_guessable(store: Store, user: SeedUser) -> None:
 async def _refuse_peoples_ids(store: Store, app: SeedApp) -> None:
     """Checks the client id of a missing app only, for the same reason."""
     try:
-        check_free_of_people(app.registration.client_id)
+        check_new_client_id(app.registration.client_id)
     except ValueError as error:
         if not await store.apps.find(app.registration.client_id):
             raise Invalid(f"{app.place}.client_id", str(error)) from None

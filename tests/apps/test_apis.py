@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from store import keys
-from store.apps.api_record import RESERVED_SCOPES, ApiRegistration, ApiScope, api_id, is_api_id, own_identifier
+from store.apps.api_record import RESERVED_SCOPES, ApiRegistration, ApiScope, api_id, own_identifier
 from store.apps.apis import Apis, resolve_scopes
 from store.apps.cache import CACHE_SECONDS
+from store.apps.client_ids import is_api_id
 from store.apps.registration import InvalidRegistration, Registration
 from store.names import check_client_id
 from store.refused import Refused
@@ -100,7 +101,8 @@ def test_an_identifier_is_an_absolute_uri(identifier: str) -> None:
     assert check_client_id(api.client_id) == api.client_id
     assert is_api_id(api.client_id)
     assert len(api.client_id) == 19, "it is in the rows of everybody who grants one of its scopes"
-    assert not is_api_id("a" * 19)
+    assert is_api_id(f"{api.client_id}2"), "the third API with this identifier"
+    assert not any(map(is_api_id, ("a" * 19, "api_gateway", f"{api.client_id}x", "api_" + "-" * 15)))
 
 
 @pytest.mark.rfc("8707 3 tenant")

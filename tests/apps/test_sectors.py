@@ -133,6 +133,16 @@ async def test_a_client_id_that_could_be_a_person_s_does_not_register(memory_sto
         await memory_store.apps.create(Registration(near, "App", (ONE,), ("profile",)))
 
 
+@pytest.mark.gen_test
+@each("client_id", ["api_" + "a" * 15, "api_" + "0" * 15, "api_" + "a" * 15 + "12"])
+async def test_a_client_id_that_could_be_an_api_s_does_not_register(memory_store: Store, client_id: str) -> None:
+    with pytest.raises(ValueError, match="must not look like an API's"):
+        await memory_store.apps.create(Registration(client_id, "App", (ONE,), ("profile",)))
+    for near in ("api_gateway", "api_" + "a" * 14, "api_" + "a" * 16):
+        if await memory_store.apps.find(near) is None:
+            await memory_store.apps.create(Registration(near, "App", (ONE,), ("profile",)))
+
+
 @asynccontextmanager
 async def domain_at(folder: Path) -> AsyncIterator[Domain]:
     """A host with the list."""

@@ -193,6 +193,13 @@ async def test_asking_changes_nothing(service: Service) -> None:
 
 @pytest.mark.rfc("7662 2.2 inactive")
 @pytest.mark.rfc("7662 2.2 no more")
+@pytest.mark.gen_test
+async def test_an_app_whose_client_id_begins_like_that_of_an_api_asks_about_its_tokens(service: Service) -> None:
+    app = await service.add_app("api_gateway")
+    tokens = await service.tokens(app)
+    assert json_of(await ask(service, tokens["access_token"], app.client_id, app.secret))["active"] is True
+
+
 @pytest.mark.rfc("7662 4 authorized")
 @pytest.mark.gen_test
 @pytest.mark.trap(52)
