@@ -21,7 +21,7 @@ async def fetch_logo(fetcher: Fetcher, url: str, person: str = "", *, loopback: 
     except ValueError:
         raise Refused(
             "invalid_request",
-            Phrase("Enter an address such as https://app.example.com/logo.png: https, and the host in lower case."),
+            Phrase("Enter an https address such as https://app.example.com/logo.png, with the host in lower case."),
         ) from None
     found = await fetcher.fetch(url, LOGO_BYTES, person, TYPES)
     if found.error:

@@ -88,7 +88,7 @@ def asked_words(scope: str, groups: Sequence[str]) -> ScopeWords:
     """A scope that an app asks for, with what a person has of it now: their `groups`."""
     words = SCOPE_WORDS[scope]
     if scope == "groups":
-        yours = Phrase("You’re in no groups now.")
+        yours = Phrase("You’re not in any groups now.")
         if groups:
             yours = Phrase("Your groups: %(groups)s.", groups=", ".join(groups))
         return words._replace(detail=sentences(words.detail, yours))

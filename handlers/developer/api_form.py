@@ -112,7 +112,7 @@ class ApiForm:
         text = self.token_lifetime
         if not (_NUMBER.fullmatch(text) and LEAST_LIFETIME <= int(text) <= MOST_LIFETIME):
             self.errors["token_lifetime"] = Phrase(
-                "Type a whole number from %(least)s to %(most)s.", least=str(LEAST_LIFETIME), most=str(MOST_LIFETIME)
+                "Enter a whole number from %(least)s to %(most)s.", least=str(LEAST_LIFETIME), most=str(MOST_LIFETIME)
             )
         self.check_scopes()
 

@@ -39,7 +39,7 @@ ROUTES: tuple[Route, ...] = (
         "developer-api-rotate",
         PAGE,
         PersonPost(
-            "make a new client secret of your API", ReauthRule.RECENT, (ACTIVITY, OWNER), "end it", windows=CHANGES
+            "create a new client secret of your API", ReauthRule.RECENT, (ACTIVITY, OWNER), "end it", windows=CHANGES
         ),
     ),
     Route(
@@ -48,7 +48,7 @@ ROUTES: tuple[Route, ...] = (
         "developer-api-end-secret",
         PAGE,
         PersonPost(
-            "end a client secret of your API",
+            "revoke a client secret of your API",
             ReauthRule.RECENT,
             (ACTIVITY, OWNER),
             keeps=("mark",),

@@ -14,10 +14,10 @@ from store.results import Profile
 
 NOTICES = {
     "saved": Phrase("Saved. Every server process applies it within five seconds."),
-    "off": Phrase("The API is switched off. Apps get no tokens for it, and it can’t ask about any."),
+    "off": Phrase("The API is switched off. Apps get no tokens for it, and it can’t ask us about tokens."),
     "on": Phrase("The API is switched on. Tokens that haven’t expired work again."),
-    "deleted": Phrase("The API is deleted. Its tokens no longer work."),
-    "ended": Phrase("That secret is refused from now on."),
+    "deleted": Phrase("The API was deleted. Its tokens no longer work."),
+    "ended": Phrase("The secret was revoked. Requests with it are refused."),
 }
 
 
@@ -118,7 +118,7 @@ class EndApiSecretHandler(ApiPage):
         session, mark = self.require_session(), self.body().require("mark")
         profile, api = await self.store.owned_apis.find(session, client_id)
         await self.store.owned_apis.drop_secret(session, client_id, mark, self.visitor)
-        self.tell_owner(profile, api, Phrase("A client secret was ended"))
+        self.tell_owner(profile, api, Phrase("A client secret was revoked"))
         self.see_done(f"/developer/apis/{client_id}?ended")
 
 

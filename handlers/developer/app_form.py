@@ -144,7 +144,7 @@ class AppForm:
             text = getattr(self, name)
             if not (_NUMBER.fullmatch(text) and int(text) <= most):
                 self.errors[name] = [
-                    Phrase("Type a whole number from %(least)s to %(most)s.", least="0", most=str(most))
+                    Phrase("Enter a whole number from %(least)s to %(most)s.", least="0", most=str(most))
                 ]
         if not lines_of(self.redirect_uris):
             self.errors["redirect_uris"] = [Phrase("Enter at least one address.")]

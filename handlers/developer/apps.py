@@ -15,7 +15,7 @@ from store.refused import Refused
 from store.results import Profile
 
 NOTICES = {
-    "deleted": Phrase("The app is deleted. For 30 days people can see and download what it kept for them."),
+    "deleted": Phrase("The app was deleted. For 30 days, people can view and download what it stored for them."),
 }
 
 
@@ -69,7 +69,8 @@ class FormPage(DeveloperPage):
         await super().prepare()
         if not self.may_register():
             raise Refused(
-                "access_denied", Phrase("Apps are registered by the operator of this server. Ask them for yours.")
+                "access_denied",
+                Phrase("Only the operator of this server can register apps. Ask them to register yours."),
             )
 
     async def get(self) -> None:

@@ -9,7 +9,7 @@ from store.phrases import Phrase
 from store.refused import Refused
 from store.results import Profile
 
-NOTICES = {"ended": Phrase("That secret is refused from now on.")}
+NOTICES = {"ended": Phrase("The secret was revoked. Requests with it are refused.")}
 
 
 class CredentialsPage(DeveloperPage):
@@ -69,5 +69,5 @@ class EndSecretHandler(DeveloperPage):
         session, mark = self.require_session(), self.body().require("mark")
         profile, app = await self.own(client_id)
         await self.store.owned.drop_secret(session, client_id, mark, self.visitor)
-        self.tell_owner(profile, app, Phrase("A client secret was ended"))
+        self.tell_owner(profile, app, Phrase("A client secret was revoked"))
         self.see_done(f"/developer/apps/{client_id}/credentials?ended")

@@ -10,9 +10,9 @@ from store.apps.registration import Registration
 from store.phrases import Phrase
 
 DOORS: dict[Door, str] = {
-    "authorize": Phrase("When a person was sent here"),
+    "authorize": Phrase("When your app sent a person here"),
     "token": Phrase("At the token endpoint"),
-    "call": Phrase("At a call"),
+    "call": Phrase("In an API call"),
 }
 _NO_ADDRESS = Phrase("Send redirect_uri with the request, exactly as you registered it.")
 _REMEDIES: dict[tuple[str, str], str] = {
@@ -42,7 +42,7 @@ _REMEDIES: dict[tuple[str, str], str] = {
         "Ask for the scope when you send the person here. The person may also have unticked it."
     ),
     ("call", "insufficient_credits"): Phrase(
-        "Tell the person that their credits are used up, and offer to try again later."
+        "Tell the person that they’ve used up their credits, and offer to try again later."
     ),
     ("call", "app_spend_limit"): Phrase(
         "The person set a monthly limit for your app, or your app has reached the operator's limit for a day. "

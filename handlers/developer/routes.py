@@ -55,14 +55,14 @@ ROUTES: tuple[Route, ...] = (
         RotateHandler,
         "developer-rotate",
         PAGE,
-        PersonPost("make a new client secret", ReauthRule.RECENT, (ACTIVITY, OWNER), "end it", windows=CHANGES),
+        PersonPost("create a new client secret", ReauthRule.RECENT, (ACTIVITY, OWNER), "end it", windows=CHANGES),
     ),
     Route(
         rf"/developer/apps/{CLIENT}/end-secret",
         EndSecretHandler,
         "developer-end-secret",
         PAGE,
-        PersonPost("end a client secret", ReauthRule.RECENT, (ACTIVITY, OWNER), keeps=("mark",), windows=CHANGES),
+        PersonPost("revoke a client secret", ReauthRule.RECENT, (ACTIVITY, OWNER), keeps=("mark",), windows=CHANGES),
     ),
     Route(
         rf"/developer/apps/{CLIENT}/status",
@@ -120,7 +120,7 @@ ROUTES: tuple[Route, ...] = (
         VerifyHandler,
         "developer-verify",
         PAGE,
-        PersonPost("prove a domain of your app", tells=(ACTIVITY,), undo="change the app"),
+        PersonPost("verify a domain of your app", tells=(ACTIVITY,), undo="change the app"),
     ),
     Route(
         rf"/developer/apps/{CLIENT}/webhooks",
@@ -142,7 +142,7 @@ ROUTES: tuple[Route, ...] = (
         "developer-webhook-secret",
         PAGE,
         PersonPost(
-            "make a new signing secret",
+            "create a new signing secret",
             ReauthRule.RECENT,
             (ACTIVITY, OWNER),
             "make another",

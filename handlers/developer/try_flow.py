@@ -62,7 +62,7 @@ class TryHandler(DeveloperPage):
             started = self.started(client_id)
             self.clear_cookie(self.site.cookie("try"), **self.flags())
             if started is None or not secrets.compare_digest(started[0].encode(), (params.get("state") or "").encode()):
-                wrong = Phrase("This try is over, or you started it in another browser. Start again.")
+                wrong = Phrase("This test has expired, or you started it in another browser. Start again.")
             elif not app.active:
                 wrong = Phrase("The app is switched off.")
             else:
@@ -141,10 +141,10 @@ class TryHandler(DeveloperPage):
             "%(issuer)s.",
             issuer=self.site.base_url,
         )
-        steps = [Step(Phrase("The answer"), words, "", "\n".join(came))]
+        steps = [Step(Phrase("The response"), words, "", "\n".join(came))]
         if code is None:
             if got["error"] == "access_denied":
-                return steps, Phrase("Access was not allowed. Your app gets an error instead of a code.")
+                return steps, Phrase("Access was denied. Your app gets an error instead of a code.")
             reason = got["error_description"] or got["error"] or ""
             return steps, Phrase("There is no code. %(reason)s", reason=reason)
         page = try_page(self.site.base_url, app.client_id)
@@ -161,7 +161,7 @@ class TryHandler(DeveloperPage):
             form |= {"client_assertion_type": ASSERTION_TYPE, "client_assertion": "…"}
         proves = "DPoP: …\n" if app.dpop_required else ""
         sent = f"POST /api/oauth/token\n{proves}" + "\n".join(f"{name}={value}" for name, value in form.items())
-        words = Phrase("Your app’s server exchanges the code for tokens: once, within 60 seconds.")
+        words = Phrase("Your app’s server exchanges the code for tokens, once and within 60 seconds.")
         # Bound to a key that nobody has: these tokens never leave the server.
         jkt = secrets.token_urlsafe(32) if app.dpop_required else ""
         proof = a_proof(jkt)
@@ -195,7 +195,7 @@ class TryHandler(DeveloperPage):
                 steps += await self.call_api(api, tokens.access_token, scheme)
         finally:
             await self.store.tokens.revoke(app, tokens.refresh_token)
-        words = Phrase("Your app revokes its tokens when a person signs out of it. We revoked these now.")
+        words = Phrase("Your app revokes its tokens when a person signs out of it. We just revoked these.")
         sent = f"POST /api/oauth/revoke\ntoken={shortened(tokens.refresh_token)}"
         return [*steps, Step(Phrase("The end"), words, sent, "200 OK")], None
 
@@ -221,7 +221,7 @@ class TryHandler(DeveloperPage):
         picture = f"{self.site.base_url}/picture/{self.store.profiles.address(found)}"
         sent = f"GET /api/oauth/userinfo\nAuthorization: {scheme} {shortened(access_token)}"
         words = Phrase(
-            "With the access token your app asks who the person is. Keep records under sub, which never changes."
+            "With the access token, your app asks who the person is. Store your records under sub, which never changes."
         )
         sub = await self.store.subjects.of(caller.client, caller.sector, caller.user)
         answer = {"sub": sub, **claims_of(found, caller.sees(scopes), picture)}

@@ -41,10 +41,10 @@ EVENT_TEXTS = (
     ("grant.revoked", Phrase("A person disconnected your app. We keep its documents for them for 30 days.")),
     (
         "tokens.revoked",
-        Phrase("Your app’s tokens for a person ended, for their safety. They need to sign in to your app again."),
+        Phrase("We revoked your app’s tokens for a person, for their safety. They need to sign in to your app again."),
     ),
-    ("data.deleted", Phrase("Your app’s documents for a person are gone.")),
-    ("user.deleted", Phrase("A person deleted their account, and your app’s documents for them are gone.")),
+    ("data.deleted", Phrase("Your app’s documents for a person were deleted.")),
+    ("user.deleted", Phrase("A person deleted their account, and your app’s documents for them with it.")),
     ("app.deleted", Phrase("Your app was deleted here. Events about people’s documents follow for 30 days.")),
 )
 

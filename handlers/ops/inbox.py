@@ -35,7 +35,9 @@ class InboxPage(PageHandler):
         if inbox is None:
             raise Refused("not_found")
         if not is_at_home(self.request) or is_forwarded(self.request):
-            raise Refused("access_denied", Phrase("Open the demo on the machine that runs it, without a proxy."))
+            raise Refused(
+                "access_denied", Phrase("Open the demo on the machine that runs it, and not through a proxy.")
+            )
         return inbox
 
 

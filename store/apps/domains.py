@@ -54,7 +54,8 @@ def check_domain(app: Registration, typed: str) -> str:
     domain = typed.strip().lower()
     if not is_domain(domain):
         raise Refused(
-            "invalid_request", Phrase("Enter a domain such as example.com, an international one in its xn-- form.")
+            "invalid_request",
+            Phrase("Enter a domain such as example.com. Write an international one in its xn-- form."),
         )
     if not any(within(host, domain) for host in provable(app)):
         raise Refused(

@@ -91,7 +91,7 @@ def check_honest_name(name: str, own: str = PRODUCT) -> None:
     language mixes; scripts out of everyday use; invisible letters; signs that read as letters; or a telephone number.
     """
     if len(name) > LONGEST:
-        raise ValueError(Phrase("An app's name has 1 to %(most)s characters.", most=str(LONGEST)))
+        raise ValueError(Phrase("An app's name must have 1 to %(most)s characters.", most=str(LONGEST)))
     if not _UNSEEN.isdisjoint(name):
         raise ValueError(Phrase("An app's name can't have invisible letters."))
     if mixes_scripts(name):
@@ -104,13 +104,18 @@ def check_honest_name(name: str, own: str = PRODUCT) -> None:
         )
     if is_the_servers(name, own):
         raise ValueError(
-            Phrase("An app can't have the name %(name)s, or one that looks like it: this server has it.", name=own)
+            Phrase(
+                "An app can't have the name %(name)s, or one that looks like it: it's the name of this server.",
+                name=own,
+            )
         )
     if says_what_the_page_says(name):
-        raise ValueError(Phrase("An app's name can't say whether the app is verified: this server says that."))
+        raise ValueError(Phrase("An app's name can't say whether the app is verified: this server shows that."))
     if sign := strange_sign(name):
         raise ValueError(
-            Phrase("An app's name can't have the sign %(sign)s: it looks like a letter or a check mark.", sign=sign)
+            Phrase(
+                "An app's name can't have the character %(sign)s: it looks like a letter or a check mark.", sign=sign
+            )
         )
     if has_phone_number(name):
         raise ValueError(Phrase("An app's name can't have a telephone number."))

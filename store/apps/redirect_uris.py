@@ -71,19 +71,19 @@ def check_redirect_uri(uri: str, public: bool, base_url: str = "") -> None:
     parts = _parse(uri)
     if parts.scheme == "http" and parts.host not in _LOOPBACK_HOSTS:
         raise InvalidRedirectURI(
-            Phrase("http is for loopback addresses only (127.0.0.1, [::1], localhost); use https.")
+            Phrase("http is for loopback addresses only (127.0.0.1, [::1], localhost). Use https.")
         )
     if not parts.is_web and not public:
-        raise InvalidRedirectURI(Phrase("A scheme of your own is for public apps only; use https."))
+        raise InvalidRedirectURI(Phrase("Only public apps can have a scheme of their own. Use https."))
     if parts.query.count("&") >= MAX_QUERY_FIELDS:
-        raise InvalidRedirectURI(Phrase("The query holds at most %(most)s parameters.", most=str(MAX_QUERY_FIELDS)))
+        raise InvalidRedirectURI(Phrase("The query can have at most %(most)s parameters.", most=str(MAX_QUERY_FIELDS)))
     doubled = _RESPONSE_PARAMETERS.intersection(name for name, _ in parse_qsl(parts.query, keep_blank_values=True))
     if doubled:
         raise InvalidRedirectURI(
-            Phrase("The query already holds %(name)s, which the response adds.", name=min(doubled))
+            Phrase("The query can't have %(name)s, because the response adds it.", name=min(doubled))
         )
     if base_url and is_own_origin(uri, base_url):
-        raise InvalidRedirectURI(Phrase("This is the address of this server itself. Name an address of the app."))
+        raise InvalidRedirectURI(Phrase("This is the address of this server itself. Use an address of the app."))
 
 
 def match_redirect_uri(registered: Iterable[str], presented: str) -> bool:
@@ -192,12 +192,12 @@ def display_origin(uri: str) -> str:
 def _parse(uri: str) -> _Parts:
     if not 1 <= len(uri) <= MAX_REDIRECT_URI_LENGTH:
         raise InvalidRedirectURI(
-            Phrase("A redirect URI has 1 to %(most)s characters.", most=str(MAX_REDIRECT_URI_LENGTH))
+            Phrase("A redirect URI must have 1 to %(most)s characters.", most=str(MAX_REDIRECT_URI_LENGTH))
         )
     _check_characters(uri)
     scheme = _SCHEME.match(uri)
     if scheme is None:
-        raise InvalidRedirectURI(Phrase("A redirect URI is absolute: it begins with its scheme, as in https://."))
+        raise InvalidRedirectURI(Phrase("A redirect URI must start with its scheme, as in https://."))
     hierarchy = _HIERARCHY.fullmatch(uri, scheme.end())
     assert hierarchy is not None  # every string matches
     authority, path, query = hierarchy.groups()
@@ -216,29 +216,29 @@ def _check_characters(uri: str) -> None:
         if _BAD_ESCAPE.search(uri):
             raise InvalidRedirectURI(
                 Phrase(
-                    "A percent sign begins an escape such as %(example)s, never one of a control character.",
+                    "A percent sign must start an escape such as %(example)s, and never one of a control character.",
                     example="%20",
                 )
             )
         return
     if found[0] == "#":
-        raise InvalidRedirectURI(Phrase("A redirect URI has no fragment (#)."))
+        raise InvalidRedirectURI(Phrase("A redirect URI can't have a fragment (#)."))
     if found[0] == "*":
-        raise InvalidRedirectURI(Phrase("A redirect URI has no wildcard (*); register each address."))
+        raise InvalidRedirectURI(Phrase("A redirect URI can't have a wildcard (*). Register each address."))
     if not found[0].isascii():
         raise InvalidRedirectURI(
-            Phrase("A redirect URI is ASCII: write the domain in its xn-- form and escape the rest.")
+            Phrase("A redirect URI must be ASCII. Write the domain in its xn-- form and escape the rest.")
         )
     raise InvalidRedirectURI(
-        Phrase("A redirect URI holds no spaces, control characters, quotes, brackets or backslashes.")
+        Phrase("A redirect URI can't have spaces, control characters, quotes, brackets or backslashes.")
     )
 
 
 def _check_path(path: str) -> None:
     if _ESCAPED_PATH_SYNTAX.search(path):
-        raise InvalidRedirectURI(Phrase("The path holds an escaped dot, slash, backslash or percent sign."))
+        raise InvalidRedirectURI(Phrase("The path can't have an escaped dot, slash, backslash or percent sign."))
     if _DOT_SEGMENT.search(path):
-        raise InvalidRedirectURI(Phrase("The path holds a . or .. segment; write the address it leads to."))
+        raise InvalidRedirectURI(Phrase("The path can't have a . or .. segment. Write the address that it leads to."))
 
 
 def _check_private_use(scheme: str, authority: str | None, path: str) -> None:
@@ -246,44 +246,44 @@ def _check_private_use(scheme: str, authority: str | None, path: str) -> None:
     if not _REVERSE_DOMAIN.fullmatch(scheme):
         raise InvalidRedirectURI(
             Phrase(
-                "The scheme is https, or http for loopback, or for a public app a domain name of yours in reverse, as "
-                "in com.example.app:/callback; in lower case."
+                "The scheme must be https, or http for loopback, or for a public app your domain name in reverse, as "
+                "in com.example.app:/callback. Write it in lower case."
             )
         )
     if authority is None and not path.startswith("/"):
-        raise InvalidRedirectURI(Phrase("After the scheme comes a path, as in com.example.app:/callback."))
+        raise InvalidRedirectURI(Phrase("Write a path after the scheme, as in com.example.app:/callback."))
     if not _APP_AUTHORITY.fullmatch(authority or ""):
-        raise InvalidRedirectURI(Phrase("Between // and the path stand letters, digits, dots and hyphens only."))
+        raise InvalidRedirectURI(Phrase("Between // and the path, use only letters, digits, dots and hyphens."))
 
 
 def _parse_authority(authority: str | None) -> tuple[str, str]:
     if not authority:
         raise InvalidRedirectURI(Phrase("The host is missing."))
     if "@" in authority:
-        raise InvalidRedirectURI(Phrase("A redirect URI has no user name or password in it (@)."))
+        raise InvalidRedirectURI(Phrase("A redirect URI can't have a user name or password (@)."))
     parsed = _AUTHORITY.fullmatch(authority)
     if parsed is None:
-        raise InvalidRedirectURI(Phrase("The host is not a valid one."))
+        raise InvalidRedirectURI(Phrase("The host isn't valid."))
     host, port = parsed[1], parsed[2]
     _check_host(host)
     if port is not None and (not _PORT.fullmatch(port) or int(port) > 65535):
-        raise InvalidRedirectURI(Phrase("The port is a number from 1 to 65535."))
+        raise InvalidRedirectURI(Phrase("The port must be a number from 1 to 65535."))
     return host, port or ""
 
 
 def _check_host(host: str) -> None:
     if host.startswith("["):
         if _ip_address(host) is None or "%" in host:
-            raise InvalidRedirectURI(Phrase("The host is not a valid IPv6 address."))
+            raise InvalidRedirectURI(Phrase("The host isn't a valid IPv6 address."))
         return
     labels = host.split(".")
     if len(host) > 253 or not all(_HOST_LABEL.fullmatch(label) for label in labels):
         raise InvalidRedirectURI(
-            Phrase("The host is not a valid domain name; write it in lower case, without a trailing dot.")
+            Phrase("The host isn't a valid domain name. Write it in lower case, without a trailing dot.")
         )
     # Browsers read a name whose last label is a number as an IPv4 address, in any notation.
     if re.fullmatch(r"[0-9]+|0x[0-9a-f]*", labels[-1]) and _ip_address(host) is None:
-        raise InvalidRedirectURI(Phrase("The host is not a valid IPv4 address."))
+        raise InvalidRedirectURI(Phrase("The host isn't a valid IPv4 address."))
 
 
 def _ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

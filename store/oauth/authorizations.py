@@ -115,8 +115,8 @@ class NothingTicked(Refused):
 PUSHED = 1
 """The generation in the id of a pending request that was pushed."""
 TOO_MANY_APPS = Phrase(
-    "You have as many apps as one account can have. Disconnect one that you no longer use and delete its documents. "
-    "Then go back and allow this one."
+    "You've reached the most apps that one account can have. Disconnect one that you no longer use and delete its "
+    "documents. Then go back and allow this one."
 )
 
 

@@ -193,7 +193,7 @@ async def test_secrets_change_without_a_break(service: Service, mails: Kept) -> 
     assert f"…{first[-4:]}" not in page
     with pytest.raises(AssertionError, match="invalid_client"):
         await about(service, "none", ORDERS.client_id, first)
-    assert "A client secret was ended" in plain_text(await mails.newest(EMAIL, "Your API Orders was changed"))
+    assert "A client secret was revoked" in plain_text(await mails.newest(EMAIL, "Your API Orders was changed"))
 
 
 async def test_switched_off_it_gives_no_tokens_until_it_is_on_again(service: Service) -> None:
@@ -243,7 +243,7 @@ async def test_others_and_strangers_reach_no_page(service: Service) -> None:
     await opened(service)
     await service.add_person("eve@example.com")
     eve, stranger = await service.confirmed("eve@example.com"), service.browser()
-    assert "You have no API" in text_of(await eve.get("/developer/apis"))
+    assert "You have no APIs" in text_of(await eve.get("/developer/apis"))
     assert "tokens of Latchkey" not in text_of(await eve.get("/developer/apps"))
     xsrf = fields_of(await eve.get("/developer/register"), "/developer/register")["_xsrf"]
     form = {"_xsrf": xsrf, **typed(ORDERS), "mark": "00000000", "status": "off", "confirm": "Orders"}
@@ -282,7 +282,7 @@ async def test_deletion_asks_for_name_and_password_and_is_mailed(service: Servic
     done = await browser.submit(wrong, delete, confirm="orders", password=PASSWORD)
     assert (done.code, done.headers["Location"]) == (303, "/developer/apis?deleted")
     assert browser.cookies["latchkey_session"] != old
-    assert "The API is deleted" in text_of(await browser.get("/developer/apis?deleted"))
+    assert "The API was deleted" in text_of(await browser.get("/developer/apis?deleted"))
     assert await service.store.apis.fresh(ORDERS.client_id) is None
     assert ORDERS.identifier in plain_text(await mails.newest(EMAIL, "Your API was deleted"))
 

@@ -219,7 +219,7 @@ async def test_the_list_shows_how_long_a_deleted_app_counts(service: Service, si
     await service.store.apps.begin_deletion(app.client_id)
     await service.store.apps.finish_deletion(app.client_id)
     text = text_of(await browser.get("/developer/apps"))
-    assert re.search(rf"1 of 20 apps .*Deleted {app.client_id} Counts until [^.]+. Until then people can", text)
+    assert re.search(rf"1 of 20 apps .*Deleted {app.client_id} Counts until [^.]+. Until then, people can", text)
 
 
 @pytest.mark.gen_test(timeout=60)
@@ -236,7 +236,7 @@ async def test_an_interrupted_deletion_can_be_continued_from_the_list(service: S
     assert (await browser.submit(listed, action)).code == 303
     for task in list(site.tasks):
         await task
-    assert "You have no app yet" in text_of(await browser.get("/developer/apps"))
+    assert "You have no apps yet" in text_of(await browser.get("/developer/apps"))
     assert (await browser.submit(listed, action)).code == 404
 
 

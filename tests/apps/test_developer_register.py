@@ -60,7 +60,7 @@ async def test_refused_redirect_uris_are_listed_with_line_and_reason(service: Se
     for words in (
         "Line 2: http is for loopback",
         "Line 4: ",
-        "Line 5: A redirect URI has no fragment",
+        "Line 5: A redirect URI can't have a fragment",
         "A name must have 1",
     ):
         assert words.replace("A name", "An app's name") in text or words in text
@@ -174,7 +174,7 @@ async def test_self_registration_can_be_turned_off(service: Service) -> None:
     browser = await service.confirmed()
     assert (await browser.get("/developer/register")).code == 403
     listed = await browser.get("/developer/apps")
-    assert "Only the operator of this server registers new apps" in text_of(listed)
+    assert "Only the operator of this server can register apps" in text_of(listed)
     assert b'href="/developer/register"' not in listed.body
     xsrf = fields_of(listed, "/signout")["_xsrf"]
     form = {"_xsrf": xsrf, "nonce": "a" * 20, "name": "X", "redirect_uris": URI, "scope:profile": "on"}
@@ -188,4 +188,4 @@ async def test_the_setting_limits_a_persons_apps(service: Service) -> None:
     for _ in range(2):
         assert (await register(browser)).code == 200
     assert (await register(browser)).code == 403
-    assert "the most one person may have" in text_of(await browser.get("/developer/apps"))
+    assert "the most that one person can have" in text_of(await browser.get("/developer/apps"))

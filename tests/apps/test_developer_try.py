@@ -53,7 +53,7 @@ async def test_the_owner_sees_each_step_and_only_shortened_tokens(service: Servi
     page = await walk(browser)
     assert page.code == 200
     text = text_of(page)
-    for words in ("1. The answer", "2. The tokens", "3. The person", "4. The end", '"scope": "profile data:read"'):
+    for words in ("1. The response", "2. The tokens", "3. The person", "4. The end", '"scope": "profile data:read"'):
         assert words in text
     assert service.ada in text
     assert not re.findall(r"lk_(?:at|rt|ac)_[\w-]{20,}", page.body.decode())
@@ -76,7 +76,7 @@ async def test_reloading_the_page_presents_no_used_code(service: Service) -> Non
     assert (await browser.get(back)).code == 200
     again = await browser.get(back)
     assert again.code == 400
-    assert "This try is over" in text_of(again)
+    assert "This test has expired" in text_of(again)
     events = [entry.event for entry in (await store_activity(service, browser))]
     assert "code_replayed" not in events
 
@@ -102,7 +102,7 @@ async def test_an_answer_without_a_code_shows_the_reason(service: Service) -> No
     page = await browser.get((await browser.get(url)).headers["Location"])
     assert page.code == 400
     assert "There is no code. The app did not register all of these scopes." in text_of(page)
-    assert "Access was not allowed" not in text_of(page)
+    assert "Access was denied" not in text_of(page)
 
 
 async def test_an_unrequested_answer_is_refused(service: Service) -> None:
@@ -201,7 +201,7 @@ async def test_the_pages_code_needs_the_secret_and_the_verifier(service: Service
     back = await browser.consent(stranger.authorize_url(scope="profile", code_challenge=challenge()))
     assert back.headers["Location"].startswith(page + "?")
     code = answer_of(back)["code"]
-    assert "This try is over" in text_of(await browser.get(back.headers["Location"]))
+    assert "This test has expired" in text_of(await browser.get(back.headers["Location"]))
     assert (await stranger.exchange(code, code_verifier=VERIFIER)).code == 401
     assert fields_of(await browser.get("/developer/apps/my-app/try"), "/developer/apps/my-app/try")
 

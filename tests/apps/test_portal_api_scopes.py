@@ -77,7 +77,7 @@ async def test_an_owner_sees_titles_and_gets_tokens_for_the_chosen_scope(service
     secret = await opened(service)
     browser = await service.signed_in()
     shown = text_of(await browser.get("/developer/register"))
-    assert "What may it do in Orders ? https://orders.example" in shown
+    assert "What can it do in Orders ? https://orders.example" in shown
     assert f"{READ.title} read {READ.detail}" in shown
     assert WRITE.title not in shown
     app = await own_app(service, browser, **{f"scope:{READS}": "on"})
@@ -185,7 +185,7 @@ async def test_a_form_keeps_the_scopes_of_an_api_that_is_switched_off(service: S
     browser = await service.confirmed()
     app = await own_app(service, browser, **{f"scope:{READS}": "on"})
     await service.store.apis.update(ORDERS.client_id, status="disabled")
-    assert "Scopes that no API has now" in text_of(await browser.get(f"/developer/apps/{app.client_id}/settings"))
+    assert "Scopes that no API has anymore" in text_of(await browser.get(f"/developer/apps/{app.client_id}/settings"))
     assert (await save(browser, app.client_id, homepage="https://mine.example/")).code == 303
     assert await scopes_of(service, app.client_id) == ((READS,), (READS,))
     assert (await save(browser, app.client_id, untick=(READS,))).code == 303
@@ -201,8 +201,8 @@ def test_the_owner_s_scopes_survive_the_store() -> None:
 @pytest.mark.gen_test
 async def test_a_change_of_an_api_shows_in_the_form_at_once(service: Service) -> None:
     browser = await service.signed_in()
-    assert "What may it do in" not in text_of(await browser.get("/developer/register"))
+    assert "What can it do in" not in text_of(await browser.get("/developer/register"))
     await opened(service)
-    assert "What may it do in Orders" in text_of(await browser.get("/developer/register"))
+    assert "What can it do in Orders" in text_of(await browser.get("/developer/register"))
     await service.store.apis.update(ORDERS.client_id, name="Purchases")
-    assert "What may it do in Purchases" in text_of(await browser.get("/developer/register"))
+    assert "What can it do in Purchases" in text_of(await browser.get("/developer/register"))

@@ -66,7 +66,7 @@ def test_web_and_loopback_uris_are_allowed_for_every_app(uri: str, public: bool)
 @pytest.mark.parametrize("uri", NATIVE)
 def test_a_reversed_domain_scheme_is_allowed_for_public_apps_only(uri: str) -> None:
     check_redirect_uri(uri, public=True)
-    with pytest.raises(InvalidRedirectURI, match="public apps only"):
+    with pytest.raises(InvalidRedirectURI, match="Only public apps"):
         check_redirect_uri(uri, public=False)
 
 
@@ -203,9 +203,9 @@ def test_dangerous_schemes_and_characters_never_register(uri: str) -> None:
         pytest.param("https://a,b.example/", "domain name", id="a comma in the host"),
         pytest.param("https://" + "a" * 64 + ".example/", "domain name", id="a label of 64 characters"),
         pytest.param("https://" + "a." * 127 + "aa/", "domain name", id="a host of 256 characters"),
-        pytest.param("https://[::1/", "not a valid", id="an open bracket"),
-        pytest.param("https://::1/", "not a valid", id="an IPv6 address without brackets"),
-        pytest.param("https://[::1]x/", "not a valid", id="letters after the bracket"),
+        pytest.param("https://[::1/", "host isn.t.* valid", id="an open bracket"),
+        pytest.param("https://::1/", "host isn.t.* valid", id="an IPv6 address without brackets"),
+        pytest.param("https://[::1]x/", "host isn.t.* valid", id="letters after the bracket"),
         pytest.param("https://[fe80::1%25eth0]/", "IPv6", id="an IPv6 zone"),
         pytest.param("https://[fe80::1%eth0]/", "percent|IPv6", id="an IPv6 zone unescaped"),
         pytest.param("https://[127.0.0.1]/", "IPv6", id="an IPv4 address in brackets"),

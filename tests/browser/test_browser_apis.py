@@ -59,7 +59,7 @@ def test_an_owner_adds_a_scope_and_deletes_the_api_by_keyboard(stand: Stand) -> 
 
         keyboard.follow("Delete…")
         browser.wait_for("This can’t be undone")
-        keyboard.write("Type the API’s name", "Orders")
+        keyboard.write("Enter the API’s name", "Orders")
         keyboard.write("Your password", demo.PASSWORD)
         keyboard.press("Delete this API")
-        browser.wait_for("The API is deleted", at=f"{at}/developer/apis?deleted")
+        browser.wait_for("The API was deleted", at=f"{at}/developer/apis?deleted")

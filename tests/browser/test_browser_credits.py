@@ -77,11 +77,11 @@ def test_the_consent_page_sets_a_spend_limit(server: Server, browser: Chromium, 
     browser.click("Allow")
     browser.wait_for(LANDED, at=f"{back}?code=")
     browser.open(f"{server.url}/account/apps")
-    browser.wait_for("$0.00 of the $5.0025 that it may spend")
+    browser.wait_for("Its limit is $5.0025.")
     # There Enter saves.
     browser.type("dollars", "1" + ENTER)
     browser.wait_for("Confirm it’s you", at=f"{server.url}/account/apps/writer/limit")
     browser.type("confirm_password", ADA["password"] + ENTER)
-    browser.wait_for("$0.00 of the $5.00251 that it may spend", at=f"{server.url}/account/apps")
+    browser.wait_for("Its limit is $5.00251.", at=f"{server.url}/account/apps")
     expected = ("favicon", "status of 403")  # the page that asks for the password
     assert [line for line in browser.console() if not any(words in line for words in expected)] == []

@@ -119,13 +119,13 @@ def test_a_person_connects_inspects_and_disconnects_an_app_by_keyboard(
     # Looks at what it may spend, and at what it keeps.
     browser.open(server.url)
     keyboard.follow("Connected apps")
-    browser.wait_for("of the $2.50 that it may spend", at=f"{server.url}/account/apps")
+    browser.wait_for("Its limit is $2.50.", at=f"{server.url}/account/apps")
     keyboard.write("Up to", "1", instead=True)
     keyboard.press("Save limit")
     browser.wait_for("Confirm it’s you", at=f"{server.url}/account/apps/demo-app/limit")
     keyboard.begins_at("textbox", "Password")
     browser.press(*"six unrelated words", ENTER)
-    browser.wait_for("of the $1.00 that it may spend", at=f"{server.url}/account/apps")
+    browser.wait_for("Its limit is $1.00.", at=f"{server.url}/account/apps")
     keyboard.follow("Stored documents")
     browser.wait_for("1 document", at=f"{server.url}/account/apps/demo-app/data")
     keyboard.to("DisclosureTriangle", "Delete all")
@@ -160,7 +160,7 @@ def test_a_developer_registers_and_tries_an_app_by_keyboard(server: Server, chro
     keyboard.begins_at("textbox", "Your name")
     browser.press(*"Grace Hopper", TAB, *"grace@example.com", TAB, *"six unrelated words", ENTER)
 
-    browser.wait_for("You have no app yet", at=f"{server.url}/developer/apps")
+    browser.wait_for("You have no apps yet", at=f"{server.url}/developer/apps")
     keyboard.follow("Register an app")
     browser.wait_for("What kind of app is it?", at=f"{server.url}/developer/register")
     keyboard.write("Name", "Weather Diary")
@@ -183,4 +183,4 @@ def test_a_developer_registers_and_tries_an_app_by_keyboard(server: Server, chro
     browser.wait_for("4. The end", at=f"{server.url}/developer/apps/")
     assert '"email": "grace@example.com"' in browser.text
     # Everything is seen that is longer than its box: the box takes the focus, and scrolls.
-    keyboard.to("group", "The tokens: the answer")
+    keyboard.to("group", "The tokens: the response")

@@ -63,7 +63,7 @@ def test_without_a_terminal_deleting_needs_yes(home: Home) -> None:
 def test_a_misleading_name_needs_a_flag(home: Home) -> None:
     misleading = ("app", "create", "--client-id", "own", *NEW_APP, "--scopes", "profile", "--name", "Latchkey Support")
     code, _, said = child(home.data_dir, *misleading, "--json").error
-    assert (code, "this server has it" in said) == (1, True)
+    assert (code, "it's the name of this server" in said) == (1, True)
     assert home.json(*misleading, "--any-name")["name"] == "Latchkey Support"
 
 
@@ -84,21 +84,21 @@ MINT = ("token", "mint", "--user", "ada@example.com", "--client-id")
         pytest.param(
             ("app", "create", *NEW_APP, "--redirect-uri", "http://web.example/\x1b", "--scopes", "profile"),
             "invalid_request",
-            r"redirect URI 'http://web.example/\x1b': A redirect URI holds no spaces, control characters, quotes, "
+            r"redirect URI 'http://web.example/\x1b': A redirect URI can't have spaces, control characters, quotes, "
             "brackets or backslashes.",
             id="a bad redirect URI of two is named with its reason",
         ),
         pytest.param(
             ("app", "update", "web", "--redirect-uri", "https://id.example/cb", "--base-url", "https://id.example"),
             "invalid_request",
-            "redirect URI 'https://id.example/cb': This is the address of this server itself. Name an address of the "
+            "redirect URI 'https://id.example/cb': This is the address of this server itself. Use an address of the "
             "app.",
             id="a redirect URI of the server",
         ),
         pytest.param(
             ("app", "update", "web", "--redirect-uri", "com.example.app:/cb"),
             "invalid_request",
-            "redirect URI 'com.example.app:/cb': A scheme of your own is for public apps only; use https.",
+            "redirect URI 'com.example.app:/cb': Only public apps can have a scheme of their own. Use https.",
             id="a redirect URI that only a public app may have",
         ),
         pytest.param(

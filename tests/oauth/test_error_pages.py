@@ -98,8 +98,8 @@ async def test_a_link_for_another_person_offers_to_switch_accounts(service: Serv
         ("/account?removed", "Your picture was removed"),
         ("/account/security?changed", "Your password was changed"),
         ("/account/security?passkey-removed", "passkey was removed"),
-        ("/developer/apps?deleted", "The app is deleted"),
-        ("/developer/apps?x", "The app is deleted"),
+        ("/developer/apps?deleted", "The app was deleted"),
+        ("/developer/apps?x", "The app was deleted"),
     ],
 )
 async def test_a_url_alone_shows_no_success_message(service: Service, path: str, words: str) -> None:

@@ -150,19 +150,19 @@ def test_the_page_says_which_tokens_a_revocation_event_covers() -> None:
     [row] = [line for line in TEXT.splitlines() if "`token_revoked`" in line]
     assert "holds a refresh token" in row
     assert ACCESS_TOKEN == 60 * MINUTE
-    assert "revoked an access token alone, which lasts an hour at most" in WORDS
+    assert "revokes an access token alone (it lasts an hour at most)" in WORDS
 
 
 def test_the_documented_numbers_match_the_code() -> None:
     hours = [pause // 3600 for pause in PAUSES[5:]]
     assert PAUSES[:5] == (5, 30, 120, 600, 1800)
     assert hours == [1, 3, 6, 12, 24, 24]
-    assert "after 5 and 30 seconds, 2, 10 and 30 minutes, 1, 3, 6, 12, 24 and 24 hours" in WORDS
+    assert "after 5 and 30 seconds, 2, 10 and 30 minutes, and 1, 3, 6, 12, 24 and 24 hours" in WORDS
     assert f"{ATTEMPTS} attempts in three days" in WORDS
     assert f"within {WHOLE_SECONDS:g} seconds" in WORDS
     assert f"for {DELIVERY // DAY} days" in WORDS
-    assert f"the newest {SHOWN} are kept, and whatever else still waits, {MOST:,} in all" in WORDS
+    assert f"the newest {SHOWN} events of each app, and all others that still wait, up to {MOST:,} in all" in WORDS
     assert f"An app has at most {MOST:,} of them" in (ROOT / "docs" / "bounds.md").read_text("utf-8")
     assert "none is lost" not in WORDS
     assert {1: "one", 4: "four"}[EACH_APP] in "At most four posts to one app"
-    assert f"For {WEBHOOK_OVERLAP // (60 * 60 * 1000)} hours both sign" in WORDS
+    assert f"For {WEBHOOK_OVERLAP // (60 * 60 * 1000)} hours, both secrets sign" in WORDS

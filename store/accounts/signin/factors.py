@@ -274,7 +274,7 @@ class OwnFactors:
         """Removes a passkey. Raises Refused("not_found")."""
         reply = await self._run("remove_passkey", session, {}, credential=credential, **visitor.fields())
         if reply.word == "not_found":
-            raise Refused("not_found", Phrase("There is no such passkey."))
+            raise Refused("not_found", Phrase("We couldn't find that passkey. It may already be removed."))
 
     async def rename_passkey(self, session: Session, credential: str, name: str, visitor: Visitor) -> None:
         """Gives a passkey another name. Raises Refused("not_found")."""
@@ -290,4 +290,4 @@ class OwnFactors:
             **visitor.fields(),
         )
         if reply.word == "not_found":
-            raise Refused("not_found", Phrase("There is no such passkey."))
+            raise Refused("not_found", Phrase("We couldn't find that passkey. It may already be removed."))

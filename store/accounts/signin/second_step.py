@@ -175,7 +175,7 @@ class SecondStep:
             raise Refused("access_denied", Phrase("That took too long. Try again."))
         if reply.word == "regressed":
             raise Refused(
-                "access_denied", Phrase("That passkey may have been copied, so we refused it. Sign in another way.")
+                "access_denied", Phrase("That passkey may have been copied, so we refused it. Sign in a different way.")
             )
         return self._sessions.signed_in(session, reply, session_epoch, device)
 

@@ -70,7 +70,9 @@ async def test_the_store_hands_out_groups_by_the_scopes_of_token_and_grant(memor
 @pytest.mark.gen_test
 async def test_the_person_may_untick_them(service: Service) -> None:
     app, browser = await group_app(service), await service.signed_in()
-    assert "You’re in no groups now." in (await browser.get(app.authorize_url(scope="openid groups"))).body.decode()
+    assert (
+        "You’re not in any groups now." in (await browser.get(app.authorize_url(scope="openid groups"))).body.decode()
+    )
     await put_in(service, "staff", "Site admins")
     url = app.authorize_url(scope="openid groups")
     page = (await browser.get(url)).body

@@ -134,7 +134,7 @@ def newcomer(tour: Tour) -> None:
         ("/account/credits", "account/credits.html empty", "Nothing yet"),
         ("/account/email", "account/email.html first", "Not confirmed"),
         ("/account/delete", "account/delete.html first", "You have none now"),
-        ("/developer/apps", "developer/apps.html first", "You have no app yet"),
+        ("/developer/apps", "developer/apps.html first", "You have no apps yet"),
     ):
         tour.open(path)
         tour.stop(name, words)
@@ -147,7 +147,7 @@ def newcomer(tour: Tour) -> None:
     tour.stop("links/mail_sent.html again", "won’t arrive")
     tour.stand.change(app_registration="operator")
     tour.open("/developer/apps")
-    tour.stop("developer/apps.html empty", "Only the operator of this server registers")
+    tour.stop("developer/apps.html empty", "Only the operator of this server can register")
 
 
 def connected_apps(tour: Tour) -> None:
