@@ -7,9 +7,11 @@ from it, and it changes with the picture.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from store import keys
 from store.accounts.signin.sessions import Session
+from store.crypto.keyring import SecretKey
 from store.crypto.seal import Sealer, Token, TokenKind, new_id
 from store.engine.memory import Headroom
 from store.engine.scripts import Scripts
@@ -19,6 +21,9 @@ from store.results import Preferences, Profile, Visitor
 
 GENERATED = "A" * 22
 """The id of a generated picture in sealed addresses."""
+MOST_ADDRESSES = 16_384
+"""Addresses of pictures that a process remembers, in at most some 9 MB. Apps ask about the same people again and again,
+and sealing an address takes a tenth of a call of userinfo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,7 @@ class Profiles:
         self._sealer = sealer
         self._idle = idle
         self._headroom = headroom
+        self._address = lru_cache(maxsize=MOST_ADDRESSES)(self._sealed_address)
 
     async def rename(self, session: Session, name: str, visitor: Visitor) -> None:
         """Changes the name, already checked by `check_person_name`. Raises SignedOut, Refused("rate_limited")."""
@@ -90,9 +96,13 @@ class Profiles:
 
     def address(self, profile: Profile) -> str:
         """The address of the person's picture: sealed text and an extension. No I/O."""
-        letters = "" if profile.picture else initials(profile.name)
-        token = Token(TokenKind.PICTURE, profile.user, letters, profile.picture or GENERATED, 0)
-        return f"{self._sealer.seal(token)}.{'webp' if profile.picture else 'svg'}"
+        return self._address(self._sealer.front, profile.user, profile.picture, profile.name)
+
+    def _sealed_address(self, _front: SecretKey, user: str, picture: str, name: str) -> str:
+        """`_front`: the key that seals. An address that another key sealed is not remembered for this one."""
+        letters = "" if picture else initials(name)
+        token = Token(TokenKind.PICTURE, user, letters, picture or GENERATED, 0)
+        return f"{self._sealer.seal(token)}.{'webp' if picture else 'svg'}"
 
     async def picture(self, address: str) -> Picture | None:
         """The picture at this address; None if the picture was replaced or never existed, or if the person is gone or

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
-from store.crypto.keyring import Keys
+from store.crypto.keyring import Keys, SecretKey
 
 MAX_CLIENT_BYTES = 254
 NOBODY = "0" * 32
@@ -88,6 +88,11 @@ class Sealer:
     def __init__(self, keys: Keys) -> None:
         self._keys = keys
         self._load()
+
+    @property
+    def front(self) -> SecretKey:
+        """The key that seals now."""
+        return self._keys.ring.front
 
     def seal(self, token: Token) -> str:
         """Return the string of this token. Raises ValueError for fields out of range."""

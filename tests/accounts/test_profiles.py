@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from store import keys
-from store.accounts.profiles import initials
+from store.accounts.profiles import Profiles, initials
 from store.credits.prices import TokenCounts
-from store.crypto.seal import Token, TokenKind
+from store.crypto.keyring import KeyRing, Keys, SecretKey
+from store.crypto.seal import Sealer, Token, TokenKind
 from store.lifetimes import RENAME
 from store.refused import Refused, SignedOut
 from store.wiring import Store
@@ -67,6 +68,19 @@ async def test_a_generated_pictures_address_depends_on_its_letters(store: Store)
     await store.profiles.rename(world.session, "Grace Hopper", VISITOR)
     assert await store.profiles.picture(before) is None
     assert await store.profiles.picture(await address(world)) is not None
+
+
+async def test_a_new_front_key_seals_addresses_again(store: Store) -> None:
+    world, old, new = await World.make(store), SecretKey(1, bytes(32)), SecretKey(2, bytes(range(32)))
+    profile = await store.sessions.profile(world.session)
+    secrets = Keys(KeyRing((old,)))
+    profiles = Profiles(store.scripts, Sealer(secrets), 0, store.headroom)
+    before = profiles.address(profile)
+    secrets.replace(KeyRing((new,)))
+    assert await profiles.picture(before) is None
+    found = await profiles.picture(profiles.address(profile))
+    assert found is not None
+    assert found.user == world.user
 
 
 async def test_name_changes_are_limited_per_hour(store: Store) -> None:
