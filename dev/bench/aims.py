@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from dev.bench.flat import EMPTY, worst
 from dev.bench.measure import table
 from dev.bench.memory import BUDGET, Footprint
-from dev.bench.parts.latchkey import BOUND, CEILING, EVALSHA, PUSHED, SYSTEM
+from dev.bench.parts.latchkey import BOUND, CEILING, EVALSHA, PUSHED, SIGNED, SYSTEM
 from dev.bench.parts.rounds import Found, Key
 from dev.bench.starting import START_SECONDS
 
@@ -36,6 +36,8 @@ TIMES = (
 """An endpoint of Latchkey, a peer, its endpoint, and how many times as many requests/s Latchkey should serve."""
 REQUESTS = {PUSHED: 2}
 """Requests of a call that has more than one."""
+SIGNS = ("refresh, ES256 id_token",)
+"""Calls that sign: so does the bare handler that they are compared with."""
 STUB_SYSTEM = "the stub alone"
 ADDED = 1.5
 """Most ms that a call through Latchkey may add to a call of the stub itself, at one connection."""
@@ -53,7 +55,8 @@ class Aim(NamedTuple):
     met: bool
     by_rate: str = ""
     reach: float = 0.0
-    """What a bare handler with one script call a request reaches in the same run, where that was measured."""
+    """What a bare handler reaches in the same run, with one script call a request and the signature of a call that
+    signs, where that was measured."""
 
 
 def of_endpoints(found: Found) -> Iterator[Aim]:
@@ -99,7 +102,7 @@ def of_peers(found: Found) -> Iterator[Aim]:
             yield Aim(what, f"≥ {wanted:g} ×", "not measured", False)
             continue
         ratio, by_cpu = found.ratio(one, other), found.ratio(other, one, "server")
-        ceiling = Key(CEILING, EVALSHA, HARD)
+        ceiling = Key(CEILING, SIGNED if endpoint in SIGNS else EVALSHA, HARD)
         reach = found.ratio(other, ceiling, "server") / REQUESTS.get(endpoint, 1) if ceiling in found.samples else 0.0
         yield Aim(what, f"≥ {wanted:g} ×", f"{by_cpu:.2f} ×", by_cpu >= wanted, f"{ratio:.2f} ×", reach)
     one, other = Key(SYSTEM, "AI call", 1), Key(STUB_SYSTEM, "AI call", 1)

@@ -2,8 +2,9 @@
 
     python -m dev.bench.ceiling --redis-url URL [--port N] [--http FRONT]
 
-`/bare` answers with 27 bytes; `/evalsha` first calls a script that does nothing. Handlers and routing are plain
-Tornado; the product skips part of that (`handlers/core/base.py`), so this is no absolute upper bound.
+`/bare` answers with 27 bytes; `/evalsha` first calls a script that does nothing; `/signed` also signs as many claims as
+an ID token has, with ES256. Handlers and routing are plain Tornado; the product skips part of that
+(`handlers/core/base.py`), so this is no absolute upper bound.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from redis.asyncio import Redis
 from tornado.httpserver import HTTPServer
@@ -20,10 +22,15 @@ from tornado.web import Application, RequestHandler
 from dev.bench.measure import HOST
 from runtime import event_loop, garbage
 from runtime.http.server import HttpServer
+from store.crypto.jose import jws
+from store.crypto.jose.algorithms import ES256
+from store.crypto.jose.private import PrivateKey
 from store.engine.connect import connect
 
 ANSWER = b'{"what": "a bare handler"}\n'
 SCRIPT = "return {'ok'}"
+CLAIMS = {"iss": "http://localhost:8080", "what": "a bare handler", "others": "x" * 500}
+"""As long as the claims of an ID token with the scope `profile`."""
 
 
 class BareHandler(RequestHandler):
@@ -53,11 +60,29 @@ class EvalshaHandler(BareHandler):
         super().get()
 
 
+class SignedHandler(EvalshaHandler):
+    """Calls the store, and signs."""
+
+    def initialize(self, client: Redis, sha: str, key: PrivateKey) -> None:  # type: ignore[override]  # one more
+        """Takes the client, the script and the key."""
+        super().initialize(client, sha)
+        self._key = key
+
+    async def get(self) -> None:  # type: ignore[override]  # a coroutine in place of a plain method
+        """Answers after one round trip and one signature."""
+        await self._client.evalsha(self._sha, 1, "{bench}:none", "an argument")
+        self.finish(jws.sign(CLAIMS, self._key, "JWT"))
+
+
 async def serve(store_url: str, port: int, http: str) -> None:
     """Listens until it is ended."""
     client = await connect(store_url)
     sha = await client.script_load(SCRIPT)
-    application = Application([("/bare", BareHandler), ("/evalsha", EvalshaHandler, {"client": client, "sha": sha})])
+    facts: dict[str, Any] = {"client": client, "sha": sha}
+    signing = {**facts, "key": PrivateKey.generate(ES256)}
+    application = Application(
+        [("/bare", BareHandler), ("/evalsha", EvalshaHandler, facts), ("/signed", SignedHandler, signing)]
+    )
     make_server(application, http).listen(port, HOST)
     garbage.settle()
     await asyncio.Event().wait()

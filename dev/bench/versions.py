@@ -1,6 +1,7 @@
 """Compares two versions of the server over one store, with alternate bursts, and reports slower rows.
 
-    python -m dev.bench.versions --before FOLDER [--rounds N] [--burst N] [--connections N,N…] [--json FILE]
+    python -m dev.bench.versions --before FOLDER [--rounds N] [--burst N] [--connections N,N…] [--calls NAME;NAME…]
+        [--json FILE]
 
 FOLDER is a checkout of the version to compare with (`git worktree add FOLDER COMMIT`); it runs in this environment. A
 row is slower if the 95 % interval of its median ratio is entirely above 1.03. The exit status is 1 if any row is
@@ -20,9 +21,9 @@ from statistics import median
 
 from dev.bench.measure import table
 from dev.bench.parts import results
-from dev.bench.parts.latchkey import Latchkey
+from dev.bench.parts.latchkey import CALLS, Latchkey
 from dev.bench.parts.measuring import measuring
-from dev.bench.parts.options import add_rounds
+from dev.bench.parts.options import add_calls, add_rounds, with_calls
 from dev.bench.parts.rounds import Found, Key, Rounds
 
 BEFORE, NOW = "before", "now"
@@ -83,8 +84,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m dev.bench.versions", allow_abbrev=False)
     parser.add_argument("--before", type=Path, required=True, metavar="FOLDER", help="a checkout of the other version")
     add_rounds(parser, connections=[32], json="versions.json")
+    add_calls(parser)
     parser.set_defaults(rounds=10)
-    options = parser.parse_args(argv)
+    options = with_calls(parser, argv, CALLS)
     if not (options.before / "server.py").is_file():
         parser.error(f"{options.before} has no server.py")
     return options
@@ -98,6 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ours = Latchkey(stack, directory / "ours", options.people, cores, options.http)
         servers = {BEFORE: ours.serve(program=(str(options.before.resolve() / "server.py"),)), NOW: ours.serve()}
         rows = [replace(row, system=name) for name, process in servers.items() for row in ours.rows(process)]
+        rows = [row for row in rows if row.endpoint in (options.calls or CALLS)]
         calls = list(dict.fromkeys(row.endpoint for row in rows))
         rows.sort(key=lambda row: calls.index(row.endpoint))
         found = Rounds(rows, options.connections, options.burst, cores, patience=options.patience).run(options.rounds)

@@ -21,7 +21,19 @@ from dev.bench.cores import Cores
 from dev.bench.flat import EMPTY, FULL
 from dev.bench.measure import ROOT, Unexpected
 from dev.bench.parts import results
-from dev.bench.parts.latchkey import BARE, BOUND, CALLS, CEILING, EVALSHA, LOOKS, PUSHED, SYSTEM, Filling, Latchkey
+from dev.bench.parts.latchkey import (
+    BARE,
+    BOUND,
+    CALLS,
+    CEILING,
+    EVALSHA,
+    LOOKS,
+    PUSHED,
+    SIGNED,
+    SYSTEM,
+    Filling,
+    Latchkey,
+)
 from dev.bench.parts.options import RESULTS
 from dev.bench.parts.rounds import Found, Key, Rounds, Sample
 from dev.bench.parts.rows import Once, Pushed, Row, http
@@ -79,7 +91,7 @@ def found(rates: dict[tuple[str, str], float], connections: int = 32) -> Found:
 
 
 def test_every_benchmark_request_is_answered(rows: dict[str, Row]) -> None:
-    assert set(rows) == {BARE, EVALSHA, *CALLS}
+    assert set(rows) == {BARE, EVALSHA, SIGNED, *CALLS}
     for row in rows.values():
         assert row.look() > 0
         assert row.process.cpu() > 0
@@ -257,6 +269,18 @@ def test_a_missed_aim_says_how_far_a_bare_handler_gets() -> None:
     assert (aim.measured, aim.met) == ("1.50 ×", False)
     # Two requests at half the rate of a bare handler.
     assert "**not met**; a bare handler: 2.00 ×" in aims.aim_table([aim])
+
+
+def test_a_missed_aim_of_a_call_that_signs_has_a_bare_handler_that_signs() -> None:
+    call = "refresh, ES256 id_token"
+    rates = {
+        (CEILING, EVALSHA): 4000.0,
+        (CEILING, SIGNED): 3000.0,
+        (SYSTEM, call): 2000.0,
+        ("oidc-provider", call): 1000.0,
+    }
+    (aim,) = [aim for aim in aims.of_peers(found(rates)) if aim.what.startswith(call)]
+    assert "**not met**; a bare handler: 3.00 ×" in aims.aim_table([aim])
 
 
 def test_memory_is_measured_thing_by_thing() -> None:

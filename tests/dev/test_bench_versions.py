@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dev.bench.measure import ROOT
 from dev.bench.parts.rounds import Found, Key, Sample
-from dev.bench.versions import BEFORE, NOW, interval, slower, versions_table
+from dev.bench.versions import BEFORE, NOW, interval, parse, slower, versions_table
 
 
 @pytest.mark.parametrize(
@@ -45,3 +46,9 @@ def test_the_table_names_what_is_slower() -> None:
     assert "1.100 (1.100 to 1.100)" in lines[-2]
     assert lines[-2].rstrip(" |").endswith("slower")
     assert "slower" not in lines[-1]
+
+
+def test_a_few_calls_may_be_compared_with_another_checkout() -> None:
+    assert parse(["--before", str(ROOT), "--calls", "userinfo", "--json", "some.json"]).calls == ["userinfo"]
+    with pytest.raises(SystemExit):
+        parse(["--before", str(ROOT), "--calls", "userinfo"])

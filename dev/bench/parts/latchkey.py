@@ -27,6 +27,7 @@ from store.oauth.tokens import s256
 SYSTEM = "Latchkey"
 CEILING = "ceiling"
 BARE, EVALSHA = "bare handler", "bare handler, one EVALSHA"
+SIGNED = "bare handler, one EVALSHA, one signature"
 SIZE = 1024
 """Bytes of a document."""
 BOUND = "DPoP-bound userinfo"
@@ -161,16 +162,11 @@ class Latchkey:
         )
 
     def ceilings(self, process: Process) -> list[Row]:
-        """The bare handler, with and without a script call."""
+        """The bare handler: alone, with a script call, and with a script call and an ES256 signature."""
+        made = ((BARE, "bare", b"bare"), (EVALSHA, "evalsha", b"bare"), (SIGNED, "signed", b"."))
         return [
-            self._row(process, BARE, Replayed(self._file("bare"), [http("GET", "/bare", {})]), b"bare", CEILING),
-            self._row(
-                process,
-                EVALSHA,
-                Replayed(self._file("evalsha"), [http("GET", "/evalsha", {})]),
-                b"bare",
-                CEILING,
-            ),
+            self._row(process, endpoint, Replayed(self._file(path), [http("GET", f"/{path}", {})]), expected, CEILING)
+            for endpoint, path, expected in made
         ]
 
     def rows(self, process: Process, model: str = ECHO) -> list[Row]:
