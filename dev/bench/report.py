@@ -32,6 +32,7 @@ class Results(NamedTuple):
     flat: dict[str, Any]
     memory: dict[str, Any]
     starting: dict[str, Any]
+    openid: dict[str, Any]
 
     @classmethod
     def read(cls, directory: Path) -> Results:
@@ -73,9 +74,13 @@ def groups(found: Found, compared: Found) -> list[Group]:
 
 def all_aims(read: Results) -> list[aims.Aim]:
     """All aims."""
+    of_peers = list(aims.of_peers(Found.load(read.peers)))
+    known = {aim.what for aim in of_peers}
     return [
         *aims.of_endpoints(Found.load(read.endpoints)),
-        *aims.of_peers(Found.load(read.peers)),
+        *of_peers,
+        # The run of all peers is older, and lacks these rows.
+        *(aim for aim in aims.of_peers(Found.load(read.openid)) if aim.what not in known),
         *aims.of_flat(Found.load(read.flat)),
         *aims.of_memory(memory.load(read.memory)),
         *aims.of_starts(read.starting),
@@ -95,6 +100,9 @@ def benchmarks(read: Results) -> str:
         peers_when=when(read.peers),
         peers_others=Found.load(read.peers).disturbance(),
         peers=peers.tables(Found.load(read.peers)),
+        openid_when=when(read.openid),
+        openid_others=Found.load(read.openid).disturbance(),
+        openid=peers.tables(Found.load(read.openid)),
         flat_when=when(read.flat),
         flat_others=Found.load(read.flat).disturbance(),
         flat=flat.flat_table(Found.load(read.flat)),
