@@ -1,5 +1,5 @@
 """The built-in model `latchkey-echo`, which repeats the last message, so that calls work without any account
-elsewhere."""
+elsewhere. It speaks the Messages API; the other dialects are translated."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from collections.abc import AsyncGenerator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from outbound.ai.events import StreamEvent
+from outbound.ai.echo_answer import answer
+from outbound.ai.events import StreamEvent, read_json
 from outbound.ai.failure import UpstreamFailed
 from outbound.ai.health import Health
 from outbound.ai.models import NOBODY, Asker, Model, Timeouts
-from outbound.ai.tokens import count_request, pieces
+from outbound.ai.tokens import count_request
 from store.credits.prices import Price
 
 ECHO = "latchkey-echo"
@@ -38,11 +39,16 @@ class EchoUpstream:
         self._pause = pause
 
     async def complete(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> dict[str, Any]:
-        """Repeats the last message of the user."""
+        """Repeats the last message of the user, or calls a tool."""
         asker.accept()
-        tokens, reason = _answer(request)
+        tokens, reason, tool = answer(request)
         message = _message(model, request)
-        message["content"] = [{"type": "text", "text": "".join(tokens)}] if tokens else []
+        if tool:
+            # Arguments that were cut off are none.
+            arguments = read_json("".join(tokens).encode()) if reason == "tool_use" else {}
+            message["content"] = [{**_block(tool), "input": arguments}]
+        elif tokens:
+            message["content"] = [{"type": "text", "text": "".join(tokens)}]
         message["stop_reason"] = reason
         message["usage"]["output_tokens"] = len(tokens)
         return message
@@ -52,14 +58,15 @@ class EchoUpstream:
     ) -> AsyncGenerator[StreamEvent]:
         """The same, with one token an event."""
         asker.accept()
-        tokens, reason = _answer(request)
+        tokens, reason, tool = answer(request)
         yield _event("message_start", message=_message(model, request))
         if tokens:
-            yield _event("content_block_start", index=0, content_block={"type": "text", "text": ""})
+            kind, name = ("input_json_delta", "partial_json") if tool else ("text_delta", "text")
+            yield _event("content_block_start", index=0, content_block=_block(tool))
             for token in tokens:
                 if self._pause:
                     await asyncio.sleep(self._pause)
-                yield _event("content_block_delta", index=0, delta={"type": "text_delta", "text": token})
+                yield _event("content_block_delta", index=0, delta={"type": kind, name: token})
             yield _event("content_block_stop", index=0)
         usage = {"output_tokens": len(tokens)}
         yield _event("message_delta", delta={"stop_reason": reason, "stop_sequence": None}, usage=usage)
@@ -86,16 +93,11 @@ def echo_model(pause: float = 0.0) -> Model:
     return Model(ECHO, "Latchkey Echo", EchoUpstream(pause), ECHO, MAX_TOKENS, MAX_TOKENS, ((always, PRICE),))
 
 
-def _answer(request: Mapping[str, Any]) -> tuple[list[str], str]:
-    """The tokens of the answer, and its stop reason."""
-    last = next((message for message in reversed(request["messages"]) if message["role"] == "user"), None)
-    content = last["content"] if last else ""
-    if isinstance(content, list):
-        content = "\n".join(block["text"] for block in content if block.get("type") == "text")
-    tokens = pieces(content)
-    if len(tokens) > request["max_tokens"]:
-        return tokens[: request["max_tokens"]], "max_tokens"
-    return tokens, "end_turn"
+def _block(tool: str) -> dict[str, Any]:
+    """The beginning of the answer's block: of a call of this tool, or else of text."""
+    if tool:
+        return {"type": "tool_use", "id": f"toolu_{secrets.token_hex(12)}", "name": tool, "input": {}}
+    return {"type": "text", "text": ""}
 
 
 def _message(model: Model, request: Mapping[str, Any]) -> dict[str, Any]:

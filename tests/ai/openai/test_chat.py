@@ -16,7 +16,14 @@ from tests.ai.openai.kit import site as site
 from tests.support.http.driver import Service, json_of
 from tests.support.http.openai_upstream import SAID, ChatPlan, chunks_of, completion
 from tests.support.http.upstream import KEY, TEXT, VENDOR_MODEL, Plan, ScriptedUpstream, error
-from tests.support.store.ai_spender import Spender, both_ways, cost, events_in, question, text_of
+from tests.support.store.ai_spender import (
+    Spender,
+    both_ways,
+    cost,
+    events_in,
+    question,
+    text_of,
+)
 
 pytestmark = pytest.mark.gen_test(timeout=30)
 
