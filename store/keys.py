@@ -219,7 +219,7 @@ def hosted(user: str, client: str) -> dict[str, str]:
 
 def credits(user: str) -> dict[str, str]:
     """The credits of a person, and the list of kept replies."""
-    return {noun: prefix(user) + noun for noun in ("balance", "holds", "ledger", "replies")}
+    return {noun: prefix(user) + noun for noun in ("balance", "holds", "ledger", "replies", "used")}
 
 
 def reply_prefix(user: str) -> str:

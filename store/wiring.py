@@ -38,6 +38,7 @@ from store.apps.webhooks import Webhooks, WebhookSecrets
 from store.bounds import Bounds
 from store.credits.calls import Calls
 from store.credits.credits import Bookkeeping, Credits
+from store.credits.usage import UsageReports
 from store.crypto.cipher import Cipher
 from store.crypto.keyring import Keys
 from store.crypto.pairwise import Pairwise
@@ -183,6 +184,7 @@ class Store:
         self.person_documents = PersonDocuments(scripts, self.cipher, wakeup, idle)
         self.credits = Credits(scripts, idle, books or Bookkeeping())
         self.calls = Calls(scripts, self.cipher, books or Bookkeeping(), rates, self.app_stats)
+        self.usage = UsageReports(scripts, idle)
         self.operator = Operator(client, scripts, self.people, self.credits)
         self.key_state = KeyState(scripts)
         self.reencryption = Reencryption(

@@ -140,6 +140,7 @@ def api(cast: Cast) -> list[Message]:
         message("GET", "/api/v1/data/notes?prefix=n&limit=10&cursor=bjE&include=data", reader),
         message("GET", "/api/v1/data/_meta/usage", reader),
         message("GET", "/api/v1/credits/balance", reader),
+        message("GET", "/api/v1/credits/usage?from=2026-01-01&to=2026-01-31&group=model", reader),
         message("GET", "/api/v1/apps", reader),
         message("GET", "/.well-known/oauth-authorization-server"),
         message("GET", "/.well-known/oauth-protected-resource"),

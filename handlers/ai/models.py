@@ -11,16 +11,8 @@ from handlers.core.format import iso
 from outbound.ai.models import Model
 from store.credits.credits import CURRENCY, SCALE
 from store.credits.prices import Price
+from store.credits.records import SHOWN_KINDS
 from store.refused import Refused
-
-SHOWN_PRICES = {
-    "input": "input",
-    "output": "output",
-    "cache_read": "cacheRead",
-    "cache_write": "cacheWrite",
-    "cache_write_1h": "cacheWrite1h",
-}
-"""The kinds of tokens, and the names of their prices."""
 
 
 class ModelsHandler(AIHandler):
@@ -101,4 +93,4 @@ def described(model: Model) -> dict[str, Any]:
 
 def prices_of(price: Price) -> dict[str, int]:
     """The price of each kind of tokens, in micro-dollars per million."""
-    return {shown: price.of(kind) for kind, shown in SHOWN_PRICES.items()}
+    return {shown: price.of(kind) for kind, shown in SHOWN_KINDS.items()}

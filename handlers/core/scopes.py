@@ -55,7 +55,7 @@ SCOPE_WORDS: dict[str, ScopeWords] = {
     ),
     "credits:read": ScopeWords(
         Phrase("See your credit balance"),
-        Phrase("How much you can still spend. It can’t spend any of it."),
+        Phrase("How much you can still spend, and what its own calls used. It can’t spend any of it."),
         False,
     ),
     "credits:spend": ScopeWords(

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from handlers.core.policy import PAGE
+from handlers.core.policy import PAGE, Policy
 from handlers.core.route import Route
 from handlers.credits.pages import CreditsHandler, SpendingFileHandler
+from handlers.credits.usage import UsagePageHandler, UsageReportHandler, UsageRowsHandler
 
 ROUTES: tuple[Route, ...] = (
     Route(r"/account/credits", CreditsHandler, "account-credits", PAGE),
+    Route(
+        r"/api/v1/credits/usage",
+        UsageReportHandler,
+        "credits-usage",
+        Policy(scope="credits:read", window="credits-usage"),
+    ),
+    Route(r"/account/credits/usage", UsagePageHandler, "account-usage", PAGE),
+    Route(r"/account/credits/usage\.csv", UsageRowsHandler, "account-usage-file", PAGE),
     Route(r"/account/credits/spending\.csv", SpendingFileHandler, "account-spending-file", PAGE),
 )

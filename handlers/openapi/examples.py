@@ -16,6 +16,10 @@ from store.refused import Refused
 _SUB = "46436bfa66784fb34df513d5a6e1e058"
 _AT, _LATER = "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z"
 _MONEY = {"currency": CURRENCY, "scale": SCALE}
+_USED = {
+    **{"calls": 3, "charged": 4200},
+    "tokens": {"input": 1200, "output": 600, "cacheRead": 0, "cacheWrite": 0, "cacheWrite1h": 0},
+}
 _ACCESS, _REFRESH = "lk_at_an-access-token", "lk_rt_a-refresh-token"
 _CLIENT = {"client_id": "notes-app", "client_secret": "a-client-secret"}
 _CONFIDENTIAL = ["client_secret_basic", "client_secret_post", "private_key_jwt"]
@@ -192,6 +196,11 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
         },
         "without": {"spendable": 0, "held": 0, "paid": 0, **_MONEY, "appLimit": None},
     },
+    "Usage": {
+        "by day": {"items": [{"day": "2026-01-31", **_USED}], **_MONEY},
+        "by model": {"items": [{"model": "latchkey-echo", **_USED}], **_MONEY},
+        "by app": {"items": [{"client_id": "calendar-app", **_USED}], **_MONEY},
+    },
     "ConnectedApps": {
         "apps": {
             "apps": [
@@ -225,6 +234,7 @@ data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"outpu
 """An example of a stream of events."""
 
 OF_PARAMETERS: dict[str, Any] = {
+    **{"from": "2026-01-01", "to": "2026-01-31", "group": "model"},
     "dpop": "the signed proof of this request",
     "dpop_jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I",
     "collection": "notes",

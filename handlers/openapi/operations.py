@@ -254,6 +254,20 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             {200: Success("the balance", "Balance")},
         )
     },
+    "credits-usage": {
+        "get": Operation(
+            "Credits and connected apps",
+            "What the app's AI calls for the person used",
+            (
+                "Sums of each day (UTC), model or app, for the days from `from` to `to`: by default today and the 29 "
+                "days before. An app sees its own calls. `charged` is in micro-dollars; each token is of one kind. "
+                "Days are kept for up to 400 days, and less long where a person uses many models."
+            ),
+            {200: Success("the sums", "Usage")},
+            errors=("invalid_request",),
+            parameters=("from", "to", "group"),
+        )
+    },
     "apps": {
         "get": Operation(
             "Credits and connected apps",

@@ -37,6 +37,9 @@ PARAMETERS: dict[str, Schema] = {
     "openai-beta": _header("OpenAI-Beta", TEXT, "goes to a model's server of this dialect"),
     "anthropic-version": _header("Anthropic-Version", TEXT, "goes to the model's server"),
     "anthropic-beta": _header("Anthropic-Beta", TEXT, "goes to the model's server; names that cost more are refused"),
+    "from": _query("from", {"type": "string", "format": "date"}, "the first day"),
+    "to": _query("to", {"type": "string", "format": "date"}, "the last day"),
+    "group": _query("group", {"enum": ["day", "model", "app"], "default": "day"}, "what an item is of"),
     "client_id": _query("client_id", FILLED, "the app", required=True),
     "redirect_uri": _query(
         "redirect_uri", FILLED, "one of the registered ones, character for character", required=True

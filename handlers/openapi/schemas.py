@@ -10,7 +10,7 @@ from handlers.core.auth.client_credentials import ASSERTION_TYPE
 from handlers.documents.documents import COLLECTION, DOCUMENT_ID
 from handlers.oauth.requests import CHALLENGE
 from handlers.oauth.token import VERIFIER
-from handlers.openapi.ai_schemas import AI_SCHEMAS, MONEY_IS
+from handlers.openapi.ai_schemas import AI_SCHEMAS, MONEY_IS, PRICES
 from handlers.openapi.shapes import (
     ADDRESS,
     ANY_SCOPES,
@@ -42,6 +42,8 @@ _SECRET = {
     "client_assertion": {**FILLED, "description": "in place of a secret, for an app with private_key_jwt (RFC 7523)"},
     "client_assertion_type": {"const": ASSERTION_TYPE},
 }
+_USED = {"calls": COUNT, "charged": COUNT, "tokens": written(PRICES)}
+_USED_BY = {"day": {"type": "string", "format": "date"}, "model": TEXT, "client_id": FILLED}
 _USAGE = written({"used": COUNT, "limit": COUNT})
 
 _COORDINATE = exactly(r"[A-Za-z0-9_-]{43}")
@@ -250,6 +252,7 @@ SCHEMAS: dict[str, Schema] = {
             ),
         }
     ),
+    "Usage": written({"items": listed(written(_USED, _USED_BY)), **MONEY_IS}),
     "ConnectedApps": written(
         {
             "apps": listed(

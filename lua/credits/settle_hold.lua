@@ -8,6 +8,7 @@
 --- KEYS[7] reply: where the reply under that key is kept
 --- KEYS[8] replies: the kept replies, by time
 --- KEYS[9] lease: what the shard may spend of the app's daily limit
+--- KEYS[10] used
 --- ARGV[1] client
 --- ARGV[2] hold: its id
 --- ARGV[3] model
@@ -27,6 +28,8 @@
 --- ARGV[17] retention (number): ms that an entry stays in the ledger
 --- ARGV[18] most (number): entries of the ledger
 --- ARGV[19] leased: '1' if the hold is on the lease too
+--- ARGV[20] usage_lasts (number): ms that rows of usage stay
+--- ARGV[21] usage_most (number): rows of usage
 --- @reply ended
 --- @reply ok charged left
 --- @derives reply_prefix
@@ -36,6 +39,7 @@
 --- @include "credits"
 --- @include "spending"
 --- @include "daily"
+--- @include "usage"
 --- @include "replies"
 --- @include "touch"
 
@@ -66,6 +70,8 @@ if input + output + cache_read + cache_write + cache_write_1h > 0 then
   book_entry(ledger, balance, 'charge', -charged, fields, retention, most, now)
   book_spending(grant, charged, (month_of(now)))
   book_day(balance, charged, day_of(now))
+  local counts = {1, charged, input, output, cache_read, cache_write, cache_write_1h}
+  book_usage(used, day_of(now), client, model, counts, usage_most, usage_lasts, now)
 end
 local left = paid_of(balance) - held_of(holds, client, now)
 if keyed == '1' and redis.call('HGET', idem, 'hold') == hold then

@@ -13,10 +13,11 @@ from store.app_stats import AppStats
 from store.credits.credits import Bookkeeping
 from store.credits.daily import DailyLimits, Leases
 from store.credits.prices import Price, TokenCounts
+from store.credits.usage import MOST_ROWS
 from store.crypto.cipher import Cipher
 from store.crypto.seal import fingerprint, new_id
 from store.engine.scripts import Reply, Scripts
-from store.lifetimes import AI_MODELS, AI_REPLY
+from store.lifetimes import AI_MODELS, AI_REPLY, USAGE
 from store.oauth.guard import admitted, check_token
 from store.rates import Rates
 from store.refused import Refused
@@ -246,6 +247,8 @@ class Calls:
             retention=self._books.retention,
             most=self._books.entries,
             leased="1" if hold.leased else "",
+            usage_lasts=USAGE,
+            usage_most=MOST_ROWS,
         )
         if answer.word == "ended":
             return None

@@ -6,7 +6,17 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from store.credits.credits import CURRENCY, ENTRIES_AT_ONCE, SCALE, Account, Balance, Credits, LedgerEntry
+from store.credits.usage import Total
 from store.moments import timestamp
+
+SHOWN_KINDS = {
+    "input": "input",
+    "output": "output",
+    "cache_read": "cacheRead",
+    "cache_write": "cacheWrite",
+    "cache_write_1h": "cacheWrite1h",
+}
+"""The kinds of tokens, and their names in the interface."""
 
 
 async def pages(credits: Credits, user: str, most: int | None = None) -> AsyncIterator[Account]:
@@ -26,6 +36,12 @@ def balance_record(balance: Balance | Account) -> dict[str, Any]:
     """The balance with the field names of the interface."""
     amounts = {"paid": balance.paid, "held": balance.held, "spendable": balance.spendable}
     return {**amounts, "currency": CURRENCY, "scale": SCALE}
+
+
+def total_record(total: Total) -> dict[str, Any]:
+    """What calls used together."""
+    tokens = {shown: getattr(total.tokens, kind) for kind, shown in SHOWN_KINDS.items()}
+    return {"calls": total.calls, "charged": total.charged, "tokens": tokens}
 
 
 def opening_record(account: Account) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from store.lifetimes import (
     RESET_LINK,
     SPENDING,
     UNDO_LINK,
+    USAGE,
     Group,
 )
 from store.webhooks.outbox import SWEEP_SECONDS
@@ -157,6 +158,7 @@ KINDS: dict[str, KeyKind] = {
     ),
     "holds": KeyKind("hash", 0),
     "ledger": KeyKind("stream"),
+    "used": KeyKind("hash", USAGE, others=r"[0-9]+ [A-Za-z0-9_-]{0,64} .*"),
     "replies": KeyKind("zset", AI_REPLY),
     "session": KeyKind(
         "hash",

@@ -132,6 +132,7 @@ def newcomer(tour: Tour) -> None:
     for path, name, words in (
         ("/account/apps", "account/apps.html empty", "No connected apps"),
         ("/account/credits", "account/credits.html empty", "Nothing yet"),
+        ("/account/credits/usage", "account/usage.html empty", "Nothing was used"),
         ("/account/email", "account/email.html first", "Not confirmed"),
         ("/account/delete", "account/delete.html first", "You have none now"),
         ("/developer/apps", "developer/apps.html first", "You have no apps yet"),
@@ -186,6 +187,8 @@ def documents_and_credits(tour: Tour) -> None:
     tour.stop("account/credits.html", "Spent by day")
     tour.browser.click("Older transactions")
     tour.stop("account/credits.html older", "Newest transactions")
+    tour.open("/account/credits/usage")
+    tour.stop("account/usage.html", "By app")
 
 
 def consent(tour: Tour) -> None:

@@ -100,6 +100,18 @@ async def _(w: World) -> Call:
     return lambda: w.store.credits.spending(w.session, 30)
 
 
+@call("usage.report", "report_usage")
+async def _(w: World) -> Call:
+    app = await spender(w)
+    await w.store.calls.settle(await app.hold(10, 10), TokenCounts(10, 5))
+    return lambda: w.store.usage.report(app.caller, "credits:read")
+
+
+@call("usage.of", "show_usage")
+async def _(w: World) -> Call:
+    return lambda: w.store.usage.of(w.session, 30)
+
+
 @call("credits.set_spend_limit", "set_spend_limit")
 async def _(w: World) -> Call:
     app = await spender(w)

@@ -108,7 +108,7 @@ class Side:
 @dataclass
 class Slices:
     """What the model knows of an app's daily limit: by day, and by day and shard, what is leased and what was charged
-    of calls that began then."""
+    of calls that began on that day."""
 
     leased: Counter[int] = field(default_factory=Counter)
     of_shard: Counter[tuple[int, str]] = field(default_factory=Counter)
