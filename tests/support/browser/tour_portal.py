@@ -173,7 +173,7 @@ def guides(tour: Tour) -> None:
     tour.open(OWN)
     tour.browser.click("Client libraries, with your app’s values")
     tour.stop("guides/guide.html", "What every client needs to know")
-    tour.browser.click("Auth.js")
+    tour.open(f"{OWN}/guides/clients/authjs")
     tour.stop("guides/guide.html part", 'clientId: "weather-diary"')
 
 
