@@ -65,13 +65,13 @@ class GuideHandler(DeveloperPage):
             within = page.anchors.get(anchor, "") if guide == name else ""
             return f"{guides}/{guide}/{within}" if within else f"{guides}/{guide}"
 
-        said = self.wording(profile.preferences).language.plain
+        say = self.wording(profile.preferences).say
         showing = Showing(
             filler(app, self.site.base_url),
             leads_to,
-            code_label=lambda number: said("Code %(number)s", number=number),
-            copy_label=lambda number: said("Copy code %(number)s", number=number),
-            table_label=lambda number: said("Table %(number)s", number=number),
+            code_label=lambda number: say(Phrase("Code %(number)s", number=number)),
+            copy_label=lambda number: say(Phrase("Copy code %(number)s", number=number)),
+            table_label=lambda number: say(Phrase("Table %(number)s", number=number)),
         )
         return shown_part(part, showing)
 
