@@ -81,13 +81,14 @@ class CallHandler(ExchangeHandler):
         estimate = CallEstimate(
             model=model.model_id,
             price=price,
-            input_tokens=input_tokens,
+            input_tokens=model.max_input * (1 + exchange.searches) if exchange.searches else input_tokens,
             output_tokens=exchange.most_output * exchange.choices,
             least_output=exchange.least_output,
             lasts=round((model.total + self.site.hold_margin) * 1000),
             key=key,
             body=self.request.body,
             dialect=self.dialect,
+            fee=exchange.searches * (price.web_search or 0),
         )
         try:
             held = await self.store.calls.hold(caller, self.needed, estimate, counted=counted is not None)

@@ -33,6 +33,7 @@ class ModelsHandler(AIHandler):
                     "maxInputTokens": model.max_input,
                     "maxOutputTokens": model.max_output,
                     "pricePerMillionTokens": {**prices, "currency": CURRENCY, "scale": SCALE},
+                    **({"pricePerCall": calls} if (calls := call_prices_of(price)) else {}),
                 }
             )
         self.write_json({"models": models})
@@ -88,9 +89,15 @@ def described(model: Model) -> dict[str, Any]:
         "owned_by": "latchkey",
         "created": int(model.created_at.timestamp()),
         **prices_of(price),
+        **call_prices_of(price),
     }
 
 
 def prices_of(price: Price) -> dict[str, int]:
     """The price of each kind of tokens, in micro-dollars per million."""
     return {shown: price.of(kind) for kind, shown in SHOWN_KINDS.items()}
+
+
+def call_prices_of(price: Price) -> dict[str, int]:
+    """The price of each call of a server's tool, in micro-dollars. Without a price, the tool is not offered."""
+    return {} if price.web_search is None else {"webSearch": price.web_search}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from handlers.ai.errors import OTHERS, TYPES
 from handlers.ai.request import MOST_TOKENS, ROLES
 from handlers.openapi.shapes import COUNT, FILLED, FLAG, MONEY, TEXT, TIME, Schema, listed, read, ref, written
+from outbound.ai.dialects.messages_same import MAX_SEARCHES
 from outbound.ai.dialects.same import MOST_CHOICES
 from store.credits.credits import CURRENCY, SCALE
 
@@ -14,9 +15,11 @@ _LEFT = {"description": "the remaining credits, if the token has credits:read"}
 CREDITS = written({"charged": COUNT}, {"remaining": {**MONEY, **_LEFT}})
 _BLOCK = read({"type": TEXT}, {"text": TEXT})
 _CONTENT: Schema = {"oneOf": [TEXT, {"type": "array", "minItems": 1, "items": ref("AIBlock")}]}
+_USES = {"type": "integer", "minimum": 1, "maximum": MAX_SEARCHES}
+_PER_CALL = {"webSearch": {**COUNT, "description": "for each search that the model's server makes, if it may"}}
 _MODEL_OPTIONS = {
     "system": ref("AIContent"),
-    "tools": listed(read({"name": TEXT, "input_schema": {"type": "object"}}, {"type": TEXT})),
+    "tools": listed(read({"name": TEXT}, {"input_schema": {"type": "object"}, "type": TEXT, "max_uses": _USES})),
     **{name: {"type": "object"} for name in ("tool_choice", "thinking", "metadata", "output_config")},
     **{name: {"type": "object"} for name in ("cache_control", "context_management")},
     **{"service_tier": {"enum": ["auto", "standard_only"]}, "speed": {"const": "standard"}},
@@ -64,7 +67,8 @@ AI_SCHEMAS: dict[str, Schema] = {
                     {
                         **{"id": FILLED, "displayName": TEXT, "maxInputTokens": COUNT, "maxOutputTokens": COUNT},
                         "pricePerMillionTokens": written({"version": TEXT, **PRICES, **MONEY_IS}),
-                    }
+                    },
+                    {"pricePerCall": written(_PER_CALL)},
                 )
             )
         }
@@ -73,7 +77,8 @@ AI_SCHEMAS: dict[str, Schema] = {
         {
             **{"type": {"const": "model"}, "id": FILLED, "display_name": TEXT, "created_at": TIME},
             **{"object": {"const": "model"}, "owned_by": TEXT, "created": COUNT, **PRICES},
-        }
+        },
+        _PER_CALL,
     ),
     "SdkModels": written(
         {

@@ -29,6 +29,7 @@
 --- ARGV[18] leasing: '1' if the app has a daily limit
 --- ARGV[19] slice (number): micro-dollars of the app's limit for the shard, to be added to its lease
 --- ARGV[20] final (number): the day on which there is no further slice; 0 for none
+--- ARGV[21] fee (number): micro-dollars for all calls of tools that the model's server may make
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
@@ -53,14 +54,15 @@
 
 -- The output tokens that `room` covers, and their cost with the input; nothing if these are too few.
 local function fit(room)
+  room = room - fee
   local amount = cost_of(input, output, input_price, output_price)
-  if amount <= room then return output, amount end
+  if amount <= room then return output, amount + fee end
   if output_price == 0 then return end
   local left = room * 1000000 - input * input_price
   local cut = left > 0 and (left - math.fmod(left, output_price)) / output_price or 0
   amount = cost_of(input, cut, input_price, output_price)
   if amount > room or cut < least then return end
-  return cut, amount
+  return cut, amount + fee
 end
 
 local now = now_ms()
@@ -109,7 +111,7 @@ end
 if not amount then
   if refusal == 'insufficient_credits' then return {refusal, a, b} end
   -- Calls in progress give back what they don't use.
-  local enough = cost_of(input, math.min(least, output), input_price, output_price) <= room + open
+  local enough = cost_of(input, math.min(least, output), input_price, output_price) + fee <= room + open
   return {refusal, a, b, enough and 2 or math.ceil((ends - now) / 1000)}
 end
 write_hold(holds, hold, '', amount, now + hold_ttl, client, now)

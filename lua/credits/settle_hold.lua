@@ -16,7 +16,7 @@
 --- ARGV[5] output (number): tokens
 --- ARGV[6] cache_read (number): tokens of input that were read from a cache, not in `input`
 --- ARGV[7] cache_write (number): tokens of input that were written to one; the same
---- ARGV[8] cache_write_1h (number): the same, for an hour; with 0 tokens of all kinds no entry is made
+--- ARGV[8] cache_write_1h (number): the same, for an hour; with 0 of all kinds no entry is made
 --- ARGV[9] cost (number): micro-dollars of these tokens
 --- ARGV[10] price_version
 --- ARGV[11] keyed: '1' with an idempotency key
@@ -30,6 +30,7 @@
 --- ARGV[19] leased: '1' if the hold is on the lease too
 --- ARGV[20] usage_lasts (number): ms that rows of usage stay
 --- ARGV[21] usage_most (number): rows of usage
+--- ARGV[22] web_search (number): searches that the model's server made
 --- @reply ended
 --- @reply ok charged left
 --- @derives reply_prefix
@@ -57,14 +58,15 @@ local charged = math.min(amount, cost)
 -- The mark of a settled hold stays until the hold would have ended, so that a repeated settlement finds it.
 write_hold(holds, hold, 's', charged, ends, client, now)
 if leased == '1' then end_on_lease(lease, hold, charged) end
-if input + output + cache_read + cache_write + cache_write_1h > 0 then
+if input + output + cache_read + cache_write + cache_write_1h + web_search > 0 then
   local fields = {'client', client, 'model', model, 'input', int(input), 'output', int(output),
     'price', price_version, 'hold', hold}
-  local cached = {cache_read = cache_read, cache_write = cache_write, cache_write_1h = cache_write_1h}
-  for name, tokens in pairs(cached) do
-    if tokens > 0 then
+  local others = {cache_read = cache_read, cache_write = cache_write, cache_write_1h = cache_write_1h,
+    web_search = web_search}
+  for name, number in pairs(others) do
+    if number > 0 then
       fields[#fields + 1] = name
-      fields[#fields + 1] = int(tokens)
+      fields[#fields + 1] = int(number)
     end
   end
   book_entry(ledger, balance, 'charge', -charged, fields, retention, most, now)

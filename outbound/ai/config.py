@@ -22,6 +22,9 @@ MAX_PRICE = 10**9
 MAX_INPUT = 4_000_000
 MAX_OUTPUT = 1_000_000
 """Within these limits, a price times a number of tokens is exact."""
+MAX_SEARCH_PRICE = 10**7
+MAX_PRICE_WITH_SEARCH = 10**8
+"""With searches, a call may read its input once more for each."""
 MAX_SECONDS = 3600.0
 _TOP = ("echo", "upstream")
 _KEYS = ("key", "key_env", "key_file", "key_command")
@@ -53,7 +56,7 @@ _LIMITS = ("max_completion_tokens", "max_tokens")
 MAX_WEIGHT = 1000.0
 MAX_FAILURES = 1000
 _KINDS_OF_CACHE = ("cache_read", "cache_write", "cache_write_1h")
-_PRICE = ("version", "from", "input", "output", *_KINDS_OF_CACHE)
+_PRICE = ("version", "from", "input", "output", *_KINDS_OF_CACHE, "web_search")
 
 
 class ConfigError(ValueError):
@@ -178,8 +181,11 @@ def _model(table: _Table, upstream: Upstream, weight: float, first: Model | None
 def _price(table: _Table) -> tuple[datetime, Price]:
     begins = table.take("from", datetime, datetime(2026, 1, 1, tzinfo=UTC))
     plain = table.whole("input", 0, MAX_PRICE)
-    cached = (table.whole(kind, 0, MAX_PRICE, plain) for kind in _KINDS_OF_CACHE)
-    price = Price(table.text("version"), plain, table.whole("output", 0, MAX_PRICE), *cached)
+    read, write, hour = (table.whole(kind, 0, MAX_PRICE, plain) for kind in _KINDS_OF_CACHE)
+    search = table.whole("web_search", 0, MAX_SEARCH_PRICE) if table.has("web_search") else None
+    price = Price(table.text("version"), plain, table.whole("output", 0, MAX_PRICE), read, write, hour, search)
+    if search is not None and price.dearest_input > MAX_PRICE_WITH_SEARCH:
+        raise _Wrong(f"{table.place}.web_search", f"needs prices of input up to {MAX_PRICE_WITH_SEARCH}")
     return begins.replace(tzinfo=begins.tzinfo or UTC), price
 
 

@@ -27,7 +27,7 @@ class Meter:
         self._input_report: dict[str, Any] = {}
         self._seen: TokenCounts | None = None
         self._output: int | None = None
-        self._reasoning = 0
+        self._reasoning = self._searches = self._searched = 0
         self._counted: int | None = None
         self._shown = self._thought = self._sealed = self._prompt = 0
         self.begun = False
@@ -76,13 +76,15 @@ class Meter:
 
     def used_so_far(self) -> TokenCounts:
         """The tokens of a reply that was cut short. Its last report may be outdated."""
-        return self._used(max(self._output or 0, self._received()))
+        used = self._used(max(self._output or 0, self._received()))
+        return used._replace(web_search=max(self._searches, self._searched))
 
     def _used(self, output: int) -> TokenCounts:
         seen = self._seen
         if seen is None:
             seen = TokenCounts(count_request(self._request) if self._counted is None else self._counted)
-        return seen._replace(output=output, reasoning=min(self._reasoning, output))
+        searches = self._searched if self._output is None else self._searches
+        return seen._replace(output=output, reasoning=min(self._reasoning, output), web_search=searches)
 
     def _received(self) -> int:
         # A signature contains the thinking before it: the same tokens, so the larger figure counts.
@@ -98,6 +100,7 @@ class Meter:
         latest = {**self._input_report, **found}
         if self._note_input(of_messages(latest), reported="input_tokens" in latest):
             self._input_report = latest
+        self._searches = max(of_messages(usage).web_search, self._searches)
         if output and is_count(usage.get("output_tokens")):
             self._note_output(of_messages(usage))
 
@@ -123,6 +126,7 @@ class Meter:
         self._shown += sum(count_of(block, name) for name in _SHOWN)
         self._thought += count_of(block, "thinking")
         self._sealed += sum(count_of(block, name) for name in _SEALED)
+        self._searched += block.get("type") == "server_tool_use" and block.get("name") == "web_search"
         if block.get("type") == "tool_use":
             self._shown += 1 + (count(compact(block["input"])) if block.get("input") else 0)
 

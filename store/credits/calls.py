@@ -36,7 +36,7 @@ class CallEstimate:
     """The estimate of a call before its hold. `input_tokens` is an upper bound; a call with fewer than `least_output`
     tokens is useless; `lasts` is the time in ms after which the hold expires, longer than a call may take. `key` is the
     idempotency key, `body` its request, and `dialect` the API of that: in another one, the same bytes may mean another
-    call."""
+    call. `fee`: the most, in micro-dollars, that calls of the server's tools cost."""
 
     model: str
     price: Price
@@ -47,6 +47,7 @@ class CallEstimate:
     key: str | None = None
     body: bytes = b""
     dialect: str = ""
+    fee: int = 0
     hold_id: str = field(default_factory=new_id)
 
 
@@ -205,6 +206,7 @@ class Calls:
             # The upstream may report any kind for the input.
             input_price=estimate.price.dearest_input,
             output_price=estimate.price.output,
+            fee=estimate.fee,
             hold_ttl=estimate.lasts,
             most=self.most_each,
             reads=caller.may("credits:read"),
@@ -236,6 +238,7 @@ class Calls:
             cache_read=tokens.cache_read,
             cache_write=tokens.cache_write,
             cache_write_1h=tokens.cache_write_1h,
+            web_search=tokens.web_search,
             cost=min(estimate.price.cost(tokens), MAX_COST),
             price_version=estimate.price.version,
             keyed="1" if hold.keyed else "",

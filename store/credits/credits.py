@@ -80,6 +80,7 @@ class LedgerEntry:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     cache_write_1h_tokens: int = 0
+    web_searches: int = 0
 
     @property
     def all_input_tokens(self) -> int:
@@ -302,5 +303,5 @@ def _entry(row: list[object]) -> LedgerEntry:
         int(fields.get("output", 0)),
         fields.get("price", ""),
         fields.get("hold", ""),
-        *(int(fields.get(name, 0)) for name in ("cache_read", "cache_write", "cache_write_1h")),
+        *(int(fields.get(name, 0)) for name in ("cache_read", "cache_write", "cache_write_1h", "web_search")),
     )

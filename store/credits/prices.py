@@ -14,7 +14,8 @@ _PER = 1_000_000
 
 
 class TokenCounts(NamedTuple):
-    """Tokens by kind; no token is in two of them, except that `reasoning` is a part of `output`."""
+    """Tokens by kind; no token is in two of them, except that `reasoning` is a part of `output`. `web_search` is the
+    number of searches that the model's server made."""
 
     input: int = 0
     output: int = 0
@@ -22,6 +23,7 @@ class TokenCounts(NamedTuple):
     cache_write: int = 0
     cache_write_1h: int = 0
     reasoning: int = 0
+    web_search: int = 0
 
     @property
     def prompt(self) -> int:
@@ -37,7 +39,8 @@ class TokenCounts(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Price:
     """A price in whole micro-dollars per million tokens of each kind, and its name in the ledger. A kind without a
-    price of its own costs what `input` does."""
+    price of its own costs what `input` does. `web_search`: micro-dollars for each search that the model's server makes;
+    None if it may make none."""
 
     version: str
     input: int
@@ -45,6 +48,7 @@ class Price:
     cache_read: int | None = None
     cache_write: int | None = None
     cache_write_1h: int | None = None
+    web_search: int | None = None
 
     def of(self, kind: str) -> int:
         """The price of a kind of tokens."""
@@ -57,6 +61,6 @@ class Price:
         return max(map(self.of, INPUT_KINDS))
 
     def cost(self, tokens: TokenCounts) -> int:
-        """The cost of these tokens in micro-dollars: the exact sum, rounded up once."""
+        """The cost of these tokens and searches in micro-dollars: the exact sum, rounded up once."""
         exact: int = sum(getattr(tokens, kind) * self.of(kind) for kind in KINDS)
-        return -(-exact // _PER)
+        return -(-exact // _PER) + tokens.web_search * (self.web_search or 0)

@@ -74,6 +74,7 @@ def entry_record(entry: LedgerEntry) -> dict[str, Any]:
         "cacheReadTokens": entry.cache_read_tokens,
         "cacheWriteTokens": entry.cache_write_tokens,
         "cacheWrite1hTokens": entry.cache_write_1h_tokens,
+        "webSearches": entry.web_searches,
         "priceVersion": entry.price_version,
         "hold": entry.hold,
     }

@@ -152,6 +152,7 @@ def test_the_ledger_is_shown_newest_first(home: Home, ada: str) -> None:
         "cacheReadTokens": 0,
         "cacheWriteTokens": 0,
         "cacheWrite1hTokens": 0,
+        "webSearches": 0,
         "priceVersion": "",
         "hold": "",
     }
@@ -169,6 +170,7 @@ def test_the_ledger_is_shown_newest_first(home: Home, ada: str) -> None:
         "cacheReadTokens": 0,
         "cacheWriteTokens": 0,
         "cacheWrite1hTokens": 0,
+        "webSearches": 0,
         "priceVersion": "v1",
     }
     words = home.words("credits", "show", EMAIL).out

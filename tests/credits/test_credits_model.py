@@ -150,8 +150,8 @@ class Credits(RuleBasedStateMachine):
         if side.revoked_at is None and side.token_ends <= now:
             self.run(self.reconnect(pair))
             side, app, purse, now = self.of(pair)
-        i, o, least = tokens
-        call = app.ask(i, o, least_output=least, price=price, lasts=lasts, key=key, body=body)
+        (i, o, least), fee = tokens, drawn.fee_at(price)
+        call = app.ask(i, o, least_output=least, price=price, lasts=lasts, key=key, body=body, fee=fee)
         refusal, room = None, purse.paid - self.held(pair[0], now)
         code = "insufficient_credits"
         if side.limit is not None:
@@ -161,7 +161,7 @@ class Credits(RuleBasedStateMachine):
         if daily.per_person:
             left = daily.per_person - purse.by_day[today] - self.held(pair[0], now)
             room, code = (left, "person_spend_limit") if left < room else (room, code)
-        output = affordable(max(room, 0), held_at(price), i, o)
+        output = affordable(max(room, 0) - fee, held_at(price), i, o)
         record = self.records.get((pair, key)) if key else None
         if side.revoked_at is not None or side.token_ends <= now:
             refusal = "invalid_token"
@@ -175,10 +175,12 @@ class Credits(RuleBasedStateMachine):
             refusal = "rate_limited"
         elif not record and (output is None or output < min(least, o)):
             refusal = code
-        elif not record and daily.per_app and output is not None and (amount := cost(held_at(price), i, output)):
+        elif not record and daily.per_app and output is not None and (amount := cost(held_at(price), i, output) + fee):
             held = sum(one.amount for one in self.on_lease(pair, now))
             room = self.slices[pair[1]].room(today, self.shard(pair), held, amount, daily)
-            if room < amount and ((output := affordable(room, held_at(price), i, o)) is None or output < min(least, o)):
+            if room < amount and (
+                (output := affordable(room - fee, held_at(price), i, o)) is None or output < min(least, o)
+            ):
                 refusal = "app_spend_limit"
         if refusal:
             assert self.run(refusal_of(call)) == refusal
@@ -190,7 +192,7 @@ class Credits(RuleBasedStateMachine):
             return
         assert isinstance(answer, Hold)
         assert output is not None
-        assert (answer.output_tokens, answer.amount) == (output, cost(held_at(price), i, output))
+        assert (answer.output_tokens, answer.amount) == (output, cost(held_at(price), i, output) + fee)
         self.holds.append(Standing(answer, pair, price, answer.amount, now + lasts, day=today))
         if key:
             self.records[pair, key] = Record(body, answer.hold_id, now + lasts)
@@ -220,7 +222,9 @@ class Credits(RuleBasedStateMachine):
             return
         side, _, purse, now = self.of(one.pair)
         reply = StoredReply("text/plain", one.hold.hold_id.encode(), b"!") if replied else None
-        charge = self.run(self.store.calls.settle(one.hold, TokenCounts(*used), reply))
+        charge = self.run(
+            self.store.calls.settle(one.hold, TokenCounts(*used[:-1])._replace(web_search=used[-1]), reply)
+        )
         if one.ends <= now or one.state == "released":
             assert charge is None
             return
@@ -232,7 +236,7 @@ class Credits(RuleBasedStateMachine):
                 world = self.people[one.pair[0]]
                 entry = self.run(self.store.credits.show(world.user, most=1)).entries[0]
                 cached = entry.cache_read_tokens, entry.cache_write_tokens, entry.cache_write_1h_tokens
-                assert (entry.input_tokens, entry.output_tokens, *cached) == used
+                assert (entry.input_tokens, entry.output_tokens, *cached, entry.web_searches) == used
                 assert entry.price_version == one.price.version
                 self.book_spending(side, one.charged, now)
                 purse.by_day[now // DAY] += one.charged

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from outbound.ai.dialects.rules import READ, Table, Untranslatable, apply, objects, only, shown
+from outbound.ai.dialects.rules import READ, Table, Untranslatable, apply, is_whole, objects, only, shown
 
 REFUSED = only()
 FIELDS: Table = {
@@ -25,11 +25,15 @@ COUNTED = ("messages", "system", "tools", "tool_choice", "thinking", "output_con
 """The fields that a count of tokens takes."""
 APP_TOOLS = re.compile(r"custom|(?:bash|text_editor|computer|memory)_[0-9]{8}")
 """Tools that the app runs. A tool that the server runs is billed by the call, or reads as much as it likes."""
+WEB_SEARCH = "web_search_20250305"
+"""The one tool of the server's that may be used, for models with a price of it. Later versions also run code."""
+MAX_SEARCHES = 10
 TYPED_TOOL_TOKENS = 2_000
 """What the server says to the model about a tool that it knows by its type, at most."""
 MEASURED = ("text", "tool_use", "tool_result", "tool_reference", "search_result", "thinking", "redacted_thinking")
 _MEASURED_SOURCES = {"image": ("base64",), "document": ("text", "content")}
-KNOWN_BLOCKS = (*MEASURED, *_MEASURED_SOURCES)
+_SEARCHES = ("server_tool_use", "web_search_tool_result", "web_search_result", "web_search_tool_result_error")
+KNOWN_BLOCKS = (*MEASURED, *_MEASURED_SOURCES, *_SEARCHES)
 _PAID_BETAS = re.compile(r"(?:context-1m|fast-mode|compact|code-execution|mcp-client|skills|files-api|advisor)-.*")
 _FREE_BETAS = re.compile(
     r"(?:claude-code|interleaved-thinking|fine-grained-tool-streaming|prompt-caching|prompt-caching-scope"
@@ -46,7 +50,12 @@ def check(body: Mapping[str, Any], *, strict: bool = False) -> None:
     apply(FIELDS, {name: value for name, value in body.items() if name in FIELDS})
     for index, tool in enumerate(objects(body.get("tools"), "tools")):
         kind = tool.get("type", "custom")
-        if not isinstance(kind, str) or not APP_TOOLS.fullmatch(kind):
+        if kind == WEB_SEARCH:
+            uses = tool.get("max_uses")
+            if not is_whole(uses) or not 1 <= uses <= MAX_SEARCHES:
+                param = f"tools[{index}].max_uses"
+                raise Untranslatable(param, f"{param}: must be a whole number from 1 to {MAX_SEARCHES}.")
+        elif not isinstance(kind, str) or not APP_TOOLS.fullmatch(kind):
             raise Untranslatable(
                 f"tools[{index}].type", f"tools[{index}].type: only tools that the app itself runs are offered here."
             )
@@ -60,6 +69,12 @@ def check(body: Mapping[str, Any], *, strict: bool = False) -> None:
     unknown = next((name for name in body if name not in FIELDS), None) if strict else None
     if unknown is not None:
         raise Untranslatable(shown(unknown), f"{shown(unknown)} is not supported here.")
+
+
+def searches(body: Mapping[str, Any]) -> int:
+    """The most searches that the server may make for a request that `check` has passed."""
+    tools = objects(body.get("tools"), "tools")
+    return sum(tool["max_uses"] for tool in tools if tool.get("type") == WEB_SEARCH)
 
 
 def is_measured(body: Mapping[str, Any]) -> bool:

@@ -25,6 +25,7 @@ def of_messages(usage: object) -> TokenCounts:
         cache_write=writes - hour,
         cache_write_1h=hour,
         reasoning=min(_count(_part(usage, "output_tokens_details"), "thinking_tokens"), output),
+        web_search=_count(_part(usage, "server_tool_use"), "web_search_requests"),
     )
 
 

@@ -26,6 +26,8 @@ class ModelExchange:
     """Answers that the server writes, each of at most `most_output` tokens."""
     least_output = 1
     """With fewer tokens, the call makes no sense."""
+    searches = 0
+    """Searches of the web that the server may make. It reads the whole conversation once more after each."""
     headers: Mapping[str, str] = MappingProxyType({})
     """The headers of the app's request that go on."""
 

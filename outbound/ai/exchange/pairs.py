@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from outbound.ai.dialects import messages_same
+from outbound.ai.dialects.rules import Untranslatable
 from outbound.ai.exchange.base import ModelExchange
 from outbound.ai.exchange.chat import ChatOverMessages, SameChat
 from outbound.ai.exchange.messages import MessagesOverChat, SameMessages
@@ -17,11 +18,16 @@ def from_messages(body: dict[str, Any], model: Model, version: str, betas: list[
     strict = model.refuses_unknown
     headers = messages_same.forwarded_headers(version, betas, strict=strict)
     found: ModelExchange
+    searches = messages_same.searches(body)
+    price = model.price()
+    if searches and (model.upstream.dialect != "anthropic" or price is None or price.web_search is None):
+        raise Untranslatable("tools", f"tools: {messages_same.WEB_SEARCH} is not offered for this model.")
     if model.upstream.dialect == "anthropic":
         if strict:
             messages_same.check({name: value for name, value in body.items() if name != "max_tokens"}, strict=True)
         found = SameMessages(body, model)
         found.headers = headers
+        found.searches = searches
     else:
         found = MessagesOverChat(body, model, stream=stream)
     found.stream = stream

@@ -20,7 +20,9 @@ from tests.support.store.credit_spender import FREE, PRICE, Spender
 BOOKS = Bookkeeping(retention=40 * DAY, entries=6)
 
 
-CACHED = Price("cached", 300_000, 1_700_000, 30_000, 375_000, 600_000)
+CACHED = Price("cached", 300_000, 1_700_000, 30_000, 375_000, 600_000, web_search=11)
+MOST_SEARCHES = 2
+"""The searches that each hold covers."""
 pairs = st.sampled_from([(person, app) for person in range(2) for app in range(2)])
 people = st.integers(0, 1)
 some_keys = st.sampled_from([None, None, "a", "b"])
@@ -38,8 +40,13 @@ estimates: dict[str, Any] = {
     "body": st.sampled_from([b"1", b"1", b"1", b"2"]),
 }
 few = st.sampled_from([0, 0, 1, 7, 40])
-reported = st.tuples(st.integers(0, 70), st.integers(0, 100), few, few, few)
-"""Tokens of input, output, read from a cache, written to one, written to one for an hour."""
+reported = st.tuples(st.integers(0, 70), st.integers(0, 100), few, few, few, st.sampled_from([0, 0, 0, 1, 2, 3]))
+"""Tokens of input, output, read from a cache, written to one, written to one for an hour; and searches."""
+
+
+def fee_at(price: Price) -> int:
+    """Micro-dollars of the searches that a hold covers."""
+    return MOST_SEARCHES * (price.web_search or 0)
 
 
 Pair = tuple[int, int]

@@ -27,13 +27,15 @@ TEN_MINUTES = 600_000
 REPLY = StoredReply("application/json", b'{"said":"hello","credits":', b"}")
 
 
-def cost(price: Price, input_tokens: int, output_tokens: int, read: int = 0, write: int = 0, hour: int = 0) -> int:
+def cost(
+    price: Price, input_tokens: int, output_tokens: int, read: int = 0, write: int = 0, hour: int = 0, searches: int = 0
+) -> int:
     """Whole micro-dollars, rounded up once. `read`, `write`, `hour`: input that was read from a cache, written to one,
-    and written to one for an hour."""
+    and written to one for an hour. `searches` have a price by the call."""
     exact = input_tokens * price.input + output_tokens * price.output
     for tokens, own in ((read, price.cache_read), (write, price.cache_write), (hour, price.cache_write_1h)):
         exact += tokens * (price.input if own is None else own)
-    return -(-exact // PER)
+    return -(-exact // PER) + searches * (price.web_search or 0)
 
 
 def held_at(price: Price) -> Price:
