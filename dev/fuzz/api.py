@@ -70,7 +70,8 @@ class Api:
         operation = self._schema[path][method.upper()]
         self._run(name, method, operation.as_strategy(generation_mode=GenerationMode.POSITIVE), examples, seed)
         ours = OPERATIONS[name][method]
-        if ours.parameters or ours.body or set(ours.path) - {"model", "response"}:  # otherwise no request could be invalid
+        # Otherwise no request could be invalid.
+        if ours.parameters or ours.body or set(ours.path) - {"model", "response"}:
             self._run(name, method, operation.as_strategy(generation_mode=GenerationMode.NEGATIVE), examples, seed)
         if self.target.log.heard:
             raise Wrong("the log: " + "\n".join(self.target.log.heard[:5]))
