@@ -8,6 +8,7 @@ from typing import Any
 
 from cli.apis_parser import ABSENT, Verbs, add_status
 
+ROLES = ("owner", "developer", "viewer")
 KEPT = "and, in 30 days, every document it keeps"
 PURGED = "and every document it keeps, now"
 """The question's words for what an app's deletion does to documents."""
@@ -68,6 +69,19 @@ def add_apps(verb: Verbs) -> None:
     again.add_argument("id", metavar="ID", help="as `app deliveries` shows it")
 
 
+def add_members(verb: Verbs) -> None:
+    """Adds the verbs of `app member`."""
+    about = "add a person to the team of an app, or change their role; an owner counts at once"
+    add = verb("add", "members.add_member", about, "my-app ada@example.com --role developer")
+    add.add_argument("--role", choices=ROLES, required=True, help="what the person may do")
+    about = "remove a person from the team of an app, which keeps an owner"
+    remove = verb("remove", "members.remove_member", about, "my-app ada@example.com")
+    for named in (verb("list", "members.list_members", "everybody in the team of an app", "my-app"), add, remove):
+        named.add_argument("client_id", metavar="CLIENT_ID", help="as `app list` shows it")
+    for named in (add, remove):
+        named.add_argument("email", metavar="EMAIL|SUB", help="e-mail address, or the `sub` that public apps see")
+
+
 def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     def add(option: str, about: str, **options: Any) -> None:
         parser.add_argument(option, help=about, default=ABSENT, **options)
@@ -87,7 +101,7 @@ def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     add("--post-logout-redirect-uri", about, metavar="U", action="append", dest="post_logout_redirect_uris")
     about = "where it hears that a session has ended; empty for nowhere"
     add("--backchannel-logout-uri", about, metavar="URL")
-    add("--owner", "who manages it in the browser", metavar="EMAIL|SUB")
+    add("--owner", "who manages it in the browser, in place of the first owner", metavar="EMAIL|SUB")
     add("--refresh-retry-seconds", "0 to 60: how long a lost rotation is answered again", metavar="N", type=int)
     about = "days after a sign-in at which its refresh tokens end; 0: no end but the server's"
     add("--refresh-lifetime-days", about, metavar="N", type=int)

@@ -11,7 +11,7 @@ import re
 from typing import Any, NoReturn
 
 from cli.apis_parser import ABSENT, Verbs, add_apis
-from cli.apps_parser import add_apps, limit
+from cli.apps_parser import add_apps, add_members, limit
 from cli.keys_parser import add_secret_keys, add_signing_keys
 from cli.people_parser import add_groups, add_users
 from cli.terminal.parser import NoCommand, Parser, UsageError
@@ -108,6 +108,7 @@ def build_parser(program: str = PROGRAM) -> Parser:
     serve = nouns.add_parser("serve", help="run the server; `serve --help` lists its settings", add_help=False)
     serve.set_defaults(run="", ask="", offline=True, password_stdin=False)
     add_apps(noun("app", "registered apps"))
+    add_members(noun("member", "the people who manage an app in the browser", "app"))
     add_apis(noun("api", "APIs of yours that Latchkey protects"))
     add_users(noun("user", "people's accounts"))
     add_groups(noun("group", "the groups of a person, for apps with the scope `groups`", "user"))

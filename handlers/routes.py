@@ -18,6 +18,8 @@ from handlers.core.site import Site
 from handlers.credits.routes import ROUTES as CREDITS
 from handlers.developer.api_routes import ROUTES as DEVELOPER_APIS
 from handlers.developer.routes import ROUTES as DEVELOPER
+from handlers.developer.team.acts import check_acts
+from handlers.developer.team.routes import ROUTES as TEAM
 from handlers.documents.routes import ROUTES as DOCUMENTS
 from handlers.guides.routes import ROUTES as GUIDES
 from handlers.oauth.routes import ROUTES as OAUTH
@@ -37,6 +39,7 @@ ROUTES: tuple[Route, ...] = (
     *ACCOUNT,
     *CREDITS,
     *DEVELOPER,
+    *TEAM,
     *DEVELOPER_APIS,
     *GUIDES,
     *OPENAPI,
@@ -50,6 +53,7 @@ POSTS = {route.name: route.post for route in ROUTES if route.post is not None}
 def make_application(site: Site) -> Latchkey:
     """The Tornado application. Raises WrongRoute."""
     check_posts(ROUTES)
+    check_acts(ROUTES)
     application = Latchkey(
         [route.spec() for route in ROUTES],
         default_handler_class=FallbackHandler,

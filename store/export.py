@@ -9,10 +9,12 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from store.accounts.signin.signin_methods import security_record
+from store.apps.owners.roles import Member
+from store.apps.registration import Registration
 from store.credits.records import balance_record, entry_record, holds_record, opening_record, pages
 from store.documents.archive import Packed, ZipWriter, document_path, json_line
 from store.documents.documents import Metadata, document_record
-from store.moments import timestamp
+from store.moments import at, timestamp
 from store.oauth.grants import Grant
 from store.operations import Person
 
@@ -88,6 +90,7 @@ async def _credits(store: Store, person: Person) -> AsyncIterator[dict[str, Any]
 
 async def _profile(store: Store, person: Person) -> dict[str, Any]:
     registered = [(await store.apps.fresh(client))[0] for client in person.registered]
+    teams = [(await store.apps.fresh(client))[0] for client in person.joined]
     return {
         "sub": person.user,
         "email": person.email,
@@ -99,6 +102,7 @@ async def _profile(store: Store, person: Person) -> dict[str, Any]:
         "groups": list(person.groups),
         "createdAt": timestamp(person.created_at),
         "registeredApps": [app.record() for app in registered if app and app.owner == person.user],
+        "teams": [_membership(app, one) for app in teams if app for one in app.members if one.user == person.user],
         "registeredApis": [api.record() for api in await store.owned_apis.of(person.user)],
     }
 
@@ -109,6 +113,10 @@ def _suspension(person: Person) -> dict[str, Any] | None:
         return None
     until = person.suspension.until
     return {"reason": person.suspension.reason, "until": timestamp(until) if until else None}
+
+
+def _membership(app: Registration, member: Member) -> dict[str, Any]:
+    return {"client_id": app.client_id, "name": app.name, "role": member.role, "since": timestamp(at(member.since))}
 
 
 def _app(grant: Grant) -> dict[str, Any]:

@@ -16,7 +16,9 @@ RELAYED, DELIVERIES_DUE, DELIVERY_PREFIX = "{webhooks}:sweep", "{webhooks}:due",
 _STREAMS = {"strangers": "strangers", "people": "events", "sensitive": "sensitive", "operator": "operator"}
 SECURITY_EVENTS = {stream: f"{{audit}}:{noun}" for stream, noun in _STREAMS.items()}
 """The streams of the security log, by their names in scripts."""
-_OF_AN_APP = ("days", "people", "refusals", "logo")
+_OF_AN_APP = ("days", "people", "refusals", "logo", "invitations")
+_OF_A_PERSON = ("user", "sessions", "leaving", "undos", "apps", "teams", "activity", "picture")
+_FACTORS = ("factors", "passkeys", "recovery", "guesses")
 SHARDS = tuple(f"{number:03x}" for number in range(4096))
 
 
@@ -36,7 +38,7 @@ def api_apps(client: str) -> str:
 
 
 def app_stats(client: str) -> dict[str, str]:
-    """A registration, and in its slot the app's figures by day, its number of people, refused requests and logo."""
+    """A registration, and in its slot the app's figures, log, logo and invitations to its team."""
     name = app(client)
     return {"app": name, **{noun: f"{name}:{noun}" for noun in _OF_AN_APP}}
 
@@ -148,23 +150,8 @@ def grant_prefix(user: str) -> str:
 
 def person(user: str) -> dict[str, str]:
     """The fixed keys of a person."""
-    base = prefix(user)
-    return {
-        **credits(user),
-        "user": base + "user",
-        "users": shard_users(user[:3]),
-        "sessions": base + "sessions",
-        "leaving": base + "leaving",
-        "undos": base + "undos",
-        "apps": base + "apps",
-        "audit": audit(user),
-        "activity": base + "activity",
-        "factors": base + "factors",
-        "passkeys": base + "passkeys",
-        "recovery": base + "recovery",
-        "guesses": base + "guesses",
-        "picture": base + "picture",
-    }
+    own = {noun: prefix(user) + noun for noun in (*_OF_A_PERSON, *_FACTORS)}
+    return {**credits(user), **own, "users": shard_users(user[:3]), "audit": audit(user)}
 
 
 def audit(user: str) -> str:

@@ -20,6 +20,7 @@ PUSHED = 90_000  # a pushed request, until its browser arrives
 ASSERTION = 12 * MINUTE  # the mark of a used client assertion: its ten minutes, and clocks that differ
 EMAIL_RESERVATION = 60 * SECOND
 INVITE = 7 * DAY
+TEAM_INVITATION = 7 * DAY  # to the team of an app
 SAME_INVITE = 60 * MINUTE  # in which asking again mails the same invitation
 SECOND_STEP = 5 * MINUTE  # from the password to the second step
 BROWSER_SESSION = DAY  # the longest session of a person who does not stay signed in: some browsers keep all cookies
@@ -94,6 +95,7 @@ MAIL = Group("mail", 5, 60 * MINUTE)  # links of one purpose, for a person
 # The limits above, of strangers and known devices together: this window never refuses what they admit.
 MAIL_RESET = Group("mail", MAIL_TO_ALL.limit + MAIL_DEVICES.limit, 60 * MINUTE)
 SPENDING_MAIL = Group("spending-mail", 10, DAY)  # mails that tell a person that an app may spend more
+INVITE_MEMBER = Group("invite-member", 20, DAY)  # mails that invite people to teams of apps, per inviter
 WEBHOOK_SENT = Group("webhook-sent", 60, 60 * MINUTE)  # events that an owner sends by hand, per person
 VERIFY_DOMAIN = Group("verify-domain", 20, 60 * MINUTE)  # checks of a domain that an owner starts, per person
 PICTURE = Group("picture", 20, 60 * MINUTE)  # pictures a person uploads

@@ -18,6 +18,7 @@ from store.keyed_semaphore import KeyedSemaphore
 from store.lifetimes import (
     ADDRESS,
     FORGOT_ADDRESS,
+    INVITE_MEMBER,
     MAIL_TO,
     MAIL_TO_ALL,
     MIDDLE,
@@ -177,6 +178,12 @@ class RateLimits:
     async def change_mail(self, address: str, email: str) -> None:
         """A mail to a person's new address, counted whether the address has an account or not."""
         await self._take_mail("change", address, email)
+
+    async def invite_member(self, user: str, address: str, email: str) -> None:
+        """A mail that invites somebody to the team of an app, counted for the inviter, and for the address as every
+        mail to an address that somebody typed."""
+        await self._take_key(INVITE_MEMBER, keys.limit(user, INVITE_MEMBER.name))
+        await self._take_mail("team", address, email)
 
     async def give_back_change_mail(self, address: str, email: str) -> None:
         """Gives the mail back if the change was refused: nobody uses up the limit of an address that gets no mail."""

@@ -40,7 +40,8 @@ class Suspension(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person as the operator sees them; `registered` has the client ids of their own apps."""
+    """A person as the operator sees them; `registered` has the client ids of their own apps, `joined` those of
+    others whose teams they are in."""
 
     user: str
     email: str
@@ -54,6 +55,7 @@ class Person:
     registered: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     suspension: Suspension | None = None
+    joined: tuple[str, ...] = ()
 
     @property
     def apps(self) -> tuple[str, ...]:
@@ -206,6 +208,7 @@ def _person(user: str, reply: Reply, activity: int) -> Person:
         tuple(client.decode() for client in reply.rows("registered")),
         groups_in(reply.text("groups")),
         _suspension(reply.rows("suspension")),
+        tuple(client.decode() for client in reply.rows("joined")),
     )
 
 

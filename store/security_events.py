@@ -177,6 +177,14 @@ _ALL: Final = (
     _sensitive("app_webhook_changed", "Webhook URL of your app changed"),
     _sensitive("app_webhook_secret_made", "Webhook signing secret created for your app"),
     _sensitive("app_deleted", "Your app deleted"),
+    _sensitive("app_member_invited", "Person invited to the team of your app"),
+    _by_person("app_invitation_withdrawn", "Invitation to the team of your app withdrawn"),
+    _sensitive("app_member_role_changed", "Role in the team of your app changed"),
+    _sensitive("app_member_removed", "Person removed from the team of your app"),
+    _sensitive("app_joined", "Joined the team of an app"),
+    _sensitive("app_left", "Left the team of an app"),
+    _sensitive("app_role_given", "Role in the team of an app given to you by one of its owners"),
+    _sensitive("app_role_taken", "Removed from the team of an app by one of its owners"),
     # APIs of a person
     _by_person("api_changed", "Your API changed"),
     _by_person("api_disabled", "Your API switched off"),
@@ -199,6 +207,8 @@ _ALL: Final = (
     _by_operator("groups_changed_by_operator", "Groups changed", "the groups: +added -removed", trail=""),
     _for_people("own_app_deleted_by_operator", "Your app deleted by the operator", actor="operator"),
     _by_operator("app_given_by_operator", "App given to you by the operator"),
+    _by_operator("app_role_given_by_operator", "Role in the team of an app given to you by the operator"),
+    _by_operator("app_role_taken_by_operator", "Removed from the team of an app by the operator"),
     _by_operator("api_given_by_operator", "API given to you by the operator"),
     # A shop adds credits with each purchase, so buyers cause these events. Commands are the operator's own acts.
     _by_operator("credit_added", "Credits added", stream="people", counted="by_person", trail="ordinary"),

@@ -29,10 +29,12 @@ from store.app_stats import AppStats
 from store.apps.apis import Apis
 from store.apps.apps import Apps
 from store.apps.cache import Announcements
+from store.apps.owners.invitations import Invitations
 from store.apps.owners.owned import OwnedApps
 from store.apps.owners.owned_apis import OwnedApis
 from store.apps.owners.owner_deletion import OwnerDeletion
 from store.apps.owners.owner_notes import OwnerNotes
+from store.apps.owners.team import Teams
 from store.apps.sweep import AppSweep
 from store.apps.webhooks import Webhooks, WebhookSecrets
 from store.bounds import Bounds
@@ -131,12 +133,16 @@ class Store:
         self.subjects = Subjects(self.pairwise, self.apps)
         self.outbox = Outbox(client, scripts, self.deliveries, self.subjects.in_event, wakeup)
         notes = OwnerNotes(scripts, idle)
-        self.owned = OwnedApps(client, scripts, self.apps, self.webhooks, notes, idle, headroom)
+        invitations = Invitations(client, scripts, sealer)
+        self.owned = OwnedApps(client, scripts, self.apps, self.webhooks, notes, invitations, idle, headroom)
+        self.teams = Teams(client, scripts, self.apps, invitations, notes, idle)
         self.owned_apis = OwnedApis(scripts, self.apis, self.apps, notes)
         self.rates = rates = Rates()
         self.limits = RateLimits(scripts, rates)
         addresses = Addresses(client, scripts)
-        self.people = People(client, scripts, sealer, hasher, addresses, self.app_stats, wakeup, security)
+        self.people = People(
+            client, scripts, sealer, hasher, addresses, self.app_stats, wakeup, security, self.teams.part_with
+        )
         self.groups = Groups(scripts, security)
         self.devices = Devices(scripts, sealer)
         self.listed_accounts = ListedAccounts(sealer)

@@ -13,6 +13,8 @@ from store.wiring import Store
 ACTS: Final[Mapping[str, str]] = {
     "apps.create_app": "app_created_by_operator",
     "apps.update_app": "app_changed_by_operator",
+    "members.add_member": "app_changed_by_operator",
+    "members.remove_member": "app_changed_by_operator",
     "apps.rotate_secret": "app_secret_made_by_operator",
     "apps.delete_app": "app_deleted_by_operator",
     "apis.create_api": "api_created_by_operator",

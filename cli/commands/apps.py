@@ -19,6 +19,7 @@ from store.apps.apis import check_signed, resolve_scopes
 from store.apps.client_ids import new_client_id
 from store.apps.client_keys import BY_KEY, BY_NOTHING, check_jwks_uri, registered_keys
 from store.apps.lookalikes import check_honest_name
+from store.apps.owners.members import given_to
 from store.apps.profiles import NONE, PROFILES
 from store.apps.redirect_uris import InvalidRedirectURI, check_redirect_uri
 from store.apps.registration import Registration
@@ -120,10 +121,14 @@ async def update_app(context: Context, args: Namespace) -> CommandResult:
     if changed.redirect_uris != present.redirect_uris:
         await _check_sector(context, changed)
     logo = await given_logo(context.settings, args)
-    fields |= await _given(context.store, args.client_id, args)
+    owner = (await _given(context.store, args.client_id, args)).get("owner")
     url = fields.pop("webhook_url", None)
+
+    def given(app: Registration) -> Registration:
+        return given_to(app, owner) if owner else app
+
     changed, signing = (
-        await context.store.apps.change(args.client_id, lambda app: replace(app, **fields), logo=logo),
+        await context.store.apps.change(args.client_id, lambda app: replace(given(app), **fields), logo=logo),
         None,
     )
     if url is not None:
@@ -163,7 +168,7 @@ async def _scopes(context: Context, args: Namespace) -> dict[str, Any]:
     if not hasattr(args, "scopes"):
         return {}
     own, theirs = resolve_scopes(args.scopes, await context.store.apis.list())
-    return {"scopes": own, "api_scopes": theirs, "owner_scopes": ()}
+    return {"scopes": own, "api_scopes": theirs, "owner_scopes": (), "member_scopes": ()}
 
 
 async def find_app(store: Store, client_id: str) -> Registration:

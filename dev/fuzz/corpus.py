@@ -326,6 +326,11 @@ def pages(cast: Cast) -> list[Message]:
         post("/account/apps/all-scopes/data/notes/n1/delete", over),
         post("/account/delete", over, email="ada@example.com", password="a wrong one"),
         post("/account/security/passkeys", over, credential=credential, name="A key"),
+        post("/developer/apps/web-app/team", over, email="bob@example.com", role="viewer"),
+        post("/developer/apps/web-app/team/role", over, member=cast.ada, role="owner"),
+        post("/developer/apps/web-app/team/remove", over, member=cast.bea),
+        post("/developer/apps/web-app/team/withdraw", over, invitation="A" * 22),
+        post("/developer/invitation", over, link="lk_ti_" + "A" * 90),
         post("/developer/register", over, name="App", redirect_uris="https://a.example/cb", kind="public", nonce="n"),
         post("/api/oauth/authorize", over, **decision),
         message(

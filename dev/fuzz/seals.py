@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote, urlencode
 
 from dev.fuzz.target import Target
@@ -65,6 +65,14 @@ def tampered(text: str) -> list[str]:
     return [one for one in dict.fromkeys((*flipped(text), *rewritten(text))) if one != text]
 
 
+async def team_invitation(cast: Cast) -> str:
+    """A live invitation to the team of an app of Ada's."""
+    app, _ = await cast.store.apps.fresh("web-app")
+    assert app is not None
+    await cast.store.apps.create(replace(app, client_id="team-app", owner=cast.ada, secrets=(), secret_notes=()))
+    return await cast.store.teams._invitations.make("team-app", "dora@example.com", "viewer", cast.ada)
+
+
 async def one_of_each(cast: Cast) -> dict[TokenKind, str]:
     """A live token of each kind."""
     store = cast.store
@@ -99,6 +107,7 @@ async def one_of_each(cast: Cast) -> dict[TokenKind, str]:
         TokenKind.PROGRESS: store.progress.mark("sign-in", "a-digest", ada),
         TokenKind.PUSHED: (await store.pushed.push("web-app", pushed, Window(600, 599, 0))).removeprefix(URN),
         TokenKind.BROWSER: store.pushed.cookie_of(new_id()),
+        TokenKind.TEAM: await team_invitation(cast),
         TokenKind.LISTED: store.listed_accounts.with_account((), ada, email),
         **{kind: link.text for kind, link in links.items() if link is not None},
     }
@@ -152,6 +161,7 @@ def openers(cast: Cast) -> dict[TokenKind, Callable[[str], Awaitable[bool]]]:
         TokenKind.PROGRESS: lambda text: known(store.progress.open(text, "a-digest")),
         TokenKind.PUSHED: pushed,
         TokenKind.BROWSER: kept,
+        TokenKind.TEAM: lambda text: refused(store.teams.look(text)),
         TokenKind.LISTED: lambda text: known(store.listed_accounts.open(text) or None),
     }
 
@@ -168,6 +178,7 @@ class Presented:
 
 def presented(cast: Cast) -> dict[str, tuple[TokenKind, Presented]]:
     """Every way to present a token."""
+    cookie = f"Cookie: latchkey_session={cast.session}"
     client = {"client_id": "web-app", "client_secret": cast.secret}
 
     def form(path: str, **fields: str) -> bytes:
@@ -232,6 +243,10 @@ def presented(cast: Cast) -> dict[str, tuple[TokenKind, Presented]]:
         "confirmation": (TokenKind.CONFIRM, Presented(lambda text: get(f"/confirm?link={quote(text)}"), 400)),
         "reset": (TokenKind.RESET, Presented(lambda text: get(f"/reset?link={quote(text)}"), 400)),
         "change": (TokenKind.CHANGE, Presented(lambda text: get(f"/account/email/change?link={quote(text)}"), 400)),
+        "team": (
+            TokenKind.TEAM,
+            Presented(lambda text: get(f"/developer/invitation?link={quote(text)}", cookie), 400),
+        ),
         "undo": (TokenKind.UNDO, Presented(lambda text: get(f"/account/email/undo?link={quote(text)}"), 400)),
         "picture": (TokenKind.PICTURE, Presented(lambda text: get(f"/picture/{quote(text, safe='')}.svg"), 404)),
     }

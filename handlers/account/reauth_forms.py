@@ -26,6 +26,7 @@ _TABS = {
     "/rotate": "/credentials",
     "/end-secret": "/credentials",
     "/webhooks": "/webhooks",
+    "/team": "/team",
 }
 """The tabs of an app whose forms have these addresses."""
 WRITING = ("post", "put", "patch", "delete")
@@ -91,7 +92,8 @@ class GuardedPage(ReauthPage):
         if found := re.fullmatch(r"(/developer/apps/[^/]+)(/[a-z-]+)?", self.request.path):
             return found[1] + _TABS.get(found[2] or "", "")
         found = re.match(
-            r"/developer/apps/[^/]+/webhooks|/developer/apis/[^/]+|/account/apps(?:/[^/]+/data)?", self.request.path
+            r"/developer/apps/[^/]+/(?:webhooks|team)|/developer/apis/[^/]+|/account/apps(?:/[^/]+/data)?",
+            self.request.path,
         )
         return found[0] if found else self.request.path
 

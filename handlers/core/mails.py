@@ -85,6 +85,14 @@ def warn(site: Site, what: str, user: str, warned: Warned, **values: Any) -> Non
         write(site, what, to, user, wording, earlier="yes" if number else "", **values)
 
 
+def tell(site: Site, what: str, warned: Warned, payer: str, visitor: Visitor, **values: Any) -> None:
+    """Posts a notice of what somebody else did, the user `payer`, to each address of a person. The mail does not say
+    from where: that is for the other alone."""
+    wording, values = spoken(site, warned.preferences), {"at": wall.utc(), **values}
+    for number, to in enumerate(warned.addresses):
+        write(site, what, to, payer, wording, "", visitor.address, earlier="yes" if number else "", **values)
+
+
 def listed(wording: Wording, lines: Sequence[str]) -> str:
     """A list of lines, cut to the size of a mail, because a thousand mails may wait in memory."""
     said = [wording.say(line) for line in lines[:MOST_LINES]]
@@ -234,7 +242,7 @@ def factors_changed(site: Site, factors: Factors, what: str, visitor: Visitor, u
 def app_changed(site: Site, owner: Profile, app: Registration, lines: Sequence[str], visitor: Visitor) -> None:
     """Tells the owner what changed in an app, in lines. Without lines, sends nothing."""
     if lines:
-        values = {"name": app.name, "client": app.client_id, **_circumstances(visitor)}
+        values = {"who": "", "name": app.name, "client": app.client_id, **_circumstances(visitor)}
         listing = listed(spoken(site, owner.warned.preferences), lines)
         logo = (app.client_id, app.logo) if app.logo else None
         warn(site, "app_changed", owner.user, owner.warned, lines=listing, logo=logo, **values)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from store.apps.owners.roles import Act
 from store.lifetimes import (
     CHANGE_APP,
     OWN_PASSKEY,
@@ -40,7 +41,8 @@ class PersonPost:
     nobody can. `excused`: a field and the value that makes re-authentication unnecessary. `keeps`: the fields that are
     kept while the person re-authenticates, a star for any ending; never a secret. `once`: with a second step, a
     re-authentication is good for one such change. `windows`: each mail about the form took a place in one of these, so
-    they limit the mails; a form that tells by mail has at least one."""
+    they limit the mails; a form that tells by mail has at least one. `act`: what the form does to an app, for the roles
+    of its team."""
 
     does: str
     reauth: ReauthRule = ReauthRule.NONE
@@ -51,6 +53,7 @@ class PersonPost:
     keeps: tuple[str, ...] = ()
     once: bool = False
     windows: tuple[Group, ...] = ()
+    act: Act | None = None
 
     @property
     def mailed(self) -> bool:

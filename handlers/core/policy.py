@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from handlers.core.person_posts import PersonPost
+from store.apps.owners.roles import Act
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,8 +13,8 @@ class Policy:
     """`scope`: scopes, separated by spaces, of which the token must have one; empty if the route needs no token.
     `window`: the group of SPEC 8.1 that counts the request. `write_scope`, `write_window`: the same for methods that
     write, if different. `xsrf`: the client is a browser with cookies. `operator`: the route needs an operator key.
-    `finishes`: the last step of a flow, which has a reserve under overload. `route` and `post`: the name of the route
-    and the rules of its form, set by the row."""
+    `finishes`: the last step of a flow, which has a reserve under overload. `route`, `post` and `act`: the name of the
+    route, the rules of its form, and what its page shows of an app, set by the row."""
 
     scope: str = ""
     window: str = ""
@@ -24,6 +25,7 @@ class Policy:
     finishes: bool = False
     route: str = ""
     post: PersonPost | None = None
+    act: Act | None = None
 
 
 PAGE = Policy(xsrf=True)

@@ -5,32 +5,39 @@ from __future__ import annotations
 import secrets
 
 from handlers.account.reauth_forms import GuardedPage
-from handlers.core import mails
+from handlers.core.params import Params
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.developer.api_boxes import ApiBoxes, api_boxes, scopes_of
 from handlers.developer.app_form import AppForm
+from handlers.developer.team import team_mails
+from handlers.developer.team.acts import TeamPage
+from handlers.developer.team.role_names import ROLE_NAMES
+from store.accounts.signin.sessions import Session
 from store.apps.registration import Registration
 from store.phrases import Phrase
 from store.refused import Refused
 from store.results import Profile
 
 NOTICES = {
+    "left": Phrase("You left the team."),
     "deleted": Phrase("The app was deleted. For 30 days, people can view and download what it stored for them."),
 }
 
 
-class DeveloperPage(GuardedPage):
+class DeveloperPage(GuardedPage, TeamPage):
     """Shared by the pages of the portal. The scripts copy values and show the numbers of charts."""
 
     uses_scripts = True
 
-    async def own(self, client_id: str) -> tuple[Profile, Registration]:
-        """The person who is signed in, and their app. Raises SignedOut, Refused("not_found")."""
-        return await self.store.owned.find(self.require_session(), client_id)
+    async def reauth_first(self, session: Session, params: Params) -> None:
+        """Checks the person's role before asking them to re-authenticate. Raises SignedOut, Refused."""
+        if self.act:
+            await self.own(self.path_args[0])
+        await super().reauth_first(session, params)
 
     def tell_owner(self, profile: Profile, app: Registration, *lines: str) -> None:
-        """Mails the changes to the owner. `app` is the registration before the change."""
-        mails.app_changed(self.site, profile, app, list(lines), self.visitor)
+        """Mails the changes to all owners and to whoever made them. `app` is the registration before the change."""
+        self.site.in_background(team_mails.changed(self.site, profile, (app, app), lines, self.visitor))
 
     async def offered(self, app: Registration | None = None) -> list[ApiBoxes]:
         """The scopes of APIs that this app, or a new one, may have."""
@@ -52,6 +59,7 @@ class OwnedAppsHandler(DeveloperPage):
             title=Phrase("Your apps"),
             signed_in=owned.profile,
             owned=owned,
+            role_names=ROLE_NAMES,
             open=self.may_register(),
             full=len(owned) >= self.site.apps_per_person,
             most=self.site.apps_per_person,

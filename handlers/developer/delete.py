@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from handlers.account.reauth import ReauthPage
 from handlers.core import mails
+from handlers.developer.team import team_mails
+from handlers.developer.team.acts import TeamPage
 from store.accounts.signin.reauth import ReauthFailed
 from store.apps.owners.owner_deletion import OwnerDeletionForm
 from store.phrases import Phrase
 
 
-class DeleteAppHandler(ReauthPage):
+class DeleteAppHandler(ReauthPage, TeamPage):
     """The page on which an owner deletes an app."""
 
     async def get(self, client_id: str) -> None:
@@ -19,7 +21,7 @@ class DeleteAppHandler(ReauthPage):
     async def show(self, client_id: str, *, typed: str = "", errors: dict[str, str] | None = None) -> None:
         """The page, with what was typed and, by the part of the form, what is wrong with it."""
         session = self.require_session()
-        profile, app = await self.store.owned.find(session, client_id)
+        profile, app = await self.own(client_id)
         factors = await self.store.factors.of(session)
         self.render(
             "developer/delete.html",
@@ -40,6 +42,7 @@ class DeleteAppHandler(ReauthPage):
         if registration is None and left_by == session.user:
             await self.store.owned.delete(session, client_id, self.visitor)
             return self.finish_deletion(client_id)
+        await self.own(client_id)
         typed = OwnerDeletionForm(params.get("confirm") or "", params.get("password") or "", params.get("code") or "")
         ending = self.store.app_ending
         try:
@@ -54,6 +57,8 @@ class DeleteAppHandler(ReauthPage):
             return await self.show(client_id, typed=typed.name, errors={wrong.part: wrong.text})
         self.write_session(ended.cookie)
         mails.app_deleted(self.site, session.user, ended.warned, ended.registration.name, client_id, self.visitor)
+        others = team_mails.deleted(self.site, session.user, ended.registration, self.visitor)
+        self.site.in_background(others)
         self.finish_deletion(client_id)
 
     def finish_deletion(self, client_id: str) -> None:
@@ -62,10 +67,11 @@ class DeleteAppHandler(ReauthPage):
         self.see_done("/developer/apps?deleted")
 
 
-class DeleteAppOptionsHandler(ReauthPage):
+class DeleteAppOptionsHandler(ReauthPage, TeamPage):
     """WebAuthn options for a passkey that deletes the app."""
 
     async def post(self, client_id: str) -> None:
         """One of this person's passkeys."""
         self.check_same_origin()
+        await self.own(client_id)
         self.ask_passkey(*await self.store.app_ending.challenge(self.require_session(), client_id))

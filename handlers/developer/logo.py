@@ -44,7 +44,7 @@ class ChangeLogoHandler(Upload, SettingsPage):
     async def post(self, client_id: str) -> None:
         """Makes a logo from the file or from what the address leads to, or shows an error in the field."""
         session = self.require_session()
-        profile, app = await self.store.owned.find(session, client_id)
+        profile, app = await self.own(client_id)
         typed = ""
         try:
             file = self.file()
@@ -76,7 +76,7 @@ class RemoveLogoHandler(DeveloperPage):
         """Pages show the first letter of the app's name from now on."""
         self.check_same_origin()
         session = self.require_session()
-        profile, app = await self.store.owned.find(session, client_id)
+        profile, app = await self.own(client_id)
         if await self.store.owned.set_logo(session, client_id, b"", self.visitor):
             self.tell_owner(profile, app, Phrase("Logo removed"))
         self.see_done(f"/developer/apps/{client_id}/settings?logo-removed")

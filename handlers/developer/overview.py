@@ -13,6 +13,7 @@ from store.refused import Refused
 from store.results import Profile
 
 NOTICES = {
+    "joined": Phrase("You joined the team of this app."),
     "again": Phrase(
         "You sent this form before, so the app is already registered. We showed its secret then and can’t show it "
         "again. If you lost it, create a new one under Credentials."

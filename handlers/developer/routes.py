@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from handlers.core.person_posts import (
     ACTIVITY,
     AGAIN,
@@ -43,26 +45,44 @@ ROUTES: tuple[Route, ...] = (
         OwnedAppHandler,
         "developer-app",
         PAGE,
-        PersonPost("change your app", ReauthRule.RECENT, (ACTIVITY, OWNER), AGAIN, keeps=APP_FORM, windows=CHANGES),
+        PersonPost(
+            "change your app",
+            ReauthRule.RECENT,
+            (ACTIVITY, OWNER),
+            AGAIN,
+            keeps=APP_FORM,
+            windows=CHANGES,
+            act="change",
+        ),
+        act="see",
     ),
-    Route(rf"/developer/apps/{CLIENT}/settings", SettingsHandler, "developer-settings", PAGE),
-    Route(rf"/developer/apps/{CLIENT}/credentials", CredentialsHandler, "developer-credentials", PAGE),
-    Route(rf"/developer/apps/{CLIENT}/log", LogHandler, "developer-log", PAGE),
-    Route(rf"/developer/apps/{CLIENT}/usage", AppUsageHandler, "developer-usage", PAGE),
-    Route(rf"/developer/apps/{CLIENT}/usage\.csv", UsageFileHandler, "developer-usage-file", PAGE),
+    Route(rf"/developer/apps/{CLIENT}/settings", SettingsHandler, "developer-settings", PAGE, act="see"),
+    Route(rf"/developer/apps/{CLIENT}/credentials", CredentialsHandler, "developer-credentials", PAGE, act="change"),
+    Route(rf"/developer/apps/{CLIENT}/log", LogHandler, "developer-log", PAGE, act="see"),
+    Route(rf"/developer/apps/{CLIENT}/usage", AppUsageHandler, "developer-usage", PAGE, act="see"),
+    Route(rf"/developer/apps/{CLIENT}/usage\.csv", UsageFileHandler, "developer-usage-file", PAGE, act="see"),
     Route(
         rf"/developer/apps/{CLIENT}/rotate",
         RotateHandler,
         "developer-rotate",
         PAGE,
-        PersonPost("create a new client secret", ReauthRule.RECENT, (ACTIVITY, OWNER), "end it", windows=CHANGES),
+        PersonPost(
+            "create a new client secret", ReauthRule.RECENT, (ACTIVITY, OWNER), "end it", windows=CHANGES, act="change"
+        ),
     ),
     Route(
         rf"/developer/apps/{CLIENT}/end-secret",
         EndSecretHandler,
         "developer-end-secret",
         PAGE,
-        PersonPost("revoke a client secret", ReauthRule.RECENT, (ACTIVITY, OWNER), keeps=("mark",), windows=CHANGES),
+        PersonPost(
+            "revoke a client secret",
+            ReauthRule.RECENT,
+            (ACTIVITY, OWNER),
+            keeps=("mark",),
+            windows=CHANGES,
+            act="change",
+        ),
     ),
     Route(
         rf"/developer/apps/{CLIENT}/status",
@@ -77,6 +97,7 @@ ROUTES: tuple[Route, ...] = (
             excused=("status", "off"),
             keeps=("status",),
             windows=CHANGES,
+            act="change",
         ),
     ),
     Route(
@@ -84,35 +105,43 @@ ROUTES: tuple[Route, ...] = (
         DeleteAppHandler,
         "developer-delete",
         PAGE,
-        PersonPost("delete your app", ReauthRule.THERE, (ACTIVITY, OWNER), windows=(REGISTER_APP,)),
+        PersonPost("delete your app", ReauthRule.THERE, (ACTIVITY, OWNER), windows=(REGISTER_APP,), act="delete"),
+        act="delete",
     ),
     Route(
         rf"/developer/apps/{CLIENT}/delete/options",
         DeleteAppOptionsHandler,
         "developer-delete-options",
         PAGE,
-        BY_PASSKEY,
+        replace(BY_PASSKEY, act="delete"),
     ),
     Route(
         rf"/developer/apps/{CLIENT}/try",
         TryHandler,
         "developer-try",
         PAGE,
-        PersonPost("try your app", undo=NOTHING_LASTS),
+        PersonPost("try your app", undo=NOTHING_LASTS, act="change"),
+        act="change",
     ),
     Route(
         rf"/developer/apps/{CLIENT}/logo",
         ChangeLogoHandler,
         "developer-logo",
         PAGE,
-        PersonPost("change the logo of your app", tells=(ACTIVITY, OWNER), undo=AGAIN, windows=CHANGES),
+        PersonPost("change the logo of your app", tells=(ACTIVITY, OWNER), undo=AGAIN, windows=CHANGES, act="change"),
     ),
     Route(
         rf"/developer/apps/{CLIENT}/logo/remove",
         RemoveLogoHandler,
         "developer-logo-remove",
         PAGE,
-        PersonPost("remove the logo of your app", tells=(ACTIVITY, OWNER), undo="upload it again", windows=CHANGES),
+        PersonPost(
+            "remove the logo of your app",
+            tells=(ACTIVITY, OWNER),
+            undo="upload it again",
+            windows=CHANGES,
+            act="change",
+        ),
     ),
     Route(rf"/logo/{CLIENT}/([A-Za-z0-9_-]{{22}})\.webp", LogoHandler, "logo", OPEN),
     Route(
@@ -120,7 +149,7 @@ ROUTES: tuple[Route, ...] = (
         VerifyHandler,
         "developer-verify",
         PAGE,
-        PersonPost("verify a domain of your app", tells=(ACTIVITY,), undo="change the app"),
+        PersonPost("verify a domain of your app", tells=(ACTIVITY,), undo="change the app", act="change"),
     ),
     Route(
         rf"/developer/apps/{CLIENT}/webhooks",
@@ -134,7 +163,9 @@ ROUTES: tuple[Route, ...] = (
             AGAIN,
             keeps=FORM,
             windows=CHANGES,
+            act="change",
         ),
+        act="change",
     ),
     Route(
         rf"/developer/apps/{CLIENT}/webhooks/rotate",
@@ -148,6 +179,7 @@ ROUTES: tuple[Route, ...] = (
             "make another",
             keeps=("mark", "ends"),
             windows=CHANGES,
+            act="change",
         ),
     ),
     Route(
@@ -155,14 +187,15 @@ ROUTES: tuple[Route, ...] = (
         TestEventHandler,
         "developer-webhook-test",
         PAGE,
-        PersonPost("send a test event", undo=NOTHING_LASTS),
+        PersonPost("send a test event", undo=NOTHING_LASTS, act="change"),
     ),
-    Route(rf"/developer/apps/{CLIENT}/webhooks/{DELIVERY}", DeliveryHandler, "developer-delivery", PAGE),
+    Route(rf"/developer/apps/{CLIENT}/webhooks/{DELIVERY}", DeliveryHandler, "developer-delivery", PAGE, act="change"),
     Route(
         rf"/developer/apps/{CLIENT}/webhooks/{DELIVERY}/again",
         ReplayHandler,
         "developer-delivery-again",
         PAGE,
-        PersonPost("send an event again", undo=NOTHING_LASTS),
+        PersonPost("send an event again", undo=NOTHING_LASTS, act="change"),
+        act="change",
     ),
 )

@@ -15,8 +15,8 @@ class VerifyHandler(SettingsPage):
         """Fetches the domain's file. If a line of the file is the client id, pages show the domain as proven from then
         on. Otherwise nothing changes."""
         self.check_same_origin()
-        session, typed = self.require_session(), self.body().require("domain")
         profile, app = await self.own(client_id)
+        session, typed = self.require_session(), self.body().require("domain")
         try:
             domain = check_domain(app, typed)
             address = f"https://{domain}{PATH}"

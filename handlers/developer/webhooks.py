@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from handlers.core import mails
 from handlers.core.params import Params, once, parse_pairs
 from handlers.developer.apps import DeveloperPage
 from handlers.developer.receivers import receivers
@@ -149,7 +148,7 @@ class WebhooksHandler(WebhooksPage):
             self.require_session(), client_id, url, self.visitor, events=events
         )
         if lines := changed_lines(before, app):
-            mails.app_changed(self.site, profile, before, lines, self.visitor)
+            self.tell_owner(profile, before, *lines)
         if secret:
             return await self.show_webhooks(profile, app, secret=secret)
         self.see_done(f"/developer/apps/{client_id}/webhooks?{'saved' if url else 'off'}")
@@ -173,8 +172,7 @@ class SigningSecretHandler(WebhooksPage):
             if refusal.code != "invalid_request" or self.wants_json():
                 raise
             return await self.show_webhooks(*await self.own(client_id), wrong=refusal.description)
-        line = Phrase("A new signing secret was created for its webhook")
-        mails.app_changed(self.site, profile, app, [line], self.visitor)
+        self.tell_owner(profile, app, Phrase("A new signing secret was created for its webhook"))
         await self.show_webhooks(profile, app, secret=secret)
 
 

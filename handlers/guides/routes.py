@@ -9,6 +9,6 @@ from handlers.guides.pages import GuideHandler
 NAME = "([A-Za-z0-9_-]{1,64})"
 
 ROUTES: tuple[Route, ...] = (
-    Route(rf"/developer/apps/{CLIENT}/guides/{NAME}", GuideHandler, "developer-guide", PAGE),
-    Route(rf"/developer/apps/{CLIENT}/guides/{NAME}/{NAME}", GuideHandler, "developer-guide-part", PAGE),
+    Route(rf"/developer/apps/{CLIENT}/guides/{NAME}", GuideHandler, "developer-guide", PAGE, act="see"),
+    Route(rf"/developer/apps/{CLIENT}/guides/{NAME}/{NAME}", GuideHandler, "developer-guide-part", PAGE, act="see"),
 )

@@ -35,6 +35,8 @@ from handlers.oauth.requests import (
     words_of,
 )
 from store.accounts.signin.sessions import Session
+from store.apps.owners.members import role_of
+from store.apps.owners.roles import may
 from store.apps.redirect_uris import display_origin, is_interceptable
 from store.apps.registration import Registration
 from store.oauth.authorizations import AuthorizationRequest, ConsentRequest, Pending, SignInAgain, StepUp
@@ -112,7 +114,7 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
         """Tells the owner of an app why nobody can use it. For anybody else it is unknown. Raises Refused."""
         app = await self.store.apps.find(client_id) if self.session() else None
         person = await self.profile() if app and app.owner else None
-        if app is None or person is None or person.user != app.owner:
+        if app is None or person is None or role_of(app, person.user) is None:
             return
         self.onward = Onward(f"/developer/apps/{client_id}", Phrase("Go to your app"))
         if app.status == "disabled":
@@ -126,7 +128,7 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
         if not app.owner or redirect_uris != [page := try_page(self.site.base_url, app.client_id)]:
             return None
         session = self.session()
-        return page if session is not None and app.owner == session.user else None
+        return page if session is not None and may(role_of(app, session.user), "change") else None
 
     async def begin(
         self, app: Registration, request: AuthorizationRequest, interaction: Interaction, here: Pairs

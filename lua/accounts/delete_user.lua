@@ -8,7 +8,7 @@
 --- KEYS[7] holds
 --- KEYS[8] ledger
 --- KEYS[9] replies
---- KEYS[10] apps: registered by the person; the registrations stay and become the operator's
+--- KEYS[10] apps: registered by the person; whoever calls this hands them on, and removes the list
 --- KEYS[11] factors
 --- KEYS[12] passkeys
 --- KEYS[13] recovery
@@ -19,6 +19,7 @@
 --- KEYS[18] guesses
 --- KEYS[19] undos
 --- KEYS[20] used
+--- KEYS[21] teams: apps of others; whoever calls this takes the person out of their teams, and removes the list
 --- ARGV[1] member: the person in the lists of the shard
 --- ARGV[2] prefix: prefix of the person's keys, up to the noun
 --- ARGV[3] shard: prefix of the shard's keys, up to 'app:'
@@ -69,12 +70,12 @@ for _, kept in ipairs(redis.call('ZRANGE', replies, 0, steps - 1)) do
   redis.call('UNLINK', prefix .. 'reply:' .. string.match(kept, '^%d+ (.*)$'))
   redis.call('ZREM', replies, kept)
 end
-if redis.call('EXISTS', sessions, replies) > 0 or #apps_of(leaving) > 0 then return {'more', left} end
+if redis.call('EXISTS', sessions, replies, apps, teams) > 0 or #apps_of(leaving) > 0 then return {'more', left} end
 for _, purpose in ipairs({'confirm', 'reset', 'change'}) do redis.call('UNLINK', prefix .. 'link:' .. purpose) end
 -- Old addresses that a link could bring back are free again; entries that are not released now expire.
 local held = {}
 for _, entry in pairs(open_undos(undos, now_ms())) do held[#held + 1] = entry.email end
-redis.call('UNLINK', audit, activity, guesses, balance, holds, ledger, used, apps, picture, undos)
+redis.call('UNLINK', audit, activity, guesses, balance, holds, ledger, used, picture, undos)
 -- The list of the shard goes last, because an interrupted deletion is found there.
 redis.call('SREM', users, member)
 touch(leaving)

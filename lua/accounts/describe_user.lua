@@ -3,9 +3,10 @@
 --- KEYS[2] audit
 --- KEYS[3] apps
 --- KEYS[4] activity
+--- KEYS[5] teams
 --- ARGV[1] grant_prefix: prefix of a grant's key, up to the client id
 --- @reply not_found
---- @reply ok email email_verified name picture status created_at rows entries ordinary registered groups suspension
+--- @reply ok email email_verified name picture status created_at rows entries ordinary registered groups suspension joined
 --- @derives grant_prefix
 --- @idempotent
 --- @include "audit"
@@ -23,4 +24,5 @@ for _, client in ipairs(apps_of(user)) do
   end
 end
 return {'ok', row[1], row[2] or '0', row[3], row[4] or '', row[5], row[6], newest_first(rows),
-  events_of(audit), events_of(activity), redis.call('ZRANGE', apps, 0, -1), row[7] or '', row[8] and {row[8], row[9] or '', row[10] or ''} or {}}
+  events_of(audit), events_of(activity), redis.call('ZRANGE', apps, 0, -1), row[7] or '', row[8] and {row[8], row[9] or '', row[10] or ''} or {},
+  redis.call('ZRANGE', teams, 0, -1)}

@@ -8,7 +8,7 @@ A crash after any step leaves no half-working account.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -66,7 +66,7 @@ class Invited(NamedTuple):
 
 
 class People:
-    """Creates, finds and deletes accounts."""
+    """Creates, finds and deletes accounts. `part_with` takes a person out of the teams of apps."""
 
     def __init__(
         self,
@@ -78,7 +78,9 @@ class People:
         app_stats: AppStats,
         wakeup: RelayWakeup,
         security: SecurityLog,
+        part_with: Callable[[str], Awaitable[None]],
     ) -> None:
+        self._part_with = part_with
         self._client = client
         self._security = security
         self._scripts = scripts
@@ -169,7 +171,7 @@ class People:
         """Deletes an account: first its row, which kills every token and session, next its data in bounded steps, and
         last the address that the row named. `finish_deletions` continues an interrupted deletion. Calls `progress` with
         the number of apps disconnected so far."""
-        disconnected = 0
+        disconnected, parted = 0, False
         await self._scripts.run("begin_leaving", {"leaving": keys.DELETIONS}, user_id=user)
         word = "more"
         while word == "more":
@@ -186,6 +188,9 @@ class People:
                 disconnected += 1
             progress(disconnected)
             word = reply.word
+            if word == "more" and not parted:
+                await self._part_with(user)
+                parted = True
         self._wakeup.add(user)
         for email in filter(None, (reply.text("email"), *map(bytes.decode, reply.rows("held")))):
             await self._addresses.release(email, user)

@@ -12,11 +12,13 @@ from redis.asyncio import Redis
 
 from store import keys
 from store.apps.api_apps import ApiApps, apis_of
-from store.apps.cache import CACHE_SECONDS, Logo, RegistrationCache, retried
+from store.apps.cache import CACHE_SECONDS, Logo, RegistrationCache, Spent, retried
 from store.apps.client_ids import check_new_client_id
 from store.apps.client_secrets import new_secret, note_of, secret_digest
 from store.apps.deletion import OnProgress, Retiring
 from store.apps.logos import logo_id
+from store.apps.owners.members import check_may
+from store.apps.owners.roles import Act
 from store.apps.registration import Registration
 from store.apps.registration_changes import changed_by_owner, rotated, without_secret
 from store.apps.tombstones import BY_OPERATOR, BY_OWNER, Remains, Tombstone
@@ -114,10 +116,11 @@ class Apps:
             return epoch_ms(*await self._client.time())
 
     async def update(self, client_id: str, by: str | None = None, /, **changes: Any) -> Registration:
-        """Changes fields of a registration; with `by`, only if this person owns the app. Raises Refused("not_found"),
-        ValueError for a forbidden value, and as `changed_by_owner`."""
-        change = replace if by is None else changed_by_owner
-        return await self.change(client_id, lambda present: change(present, **changes), by)
+        """Changes fields of a registration; with `by`, only if this person's role allows it. Raises Refused as
+        `check_may`, ValueError for a forbidden value, and as `changed_by_owner`."""
+        if by is None:
+            return await self.change(client_id, lambda present: replace(present, **changes))
+        return await self.change(client_id, lambda present: changed_by_owner(present, by, **changes), by)
 
     async def rotate_secret(
         self, client_id: str, *, drop_old: bool = False, by: str | None = None
@@ -139,16 +142,21 @@ class Apps:
         change: Callable[[Registration], Registration],
         by: str | None = None,
         *,
+        act: Act = "change",
         logo: bytes | None = None,
+        spent: Spent | None = None,
     ) -> Registration:
-        """Replaces a registration with the result of `change`; with `by`, only if this person owns the app. `change`
-        runs again if somebody else was quicker. `logo` is the encoded new logo, or empty to remove it. Raises
-        Refused("not_found") and the errors of `change`."""
+        """Replaces a registration with the result of `change`; with `by`, only if this person's role allows `act`.
+        `change` runs again if somebody else was quicker. `logo` is the encoded new logo, or empty to remove it; `spent`
+        is an invitation that the same step uses up. Raises Refused as `check_may`, Refused("invalid_request") for an
+        invitation that is over, and the errors of `change`."""
 
         async def attempt() -> Registration | None:
             packed, present, _ = await self._read(client_id)
-            if present is None or by not in (None, present.owner):
+            if present is None:
                 raise Refused("not_found", "No such app.")
+            if by is not None:
+                check_may(present, by, act)
             changed = change(present)
             if logo is not None:
                 changed = replace(changed, logo=logo_id(logo))
@@ -158,7 +166,7 @@ class Apps:
                 changed = changed.stamped(present, await self.now())
             before, after = apis_of(present), apis_of(changed)
             await self.at_apis.enter(client_id, after - before)
-            if not await self._save(client_id, packed, changed.pack(), logo):
+            if not await self._save(client_id, packed, changed.pack(), logo, spent):
                 return None
             await self.at_apis.leave(client_id, before - after)
             return changed
@@ -179,9 +187,16 @@ class Apps:
             if not await self._save(client_id, packed, replace(stone, app=left).pack()):
                 raise StoreUnavailable("the tombstone changed meanwhile")
 
-    async def _save(self, client_id: str, expected: bytes, packed: bytes, logo: bytes | None = None) -> bool:
+    async def _save(
+        self,
+        client_id: str,
+        expected: bytes,
+        packed: bytes,
+        logo: bytes | None = None,
+        spent: Spent | None = None,
+    ) -> bool:
         new = None if logo is None else Logo(keys.app_stats(client_id)["logo"], logo)
-        return await self.cache.save(self._scripts, keys.app(client_id), client_id, expected, packed, new)
+        return await self.cache.save(self._scripts, keys.app(client_id), client_id, expected, packed, new, spent)
 
     async def logo(self, client_id: str, wanted: str) -> bytes:
         """The app's logo, as WebP; empty unless its id is `wanted`. Raises StoreUnavailable."""
@@ -195,10 +210,12 @@ class Apps:
         await self.finish_deletion(client_id, purge=True)
 
     async def begin_deletion(self, client_id: str, *, by: str | None = None, purge: bool = False) -> None:
-        """The first step: replaces the registration with a tombstone; with `by`, only if this person owns the app. With
-        `purge`, also accepts an app that has been deleted already. Raises Refused("not_found")."""
+        """The first step: replaces the registration with a tombstone; with `by`, only if this person's role allows it.
+        With `purge`, also accepts an app that has been deleted already. Raises Refused as `check_may`."""
         packed, present, stone = await self._read(client_id)
-        owner = present.owner if present else stone.owner if stone else None
+        if present and by is not None:
+            check_may(present, by, "delete")
+        owner = by if present else stone.owner if stone else None
         with wrapped():
             listed = bool(packed) or await self._client.zscore(keys.APPS, client_id) is not None
         over = stone is not None and stone.until and not purge
@@ -213,6 +230,9 @@ class Apps:
             if not await self._save(client_id, packed, stone.pack()):
                 raise StoreUnavailable("the registration changed meanwhile")
             await self.at_apis.leave(client_id, apis_of(present))
+            for one in present.members if present else ():
+                with wrapped():
+                    await self._client.zrem(keys.person(one.user)["teams"], client_id)
 
     async def finish_deletion(self, client_id: str, progress: OnProgress = unheard, *, purge: bool = False) -> None:
         """The other steps, after `begin_deletion`; may be repeated. Documents are kept for 30 days more, or freed with

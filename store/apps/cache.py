@@ -17,15 +17,26 @@ from store.engine.background import background
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable
 from store.names import check_client_id
+from store.phrases import Phrase
+from store.refused import Refused
 
 log = logging.getLogger("latchkey.apps")
 
 CACHE_SECONDS = 5.0
 CACHE_SIZE = 10_000
+INVITATION_OVER = Phrase("This invitation has expired, was used, or was withdrawn. Ask for a new one.")
 ATTEMPTS = 10
 """Attempts at a change of a registration that others change at the same time."""
 
 T = TypeVar("T")
+
+
+class Spent(NamedTuple):
+    """An open invitation to the team of an app: the key of all of them, its id, and its row as it was read."""
+
+    key: str
+    id: str
+    row: bytes
 
 
 class Logo(NamedTuple):
@@ -94,21 +105,30 @@ class RegistrationCache(Generic[T]):
             self.loading.pop(client_id, None)
 
     async def save(
-        self, scripts: Scripts, app: str, client_id: str, expected: bytes, packed: bytes, logo: Logo | None = None
+        self,
+        scripts: Scripts,
+        app: str,
+        client_id: str,
+        expected: bytes,
+        packed: bytes,
+        logo: Logo | None = None,
+        spent: Spent | None = None,
     ) -> bool:
         """Writes a registration under the key `app`, if the stored one is still `expected`, and drops the cached one.
-        Empty bytes stand for none. With `logo`, also writes that. Returns whether it was written. Raises
-        StoreUnavailable."""
+        Empty bytes stand for none. With `logo`, also writes that; with `spent`, also uses up an invitation. Returns
+        whether it was written. Raises StoreUnavailable, Refused("invalid_request") for an invitation that is over."""
         reply = await scripts.run(
-            "save_logo" if logo else "save_app",
-            {"app": app, **({"logo": logo.key} if logo else {})},
+            "save_logo" if logo else "accept_invitation" if spent else "save_app",
+            {"app": app, **({"logo": logo.key} if logo else {"invitations": spent.key} if spent else {})},
             expected=expected,
             registration=packed,
             channel=keys.APPS_CHANNEL,
             client=client_id,
-            **({"image": logo.image} if logo else {}),
+            **({"image": logo.image} if logo else {"id": spent.id, "row": spent.row} if spent else {}),
         )
         self.forget(client_id)
+        if reply.word == "over":
+            raise Refused("invalid_request", INVITATION_OVER)
         return reply.word == "ok"
 
 

@@ -14,6 +14,7 @@ from store.apps.api_scopes import check_api_scopes
 from store.apps.client_keys import BY_KEY, BY_NOTHING, BY_SECRET, check_jwks_uri
 from store.apps.client_secrets import secret_matches
 from store.apps.logos import LOGO_ID, logo_path
+from store.apps.owners.roles import Member, well_formed
 from store.apps.profiles import NONE, PROFILES, ProfileRules, lacking
 from store.apps.redirect_uris import check_redirect_uri, host_of, remembered_form, web_host
 from store.apps.registration_rows import fields_of, packed_row, record_of
@@ -28,7 +29,7 @@ MAX_REDIRECT_URIS = 20
 _HOMEPAGE = re.compile(r"https?://[!-~]{1,2000}")
 LIVE_SECRETS = 2
 _DOMAIN = ("domain", "domain_until", "domain_checked", "domain_misses")
-_APART = ("secrets", "secrets_at", "secret_notes", "verified", *_DOMAIN)
+_APART = ("secrets", "secrets_at", "secret_notes", "verified", "owner", "members", *_DOMAIN)
 """Fields that have their own time, or none."""
 MOST_RETRY = 60
 """The longest refresh retry window of an app, in seconds."""
@@ -56,7 +57,8 @@ class Registration:
     `jwks` has its public keys (`store/apps/client_keys.py`), or `jwks_uri` is where they are. `require_pushed`: its
     authorization requests must be pushed (RFC 9126). `dpop_required`: its access tokens are bound to keys. `profile`:
     one of PROFILES, whose rules then hold too. `logo` is the id of the app's logo, whose image has a key of its own.
-    `webhook_events`: the types of events it wants, or EVERY."""
+    `webhook_events`: the types of events it wants, or EVERY. `members`: the team without its first owner, `owner`;
+    `member_scopes`: those of `owner_scopes` that somebody else of the team chose."""
 
     client_id: str
     name: str
@@ -70,11 +72,13 @@ class Registration:
     refresh_lifetime_days: int = 0
     api_scopes: tuple[str, ...] = ()
     owner_scopes: tuple[str, ...] = ()
+    member_scopes: tuple[str, ...] = ()
     homepage: str = ""
     logo: str = ""
     secrets: tuple[bytes, ...] = ()
     status: str = "active"
     owner: str = ""
+    members: tuple[Member, ...] = ()
     created_at: int = 0
     webhook_url: str = ""
     webhook_secrets: tuple[bytes, ...] = ()
@@ -129,6 +133,8 @@ class Registration:
         if self.id_token_alg not in OURS:
             raise InvalidRegistration(f"idTokenAlg is one of {', '.join(OURS)}")
         check_subject_type(self.subject_type, self.sector_uri)
+        if not well_formed(self.owner, self.members):
+            raise InvalidRegistration("a team has a first owner, and each person once")
         if self.logo and not LOGO_ID.fullmatch(self.logo):
             raise InvalidRegistration("a logo is named by the digest of its image")
         if self.domain and not is_domain(self.domain):
@@ -268,18 +274,6 @@ class Registration:
     def made_at(self) -> dict[bytes, int]:
         """When the owner made each secret (epoch ms); 0 if somebody else did."""
         return dict(zip(self.secrets, self.secrets_at or (0,) * len(self.secrets), strict=False))
-
-    def taken_back(self, since: int) -> Registration:
-        """This registration after its owner takes back an account that somebody else had from `since` on (epoch ms).
-        Secrets made from then on have ended. An app registered or changed from then on, or without a secret left, is
-        switched off."""
-        doubtful = max(self.created_at, self.changed_at) >= since
-        kept = [(one, at) for one, at in self.made_at().items() if max(at, self.created_at) < since]
-        if len(kept) == len(self.secrets) and not doubtful:
-            return self
-        off = self.active and (doubtful or not kept)
-        secrets, secrets_at = tuple(one for one, _ in kept), told([at for _, at in kept])
-        return replace(self, secrets=secrets, secrets_at=secrets_at, status="off" if off else self.status)
 
     @property
     def terms(self) -> str:

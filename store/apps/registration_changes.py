@@ -12,9 +12,9 @@ from store.phrases import Phrase
 from store.refused import Refused
 
 
-def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
-    """The registration with its owner's changes. Raises InvalidSector for a URL for logout tokens outside of the sector
-    of a pairwise app, Refused("access_denied") if they would enable an app that the
+def changed_by_owner(app: Registration, by: str, /, **changes: Any) -> Registration:
+    """The registration with the changes of somebody in its team (a user id). Raises InvalidSector for a URL for logout
+    tokens outside of the sector of a pairwise app, Refused("access_denied") if they would enable an app that the
     operator has disabled, or change redirect URIs that a sector identifier URI lists, and Refused("invalid_request") if
     they would change the sector. An app that authenticates by a key from now on has no secrets left."""
     if "status" in changes and app.status == "disabled":
@@ -24,6 +24,11 @@ def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
     if "api_scopes" in changes:
         changes["owner_scopes"] = tuple(
             scope for scope in changes["api_scopes"] if scope in app.owner_scopes or scope not in app.api_scopes
+        )
+        changes["member_scopes"] = tuple(
+            scope
+            for scope in changes["owner_scopes"]
+            if scope in app.member_scopes or (by != app.owner and scope not in app.api_scopes)
         )
     changed = replace(app, **changes)
     if app.sector and changed.redirect_uris != app.redirect_uris:

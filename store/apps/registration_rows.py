@@ -9,6 +9,7 @@ import orjson
 
 from store.apps.api_scopes import parse_qualified
 from store.apps.client_keys import BY_KEY
+from store.apps.owners.roles import Member
 
 RECORD = {
     "client_id": "client_id",
@@ -55,6 +56,8 @@ KEPT = {
     "changedAt": "changed_at",
     "apiScopes": "api_scopes",
     "ownerScopes": "owner_scopes",
+    "memberScopes": "member_scopes",
+    "members": "members",
 }
 """What the row has besides. An empty member is left out."""
 
@@ -81,6 +84,7 @@ def fields_of(packed: bytes) -> dict[str, Any]:
     row = msgpack.unpackb(packed)
     names = {**RECORD, **KEPT}
     fields = {names[name]: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    fields["members"] = tuple(Member(*one) for one in fields.get("members", ()))
     fields["private_key_jwt"] = fields.pop("auth_method", "") == BY_KEY
     return fields
 

@@ -57,6 +57,7 @@ class TokenKind(enum.Enum):
     BROWSER = "br"
     DPOP_NONCE = "dn"
     LISTED = "la"
+    TEAM = "ti"
 
     prefix: str
     associated_data: tuple[list[bytes], ...]

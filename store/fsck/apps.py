@@ -9,6 +9,7 @@ from store import keys
 from store.apps.api_apps import apis_of
 from store.apps.api_record import ApiRegistration, deleted_before, first_id
 from store.apps.logos import logo_id
+from store.apps.owners.member_lists import entries_of
 from store.apps.registration import Registration
 from store.apps.tombstones import LASTS, Remains, Tombstone
 from store.apps.webhooks import WebhookSecrets
@@ -83,7 +84,8 @@ async def judge_registration(
     if listed is None and context.is_sure(key):
         mend = context.reader.mend(keys.APPS, [], ("ZADD", keys.APPS, "NX", str(app.created_at // 1000), at.client))
         wrong.append(found("registration", key, "the list of all lacks it", mend))
-    wrong += await _owned(context, at.client, app.owner, app.created_at, key)
+    for user, noun in sorted(entries_of(app)):
+        wrong += await _owned(context, at.client, user, noun, app.created_at, key)
     wrong += await _at_apis(context, app, key)
     wrong += await _logo(context, app, key)
     if context.deep:
@@ -133,18 +135,20 @@ async def judge_tombstone(context: FsckContext, at: ParsedKey, key: str) -> list
     if not 0 <= look.left <= LASTS + SLACK:
         mend = context.reader.mend(key, [("string", "TYPE", key)], ("PEXPIREAT", key, str(stone.until)))
         wrong.append(found("lifetime", key, "the tombstone does not expire in time", mend))
-    return wrong + await _owned(context, at.client, stone.owner, stone.deleted_at, key)
+    return wrong + await _owned(context, at.client, stone.owner, "apps", stone.deleted_at, key)
 
 
-async def _owned(context: FsckContext, client: str, user: str, since: int, key: str) -> list[Finding]:
-    """Checks that the app is in its owner's list, so that it counts."""
+async def _owned(context: FsckContext, client: str, user: str, noun: str, since: int, key: str) -> list[Finding]:
+    """Checks that the app is in this list of a person, so that it counts and they find it."""
     if not re.fullmatch(r"[0-9a-f]{32}", user):
         return []
     owner = keys.person(user)
-    theirs = await context.reader.look(owner["user"], ("EXISTS", owner["user"]), ("ZSCORE", owner["apps"], client))
+    theirs = await context.reader.look(owner["user"], ("EXISTS", owner["user"]), ("ZSCORE", owner[noun], client))
+    if not theirs.seen[0] and noun == "teams" and context.is_sure(key):
+        return [found("team", key, f"there is no such person: {user}")]
     if not theirs.seen[0] or theirs.seen[1] is not None or not context.is_sure(key):
         return []
-    write = ("ZADD", owner["apps"], "NX", str(since), client)
+    write = ("ZADD", owner[noun], "NX", str(since), client)
     mend = context.reader.mend(owner["user"], [("1", "EXISTS", owner["user"])], write)
     return [found("owned", key, f"the list of {user} lacks it", mend)]
 

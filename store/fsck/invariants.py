@@ -143,10 +143,15 @@ INVARIANTS = (
         apart=True,
     ),
     Invariant("registration-left", "an app on the list of all is registered", NOTE, "drops it", apart=True),
-    Invariant("owned", "an app is on its owner's list", ERROR, "adds it", apart=True),
+    Invariant("owned", "an app is on the list of each person in its team", ERROR, "adds it", apart=True),
     Invariant(
-        "owned-left", "an app on a person's list is theirs; the next listing drops others", NOTE, "drops it", apart=True
+        "owned-left",
+        "a person is in the team of each app on their lists; the next listing drops others",
+        NOTE,
+        "drops it",
+        apart=True,
     ),
+    Invariant("team", "everybody in a team but its first owner has an account; owners remove others", NOTE, apart=True),
     Invariant("at-api", "an app is on the list of each API whose scopes it registered", ERROR, "adds it", apart=True),
     Invariant(
         "at-api-left",

@@ -31,6 +31,7 @@ from store.lifetimes import (
     REQUEST,
     RESET_LINK,
     SPENDING,
+    TEAM_INVITATION,
     UNDO_LINK,
     USAGE,
     Group,
@@ -84,6 +85,7 @@ KINDS: dict[str, KeyKind] = {
     "people": KeyKind("string", value=rb"-?[0-9]+"),
     "refusals": KeyKind("hash", KEPT_MS_OF_REFUSALS, others=r"\[.+\t.*"),
     "logo": KeyKind("string"),
+    "invitations": KeyKind("hash", TEAM_INVITATION, others=r"[A-Za-z0-9_-]{22}"),
     "assertion": KeyKind("string", ASSERTION, value=b"1"),
     "pushed": KeyKind("hash", REQUEST, fields={"params": TEXT}, others="browser|ended|network"),
     "app-spending": KeyKind("hash", SPENDING, fields={"day": NUMBER, "leased": NUMBER}, others=""),
@@ -153,6 +155,7 @@ KINDS: dict[str, KeyKind] = {
     "audit": KeyKind("string"),
     "activity": KeyKind("string"),
     "apps": KeyKind("zset"),
+    "teams": KeyKind("zset"),
     "balance": KeyKind(
         "hash", fields={"paid": rb"-?[0-9]+"}, others="opening|opening_at|reply_bytes|spent_day|day_spent"
     ),

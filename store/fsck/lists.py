@@ -8,6 +8,7 @@ from store import keys
 from store.accounts.people import ABOUT_TO_BEGIN
 from store.apps.api_apps import apis_of
 from store.apps.api_record import ApiRegistration, deleted_before, first_id
+from store.apps.owners.member_lists import entries_of
 from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.reading import Expected, Look, Read, in_steps, in_words
@@ -130,13 +131,14 @@ async def judge_deletion(context: FsckContext, at: ParsedKey, key: str, look: Lo
 
 
 async def judge_owned(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """Checks that the apps in a person's list are theirs; a new app is in the list before it exists."""
+    """Checks that the apps in a person's list are theirs, or have them in the team. An entry is there before the
+    registration says so."""
     wrong = []
     for one, since in await members_of(context, key):
         client = in_words(one)
         app, left_by, there = await context.registration(client)
-        owner = app.owner if app else left_by
-        if owner == at.user or (there and owner is None) or since + APP_BEGUN > look.now:
+        theirs = (at.user, at.kind) in entries_of(app) if app else (left_by, "apps") == (at.user, at.kind)
+        if theirs or (there and app is None and left_by is None) or since + APP_BEGUN > look.now:
             continue
         if context.is_sure(key):
             mend = context.reader.mend(key, [("1", "EXISTS", key)], ("ZREM", key, client))

@@ -40,6 +40,7 @@ BEYOND: dict[str, Beyond] = {
     "app-users": Beyond(people.no_reads, lists.judge_app_users),
     "all-leaving": Beyond(lists.reads_of_zset, lists.judge_deletion),
     "apps": Beyond(lists.reads_of_zset, lists.judge_owned),
+    "teams": Beyond(lists.reads_of_zset, lists.judge_owned),
     "all-apps": Beyond(lists.reads_of_zset, lists.judge_apps),
     "api-apps": Beyond(lists.reads_of_zset, lists.judge_apps_at_api),
     "all-apis": Beyond(lists.reads_of_zset, lists.judge_apis),

@@ -109,10 +109,10 @@ def api_of(app: Registration, target: str) -> str:
 
 def held_for_itself(app: Registration, api: ApiRegistration) -> tuple[str, ...]:
     """The names of scopes that an app has for itself at an API, in the API's order: without those that its owner chose,
-    who may be anybody, unless the API is the owner's too. No person allows such a token."""
-    if api.owner and api.owner == app.owner:
-        return registered_at(app, api)
-    given = [scope for scope in app.api_scopes if scope not in app.owner_scopes]
+    who may be anybody, unless the API is the owner's too. Nor has it those that others of its team chose. No person
+    allows such a token."""
+    chosen = app.member_scopes if api.owner and api.owner == app.owner else app.owner_scopes
+    given = [scope for scope in app.api_scopes if scope not in chosen]
     return plain_names([scope for scope in qualified_scopes(api) if scope in given])
 
 

@@ -28,6 +28,7 @@ NO_PAGE = {
     *("account-data-delete", "account-document-delete", "account-session-end", "account-sessions-end"),
     "account-authenticator-remove",
     *("developer-end-secret", "developer-status", "developer-webhook-test", "developer-delivery-again"),
+    *("developer-team-role", "developer-team-remove", "developer-team-withdraw"),
     *("account-spending-file", "account-usage-file", "developer-usage-file"),
     *("developer-api-end-secret", "developer-api-status", "developer-logo-remove"),
     # What a script asks for to use a passkey.

@@ -167,6 +167,8 @@ ONE_CLICK = {
     "account-app-revoke": "an app has less",
     "account-session-end": "a device has less",
     "account-sessions-end": "devices have less",
+    "developer-invitation": "its page has a mailed link for an address",
+    "developer-team-withdraw": "an invitation is sent again",
     "account-email-change": "its page has a mailed link for an address",
     "developer-try": "the consent page comes next",
     "developer-webhook-test": "a test event",
@@ -180,6 +182,7 @@ DESTRUCTIVE = {
     *("account-picture-remove", "account-passkeys-remove", "account-authenticator-remove", "account-recovery"),
     *("developer-delete", "developer-api-delete", "developer-end-secret", "developer-api-end-secret"),
     "developer-logo-remove",
+    *("developer-team-remove", "developer-team-leave"),
 }
 """Forms whose buttons are red, because nobody can take back what they do, or only with effort. Each asks once."""
 

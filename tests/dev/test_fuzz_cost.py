@@ -53,7 +53,7 @@ NOT_HOSTILE = {
             *("account-data-delete", "account-document-delete", "account-picture-remove", "account-sessions-end"),
             "account-passkey-offer",
             *("account-authenticator-remove", "account-recovery"),
-            "developer-logo-remove",
+            *("developer-logo-remove", "developer-team-leave"),
             *("developer-rotate", "developer-api-rotate", "developer-webhook-test", "developer-delivery-again"),
         ),
         NO_FIELD,

@@ -16,7 +16,7 @@ from tests.support.http import http_servers
 WAYS = (
     *("as bearer", "for a document", "for a refresh", "for an exchange", "access token to revoke"),
     *("refresh token to revoke", "session", "decision", "pushed request", "invitation", "second step"),
-    *("confirmation", "reset", "change", "undo", "picture"),
+    *("confirmation", "reset", "change", "team", "undo", "picture"),
 )
 REVOCATIONS = ("access token to revoke", "refresh token to revoke")
 

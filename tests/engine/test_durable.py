@@ -58,6 +58,9 @@ LOSABLE = {
     "hold_email": "the entry of an old address, which then counts for nothing and gives way",
     "end_pushed": "the browser that was answered could get a second answer, for as long as the request waits",
     "hide_passkey_offer": "an offer that is shown again",
+    "invite_member": "an invitation that leads nowhere; another is mailed",
+    "join_app": "an entry of a list, which the registration confirms; fsck adds a missing one",
+    "list_app": "as join_app",
     "issue_change": "a link that leads nowhere; another is mailed",
     "issue_link": "a link that leads nowhere; another is mailed",
     "issue_app_token": "the app asks for another token",
@@ -90,7 +93,7 @@ DENIALS = {
     *("insufficient_credits", "app_spend_limit", "gone", "stale", "over", "unproved", "used", "full", "present"),
     *("absent", "wrong", "regressed", "unknown", "conflict", "changed", "owned", "running", "reply_gone"),
     *("invalid_token", "insufficient_scope", "redirect_mismatch", "verifier_mismatch"),
-    *("key_mismatch", "other_key", "proof_used"),
+    *("key_mismatch", "other_key", "proof_used", "elsewhere"),
 }
 """Answers that promise nothing."""
 

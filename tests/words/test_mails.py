@@ -38,7 +38,7 @@ BOTH = Languages([*shipped().all, *MADE.all])
 NAMES = sorted(path.stem for path in (ROOT / "templates" / "mail").glob("*.txt"))
 # Values and addresses without letters, so that every letter is one of the template's.
 VALUES: dict[str, Any] = dict.fromkeys(
-    ("address", "agent", "client", "identifier", "limit", "lines", "link", "name", "new", "old", "own"), "1"
+    ("address", "agent", "client", "identifier", "limit", "lines", "link", "name", "new", "old", "own", "who"), "1"
 )
 
 
@@ -61,7 +61,7 @@ def outside(text: str) -> str:
 def test_every_text_of_a_mail_is_in_the_catalogue(what: str, row: Any) -> None:
     wording = Wording(MADE.by_code[row.code])
     for given in ("1", ""):
-        choices = dict.fromkeys(("earlier", "last", "limit", "link", "lines", "own", "stopped"), given)
+        choices = dict.fromkeys(("earlier", "last", "limit", "link", "lines", "own", "stopped", "who"), given)
         for text in paragraphs(what, wording, **choices):
             assert not re.search(r"[^\W\d_]", outside(text)), text
 

@@ -55,6 +55,7 @@ class Victim:
     def __init__(self, person: Person) -> None:
         self.person, self.browser, self.service = person, person.browser, person.service
         self.secret = self.mark = self.webhook_mark = self.api_mark = ""
+        self.friend = ""
         self.now = 0
 
     @classmethod
@@ -67,6 +68,8 @@ class Victim:
         await service.store.credits.set_spend_limit(session, "web-app", 5_000_000, VISITOR)
         await stock(service.store, service.ada, "web-app", {"notes/a": b"1", "notes/b": b"2"})
         await service.add_app("mine", owner=service.ada, status="off")
+        self.friend = await service.add_person("friend@example.com")
+        await service.store.teams.put("mine", self.friend, "owner")
         app, _ = await service.store.apps.rotate_secret("mine")
         self.mark = secret_mark(app.secrets[1])
         await service.store.apis.create(replace(API, owner=service.ada))
@@ -145,6 +148,10 @@ FORMS: dict[str, Form] = {
     "developer-webhooks": (f"{OWN}/webhooks", lambda v: {"url": "https://evil.example/hook"}),
     "developer-webhook-secret": (f"{OWN}/webhooks/rotate", lambda v: {"mark": v.webhook_mark}),
     "developer-delete": (f"{OWN}/delete", lambda v: {"confirm": "Mine"}),
+    "developer-team": (f"{OWN}/team", lambda v: {"email": "evil@example.com", "role": "owner"}),
+    "developer-team-role": (f"{OWN}/team/role", lambda v: {"member": v.friend, "role": "viewer"}),
+    "developer-team-remove": (f"{OWN}/team/remove", lambda v: {"member": v.friend}),
+    "developer-team-leave": (f"{OWN}/team/leave", lambda v: {}),
     "developer-api": (OWN_API, lambda v: API_FIELDS),
     "developer-api-rotate": (f"{OWN_API}/rotate", lambda v: {}),
     "developer-api-end-secret": (f"{OWN_API}/end-secret", lambda v: {"mark": v.api_mark}),
@@ -153,6 +160,7 @@ FORMS: dict[str, Form] = {
 }
 HONEST = (
     *("developer-app", "developer-end-secret", "developer-status", "developer-webhooks", "developer-webhook-secret"),
+    *("developer-team", "developer-team-role", "developer-team-remove", "developer-team-leave"),
     *("developer-api", "developer-api-end-secret", "developer-api-status"),
     *("account-app-limit", "account-document-delete", "account-data-delete"),
     *("account-email", "account-security"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -25,6 +25,7 @@ from tests.accounts.audit.test_person_posts import (
     Victim,
     sends,
 )
+from tests.accounts.mails.team_acts import TEAM_ACTS, Act, Prepare, form_of, owner
 from tests.apps.logos.test_logo_http import change_logo
 from tests.support.browser import email_links
 from tests.support.browser.email_links import CHANGE, GRACE, RESET, Post, leave_few
@@ -40,10 +41,11 @@ pytestmark = pytest.mark.gen_test(timeout=120)
 confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
 NEW = "new@example.com"
-Act = Callable[[int], Awaitable[object]]
-Prepare = Callable[[Post], Awaitable[Act]]
 ACTS: dict[tuple[str, ...], Prepare] = {}
-TAKEN_AND_ENDED = {name for name in POSTS if name.endswith(("-status", "-end-secret", "-logo-remove"))}
+ENDS = ("-status", "-end-secret", "-logo-remove", "-team-remove", "-team-leave")
+TAKEN_AND_ENDED = {
+    name for name in POSTS if name.endswith(("-status", "-end-secret", "-logo-remove", "-team-remove", "-team-leave"))
+}
 """Forms that complete something begun earlier, and so double the mails."""
 
 
@@ -55,17 +57,6 @@ def acts(*routes: str) -> Callable[[Prepare], Prepare]:
         return prepare
 
     return register
-
-
-async def form_of(browser: Browser, **fields: str) -> dict[str, str]:
-    return {"_xsrf": fields_of(await browser.get(SECURITY), "/signout")["_xsrf"], **fields}
-
-
-async def owner(post: Post) -> tuple[Victim, dict[str, str]]:
-    """Ada with an app of her own, who confirmed just now; and her XSRF token."""
-    ada = await Victim.make(post.service, second=False)
-    await ada.person.reauth()
-    return ada, await form_of(ada.browser)
 
 
 @acts("developer-app")
@@ -103,6 +94,10 @@ async def _(post: Post) -> Act:
         await ada.browser.send(f"{OWN}/{('end-secret', 'rotate')[number % 2]}", "POST", form={**form, **mark})
 
     return act
+
+
+for team_routes, prepared in TEAM_ACTS.items():
+    acts(*team_routes)(prepared)
 
 
 @acts("developer-webhooks")

@@ -15,12 +15,17 @@ from handlers.developer.log import entry_of
 from handlers.developer.overview import endpoints_of
 from handlers.developer.receivers import receivers
 from handlers.developer.snippets import Snippet
+from handlers.developer.team.role_names import ROLE_NAMES, ROLE_WORDS
 from handlers.developer.usage import usage_charts
 from handlers.developer.webhooks import EVENT_TEXTS, LISTED, STATES
 from store.app_log import Cause, LoggedRefusal
 from store.app_stats import AppFigures, Day
 from store.apps.client_secrets import SecretNote
-from store.apps.owners.owned import Deleted, Owned
+from store.apps.owners.invitations import Invitation
+from store.apps.owners.owned import Deleted, Joined, Owned
+from store.apps.owners.roles import ROLES, Member
+from store.apps.owners.team import Teammate
+from store.results import Profile
 from store.webhooks.attempts import Attempt, WebhookExchange, WebhookResponse
 from store.webhooks.deliveries import Delivery
 from tests.support.browser.api_samples import api_pages
@@ -44,6 +49,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         created_at=1_700_000_000_000,
         redirect_uris=(text,),
         jwks_uri="",
+        owner=text,
     )
     own.webhook_url, own.verified, own.domain = text, True, text
     own.logo = own.logo_path = LOGO
@@ -107,6 +113,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "proof_path": text,
         "brand": "",
         "app": own,
+        "allowed": allowed_all,
         "form": AppForm(text, "", text),
         "secret": None,
         "fresh": False,
@@ -133,7 +140,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     steps = [Sample(title=text, words=text, sent=text, answer=text), Sample(title="x", words="x", sent="", answer="x")]
     somebody: Any = None
     listed: dict[str, Any] = {**known, "open": True, "full": False, "most": 20, "most_days": 0, "notice": None}
-    listed["apis"] = ()
+    listed |= {"apis": (), "role_names": ROLE_NAMES}
     return {
         "developer/apps.html": {
             **listed,
@@ -141,6 +148,10 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
             "notice": text,
             "most_days": 7,
             "apis": (own, off),
+        },
+        "developer/apps.html team": {
+            **listed,
+            "owned": Owned(somebody, (), (), (), (Joined(own, "viewer"), Joined(off, "owner"))),  # type: ignore[arg-type]
         },
         "developer/apps.html empty": {**listed, "owned": Owned(somebody, (), (), ()), "open": False},
         "developer/apps.html full": {**listed, "owned": Owned(somebody, (own,), (), ()), "full": True},  # type: ignore[arg-type]
@@ -185,6 +196,8 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         **guide_pages(text, known, own),
         **webhook_pages(text, known),
         **api_pages(text, known),
+        **team_pages(text, {**known, "app": own}),
+        "developer/settings.html viewer": {**page, "allowed": allowed_none, "wrong_domain": None},
         "developer/try.html": {**known, "app": own, "steps": [], "wrong": None},
         "developer/try.html done": {**known, "app": own, "steps": steps, "wrong": None},
         "developer/try.html wrong": {**known, "app": off, "steps": [], "wrong": text},
@@ -202,6 +215,53 @@ def guide_pages(text: str, known: dict[str, Any], app: Sample) -> dict[str, dict
     }
 
 
+def allowed_all(act: str) -> bool:
+    """What an owner may do."""
+    return True
+
+
+def allowed_none(act: str) -> bool:
+    """What a viewer may change."""
+    return False
+
+
+def team_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The values of the templates about the team of an app, as in `pages`."""
+    me: Any = Profile("0" * 32, text, True, text, "")
+    people = (
+        Teammate(Member(me.user, "owner"), me),
+        Teammate(Member("a" * 32, "developer", 1_700_000_000_000), me),
+        Teammate(Member("b" * 32, "viewer", 1_700_000_000_000), None),
+    )
+    page: dict[str, Any] = {
+        **known,
+        "signed_in": me,
+        "allowed": allowed_all,
+        "people": people,
+        "invitations": (Invitation("i" * 22, 1_700_000_000_000, "viewer", me.user, text, b""),),
+        "roles": ROLES,
+        "role_names": ROLE_NAMES,
+        "role_words": ROLE_WORDS,
+        "email": text,
+        "role_here": "developer",
+        "wrong_email": "",
+        "wrong": None,
+        "notice": text,
+    }
+    link: dict[str, Any] = {**known, "signed_in": me, "role_key": "owner", "role": text, "role_words": text}
+    link |= {"inviter": me, "email": text}
+    unconfirmed = {**link, "signed_in": me._replace(email_verified=False)}
+    return {
+        "developer/team.html": page,
+        "developer/team.html wrong": {**page, "wrong_email": text},
+        "developer/team.html refused": {**page, "wrong": text},
+        "developer/team.html viewer": {**page, "allowed": allowed_none},
+        "developer/team.html first": {**page, "people": people[:1], "invitations": ()},
+        "links/team.html": {**link, "link": text, "here": text},
+        "links/team.html first": {**unconfirmed, "link": text, "here": text},
+    }
+
+
 def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The values of the templates about webhooks, as in `pages`."""
     app = Sample(client_id=text, name=text, active=True, webhook_url=text, backchannel_logout_uri=text)
@@ -214,6 +274,7 @@ def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     page: dict[str, Any] = {
         **known,
         "app": app,
+        "allowed": allowed_all,
         "url": text,
         "wrong_url": None,
         "wrong": None,

@@ -11,6 +11,7 @@ from store.wiring import Store
 from tests.support.browser.furnished_account import ORDERS, SPENDS
 from tests.support.browser.tour_kit import Tour
 from tests.support.browser.tour_people import asks
+from tests.support.browser.tour_team import team
 
 OWN, BACK = "/developer/apps/weather-diary", "https://weather-diary.example/callback"
 API = f"/developer/apis/{ORDERS.client_id}"
@@ -95,6 +96,7 @@ def developer(tour: Tour) -> None:
     tour.stop("developer/credentials.html key", "private_key_jwt")
     webhooks(tour)
     guides(tour)
+    team(tour)
     tour.open(f"{OWN}/try")
     tour.stop("developer/try.html", "See what people see")
     tour.submit(f"{OWN}/try")

@@ -100,6 +100,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.limits.change_mail("192.0.2.1", "new@example.com")
 
 
+@call("limits.invite_member", "take_window", "take_networks")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.invite_member(w.user, "192.0.2.1", "new@example.com")
+
+
 @call("limits.give_back_change_mail", "give_back")
 async def _(w: World) -> Call:
     await w.store.limits.change_mail("192.0.2.1", "new@example.com")

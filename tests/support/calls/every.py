@@ -11,6 +11,7 @@ from tests.support.calls import (  # noqa: F401  # each enters its calls
     operator_calls,
     security,
     subjects,
+    teams,
     webhooks,
 )
 from tests.support.calls.prepared import CALLS
