@@ -177,6 +177,9 @@ async def test_several_choices_multiply_the_hold(service: Service, upstream: Scr
     limit = upstream.calls[-1].question["max_tokens"]
     assert 150 < limit < 250, "a quarter of what the credits cover"
     assert upstream.calls[-1].question["n"] == 4
+    await service.store.credits.grant(service.ada, cost(0, 10_000))
+    assert (await spender.ask(chat(n=4, max_tokens=50), CHAT)).code == 200
+    assert upstream.calls[-1].question["max_tokens"] == 50, "four answers of 50 tokens were held"
 
 
 @both_ways
