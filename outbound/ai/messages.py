@@ -300,7 +300,7 @@ async def _events(name: str, response: aiohttp.ClientResponse, asker: Asker) -> 
 
 def _is_error(reply: Mapping[str, Any]) -> bool:
     """Whether a reply with the status 200 is an error all the same."""
-    return reply.get("type") == "error" or (isinstance(reply.get("error"), dict) and not _ANSWERS & reply.keys())
+    return reply.get("type") == "error" or (bool(reply.get("error")) and not _ANSWERS & reply.keys())
 
 
 def _reported(name: str, where: str, data: Mapping[str, Any]) -> UpstreamFailed:

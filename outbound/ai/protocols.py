@@ -77,7 +77,7 @@ def _chunk(block: bytes) -> StreamEvent | None:
     if data.strip() == DONE.encode():
         return StreamEvent(DONE, {})
     value = _object(data)
-    name = "error" if isinstance(value.get("error"), dict) else "chunk"
+    name = "error" if value.get("error") else "chunk"
     return StreamEvent(name, value, b"data: %b\n\n" % data.replace(b"\n", b" "))
 
 

@@ -230,6 +230,7 @@ async def test_a_stream_that_breaks_ends_with_an_error_and_is_charged(
     for plan in (
         ChatPlan(stops_after=4, then="cut"),
         ChatPlan(events=[*chunks_of(completion())[:4], {"error": {"message": f"key {KEY}", "type": "server_error"}}]),
+        ChatPlan(events=[*chunks_of(completion())[:4], {"error": f"key {KEY}"}]),
         ChatPlan(events=chunks_of(completion())[:4], done=False),
     ):
         upstream.plan = plan
@@ -241,7 +242,7 @@ async def test_a_stream_that_breaks_ends_with_an_error_and_is_charged(
         assert (found["type"], found["code"], found["param"]) == ("server_error", "upstream_error", None)
         assert KEY not in answer.body.decode()
     expected = cost(count_request(chat()), count("It is a"))
-    assert await spender.charged() == [expected] * 3
+    assert await spender.charged() == [expected] * 4
 
 
 @pytest.mark.trap(70)
@@ -272,6 +273,8 @@ async def test_an_error_with_the_status_200_is_free(service: Service, upstream: 
     spender = await Spender.make(service)
     upstream.plan = Plan(body=json.dumps({"error": {"message": "no", "type": "server_error"}}).encode())
     assert wrong(await spender.ask(chat(), CHAT), 502)["code"] == "upstream_error"
+    upstream.plan = Plan(body=json.dumps({"error": KEY}).encode())
+    assert KEY not in wrong(await spender.ask(chat(), CHAT), 502)["message"]
     upstream.plan = Plan(body=json.dumps(error("overloaded_error")).encode())
     assert wrong(await spender.ask(chat(model=CLAUDE), CHAT), 529)["code"] == "overloaded"
     assert await spender.charged() == []
