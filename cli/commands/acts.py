@@ -50,10 +50,12 @@ ACTS: Final[Mapping[str, str]] = {
 READS: Final = frozenset(
     {
         *(
+            "ai.check_models",
             "apis.list_apis",
             "apis.show_api",
             "apps.list_apps",
             "apps.show_app",
+            "members.list_members",
             "webhooks.list_deliveries",
             "people.list_users",
             "people.show_user",

@@ -88,6 +88,7 @@ APP_FORM = (
     "require_pushed",
     "dpop_required",
     "id_token_alg",
+    "subject_type",
     "hosted_storage",
     "omit_iss",
     "refresh_retry_seconds",

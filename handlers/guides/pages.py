@@ -76,6 +76,10 @@ class GuideHandler(DeveloperPage):
         return shown_part(part, showing)
 
 
+class GuidePartHandler(GuideHandler):
+    """A part of a guide that is too long for one page: the log knows a route by its handler."""
+
+
 _LOADED: dict[str, GuidePage] = {}
 
 

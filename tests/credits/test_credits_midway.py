@@ -87,7 +87,8 @@ async def test_a_call_of_an_app_deleted_mid_call_is_charged_without_reviving_the
     before = set(await every_key(store.client))
     assert await app.settle(hold, 30) == Charge(30, 60)
     await store.calls.release(released)
-    assert set(await every_key(store.client)) - before == set()
+    booked = {keys.credits(world.user)["used"].encode()}
+    assert set(await every_key(store.client)) - before == booked, "the person's own record of what calls used"
     assert not await store.client.exists(keys.grant(world.user, world.app.client_id))
     listed = (await store.grants.list(world.session)).grants
     assert listed == []

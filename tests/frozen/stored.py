@@ -25,6 +25,7 @@ _PARTS = (
 _FIELDS = (
     (r"to:.*", "to:<digest>"),
     (r"([bn]):(notes|letters)", r"\1:<collection>"),
+    (r"\d{5} [A-Za-z0-9_-]+ [^ ]+", "<day> <client> <model>"),
     (r"[A-Za-z0-9_-]{43}:(state|public|private)", r"<thumbprint>:\1"),
 )
 

@@ -103,6 +103,8 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "app_calls_per_minute": (50, lambda r: r.store.client_windows.group.limit),
     "public_app_calls_per_minute": (20, lambda r: r.store.limits.public_clients.limit),
     "ai_calls_per_minute": (40, lambda r: r.store.rates.ai.limit),
+    "ai_spend_per_person_day": (5_000_000, lambda r: r.store.calls.daily.per_person),
+    "ai_spend_per_app_day": (6_000_000, lambda r: r.store.calls.daily.per_app),
     "data_reads_per_minute": (41, lambda r: r.store.rates.data_read.limit),
     "data_writes_per_minute": (42, lambda r: r.store.rates.data_write.limit),
     "data_lists_per_minute": (43, lambda r: r.store.rates.data_list.limit),

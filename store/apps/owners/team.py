@@ -36,6 +36,13 @@ from store.results import Profile, Visitor, profile_of
 
 MOST_TEAMS = 100
 """Apps of others whose teams one person may join."""
+_ROLE_EVENTS = {
+    (True, False): "app_role_given",
+    (False, False): "app_role_taken",
+    (True, True): "app_role_given_by_operator",
+    (False, True): "app_role_taken_by_operator",
+}
+"""The event of a role, by whether there is one now, and whether the operator changed it."""
 IN_TEAM = Phrase("This person is in the team already.")
 
 
@@ -225,10 +232,11 @@ class Teams:
             await self._tell(user, after, client_id)
         return TeamChange(before, after, person, changed=before != after)
 
-    async def _tell(self, user: str, after: Registration, client_id: str, by: str = "") -> None:
+    async def _tell(self, user: str, after: Registration, client_id: str, *, by_operator: bool = False) -> None:
         """Notes in the activity of a person that their own role changed."""
-        event = "app_role_given" if role_of(after, user) else "app_role_taken"
-        await self._scripts.run("record_event", keys.person(user), event=event + by, client=client_id)
+        given = role_of(after, user) is not None
+        event = _ROLE_EVENTS[given, by_operator]
+        await self._scripts.run("record_event", keys.person(user), event=event, client=client_id)
 
     async def _parted(self, app: Registration, user: str, person: Profile | None) -> None:
         """Ends what could bring somebody back who is no longer in the team: invitations by them, or to their address.
@@ -283,7 +291,7 @@ class Teams:
         before, after = await self._lists.change(client_id, change)
         if before != after:
             await self._parted(after, user, person)
-            await self._tell(user, after, client_id, "_by_operator")
+            await self._tell(user, after, client_id, by_operator=True)
         return TeamChange(before, after, person, changed=before != after)
 
     async def part_with(self, user: str) -> None:

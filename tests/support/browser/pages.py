@@ -23,6 +23,8 @@ from handlers.ops.inbox import LinkedText
 from outbound.mail.inbox import SpooledMail
 from store.accounts.undoing import Undo
 from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
+from store.credits.prices import TokenCounts
+from store.credits.usage import Total
 from store.results import NO_CHOICE, Preferences
 from tests.support.browser.consent_samples import consent_pages
 from tests.support.browser.english import AUTOESCAPE, ENGLISH, SPOKEN
@@ -68,6 +70,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     ranges: dict[str, Any] = {"whole": False, "range_here": 30, "ranges": [(7, text), (30, text)], "csv": text}
     plot: dict[str, Any] = {"chart": chart_of_spending(spent, defaultdict(lambda: text), 30, SPOKEN), **ranges}
     no_plot: dict[str, Any] = {"chart": None, **ranges, "range_here": 7}
+    total = Total(2, 150, TokenCounts(1200, 30, 10, 20, 5))
+    used_by = {"by_model": [(text, total), ("", total)], "by_app": [(text, total)], "by_day": [(text, total)]}
     stranger = {"signed_in": None, "next": text, "next_query": "?next=%2F", "why": Reason(app=text), "keep": True}
     sign_up: dict[str, Any] = {**stranger, "email": text, "name": text, "min_password": 10}
     leaving: dict[str, Any] = {"app": app, "app_domain": text, "target": text}
@@ -163,6 +167,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "onward": None,
             **plot,
         },
+        "account/usage.html": {**known, **plot, "names": {}, **used_by},
+        "account/usage.html empty": {**known, **no_plot, "names": {}, "by_model": [], "by_app": [], "by_day": []},
         "account/credits.html older": {
             **known,
             "account": credits,
