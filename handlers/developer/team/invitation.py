@@ -42,11 +42,14 @@ class InvitationHandler(LinkPage):
     async def offered(self, profile: Profile, link: str) -> Offer | None:
         """The invitation, if it is for this person's address; None if the answer is written: for a member, who goes to
         the app. Raises Refused."""
-        client_id = self.store.teams.app_of(link)
-        if await self.store.teams.is_member(profile.user, client_id):
-            self.see_other(f"/developer/apps/{client_id}")
+        if await self.already_in(profile, link):
             return None
-        offer = await self.store.teams.look(link)
+        try:
+            offer = await self.store.teams.look(link)
+        except Refused:
+            if await self.already_in(profile, link):
+                return None  # another click was quicker
+            raise
         if offer.invitation.email != profile.email:
             self.sign_out_to = self.request.uri or "/"
             raise Refused(
@@ -58,6 +61,14 @@ class InvitationHandler(LinkPage):
                 ),
             )
         return offer
+
+    async def already_in(self, profile: Profile, link: str) -> bool:
+        """Whether the person is in the team; then the answer leads to the app."""
+        client_id = self.store.teams.app_of(link)
+        if not await self.store.teams.is_member(profile.user, client_id):
+            return False
+        self.see_other(f"/developer/apps/{client_id}")
+        return True
 
     async def post(self) -> None:
         """Joins the team. A second click leads to the app."""
@@ -71,7 +82,7 @@ class InvitationHandler(LinkPage):
         try:
             change = await self.store.teams.accept(session, link, self.visitor)
         except Refused:
-            if await self.offered(profile, link) is None:
+            if await self.already_in(profile, link):
                 return  # another click was quicker
             raise
         role = next(one.role for one in change.after.members if one.user == profile.user)

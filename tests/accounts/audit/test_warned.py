@@ -24,7 +24,10 @@ pytestmark = pytest.mark.gen_test(timeout=60)
 confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
 THIEF, OTHER, A_WEEK = "thief@example.com", "thief@example.net", 7 * 86_400
-LINKS = {"address_taken", "change", "confirm", "no_account", "reset", "signup", "signup_again", "taken_back"}
+LINKS = {
+    *("address_taken", "change", "confirm", "no_account", "reset", "signup", "signup_again", "taken_back"),
+    "team_invitation",
+}
 """Requested mails, each for one address only."""
 CHANGED = "Your e-mail address was changed"
 
