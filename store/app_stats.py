@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
@@ -24,7 +24,13 @@ USED = "used-"
 """Begins a field with the last day on which a client secret was used; its mark follows."""
 MOST_APPS = 10_000
 """Apps counted between two flushes; further apps are not counted."""
+MODEL = "model "
+"""Begins what a day has of a model; the model's id follows."""
+MOST_MODELS = 1000
+"""Models of an app counted between two flushes; further ones are not counted."""
 NAMES = ("calls", "limited", "spent", "connected", "disconnected")
+_COLUMNS = 7
+"""Numbers of a row of a model: calls, charges, and tokens of the kinds that are counted, as in a person's usage."""
 _CALLS, _LIMITED, _SPENT, _CONNECTED, _DISCONNECTED = range(len(NAMES))
 
 
@@ -42,13 +48,27 @@ class Day:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelDay:
+    """What an app's calls of a model used on a day (UTC), over all people: calls, charges in micro-dollars, and tokens,
+    whose kinds are in the order of `TokenCounts`."""
+
+    day: date
+    model: str
+    calls: int
+    charged: int
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AppFigures:
-    """Roughly how many people have connected an app, and its figures for the last 30 days, oldest first."""
+    """Roughly how many people have connected an app, and its figures for the last 30 days, oldest first. `models`: what
+    its AI calls used in these days, over all people, by day and model."""
 
     people: int
     days: tuple[Day, ...]
     secrets_used: Mapping[str, date] = field(default_factory=dict)
     """The last day (UTC) on which each client secret was used, by its mark, if that was in the last 35 days."""
+    models: tuple[ModelDay, ...] = ()
 
 
 class AppStats:
@@ -59,6 +79,7 @@ class AppStats:
         self._scripts = scripts
         self._counted: dict[str, list[int]] = {}
         self._used: dict[str, set[str]] = {}
+        self._models: dict[str, dict[str, list[int]]] = {}
         self._told: set[str] = set()
         self._told_on = 0
 
@@ -69,9 +90,19 @@ class AppStats:
         if limited:
             counted[_LIMITED] += 1
 
-    def spent(self, client: str, amount: int) -> None:
-        """Counts a charge for an app's call, in micro-dollars."""
+    def spent(self, client: str, amount: int, model: str, tokens: Sequence[int]) -> None:
+        """Counts an app's call of a model: the charge in micro-dollars, and the tokens, as in `TokenCounts`."""
         (self._counted.get(client) or self._begin(client))[_SPENT] += amount
+        if client not in self._counted:
+            return
+        models = self._models.setdefault(client, {})
+        sums = models.get(model)
+        if sums is None:
+            sums = [0] * _COLUMNS
+            if len(models) < MOST_MODELS:
+                models[model] = sums
+        for place, number in enumerate((1, amount, *tokens[: _COLUMNS - 2])):
+            sums[place] += number
 
     def connected(self, client: str) -> None:
         """Counts a person who has connected an app."""
@@ -100,11 +131,15 @@ class AppStats:
         """Adds the counted figures to the stored ones. Raises StoreUnavailable; figures that were not sent are lost."""
         counted, self._counted = self._counted, {}
         used, self._used = self._used, {}
+        models, self._models = self._models, {}
         for client in counted.keys() | used.keys():
             sums = counted.get(client) or [0] * len(NAMES)
             numbers = dict(zip(NAMES, sums, strict=True))
             marks = " ".join(sorted(used.get(client, ())))
-            await self._scripts.run("add_numbers", keys.app_stats(client), **numbers, keep=DAYS_KEPT, used=marks)
+            rows = "\n".join(f"{' '.join(map(str, row))} {model}" for model, row in models.get(client, {}).items())
+            await self._scripts.run(
+                "add_numbers", keys.app_stats(client), **numbers, keep=DAYS_KEPT, used=marks, models=rows
+            )
 
     async def of(self, client: str) -> AppFigures:
         """The figures of an app that have been flushed."""
@@ -112,15 +147,26 @@ class AppStats:
         fields = reply.rows("rows")
         days: dict[int, dict[str, int]] = {}
         used: dict[str, date] = {}
+        models: list[ModelDay] = []
+        today = reply.number("today")
         for name, value in zip(fields[::2], fields[1::2], strict=True):
             number, _, what = name.decode().partition(":")
-            if what:
+            if what.startswith(MODEL):
+                calls, charged, *tokens = map(int, value.split())
+                row = ModelDay(_date(int(number)), what[len(MODEL) :], calls, charged, tuple(tokens))
+                if int(number) > today - DAYS_SHOWN:
+                    models.append(row)
+            elif what:
                 days.setdefault(int(number), {})[what] = int(value)
             elif number.startswith(USED):
                 used[number.removeprefix(USED)] = _date(int(value))
-        today = reply.number("today")
         shown = (Day(_date(number), **days.get(number, {})) for number in range(today - DAYS_SHOWN + 1, today + 1))
-        return AppFigures(max(0, reply.number("people")), tuple(shown), used)
+        return AppFigures(
+            max(0, reply.number("people")),
+            tuple(shown),
+            used,
+            tuple(sorted(models, key=lambda row: (row.day, row.model))),
+        )
 
     async def _flush_quietly(self) -> None:
         try:

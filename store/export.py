@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from store.accounts.signin.signin_methods import security_record
 from store.apps.owners.roles import Member
 from store.apps.registration import Registration
-from store.credits.records import balance_record, entry_record, holds_record, opening_record, pages
+from store.credits.records import balance_record, entry_record, holds_record, opening_record, pages, usage_record
 from store.documents.archive import Packed, ZipWriter, document_path, json_line
 from store.documents.documents import Metadata, document_record
 from store.moments import at, timestamp
@@ -41,6 +41,8 @@ async def as_zip(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, in
         async for line in _credits(store, person):
             ledger.add(json_line(line))
         yield archive.add("credits.jsonl", ledger, person.created_at), 0
+        used = b"".join([json_line(record) async for record in _usage(store, person)])
+        yield archive.add("usage.jsonl", used, person.created_at), 0
         async for client, found, content in _documents(store, person):
             yield archive.add(f"documents/{client}/{document_path(found)}", content, found.updated_at), 1
         for piece in archive.end():
@@ -48,8 +50,8 @@ async def as_zip(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, in
 
 
 async def as_lines(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, int], None]:
-    """Yields lines, each an object with a `type`: profile, security, app, picture, activity, balance, entry, opening or
-    document."""
+    """Yields lines, each an object with a `type`: profile, security, app, picture, activity, balance, entry, opening,
+    usage or document."""
     yield json_line({"type": "profile", **await _profile(store, person)}), 0
     yield json_line({"type": "security", **security_record(await store.operator.security(person.user))}), 0
     image = await store.profiles.image(person.user, person.picture)
@@ -61,6 +63,8 @@ async def as_lines(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, 
     for entry in _activity(person):
         yield json_line({"type": "activity", **entry}), 0
     async for line in _credits(store, person):
+        yield json_line(line), 0
+    async for line in _usage(store, person):
         yield json_line(line), 0
     async for client, found, content in _documents(store, person):
         yield json_line({"type": "document", "client_id": client, **document_record(found)}, content), 1
@@ -86,6 +90,11 @@ async def _credits(store: Store, person: Person) -> AsyncIterator[dict[str, Any]
             yield {"type": "entry", **entry_record(entry)}
     assert last is not None
     yield {"type": "opening", **opening_record(last)}
+
+
+async def _usage(store: Store, person: Person) -> AsyncIterator[dict[str, Any]]:
+    for row in (await store.usage.all_of(person.user)).rows:
+        yield {"type": "usage", **usage_record(row)}
 
 
 async def _profile(store: Store, person: Person) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 
 from handlers.charts.chart import RANGES, Series, chart_of, days_until, in_words, ranked
@@ -16,7 +16,8 @@ from handlers.credits.spending import days_asked
 from store.credits.credits import CURRENCY, SCALE
 from store.credits.prices import INPUT_KINDS
 from store.credits.records import total_record
-from store.credits.usage import Total, UsageReport, UsageRow
+from store.credits.usage import UsageReport
+from store.credits.used import Total, UsageRow, totals
 from store.phrases import Phrase
 from store.refused import Refused
 
@@ -29,7 +30,9 @@ GROUPS: dict[str, Callable[[UsageRow], str]] = {
 """The groups of a report, each with what its rows have in common."""
 _NAMES = {"app": "client_id"}
 _KINDS = ("output", *INPUT_KINDS)
-_HEADER = ("day", "client_id", "app", "model", "calls", "dollars", *(f"{kind}_tokens" for kind in _KINDS))
+USED = ("model", "calls", "dollars", *(f"{kind}_tokens" for kind in _KINDS))
+"""The columns of a file for what a model's calls used."""
+_HEADER = ("day", "client_id", "app", *USED)
 
 
 class UsageReportHandler(ApiHandler):
@@ -67,8 +70,8 @@ class UsagePageHandler(CreditsPage):
             title=Phrase("Usage"),
             signed_in=profile,
             chart=chart_of(shown, _by_model(usage, shown), MONEY, wording),
-            by_model=_ranked(usage, "model"),
-            by_app=_ranked(usage, "app"),
+            by_model=ranked_totals(usage.rows, "model"),
+            by_app=ranked_totals(usage.rows, "app"),
             by_day=[(in_words(wording, on), by_day[on]) for on in sorted(by_day, reverse=True)],
             names=names,
             range_here=days,
@@ -87,13 +90,7 @@ class UsageRowsHandler(CreditsPage):
         names = await self.names_of({row.client for row in usage.rows})
         self.set_header("Content-Type", MEDIA_TYPE)
         self.set_header("Content-Disposition", f'attachment; filename="usage-{usage.last}-{days}-days.csv"')
-        rows = [
-            (
-                *(row.day.isoformat(), row.client, names.get(row.client, ""), row.model, str(row.calls)),
-                *(dollars(row.charged), *(str(getattr(row.tokens, kind)) for kind in _KINDS)),
-            )
-            for row in usage.rows
-        ]
+        rows = [(row.day.isoformat(), row.client, names.get(row.client, ""), *used_cells(row)) for row in usage.rows]
         self.finish(csv_of(_HEADER, rows))
 
 
@@ -110,9 +107,14 @@ def _day(name: str, text: str | None) -> date | None:
     return day
 
 
-def _ranked(usage: UsageReport, group: str) -> list[tuple[str, Total]]:
+def used_cells(row: UsageRow) -> tuple[str, ...]:
+    """The cells of the columns `USED`."""
+    return (row.model, str(row.calls), dollars(row.charged), *(str(getattr(row.tokens, kind)) for kind in _KINDS))
+
+
+def ranked_totals(rows: Iterable[UsageRow], group: str) -> list[tuple[str, Total]]:
     """The sums of each model or app, the dearest first."""
-    return sorted(usage.by(GROUPS[group]).items(), key=lambda one: (-one[1].charged, one[0]))
+    return sorted(totals(rows, GROUPS[group]).items(), key=lambda one: (-one[1].charged, one[0]))
 
 
 def _by_model(usage: UsageReport, shown: Sequence[date]) -> tuple[Series, ...]:

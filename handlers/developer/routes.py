@@ -26,7 +26,7 @@ from handlers.developer.log import LogHandler
 from handlers.developer.logo import ChangeLogoHandler, LogoHandler, RemoveLogoHandler
 from handlers.developer.overview import RegisterHandler
 from handlers.developer.try_flow import TryHandler
-from handlers.developer.usage_page import AppUsageHandler, UsageFileHandler
+from handlers.developer.usage_page import AppUsageHandler, ModelUsageFileHandler, UsageFileHandler
 from handlers.developer.verify import VerifyHandler
 from handlers.developer.webhooks import FORM, SigningSecretHandler, TestEventHandler, WebhooksHandler
 from store.lifetimes import REGISTER_APP
@@ -61,6 +61,13 @@ ROUTES: tuple[Route, ...] = (
     Route(rf"/developer/apps/{CLIENT}/log", LogHandler, "developer-log", PAGE, act="see"),
     Route(rf"/developer/apps/{CLIENT}/usage", AppUsageHandler, "developer-usage", PAGE, act="see"),
     Route(rf"/developer/apps/{CLIENT}/usage\.csv", UsageFileHandler, "developer-usage-file", PAGE, act="see"),
+    Route(
+        rf"/developer/apps/{CLIENT}/model-usage\.csv",
+        ModelUsageFileHandler,
+        "developer-model-usage-file",
+        PAGE,
+        act="see",
+    ),
     Route(
         rf"/developer/apps/{CLIENT}/rotate",
         RotateHandler,

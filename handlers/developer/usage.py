@@ -8,12 +8,15 @@ from handlers.charts.chart import Chart, Series, chart_of
 from handlers.charts.csv_file import csv_of
 from handlers.charts.scale import CALLS, MONEY, Measure, dollars
 from handlers.core.words.wording import Wording
+from handlers.credits.usage import USED, used_cells
 from store.app_stats import AppFigures, Day
+from store.credits.used import of_app
 from store.phrases import Phrase
 
 RANGES = (7, 30)
 DAYS = 30
 _HEADER = ("day", "calls", "refused_as_too_many", "dollars", "connected", "disconnected")
+_MODELS_HEADER = ("day", *USED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +75,8 @@ def usage_file(figures: AppFigures) -> bytes:
             for day in figures.days
         ],
     )
+
+
+def models_file(figures: AppFigures) -> bytes:
+    """A row for each day and model with calls, the oldest day first."""
+    return csv_of(_MODELS_HEADER, [(row.day.isoformat(), *used_cells(row)) for row in of_app("", figures)])

@@ -1,13 +1,17 @@
-"""/developer/apps/:client_id/usage: the figures of an app, as a page and as a CSV file."""
+"""/developer/apps/:client_id/usage: the figures of an app, as a page and as CSV files."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 from handlers.charts.csv_file import MEDIA_TYPE
 from handlers.core.params import once, parse_pairs
+from handlers.credits.usage import ranked_totals
 from handlers.developer.apps import DeveloperPage
-from handlers.developer.usage import RANGES, days_asked, usage_charts, usage_file
+from handlers.developer.usage import RANGES, days_asked, models_file, usage_charts, usage_file
+from store.app_stats import AppFigures
+from store.credits.used import of_app
 from store.phrases import Phrase
 
 
@@ -35,6 +39,11 @@ class AppUsageHandler(DeveloperPage):
             range_here=days,
             ranges=[(choice, f"{where}?days={choice}") for choice in RANGES],
             csv=f"{where}.csv",
+            by_model=ranked_totals(of_app(client_id, figures), "model"),
+            models_csv=f"/developer/apps/{client_id}/model-usage.csv",
+            names={model.model_id: model.display_name for model in self.site.models.every()},
+            prices=[(model.display_name, model.price()) for model in self.site.models.all()],
+            spends="credits:spend" in app.scopes,
             wrong=None,
             notice=None,
         )
@@ -45,8 +54,21 @@ class UsageFileHandler(DeveloperPage):
 
     async def get(self, client_id: str) -> None:
         """Sends a row for each of the last 30 days."""
+        await self.send_file(client_id, "", usage_file)
+
+    async def send_file(self, client_id: str, what: str, of: Callable[[AppFigures], bytes]) -> None:
+        """Sends the file that `of` makes of the app's figures. `what` is a part of its name. Raises Refused."""
         _, app = await self.own(client_id)
         figures = await self.store.app_stats.of(app.client_id)
+        name = f"{app.client_id}{what}-{figures.days[-1].day}.csv"
         self.set_header("Content-Type", MEDIA_TYPE)
-        self.set_header("Content-Disposition", f'attachment; filename="{app.client_id}-{figures.days[-1].day}.csv"')
-        self.finish(usage_file(figures))
+        self.set_header("Content-Disposition", f'attachment; filename="{name}"')
+        self.finish(of(figures))
+
+
+class ModelUsageFileHandler(UsageFileHandler):
+    """What the app's AI calls used, as a CSV file."""
+
+    async def get(self, client_id: str) -> None:
+        """Sends a row for each model and day of the last 30 days."""
+        await self.send_file(client_id, "-models", models_file)

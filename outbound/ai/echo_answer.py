@@ -11,6 +11,8 @@ from outbound.ai.tokens import pieces
 MOST_VALUES = 1_000
 """Values that are made from a schema."""
 MOST_DEPTH = 16
+MOST_TEXT = 2**16
+"""Characters of JSON in such a value. A schema may name one long text many times."""
 _TEXT, _MOST_ITEMS = "text", 8
 
 
@@ -40,6 +42,7 @@ class _Filling:
     def __init__(self, root: Any) -> None:
         self._root = root
         self._left = MOST_VALUES
+        self._room = MOST_TEXT
 
     def value(self, schema: Any, depth: int) -> Any:
         self._left -= 1
@@ -48,27 +51,38 @@ class _Filling:
             return None
         for name in ("const", "default"):
             if name in schema:
-                return schema[name]
+                return self._fitting(schema[name])
         for name in ("enum", "examples"):
             if isinstance(known := schema.get(name), list) and known:
-                return known[0]
+                return self._fitting(known[0])
         for name in ("anyOf", "oneOf", "allOf"):
             if isinstance(parts := schema.get(name), list) and parts:
                 return self.value(parts[0], depth + 1)
         return self._of_type(_type(schema), schema, depth)
 
+    def _fitting(self, value: Any) -> Any:
+        """A value of the schema; None once the room is used up."""
+        if self._room <= 0:
+            return None
+        self._room -= len(compact(value))
+        return value if self._room >= 0 else None
+
     def _of_type(self, kind: str, schema: Mapping[str, Any], depth: int) -> Any:
         if kind == "object":
             properties = schema.get("properties")
             properties = properties if isinstance(properties, dict) else {}
-            return {name: self.value(of, depth + 1) for name, of in properties.items() if self._left > 0}
+            return {
+                name: self.value(of, depth + 1)
+                for name, of in properties.items()
+                if self._left > 0 and self._fitting(name) is not None
+            }
         if kind == "array":
             least = schema.get("minItems")
             number = min(least, _MOST_ITEMS) if isinstance(least, int) else 0
             return [self.value(schema.get("items"), depth + 1) for _ in range(number)]
         if kind in ("integer", "number"):
             least = schema.get("minimum")
-            return least if isinstance(least, int) and not isinstance(least, bool) else 1
+            return self._fitting(least) if isinstance(least, int) and not isinstance(least, bool) else 1
         return {"boolean": True, "null": None}.get(kind, _TEXT)
 
     def _resolved(self, schema: Any) -> Mapping[str, Any]:

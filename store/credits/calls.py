@@ -256,8 +256,8 @@ class Calls:
         if answer.word == "ended":
             return None
         charge = Charge(answer.number("charged"), answer.number("left"))
-        if self._app_stats is not None:
-            self._app_stats.spent(hold.client, charge.charged)
+        if self._app_stats is not None and any(tokens):
+            self._app_stats.spent(hold.client, charge.charged, estimate.model, tokens)
         return charge
 
     async def release(self, hold: Hold) -> None:

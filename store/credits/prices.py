@@ -56,6 +56,11 @@ class Price:
         return self.input if price is None else price
 
     @property
+    def own_cache(self) -> bool:
+        """Whether a kind of cached input has a price of its own."""
+        return any(self.of(kind) != self.input for kind in INPUT_KINDS)
+
+    @property
     def dearest_input(self) -> int:
         """The most that a token of input may cost, whatever kind the upstream reports for it."""
         return max(map(self.of, INPUT_KINDS))

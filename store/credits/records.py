@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from store.credits.credits import CURRENCY, ENTRIES_AT_ONCE, SCALE, Account, Balance, Credits, LedgerEntry
-from store.credits.usage import Total
+from store.credits.used import Total, UsageRow
 from store.moments import timestamp
 
 SHOWN_KINDS = {
@@ -42,6 +42,12 @@ def total_record(total: Total) -> dict[str, Any]:
     """What calls used together."""
     tokens = {shown: getattr(total.tokens, kind) for kind, shown in SHOWN_KINDS.items()}
     return {"calls": total.calls, "charged": total.charged, "tokens": tokens}
+
+
+def usage_record(row: UsageRow) -> dict[str, Any]:
+    """What an app's calls of a model used on a day. App and model are null where a day has too many of them."""
+    named = {"day": row.day.isoformat(), "client_id": row.client or None, "model": row.model or None}
+    return {**named, **total_record(Total() + row)}
 
 
 def opening_record(account: Account) -> dict[str, Any]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TypeVar
 
 from store import keys
 from store.accounts.signin.sessions import Session
 from store.credits.prices import TokenCounts
+from store.credits.used import K, Total, UsageRow, totals
 from store.engine.scripts import Reply, Scripts
-from store.lifetimes import CREDITS_USAGE
+from store.lifetimes import CREDITS_USAGE, DAY, USAGE
 from store.oauth.guard import admitted
 from store.refused import Refused, refuse_signed_out
 from store.results import Caller, Profile, Window, profile_of
@@ -20,34 +20,6 @@ DAYS = 30
 """The days of a report that names none."""
 MOST_ROWS = 1000
 """The most rows of a person; then the oldest days go."""
-NOTHING = TokenCounts()
-K = TypeVar("K", bound=Hashable)
-
-
-@dataclass(frozen=True, slots=True)
-class UsageRow:
-    """The calls of an app with a model on a day; `charged` in micro-dollars. App and model are empty where a day has
-    too many of them."""
-
-    day: date
-    client: str
-    model: str
-    calls: int
-    charged: int
-    tokens: TokenCounts
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
-    """Sums of rows; `charged` in micro-dollars."""
-
-    calls: int = 0
-    charged: int = 0
-    tokens: TokenCounts = NOTHING
-
-    def __add__(self, row: UsageRow) -> Total:
-        tokens = TokenCounts(*map(sum, zip(self.tokens, row.tokens, strict=True)))
-        return Total(self.calls + row.calls, self.charged + row.charged, tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +75,12 @@ class UsageReports:
         refuse_signed_out(reply)
         return profile_of(session.user, reply), _usage(reply)
 
-
-def totals(rows: Iterable[UsageRow], key: Callable[[UsageRow], K]) -> dict[K, Total]:
-    """The sums of the rows with the same key, in the order of the rows."""
-    sums: dict[K, Total] = {}
-    for row in rows:
-        sums[key(row)] = sums.get(key(row), Total()) + row
-    return sums
+    async def all_of(self, user: str) -> UsageReport:
+        """All rows of a person that are kept, for the export. Raises Refused("not_found")."""
+        reply = await self._scripts.run("inspect_usage", keys.person(user), days=2 * USAGE // DAY)
+        if reply.word == "not_found":
+            raise Refused("not_found", "No such person.")
+        return _usage(reply)
 
 
 def _number(day: date | None) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from store import lifetimes
 from store.accounts.audit.security_log import KEPT_MS
 from store.app_log import KEPT_MS as KEPT_MS_OF_REFUSALS
-from store.app_stats import DAYS_KEPT, NAMES, USED
+from store.app_stats import DAYS_KEPT, MODEL, NAMES, USED
 from store.keys import ParsedKey
 from store.lifetimes import (
     ACCESS_TOKEN,
@@ -81,7 +81,9 @@ _REQUESTED = {"redirect_uri": TEXT, "scope": SCOPES, "challenge": ANY, "terms": 
 
 KINDS: dict[str, KeyKind] = {
     "registration": KeyKind("string", 0),
-    "days": KeyKind("hash", DAYS_KEPT * DAY, others=rf"[0-9]+:({'|'.join(NAMES)})|pruned|{USED}[0-9a-f]{{8}}"),
+    "days": KeyKind(
+        "hash", DAYS_KEPT * DAY, others=rf"[0-9]+:({'|'.join(NAMES)}|{MODEL}.+)|pruned|{USED}[0-9a-f]{{8}}"
+    ),
     "people": KeyKind("string", value=rb"-?[0-9]+"),
     "refusals": KeyKind("hash", KEPT_MS_OF_REFUSALS, others=r"\[.+\t.*"),
     "logo": KeyKind("string"),

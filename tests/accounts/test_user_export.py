@@ -82,6 +82,7 @@ def check_records(sub: str, profile: Record, apps: list[Record], activity: list[
         "groups",
         "createdAt",
         "registeredApps",
+        "teams",
         "registeredApis",
     }
     assert profile["suspension"] is None
@@ -188,6 +189,7 @@ def test_the_zip_contains_everything(home: Home, person: str, tmp_path: Path) ->
     check_records(person, *(json.loads(files.pop(f"{name}.json")) for name in ("profile", "apps", "activity")))
     check_security(json.loads(files.pop("security.json")))
     check_credits([json.loads(line) for line in files.pop("credits.jsonl").splitlines()], 0)
+    assert files.pop("usage.jsonl") == b""
     assert files == {
         f"documents/{client}/{name.replace(':', '%3A')}.json": content
         for client in ("first-app", "gone-app")
@@ -217,7 +219,7 @@ def test_a_zip_goes_to_standard_output_as_bytes(home: Home, person: str) -> None
     command = [sys.executable, str(ROOT / "manage.py"), "--data-dir", str(home.data_dir)]
     words = [*command, "user", "export", EMAIL, "--output", "-"]
     done = subprocess.run(words, capture_output=True, check=True, env=clean_environment(), timeout=60)
-    assert len(zipfile.ZipFile(io.BytesIO(done.stdout)).namelist()) == 9
+    assert len(zipfile.ZipFile(io.BytesIO(done.stdout)).namelist()) == 10
 
 
 @pytest.mark.parametrize(
@@ -256,5 +258,12 @@ def test_a_person_without_apps_is_exported_too(home: Home, tmp_path: Path) -> No
     home.user(EMAIL)
     home.json("user", "export", EMAIL, "--output", str(tmp_path / "ada.zip"))
     with zipfile.ZipFile(tmp_path / "ada.zip") as archive:
-        assert archive.namelist() == ["profile.json", "security.json", "apps.json", "activity.json", "credits.jsonl"]
+        assert archive.namelist() == [
+            "profile.json",
+            "security.json",
+            "apps.json",
+            "activity.json",
+            "credits.jsonl",
+            "usage.jsonl",
+        ]
         assert json.loads(archive.read("apps.json")) == []

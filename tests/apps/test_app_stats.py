@@ -10,6 +10,7 @@ import pytest
 
 from store import app_stats
 from store import keys as spell
+from store.credits.prices import TokenCounts
 from store.lifetimes import DAY, OAUTH
 from store.wiring import Store
 from tests.support.http.driver import Service, send
@@ -35,7 +36,7 @@ async def test_flushed_counts_are_stored_and_add_up(store: Store) -> None:
     for counting in (store.app_stats, other):
         counting.called(client, limited=False)
         counting.called(client, limited=True)
-        counting.spent(client, 150)
+        counting.spent(client, 150, "large", TokenCounts(7, 6, 5, 4, 3))
         counting.connected(client)
     other.disconnected(client)
     assert await today(store, client) == (0, 0, 0, 0, 0, 0)
@@ -43,6 +44,9 @@ async def test_flushed_counts_are_stored_and_add_up(store: Store) -> None:
     await store.app_stats.flush()
     assert await today(store, client) == (4, 2, 300, 2, 1, 1)
     assert len((await store.app_stats.of(client)).days) == app_stats.DAYS_SHOWN
+    (row,) = (await store.app_stats.of(client)).models
+    assert (row.model, row.calls, row.charged) == ("large", 2, 300)
+    assert row.tokens == (14, 12, 10, 8, 6)
 
 
 @pytest.mark.gen_test
@@ -77,9 +81,13 @@ async def test_old_days_and_statistics_of_unused_apps_expire(memory_store: Store
     client, days = world.app.client_id, spell.app_stats(world.app.client_id)["days"]
     for _ in range(app_stats.DAYS_KEPT + 3):
         store.app_stats.called(client, limited=False)
+        store.app_stats.spent(client, 0, "small: 2 words", TokenCounts(1))
         await store.app_stats.flush()
         clock.advance(DAY / 1000)
-    assert await store.client.hlen(days) == app_stats.DAYS_KEPT + 1  # and which day saw old ones go
+    assert await store.client.hlen(days) == 2 * app_stats.DAYS_KEPT + 1  # and which day saw old ones go
+    shown = (await store.app_stats.of(client)).models
+    assert {row.model for row in shown} == {"small: 2 words"}
+    assert len({row.day for row in shown}) == app_stats.DAYS_SHOWN - 1  # and today, without calls yet
     clock.advance(app_stats.DAYS_KEPT * DAY / 1000)
     assert not await store.client.exists(days)
 
@@ -91,6 +99,11 @@ async def test_statistics_are_bounded(memory_store: Store, monkeypatch: pytest.M
     for number in range(5):
         counting.called(f"app-{number}", limited=False)
     assert len(counting._counted) == 2
+    monkeypatch.setattr(app_stats, "MOST_MODELS", 3)
+    for number in range(5):
+        counting.spent("app-0", 1, f"model-{number}", TokenCounts(1))
+        counting.spent("app-4", 1, f"model-{number}", TokenCounts(1))
+    assert {client: len(models) for client, models in counting._models.items()} == {"app-0": 3}
 
 
 @pytest.mark.gen_test
@@ -136,10 +149,14 @@ async def test_charges_are_counted(service: Service) -> None:
     headers = {"Authorization": f"Bearer {tokens['access_token']}", "Content-Type": "application/json"}
     url = f"{service.base_url}/api/v1/ai/messages"
     answer = await send(url, "POST", body=json.dumps(body), headers=headers)
-    charged = json.loads(answer.body)["credits"]["charged"]
+    said = json.loads(answer.body)
+    charged = said["credits"]["charged"]
     assert charged > 0
     await store.app_stats.flush()
     assert (await today(store, client))[:3] == (2, 0, charged)
+    (row,) = (await store.app_stats.of(client)).models
+    tokens_used = (said["usage"]["input_tokens"], said["usage"]["output_tokens"], 0, 0, 0)
+    assert (row.model, row.calls, row.charged, row.tokens) == ("latchkey-echo", 1, charged, tokens_used)
 
 
 @pytest.mark.gen_test

@@ -12,6 +12,7 @@ from tornado.httpclient import HTTPResponse
 from handlers.core.site import Site
 from store import keys
 from store.apps.client_secrets import secret_mark
+from store.credits.prices import TokenCounts
 from tests.support.browser.own_apps import URI, client_id_of, facts, own_app, register, secret_of, site, text_of
 from tests.support.http.driver import App, Service, fields_of, json_of, send
 
@@ -133,7 +134,7 @@ async def test_other_peoples_apps_are_404_and_signed_out_people_sign_in(service:
     app = await own_app(service, owner)
     where = f"/developer/apps/{app.client_id}"
     stranger = service.browser()
-    tabs = ("", "/settings", "/credentials", "/webhooks", "/usage", "/log", "/try", "/usage.csv")
+    tabs = ("", "/settings", "/credentials", "/webhooks", "/usage", "/log", "/try", "/usage.csv", "/model-usage.csv")
     for path in ("/developer/apps", "/developer/register", *(where + tab for tab in tabs)):
         answer = await stranger.get(path)
         assert answer.code == 303
@@ -182,11 +183,11 @@ async def test_app_changes_appear_in_the_owners_activity(service: Service) -> No
 
 
 @pytest.mark.gen_test
-async def test_a_page_shows_the_apps_statistics(service: Service) -> None:
+async def test_a_page_shows_the_apps_statistics(service: Service, site: Site) -> None:
     browser = await service.confirmed()
     app = await own_app(service, browser)
     await service.tokens(app, browser, scope="profile")
-    service.store.app_stats.spent(app.client_id, 1500)
+    service.store.app_stats.spent(app.client_id, 1500, "latchkey-echo", TokenCounts(12, 3, 2000))
     await service.store.app_stats.flush()
     page = await browser.get(f"/developer/apps/{app.client_id}/usage")
     text = text_of(page)
@@ -201,6 +202,15 @@ async def test_a_page_shows_the_apps_statistics(service: Service) -> None:
     assert header == "day,calls,refused_as_too_many,dollars,connected,disconnected"
     assert len(rows) == 30
     assert rows[-1].split(",", 1)[1] == "1,0,0.0015,1,0"
+    assert "$0.0015 2,012 tokens in, 3 out Prompt cache: 2,000 read, 0 written 1 call" in text
+    (model,) = site.models.all()
+    price = model.price()
+    assert price is not None
+    assert f"{model.display_name} ${price.input / 1e6:.2f} in, ${price.output / 1e6:.2f} out" in text
+    file = await browser.get(f"/developer/apps/{app.client_id}/model-usage.csv")
+    header, row = file.body.decode().split()
+    assert header.startswith("day,model,calls,dollars,output_tokens,input_tokens,cache_read_tokens")
+    assert row.split(",", 1)[1] == "latchkey-echo,1,0.0015,3,12,2000,0,0"
 
 
 @pytest.mark.gen_test

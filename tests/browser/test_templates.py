@@ -33,6 +33,7 @@ def test_every_template_is_rendered_here() -> None:
         "chart_ranges",
         "passkey_words",
         "password_and_code",
+        "used_rows",
     )
     shared = {
         "developer/delivery_headers.html",

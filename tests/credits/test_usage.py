@@ -13,7 +13,7 @@ import pytest
 from handlers.core.site import Site
 from store import keys as spell
 from store.credits.prices import Price, TokenCounts
-from store.credits.usage import Total
+from store.credits.used import Total
 from store.lifetimes import CREDITS_USAGE, DAY, USAGE
 from store.wiring import Store
 from tests.support.http.driver import Service, json_of
@@ -70,6 +70,7 @@ async def test_a_settlement_adds_each_kind_of_token_to_its_day_app_and_model(sto
     account = await store.credits.show(world.user)
     assert sum(row.charged for row in usage.rows) == -sum(entry.amount for entry in account.entries if entry.client)
     assert usage.by(lambda row: row.model)["large"] == Total(4, 48, TokenCounts(33, 6, 7, 2, 1))
+    assert (await store.usage.all_of(world.user)).rows == usage.rows
     report, _ = await store.usage.report(second.caller, "credits:read")
     assert {row.client for row in report.rows} == {two}, "an app sees itself"
 

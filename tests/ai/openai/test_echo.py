@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from outbound.ai.echo_answer import MOST_VALUES, filled
+from outbound.ai.echo_answer import MOST_TEXT, MOST_VALUES, filled
 from tests.ai.openai.kit import CHAT, ECHO, RESPONSES, asks, chat, chunks_in
 from tests.ai.openai.kit import site as site
 from tests.support.http.driver import Service, json_of
@@ -119,3 +119,19 @@ def test_hostile_schemas_are_filled_within_bounds() -> None:
     schemas: list[Any] = [itself, wide, deep, None, [], {"$ref": 1}, {"type": 5}, {"enum": []}, {"$ref": "#/$ref"}]
     for schema in schemas:
         assert json.dumps(filled(schema)).count(":") <= MOST_VALUES
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"default": "x" * 60_000},
+        {"enum": [[7] * 20_000]},
+        {"type": "integer", "minimum": 10**4_000},
+        {"properties": {"x" * 60_000: {"type": "string"}}},
+    ],
+    ids=["default", "enum", "minimum", "name"],
+)
+def test_a_schema_that_names_one_large_value_many_times_makes_no_larger_answer(schema: dict[str, Any]) -> None:
+    """900 references to 60 KB made 54 MB, in the loop of the server."""
+    properties = {f"p{number}": {"$ref": "#/large"} for number in range(900)}
+    assert len(json.dumps(filled({"properties": properties, "large": schema}))) < 2 * MOST_TEXT

@@ -11,6 +11,7 @@ from runtime import demo
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.apps.registration import Registration
 from store.credits.calls import CallEstimate
+from store.credits.prices import TokenCounts
 from store.names import SCOPES
 from store.results import Caller, Visitor
 from tests.support.browser.pictures import drawn
@@ -52,7 +53,7 @@ async def furnish(stand: Stand) -> None:
             for number in range(times):
                 await charge(stand.store, person, app, 40_000 + 31_000 * ((day * 5 + number) % 7))
                 stand.store.app_stats.called(app.client_id, limited=number == 1)
-                stand.store.app_stats.spent(app.client_id, 40_000)
+                stand.store.app_stats.spent(app.client_id, 40_000, "echo-1", TokenCounts(900, 120, 4000, 300, 50))
         await stand.store.app_stats.flush()
         stand.clock.advance(DAY)
         if day == DAYS - 3:

@@ -24,7 +24,7 @@ from outbound.mail.inbox import SpooledMail
 from store.accounts.undoing import Undo
 from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
 from store.credits.prices import TokenCounts
-from store.credits.usage import Total
+from store.credits.used import Total
 from store.results import NO_CHOICE, Preferences
 from tests.support.browser.consent_samples import consent_pages
 from tests.support.browser.english import AUTOESCAPE, ENGLISH, SPOKEN

@@ -25,6 +25,8 @@ from store.apps.owners.invitations import Invitation
 from store.apps.owners.owned import Deleted, Joined, Owned
 from store.apps.owners.roles import ROLES, Member
 from store.apps.owners.team import Teammate
+from store.credits.prices import Price, TokenCounts
+from store.credits.used import Total
 from store.results import Profile
 from store.webhooks.attempts import Attempt, WebhookExchange, WebhookResponse
 from store.webhooks.deliveries import Delivery
@@ -130,6 +132,11 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "ranges": [(7, text), (30, text)],
         "csv": text,
         "sums": Sample(calls=1, limited=0, spent=2000),
+        "by_model": [(text, Total(1, 2000, TokenCounts(5, 4, 3, 2, 1)))],
+        "models_csv": text,
+        "names": {text: text},
+        "prices": [(text, Price(text, 3, 4, 1, 2, 3, 10)), (text, Price(text, 3, 4))],
+        "spends": True,
     }
     causes = (
         Cause("authorize", "invalid_request", f"{text} did not register the address.", text),
@@ -183,7 +190,13 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "developer/credentials.html key": {**page, "app": keyed, "notes": ()},
         "developer/credentials.html public": {**page, "app": off, "notes": ()},
         "developer/usage.html": page,
-        "developer/usage.html empty": {**page, "charts": [], "sums": Sample(calls=0, limited=0, spent=0)},
+        "developer/usage.html empty": {
+            **page,
+            "charts": [],
+            "sums": Sample(calls=0, limited=0, spent=0),
+            "by_model": [],
+            "spends": False,
+        },
         "developer/log.html": {**page, "entries": [entry_of(at_home, one) for one in refusals]},
         "developer/log.html empty": {**page, "entries": []},
         "developer/delete.html": {

@@ -107,6 +107,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.usage.report(app.caller, "credits:read")
 
 
+@call("usage.all_of", "inspect_usage")
+async def _(w: World) -> Call:
+    return lambda: w.store.usage.all_of(w.user)
+
+
 @call("usage.of", "show_usage")
 async def _(w: World) -> Call:
     return lambda: w.store.usage.of(w.session, 30)
