@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from handlers.core.words.html import Html
 from handlers.developer.apps import DeveloperPage
 from handlers.guides.guide_values import filler
+from store.apps.owners.members import role_of
+from store.apps.owners.roles import may
 from store.apps.registration import Registration
 from store.phrases import Phrase
 from store.refused import Refused
@@ -50,7 +53,7 @@ class GuideHandler(DeveloperPage):
         )
 
     def shown(self, profile: Profile, app: Registration, name: str, page: GuidePage, part: GuidePart) -> str:
-        """The HTML of a part for this app."""
+        """The HTML of a part for this app. Viewers see no webhook URL, which may carry a secret."""
         from handlers.guides.guide_text import HTTP_PAGE, Showing, shown_part
 
         guides = f"/developer/apps/{app.client_id}/guides"
@@ -67,7 +70,9 @@ class GuideHandler(DeveloperPage):
 
         say = self.wording(profile.preferences).say
         showing = Showing(
-            filler(app, self.site.base_url),
+            filler(
+                app if may(role_of(app, profile.user), "change") else replace(app, webhook_url=""), self.site.base_url
+            ),
             leads_to,
             code_label=lambda number: say(Phrase("Code %(number)s", number=number)),
             copy_label=lambda number: say(Phrase("Copy code %(number)s", number=number)),

@@ -4,7 +4,8 @@ A registration names its first owner in `owner`, whose quotas the app uses, and 
 changes both, so of two owners who remove each other at the same time, the second one is refused.
 
 An owner is settled a week after they became one: as long as the link in a mail can take a stolen account back. At
-least one owner must be settled. So a thief who makes themselves an owner cannot keep the app.
+least one owner must be settled. So a thief who makes themselves an owner cannot keep the app. An owner who gave a role
+in that time does not leave, because taking an account back clears only the teams that the person is in.
 """
 
 from __future__ import annotations
@@ -96,9 +97,17 @@ def bereft(app: Registration, users: Sequence[str], now: int) -> Registration:
 
 
 def without_given(app: Registration, user: str, since: int) -> Registration:
-    """The registration without the members to whom this person gave a role at `since` (epoch ms) or later, while
-    somebody else may have had the account."""
-    kept = tuple(one for one in app.members if one.by != user or one.since < since)
+    """The registration without the members whose role may come from this person's account at `since` (epoch ms) or
+    later, while somebody else may have had the account. A role given from then on stays if the operator gave it, or
+    somebody whose own role stays, but not this person: members can give each other roles, and leave."""
+    team = team_of(app)
+    trusted = {one.user for one in team if one.user != user and (one.since < since or not one.by)}
+    while found := {one.user for one in team if one.user != user and one.by in trusted} - trusted:
+        trusted |= found
+    own = next((one for one in team if one.user == user), None)
+    if own is None or (own.role != "owner" and (own.since < since or not own.by or own.by in trusted)):
+        return app  # the account could give no role
+    kept = tuple(one for one in app.members if one.user == user or one.user in trusted)
     return app if kept == app.members else replace(app, members=kept)
 
 
@@ -121,6 +130,14 @@ def _check_owner_may_go(app: Registration, user: str, by: str, now: int) -> None
         raise Refused(
             "access_denied",
             Phrase("An app needs an owner who has been one for 7 days. Make someone else an owner, or wait."),
+        )
+    if by == user and without_given(app, user, now - SETTLED + 1) != app:
+        raise Refused(
+            "access_denied",
+            Phrase(
+                "You, or someone who has left, gave someone a role in the last 7 days. Remove that person first, wait, "
+                "or ask another owner to remove you."
+            ),
         )
     if by not in ("", user) and user in settled and by not in settled:
         raise Refused(

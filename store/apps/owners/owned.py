@@ -309,10 +309,11 @@ class OwnedApps:
         StoreUnavailable."""
         done: dict[str, Phrase] = {}
         for client_id in await self._lists.of(user):
+            # Before the team is read, so that nobody joins between the two.
+            await self._invitations.end_of(client_id, user)
             present, _ = await self._apps.fresh(client_id)
             if present is None or role_of(present, user) is None:
                 continue
-            await self._invitations.end_of(client_id, user)
             after = taken_back(present, user, since)
             ended, off = after.secrets != present.secrets, after.status != present.status
             parted = after.members != present.members

@@ -220,9 +220,10 @@ class Teams:
     ) -> TeamChange:
         """Notes a change and makes it, if it is one. Notes it for the other person concerned too."""
         _, present = await self._find(session, client_id, act)
-        person = await self.person(user)
         now = await self._apps.now()
-        if change(present, now=now) == present:
+        unchanged = change(present, now=now) == present  # refuses somebody who is not in the team
+        person = await self.person(user)
+        if unchanged:
             return TeamChange(present, present, person, changed=False)
         # Who ends something takes no place: beginning it took one.
         await self._notes.note(session, client_id, event, visitor, counted=event == "app_member_role_changed")

@@ -12,11 +12,12 @@ from store.phrases import Phrase
 
 def taken_back(app: Registration, user: str, since: int) -> Registration:
     """The registration after somebody in its team takes back an account that somebody else had from `since` on (epoch
-    ms). Members to whom this account gave a role from then on are out. If the account could change the app, secrets
-    made from then on have ended, and an app registered or changed from then on, or without a secret left, is switched
-    off: nobody knows which member changed it."""
+    ms). Members whose role may come from this account are out, as `without_given`. If the account could change the app,
+    secrets made from then on have ended, and an app registered or changed from then on, or without a secret left, is
+    switched off: nobody knows which member changed it."""
     app = without_given(app, user, since)
-    if not may(role_of(app, user), "change"):
+    stepped_down = any((one.user, one.by) == (user, user) and one.since >= since for one in app.members)
+    if not (may(role_of(app, user), "change") or stepped_down):
         return app
     doubtful = max(app.created_at, app.changed_at) >= since
     kept = [(one, at) for one, at in app.made_at().items() if max(at, app.created_at) < since]

@@ -154,6 +154,17 @@ async def test_a_viewer_sees_no_form_and_no_secret(service: Service) -> None:
         assert "/webhooks" not in page
 
 
+async def test_guides_show_the_webhook_s_url_to_those_who_may_see_it(service: Service) -> None:
+    """A URL may carry a secret of the receiver."""
+    people = await two(service, "viewer")
+    await service.store.apps.update("mine", webhook_url="https://mine.example/hook?key=hidden")
+    guide = f"{OWN}/guides/webhooks"
+    assert "key=hidden" in (await people.ada.get(guide)).body.decode()
+    page = await people.bob.get(guide)
+    assert page.code == 200
+    assert "mine.example" not in page.body.decode()
+
+
 async def test_a_removed_member_is_out_at_once_and_is_told(post: Post) -> None:
     people = await two(post.service, "developer")
     page = await people.ada.get(TEAM)
