@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from outbound.ai.dialects.same import is_measured
+from outbound.ai.dialects.same import is_measured, pictures
 from outbound.ai.messages import OVERHEAD_TOKENS, MessagesUpstream
 from outbound.ai.models import NOBODY, Asker, Model
 from outbound.ai.tokens import count_request
 
 IMAGE_TOKENS = 50_000
 """The most that a known model reads for one image: eight tiles of 5,667 tokens, and 2,833 more."""
-_IMAGES = ("image_url", "input_image")
 _VERSION = re.compile(r"/v[0-9]+[a-z0-9]*(?:/|$)")
 
 
@@ -45,16 +44,4 @@ class OpenAIUpstream(MessagesUpstream):
         content = request.get("messages") or request.get("input")
         if not is_measured(content):
             return model.max_input
-        return min(model.max_input, size + OVERHEAD_TOKENS + IMAGE_TOKENS * sum(1 for _ in _images(content)))
-
-
-def _images(content: object) -> Iterator[object]:
-    waiting = [content]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, list):
-            waiting += item
-        elif isinstance(item, dict):
-            if item.get("type") in _IMAGES:
-                yield item
-            waiting += [item.get("content"), item.get("output")]
+        return min(model.max_input, size + OVERHEAD_TOKENS + IMAGE_TOKENS * pictures(content))

@@ -52,9 +52,19 @@ RESPONSES: Table = {
 taken. A field without a row goes on, unless the operator refuses unknown ones."""
 TOOLS = ("function", "custom", "local_shell", "apply_patch")
 """Tools that an app runs. A tool that the server runs is billed by the call."""
-_ITEMS = ("additional_tools", "compaction_trigger", "item_reference", "mcp_approval_response", "program")
+_ITEMS = (
+    *("additional_tools", "tool_search_call", "tool_search_output", "mcp_list_tools", "mcp_approval_response"),
+    *("compaction_trigger", "item_reference", "program"),
+)
 """Items of an input that bring tools of the server, ask the model once more, or belong to the operator's account."""
+_ELSEWHERE = (
+    *("models", "fallbacks", "route", "provider", "preset", "plugins", "api_base", "base_url", "api_key"),
+    *("search_parameters", "enable_search", "best_of", "use_beam_search"),
+)
+"""Fields of other servers of these dialects: they choose another model, provider or account, or search the web, or
+write several answers."""
 _THEIRS = {"file_id": "Files of the server are not offered here. Send the content itself."}
+_REPLACED = ("store", "max_tokens", "max_completion_tokens")
 _SOUND = ("audio", "input_audio")
 _DATA_URL = "data:image/"
 _UNMEASURED = ("file_url", "file_data")
@@ -84,7 +94,8 @@ def chat(
     strict: bool = False,
 ) -> Prepared:
     """A request of chat/completions. `model` is the server's name of the model, and `limit_field` the server's name
-    of the output limit, where the app sends none. `strict`: unknown fields are refused. Raises Untranslatable."""
+    of the output limit: a server may ignore the other name, and write without a limit. `strict`: unknown fields are
+    refused. Raises Untranslatable."""
     _check(CHAT, body, strict=strict)
     _check_content(body.get("messages"), "messages")
     choices = 1 if body.get("n") is None else body["n"]
@@ -92,13 +103,12 @@ def chat(
         raise Untranslatable("n", f"n must be 1 to {MOST_CHOICES}.")
     _check_tools(body)
     limit = output_limit(body, most_output)
-    result = {name: value for name, value in body.items() if value is not None and name != "store"}
-    limits = tuple(name for name in ("max_tokens", "max_completion_tokens") if name in result) or (limit_field,)
-    result |= {"model": model, **dict.fromkeys(limits, limit)}
+    result = {name: value for name, value in body.items() if value is not None and name not in _REPLACED}
+    result |= {"model": model, limit_field: limit}
     options = an_object(body.get("stream_options"), "stream_options")
     if body.get("stream") is True:
         result["stream_options"] = {**options, "include_usage": True}
-    return Prepared(result, limit, limits, choices, options.get("include_usage") is True)
+    return Prepared(result, limit, (limit_field,), choices, options.get("include_usage") is True)
 
 
 def responses(body: Mapping[str, Any], model: str, most_output: int, *, strict: bool = False) -> Prepared:
@@ -119,9 +129,11 @@ def responses(body: Mapping[str, Any], model: str, most_output: int, *, strict: 
     if isinstance(body.get("input"), list):
         items = objects(body["input"], "input")
         for index, item in enumerate(items):
-            if item.get("type") in _ITEMS:
+            # An item with neither type nor role is a reference.
+            kind = item.get("type") or ("message" if "role" in item else "item_reference")
+            if kind in _ITEMS:
                 place = f"input[{index}].type"
-                raise Untranslatable(place, f"{place}: {item['type']} is not offered here.")
+                raise Untranslatable(place, f"{place}: {kind} is not offered here.")
         result["input"] = [item for item in items if not _is_lost(item)]
     if _reasons(body):
         # Without a store, the app has to bring back what the model thought.
@@ -146,6 +158,9 @@ def _check(table: Table, body: Mapping[str, Any], *, strict: bool) -> None:
     unknown = next((name for name in body if name not in table), None) if strict else None
     if unknown is not None:
         raise Untranslatable(shown(unknown), f"{shown(unknown)} is not supported here.")
+    for name in _ELSEWHERE:
+        if body.get(name) is not None:
+            raise Untranslatable(name, f"{name} is not supported here.")
     for name, rule in table.items():
         value = body.get(name)
         if value is not None and rule.kind == "only" and not _is_one_of(value, rule):
@@ -192,6 +207,15 @@ def is_measured(content: object) -> bool:
         if any(isinstance(item.get(name), str) and not item[name].startswith(_DATA_URL) for name in _ADDRESSES):
             return False
     return True
+
+
+def pictures(content: object) -> int:
+    """How many images content has, in whatever parts of it."""
+    return sum(
+        item.get("type") == "image_generation_call"
+        or any(isinstance(item.get(name), str) and item[name].startswith(_DATA_URL) for name in _ADDRESSES)
+        for item in _objects_in(content)
+    )
 
 
 def _objects_in(content: object) -> Iterator[Mapping[str, Any]]:

@@ -157,6 +157,9 @@ def test_messages_refuse_by_name(change: Json, param: str) -> None:
         ({"audio": {}}, "audio"),
         ({"web_search_options": {}}, "web_search_options"),
         ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
+        ({"models": ["dearer/model"]}, "models"),
+        ({"plugins": [{"id": "web"}]}, "plugins"),
+        ({"search_parameters": {"mode": "on"}}, "search_parameters"),
     ],
 )
 def test_chat_to_its_own_dialect_refuses_what_is_billed_by_other_measures(change: Json, param: str) -> None:
@@ -172,6 +175,10 @@ def test_chat_to_its_own_dialect_refuses_what_is_billed_by_other_measures(change
         ({"prompt": {"id": "p"}}, "prompt"),
         ({"service_tier": "flex"}, "service_tier"),
         ({"tools": [{"type": "function", "name": "f"}, {"type": "mcp"}]}, "tools[1].type"),
+        ({"input": [{"type": "tool_search_output", "tools": [{"type": "web_search"}]}]}, "input[0].type"),
+        ({"input": [{"id": "msg_of_another_account"}]}, "input[0].type"),
+        ({"input": [{"id": "msg_of_another_account", "type": None}]}, "input[0].type"),
+        ({"fallbacks": ["dearer"]}, "fallbacks"),
     ],
 )
 def test_responses_to_their_own_dialect_refuse_what_is_kept_or_billed_otherwise(change: Json, param: str) -> None:
@@ -187,12 +194,21 @@ def test_chat_to_its_own_dialect_changes_model_limit_and_stream_options_alone() 
     body = {**CHAT, "max_tokens": 500, "stream": True, "n": 3, "seed": 7, "brand_new": {"x": [1]}, "store": True}
     prepared = same.chat(body, "vendor", 100)
     assert prepared.body == {
-        **{name: value for name, value in body.items() if name != "store"},
+        **{name: value for name, value in body.items() if name not in ("store", "max_tokens")},
         "model": "vendor",
-        "max_tokens": 100,
+        "max_completion_tokens": 100,
         "stream_options": {"include_usage": True},
     }
-    assert (prepared.most_output, prepared.limits, prepared.choices, prepared.usage) == (100, ("max_tokens",), 3, False)
+    assert (prepared.most_output, prepared.limits) == (100, ("max_completion_tokens",))
+    assert (prepared.choices, prepared.usage) == (3, False)
+
+
+@pytest.mark.parametrize("known", ["max_tokens", "max_completion_tokens"])
+def test_the_output_limit_has_the_name_that_the_server_knows_whichever_name_the_app_sends(known: str) -> None:
+    """A server that ignores the other name wrote as much as it liked, and the hold paid for one token of it."""
+    for sent in ({"max_tokens": 1}, {"max_completion_tokens": 1}, {"max_completion_tokens": 1, "max_tokens": 50}):
+        body = same.chat({**CHAT, **sent}, "vendor", 100, known).body
+        assert {name: body[name] for name in body if name.startswith("max_")} == {known: 1}
 
 
 def test_responses_to_their_own_dialect_are_not_kept_and_bring_their_thinking_back() -> None:

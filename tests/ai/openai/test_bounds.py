@@ -88,6 +88,12 @@ async def test_what_a_pictures_size_does_not_bound_is_held(service: Service, sit
     assert held({"type": "text", "text": "x"}) == 1_000 + OVERHEAD_TOKENS
     assert held(image) == 1_000 + OVERHEAD_TOKENS + IMAGE_TOKENS
     assert held({**image, "image_url": {"url": "https://x.example/a.png"}}) == model.max_input
+    screen = {"type": "computer_screenshot", "image_url": "data:image/png;base64,AA"}
+    for hidden in (
+        {"type": "computer_call_output", "output": screen},
+        {"type": "image_generation_call", "result": "A"},
+    ):
+        assert held({"type": "text", "text": "x", "other": hidden}) == 1_000 + OVERHEAD_TOKENS + IMAGE_TOKENS
 
 
 @pytest.mark.trap(29)

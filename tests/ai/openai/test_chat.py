@@ -37,7 +37,7 @@ async def test_a_request_goes_on_as_it_came_and_the_cost_comes_back(
 ) -> None:
     spender = await Spender.make(service)
     upstream.plan = ChatPlan()
-    body = chat(seed=7, field_of_next_year={"a": [1]}, max_tokens=50, store=True, user="u")
+    body = chat(seed=7, field_of_next_year={"a": [1]}, max_completion_tokens=50, store=True, user="u")
     answer = await spender.ask(body, CHAT, OpenAI_Beta="a-beta=v1", OpenAI_Organization="org_of_the_app")
     sent = upstream.calls[-1]
     assert sent.request.path == "/v1/chat/completions"
@@ -174,12 +174,12 @@ async def test_several_choices_multiply_the_hold(service: Service, upstream: Scr
     await service.store.credits.grant(service.ada, cost(0, 800))
     answer = await spender.ask(chat(n=4, max_tokens=4000), CHAT)
     assert answer.code == 200
-    limit = upstream.calls[-1].question["max_tokens"]
+    limit = upstream.calls[-1].question["max_completion_tokens"]
     assert 150 < limit < 250, "a quarter of what the credits cover"
     assert upstream.calls[-1].question["n"] == 4
     await service.store.credits.grant(service.ada, cost(0, 10_000))
     assert (await spender.ask(chat(n=4, max_tokens=50), CHAT)).code == 200
-    assert upstream.calls[-1].question["max_tokens"] == 50, "four answers of 50 tokens were held"
+    assert upstream.calls[-1].question["max_completion_tokens"] == 50, "four answers of 50 tokens were held"
 
 
 @both_ways
