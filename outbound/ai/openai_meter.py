@@ -9,7 +9,7 @@ from typing import Any
 from outbound.ai.dialects.usage import of_chat, of_responses
 from outbound.ai.meter import Meter, count_of, is_count
 from outbound.ai.protocols import Dialect
-from outbound.ai.tokens import count
+from outbound.ai.tokens import count, texts_of
 from store.credits.prices import TokenCounts
 
 _SAID = ("content", "refusal")
@@ -61,6 +61,7 @@ class ChatMeter(_OpenAIMeter):
                 calls = part.get("tool_calls")
                 for call in calls if isinstance(calls, list) else ():
                     self._see_call(call)
+                self._see_call({"function": part.get("function_call")})  # the older name of a single call
 
     def _see_call(self, call: object) -> None:
         if isinstance(call, dict):
@@ -74,6 +75,8 @@ class ResponsesMeter(_OpenAIMeter):
     """Reads the reply of responses to a request."""
 
     _names = ("input_tokens", "output_tokens")
+    _streamed = 0
+    """Tokens that came since the last item ended."""
 
     @staticmethod
     def _tokens(usage: object) -> TokenCounts:
@@ -98,14 +101,16 @@ class ResponsesMeter(_OpenAIMeter):
             if "reasoning" in kind:
                 self._thought += count(delta)
             else:
-                self._shown += count(delta)
+                self._shown += (said := count(delta))
+                self._streamed += said
         elif kind == "response.output_item.done" and isinstance(item := data.get("item"), dict):
             self._sealed += count_of(item, "encrypted_content")
-            self._shown += count_of(item, "name")
+            self._shown += count_of(item, "name") + max(0, _made(item) - self._streamed)
+            self._streamed = 0
 
     def _see_item(self, item: object) -> None:
         if isinstance(item, dict):
-            self._shown += sum(count_of(item, name) for name in ("name", "arguments", "input"))
+            self._shown += sum(count_of(item, name) for name in ("name", "arguments", "input")) + _made(item)
             self._sealed += count_of(item, "encrypted_content")
             for name in ("content", "summary"):
                 parts = item.get(name)
@@ -115,6 +120,11 @@ class ResponsesMeter(_OpenAIMeter):
                         tokens = count_of(part, "text") + count_of(part, "refusal")
                         self._thought += tokens if thought else 0
                         self._shown += 0 if thought else tokens
+
+
+def _made(item: Mapping[str, Any]) -> int:
+    """The tokens in what an app shall do, of calls that need not come in pieces: local_shell and apply_patch."""
+    return sum(count(text) for name in ("action", "operation") for text in texts_of(item.get(name)))
 
 
 METERS: Mapping[Dialect, Callable[[Mapping[str, Any]], Meter]] = MappingProxyType(

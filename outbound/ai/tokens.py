@@ -13,8 +13,36 @@ _PIECE = re.compile(r"\s?(?:[A-Za-z0-9_]{1,6}|\S)|\s")
 PART = 2**14
 """Characters for one step. Other threads can run between steps."""
 
-_SPOKEN = ("system", "messages", "instructions", "input", "tools", "tool_choice")
+_UNREAD = frozenset(
+    (
+        *(
+            "model",
+            "metadata",
+            "user",
+            "safety_identifier",
+            "stream",
+            "stream_options",
+            "store",
+            "include",
+            "service_tier",
+        ),
+        *("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "cache_control", "context_management"),
+        *(
+            "stop",
+            "stop_sequences",
+            "thinking",
+            "reasoning",
+            "reasoning_effort",
+            "logit_bias",
+            "modalities",
+            "truncation",
+        ),
+    )
+)
+"""Fields whose text no model reads. A model may read any other, and be paid for it."""
 _DATA = "data:"
+_CONTENT = ("messages", "input")
+_ADDRESSES = ("url", "image_url", "file_data")
 DATA_TOKENS = 1_500
 """What an image in a data URL counts for, at most: models don't read its text."""
 
@@ -35,10 +63,12 @@ def count_request(request: Mapping[str, Any], enough: int = 2**62) -> int:
     """The number of tokens in a request, names of members included. Stops at some number above `enough`, to save
     time."""
     total = 0
-    for name in _SPOKEN:
-        for text in texts_of(request.get(name)):
-            # A token has at most eight bytes.
-            if text.startswith(_DATA):
+    for name, value in request.items():
+        if name in _UNREAD:
+            continue
+        for text, at in _texts_at(value, name):
+            # A token has at most eight bytes. A text of a person may begin like a data URL: its place tells them apart.
+            if name in _CONTENT and at in _ADDRESSES and text.startswith(_DATA):
                 total += min(len(text) // 8, DATA_TOKENS)
             else:
                 total += count(text) if len(text) <= 8 * enough else len(text) // 8
@@ -49,13 +79,18 @@ def count_request(request: Mapping[str, Any], enough: int = 2**62) -> int:
 
 def texts_of(value: Any) -> Iterator[str]:
     """Every string in a JSON value, names of members included, without recursion."""
-    waiting = [value]
+    return (text for text, _ in _texts_at(value))
+
+
+def _texts_at(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """The same, each string with the name of the member that has it."""
+    waiting = [(value, place)]
     while waiting:
-        item = waiting.pop()
+        item, at = waiting.pop()
         if isinstance(item, str):
-            yield item
+            yield item, at
         elif isinstance(item, dict):
-            waiting += item.keys()
-            waiting += item.values()
+            waiting += [(name, "") for name in item]
+            waiting += [(inner, name) for name, inner in item.items()]
         elif isinstance(item, list):
-            waiting += item
+            waiting += [(inner, at) for inner in item]

@@ -73,7 +73,9 @@ class SameChat(ForChat):
     def whole(self, reply: Mapping[str, Any], tokens: TokenCounts) -> Halves:
         """The reply, with the app's name of the model."""
         report = without_cost(reply.get("usage")) or usage.in_chat(tokens)
-        known = {name: value for name, value in reply.items() if name != "usage"}
+        known = {name: value for name, value in reply.items() if name not in ("usage", "error")}
+        if isinstance(choices := reply.get("choices"), list):
+            known["choices"] = _without_errors(choices)
         return split(encoded({**known, "model": self.model_id, "usage": report}), 2, b"credits_charged")
 
     def feed(self, event: StreamEvent) -> bytes:
@@ -85,6 +87,8 @@ class SameChat(ForChat):
         self._head = {name: data[name] for name in _HEAD if name in data}
         self._report = without_cost(data.pop("usage", None)) or self._report
         choices = data.get("choices")
+        if isinstance(choices, list):
+            data["choices"] = choices = _without_errors(choices)
         if not choices and self._report is not None:
             return b""
         piece = chunk({**data, "usage": None} if self.with_usage else data)
@@ -98,6 +102,14 @@ class SameChat(ForChat):
         """Why the answer ended and, if the app wants them, its tokens."""
         report = {**self._head, "choices": [], "usage": self._report or usage.in_chat(tokens)}
         return _end(self._kept, report if self.with_usage else None)
+
+
+def _without_errors(choices: list[Any]) -> list[Any]:
+    """Choices without what the server says of an error in them."""
+    if not any(isinstance(choice, dict) and "error" in choice for choice in choices):
+        return choices
+    known = (choice for choice in choices if isinstance(choice, dict))
+    return [{name: value for name, value in choice.items() if name != "error"} for choice in known]
 
 
 def _end(before: bytes, report: Mapping[str, Any] | None) -> Halves:

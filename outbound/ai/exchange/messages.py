@@ -29,12 +29,14 @@ class SameMessages(ForMessages):
     def whole(self, reply: Mapping[str, Any], tokens: TokenCounts) -> Halves:
         """The reply, with the app's name of the model."""
         reply = {**reply, "model": self.model_id}
-        reply.pop("credits", None)
+        for name in ("credits", "error"):
+            reply.pop(name, None)
         return split(encoded(reply), 1, b"credits")
 
     def feed(self, event: StreamEvent) -> bytes:
         """The event. The last `message_delta` waits for the cost."""
         name, last = event.name, self._last
+        required(not event.data.get("error"), "the server failed")
         if name == "message_stop":
             required(last)
             self.done = True

@@ -73,7 +73,7 @@ class SameResponses(ForResponses):
 
     def whole(self, reply: Mapping[str, Any], tokens: TokenCounts) -> Halves:
         """The reply, with the app's name of the model."""
-        required(reply.get("status") != "failed", "the server failed")
+        required(reply.get("status") != "failed" and not reply.get("error"), "the server failed")
         return split(encoded(self._ended(reply, tokens)), 2, b"credits_charged")
 
     def feed(self, event: StreamEvent) -> bytes:
@@ -81,7 +81,8 @@ class SameResponses(ForResponses):
         data, response = event.data, event.data.get("response")
         number = data.get("sequence_number")
         self._number = number + 1 if isinstance(number, int) else self._number + 1
-        required(event.name != "response.failed", "the server failed")
+        required(event.name != "response.failed" and not data.get("error"), "the server failed")
+        required(not isinstance(response, dict) or not response.get("error"), "the server failed")
         if event.name in _ENDS:
             required(isinstance(response, dict), "a response is none")
             self._last, self.done = data, True

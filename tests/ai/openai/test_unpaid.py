@@ -1,0 +1,116 @@
+"""What an app that leaves early, or that hides its text, must not get for less than it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from outbound.ai.openai_meter import METERS
+from outbound.ai.protocols import Dialect
+from outbound.ai.tokens import DATA_TOKENS, count_request
+from tests.ai.openai.kit import CHAT, CLAUDE, RESPONSES, asks, chat
+from tests.ai.openai.kit import site as site
+from tests.support.http.driver import Service
+from tests.support.http.openai_upstream import ChatPlan, ResponsesPlan, chunks_of, completion, response, response_events
+from tests.support.http.upstream import KEY, Plan, ScriptedUpstream, message
+from tests.support.store.ai_spender import SDK, Spender, both_ways, question
+
+pytestmark = pytest.mark.gen_test(timeout=30)
+
+LONG = "word " * 10_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"functions": [{"name": "f", "description": LONG}]},
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": {"description": LONG}}}},
+        {"text": {"format": {"type": "json_schema", "schema": {"description": LONG}}}},
+        {"output_config": {"format": {"schema": {"description": LONG}}}},
+        {"field_of_next_year": [LONG]},
+        {"messages": [{"role": "user", "content": f"data:image/png;base64,{LONG}"}]},
+        {"input": [{"role": "user", "content": [{"type": "input_text", "text": f"data:,{LONG}"}]}]},
+        {"tools": [{"type": "function", "function": {"name": "f", "parameters": {"url": f"data:,{LONG}"}}}]},
+    ],
+    ids=lambda body: next(iter(body)),
+)
+def test_text_counts_wherever_a_model_reads_it(body: dict[str, Any]) -> None:
+    """A server of OpenAI's dialects reports the input at the end: an app that leaves before pays what we count."""
+    assert count_request(body) >= 10_000
+
+
+def test_a_picture_counts_as_one_and_a_note_as_nothing() -> None:
+    part = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 10**6}}
+    counted = count_request({"messages": [{"role": "user", "content": [part]}], "metadata": {"note": LONG}})
+    assert DATA_TOKENS < counted < DATA_TOKENS + 50
+
+
+@pytest.mark.parametrize(
+    ("dialect", "events", "reply"),
+    [
+        (
+            "chat",
+            [{"choices": [{"index": 0, "delta": {"function_call": {"name": "f", "arguments": LONG}}}]}],
+            {"choices": [{"message": {"function_call": {"name": "f", "arguments": LONG}}}]},
+        ),
+        *(
+            (
+                "responses",
+                [{"type": "response.output_item.done", "item": item}],
+                {"output": [item]},
+            )
+            for item in (
+                {"type": "local_shell_call", "action": {"type": "exec", "command": ["bash", "-c", LONG]}},
+                {"type": "apply_patch_call", "operation": {"type": "create_file", "path": "a", "diff": LONG}},
+            )
+        ),
+    ],
+    ids=["function_call", "local_shell", "apply_patch"],
+)
+def test_every_way_to_call_a_tool_is_output(dialect: Dialect, events: list[Any], reply: Any) -> None:
+    streamed, whole = METERS[dialect]({}), METERS[dialect]({})
+    for event in events:
+        streamed.see_event(event)
+    whole.see_reply(reply)
+    assert 10_000 <= streamed.used_so_far().output < 20_100
+    assert 10_000 <= whole.used().output < 20_100
+
+
+def test_a_patch_that_came_in_pieces_counts_once() -> None:
+    meter = METERS["responses"]({})
+    meter.see_event({"type": "response.apply_patch_call_operation_diff.delta", "delta": LONG})
+    once = meter.used_so_far().output
+    item = {"type": "apply_patch_call", "operation": {"type": "create_file", "path": "a", "diff": LONG}}
+    meter.see_event({"type": "response.output_item.done", "item": item})
+    assert once <= meter.used_so_far().output <= once + 10
+
+
+@pytest.mark.trap(70)
+@both_ways
+async def test_an_error_inside_of_an_answer_stays_here(
+    service: Service, upstream: ScriptedUpstream, stream: bool
+) -> None:
+    spender = await Spender.make(service)
+    secret = {"code": 502, "message": f"key {KEY} of https://internal.example"}
+    reply = completion()
+    reply["choices"][0] |= {"error": secret, "finish_reason": "error"}
+    chunks = chunks_of(completion())
+    chunks[-2]["choices"][0]["error"] = secret
+    answered = response(error=secret)
+    begun = [{**event, "error": secret} for event in response_events(response())]
+    for plan, body, path in (
+        (ChatPlan(reply=reply, events=chunks), chat(stream=stream), CHAT),
+        (ChatPlan(reply={**completion(), "error": secret}), chat(stream=stream), CHAT),
+        (ResponsesPlan(reply=answered), asks(stream=stream), RESPONSES),
+        (ResponsesPlan(reply=answered, events=begun), asks(stream=stream), RESPONSES),
+        (
+            Plan(reply=message(error=secret), events=[{"type": "new", "error": secret}]),
+            question(model=CLAUDE, stream=stream),
+            SDK,
+        ),
+    ):
+        upstream.plan = plan
+        answer = await spender.ask(body, path)
+        assert KEY not in answer.body.decode()
+        assert "internal.example" not in answer.body.decode()
