@@ -84,8 +84,8 @@ class UsageReports:
 
 
 def _number(day: date | None) -> int:
-    """The day as a number since 1970; 0 for none."""
-    return (day - date(1970, 1, 1)).days if day else 0
+    """The day as a number since 1970; 0 for none. The first day itself is 1: nothing was used on either."""
+    return max(1, (day - date(1970, 1, 1)).days) if day else 0
 
 
 def _day(number: int) -> date:
