@@ -14,7 +14,8 @@ from store.apps.registration import Registration
 from store.refused import Refused
 from store.results import Profile
 
-APP_PAGES = f"/developer/apps/{CLIENT}"
+APPS = "/developer/apps/"
+APP_PAGES = APPS + CLIENT
 
 
 class TeamPage(PageHandler):
@@ -26,7 +27,8 @@ class TeamPage(PageHandler):
     def act(self) -> Act | None:
         """What this request does to the app; None on pages of no app."""
         post = self.policy.post
-        return self.policy.act if self.request.method != "POST" else post.act if post else None
+        reads = self.request.method in ("GET", "HEAD")
+        return self.policy.act if reads else post.act if post else None
 
     async def own(self, client_id: str) -> tuple[Profile, Registration]:
         """The person who is signed in, and the app, if the person's role allows this request. Raises SignedOut,
@@ -47,7 +49,7 @@ def check_acts(routes: Iterable[Route]) -> None:
     """Raises WrongRoute unless each page and each form of an app says which act it is, and its handler asks whether the
     person may do that."""
     for route in routes:
-        of_app = route.pattern.startswith(APP_PAGES)
+        of_app = route.pattern.startswith(APPS)
         reads = route.handler.get is not BaseHandler.get
         if bool(route.act) != (of_app and reads) or (route.act and route.act not in ACTS):
             raise WrongRoute(f"{route.name}: a page of an app names an act of its team, and no other page does")

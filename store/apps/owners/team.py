@@ -191,7 +191,10 @@ class Teams:
             if present is None or role_of(present, session.user) is None:
                 await self._lists.leave(session.user, "teams", app.client_id)
             raise
-        return TeamChange(before, after, await self.person(session.user))
+        person = await self.person(session.user)
+        if person is None:  # the account was deleted meanwhile, perhaps after its teams were read
+            await self._part(app.client_id, session.user, now)
+        return TeamChange(before, after, person)
 
     async def set_role(self, session: Session, client_id: str, user: str, role: Role, visitor: Visitor) -> TeamChange:
         """Gives a member another role. Raises Refused as `with_role`."""

@@ -277,6 +277,7 @@ def test_a_page_of_an_app_without_an_act_prevents_the_start() -> None:
         (Route(f"{APP_PAGES}/new", Page, "developer-new", PAGE), "a page of an app names"),
         (Route(f"{APP_PAGES}/new", Page, "developer-new", PAGE, act="see"), "checks no role"),
         (Route(f"{APP_PAGES}/new", Page, "developer-new", PAGE, PersonPost("do it"), act="see"), "a form of an app"),
+        (Route("/developer/apps/([^/]+)/new", Page, "developer-new", PAGE), "a page of an app names"),
         (Route("/new", Page, "developer-new", PAGE, act="see"), "no other page does"),
     ):
         with pytest.raises(WrongRoute, match=rf"developer-new: .*{why}"):

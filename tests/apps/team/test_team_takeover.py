@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -127,6 +128,25 @@ async def test_nobody_joins_by_the_thief_s_invitation_while_the_account_is_taken
     monkeypatch.setattr(store.apps, "fresh", read_then_join)
     await store.owned.take_back(world.user, since)
     assert waiting == []
+    assert await team(store, client) == {world.user: "owner"}
+
+
+async def test_nobody_is_in_a_team_whose_account_is_deleted_while_they_join(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = memory_store
+    world, client, _ = await owner_with(store)
+    friend = await World.make(store)
+    link = await invited(world, client, friend.email, "owner")
+    change = store.apps.change
+
+    async def delete_first(*args: Any, **kwargs: Any) -> Registration:
+        await store.people.delete(friend.user)
+        return await change(*args, **kwargs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store.apps, "change", delete_first)
+        await store.teams.accept(friend.session, link, VISITOR)
     assert await team(store, client) == {world.user: "owner"}
 
 
