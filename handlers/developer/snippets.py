@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Collection
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -12,6 +13,10 @@ from store.phrases import Phrase
 
 PLACEHOLDER = "YOUR_CLIENT_SECRET"
 _END = "END_OF_TRY"
+_FIRST_CALL = 4
+_DOCUMENT = "/api/v1/data/starter/hello"
+# No program answers at a redirect URI that is registered ahead of the app, so the browser shows an error there.
+_ASKED = "Paste the address that your browser shows afterwards, even if the page does not load:"
 
 
 class Snippet(NamedTuple):
@@ -21,6 +26,15 @@ class Snippet(NamedTuple):
     language: str
     needs: str
     code: str
+
+
+class FirstCall(NamedTuple):
+    """A request with the access token. `about` is the comment above it, `body` is JSON without apostrophes."""
+
+    about: str
+    method: str
+    path: str
+    body: str = ""
 
 
 def snippets_of(app: Registration, base_url: str, secret: str | None) -> list[Snippet]:
@@ -35,30 +49,42 @@ def snippets_of(app: Registration, base_url: str, secret: str | None) -> list[Sn
         "redirect_uri": app.redirect_uris[0],
         "scope": " ".join(app.scopes),
     }
-    userinfo = "profile" in app.scopes
+    calls = _calls(app.scopes)
     return [
         Snippet(
             "curl",
             "curl",
             Phrase("Paste it into a terminal. It needs bash, curl and openssl."),
-            _curl(values, userinfo),
+            _curl(values, calls),
         ),
         Snippet(
             "python",
             "Python",
             Phrase("Save it as try.py, or paste it into Python 3.9 or newer. There’s nothing to install."),
-            _python(values, userinfo),
+            _python(values, calls),
         ),
         Snippet(
             "javascript",
             "JavaScript",
             Phrase("Save it as try.mjs, and run it with Node 18 or newer."),
-            _javascript(values, userinfo),
+            _javascript(values, calls),
         ),
     ]
 
 
-def _curl(values: dict[str, str], userinfo: bool) -> str:
+def _calls(scopes: Collection[str]) -> list[FirstCall]:
+    """The first calls of an app with these scopes."""
+    calls = []
+    if "profile" in scopes:
+        calls.append(FirstCall("Who the person is.", "GET", "/api/oauth/userinfo"))
+    if "data:write" in scopes:
+        calls.append(FirstCall("Store a document for the person.", "PUT", _DOCUMENT, '{"text": "Hello"}'))
+    if {"data:read", "data:write"} <= set(scopes):
+        calls.append(FirstCall("Read the document back.", "GET", _DOCUMENT))
+    return calls
+
+
+def _curl(values: dict[str, str], calls: list[FirstCall]) -> str:
     quoted = {name: shlex.quote(value) for name, value in values.items()}
     secret = ' \\\n  --data-urlencode "client_secret=$CLIENT_SECRET"' if values["client_secret"] else ""
     parameters = {name: values[name] for name in ("client_id", "redirect_uri", "scope")}
@@ -81,31 +107,51 @@ CHALLENGE=$(printf %s "$VERIFIER" | openssl dgst -sha256 -binary | openssl base6
 echo "Open this address, sign in and allow:"
 echo "$AUTHORIZE&state=$STATE&code_challenge=$CHALLENGE&code_challenge_method=S256"
 
-# 3. The browser comes back to your redirect URI. Copy code=... from its address, within 60 seconds.
-echo "Paste the code:"
-read -r CODE
+# 3. The browser comes back to your redirect URI. Within 60 seconds, the code is exchanged for tokens.
+echo {shlex.quote(_ASKED)}
+ANSWER=
+while [ -z "$ANSWER" ]; do read -r ANSWER || exit; done
+parameter() {{ printf %s "$ANSWER" | tr '?&' '\\n\\n' | sed -n "s/^$1=//p" | tail -n 1; }}
+[ "$(parameter state)" = "$STATE" ] || {{ echo "This is not the answer to this sign-in."; exit 1; }}
+CODE=$(parameter code)
+[ -n "$CODE" ] || {{ echo "The answer has no code: $ANSWER"; exit 1; }}
 TOKENS=$(curl -sS "$SERVER/api/oauth/token" -d grant_type=authorization_code -d "code=$CODE" \\
   --data-urlencode "redirect_uri=$REDIRECT_URI" -d "code_verifier=$VERIFIER" -d "client_id=$CLIENT_ID"{secret})
 echo "$TOKENS"
-"""
-    if userinfo:
-        text += """
-# 4. Who the person is.
 ACCESS_TOKEN=$(printf %s "$TOKENS" | sed -n 's/.*"access_token":"\\([^"]*\\)".*/\\1/p')
-curl -sS "$SERVER/api/oauth/userinfo" -H "Authorization: Bearer $ACCESS_TOKEN" -w '\\n'
+[ -n "$ACCESS_TOKEN" ] || exit 1
 """
+    for number, call in enumerate(calls, _FIRST_CALL):
+        sent = (
+            f" \\\n  -X {call.method} -H 'Content-Type: application/json' -d {shlex.quote(call.body)}"
+            if call.body
+            else ""
+        )
+        text += f'''
+# {number}. {call.about}
+curl -sS "$SERVER{call.path}" -H "Authorization: Bearer $ACCESS_TOKEN"{sent} -w '\\n'
+'''
     return f"{text}{_END}\n)\n"
 
 
-def _python(values: dict[str, str], userinfo: bool) -> str:
+def _python(values: dict[str, str], calls: list[FirstCall]) -> str:
     secret = ', "client_secret": CLIENT_SECRET' if values["client_secret"] else ""
     # Python's prompt ends a block at a blank line, and runs nothing before the block has ended.
     text = f"""\
 import base64, hashlib, json, secrets
+from urllib.error import HTTPError
 from urllib.parse import parse_qs, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
 {_constants(values, "", chr(10))}
+def ask(path, body=None, method=None, headers={{}}):
+    request = Request(SERVER + path, body and body.encode(), headers, method=method)
+    try:
+        with urlopen(request) as response:
+            return json.load(response)
+    except HTTPError as error:
+        raise SystemExit(f"{{error.code}} {{error.read().decode()}}") from None
+
 def main():
     # 1. New for each sign-in: state ties the answer to this browser, the verifier ties the code to this app (PKCE).
     state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
@@ -117,7 +163,9 @@ def main():
         "state": state, "code_challenge": challenge, "code_challenge_method": "S256",
     }}), flush=True)
     # 3. The browser comes back to your redirect URI. Within 60 seconds, the code is exchanged for tokens.
-    came_back = input("Paste the address you end at:\\n").strip()
+    came_back = ""
+    while not came_back:
+        came_back = input({json.dumps(_ASKED + chr(10))}).strip()
     answer = {{name: found[0] for name, found in parse_qs(urlsplit(came_back).query).items()}}
     assert answer.get("state") == state, "this is not the answer to this sign-in"
     assert "code" in answer, answer
@@ -125,27 +173,35 @@ def main():
         "grant_type": "authorization_code", "code": answer["code"], "redirect_uri": REDIRECT_URI,
         "code_verifier": verifier, "client_id": CLIENT_ID{secret},
     }}
-    with urlopen(SERVER + "/api/oauth/token", urlencode(form).encode()) as response:
-        tokens = json.load(response)
+    tokens = ask("/api/oauth/token", urlencode(form))
     print(tokens)
 """
-    if userinfo:
-        text += """\
-    # 4. Who the person is.
-    header = {"Authorization": "Bearer " + tokens["access_token"]}
-    with urlopen(Request(SERVER + "/api/oauth/userinfo", headers=header)) as response:
-        print(json.load(response))
+    if calls:
+        text += (
+            '    headers = {"Authorization": "Bearer " + tokens["access_token"], "Content-Type": "application/json"}\n'
+        )
+    for number, call in enumerate(calls, _FIRST_CALL):
+        sent = f"{call.body!r}, {json.dumps(call.method)}, " if call.body else ""
+        text += f"""\
+    # {number}. {call.about}
+    print(ask({json.dumps(call.path)}, {sent}headers=headers))
 """
     return f"{text}\nmain()\n"
 
 
-def _javascript(values: dict[str, str], userinfo: bool) -> str:
+def _javascript(values: dict[str, str], calls: list[FirstCall]) -> str:
     secret = ", client_secret: CLIENT_SECRET" if values["client_secret"] else ""
     text = f"""\
 import {{ createHash, randomBytes }} from "node:crypto";
 import {{ createInterface }} from "node:readline/promises";
 
 {_constants(values, "const ", ";" + chr(10))}
+async function ask(path, options) {{
+  const response = await fetch(SERVER + path, options);
+  if (!response.ok) throw new Error(response.status + " " + await response.text());
+  return response.json();
+}}
+
 // 1. New for each sign-in: state ties the answer to this browser, the verifier ties the code to this app (PKCE).
 const state = randomBytes(32).toString("base64url");
 const verifier = randomBytes(48).toString("base64url");
@@ -160,28 +216,29 @@ console.log(SERVER + "/oauth/authorize?" + new URLSearchParams({{
 
 // 3. The browser comes back to your redirect URI. Within 60 seconds, the code is exchanged for tokens.
 const terminal = createInterface({{ input: process.stdin, output: process.stdout }});
-const cameBack = new URL((await terminal.question("Paste the address you end at:\\n")).trim());
+const cameBack = new URL((await terminal.question({json.dumps(_ASKED + chr(10))})).trim());
 terminal.close();
 const answer = Object.fromEntries(cameBack.searchParams);
 if (answer.state !== state) throw new Error("this is not the answer to this sign-in");
 if (!answer.code) throw new Error(JSON.stringify(answer));
-const exchange = await fetch(SERVER + "/api/oauth/token", {{
+const tokens = await ask("/api/oauth/token", {{
   method: "POST",
   body: new URLSearchParams({{
     grant_type: "authorization_code", code: answer.code, redirect_uri: REDIRECT_URI,
     code_verifier: verifier, client_id: CLIENT_ID{secret},
   }}),
 }});
-const tokens = await exchange.json();
 console.log(tokens);
 """
-    if userinfo:
-        text += """
-// 4. Who the person is.
-const userinfo = await fetch(SERVER + "/api/oauth/userinfo", {
-  headers: { Authorization: "Bearer " + tokens.access_token },
-});
-console.log(await userinfo.json());
+    if calls:
+        text += (
+            'const headers = { Authorization: "Bearer " + tokens.access_token, "Content-Type": "application/json" };\n'
+        )
+    for number, call in enumerate(calls, _FIRST_CALL):
+        sent = f"method: {json.dumps(call.method)}, body: {call.body!r}, " if call.body else ""
+        text += f"""
+// {number}. {call.about}
+console.log(await ask({json.dumps(call.path)}, {{ {sent}headers }}));
 """
     return text
 

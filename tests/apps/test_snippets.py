@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from asyncio.subprocess import PIPE
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,8 +27,17 @@ COMMANDS = {"curl": ["bash", "-euo", "pipefail"], "python": [sys.executable], "j
 FILES = {"curl": "try.sh", "python": "try.py", "javascript": "try.mjs"}
 
 
-async def run(service: Service, snippet: Snippet, app: App, folder: Path) -> tuple[str, str]:
-    """The output, with a person who opens the printed address, allows, and pastes the answer."""
+async def run(
+    service: Service,
+    snippet: Snippet,
+    app: App,
+    folder: Path,
+    *,
+    pasted: Callable[[str], str] = str,
+    status: int = 0,
+) -> tuple[str, str]:
+    """The output, with a person who opens the printed address, allows, and pastes the answer. `pasted` changes what the
+    person pastes."""
     command = COMMANDS[snippet.name]
     if shutil.which(command[0]) is None:
         pytest.skip(f"no {command[0]} on this machine")
@@ -45,14 +55,12 @@ async def run(service: Service, snippet: Snippet, app: App, folder: Path) -> tup
         browser = await service.signed_in()
         answer = (await browser.consent(line.decode().strip())).headers["Location"]
         assert answer.startswith(app.redirect_uri)
-        code = re.search(r"[?&]code=([^&]+)", answer)
-        assert code
-        out, err = await process.communicate((code[1] if snippet.name == "curl" else answer).encode() + b"\n")
+        out, err = await process.communicate(pasted(answer).encode() + b"\n")
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    assert process.returncode == 0, err
+    assert process.returncode == status, err
     assert [path.name for path in folder.iterdir()] == [file.name], "a value was run"
     return out.decode(), err.decode()
 
@@ -69,6 +77,41 @@ async def test_a_snippet_works_as_it_is_pasted(service: Service, name: str, publ
     assert err == ""
     assert NAME in out
     assert "lk_rt_" in out
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize("name", COMMANDS)
+async def test_a_snippet_stores_a_document_and_reads_it_back(service: Service, name: str, tmp_path: Path) -> None:
+    app = await service.add_app("the-app", scopes=("data:read", "data:write"))
+    registration = await service.store.apps.find("the-app")
+    assert registration is not None
+    (snippet,) = (one for one in snippets_of(registration, service.base_url, app.secret) if one.name == name)
+    out, err = await run(service, snippet, app, tmp_path)
+    assert err == ""
+    assert out.rstrip().endswith(("{'text': 'Hello'}", "{ text: 'Hello' }", '{"text": "Hello"}'))
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    ("pattern", "instead", "reason"),
+    [
+        ("code=[^&]+", "code=lk_ac_x", "invalid_grant"),
+        ("state=[^&]+", "state=x", "not the answer to this sign-in"),
+        ("code=[^&]+", "error=access_denied", "access_denied"),
+    ],
+    ids=["wrong-code", "wrong-state", "denied"],
+)
+async def test_a_snippet_ends_with_the_reason_of_a_failure(
+    service: Service, name: str, pattern: str, instead: str, reason: str, tmp_path: Path
+) -> None:
+    app = await service.add_app("the-app", scopes=("profile",))
+    registration = await service.store.apps.find("the-app")
+    assert registration is not None
+    (snippet,) = (one for one in snippets_of(registration, service.base_url, app.secret) if one.name == name)
+    shown = await run(service, snippet, app, tmp_path, pasted=lambda answer: re.sub(pattern, instead, answer), status=1)
+    assert reason in "".join(shown)
+    assert "invalid_token" not in "".join(shown)
 
 
 TERMINALS = {"curl": ["bash", "--norc", "--noprofile", "-i"], "python": [sys.executable, "-i", "-q"]}
@@ -127,9 +170,7 @@ async def test_a_snippet_survives_a_raw_paste_into_a_terminal(service: Service, 
         address = await terminal.find(rf"^{re.escape(service.base_url)}/oauth/authorize\?\S+code_challenge_method=S256")
         browser = await service.signed_in()
         answer = (await browser.consent(address)).headers["Location"]
-        code = re.search(r"[?&]code=([^&]+)", answer)
-        assert code
-        await terminal.type((code[1] if name == "curl" else answer) + "\n")
+        await terminal.type(f"\n{answer}\n")  # Enter after a paste is no answer
         await terminal.find(NAME)
         assert "lk_rt_" in terminal.shown
         assert not re.search("syntax error|SyntaxError|command not found|Traceback", terminal.shown)
