@@ -77,10 +77,10 @@ def run(settings: Settings, brand: Brand, reread: Callable[[], Settings]) -> int
     check_passed(passed, settings)
     sockets = passed or bind(settings.host, settings.port, shared=settings.reuse_port)
     ops_sockets, metrics_sockets = (
-        bind(host, port, shared=settings.reuse_port) if port is not None else []
-        for host, port in (
-            (settings.ops_host, settings.ops_port),
-            (settings.metrics_host, settings.metrics_port),
+        bind(host, port, shared=settings.reuse_port, option=option) if port is not None else []
+        for host, port, option in (
+            (settings.ops_host, settings.ops_port, "--ops-port"),
+            (settings.metrics_host, settings.metrics_port, "--metrics-port"),
         )
     )
     embedded = start_embedded(settings, early) if settings.redis_url == "embedded" else None

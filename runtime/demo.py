@@ -49,6 +49,8 @@ class Demo:
     """The address of the account pages."""
     inbox: str
     """The address of the page with mails."""
+    portal: str
+    """The address of the developer portal."""
 
     @classmethod
     async def start(cls, store: Store, base_url: str) -> Demo:
@@ -73,7 +75,7 @@ class Demo:
         started = await _start(options, port, secret, signing) or (port and await _start(options, 0, secret, signing))
         if not started:
             raise StartupError("the demo app did not start")
-        demo = cls(*started, f"{base_url}/account", f"{base_url}/inbox")
+        demo = cls(*started, f"{base_url}/account", f"{base_url}/inbox", f"{base_url}/developer/apps")
         await demo.register(store, secret, signing)
         return demo
 
@@ -112,6 +114,7 @@ class Demo:
             "\n  Keep a note there and ask something, which costs a little of your credits. Leave that page open,"
             f"\n  disconnect the site at {self.account}/apps, and see it notice. Ctrl-C stops everything.\n"
             f"\n  The e-mails that a server would send are at {self.inbox}.\n"
+            f"\n  Register an app of your own at {self.portal}. docs/quickstart.md has the steps.\n"
         )
 
     def stop(self) -> None:

@@ -53,14 +53,17 @@ def raise_open_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
+def bind(host: str, port: int, *, shared: bool = False, option: str = "--port") -> list[socket.socket]:
     """Listening sockets. `localhost` means both loopback addresses, whatever the resolver says. `shared`: another
-    process of the same user may listen on the same port, and these sockets listen only after `take_connections`. Raises
-    StartupError."""
+    process of the same user may listen on the same port, and these sockets listen only after `take_connections`.
+    `option` is the flag that sets the port. Raises StartupError, which names it for a port that is taken."""
     try:
         return bind_loopback(port, shared) if host == "localhost" else _bind(port, host, shared)
     except (OSError, ValueError, AttributeError) as error:  # AttributeError: a system without SO_REUSEPORT
-        raise StartupError(f"cannot listen on {host}:{port}: {getattr(error, 'strerror', None) or error}") from None
+        reason = getattr(error, "strerror", None) or error
+        if getattr(error, "errno", None) == errno.EADDRINUSE:
+            reason = f"{reason}. Choose another port with {option}"
+        raise StartupError(f"cannot listen on {host}:{port}: {reason}") from None
 
 
 def bind_loopback(port: int, shared: bool = False) -> list[socket.socket]:

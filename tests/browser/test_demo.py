@@ -33,6 +33,7 @@ def app_of(server: Server) -> str:
     assert announced == f"Latchkey listening on {server.url}"
     assert demo.EMAIL in instructions
     assert demo.PASSWORD in instructions
+    assert "/developer/apps" in instructions
     found = re.search(r"Open (http://localhost:\d+) and sign in", instructions)
     assert found, server.out
     return found[1]

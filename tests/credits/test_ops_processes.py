@@ -19,7 +19,18 @@ from dev.lab.engines import wait_until
 from tests.runtime.test_server import has_ipv6
 from tests.support.http.driver import json_of, send
 from tests.support.http.raw_http import EMAIL, listens, seed_file, status_of, store_pid
-from tests.support.processes.processes import QUICK, Pair, Server, at_once, children, driven, pair, processes, refused
+from tests.support.processes.processes import (
+    QUICK,
+    Pair,
+    Server,
+    at_once,
+    children,
+    driven,
+    pair,
+    processes,
+    refused,
+    refused_port,
+)
 
 KEY, OTHER = "operator-key_0123456789-abcdefgh", "B" * 43
 OPS = ("--ops-port", "0")
@@ -93,7 +104,7 @@ def test_a_port_in_use_is_refused() -> None:
     with Server("--redis-url", "memory", *QUICK) as server:
         taken = server.ready().port
         status, log = refused("--redis-url", "memory", "--ops-port", str(taken), environment=ENVIRONMENT)
-    assert (status, log) == (1, f"latchkey: cannot listen on localhost:{taken}: Address already in use\n")
+    assert (status, log) == (1, refused_port(taken, "--ops-port"))
 
 
 def test_all_workers_answer_and_finish_requests_in_flight(seed: str) -> None:

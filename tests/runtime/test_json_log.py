@@ -29,7 +29,7 @@ from tests.support.http.driver import EMAIL, Service
 from tests.support.http.raw_http import all_serve, seed_file, status_of, store_pid
 from tests.support.lists.offenders import each
 from tests.support.processes.engines import valkey
-from tests.support.processes.processes import QUICK, Server, children, refused
+from tests.support.processes.processes import QUICK, Server, children, refused, refused_port
 
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
@@ -249,7 +249,7 @@ def test_a_failed_start_is_a_log_line() -> None:
         status, log = refused("--redis-url", "memory", "--log-format", "json", port=taken)
     [line] = lines_of(log)
     assert (status, line["level"]) == (1, "critical")
-    assert line["message"] == f"cannot listen on localhost:{taken}: Address already in use"
+    assert line["message"] == refused_port(taken).removeprefix("latchkey: ").rstrip()
     status, log = refused("--log-format=json", "--workers", "none")
     [line] = lines_of(log)
     assert status == 2

@@ -137,6 +137,11 @@ def refused(*options: str, environment: Mapping[str, str] | None = None, **given
         return status, server.log
 
 
+def refused_port(port: int, option: str = "--port") -> str:
+    """What a server logs if its port is taken. `option` is the flag that sets the port."""
+    return f"latchkey: cannot listen on localhost:{port}: Address already in use. Choose another port with {option}\n"
+
+
 class Pair:
     """Two servers on one Valkey with the same keys; the store is also open in this process."""
 
