@@ -58,6 +58,8 @@ async def test_the_owner_sees_each_step_and_only_shortened_tokens(service: Servi
     assert service.ada in text
     assert not re.findall(r"lk_(?:at|rt|ac)_[\w-]{20,}", page.body.decode())
     assert re.findall(r"lk_at_[\w-]+…", page.body.decode())
+    (overview,) = re.findall(r'href="([^"]+)#code"', page.body.decode())
+    assert 'id="code"' in (await browser.get(overview)).body.decode()
 
 
 async def test_issued_tokens_are_revoked_after_the_page(service: Service) -> None:
