@@ -7,15 +7,17 @@ from dataclasses import replace
 from store.apps.owners.members import role_of, without_given
 from store.apps.owners.roles import may
 from store.apps.registration import Registration, told
+from store.lifetimes import UNDO_LINK
 from store.phrases import Phrase
 
 
 def taken_back(app: Registration, user: str, since: int) -> Registration:
     """The registration after somebody in its team takes back an account that somebody else had from `since` on (epoch
-    ms). Members whose role may come from this account are out, as `without_given`. If the account could change the app,
-    secrets made from then on have ended, and an app registered or changed from then on, or without a secret left, is
-    switched off: nobody knows which member changed it."""
-    app = without_given(app, user, since)
+    ms). Members whose role may come from this account are out, as `without_given`, also if they got it in the 7 days
+    before: a thief may invite first, and change the address later. If the account could change the app, secrets made
+    from `since` on have ended, and an app registered or changed from then on, or without a secret left, is switched
+    off: nobody knows which member changed it."""
+    app = without_given(app, user, since - UNDO_LINK)
     stepped_down = any((one.user, one.by) == (user, user) and one.since >= since for one in app.members)
     if not (may(role_of(app, user), "change") or stepped_down):
         return app

@@ -29,7 +29,10 @@ async def test_taking_an_account_back_removes_whom_the_thief_invited(clock: Fake
     world, client, (friend,) = await owner_with(store, "viewer")
     before = await World.make(store)
     await store.teams.accept(before.session, await invited(world, client, before.email), VISITOR)
-    clock.advance(60)
+    clock.advance(7 * DAY + 1)
+    for person in (world, friend):
+        person.session = await person.sign_in()
+        await reauth(person)
     undo = await undo_of(world, THIEF)
     await reauth(world)
     clock.advance(60)
@@ -50,6 +53,20 @@ async def brought(world: World, client: str, role: Role = "owner") -> World:
     await world.store.teams.accept(friend.session, await invited(world, client, friend.email, role), VISITOR)
     await reauth(friend)
     return friend
+
+
+async def test_whom_a_thief_invited_before_the_address_changed_is_out(clock: FakeClock, memory_store: Store) -> None:
+    """A thief may wait with the change of address, which starts the link."""
+    store = memory_store
+    world, client, (second,) = await owner_with(store, "owner")
+    accomplice = await brought(world, client)
+    honest = await brought(second, client, "developer")
+    clock.advance(6 * DAY)
+    world.session = await world.sign_in()
+    undo = await undo_of(world, THIEF)
+    assert accomplice.user in await team(store, client)
+    await take_back(world, undo)
+    assert await team(store, client) == {world.user: "owner", second.user: "owner", honest.user: "developer"}
 
 
 @pytest.mark.parametrize("trick", ["chain", "circle", "gap"])
