@@ -51,8 +51,8 @@ class AppConnection(Protocol):
 class Call(Asker):
     """A call with a hold. `deadline` is in the loop's time; `envelope` writes an error in the app's dialect. Once the
     model's server has accepted the call, it is charged, whatever happens. If the app hangs up, a whole reply still runs
-    to its end, and so does a stream with an idempotency key, so that a retry finds the reply. Any other stream ends
-    when its app hangs up."""
+    to its end, and so does a stream with an idempotency key, so that a retry finds the reply, and one whose input only
+    its end reports. Any other stream ends when its app hangs up."""
 
     def __init__(
         self,
@@ -125,8 +125,9 @@ class Call(Asker):
 
     @property
     def _cut(self) -> bool:
-        """Whether this is a stream that nobody wants any more."""
-        return self._streams and not self.wanted
+        """Whether this is a stream that nobody wants any more, and whose charge needs no report of its end."""
+        late = self._exchange.late and self._accepted and not self._stopped
+        return self._streams and not self.wanted and not late
 
     def ask(self, server: str) -> None:
         """A server of the model is asked from now on."""

@@ -29,7 +29,7 @@ __all__ = ["ECHO"]
 @pytest.fixture
 def site(io_loop: IOLoop, ai_site: Site, upstream: ScriptedUpstream) -> Iterator[Site]:
     """All three models; the last two have the same server."""
-    claude = replace(models_on(upstream.url, price=CACHED).all()[0], model_id=CLAUDE)
+    claude = replace(models_on(upstream.url, price=replace(CACHED, web_search=0)).all()[0], model_id=CLAUDE)
     gpt = openai_models(upstream.url, price=CACHED).all()[0]
     made = replace(ai_site, models=Models((echo_model(), claude, gpt)))
     yield made

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
+from handlers.core.application import Latchkey
+from handlers.core.site import Site
 from outbound.ai.openai_meter import METERS
 from outbound.ai.protocols import Dialect
 from outbound.ai.tokens import DATA_TOKENS, count_request
-from tests.ai.openai.kit import CHAT, CLAUDE, RESPONSES, asks, chat
+from tests.ai.openai.kit import CHAT, CLAUDE, GPT, RESPONSES, asks, chat
 from tests.ai.openai.kit import site as site
 from tests.support.http.driver import Service
 from tests.support.http.openai_upstream import ChatPlan, ResponsesPlan, chunks_of, completion, response, response_events
-from tests.support.http.upstream import KEY, Plan, ScriptedUpstream, message
-from tests.support.store.ai_spender import SDK, Spender, both_ways, question
+from tests.support.http.upstream import KEY, Plan, ScriptedUpstream, events_of, message
+from tests.support.store.ai_spender import SDK, OpenStream, Spender, at_rest, both_ways, cost, question
 
 pytestmark = pytest.mark.gen_test(timeout=30)
 
@@ -114,3 +118,58 @@ async def test_an_error_inside_of_an_answer_stays_here(
         answer = await spender.ask(body, path)
         assert KEY not in answer.body.decode()
         assert "internal.example" not in answer.body.decode()
+
+
+def file_at(address: str) -> list[dict[str, Any]]:
+    """A message with a file at an address."""
+    return [{"role": "user", "content": [{"type": "input_file", "file_url": address}]}]
+
+
+@pytest.mark.trap(29)
+@pytest.mark.parametrize("case", ["chat", "responses", "messages", "search"])
+async def test_a_stream_whose_input_nobody_can_count_is_read_to_its_report(
+    service: Service, app: Latchkey, upstream: ScriptedUpstream, site: Site, case: str
+) -> None:
+    """A file at an address is some twenty tokens by our count: an app that left before the end read it for nothing."""
+    spender = await Spender.make(service, amount=10**9)
+    gate, address = asyncio.Semaphore(4), "https://x.example/a"
+    chat_usage = {"prompt_tokens": 90_000, "completion_tokens": 31}
+    reads = {"input_tokens": 90_000, "output_tokens": 31}
+    picture = {"type": "image", "source": {"type": "url", "url": address}}
+    image = {"type": "image_url", "image_url": {"url": address}}
+    search = {"type": "web_search_20250305", "name": "web_search", "max_uses": 1}
+    cases: dict[str, tuple[Plan, dict[str, Any], str]] = {
+        "chat": (
+            ChatPlan(reply=completion(usage=chat_usage), gate=gate),
+            chat(stream=True) | {"messages": [{"role": "user", "content": [image]}]},
+            CHAT,
+        ),
+        "responses": (
+            ResponsesPlan(reply=response(usage=reads), gate=gate),
+            asks(stream=True) | {"input": file_at(address)},
+            RESPONSES,
+        ),
+        "messages": (
+            ChatPlan(reply=completion(usage=chat_usage), gate=gate),
+            question(model=GPT, stream=True, messages=[{"role": "user", "content": [picture]}]),
+            SDK,
+        ),
+        "search": (Plan(gate=gate), question(model=CLAUDE, stream=True, tools=[search]), SDK),
+    }
+    upstream.plan, body, path = cases[case]
+    if case == "search":
+        events = events_of(message())
+        events[-2]["usage"] = reads
+        upstream.plan = replace(upstream.plan, events=events)
+    stream = await OpenStream.open(spender, body, path=path)
+    await stream.begin()
+    calls: list[Any] = [cast(Any, stop).__self__ for stop in site.endings]
+    stream.cut()
+    while not calls[0]._gone:
+        await asyncio.sleep(0.001)
+    for _ in range(100):
+        gate.release()
+    await at_rest(app)
+    await upstream.calls[0].over.wait()
+    assert not upstream.calls[0].hung_up
+    assert await spender.charged() == [cost(90_000, 31)]
