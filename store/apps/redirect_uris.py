@@ -31,6 +31,8 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})|%[01][0-9A-Fa-f]|%7[Ff]")
 _DOT_SEGMENT = re.compile(r"(?<![^/])\.\.?(?![^/;])")
 _ESCAPED_PATH_SYNTAX = re.compile(r"%(?:2[EeFf5]|5[Cc])")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+# A host and port without a scheme, such as localhost:3000, look like a scheme and a path.
+_PORT_BEHIND = re.compile(r"[0-9]+(?![^/?])")
 _REVERSE_DOMAIN = re.compile(r"[a-z][a-z0-9-]*(?:\.[a-z0-9-]+)+")
 _HIERARCHY = re.compile(r"(?://([^/?]*))?([^?]*)(?:\?(.*))?")
 _AUTHORITY = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::(.*))?")
@@ -196,7 +198,7 @@ def _parse(uri: str) -> _Parts:
         )
     _check_characters(uri)
     scheme = _SCHEME.match(uri)
-    if scheme is None:
+    if scheme is None or _PORT_BEHIND.match(uri, scheme.end()):
         raise InvalidRedirectURI(Phrase("A redirect URI must start with its scheme, as in https://."))
     hierarchy = _HIERARCHY.fullmatch(uri, scheme.end())
     assert hierarchy is not None  # every string matches
@@ -229,6 +231,8 @@ def _check_characters(uri: str) -> None:
         raise InvalidRedirectURI(
             Phrase("A redirect URI must be ASCII. Write the domain in its xn-- form and escape the rest.")
         )
+    if found[0] == " " and uri.count("://") > 1:
+        raise InvalidRedirectURI(Phrase("This is more than one address. Register each of them separately."))
     raise InvalidRedirectURI(
         Phrase("A redirect URI can't have spaces, control characters, quotes, brackets or backslashes.")
     )

@@ -150,6 +150,10 @@ def test_dangerous_schemes_and_characters_never_register(uri: str) -> None:
 @each(
     ("uri", "reason"),
     [
+        ("localhost:3000/callback", "start with its scheme"),
+        ("app.example.com:8443", "start with its scheme"),
+        ("https://a.example/1, https://a.example/2", "more than one address"),
+        ("https://a.example/1 https://a.example/2", "more than one address"),
         pytest.param("https://user@app.example.com/", "user name", id="userinfo"),
         pytest.param("https://user:pass@app.example.com/", "user name", id="userinfo with a password"),
         pytest.param("https://app.example.com@evil.test/", "user name", id="a host that looks like another"),
