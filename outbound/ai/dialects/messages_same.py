@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from outbound.ai.dialects.rules import READ, Table, Untranslatable, apply, is_whole, objects, only, shown
+from outbound.ai.dialects.rules import READ, Table, Untranslatable, an_object, apply, is_whole, objects, only, shown
 
 REFUSED = only()
 FIELDS: Table = {
@@ -21,6 +21,11 @@ FIELDS: Table = {
 }
 """Fields that are read, or that change what a call costs. A field without a row goes on, unless the operator refuses
 unknown ones."""
+NOT_OFFERED = (
+    *("fallbacks", "fallback_credit_token", "billing_policy", "user_profile_id", "workspace_id"),
+    *("compaction", "thread"),
+)
+"""Fields that choose another model or payer, ask the model once more, or continue what the server keeps."""
 COUNTED = ("messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control")
 """The fields that a count of tokens takes."""
 APP_TOOLS = re.compile(r"custom|(?:bash|text_editor|computer|memory)_[0-9]{8}")
@@ -48,6 +53,9 @@ MOST_BETAS = 50
 def check(body: Mapping[str, Any], *, strict: bool = False) -> None:
     """Raises Untranslatable for what is billed by other measures. `strict`: and for what is unknown here."""
     apply(FIELDS, {name: value for name, value in body.items() if name in FIELDS})
+    for name in NOT_OFFERED:
+        if body.get(name) is not None:
+            raise Untranslatable(name, f"{name} is not supported here.")
     for index, tool in enumerate(objects(body.get("tools"), "tools")):
         kind = tool.get("type", "custom")
         if kind == WEB_SEARCH:
@@ -64,6 +72,11 @@ def check(body: Mapping[str, Any], *, strict: bool = False) -> None:
         source = block.get("source")
         if block["type"] == "container_upload" or (isinstance(source, dict) and source.get("type") == "file"):
             raise Untranslatable("messages", "Files by id are not offered here: send the content itself.")
+        if (
+            block["type"] == "tool_addition"
+            and an_object(block.get("tool"), "messages").get("type") != "tool_reference"
+        ):
+            raise Untranslatable("messages", "Only tools of the field tools may be added.")
         if strict and block["type"] not in KNOWN_BLOCKS:
             raise Untranslatable("messages", f"A block {shown(block['type'])} is not supported here.")
     unknown = next((name for name in body if name not in FIELDS), None) if strict else None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from outbound.ai.dialects import chat_request, messages_request, responses_request, same
+from outbound.ai.dialects import chat_request, messages_request, messages_same, responses_request, same
 from outbound.ai.dialects.content import seal
 from outbound.ai.dialects.rules import Untranslatable
 
@@ -280,3 +280,28 @@ def test_hostile_requests_end_soon(change: Json, taken: bool) -> None:
     else:
         assert len(refused(lambda: translate(body, 100))) <= 200
     assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"fallbacks": [{"model": "dearer"}]}, "fallbacks"),
+        ({"thread": {"type": "continue", "previous_message_id": "msg_of_another_person"}}, "thread"),
+        ({"billing_policy": {"type": "billing_policy", "bill_to": "user_profile"}}, "billing_policy"),
+        ({"compaction": {}}, "compaction"),
+        (
+            said(content=[{"type": "tool_addition", "tool": {"type": "tool_definition", "definition": {"type": "x"}}}]),
+            "messages",
+        ),
+    ],
+)
+def test_messages_to_their_own_dialect_refuse_what_is_billed_otherwise(change: Json, param: str) -> None:
+    assert refused(lambda: messages_same.check({**MESSAGES, **change})) == param
+
+
+def test_every_field_of_the_messages_api_is_reviewed() -> None:
+    """A new version of the SDK brings new fields. Each is to be reviewed: does it change what is billed?"""
+    from anthropic.types.beta.message_create_params import MessageCreateParamsBase
+
+    reviewed = {*messages_same.FIELDS, *messages_same.NOT_OFFERED, "model", "max_tokens", "betas", "diagnostics"}
+    assert MessageCreateParamsBase.__annotations__.keys() <= reviewed
