@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from store import keys
+from store.apps.owners.roles import Member
 from tests.support.breaking.cases import GHOST, OLD, case, then
 from tests.support.store.checked_store import DOCUMENTS, Furnished, every_app
 from tests.support.store.credit_spender import recount
@@ -48,6 +49,10 @@ async def tombstone_that_does_not_count(f: Furnished) -> None:
 async def tombstone_without_end(f: Furnished) -> None:
     await bury_own_app(f)
     await f.client.persist(keys.app(f.own_app))
+
+
+async def member_without_account(f: Furnished) -> None:
+    await f.store.apps.update(f.own_app, members=(Member(GHOST, "viewer"),))
 
 
 async def api_of_another(f: Furnished) -> None:
@@ -229,6 +234,9 @@ DATA = [
     case(lambda f: f.client.zadd(keys.APPS, {"ghost": OLD}), "registration-left"),
     case(lambda f: f.client.zrem(f.person["apps"], f.own_app), "owned"),
     case(lambda f: f.client.zadd(f.person["apps"], {"ghost": OLD * 1000}), "owned-left"),
+    case(lambda f: f.client.zrem(keys.person(f.member)["teams"], f.own_app), "owned"),
+    case(lambda f: f.client.zadd(f.person["teams"], {"ghost": OLD * 1000}), "owned-left"),
+    case(member_without_account, "team", "team"),
     case(lambda f: f.client.set(keys.app_stats("ghost")["people"], "3"), "numbers"),
     case(lambda f: f.client.hset(keys.app_stats("ghost")["refusals"], '["token"]\t', "1 1 1"), "lifetime numbers"),
     case(lambda f: f.client.set(keys.app_stats("ghost")["logo"], b"a logo"), "logo"),

@@ -30,6 +30,11 @@ async def invitation(w: World, email: str) -> str:
     return await w.store.teams.invite(w.session, client, email, "developer", VISITOR)
 
 
+@call("teams.person", "read_member")
+async def _(w: World) -> Call:
+    return lambda: w.store.teams.person(w.user)
+
+
 @call("teams.read", "read_session", "read_member")
 async def _(w: World) -> Call:
     client, _ = await two_owners(w)
@@ -46,11 +51,6 @@ async def _(w: World) -> Call:
 @call("teams.persons", "read_member")
 async def _(w: World) -> Call:
     return lambda: w.store.teams.persons([w.user])
-
-
-@call("teams.person", "read_member")
-async def _(w: World) -> Call:
-    return lambda: w.store.teams.person(w.user)
 
 
 @call("teams.invite", "read_session", "read_member", "note_app", "invite_member")

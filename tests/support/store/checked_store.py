@@ -25,7 +25,7 @@ from tests.conftest import OpenStore, emptied
 from tests.support.browser.pictures import drawn
 from tests.support.store.credit_spender import REPLY, SPENDING, Spender
 from tests.support.store.document_app import Keeper
-from tests.support.store.second_factors import App, add_passkey, half_of
+from tests.support.store.second_factors import App, add_passkey, half_of, shown
 from tests.support.store.world import CALLBACK, VERIFIER, VISITOR, World, to_change
 
 EVERYTHING = (*SPENDING, "data:read", "data:write")
@@ -56,7 +56,7 @@ async def call_with_key(world: World) -> None:
 
 @dataclass
 class Furnished:
-    """A person with data of every kind, and one who has disconnected the app."""
+    """A person with data of every kind, one who has disconnected the app, and one in the team of `own_app`."""
 
     store: Store
     world: World
@@ -64,6 +64,7 @@ class Furnished:
     other: World
     own_app: str
     api: str
+    member: str
 
     @classmethod
     async def make(cls, store: Store) -> Furnished:
@@ -87,6 +88,8 @@ class Furnished:
         await store.profiles.save_picture(world.session, drawn("WEBP", (8, 8), (1, 2, 3)), VISITOR)
         fields: dict[str, Any] = {"name": "Mine", "redirect_uris": (CALLBACK,), "scopes": ("profile",)}
         made = await store.owned.register(world.session, "a nonce", VISITOR, most=9, **fields)
+        await shown(store, world.session)
+        await store.teams.invite(world.session, made.registration.client_id, "new@example.com", "viewer", VISITOR)
         await store.people.invite("somebody@example.com")
         await store.links.to_reset(world.user, world.email)
         await store.limits.sign_in("192.0.2.1", world.email)
@@ -128,7 +131,9 @@ class Furnished:
         registered, _ = await store.apis.create(api)
         await store.apps.update(made.registration.client_id, api_scopes=(f"{registered.client_id}/orders",))
         await store.owned.set_logo(world.session, made.registration.client_id, b"a logo", VISITOR)
-        return cls(store, world, keeper, other, made.registration.client_id, registered.client_id)
+        member = await world.person(f"member-{world.email}")
+        await store.teams.put(made.registration.client_id, member, "viewer")
+        return cls(store, world, keeper, other, made.registration.client_id, registered.client_id, member)
 
     @property
     def client(self) -> Any:
