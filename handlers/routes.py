@@ -12,6 +12,7 @@ from handlers.account.signin_routes import ROUTES as SIGNIN
 from handlers.ai.routes import ROUTES as AI
 from handlers.core.application import Latchkey
 from handlers.core.fallback import FallbackHandler, StaticHandler, files_in, quote_nothing
+from handlers.core.mails import send_notices
 from handlers.core.policy import NOWHERE
 from handlers.core.route import Route
 from handlers.core.site import Site
@@ -73,4 +74,5 @@ def make_application(site: Site) -> Latchkey:
     application.files = files_in(HERE / "static")
     logging.getLogger("tornado.general").addFilter(quote_nothing)
     tell_security(application)
+    send_notices(site)
     return application

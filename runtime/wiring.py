@@ -47,6 +47,7 @@ def limit_store(store: Store, settings: Settings) -> None:
     store.bounds.take(Bounds(settings.person_grant_limit, settings.person_session_limit, settings.person_family_limit))
     store.calls.most_each = settings.ai_calls_per_person
     store.calls.daily.per_person = settings.ai_spend_per_person_day
+    store.calls.notices.low = settings.low_credits
     store.calls.daily.per_app = settings.ai_spend_per_app_day
     asking, acting = store.introspection_windows, store.client_windows
     asking.group = replace(asking.group, limit=settings.introspections_per_minute)

@@ -86,6 +86,9 @@ class Settings:
     ai_spend_per_app_day: int = declare("Limits", "AMOUNT", "0", to.amount(10**12),
         "What AI calls of one app may cost in a day (UTC), over all people; 0: no limit. It is never exceeded, but may "
         "refuse some people early: see docs/models.md.", live=True)
+    low_credits: int = declare("Limits", "AMOUNT", "1usd", to.amount(10**12),
+        "People get a mail when their credits fall below this: micro-dollars, or dollars such as 5usd; 0: none.",
+        live=True)
     data_reads_per_minute: int = declare("Limits", "N", "300", to.whole(1, 1_000_000),
         "Documents that one app may read for one person in a minute.", live=True)
     data_writes_per_minute: int = declare("Limits", "N", "60", to.whole(1, 1_000_000),

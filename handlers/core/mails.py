@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from handlers.core.brand.mail_dress import MailDress
@@ -29,6 +30,7 @@ from store.accounts.undoing import Undo
 from store.apps.api_record import ApiRegistration
 from store.apps.registration import Registration
 from store.clock import wall
+from store.credits.notices import Notice
 from store.limits import network_of
 from store.phrases import Phrase, plural
 from store.refused import Refused
@@ -281,6 +283,25 @@ def allowance_grew(site: Site, user: str, client: str, allowance: Allowance | No
         limit = "" if allowance.limit is None else wording.money(allowance.limit)
         last = "yes" if allowance.last else ""
         warn(site, what, user, allowance.warned, client=client, limit=limit, last=last, **_circumstances(visitor))
+
+
+def credits_noticed(site: Site, notice: Notice) -> None:
+    """Tells the person of a limit that is used in part or up, or of a low balance."""
+    wording = spoken(site, notice.warned.preferences)
+    values: dict[str, Any] = {
+        "balance": "yes" if notice.about == "balance" else "",
+        "share": f"{notice.share}%",
+        "used_up": "yes" if notice.share == 100 else "",
+    }
+    values |= {"limit": wording.money(notice.limit), "client": notice.client if notice.about == "app" else ""}
+    for to in notice.warned.addresses:
+        write(site, "credits/notice", to, notice.user, wording, **values)
+
+
+def send_notices(site: Site) -> None:
+    """Sends the notices of the store about credits, while mails reach people."""
+    notices = site.store.calls.notices
+    notices.reach, notices.tell = lambda: site.mail.confirms, partial(credits_noticed, site)
 
 
 def password_changed(site: Site, user: str, warned: Warned, visitor: Visitor, *, claimed: bool = False) -> None:

@@ -13,6 +13,7 @@ from store.credits.credits import Account, LedgerEntry, Spending
 from store.phrases import Phrase
 
 ENTRIES_ON_A_PAGE = 50
+NOTICES = {"mails": Phrase("Saved.")}
 
 
 class CreditsPage(PageHandler):
@@ -47,6 +48,8 @@ class CreditsHandler(CreditsPage):
             title=Phrase("Credits"),
             signed_in=profile,
             account=account,
+            mails=account.mails if self.site.mail.confirms else None,
+            notice=self.notice(NOTICES),
             names=names,
             chart=chart_of_spending(spending, names, days, wording) if spending else None,
             whole=spending is None or spending.whole,
@@ -58,6 +61,16 @@ class CreditsHandler(CreditsPage):
             before=before,
             onward=entries[-1].entry_id if older else None,
         )
+
+
+class CreditMailsHandler(PageHandler):
+    """Whether the person gets mails about limits and a low balance."""
+
+    async def post(self) -> None:
+        """Takes the switch. Raises SignedOut."""
+        self.check_same_origin()
+        await self.store.credits.choose_mails(self.require_session(), wanted=self.body().get("wanted") == "yes")
+        self.see_done("/account/credits?mails")
 
 
 class SpendingFileHandler(CreditsPage):

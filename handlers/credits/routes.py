@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from handlers.core.person_posts import PersonPost
 from handlers.core.policy import PAGE, Policy
 from handlers.core.route import Route
-from handlers.credits.pages import CreditsHandler, SpendingFileHandler
+from handlers.credits.pages import CreditMailsHandler, CreditsHandler, SpendingFileHandler
 from handlers.credits.usage import UsagePageHandler, UsageReportHandler, UsageRowsHandler
 
 ROUTES: tuple[Route, ...] = (
     Route(r"/account/credits", CreditsHandler, "account-credits", PAGE),
+    Route(
+        r"/account/credits/mails",
+        CreditMailsHandler,
+        "account-credit-mails",
+        PAGE,
+        PersonPost("choose e-mails about credits", undo="tick or clear the box again"),
+    ),
     Route(
         r"/api/v1/credits/usage",
         UsageReportHandler,

@@ -30,6 +30,7 @@
 --- ARGV[19] slice (number): micro-dollars of the app's limit for the shard, to be added to its lease
 --- ARGV[20] final (number): the day on which there is no further slice; 0 for none
 --- ARGV[21] fee (number): micro-dollars for all calls of tools that the model's server may make
+--- ARGV[22] mails: '1' if mails reach people
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
@@ -40,8 +41,8 @@
 --- @reply replayed remaining reset charged left reads sealed
 --- @reply crowded remaining reset
 --- @reply insufficient_credits remaining reset
---- @reply app_spend_limit remaining reset retry
---- @reply person_spend_limit remaining reset retry
+--- @reply app_spend_limit remaining reset retry notices to
+--- @reply person_spend_limit remaining reset retry notices to
 --- @reply app_day_limit remaining reset retry
 --- @reply lease remaining reset day missing
 --- @reply held remaining reset output amount reads
@@ -51,6 +52,7 @@
 --- @include "credits"
 --- @include "spending"
 --- @include "daily"
+--- @include "notices"
 
 -- The output tokens that `room` covers, and their cost with the input; nothing if these are too few.
 local function fit(room)
@@ -112,7 +114,12 @@ if not amount then
   if refusal == 'insufficient_credits' then return {refusal, a, b} end
   -- Calls in progress give back what they don't use.
   local enough = cost_of(input, math.min(least, output), input_price, output_price) + fee <= room + open
-  return {refusal, a, b, enough and 2 or math.ceil((ends - now) / 1000)}
+  if refusal == 'app_day_limit' then return {refusal, a, b, enough and 2 or math.ceil((ends - now) / 1000)} end
+  local notices, to = {}, {}
+  if mails == '1' and not enough then
+    notices, to = notice_of_refusal(user, grant, balance, refusal, ceiling, person_day, now)
+  end
+  return {refusal, a, b, enough and 2 or math.ceil((ends - now) / 1000), notices, to}
 end
 write_hold(holds, hold, '', amount, now + hold_ttl, client, now)
 if amount > 0 and leasing == '1' then redis.call('HSET', lease, hold, int(amount) .. ' ' .. int(now + hold_ttl)) end

@@ -31,8 +31,11 @@
 --- ARGV[20] usage_lasts (number): ms that rows of usage stay
 --- ARGV[21] usage_most (number): rows of usage
 --- ARGV[22] web_search (number): searches that the model's server made
+--- ARGV[23] mails: '1' if mails reach people
+--- ARGV[24] low (number): micro-dollars; a balance below it is low
+--- ARGV[25] person_day (number): micro-dollars that the person may spend in a day; 0 without a limit
 --- @reply ended
---- @reply ok charged left
+--- @reply ok charged left notices to
 --- @derives reply_prefix
 --- @idempotent
 --- @durable
@@ -41,6 +44,7 @@
 --- @include "spending"
 --- @include "daily"
 --- @include "usage"
+--- @include "notices"
 --- @include "replies"
 --- @include "touch"
 
@@ -51,13 +55,14 @@ local stands, amount, ends = read_hold(row)
 if ends <= now then return {'ended'} end
 if not stands then
   touch(holds)
-  return {'ok', amount, paid_of(balance) - held_of(holds, client, now)}
+  return {'ok', amount, paid_of(balance) - held_of(holds, client, now), {}, {}}
 end
 
 local charged = math.min(amount, cost)
 -- The mark of a settled hold stays until the hold would have ended, so that a repeated settlement finds it.
 write_hold(holds, hold, 's', charged, ends, client, now)
 if leased == '1' then end_on_lease(lease, hold, charged) end
+local notices, to = {}, {}
 if input + output + cache_read + cache_write + cache_write_1h + web_search > 0 then
   local fields = {'client', client, 'model', model, 'input', int(input), 'output', int(output),
     'price', price_version, 'hold', hold}
@@ -69,6 +74,7 @@ if input + output + cache_read + cache_write + cache_write_1h + web_search > 0 t
       fields[#fields + 1] = int(number)
     end
   end
+  if mails == '1' then notices, to = notices_of_charge(user, grant, balance, charged, person_day, low, now) end
   book_entry(ledger, balance, 'charge', -charged, fields, retention, most, now)
   book_spending(grant, charged, (month_of(now)))
   book_day(balance, charged, day_of(now))
@@ -81,4 +87,4 @@ if keyed == '1' and redis.call('HGET', idem, 'hold') == hold then
   redis.call('PEXPIREAT', idem, int(now + keep))
   if sealed ~= '' then keep_reply(balance, replies, reply, reply_prefix, name, sealed, keep, max_reply_bytes, now) end
 end
-return {'ok', charged, left}
+return {'ok', charged, left, notices, to}

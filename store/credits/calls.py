@@ -12,6 +12,7 @@ from store import keys
 from store.app_stats import AppStats
 from store.credits.credits import Bookkeeping
 from store.credits.daily import DailyLimits, Leases
+from store.credits.notices import Notices
 from store.credits.prices import Price, TokenCounts
 from store.credits.usage import MOST_ROWS
 from store.crypto.cipher import Cipher
@@ -121,6 +122,7 @@ class Calls:
         self._books = books
         self.daily = DailyLimits()
         self._leases = Leases(scripts, self.daily)
+        self.notices = Notices()
         self.most_each = 10**9
         """The most calls that one person may have in progress, over all processes; the server's settings replace this
         default."""
@@ -153,6 +155,8 @@ class Calls:
             charge = Charge(reply.number("charged"), reply.number("left"))
             stored = self._open(caller, estimate.key or "", reply.raw("sealed"))
             return ReplayedCall(stored, charge, window, reply.number("reads") == 1)
+        if reply.word in ("app_spend_limit", "person_spend_limit"):
+            self.notices.send(caller.user, caller.client, reply)
         if reply.word != "held":
             _refuse(reply, window)
         # Frees the long request: only its digest was needed.
@@ -216,6 +220,7 @@ class Calls:
             leasing="1" if self.daily.per_app else "",
             slice=taken,
             final=final,
+            mails=self.notices.wanted,
         )
 
     async def settle(self, hold: Hold, tokens: TokenCounts, reply: StoredReply | None = None) -> Charge | None:
@@ -252,10 +257,14 @@ class Calls:
             leased="1" if hold.leased else "",
             usage_lasts=USAGE,
             usage_most=MOST_ROWS,
+            mails=self.notices.wanted,
+            low=self.notices.low,
+            person_day=self.daily.per_person,
         )
         if answer.word == "ended":
             return None
         charge = Charge(answer.number("charged"), answer.number("left"))
+        self.notices.send(hold.user, hold.client, answer)
         if self._app_stats is not None and any(tokens):
             self._app_stats.spent(hold.client, charge.charged, estimate.model, tokens)
         return charge

@@ -100,7 +100,8 @@ class OpenHold:
 @dataclass(frozen=True, slots=True)
 class Account:
     """A person's credits, newest entries first. `opening` is the sum of the folded entries, and `opening_at` the time
-    of the newest of these; opening and all entries add up to `paid`."""
+    of the newest of these; opening and all entries add up to `paid`. `mails`: whether the person wants mails about
+    limits; only the person's own page asks."""
 
     paid: int
     held: int
@@ -108,6 +109,7 @@ class Account:
     opening_at: datetime | None
     holds: tuple[OpenHold, ...]
     entries: tuple[LedgerEntry, ...]
+    mails: bool = True
 
     @property
     def spendable(self) -> int:
@@ -224,6 +226,14 @@ class Credits:
         refuse_signed_out(reply)
         return profile_of(session.user, reply), _account(reply)
 
+    async def choose_mails(self, session: Session, *, wanted: bool) -> None:
+        """Sets whether the signed-in person gets mails about limits and a low balance. Raises SignedOut."""
+        refuse_signed_out(
+            await self._scripts.run(
+                "choose_credit_mails", session.keys(), idle=self._idle, wanted="1" if wanted else ""
+            )
+        )
+
     async def spending(self, session: Session, days: int, most: int = 5000) -> Spending:
         """The charges of apps today and on the days before, `days` in all, from the newest `most` entries. Raises
         SignedOut."""
@@ -283,6 +293,7 @@ def _account(reply: Reply) -> Account:
         at(opening_at) if opening_at else None,
         tuple(OpenHold(client.decode(), int(amount), at(int(ends))) for client, amount, ends in reply.rows("standing")),
         tuple(_entry(row) for row in reply.rows("entries")),
+        "mails" not in reply.fields or reply.number("mails") == 1,
     )
 
 

@@ -144,7 +144,7 @@ KINDS: dict[str, KeyKind] = {
             "password": TEXT,
             "created_at": NUMBER,
         },
-        others=r"verified|picture|groups|language|zone|stored|hosted|devices|app:[A-Za-z0-9_-]{1,64}",
+        others=r"verified|picture|credit_mails|groups|language|zone|stored|hosted|devices|app:[A-Za-z0-9_-]{1,64}",
     ),
     "leaving": KeyKind("hash", outlives=True),
     "undos": KeyKind("hash", UNDO_LINK, others=r"[A-Za-z0-9_-]{22}"),
@@ -159,7 +159,7 @@ KINDS: dict[str, KeyKind] = {
     "apps": KeyKind("zset"),
     "teams": KeyKind("zset"),
     "balance": KeyKind(
-        "hash", fields={"paid": rb"-?[0-9]+"}, others="opening|opening_at|reply_bytes|spent_day|day_spent"
+        "hash", fields={"paid": rb"-?[0-9]+"}, others="opening|opening_at|reply_bytes|spent_day|day_spent|day_told"
     ),
     "holds": KeyKind("hash", 0),
     "ledger": KeyKind("stream"),
@@ -216,7 +216,7 @@ KINDS: dict[str, KeyKind] = {
         "hash",
         0,
         {"epoch": EPOCH, "scope": SCOPES, "connected_at": NUMBER},
-        others=r"last_used_at|revoked_at|app_deleted|spend_limit|raised|grown_at|spend_month|spent|"
+        others=r"last_used_at|revoked_at|app_deleted|spend_limit|raised|grown_at|spend_month|limit_told|spent|"
         r"to:(?:[A-Za-z0-9_-]{16}){1,2}|f:[A-Za-z0-9_-]{22}",
     ),
     "usage": KeyKind("hash", 0),

@@ -30,7 +30,7 @@ NO_PAGE = {
     *("developer-end-secret", "developer-status", "developer-webhook-test", "developer-delivery-again"),
     *("developer-team-role", "developer-team-remove", "developer-team-withdraw"),
     *("account-spending-file", "account-usage-file", "developer-usage-file"),
-    "developer-model-usage-file",
+    *("developer-model-usage-file", "account-credit-mails"),
     *("developer-api-end-secret", "developer-api-status", "developer-logo-remove"),
     # What a script asks for to use a passkey.
     *(route.name for route in ROUTES if route.name.endswith("-options")),

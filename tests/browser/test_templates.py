@@ -164,6 +164,7 @@ ONE_CLICK = {
     "developer-logo": "without a file and an address it is refused",
     "developer-logo-remove": "shown again by an upload",
     "account-passkey-offer": "passkeys are added in another place",
+    "account-credit-mails": "another choice, in the same place; mails about what an app may do come all the same",
     "account-language": "another choice, in the same place",
     "account-app-revoke": "an app has less",
     "account-session-end": "a device has less",

@@ -57,6 +57,7 @@ LOSABLE = {
     "give_app": "the operator's command is given again",
     "hold_email": "the entry of an old address, which then counts for nothing and gives way",
     "end_pushed": "the browser that was answered could get a second answer, for as long as the request waits",
+    "choose_credit_mails": "a mail that somebody does not want",
     "hide_passkey_offer": "an offer that is shown again",
     "invite_member": "an invitation that leads nowhere; another is mailed",
     "join_app": "an entry of a list, which the registration confirms; fsck adds a missing one",

@@ -49,6 +49,7 @@ REFUSED = {
     "people.invite_again": "an invitation",
     "pushed.open": "the browser of a pushed request",
     "pushed.push": "a pushed request",
+    "credits.choose_mails": "the mark of unwanted mails",
     "profiles.hide_passkey_offer": "the mark of a hidden offer",
     "profiles.prefer": "a language and a zone",
     "profiles.rename": "a longer name",

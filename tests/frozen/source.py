@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from tests.support.lists.mail_names import mail_templates
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 NO_PRODUCT = {"build", "deploy", "dev", "docs", "examples", "tests"}
 """Folders at the top that no server runs."""
@@ -50,4 +52,4 @@ def loggers() -> set[str]:
 
 def mails() -> set[str]:
     """The names of the mails that people get."""
-    return {path.stem for path in (ROOT / "templates" / "mail").glob("*.txt")}
+    return set(mail_templates())

@@ -105,6 +105,7 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "ai_calls_per_minute": (40, lambda r: r.store.rates.ai.limit),
     "ai_spend_per_person_day": (5_000_000, lambda r: r.store.calls.daily.per_person),
     "ai_spend_per_app_day": (6_000_000, lambda r: r.store.calls.daily.per_app),
+    "low_credits": (7_000_000, lambda r: r.store.calls.notices.low),
     "data_reads_per_minute": (41, lambda r: r.store.rates.data_read.limit),
     "data_writes_per_minute": (42, lambda r: r.store.rates.data_write.limit),
     "data_lists_per_minute": (43, lambda r: r.store.rates.data_list.limit),

@@ -32,17 +32,18 @@ from store.phrases import Phrase
 from store.results import NO_CHOICE, Profile, Warned
 from store.wiring import Store
 from tests.support.browser.mailbox import MAIL, Kept, mailer, until
-from tests.support.browser.pages import ROOT
 from tests.support.browser.pictures import RED, drawn
 from tests.support.http.driver import EMAIL
+from tests.support.lists.mail_names import mail_templates
 from tests.support.lists.offenders import each
 from tests.support.store.world import CALLBACK, VISITOR
 
-NAMES = sorted(path.stem for path in (ROOT / "templates" / "mail").glob("*.txt"))
+NAMES = sorted(mail_templates())
 SITE = "https://id.example"
 HOSTILE = "<script>alert(1)</script>"
 LINES = "\n".join(["- Redirect URI added: https://evil.example/", f"- {HOSTILE}"])
 VALUES: dict[str, Any] = {
+    **{"balance": "", "share": "80%", "used_up": "yes"},
     **dict.fromkeys(("address", "agent", "client", "identifier", "limit", "name", "new", "old", "who"), HOSTILE),
     **{"lines": LINES, "own": LINES, "site": SITE, "said": Phrase("A passkey was added to your account")},
     **dict.fromkeys(("earlier", "last", "stopped"), "yes"),

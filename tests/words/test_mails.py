@@ -28,17 +28,21 @@ from store.phrases import Phrase
 from store.results import Preferences, Profile, Visitor, Warned
 from store.wiring import Store
 from tests.support.browser.mailbox import Kept, link_in, mailer, until
-from tests.support.browser.pages import ROOT
 from tests.support.http.driver import EMAIL, PASSWORD, Service, fields_of
+from tests.support.lists.mail_names import mail_templates
 from tests.support.lists.offenders import each
 from tests.support.store.world import VISITOR
 
 MADE = pseudo.languages()
 BOTH = Languages([*shipped().all, *MADE.all])
-NAMES = sorted(path.stem for path in (ROOT / "templates" / "mail").glob("*.txt"))
+NAMES = sorted(mail_templates())
 # Values and addresses without letters, so that every letter is one of the template's.
 VALUES: dict[str, Any] = dict.fromkeys(
-    ("address", "agent", "client", "identifier", "limit", "lines", "link", "name", "new", "old", "own", "who"), "1"
+    (
+        *("address", "agent", "balance", "client", "identifier", "limit", "lines", "link", "name", "new", "old", "own"),
+        *("share", "used_up", "who"),
+    ),
+    "1",
 )
 
 
@@ -61,7 +65,9 @@ def outside(text: str) -> str:
 def test_every_text_of_a_mail_is_in_the_catalogue(what: str, row: Any) -> None:
     wording = Wording(MADE.by_code[row.code])
     for given in ("1", ""):
-        choices = dict.fromkeys(("earlier", "last", "limit", "link", "lines", "own", "stopped", "who"), given)
+        choices = dict.fromkeys(
+            ("earlier", "last", "limit", "link", "lines", "own", "stopped", "who", "balance", "used_up"), given
+        )
         for text in paragraphs(what, wording, **choices):
             assert not re.search(r"[^\W\d_]", outside(text)), text
 

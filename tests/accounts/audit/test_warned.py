@@ -16,6 +16,7 @@ from tests.support.browser.mailbox import words_of
 from tests.support.browser.pages import ROOT
 from tests.support.browser.second_factors import SECURITY, Person
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, fields_of
+from tests.support.lists.mail_names import mail_templates
 from tests.support.processes.engines import FakeClock
 from tests.support.store.world import VISITOR, World
 
@@ -26,9 +27,9 @@ confirms, mails, site, post = email_links.confirms, email_links.mails, email_lin
 THIEF, OTHER, A_WEEK = "thief@example.com", "thief@example.net", 7 * 86_400
 LINKS = {
     *("address_taken", "change", "confirm", "no_account", "reset", "signup", "signup_again", "taken_back"),
-    "team_invitation",
+    *("team_invitation", "credits/notice"),
 }
-"""Requested mails, each for one address only."""
+"""Requested mails and notices of limits, each for one address only."""
 CHANGED = "Your e-mail address was changed"
 
 
@@ -41,7 +42,7 @@ async def moves(post: Post, browser: Browser, new: str = THIEF) -> None:
 
 
 def test_every_mail_is_a_link_to_one_address_or_a_warning_to_all() -> None:
-    words = {path.stem: path.read_text() for path in (ROOT / "templates" / "mail").glob("*.txt")}
+    words = {what: path.read_text() for what, path in mail_templates().items()}
     both = ("{% if earlier %}", '{% include "parts/earlier.txt" %}')
     assert {what for what, text in words.items() if not any(part in text for part in both)} == LINKS
     sources = (ROOT / "handlers/core/mails.py", ROOT / "handlers/developer/team/team_mails.py")

@@ -159,6 +159,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         },
         "account/credits.html": {
             **known,
+            "mails": True,
+            "notice": text,
             "account": credits,
             "names": {text: text},
             "entries": (charge, *grants),
@@ -171,6 +173,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "account/usage.html empty": {**known, **no_plot, "names": {}, "by_model": [], "by_app": [], "by_day": []},
         "account/credits.html older": {
             **known,
+            "mails": None,
+            "notice": None,
             "account": credits,
             "names": {text: text},
             "entries": (charge,),
@@ -181,6 +185,20 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         },
         "account/credits.html empty": {
             **known,
+            "mails": None,
+            "notice": None,
+            "account": nothing,
+            "names": {},
+            "entries": (),
+            "by_app": [],
+            "before": "",
+            "onward": None,
+            **no_plot,
+        },
+        "account/credits.html mails": {
+            **known,
+            "mails": True,
+            "notice": text,
             "account": nothing,
             "names": {},
             "entries": (),

@@ -107,6 +107,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.usage.report(app.caller, "credits:read")
 
 
+@call("credits.choose_mails", "choose_credit_mails")
+async def _(w: World) -> Call:
+    return lambda: w.store.credits.choose_mails(w.session, wanted=False)
+
+
 @call("usage.all_of", "inspect_usage")
 async def _(w: World) -> Call:
     return lambda: w.store.usage.all_of(w.user)
