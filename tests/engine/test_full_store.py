@@ -55,6 +55,8 @@ REFUSED = {
     "profiles.rename": "a longer name",
     "profiles.save_picture": "a picture",
     "proofs.use": "the mark of a proof, which comes with a request for tokens",
+    "teams.accept": "a member of a team",
+    "teams.invite": "an invitation to a team",
     "tokens.exchange": "a family and its tokens",
     "tokens.mint": "a grant, a family and its tokens",
     "tokens.refresh": "an access token",
