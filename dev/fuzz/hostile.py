@@ -160,6 +160,7 @@ class Stage:
             "/account/security/passkeys/remove": {"credential": "a"},
             "/account/email": {"email": "a@example.com", "current_password": PASSWORD},
             "/account/language": {"language": "en", "zone": "Europe/Berlin"},
+            "/account/credits/mails": {"wanted": "yes"},
             "/account/email/confirm": {"next": "/"},
             "/account/email/undo": {"link": "a"},
             "/confirm": {"link": "a"},
