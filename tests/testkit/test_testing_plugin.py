@@ -361,7 +361,7 @@ def test_files_that_options_name_are_looked_for_where_the_tests_are(suite: pytes
             return ["--ai-config", "models/mine.toml"]
         """
     )
-    (block,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "models.md").read_text("utf-8"), re.DOTALL)
+    block = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "models.md").read_text("utf-8"), re.DOTALL)[0]
     (suite.mkdir("models") / "mine.toml").write_text(block.replace("key_env", "# key_env"))
     suite.makepyfile(
         """
