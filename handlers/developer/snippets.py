@@ -89,7 +89,7 @@ def _curl(values: dict[str, str], calls: list[FirstCall]) -> str:
     secret = ' \\\n  --data-urlencode "client_secret=$CLIENT_SECRET"' if values["client_secret"] else ""
     parameters = {name: values[name] for name in ("client_id", "redirect_uri", "scope")}
     page = f"{values['base_url']}/oauth/authorize?{urlencode({'response_type': 'code', **parameters})}"
-    # A terminal gives what is pasted to whoever reads, line by line. So bash gets all of it before it reads the code.
+    # A terminal hands over a paste line by line. So bash must have read all lines before it asks for the code.
     text = f"bash <(cat <<'{_END}'\nSERVER={quoted['base_url']}\nCLIENT_ID={quoted['client_id']}\n"
     if secret:
         text += f"CLIENT_SECRET={quoted['client_secret']}\n"

@@ -11,7 +11,7 @@ from outbound.ai.failure import Elsewhere, UpstreamFailed
 MAX_REST = 300.0
 """Seconds that a server's `Retry-After` counts at most: a wrong one must not end a server's use for a day."""
 MAX_EJECTIONS = 10
-"""The factor by which repeated ejections lengthen at most."""
+"""The longest ejection, in multiples of the first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Daily limits with real calls: what apps are told, and two server processes on one store."""
+"""Daily limits with real calls: the refusals, and two server processes on one store."""
 
 from __future__ import annotations
 

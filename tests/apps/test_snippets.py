@@ -118,7 +118,7 @@ TERMINALS = {"curl": ["bash", "--norc", "--noprofile", "-i"], "python": [sys.exe
 
 
 class Terminal:
-    """A program at a terminal, which gives it what is typed at once, as a raw paste does. A context manager."""
+    """A program at a terminal that sends all input at once, as a raw paste does. A context manager."""
 
     def __init__(self, command: list[str], folder: Path) -> None:
         self.ours, theirs = pty.openpty()

@@ -60,7 +60,7 @@ async def crowd(store: Store, number: int, paid: int = DOLLAR) -> list[Spender]:
 
 
 async def spent_by(spenders: list[Spender]) -> int:
-    """What these people were charged and what is held of theirs, from the raw rows."""
+    """The charges and open holds of these people, from the raw rows."""
     total = 0
     for one in spenders:
         counted = await recount(one.store, one.caller.user)

@@ -22,8 +22,8 @@ local function book_day(balance, amount, today)
   redis.call('HSET', balance, 'spent_day', int(day), 'day_spent', int(spent + amount))
 end
 
--- The day that counts for the lease, what is left of the lease, and the sum of its open holds. Drops ended holds and what
--- is of an earlier day.
+-- The day of the lease, the rest of the lease, and the sum of its open holds. Drops ended holds and the fields of
+-- earlier days.
 local function lease_of(lease, today, now)
   local day, leased, spent, held, over = 0, 0, 0, 0, {}
   local rows, holds = redis.call('HGETALL', lease), {}

@@ -28,7 +28,7 @@ def from_messages(body: dict[str, Any], model: Model, version: str, betas: list[
         found = SameMessages(body, model)
         found.headers = headers
         found.searches = searches
-        found.late = searches > 0  # the report at the begin is without what is found, and read again
+        found.late = searches > 0  # the first report lacks the tokens of the search results
     else:
         found = MessagesOverChat(body, model, stream=stream)
     found.stream = stream

@@ -300,7 +300,7 @@ def test_messages_to_their_own_dialect_refuse_what_is_billed_otherwise(change: J
 
 
 def test_every_field_of_the_messages_api_is_reviewed() -> None:
-    """A new version of the SDK brings new fields. Each is to be reviewed: does it change what is billed?"""
+    """A new version of the SDK may bring new fields. Somebody must review whether each changes the bill."""
     from anthropic.types.beta.message_create_params import MessageCreateParamsBase
 
     reviewed = {*messages_same.FIELDS, *messages_same.NOT_OFFERED, "model", "max_tokens", "betas", "diagnostics"}

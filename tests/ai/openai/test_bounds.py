@@ -1,4 +1,4 @@
-"""What a call on an OpenAI server may hold and cost, what is refused there, and what an app that leaves pays."""
+"""Calls on an OpenAI server: the hold, the charge, the refusals, and the charge if the app leaves."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_an_operator_may_refuse_what_is_unknown(
 
 
 def test_every_field_of_the_apis_has_a_row_in_the_tables() -> None:
-    """A new version of the SDK brings new fields. Each is to be reviewed: does it change what is billed?"""
+    """A new version of the SDK may bring new fields. Somebody must review whether each changes the bill."""
     from openai.types.chat.completion_create_params import CompletionCreateParamsBase
     from openai.types.responses.response_create_params import ResponseCreateParamsBase
 
