@@ -21,6 +21,7 @@ from store.refused import Refused
 
 SETTLED = UNDO_LINK
 """How long after becoming an owner somebody counts as the owner that an app must have, in ms."""
+IN_TEAM = Phrase("This person is in the team already.")
 
 
 def team_of(app: Registration) -> tuple[Member, ...]:
@@ -55,7 +56,7 @@ def joined(app: Registration, new: Member) -> Registration:
     """The registration with a new member. Raises Refused("invalid_request") for somebody who is in the team, and for a
     full team."""
     if role_of(app, new.user) is not None:
-        raise Refused("invalid_request", Phrase("This person is in the team already."))
+        raise Refused("invalid_request", IN_TEAM)
     if len(team_of(app)) >= MOST_MEMBERS:
         raise Refused("invalid_request", Phrase("The team is full."))
     return replace(app, members=(*app.members, new))

@@ -16,6 +16,7 @@ from store.apps.cache import INVITATION_OVER
 from store.apps.owners.invitations import Invitation, Invitations, spent
 from store.apps.owners.member_lists import MemberLists
 from store.apps.owners.members import (
+    IN_TEAM,
     bereft,
     check_may,
     given_to,
@@ -43,7 +44,6 @@ _ROLE_EVENTS = {
     (False, True): "app_role_taken_by_operator",
 }
 """The event of a role, by whether there is one now, and whether the operator changed it."""
-IN_TEAM = Phrase("This person is in the team already.")
 
 
 class Teammate(NamedTuple):
