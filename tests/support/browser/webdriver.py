@@ -32,6 +32,7 @@ PATIENCE = 30.0  # seconds
 _LOOK = """
 const element = document.activeElement, style = getComputedStyle(element), box = element.getBoundingClientRect();
 return {
+  nothing: element === document.body || element === document.documentElement,
   outline: style.outlineStyle === "none" ? 0 : parseFloat(style.outlineWidth),
   seen: box.width > 0 && box.height > 0
     && box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth,
@@ -41,10 +42,12 @@ return {
 
 @dataclass(frozen=True)
 class Focused:
-    """The focused element: `outline` is the outline's width in pixels, `seen` whether any of it is in the window."""
+    """The focused element: `outline` is the outline's width in pixels, `seen` whether any of it is in the window,
+    `nothing` whether it is the page itself, which has the focus where no element has it."""
 
     role: str
     name: str
+    nothing: bool
     outline: float
     seen: bool
 
