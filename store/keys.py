@@ -209,6 +209,11 @@ def credits(user: str) -> dict[str, str]:
     return {noun: prefix(user) + noun for noun in ("balance", "holds", "ledger", "replies", "used")}
 
 
+def settled(user: str, hold: str) -> str:
+    """The mark of a settled hold."""
+    return f"{prefix(user)}settled:{hold}"
+
+
 def reply_prefix(user: str) -> str:
     """The prefix of the key of a kept reply, up to `client:fingerprint`."""
     return f"{prefix(user)}reply:"
@@ -324,7 +329,7 @@ _ALONE = tuple(
 _ROWS = tuple(
     (kind, re.compile(pattern, re.S))
     for kind, pattern in (
-        *((noun, f"{noun}:{_ID}") for noun in ("session", "challenge", "request", "code", "family", "dpop")),
+        *((noun, f"{noun}:{_ID}") for noun in ("session", "challenge", "request", "code", "family", "dpop", "settled")),
         ("ended", rf"session:{_ID}:ended"),
         ("access", f"access:{_ID}:(?P<rest>0|[1-9][0-9]{{0,9}})"),
         *((noun, f"{noun}:{_CLIENT}") for noun in ("grant", "docs", "meta", "index", "usage")),

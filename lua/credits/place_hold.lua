@@ -121,7 +121,7 @@ if not amount then
   end
   return {refusal, a, b, enough and 2 or math.ceil((ends - now) / 1000), notices, to}
 end
-write_hold(holds, hold, '', amount, now + hold_ttl, client, now)
+write_hold(holds, hold, amount, now + hold_ttl, client, now)
 if amount > 0 and leasing == '1' then redis.call('HSET', lease, hold, int(amount) .. ' ' .. int(now + hold_ttl)) end
 if digest ~= '' then
   redis.call('HSET', idem, 'digest', digest, 'state', 'running', 'hold', hold)

@@ -9,6 +9,7 @@
 --- KEYS[8] replies: the kept replies, by time
 --- KEYS[9] lease: what the shard may spend of the app's daily limit
 --- KEYS[10] used
+--- KEYS[11] settled: the mark of this hold's settlement
 --- ARGV[1] client
 --- ARGV[2] hold: its id
 --- ARGV[3] model
@@ -49,7 +50,8 @@
 --- @include "touch"
 
 local now = now_ms()
-local row = redis.call('HGET', holds, hold)
+-- An earlier release kept the mark among the holds.
+local row = redis.call('GET', settled) or redis.call('HGET', holds, hold)
 if not row or redis.call('EXISTS', user) == 0 then return {'ended'} end
 local stands, amount, ends = read_hold(row)
 if ends <= now then return {'ended'} end
@@ -59,8 +61,7 @@ if not stands then
 end
 
 local charged = math.min(amount, cost)
--- The mark of a settled hold stays until the hold would have ended, so that a repeated settlement finds it.
-write_hold(holds, hold, 's', charged, ends, client, now)
+end_settled(holds, settled, hold, charged, ends, client)
 if leased == '1' then end_on_lease(lease, hold, charged) end
 local notices, to = {}, {}
 if input + output + cache_read + cache_write + cache_write_1h + web_search > 0 then

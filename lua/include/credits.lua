@@ -1,8 +1,9 @@
 --- @include "now"
 -- A person's credits, in whole micro-dollars. `balance` (hash): paid, which is always opening plus the sum of the ledger;
--- opening and opening_at, for the folded entries; reply_bytes. `holds` (hash by id): 'amount ends client' of an open hold,
--- 's<charged> ends client' of a settled one. `ledger` (stream): see `book_entry`. The held total is never stored: it is the
--- sum of the holds that have not ended, so a hold ends by itself.
+-- opening and opening_at, for the folded entries; reply_bytes. `holds` (hash by id): 'amount ends client' of an open hold.
+-- `settled` (string for each settled hold, until the hold would have ended): 's<charged> ends client'; `holds` of an earlier
+-- release has such marks too. `ledger` (stream): see `book_entry`. The held total is never stored: it is the sum of the
+-- holds that have not ended, so a hold ends by itself.
 
 -- Prices are micro-dollars per million tokens. The result is rounded up once, at the end; exact below 2^53.
 local function cost_of(input, output, input_price, output_price)
@@ -32,10 +33,17 @@ local function held_of(holds, client, now)
   return all, own, standing
 end
 
-local function write_hold(holds, id, state, amount, ends, client, now)
-  redis.call('HSET', holds, id, state .. int(amount) .. ' ' .. int(ends) .. ' ' .. client)
+local function write_hold(holds, id, amount, ends, client, now)
+  redis.call('HSET', holds, id, int(amount) .. ' ' .. int(ends) .. ' ' .. client)
   local left = redis.call('PTTL', holds)
   if left < 0 or now + left < ends then redis.call('PEXPIREAT', holds, int(ends)) end
+end
+
+-- Ends a hold with a charge. A mark stays until the hold would have ended, so that a repeated settlement finds it. Marks
+-- have keys of their own, so their number costs later calls nothing.
+local function end_settled(holds, settled, id, charged, ends, client)
+  redis.call('HDEL', holds, id)
+  redis.call('SET', settled, 's' .. int(charged) .. ' ' .. int(ends) .. ' ' .. client, 'PXAT', int(ends))
 end
 
 local function paid_of(balance)

@@ -234,6 +234,7 @@ class Calls:
                 **keys.idempotency(hold.user, hold.client, key),
                 "grant": keys.grant(hold.user, hold.client),
                 "lease": keys.lease(hold.user, hold.client)["lease"],
+                "settled": keys.settled(hold.user, hold.hold_id),
             },
             client=hold.client,
             hold=hold.hold_id,

@@ -263,7 +263,7 @@ async def test_a_deletion_during_100_calls_leaves_nothing_behind(stores: list[St
 
     await at_once(use(n) if n != CROWD // 2 else stores[3].people.delete(world.user) for n in range(CROWD))
     found = await every_key(stores[0].client, f"{keys.prefix(world.user)}*")
-    assert {key.split(b":")[2] for key in found} <= {b"idem", b"limit", b"family", b"access"}
+    assert {key.split(b":")[2] for key in found} <= {b"idem", b"settled", b"limit", b"family", b"access"}
     assert all([await stores[0].client.pttl(key) > 0 for key in found])
 
 

@@ -171,6 +171,36 @@ async def test_a_hold_is_settled_once(store: Store) -> None:
 
 
 @within_a_minute
+async def test_settled_holds_leave_nothing_that_later_calls_read(store: Store) -> None:
+    world = await a_world(store)
+    app, holds = await Spender.make(world), keys.credits(world.user)["holds"]
+    await store.credits.grant(world.user, 100)
+    settled = [await app.hold(2, lasts=60_000) for _ in range(3)]
+    for hold in settled:
+        await app.settle(hold, 1)
+    assert not await store.client.exists(holds)
+    for hold in settled:
+        assert 50_000 < await store.client.pttl(keys.settled(world.user, hold.hold_id)) <= 60_000
+    assert (await recount(store, world.user)).marks == {hold.hold_id: 1 for hold in settled}
+
+
+@within_a_minute
+@pytest.mark.trap(31)
+async def test_a_mark_of_an_earlier_release_still_counts(store: Store) -> None:
+    world = await a_world(store)
+    app, holds = await Spender.make(world), keys.credits(world.user)["holds"]
+    await store.credits.grant(world.user, 100)
+    old, hold = await app.hold(40), await app.hold(7)
+    row: Any = await store.client.hget(holds, old.hold_id)
+    await store.client.hset(holds, old.hold_id, b"s25" + row.removeprefix(b"40"))
+    assert await app.settle(old, 40) == Charge(25, 93), "charged once, by the earlier release"
+    await store.calls.release(old)
+    assert await app.settle(old, 40) == Charge(25, 93)
+    assert await app.settle(hold, 7) == Charge(7, 93)
+    assert (await store.credits.show(world.user)).holds == ()
+
+
+@within_a_minute
 @pytest.mark.trap(31)
 async def test_a_released_hold_cannot_be_settled(store: Store) -> None:
     world = await a_world(store)

@@ -87,8 +87,8 @@ async def test_a_call_of_an_app_deleted_mid_call_is_charged_without_reviving_the
     before = set(await every_key(store.client))
     assert await app.settle(hold, 30) == Charge(30, 60)
     await store.calls.release(released)
-    booked = {keys.credits(world.user)["used"].encode()}
-    assert set(await every_key(store.client)) - before == booked, "the person's own record of what calls used"
+    booked = {keys.credits(world.user)["used"].encode(), keys.settled(world.user, hold.hold_id).encode()}
+    assert set(await every_key(store.client)) - before == booked, "the person's own records"
     assert not await store.client.exists(keys.grant(world.user, world.app.client_id))
     listed = (await store.grants.list(world.session)).grants
     assert listed == []
@@ -111,7 +111,7 @@ async def test_settling_does_not_revive_a_deleted_person(store: Store) -> None:
     assert await refusal_of(app.ask(1)) == "invalid_token"
     assert set(await every_key(store.client)) - before == set()
     left = [key for key in set(await every_key(store.client)) if key.startswith(keys.prefix(world.user).encode())]
-    assert {key.split(b":")[2] for key in left} == {b"idem", b"family", b"access"}
+    assert {key.split(b":")[2] for key in left} == {b"idem", b"settled", b"family", b"access"}
     for key in left:
         assert await store.client.pttl(key) > 0, "what is left ends by itself"
 

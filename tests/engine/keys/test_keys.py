@@ -19,6 +19,7 @@ KEYS = [
     ("dpop", keys.dpop(ONE, "k" * 43, USER)),
     ("dpop-token", keys.dpop(ONE, "k" * 43)),
     ("request", keys.request(USER, ONE)),
+    ("settled", keys.settled(USER, ONE)),
     ("code", keys.code(USER, ONE)),
     ("link", keys.link(USER, "confirm")),
     ("limit", keys.limit(USER, "oauth")),

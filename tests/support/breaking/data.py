@@ -210,6 +210,8 @@ DATA = [
     case(lambda f: f.client.delete(f.person["balance"]), "balance holds replies", "balance holds replies"),
     case(lambda f: f.client.hset(f.person["holds"], "A" * 22, "a lot"), "holds", proof=credits_agree),
     case(lambda f: f.client.persist(f.person["holds"]), "holds", proof=credits_agree),
+    case(lambda f: f.client.set(keys.settled(f.world.user, "A" * 22), "a lot", px=10**6), "row", "row"),
+    case(lambda f: f.client.set(keys.settled(f.world.user, "A" * 22), "s1 1 app"), "lifetime"),
     case(lambda f: f.client.hincrby(f.grant, "spent", 1000), "spending"),
     case(lambda f: f.client.hincrby(f.person["balance"], "day_spent", 1000), "day-spending", proof=credits_agree),
     case(lambda f: f.client.hset(f.lease, "leased", "0"), "lease"),

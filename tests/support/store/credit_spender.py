@@ -171,13 +171,17 @@ async def recount(store: Store, user: str) -> Recount:
     assert len(set(charged)) == len(charged), "each hold ends once"
 
     now = await _now(client)
-    holds, marks, ends = {}, {}, {}  # type: ignore[var-annotated]
+    holds, marks, ends = {}, {}, {}
     rows: Any = await client.hgetall(names["holds"])
     for hold, text in rows.items():
         amount, end, _ = text.decode().split(" ")
         ends[hold.decode()] = int(end)
         if int(end) > now:
-            (marks if amount.startswith("s") else holds)[hold.decode()] = int(amount.removeprefix("s"))
+            holds[hold.decode()] = int(amount)
+    async for key in client.scan_iter(keys.settled(user, "*"), count=1000):
+        mark: Any = await client.get(key)
+        if mark:
+            marks[key.decode().rpartition(":")[2]] = int(mark.split(b" ")[0].removeprefix(b"s"))
     assert 0 <= sum(holds.values()) <= paid, "spendable is never negative"
     # fakeredis may report a millisecond less than was set.
     last = max(ends.values(), default=0)
