@@ -82,6 +82,19 @@ def add_members(verb: Verbs) -> None:
         named.add_argument("email", metavar="EMAIL|SUB", help="e-mail address, or the `sub` that public apps see")
 
 
+def add_registration_tokens(verb: Verbs) -> None:
+    """Adds the verbs of `app registration-token`."""
+    about = "make a token with which apps may register themselves (--dynamic-registration token)"
+    create = verb("create", "registration.create_token", about, "", '--uses 1 --expires 7d --name "For Bea"')
+    create.add_argument("--uses", metavar="N", type=limit, help="how many apps it registers (default: no limit)")
+    create.add_argument("--expires", metavar="D", help="a date, a time (UTC), or a while such as 12h or 30d")
+    create.add_argument("--name", metavar="N", default="", help="what it is for; only `list` shows it")
+    verb("list", "registration.list_tokens", "the live tokens, oldest first", "")
+    question = "End the registration token {id}? Apps that registered with it stay."
+    revoke = verb("revoke", "registration.revoke_token", "end a token", "1f0c9a3e", ask=question)
+    revoke.add_argument("id", metavar="ID", help="as `app registration-token list` shows it")
+
+
 def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     def add(option: str, about: str, **options: Any) -> None:
         parser.add_argument(option, help=about, default=ABSENT, **options)

@@ -11,7 +11,7 @@ import re
 from typing import Any, NoReturn
 
 from cli.apis_parser import ABSENT, Verbs, add_apis
-from cli.apps_parser import add_apps, add_members, limit
+from cli.apps_parser import add_apps, add_members, add_registration_tokens, limit
 from cli.keys_parser import add_secret_keys, add_signing_keys
 from cli.people_parser import add_groups, add_users
 from cli.terminal.parser import NoCommand, Parser, UsageError
@@ -109,6 +109,7 @@ def build_parser(program: str = PROGRAM) -> Parser:
     serve.set_defaults(run="", ask="", offline=True, password_stdin=False)
     add_apps(noun("app", "registered apps"))
     add_members(noun("member", "the people who manage an app in the browser", "app"))
+    add_registration_tokens(noun("registration-token", "tokens with which apps may register themselves", "app"))
     add_apis(noun("api", "APIs of yours that Latchkey protects"))
     add_users(noun("user", "people's accounts"))
     add_groups(noun("group", "the groups of a person, for apps with the scope `groups`", "user"))

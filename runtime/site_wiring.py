@@ -67,6 +67,7 @@ def _live(settings: Settings, brand: Brand) -> dict[str, Any]:
         "apps_per_person": settings.apps_per_person,
         "require_pkce": settings.require_pkce,
         "dpop_nonce_required": settings.dpop_nonce == "required",
+        "dynamic_registration": settings.dynamic_registration,
         "trusted_proxies": settings.trusted_proxies,
         "hsts_subdomains": settings.hsts_include_subdomains,
         "max_body": settings.max_body,

@@ -15,6 +15,7 @@ from store.documents.documents import PERSON_PART, Quotas
 from store.documents.hosting import OwnerLimits
 from store.engine.replicas import Wait
 from store.errors import StoreError
+from store.names import SCOPES
 from store.wiring import Store
 
 KEY_FILE = "keys"
@@ -54,6 +55,10 @@ def limit_store(store: Store, settings: Settings) -> None:
     acting.group = replace(acting.group, limit=settings.app_calls_per_minute)
     public = store.limits.public_clients
     store.limits.public_clients = replace(public, limit=settings.public_app_calls_per_minute)
+    store.limits.registrations = replace(store.limits.registrations, limit=settings.registrations_per_hour)
+    store.self_registered.most = settings.self_registered_apps
+    store.self_registered.scopes = tuple(one for one in SCOPES if one in settings.self_registered_scopes)
+    store.apps.forget()
     store.rates.take(
         oauth=settings.oauth_per_minute,
         data_read=settings.data_reads_per_minute,

@@ -149,6 +149,18 @@ def one_of(*choices: str) -> Callable[[str], str]:
     return parse
 
 
+def words(*choices: str) -> Callable[[str], tuple[str, ...]]:
+    """Return a parser of several of `choices`, at least one, in any order."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        found = text.split()
+        if not found or not set(found) <= set(choices):
+            raise ValueError("some of " + ", ".join(choices))
+        return tuple(one for one in choices if one in found)
+
+    return parse
+
+
 def boolean(text: str) -> bool:
     """Return the boolean that the text names."""
     if text.lower() in ("1", "true", "yes", "on"):

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 
 APPS, APPS_SWEPT, APIS, DELETIONS = "{apps}:all", "{apps}:sweep", "{apis}:all", "{leaving}:all"
+UNUSED_APPS, USED_APPS, INITIAL_TOKENS = "{apps}:unused", "{apps}:used", "{apps}:tokens"
+"""Apps that registered themselves, before and after their first consent; and the tokens with which they may."""
 KEYRING, SIGNING, APPS_CHANNEL = "{keyring}:state", "{keyring}:signing", "latchkey:apps"
 RELAYED, DELIVERIES_DUE, DELIVERY_PREFIX = "{webhooks}:sweep", "{webhooks}:due", "{webhooks}:delivery:"
 _STREAMS = {"strangers": "strangers", "people": "events", "sensitive": "sensitive", "operator": "operator"}
@@ -46,6 +48,11 @@ def app_stats(client: str) -> dict[str, str]:
 def assertion(client: str, digest: str) -> str:
     """The mark of a used client assertion, in the slot of its app."""
     return f"{app(client)}:jti:{digest}"
+
+
+def fetching(client: str) -> str:
+    """The mark of a document that is being fetched, or could not be fetched a moment ago."""
+    return f"{app(client)}:fetch"
 
 
 def pushed(client: str, one: str) -> dict[str, str]:
@@ -304,9 +311,10 @@ _CLIENT, _ID = r"(?P<client>[A-Za-z0-9_-]{1,64})", r"(?P<name>[A-Za-z0-9_-]{22})
 _PERSONS = re.compile(r"\{(?P<shard>[0-9a-f]{3})\}:(?P=shard)(?P<member>[0-9a-f]{29}):(?P<noun>.+)", re.S)
 _NOUNS = frozenset(key.rpartition(":")[2] for noun, key in person("0" * 32).items() if noun != "users")
 _ONE_OF_A_KIND = {"all-apps": APPS, "all-apis": APIS, "all-leaving": DELETIONS, "keyring": KEYRING, "signing": SIGNING}
+_ONE_OF_A_KIND |= {"unused-apps": UNUSED_APPS, "used-apps": USED_APPS, "initial-tokens": INITIAL_TOKENS}
 _ONE_OF_A_KIND |= {"relayed": RELAYED, "apps-swept": APPS_SWEPT, "deliveries-due": DELIVERIES_DUE}
 _AT_APPS = {"registration": "", **{noun: f":{noun}" for noun in _OF_AN_APP}, "assertion": f":jti:{_ID}"}
-_AT_APPS |= {"pushed": f":par:{_ID}", "all-pushed": ":pars", "app-spending": ":spending"}
+_AT_APPS |= {"fetching": ":fetch", "pushed": f":par:{_ID}", "all-pushed": ":pars", "app-spending": ":spending"}
 _IN_SHARDS = {noun: noun for noun in ("users", "outbox", "due")}
 _IN_SHARDS |= {"app-users": f"app:{_CLIENT}:users", "lease": f"app:{_CLIENT}:lease"}
 _ALONE = tuple(

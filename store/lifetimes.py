@@ -18,6 +18,8 @@ CODE = 60 * SECOND  # RFC 6749 4.1.2: at most ten minutes
 REQUEST = 10 * MINUTE
 PUSHED = 90_000  # a pushed request, until its browser arrives
 ASSERTION = 12 * MINUTE  # the mark of a used client assertion: its ten minutes, and clocks that differ
+DOCUMENT_PAUSE = 10 * SECOND  # between two fetches of one client ID metadata document
+UNUSED_APP = 90 * DAY  # an app that registered itself, without a consent or a token
 EMAIL_RESERVATION = 60 * SECOND
 INVITE = 7 * DAY
 TEAM_INVITATION = 7 * DAY  # to the team of an app
@@ -85,6 +87,8 @@ REGISTER_APP = Group("register-app", 30, 60 * MINUTE)  # deleting one is work in
 # Changes of apps, per person: each sends the owner a mail, and every process reads the app again.
 CHANGE_APP = Group("change-app", 60, 60 * MINUTE)
 RENAME = Group("rename", 20, 60 * MINUTE)  # names and preferences that a person takes
+REGISTER_CLIENT = Group("register-client", 20, 60 * MINUTE)  # apps that register themselves, per address
+ALL_ADDRESSES = 50  # times that limit, for all addresses together
 FORGOT_ADDRESS = Group("forgot-address", 20, 60 * MINUTE)
 # Mails to an address that somebody typed, with or without an account: requested from one network, and from all.
 MAIL_TO = Group("mail-to", 5, 60 * MINUTE)

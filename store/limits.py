@@ -17,6 +17,7 @@ from store.errors import StoreError
 from store.keyed_semaphore import KeyedSemaphore
 from store.lifetimes import (
     ADDRESS,
+    ALL_ADDRESSES,
     FORGOT_ADDRESS,
     INVITE_MEMBER,
     MAIL_TO,
@@ -26,6 +27,7 @@ from store.lifetimes import (
     OWN_PASSWORDS,
     PICTURE,
     PUBLIC_CLIENT,
+    REGISTER_CLIENT,
     SIGN_IN_ACCOUNT,
     SIGN_IN_ADDRESS,
     SIGN_IN_DEVICE,
@@ -83,6 +85,7 @@ class RateLimits:
         self.rates = rates
         self._people = KeyedSemaphore()
         self.public_clients = PUBLIC_CLIENT
+        self.registrations = REGISTER_CLIENT
 
     async def _take(self, group: Group, what: str) -> Window:
         return await self._take_key(group, keys.window(group.name, what))
@@ -117,6 +120,13 @@ class RateLimits:
         places = (around if what == wide else what for what in (wide, middle, address))
         networks = Networks(*(keys.network(group.name, around, what) for what in places))
         return let_in(group, await self._scripts.run("take_networks", networks._asdict(), **_limits(group, networks)))
+
+    async def register_client(self, address: str) -> Window:
+        """An app that registers itself: counted for the address, and for all addresses together."""
+        window = await self._take_networks(self.registrations, address)
+        group = self.registrations
+        await self._take(replace(group, limit=group.limit * ALL_ADDRESSES), "all")
+        return window
 
     async def invented_token(self, presented: str) -> Window:
         """A revocation of a string that is no token of ours: the same figures as for a real token."""

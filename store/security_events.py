@@ -144,6 +144,11 @@ _ALL: Final = (
         counted="by_app",
     ),
     _by_stranger("client_refused", "Client authentication failed", actor="app"),
+    # Apps that register themselves
+    _by_stranger("client_registered", "App registered itself", actor="app", result="ok"),
+    _by_stranger("client_changed", "App changed its own registration", actor="app", result="ok"),
+    _by_stranger("client_deleted", "App deleted its own registration", actor="app", result="ok"),
+    _by_stranger("registration_refused", "App could not register itself", "the code of the error", actor="app"),
     _by_person(
         "scope_refused",
         "Call refused: the token lacks the scope",
@@ -163,6 +168,9 @@ _ALL: Final = (
         "app_ended_by_operator",
         "App deleted by the operator; its documents are kept for 30 days",
         actor="operator",
+    ),
+    _for_people(
+        "app_ended_idle", "App unused for 90 days and deleted; its documents are kept for 30 days", actor="server"
     ),
     _for_people("app_purged_by_operator", "App and its documents deleted by the operator", actor="operator"),
     # Apps of a person
@@ -219,6 +227,8 @@ _ALL: Final = (
     _by_operator("app_changed_by_operator", "App changed by the operator", trail=""),
     _by_operator("app_secret_made_by_operator", "Client secret created by the operator", trail=""),
     _by_operator("app_deleted_by_operator", "App deleted by the operator", trail=""),
+    _by_operator("registration_token_made_by_operator", "Registration token created", trail=""),
+    _by_operator("registration_token_revoked_by_operator", "Registration token revoked", trail=""),
     _by_operator("api_created_by_operator", "API registered by the operator", trail=""),
     _by_operator("api_changed_by_operator", "API changed by the operator", trail=""),
     _by_operator("api_secret_made_by_operator", "Client secret of an API created by the operator", trail=""),

@@ -35,6 +35,8 @@ from store.apps.owners.owned_apis import OwnedApis
 from store.apps.owners.owner_deletion import OwnerDeletion
 from store.apps.owners.owner_notes import OwnerNotes
 from store.apps.owners.team import Teams
+from store.apps.self_registered.initial_tokens import InitialTokens
+from store.apps.self_registered.kept import SelfRegistered
 from store.apps.sweep import AppSweep
 from store.apps.webhooks import Webhooks, WebhookSecrets
 from store.bounds import Bounds
@@ -124,6 +126,9 @@ class Store:
         self.signing_keys = SigningKeys(self.signing_store)
         self.announcements = Announcements(client, self.apps.forget, self.apis.forget, self.signing_keys.heard)
         self.app_sweep = AppSweep(client, self.apps)
+        self.self_registered = SelfRegistered(client, scripts, self.apps, self.apis)
+        self.app_sweep.end_idle = self.self_registered.end_idle
+        self.initial_tokens = InitialTokens(client)
         signing = WebhookSecrets(keys)
         self.webhooks = Webhooks(self.apps, signing)
         self.app_stats = AppStats(scripts)
@@ -165,6 +170,7 @@ class Store:
         possessions = (self.owned, self.owned_apis)
         self.undoing = Undoing(scripts, sealer, hasher, addresses, self.app_stats, wakeup, possessions)
         self.authorizations = Authorizations(scripts, sealer, idle, bounds, rates)
+        self.authorizations.keep = self.self_registered.keep
         self.progress = RequestProgress(sealer)
         self.client_assertions = ClientAssertions(scripts)
         access = ApiAccess(self.apis, self.signing_keys, self.subjects)

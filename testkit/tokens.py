@@ -65,6 +65,7 @@ async def issue(rehearsal: Rehearsal, wanted: WantedTokens) -> dict[str, Any]:
     except SecondStepNeeded:
         # Nobody here has the passkey. The operator can give these tokens, but no ID token without a sign-in.
         user, facts = await rehearsal.user(wanted.email), {"api": request.api, "jkt": wanted.jkt, "issuer": base}
+        await store.self_registered.keep(app)
         minted = await store.tokens.mint(user, app, request.scopes, **facts)
         return await token_answer(rehearsal.site, app, minted, None, token_type)
     except SignedOut:

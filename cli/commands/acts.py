@@ -17,6 +17,8 @@ ACTS: Final[Mapping[str, str]] = {
     "members.remove_member": "app_changed_by_operator",
     "apps.rotate_secret": "app_secret_made_by_operator",
     "apps.delete_app": "app_deleted_by_operator",
+    "registration.create_token": "registration_token_made_by_operator",
+    "registration.revoke_token": "registration_token_revoked_by_operator",
     "apis.create_api": "api_created_by_operator",
     "apis.update_api": "api_changed_by_operator",
     "apis.rotate_secret": "api_secret_made_by_operator",
@@ -62,6 +64,7 @@ READS: Final = frozenset(
         ),
         *("credits.show_credits", "audit.show_events", "shell.completion", "keys.generate_key", "keys.list_keys"),
         "signing.list_keys",
+        "registration.list_tokens",
     }
 )
 """Commands that change nothing in the store."""

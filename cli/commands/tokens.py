@@ -42,6 +42,7 @@ async def mint_token(context: Context, args: Namespace) -> CommandResult:
         if api.jwt_alg and not base_url:
             raise ValueError("This API takes JWTs, which name their issuer: set --base-url.")
         wanted = RequestedAccess(ordered_at(api, wanted.scopes), wanted.api)
+    await context.store.self_registered.keep(app)
     tokens = await context.store.tokens.mint(person.user, app, wanted.scopes, api=wanted.api, jkt=jkt, issuer=base_url)
     return CommandResult(
         {

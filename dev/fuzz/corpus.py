@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from typing import Any
 from urllib.parse import urlencode
 
 from dev.fuzz.issued import dead_access, hint, hinted
@@ -20,6 +21,21 @@ JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 BOUNDARY = "----a-boundary"
 XSRF = "2|01234567|0123456789abcdef0123456789abcdef|1700000000"
 CLOSE = (b"Connection", b"close")
+NO_TOKEN = {"Authorization": "Bearer lk_ri_invented"}
+METADATA = {
+    "redirect_uris": ["https://notes.example/cb", "http://localhost/cb"],
+    "client_name": "Notes",
+    "token_endpoint_auth_method": "private_key_jwt",
+    "jwks": {"keys": [{"kty": "EC", "crv": "P-256", "x": "a", "y": "b"}]},
+    "grant_types": ["authorization_code"],
+    "dpop_bound_access_tokens": True,
+}
+"""A registration that nothing allows."""
+
+
+def as_texts(metadata: dict[str, Any]) -> dict[str, str]:
+    """The same as a form has it."""
+    return {name: one if isinstance(one, str) else json.dumps(one) for name, one in metadata.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +140,10 @@ def api(cast: Cast) -> list[Message]:
             json.dumps({**claims_of_request(cast), "client_id": "web-app", "client_secret": "w"}),
         ),
         message("POST", "/api/oauth/introspect", as_form, urlencode({**ended, **client})),
+        message("POST", "/api/oauth/register", as_json | NO_TOKEN, json.dumps(METADATA)),
+        message("POST", "/api/oauth/register", as_form | NO_TOKEN, urlencode(as_texts(METADATA))),
+        message("PUT", "/api/oauth/register/web-app", as_json | NO_TOKEN, json.dumps({**METADATA, "client_id": "a"})),
+        message("GET", "/api/oauth/register/web-app", NO_TOKEN),
         message("POST", "/api/oauth/introspect", {**as_json, **basic}, json.dumps(ended)),
         message("POST", "/api/oauth/introspect", as_form, urlencode({**client, "token": dead_access(cast)})),
         message("POST", "/api/oauth/revoke", as_json, json.dumps({"token": dead_access(cast)})),

@@ -98,7 +98,14 @@ class Target:
         self.store.apps.settle = 0
         socket, self.port = bind_unused_port()
         self.base_url = f"http://localhost:{self.port}"
-        self.site = Site(self.store, self.base_url, signup=self._signup, trusted_proxies=PROXIES)
+        # A registration needs a token, which no request has.
+        self.site = Site(
+            self.store,
+            self.base_url,
+            signup=self._signup,
+            trusted_proxies=PROXIES,
+            dynamic_registration="token",
+        )
         self.application = make_application(self.site)
         options: dict[str, Any] = {"max_body_size": LARGEST_BODY, "body_timeout": 60.0, "idle_connection_timeout": 75.0}
         operations, self.ops_port = bind_unused_port()

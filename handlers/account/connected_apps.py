@@ -61,6 +61,8 @@ class AppsPage(PageHandler):
             app = left if isinstance(left, Registration) else None
             known = SimpleNamespace(
                 client_id=grant.client,
+                shown_id=app.wire_id if app else grant.client,
+                origin=app.origin if app else "",
                 name=left.name if left else Phrase("An app that no longer exists"),
                 homepage=app.homepage if app else "",
                 logo=app.logo_path if app else "",

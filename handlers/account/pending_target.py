@@ -14,7 +14,7 @@ from handlers.account.authorize_address import LOGIN_HINT, pairs_of, shows_sign_
 from handlers.core.params import Params, once, parse_pairs
 from store.accounts.links import Links
 from store.apps.lookalikes import mistaken_for
-from store.apps.redirect_uris import display_origin, match_redirect_uri
+from store.apps.redirect_uris import display_origin
 from store.apps.registration import Registration
 from store.crypto.seal import TokenKind
 from store.names import MAX_EMAIL_BYTES
@@ -75,7 +75,7 @@ async def pending(store: Store, target: str) -> PendingTarget:
         app = await store.apps.active(client_id) if client_id else None
     except Refused:
         return PendingTarget(target)
-    if app and redirect_uri and match_redirect_uri(app.redirect_uris, redirect_uri):
+    if app and redirect_uri and app.may_return_to(redirect_uri):
         return PendingTarget(target, app, redirect_uri)
     if app and any(params.get(name) for name in _BY_REFERENCE):
         return PendingTarget(target, app)

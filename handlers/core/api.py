@@ -151,9 +151,9 @@ class ApiHandler(LeanHandler, BaseHandler):
         authentic = proof is not None or _is_authentic(app, sent)
         if app is None or not (authentic or (optional and sent.has_no_proof)):
             self.store.security.note("client_refused", client=app.client_id if app else "")
-            self.logged_app = app.client_id if app else ""
+            self.logged_app = app.client_id if app and not app.origin else ""
             await self.refuse_unknown(Refused("invalid_client", why))
-        elif authentic:  # without a proof, anybody may send any app's client_id
+        elif authentic and not app.origin:  # without a proof, anybody may send any app's client_id
             self.counted_app = app.client_id
             if proof is None and sent.secret:
                 self.store.app_stats.used_secret(app.client_id, secret_mark(secret_digest(sent.secret)))
@@ -196,7 +196,7 @@ class ApiHandler(LeanHandler, BaseHandler):
         """The assertion that was sent, if it is a valid one of this app; otherwise why it is not, for people."""
         if sent.assertion is None or app is None or not app.private_key_jwt:
             return None, ""
-        text, client, base, rules = sent.assertion, app.client_id, self.site.base_url, app.rules
+        text, client, base, rules = sent.assertion, app.wire_id, self.site.base_url, app.rules
         audiences = {base} if rules.issuer_alone else {base, f"{base}/api/oauth/token", f"{base}{self.request.path}"}
         now = wall.time()
         try:

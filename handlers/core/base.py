@@ -313,7 +313,7 @@ class BaseHandler(QuickHandler):
         if refusal.code in CHALLENGED:
             scheme = self.request.headers.get("Authorization", "").partition(" ")[0].lower()
             algorithms = self.calling.rules.among(ALGORITHMS) if self.calling else ALGORITHMS
-            metadata = "" if self.policy.operator else f"{self.site.base_url}{RESOURCE_METADATA}"
+            metadata = "" if self.policy.own_tokens else f"{self.site.base_url}{RESOURCE_METADATA}"
             self.set_header("WWW-Authenticate", challenges(refusal.code, scheme, self.needed, metadata, algorithms))
         self.set_header("Content-Type", "application/json")
         self.finish(json_encode(self.error_of(refusal)))

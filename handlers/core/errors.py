@@ -27,6 +27,8 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "invalid_grant": CatalogueEntry(400, "The grant is expired, used, revoked or does not fit."),
     "invalid_scope": CatalogueEntry(400, Phrase("A scope is unknown or was not registered by the app.")),
     "invalid_target": CatalogueEntry(400, "The resource is unknown, or not the one of these scopes."),
+    "invalid_redirect_uri": CatalogueEntry(400, "A redirect URI cannot be registered."),
+    "invalid_client_metadata": CatalogueEntry(400, "The client metadata cannot be registered."),
     "unauthorized_client": CatalogueEntry(400, "The app may not use this grant type."),
     "invalid_dpop_proof": CatalogueEntry(400, "The DPoP proof is missing, was used before, or does not fit."),
     "use_dpop_nonce": CatalogueEntry(400, "The DPoP proof needs the nonce of this answer's DPoP-Nonce header."),

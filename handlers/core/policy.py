@@ -12,7 +12,8 @@ from store.apps.owners.roles import Act
 class Policy:
     """`scope`: scopes, separated by spaces, of which the token must have one; empty if the route needs no token.
     `window`: the group of SPEC 8.1 that counts the request. `write_scope`, `write_window`: the same for methods that
-    write, if different. `xsrf`: the client is a browser with cookies. `operator`: the route needs an operator key.
+    write, if different. `xsrf`: the client is a browser with cookies. `operator`: the route needs an operator key;
+    `registration`: it takes a token for registrations.
     `finishes`: the last step of a flow, which has a reserve under overload. `route`, `post` and `act`: the name of the
     route, the rules of its form, and what its page shows of an app, set by the row."""
 
@@ -22,10 +23,16 @@ class Policy:
     write_window: str = ""
     xsrf: bool = False
     operator: bool = False
+    registration: bool = False
     finishes: bool = False
     route: str = ""
     post: PersonPost | None = None
     act: Act | None = None
+
+    @property
+    def own_tokens(self) -> bool:
+        """Whether the route takes tokens that nobody gets by the metadata of the API."""
+        return self.operator or self.registration
 
 
 PAGE = Policy(xsrf=True)

@@ -49,6 +49,7 @@ class Site:
     apps_per_person: int = 20
     require_pkce: bool = False
     dpop_nonce_required: bool = False
+    dynamic_registration: str = "off"
     trusted_proxies: tuple[Network, ...] = ()
     hsts_subdomains: bool = False
     max_body: int = 65536

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from handlers.core.page import PageHandler
 from store.apps.lookalikes import mistaken_for
@@ -18,11 +18,16 @@ class Mark(NamedTuple):
 
     `brand` is a well-known brand that the name resembles. A domain never vouches for such a name, because whoever
     registers `evil.example` can prove that domain. So a mark with a brand has no domain.
+
+    `origin`: how the app registered itself, or empty; `host`: that of its metadata document, which says of itself who
+    it is.
     """
 
     by_operator: bool
     domain: str
     brand: str
+    origin: str = ""
+    host: str = ""
 
 
 class WayBack(NamedTuple):
@@ -90,4 +95,5 @@ def _quoted_issuer(issuer: str) -> str:
 def mark_of(app: Registration, redirect_uri: str, own: str) -> Mark:
     """The mark of an app that uses this redirect URI. `own`: the server's name, which the operator's apps may have."""
     brand = mistaken_for(app.name, "" if app.from_operator else own) or ""
-    return Mark(app.verified, "" if brand else app.proven_for(redirect_uri), brand)
+    host = urlsplit(app.document_url).netloc
+    return Mark(app.verified, "" if brand else app.proven_for(redirect_uri), brand, app.origin, host)

@@ -107,7 +107,7 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
         if not client_id or not (app := await self.store.apps.active(client_id)):
             await self.tell_owner(client_id or "")
             raise Refused("invalid_request", Phrase("The app that sent you here is not known to this server."))
-        self.logged_app = app.client_id
+        self.logged_app = "" if app.origin else app.client_id
         return app
 
     async def tell_owner(self, client_id: str) -> None:
@@ -183,7 +183,7 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
             return True
         sub = await self.store.subjects.of(app.client_id, app.sector, user)
         if interaction.hint:
-            hint = await self.store.id_tokens.read_hint(interaction.hint, self.site.base_url, app.client_id)
+            hint = await self.store.id_tokens.read_hint(interaction.hint, self.site.base_url, app.wire_id)
             if not app.rules.allows(hint.algorithm):
                 raise Refused(
                     "invalid_request", Phrase("The ID token in id_token_hint is signed in a way that is excluded.")

@@ -45,7 +45,7 @@ class ConnectedAppsHandler(ApiHandler):
             if app is not None:
                 apps.append(
                     {
-                        "client_id": row.client,
+                        "client_id": app.wire_id,
                         "name": app.name,
                         "homepage": app.homepage,
                         "scopes": list(plain_names(row.scopes)),

@@ -68,8 +68,18 @@ class MetadataHandler(ApiHandler):
                 "request_object_signing_alg_values_supported": algorithms,
                 "backchannel_logout_supported": True,
                 "backchannel_logout_session_supported": True,
+                **self.for_strangers(),
             }
         )
+
+    def for_strangers(self) -> dict[str, object]:
+        """How clients that nobody registered may begin, where the operator allows it."""
+        found: dict[str, object] = {}
+        if self.site.dynamic_registration != "off":
+            found["registration_endpoint"] = f"{self.site.base_url}/api/oauth/register"
+        if self.store.apps.documents:
+            found["client_id_metadata_document_supported"] = True
+        return found
 
 
 class OpenIdConfigurationHandler(MetadataHandler):

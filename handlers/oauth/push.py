@@ -62,7 +62,7 @@ class PushHandler(ApiHandler):
             pairs = await verified_pairs(self.site, app, signed, wall.time())
         else:
             pairs = [pair for pair in params.pairs() if pair[0] not in _APART]
-            pairs.append(("client_id", app.client_id))
+            pairs.append(("client_id", app.wire_id))
         sent = once(pairs)
         if jkt := check_key(sent, proof):
             pairs = [*(pair for pair in pairs if pair[0] != "dpop_jkt"), ("dpop_jkt", jkt)]

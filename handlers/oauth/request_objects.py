@@ -41,7 +41,7 @@ class SignedRequest(NamedTuple):
 
 async def verified_pairs(site: Site, app: Registration, text: str, now: float | None) -> Pairs:
     """The parameters in a request object of this app; see `read_object`. Raises Refused("invalid_request_object")."""
-    client, issuer, rules = app.client_id, site.base_url, app.rules
+    client, issuer, rules = app.wire_id, site.base_url, app.rules
     try:
         return await site.client_keys.verified(app, lambda known: read_object(text, known, client, issuer, now, rules))
     except JoseError as error:
@@ -58,7 +58,7 @@ async def open_object(site: Site, app: Registration, here: Pairs) -> SignedReque
         return None
     if any(name == "request_uri" and value for name, value in here):
         raise Refused("invalid_request", Phrase("A request has request or request_uri, not both."))  # RFC 9101 5
-    own = [("client_id", app.client_id), ("request", text)]
+    own = [("client_id", app.wire_id), ("request", text)]
     of, now, mark = request_print(own), wall.time(), first_of(here, ARRIVED)
     arrival = site.store.progress.open(mark, of)
     again = arrival is not None and arrival.done == _ARRIVAL and 0 <= now * 1000 - arrival.at <= REQUEST

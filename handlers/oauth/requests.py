@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from handlers.core.params import Params, decode_json, once
 from store.apps.apis import Apis
-from store.apps.redirect_uris import is_own_origin, match_redirect_uri
+from store.apps.redirect_uris import is_own_origin
 from store.apps.registration import Registration
 from store.crypto.dpop import DpopProof, is_thumbprint
 from store.names import SCOPES, parse_scope
 from store.oauth.authorizations import AuthorizationRequest
-from store.oauth.resources import RequestedAccess, apart, ordered_at, targets_of, wanted_at
+from store.oauth.resources import RequestedAccess, apart, default_scope, ordered_at, targets_of, wanted_at
 from store.oauth.sign_in import LEVELS, known_levels
 from store.phrases import Phrase
 from store.refused import Refused
@@ -77,7 +77,7 @@ class Interaction(NamedTuple):
 def check_redirect_uri(app: Registration, pairs: list[tuple[str, str]], base_url: str) -> str:
     """SPEC 4.1: a registered redirect URI, but never one of this server."""
     redirect_uri = once([pair for pair in pairs if pair[0] == "redirect_uri"]).get("redirect_uri")
-    if redirect_uri is None or not match_redirect_uri(app.redirect_uris, redirect_uri):
+    if redirect_uri is None or not app.may_return_to(redirect_uri):
         description = Phrase("%(app)s did not register the address that it wants to send you back to.", app=app.name)
         raise Refused("invalid_request", description, value=_USERINFO.sub("//", redirect_uri or "", 1))
     # The base URL may have changed since the registration.
@@ -106,7 +106,7 @@ def check_request(
     response_type = params.require("response_type")
     if response_type != "code":
         raise Refused("unsupported_response_type", "The only response type is code.")
-    state = check_state(params)
+    state = check_state(app, params)
     claims, nonce = read_claims(params), bounded(params, "nonce", MAX_NONCE)
     wanted, challenge = check_scope(app, params, base_url, claims), check_pkce(app, params, require_pkce)
     request = AuthorizationRequest(
@@ -139,10 +139,12 @@ async def check_api(apis: Apis, app: Registration, request: AuthorizationRequest
     return request._replace(scopes=ordered_at(api, request.scopes))
 
 
-def check_state(params: Params) -> str:
+def check_state(app: Registration, params: Params) -> str:
     """SPEC 5.3: required. OpenID Connect only recommends it (Core 3.1.2.1), and some of its programs leave it to PKCE,
-    which protects the answer as well (RFC 9700 2.1): then it may be missing, and is empty here."""
-    if "openid" not in (params.get("scope") or "").split(" ") or not params.get("code_challenge"):
+    which protects the answer as well (RFC 9700 2.1): then it may be missing, and is empty here. So it may for apps that
+    registered themselves, which always use PKCE."""
+    signs_in = bool(app.origin) or "openid" in (params.get("scope") or "").split(" ")
+    if not signs_in or not params.get("code_challenge"):
         params.require("state")
     return bounded(params, "state", MAX_STATE)
 
@@ -197,13 +199,14 @@ def check_scope(
 ) -> RequestedAccess:
     """SPEC 7: every scope registered by the app; RFC 8707 2.1: at most one API; SPEC 2.4: a data scope for an app with
     hosted storage, unless it wants to call an API. Each requested claim adds the scope that gives it, if the app
-    registered that: claims are voluntary (Core 5.5.1)."""
-    own, others = requested_scopes(app, params.require("scope"))
+    registered that: claims are voluntary (Core 5.5.1). An app that registered itself may leave `scope` out."""
+    targets = targets_of(params.several("resource"), base_url)
+    own, others = requested_scopes(app, params.get("scope") or default_scope(app, targets) or params.require("scope"))
     if claims and "openid" in own:
         claimed = {name for place in ("userinfo", "id_token") for name in claims.get(place, {})}
         if also := {_CLAIMS[name] for name in claimed & _CLAIMS.keys()} & set(app.grantable):
             own = tuple(scope for scope in SCOPES if scope in also or scope in own)
-    wanted = wanted_at(app, own, others, targets_of(params.several("resource"), base_url))
+    wanted = wanted_at(app, own, others, targets)
     if app.hosted_storage and not wanted.api and not Registration.data_scopes(own):
         raise Refused("invalid_scope", "An app with hosted storage asks for data:read or data:write.")
     return wanted

@@ -12,6 +12,7 @@ from handlers.oauth.introspect import IntrospectHandler
 from handlers.oauth.logout import LogoutHandler
 from handlers.oauth.metadata import KeySetHandler, MetadataHandler, OpenIdConfigurationHandler
 from handlers.oauth.push import PushHandler
+from handlers.oauth.register import ClientConfigurationHandler, RegisterClientHandler
 from handlers.oauth.resource_metadata import ResourceMetadataHandler
 from handlers.oauth.revoke import RevokeHandler
 from handlers.oauth.token import TokenHandler
@@ -40,6 +41,15 @@ ROUTES: tuple[Route, ...] = (
     Route(r"/api/oauth/userinfo", UserinfoHandler, "userinfo", Policy(scope="openid profile", window="oauth")),
     Route(r"/api/oauth/revoke", RevokeHandler, "revoke", Policy(window="oauth", finishes=True)),
     Route(r"/api/oauth/introspect", IntrospectHandler, "introspect", Policy(window="introspect")),
+    Route(
+        r"/api/oauth/register", RegisterClientHandler, "register", Policy(window="register-client", registration=True)
+    ),
+    Route(
+        r"/api/oauth/register/([A-Za-z0-9_-]{1,64})",
+        ClientConfigurationHandler,
+        "client-configuration",
+        Policy(window="public-client", registration=True),
+    ),
     Route(r"/\.well-known/oauth-protected-resource", ResourceMetadataHandler, "resource-metadata", OPEN),
     Route(r"/\.well-known/oauth-authorization-server", MetadataHandler, "metadata", OPEN),
     Route(r"/\.well-known/jwks\.json", KeySetHandler, "jwks", OPEN),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from handlers.oauth.requests import IGNORED, MAX_SCOPE, bounded, without_ungiven
 from store.apps.registration import Registration
 from store.crypto.dpop import DpopProof
 from store.crypto.signing_keys import Signer
+from store.errors import StoreError
 from store.names import parse_scope
 from store.oauth.id_tokens import TYPE, id_token_claims
 from store.oauth.resources import apart, api_of, plain_names, target_of
@@ -60,6 +62,8 @@ class TokenHandler(ApiHandler):
             response = await call(target=api_of(app, target), issuer=base)
         except UnknownUser as unknown:
             await self.refuse_unknown(unknown.refusal)
+        with suppress(StoreError):  # the next token notes it; this one must reach the app
+            await self.store.self_registered.used(app)
         await self._write(app, response, signer, _type(proof))
 
     async def _for_itself(self, params: Params) -> None:
@@ -101,7 +105,7 @@ async def token_answer(
         picture = f"{site.base_url}/picture/{site.store.profiles.address(response.sign_in.profile)}"
         sub = await site.store.subjects.of(app.client_id, app.sector, response.sign_in.profile.user)
         sid = await site.store.subjects.session(app.sector, response.sign_in.sid)
-        claims = id_token_claims(response, sub, sid, app.client_id, app.id_token_alg, site.base_url, picture)
+        claims = id_token_claims(response, sub, sid, app.wire_id, app.id_token_alg, site.base_url, picture)
         answer["id_token"] = signer.sign(claims, TYPE)
     return answer
 

@@ -316,6 +316,11 @@ def _security_schemes(base_url: str) -> dict[str, Any]:
             "body, never both. A public app sends its `client_id` in the body, and an app with `private_key_jwt` "
             "a `client_assertion` there.",
         },
+        "registration": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A registration token of the operator, or the `registration_access_token` of an app.",
+        },
         "session": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "of the pages; not for apps"},
         "xsrf": {"type": "apiKey", "in": "header", "name": "X-Xsrftoken", "description": "or _xsrf in a form"},
     }

@@ -9,6 +9,7 @@ from typing import Any
 from handlers.ai.errors import envelope, openai_envelope
 from handlers.core.errors import CATALOGUE, PUBLIC_NAME
 from handlers.openapi.ai_examples import AI_EXAMPLES
+from handlers.openapi.client_operations import CLIENT_EXAMPLES
 from handlers.openapi.shapes import Schema
 from store.credits.credits import CURRENCY, SCALE
 from store.refused import Refused
@@ -29,6 +30,7 @@ _ITEM = {"id": "n1", "etag": '"1767225600001"', "size": 49, "createdAt": _AT, "u
 _REQUEST_ID = "4f2a9c0d7b6e8135"
 
 BY_SCHEMA: dict[str, dict[str, Any]] = {
+    **CLIENT_EXAMPLES,
     "TokenRequest": {
         "code": {
             "grant_type": "authorization_code",
@@ -239,6 +241,7 @@ OF_PARAMETERS: dict[str, Any] = {
     "dpop_jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I",
     "collection": "notes",
     "docId": "n1",
+    "registered": "9zYkT7bXcQf2LmA",
     "model": "latchkey-echo",
     "response": "resp_1",
     "openai-beta": "a-beta=v1",

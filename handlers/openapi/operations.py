@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from handlers.core.params import JSON
 from handlers.openapi.ai_operations import AI_OPERATIONS
+from handlers.openapi.client_operations import CLIENT_OPERATIONS
 from handlers.openapi.openid_operations import OPENID_OPERATIONS
 from handlers.openapi.operation import HTML, Operation, Success
 
@@ -143,6 +144,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             security=(("client",), ()),
         )
     },
+    **CLIENT_OPERATIONS,
     "introspect": {
         "post": Operation(
             "OAuth",

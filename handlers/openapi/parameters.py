@@ -24,6 +24,7 @@ PARAMETERS: dict[str, Schema] = {
     "collection": _path("collection", exactly(COLLECTION.pattern), "a collection exists while it has a document"),
     "docId": _path("docId", exactly(DOCUMENT_ID.pattern), "the id of the document"),
     "model": _path("model", FILLED, "the id of the model"),
+    "registered": _path("registered", exactly("[A-Za-z0-9_-]{1,64}"), "the client id of the app"),
     "prefix": _query("prefix", exactly(PREFIX.pattern), "only ids that begin with it"),
     "limit": _query("limit", {"type": "integer", "minimum": 1, "maximum": MOST_ITEMS, "default": 50}, "items a page"),
     "cursor": _query("cursor", TEXT, "nextCursor of the previous page"),

@@ -11,6 +11,7 @@ from handlers.documents.documents import COLLECTION, DOCUMENT_ID
 from handlers.oauth.requests import CHALLENGE
 from handlers.oauth.token import VERIFIER
 from handlers.openapi.ai_schemas import AI_SCHEMAS, MONEY_IS, PRICES
+from handlers.openapi.client_operations import CLIENT_SCHEMAS
 from handlers.openapi.shapes import (
     ADDRESS,
     ANY_SCOPES,
@@ -222,9 +223,12 @@ SCHEMAS: dict[str, Schema] = {
                 ),
                 FLAG,
             ),
-        }
+        },
+        # Where the operator switched them on.
+        {"registration_endpoint": ADDRESS, "client_id_metadata_document_supported": {"const": True}},
     ),
     "KeySet": written({"keys": listed({"oneOf": [_RSA_KEY, _EC_KEY, _ED_KEY]})}),
+    **CLIENT_SCHEMAS,
     # Hosted documents.
     "Document": {"description": "any JSON value (RFC 8259), nested at most 200 deep"},
     "WrittenDocument": written({"collection": exactly(COLLECTION.pattern), **_ITEM}),

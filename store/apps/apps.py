@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from time import monotonic
 from typing import Any
@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from store import keys
 from store.apps.api_apps import ApiApps, apis_of
 from store.apps.cache import CACHE_SECONDS, Logo, RegistrationCache, Spent, retried
-from store.apps.client_ids import check_new_client_id
+from store.apps.client_ids import check_new_client_id, inner_id
 from store.apps.client_secrets import new_secret, note_of, secret_digest
 from store.apps.deletion import OnProgress, Retiring
 from store.apps.logos import logo_id
@@ -37,7 +37,8 @@ Known = Registration | Tombstone | None
 
 
 class Apps:
-    """The registrations. A change shows at once in its own process, and within 5 s in every other."""
+    """The registrations. A change shows at once in its own process, and within 5 s in every other. `filled` gives apps
+    that registered themselves their scopes; `documents`: whether Client ID metadata documents count."""
 
     def __init__(
         self, client: Redis, scripts: Scripts, clock: Callable[[], float] = monotonic, wakeup: RelayWakeup | None = None
@@ -48,10 +49,12 @@ class Apps:
         self.at_apis = ApiApps(client)
         self.settle = CACHE_SECONDS
         self.cache: RegistrationCache[Known] = RegistrationCache(self.stored, clock)
+        self.filled: Callable[[Registration], Awaitable[Registration]] = unchanged
+        self.documents = False
 
     async def find(self, client_id: str) -> Registration | None:
         """The registration, at most 5 s old, or None. Unknown ids are remembered too. Raises StoreUnavailable."""
-        known = await self.cache.get(client_id)
+        known = await self.cache.get(inner_id(client_id))
         return known if isinstance(known, Registration) else None
 
     async def remembered(self, client_id: str) -> Registration | Remains | None:
@@ -61,8 +64,15 @@ class Apps:
 
     async def active(self, client_id: str) -> Registration | None:
         """The registration if the app may act."""
-        known = self.cache.fresh(client_id) or await self.cache.get(client_id)
-        return known if isinstance(known, Registration) and known.active else None
+        known = self.cache.fresh(client_id) or await self.cache.get(inner_id(client_id))
+        if not isinstance(known, Registration) or not known.active:
+            return None
+        return known if self.documents or not known.document_url else None
+
+    async def row(self, client_id: str) -> tuple[bytes, Registration | None]:
+        """The stored bytes, and the registration in them, as it is there. Raises StoreUnavailable."""
+        packed, registration, _ = await self._read(client_id)
+        return packed, registration
 
     async def _read(self, client_id: str) -> tuple[bytes, Registration | None, Tombstone | None]:
         with wrapped():
@@ -71,7 +81,7 @@ class Apps:
     async def stored(self, client_id: str) -> Known:
         """The registration in the store, or the tombstone of a deleted app. Raises StoreUnavailable."""
         _, registration, stone = await self._read(client_id)
-        return registration or stone
+        return await self.filled(registration) if registration else stone
 
     async def fresh(self, client_id: str) -> tuple[Registration | None, str | None]:
         """The registration in the store; while the app is being deleted, its former owner instead. Raises
@@ -209,9 +219,12 @@ class Apps:
         await self.begin_deletion(client_id, purge=True)
         await self.finish_deletion(client_id, purge=True)
 
-    async def begin_deletion(self, client_id: str, *, by: str | None = None, purge: bool = False) -> None:
+    async def begin_deletion(
+        self, client_id: str, *, by: str | None = None, purge: bool = False, reason: str = BY_OPERATOR
+    ) -> None:
         """The first step: replaces the registration with a tombstone; with `by`, only if this person's role allows it.
-        With `purge`, also accepts an app that has been deleted already. Raises Refused as `check_may`."""
+        `reason`: why, if no person deletes it. With `purge`, also accepts an app that has been deleted already. Raises
+        Refused as `check_may`."""
         packed, present, stone = await self._read(client_id)
         if present and by is not None:
             check_may(present, by, "delete")
@@ -225,11 +238,18 @@ class Apps:
             raise Refused("not_found", "No such app.")
         if stone is None:
             now = await self.now()
-            reason = BY_OPERATOR if by is None else BY_OWNER
+            reason = reason if by is None else BY_OWNER
+            if present and present.origin:
+                # From here on it is on the list of all, where an interrupted deletion is found.
+                with wrapped():
+                    await self._client.zadd(keys.APPS, {client_id: now // 1000}, nx=True)
             stone = Tombstone.of(present, now, reason) if present else Tombstone("", None, now, reason)
             if not await self._save(client_id, packed, stone.pack()):
                 raise StoreUnavailable("the registration changed meanwhile")
             await self.at_apis.leave(client_id, apis_of(present))
+            for listed_at in (keys.UNUSED_APPS, keys.USED_APPS) if present and present.origin else ():
+                with wrapped():
+                    await self._client.zrem(listed_at, client_id)
             for one in present.members if present else ():
                 with wrapped():
                     await self._client.zrem(keys.person(one.user)["teams"], client_id)
@@ -279,17 +299,33 @@ class Apps:
                     found: Sequence[Any] = await batch.execute()
             for client_id, packed in zip(some, found, strict=True):
                 _, registration, stone = _understood(packed)
-                yield client_id, registration or stone
+                yield client_id, await self.filled(registration) if registration else stone
 
-    async def list(self) -> list[Registration]:
-        """Every registration, oldest first."""
-        return [app async for _, app in self._stored(await self._listed()) if isinstance(app, Registration)]
+    async def _themselves(self) -> list[str]:
+        """Client ids of apps that registered themselves, those that were used first."""
+        with wrapped():
+            found: list[Any] = [
+                *await self._client.zrange(keys.USED_APPS, 0, -1),
+                *await self._client.zrange(keys.UNUSED_APPS, 0, -1),
+            ]
+        return [client_id.decode() for client_id in found]
+
+    async def list(self, *, themselves: bool = True) -> list[Registration]:
+        """Every registration, oldest first; then, with `themselves`, those of apps that registered themselves."""
+        listed = dict.fromkeys([*await self._listed(), *(await self._themselves() if themselves else ())])
+        return [app async for _, app in self._stored(listed) if isinstance(app, Registration)]
 
     async def all_remembered(self) -> Sequence[Registration | Remains]:
-        """Every registration, and the remains in tombstones, oldest first."""
-        found = [known async for _, known in self._stored(await self._listed())]
+        """Every registration, and the remains in tombstones, as `list`."""
+        listed = dict.fromkeys([*await self._listed(), *await self._themselves()])
+        found = [known async for _, known in self._stored(listed)]
         apps = [known.app if isinstance(known, Tombstone) else known for known in found]
         return [app for app in apps if app]
+
+
+async def unchanged(app: Registration) -> Registration:
+    """The registration."""
+    return app
 
 
 def _understood(packed: Any) -> tuple[bytes, Registration | None, Tombstone | None]:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from redis.asyncio import Redis
 
 from store import keys
-from store.apps.tombstones import BY_OWNER, LASTS, Tombstone
+from store.apps.tombstones import ENDED, LASTS, Tombstone
 from store.crypto.seal import fresh_epoch
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable, wrapped
@@ -120,7 +120,7 @@ class Retiring:
                     fresh_epoch=fresh_epoch(),
                     grace=GRACE,
                     lasts=LASTS,
-                    event="app_ended_by_owner" if stone.by == BY_OWNER else "app_ended_by_operator",
+                    event=ENDED[stone.by],
                 )
                 self._wakeup.add(shard)
                 cursor = reply.text("cursor")

@@ -40,6 +40,7 @@ _HOST_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _APP_AUTHORITY = re.compile(r"[A-Za-z0-9._~-]*")
 _LOOPBACK_IP = re.compile(r"http://(127\.0\.0\.1|\[::1\])(?::([0-9]*))?((?:[/?].*)?)", re.DOTALL)
+_LOOPBACK = re.compile(r"http://(127\.0\.0\.1|\[::1\]|localhost)(?::([0-9]*))?((?:[/?].*)?)", re.DOTALL)
 
 
 class InvalidRedirectURI(ValueError):
@@ -88,22 +89,22 @@ def check_redirect_uri(uri: str, public: bool, base_url: str = "") -> None:
         raise InvalidRedirectURI(Phrase("This is the address of this server itself. Use an address of the app."))
 
 
-def match_redirect_uri(registered: Iterable[str], presented: str) -> bool:
+def match_redirect_uri(registered: Iterable[str], presented: str, *, localhost: bool = False) -> bool:
     """Whether the presented URI is a registered one: the same string, or a loopback IP at another port.
 
-    RFC 6749 3.1.2.3 and RFC 9700 2.1 (simple string comparison), RFC 8252 7.3 (any port, nothing else differs; not for
-    `localhost`, which need not be the loopback interface).
+    RFC 6749 3.1.2.3 and RFC 9700 2.1 (simple string comparison), RFC 8252 7.3 (any port, nothing else differs; only
+    with `localhost` for that name, which need not be the loopback interface).
     """
     registered = tuple(registered)
     if presented in registered:
         return True
-    portless = _without_loopback_port(presented)
-    return portless is not None and any(portless == _without_loopback_port(uri) for uri in registered)
+    portless = _without_loopback_port(presented, localhost)
+    return portless is not None and any(portless == _without_loopback_port(uri, localhost) for uri in registered)
 
 
-def remembered_form(uri: str) -> str:
-    """The form of a redirect URI for remembered consent: a loopback IP without its port (RFC 8252 7.3)."""
-    return _without_loopback_port(uri) or uri
+def remembered_form(uri: str, *, localhost: bool = False) -> str:
+    """The form of a redirect URI for remembered consent: without its port if that may vary (`match_redirect_uri`)."""
+    return _without_loopback_port(uri, localhost) or uri
 
 
 def form_action_source(uri: str) -> str | None:
@@ -302,9 +303,10 @@ def _is_loopback(host: str) -> bool:
     return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
 
 
-def _without_loopback_port(uri: str) -> str | None:
-    """A loopback-IP http URI without its port; None for every other URI and for an invalid port."""
-    matched = _LOOPBACK_IP.fullmatch(uri)
+def _without_loopback_port(uri: str, localhost: bool = False) -> str | None:
+    """A loopback-IP http URI without its port, with `localhost` one of that name too; None for every other URI and for
+    an invalid port."""
+    matched = (_LOOPBACK if localhost else _LOOPBACK_IP).fullmatch(uri)
     if matched is None:
         return None
     host, port, rest = matched.groups()

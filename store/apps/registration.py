@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 from store.apps.api_scopes import check_api_scopes
@@ -16,12 +13,12 @@ from store.apps.client_secrets import secret_matches
 from store.apps.logos import LOGO_ID, logo_path
 from store.apps.owners.roles import Member, well_formed
 from store.apps.profiles import NONE, PROFILES, ProfileRules, lacking
-from store.apps.redirect_uris import check_redirect_uri, host_of, remembered_form, web_host
-from store.apps.registration_rows import fields_of, packed_row, record_of
+from store.apps.redirect_uris import check_redirect_uri, host_of, match_redirect_uri, web_host
+from store.apps.registration_rows import fields_of, grantable_of, packed_row, place_of, record_of, terms_of
 from store.apps.sectors import FIXED, PUBLIC, InvalidSector, check_one_host, check_subject_type
 from store.crypto.jose.private import OURS
 from store.lifetimes import DOMAIN_PROOF
-from store.names import SCOPES, check_app_name, check_client_id, is_domain, parse_scope
+from store.names import check_app_name, check_client_id, is_domain, parse_scope
 from store.webhooks.event_types import EVERY, chosen_types
 from store.webhooks.urls import LOGOUT_URL, check_webhook_url
 
@@ -35,6 +32,8 @@ MOST_RETRY = 60
 """The longest refresh retry window of an app, in seconds."""
 MOST_LIFETIME = 3650
 """The longest lifetime of refresh tokens in days, if it is limited at all."""
+DYNAMIC, DOCUMENT = "dynamic", "document"
+"""How an app registered itself: by dynamic registration (RFC 7591), or by a Client ID metadata document."""
 
 
 class InvalidRegistration(ValueError):
@@ -58,7 +57,11 @@ class Registration:
     authorization requests must be pushed (RFC 9126). `dpop_required`: its access tokens are bound to keys. `profile`:
     one of PROFILES, whose rules then hold too. `logo` is the id of the app's logo, whose image has a key of its own.
     `webhook_events`: the types of events it wants, or EVERY. `members`: the team without its first owner, `owner`;
-    `member_scopes`: those of `owner_scopes` that somebody else of the team chose."""
+    `member_scopes`: those of `owner_scopes` that somebody else of the team chose. `origin`: DYNAMIC or DOCUMENT if the
+    app registered itself, otherwise empty; it then has no scopes in its row, and gets them when it is read
+    (`store/apps/self_registered/kept.py`). A document is at `document_url` and is read again after `fresh_until` (epoch
+    ms); the client id is a digest of the URL. `access_digest`: of the token that changes a dynamic registration.
+    `secret_in_body`: the app said that it sends its secret in the body."""
 
     client_id: str
     name: str
@@ -103,6 +106,11 @@ class Registration:
     dpop_required: bool = False
     profile: str = NONE
     webhook_events: tuple[str, ...] = EVERY
+    origin: str = ""
+    document_url: str = ""
+    fresh_until: int = 0
+    access_digest: bytes = b""
+    secret_in_body: bool = False
 
     def __post_init__(self) -> None:
         check_client_id(self.client_id)
@@ -112,7 +120,7 @@ class Registration:
             raise InvalidRegistration(f"an app registers 1 to {MAX_REDIRECT_URIS} redirect URIs")
         if len(self.post_logout_redirect_uris) > MAX_REDIRECT_URIS:
             raise InvalidRegistration(f"an app registers at most {MAX_REDIRECT_URIS} postLogoutRedirectUris")
-        if not self.scopes and not self.api_scopes:
+        if not self.scopes and not self.api_scopes and not self.origin:
             raise InvalidRegistration("an app registers at least one scope")
         if self.scopes and tuple(parse_scope(" ".join(self.scopes))) != self.scopes:
             raise InvalidRegistration("scopes must be known, named once each, and in the order of the documentation")
@@ -124,6 +132,7 @@ class Registration:
             raise InvalidRegistration("a public app has no secret")
         self._check_profile()
         self._check_keys()
+        self._check_origin()
         if self.status not in ("active", "off", "disabled"):
             raise InvalidRegistration("status is active, off or disabled")
         if not 0 <= self.refresh_retry_seconds <= MOST_RETRY:
@@ -162,6 +171,14 @@ class Registration:
             raise InvalidRegistration("an app with private_key_jwt registers jwks or jwksUri")
         if self.jwks_uri:
             check_jwks_uri(self.jwks_uri, loopback=True)  # the server decides whether loopback is allowed
+
+    def _check_origin(self) -> None:
+        if self.origin not in ("", DYNAMIC, DOCUMENT) or bool(self.document_url) != (self.origin == DOCUMENT):
+            raise InvalidRegistration("an app registers itself dynamically, or by the document at its URL")
+        if self.origin and (self.owner or self.verified or self.domain):
+            raise InvalidRegistration("nobody owns or vouches for an app that registered itself")
+        if self.origin and not self.pkce_required:
+            raise InvalidRegistration("an app that registered itself uses PKCE")
 
     def check_redirect_uris(self, before: Registration | None = None) -> None:
         """Raises InvalidRedirectURI unless all of them may register, and InvalidSector. Called only when a registration
@@ -236,12 +253,22 @@ class Registration:
     @property
     def grantable(self) -> tuple[str, ...]:
         """The scopes that a person may grant: the registered ones, and `email`, which `profile` includes."""
-        return _grantable(self.scopes)
+        return grantable_of(self.scopes)
 
     @property
     def from_operator(self) -> bool:
-        """Whether an operator registered the app, so no owner can change it, or marked it as verified."""
-        return self.verified or not self.owner
+        """Whether an operator registered the app, so nobody else can change it, or marked it as verified."""
+        return self.verified or not (self.owner or self.origin)
+
+    @property
+    def wire_id(self) -> str:
+        """The client id as the app and others know it: of a document its URL."""
+        return self.document_url or self.client_id
+
+    def may_return_to(self, redirect_uri: str) -> bool:
+        """Whether a browser may be sent to this address with an answer. Apps that registered themselves may listen at
+        any port of `localhost` too: programs of the Model Context Protocol register it without one."""
+        return match_redirect_uri(self.redirect_uris, redirect_uri, localhost=bool(self.origin))
 
     def proven_for(self, redirect_uri: str) -> str:
         """The proven domain if the redirect URI is at it or below it, otherwise an empty text."""
@@ -279,18 +306,12 @@ class Registration:
     def terms(self) -> str:
         """A digest of the fields that an authorization request is checked against. A check against other terms than the
         present ones is void: a withdrawn redirect URI gets no code, even for a pending request."""
-        checked: tuple[object, ...] = (self.redirect_uris, self.scopes, self.public, self.pkce_required)
-        checked += (self.hosted_storage, *((self.api_scopes,) if self.api_scopes else ()))
-        checked += (*(("pushed",) if self.require_pushed else ()), *((self.profile,) if self.profile != NONE else ()))
-        return _digest_of_terms(checked)
+        return terms_of(self)
 
     def place(self, redirect_uri: str) -> str:
         """The field of a grant that remembers consent to a redirect URI: a digest of the URI and of the app's details
         on the page. A change of any of them ends remembered consent."""
-        # An owner chooses all of this except the client id. With 192 bits nobody finds two registrations with the same
-        # digest, and a collision found for one app would be useless for another.
-        shown = (self.client_id, self.name, self.redirect_uris, self.verified, self.domain)
-        return _digest_of_place((*shown, remembered_form(redirect_uri)))
+        return place_of(self, redirect_uri)
 
     def secret_matches(self, secret: str) -> bool:
         """Whether this is one of the app's secrets, as the function of this name."""
@@ -308,25 +329,6 @@ class Registration:
     def unpack(cls, packed: bytes) -> Registration:
         """The inverse of `pack`."""
         return cls(**fields_of(packed))
-
-
-# An app's requests ask for the same again and again.
-
-
-@lru_cache(maxsize=1024)
-def _grantable(scopes: tuple[str, ...]) -> tuple[str, ...]:
-    both = {*scopes, "email"} if "profile" in scopes else scopes
-    return tuple(scope for scope in SCOPES if scope in both)
-
-
-@lru_cache(maxsize=1024)
-def _digest_of_terms(checked: tuple[object, ...]) -> str:
-    return hashlib.sha256(repr(checked).encode()).hexdigest()[:16]
-
-
-@lru_cache(maxsize=1024)
-def _digest_of_place(shown: tuple[object, ...]) -> str:
-    return "to:" + base64.urlsafe_b64encode(hashlib.sha256(repr(shown).encode()).digest()[:24]).decode()
 
 
 def told(times: Sequence[int]) -> tuple[int, ...]:

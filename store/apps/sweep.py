@@ -34,28 +34,34 @@ sweeps, and they leave places of the fetcher to owners who press the button."""
 
 class AppSweep:
     """The background task of a server that sweeps. `fetch` takes a URL and the most bytes, and returns the file;
-    without `fetch` no domain is checked."""
+    without `fetch` no domain is checked. `end_idle` deletes apps that registered themselves and are no longer used."""
 
     def __init__(self, client: Redis, apps: Apps) -> None:
         self.fetch: Fetch | None = None
+        self.end_idle: Callable[[], Awaitable[None]] | None = None
         self._client = client
         self._apps = apps
         self.asks = ASK_SECONDS
 
     async def sweep(self) -> None:
-        """Finishes deletions that are 10 minutes old and checks the domains that are due, unless a process began a
-        sweep in the last 10 minutes. Raises StoreUnavailable."""
+        """Finishes deletions that are 10 minutes old, ends idle apps and checks the domains that are due, unless a
+        process began a sweep in the last 10 minutes. Raises StoreUnavailable."""
         with wrapped():
             first = await self._client.set(keys.APPS_SWEPT, "1", nx=True, px=APPS_SWEEP)
         if first:
             # A younger deletion may be in progress in another process.
             await self._apps.finish_deletions(APP_BEGUN)
+            if self.end_idle:
+                await self.end_idle()
             if self.fetch:
                 await self._check_domains(self.fetch)
 
     async def _check_domains(self, fetch: Fetch) -> None:
         now = await self._apps.now()
-        due = sorted((app for app in await self._apps.list() if is_due(app, now)), key=lambda app: app.domain_checked)
+        due = sorted(
+            (app for app in await self._apps.list(themselves=False) if is_due(app, now)),
+            key=lambda app: app.domain_checked,
+        )
         rest = iter(due[:MOST_DOMAINS])
         while some := tuple(islice(rest, DOMAINS_AT_ONCE)):
             await asyncio.gather(*(self._check_domain(app, fetch) for app in some))

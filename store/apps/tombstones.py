@@ -17,7 +17,9 @@ from store.webhooks.event_types import EVERY
 
 LASTS = GRACE + DAY
 """The lifetime of a tombstone after the last grant ended, in ms; the extra day allows for clocks that differ."""
-BY_OWNER, BY_OPERATOR = "by_owner", "by_operator"
+BY_OWNER, BY_OPERATOR, BY_IDLE = "by_owner", "by_operator", "by_idle"
+ENDED = {BY_OWNER: "app_ended_by_owner", BY_OPERATOR: "app_ended_by_operator", BY_IDLE: "app_ended_idle"}
+"""The event in the activity of each person, by who or what deleted the app."""
 
 
 @dataclass(frozen=True, slots=True)

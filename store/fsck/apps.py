@@ -20,7 +20,7 @@ from store.fsck.invariants import Finding, found
 from store.fsck.kinds import SLACK
 from store.fsck.reading import Look, Read, in_words, row_of
 from store.keys import ParsedKey
-from store.lifetimes import EMAIL_RESERVATION, UNDO_LINK
+from store.lifetimes import EMAIL_RESERVATION, UNDO_LINK, UNUSED_APP
 
 DRIFT = 10
 """The tolerated error of an app's count of people: this many, or a tenth of them."""
@@ -79,6 +79,8 @@ async def judge_registration(
         return await judge_tombstone(context, at, key)
     if app is None or app.client_id != at.client:
         return [found("registration", key, "it is unreadable" if app is None else "it belongs to another app")]
+    if app.origin:
+        return await _by_itself(context, app, key, look)
     wrong = await lasts(context, key) if look.left >= 0 else []
     listed = await context.reader.command("ZSCORE", keys.APPS, at.client)
     if listed is None and context.is_sure(key):
@@ -91,6 +93,19 @@ async def judge_registration(
     if context.deep:
         wrong += signing_secrets(context, app, key)
     return wrong
+
+
+async def _by_itself(context: FsckContext, app: Registration, key: str, look: Look) -> list[Finding]:
+    """Checks that an app that registered itself ends unless somebody has allowed it, and is on the list of its kind."""
+    list_key, score = (keys.USED_APPS, look.now) if look.left < 0 else (keys.UNUSED_APPS, look.now + look.left)
+    if look.left > UNUSED_APP + SLACK:
+        mend = context.reader.mend(key, [("string", "TYPE", key)], ("PEXPIREAT", key, str(look.now + UNUSED_APP), "LT"))
+        return [found("lifetime", key, "it expires too late", mend)]
+    listed = await context.reader.command("ZSCORE", list_key, app.client_id)
+    if listed is not None or not context.is_sure(key):
+        return []
+    mend = context.reader.mend(list_key, [], ("ZADD", list_key, "NX", str(score), app.client_id))
+    return [found("registration", key, "the list of apps that registered themselves lacks it", mend)]
 
 
 async def judge_api(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:

@@ -137,12 +137,12 @@ INVARIANTS = (
     ),
     Invariant(
         "registration",
-        "a registration is readable and on the list of all",
+        "a registration is readable and on its list",
         ERROR,
         "adds it",
         apart=True,
     ),
-    Invariant("registration-left", "an app on the list of all is registered", NOTE, "drops it", apart=True),
+    Invariant("registration-left", "an app on a list of registrations is registered", NOTE, "drops it", apart=True),
     Invariant("owned", "an app is on the list of each person in its team", ERROR, "adds it", apart=True),
     Invariant(
         "owned-left",

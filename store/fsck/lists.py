@@ -159,6 +159,19 @@ async def judge_apps(context: FsckContext, at: ParsedKey, key: str, look: Look, 
     return wrong
 
 
+async def judge_themselves(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """Checks that apps in the lists of those that registered themselves are there. One that has ended by itself is
+    dropped with the next registration."""
+    wrong = []
+    for one, score in await members_of(context, key):
+        client, ended = in_words(one), at.kind == "unused-apps" and score <= look.now
+        if ended or (await context.registration(client))[2] or not context.is_sure(key):
+            continue
+        mend = context.reader.mend(key, [("1", "EXISTS", key)], ("ZREM", key, client))
+        wrong.append(found("registration-left", key, f"there is no app {client}", mend))
+    return wrong
+
+
 async def judge_apps_at_api(
     context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]
 ) -> list[Finding]:

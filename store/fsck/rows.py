@@ -42,6 +42,8 @@ BEYOND: dict[str, Beyond] = {
     "apps": Beyond(lists.reads_of_zset, lists.judge_owned),
     "teams": Beyond(lists.reads_of_zset, lists.judge_owned),
     "all-apps": Beyond(lists.reads_of_zset, lists.judge_apps),
+    "unused-apps": Beyond(lists.reads_of_zset, lists.judge_themselves),
+    "used-apps": Beyond(lists.reads_of_zset, lists.judge_themselves),
     "api-apps": Beyond(lists.reads_of_zset, lists.judge_apps_at_api),
     "all-apis": Beyond(lists.reads_of_zset, lists.judge_apis),
     "due": Beyond(lists.reads_of_zset, webhooks.judge_due),

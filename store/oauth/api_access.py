@@ -96,7 +96,7 @@ class ApiAccess:
         api = allowed.apis[client_id]
         sub = await self._subjects.at_api(api.sector, app.sector, user)
         sign_in = level_and_time(signed)
-        token = ApiToken(api, app.client_id, sub, sealed, scope, int(issued), int(expires), *sign_in, jkt)
+        token = ApiToken(api, app.wire_id, sub, sealed, scope, int(issued), int(expires), *sign_in, jkt)
         return self.wire_form(token, issuer, allowed.signers), token.expires - token.issued
 
     def wire_form(self, token: ApiToken, issuer: str, signers: Mapping[str, Signer]) -> str:

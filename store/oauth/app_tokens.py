@@ -71,8 +71,8 @@ class AppTokens:
         proof: DpopProof | None,
         window: Window,
     ) -> AppToken:
-        # RFC 6749 4.4: only a confidential app proves who it is.
-        if app.public or not app.api_scopes:
+        # RFC 6749 4.4: only a confidential app proves who it is. Nobody chose one that registered itself.
+        if app.public or app.origin or not app.api_scopes:
             raise Refused("unauthorized_client")
         names = tuple(dict.fromkeys(names))  # a long list may have one name many times
         target = api_of(app, target) if target else meant_api(app, names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -129,6 +129,8 @@ class Authorizations:
         self._scripts = scripts
         self._sealer = sealer
         self._idle = idle
+        self.keep: Callable[[Registration], Awaitable[None]] = nothing
+        """Keeps an app that registered itself, before somebody allows it."""
 
     async def begin(
         self,
@@ -223,6 +225,8 @@ class Authorizations:
         if token is None or token.user != session.user or token.client != app.client_id:
             raise Refused("invalid_request", Phrase("This request isn't yours."))
         user, client = session.user, token.client
+        if allow and app.origin:
+            await self.keep(app)
         group = self._rates.oauth
         code_id = new_id()
         reply = await self._scripts.run(
@@ -285,6 +289,10 @@ class Authorizations:
             allowance,
             reply.text("mode"),
         )
+
+
+async def nothing(app: Registration) -> None:
+    """Does nothing."""
 
 
 def _pending(request_id: str, user: str, reply: Reply) -> Pending:

@@ -86,7 +86,7 @@ class Introspection:
         jkt = reply.text("jkt")
         if is_access and not may_present(app, jkt):
             return None
-        return LiveToken(is_access, app.client_id, sub, scope, "", expires, issued, *sign_in, jkt)
+        return LiveToken(is_access, app.wire_id, sub, scope, "", expires, issued, *sign_in, jkt)
 
     async def by_api(self, api: ApiRegistration, presented: str, issuer: str) -> LiveToken | None:
         """The token, if it is a live access token for this API. Raises StoreUnavailable."""
@@ -130,7 +130,7 @@ def _for_api(app: Registration, api: ApiRegistration, sub: str, reply: Reply) ->
     # A token that the app has for itself comes from nobody's sign-in.
     sign_in = level_and_time(reply.text("signed") if reply.word == "live" else "")
     facts = (sub, scope, api.identifier, expires, issued, *sign_in, reply.text("jkt"))
-    return LiveToken(True, app.client_id, *facts) if scope and may_present(app, reply.text("jkt")) else None
+    return LiveToken(True, app.wire_id, *facts) if scope and may_present(app, reply.text("jkt")) else None
 
 
 # Few sign-ins of an app differ in their scopes.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from store.apps.api_record import ApiRegistration, api_id, count_of, first_id
 from store.apps.api_scopes import ApiScopeName, parse_qualified
 from store.apps.registration import Registration
-from store.names import SCOPES
+from store.names import ADVERTISED, SCOPES
 from store.refused import Refused
 
 OWN = "own"
@@ -75,6 +75,19 @@ def wanted_at(
     if len(theirs) < len(others):
         raise Refused("invalid_scope", "The app did not register all of these scopes at this resource.")
     return RequestedAccess((*own, *theirs), api)
+
+
+def default_scope(app: Registration, targets: Collection[str]) -> str:
+    """What a request without `scope` asks for (RFC 6749 3.3): the scopes that the resource's metadata name and the app
+    may have, otherwise `profile`. Empty for an app that somebody registered, which has to name them."""
+    if not app.origin:
+        return ""
+    apis = {api_of(app, target) for target in targets if target != OWN}
+    theirs = [one.name for one in scopes_of_apis(app).values() if one.api in apis]
+    own = [scope for scope in ADVERTISED if scope in app.scopes] if not apis else []
+    if not targets and "profile" in own:
+        own = ["profile"]
+    return " ".join(dict.fromkeys((*own, *theirs)))
 
 
 def meant_api(app: Registration, names: Collection[str]) -> str:

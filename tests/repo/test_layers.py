@@ -30,6 +30,7 @@ from store.apps.registration import Registration
 from store.wiring import Store
 from tests.support.http.documented import call
 from tests.support.http.driver import ALL_SCOPES, CALLBACK, VERIFIER, Service, answer_of, fields_of, send
+from tests.support.http.self_registered import NATIVE, post_registration, register
 from tests.support.lists.offenders import Test, each
 
 ROOT = Path(__file__).parent.parent.parent
@@ -37,6 +38,12 @@ PACKAGES = ("cli", "handlers", "latchkey", "observability", "outbound", "runtime
 STORE, HANDLERS = sorted((ROOT / "store").glob("**/*.py")), sorted((ROOT / "handlers").glob("**/*.py"))
 MODULES = [*ROOT.glob("*.py"), *(path for package in PACKAGES for path in sorted((ROOT / package).glob("**/*.py")))]
 LONGEST = 350
+
+
+@pytest.fixture
+def site(memory_store: Store, base_url: str) -> Site:
+    """A server with everything that is off by default."""
+    return Site(memory_store, base_url, dynamic_registration="open")
 
 
 def modules(paths: list[Path]) -> Callable[[Test], Test]:
@@ -250,12 +257,22 @@ async def _introspect(service: Service) -> Any:
     return await send(f"{service.base_url}/api/oauth/introspect", "POST", form=form)
 
 
+async def _register(service: Service) -> Any:
+    return await post_registration(service.base_url, NATIVE)
+
+
+async def _configuration(service: Service) -> Any:
+    return await (await register(service.base_url)).manage("GET")
+
+
 OF_THE_FLOW: dict[str, Callable[[Service], Awaitable[Any]]] = {
     "decide": _decide,
     "token": _exchange,
     "revoke": _revoke,
     "push": _push,
     "introspect": _introspect,
+    "register": _register,
+    "client-configuration": _configuration,
 }
 """Limited routes that are called with more than an access token."""
 BEARING = [(route, method) for route in ROUTES if route.policy.scope for method in OPERATIONS[route.name]]

@@ -20,15 +20,18 @@ from handlers.ai import call as ai_call
 from handlers.ai import request
 from handlers.core import amounts
 from handlers.core.params import Params
+from handlers.core.site import Site
 from handlers.oauth import authorize, requests
 from handlers.openapi.document import codes_of, document, operation_id
 from handlers.openapi.operations import OPERATIONS
 from handlers.openapi.schemas import SCHEMAS
 from handlers.routes import ROUTES
+from store.wiring import Store
 from tests.support.http import driver
 from tests.support.http.documented import call
 from tests.support.http.dpop_app import BoundApp
 from tests.support.http.driver import ALL_SCOPES, Service, challenge, fields_of
+from tests.support.http.self_registered import NATIVE, register
 
 DOCUMENT = document(ROUTES, "http://localhost:8080")
 FORM = "application/x-www-form-urlencoded"
@@ -37,6 +40,12 @@ OF_ALL = {"Authorization", "Content-Type", "User-Agent", "X-Forwarded-For", "Ori
 OF_ALL |= {"X-Xsrftoken", "X-Csrftoken", "Sec-Fetch-Mode", "Connection", "Content-Length", "Content-Encoding"}
 # Fields of the page's own form, which stand for `scopes` and `spend_limit`.
 OF_THE_PAGE = {"boxes", "spend_dollars"}
+
+
+@pytest.fixture
+def site(memory_store: Store, base_url: str) -> Site:
+    """A server with everything that is off by default."""
+    return Site(memory_store, base_url, dynamic_registration="open")
 
 
 class Reads(NamedTuple):
@@ -115,6 +124,8 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
         for route in ROUTES
         for method in OPERATIONS.get(route.name, {})
     }
+    registered = await register(service.base_url)
+    changed = {**NATIVE, "client_id": registered.client_id}
     return {
         **shown,  # type: ignore[dict-item]
         "authorize": [lambda: browser.get(service.web.authorize_url(prompt="consent", code_challenge=challenge()))],
@@ -130,6 +141,9 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
             lambda: driver.send(f"{service.base_url}/api/oauth/par", "POST", form=signed),
             lambda: driver.send(f"{service.base_url}/api/oauth/par", "POST", form=pushed, headers={"DPoP": "x"}),
         ],
+        "client-configuration-get": [lambda: registered.manage("GET")],
+        "client-configuration-put": [lambda: registered.manage("PUT", changed)],
+        "client-configuration-delete": [lambda: registered.manage("DELETE")],
         "revoke": [lambda: service.web.revoke("lk_rt_unknown")],
     }
 

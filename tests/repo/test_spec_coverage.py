@@ -17,12 +17,19 @@ from tests.support.lists.offenders import each
 from tests.support.lists.openid_clauses import DEMANDS
 from tests.support.lists.rfc_metadata_clauses import RESOURCE_METADATA
 from tests.support.lists.rfc_proof_clauses import PROOF_CLAUSES
+from tests.support.lists.rfc_registration_clauses import REGISTRATION_CLAUSES
 from tests.support.lists.rfc_request_clauses import REQUEST_CLAUSES
 from tests.support.lists.rfc_token_clauses import TOKEN_CLAUSES
 from tests.support.lists.spec_clauses import CLAUSES, TRAPS, Clause
 
 HERE = Path(__file__).parent.parent
-RFCS: Mapping[str, Demand] = {**TOKEN_CLAUSES, **REQUEST_CLAUSES, **PROOF_CLAUSES, **RESOURCE_METADATA}
+RFCS: Mapping[str, Demand] = {
+    **TOKEN_CLAUSES,
+    **REQUEST_CLAUSES,
+    **PROOF_CLAUSES,
+    **RESOURCE_METADATA,
+    **REGISTRATION_CLAUSES,
+}
 STANDARDS: Mapping[str, Mapping[str, Demand]] = {"openid": DEMANDS, "fapi": FAPI, "rfc": RFCS}
 """Tables of standards, by the marker of their tests."""
 MARKERS = ("spec", "trap", *STANDARDS)

@@ -111,6 +111,10 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "data_lists_per_minute": (43, lambda r: r.store.rates.data_list.limit),
     "oauth_per_minute": (44, lambda r: r.store.rates.oauth.limit),
     "introspections_per_minute": (50, lambda r: r.store.introspection_windows.group.limit),
+    "dynamic_registration": ("token", lambda r: r.site.dynamic_registration),
+    "self_registered_scopes": (("profile",), lambda r: r.store.self_registered.scopes),
+    "self_registered_apps": (5, lambda r: r.store.self_registered.most),
+    "registrations_per_hour": (6, lambda r: r.store.limits.registrations.limit),
     "signing_key_days": (30, lambda r: r.store.signing_keys.days),
     "ai_request_size": (2048, lambda r: r.site.max_ai_request),
 }

@@ -60,7 +60,7 @@ async def test_a_store_with_data_of_every_kind_is_sound(store: Store) -> None:
     assert findings(report) == []
     assert report.clean
     assert (report.seen, report.people, report.busy) == (len(there), 3, 0)
-    assert (report.apps, report.documents) == (5, len(DOCUMENTS) + 1)
+    assert (report.apps, report.documents) == (7, len(DOCUMENTS) + 1)
 
 
 @pytest.mark.slow

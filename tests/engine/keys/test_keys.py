@@ -51,6 +51,10 @@ KEYS = [
     ("window", keys.network("signin-address", "192.0.2.0/24", "192.0.2.0/24")),
     ("window", keys.window("signin-account", "what somebody typed\n}:x")),
     ("all-apps", keys.APPS),
+    ("unused-apps", keys.UNUSED_APPS),
+    ("used-apps", keys.USED_APPS),
+    ("initial-tokens", keys.INITIAL_TOKENS),
+    ("fetching", keys.fetching(CLIENT)),
     ("all-leaving", keys.DELETIONS),
     ("keyring", keys.KEYRING),
 ]

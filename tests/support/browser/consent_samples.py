@@ -7,6 +7,7 @@ from typing import Any
 
 from handlers.core.scopes import SCOPE_WORDS, ScopeWords
 from handlers.oauth.answers import Mark
+from store.apps.registration import DOCUMENT, DYNAMIC
 
 
 def consent_pages(text: str, known: dict[str, Any], app: Sample) -> dict[str, dict[str, Any]]:
@@ -29,4 +30,10 @@ def consent_pages(text: str, known: dict[str, Any], app: Sample) -> dict[str, di
         "error": "",
         "signs_in": True,
     }
-    return {"oauth/consent.html": first, "oauth/consent.html again": {**first, "error": text, "amount": text}}
+    by_document = {**first, "mark": Mark(False, "", text, DOCUMENT, text)}
+    return {
+        "oauth/consent.html document": by_document,
+        "oauth/consent.html itself": {**first, "mark": Mark(False, "", "", DYNAMIC)},
+        "oauth/consent.html": first,
+        "oauth/consent.html again": {**first, "error": text, "amount": text},
+    }

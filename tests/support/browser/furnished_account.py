@@ -9,9 +9,11 @@ from typing import Any
 
 from runtime import demo
 from store.apps.api_record import ApiRegistration, ApiScope
-from store.apps.registration import Registration
+from store.apps.registration import DYNAMIC, Registration
+from store.apps.self_registered.kept import REFRESH_DAYS
 from store.credits.calls import CallEstimate
 from store.credits.prices import TokenCounts
+from store.lifetimes import UNUSED_APP
 from store.names import SCOPES
 from store.results import Caller, Visitor
 from tests.support.browser.pictures import drawn
@@ -75,6 +77,8 @@ async def furnish(stand: Stand) -> None:
         await stand.store.apis.create(api)
     await stand.store.apps.update("archive", api_scopes=tuple(f"{ORDERS.client_id}/{one}" for one in ORDERED))
     await stand.store.apps.update("curious", api_scopes=(f"{ORDERS.client_id}/orders:read",))
+    notes = await registered_itself(stand, "pocket-notes", "Pocket Notes")
+    await stand.store.tokens.mint(person, notes, ("openid", "profile"))
     await stand.store.profiles.save_picture(session, drawn("WEBP", (256, 256), (70, 120, 95)), PHONE)
 
 
@@ -82,6 +86,17 @@ async def register(stand: Stand, client_id: str, name: str, scopes: tuple[str, .
     """An app."""
     registration = Registration(client_id, name, (f"https://{client_id}.example/callback",), scopes, **facts)
     return (await stand.store.apps.create(registration))[0]
+
+
+async def registered_itself(stand: Stand, client_id: str, name: str) -> Registration:
+    """An app that registered itself, which somebody is about to allow."""
+    kept, back = stand.store.self_registered, (f"https://{client_id}.example/callback",)
+    facts: dict[str, Any] = {"pkce_required": True, "origin": DYNAMIC, "refresh_lifetime_days": REFRESH_DAYS}
+    app = Registration(client_id, name, back, (), public=True, **facts)
+    await kept.claim(client_id, UNUSED_APP)
+    assert await kept.save(app, b"", UNUSED_APP)
+    await kept.keep(app)
+    return await kept.filled(app)
 
 
 async def keep(stand: Stand, person: str, app: Registration, documents: int) -> None:

@@ -22,6 +22,7 @@ from handlers.oauth.answers import Mark, WayBack
 from handlers.ops.inbox import LinkedText
 from outbound.mail.inbox import SpooledMail
 from store.accounts.undoing import Undo
+from store.apps.registration import DYNAMIC
 from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
 from store.credits.prices import TokenCounts
 from store.credits.used import Total
@@ -44,6 +45,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             **vars(app),
             "scopes": [SCOPE_WORDS["credits:spend"]._replace(title=text), SCOPE_WORDS["profile"]],
             "domains": [text, "a.example"],
+            "shown_id": text,
+            "origin": "",
             "last_used_at": NOW,
             "refresh_days": 7,
             "homepage": "https://a.example/?" + text,
@@ -52,9 +55,13 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "spending": Sample(spent=1, limit=5_000_000, text=text, error=text),
         }
     )
-    free = Sample(**{**vars(used), "spending": Sample(spent=0, limit=None, text="", error="")})
+    itself = {"shown_id": text, "origin": DYNAMIC}
+    free = Sample(**{**vars(used), **itself, "spending": Sample(spent=0, limit=None, text="", error="")})
     unused = Sample(
-        **{**vars(app), "scopes": [], "domains": [], "last_used_at": None, "documents": 0, "bytes": 0, "spending": None}
+        **{
+            **{**vars(app), "shown_id": text, "origin": "", "scopes": [], "domains": [], "last_used_at": None},
+            **{"documents": 0, "bytes": 0, "spending": None},
+        }
     )
     revoked = Sample(**vars(app), data_until=NOW, documents=1, bytes=1, app_deleted=True)
     document = Sample(collection="notes", document_id=text, size=5, created_at=NOW, updated_at=NOW)

@@ -10,6 +10,7 @@ from tests.support.calls import (  # noqa: F401  # each enters its calls
     introspection,
     operator_calls,
     security,
+    self_registered,
     subjects,
     teams,
     webhooks,

@@ -11,10 +11,12 @@ import pytest
 from store import keys
 from store.app_log import Cause
 from store.apps.api_record import ApiRegistration, ApiScope
+from store.apps.registration import DYNAMIC, Registration
 from store.crypto.dpop import DpopProof
 from store.crypto.seal import new_id
 from store.fsck.invariants import Finding
 from store.fsck.walk import Report
+from store.lifetimes import DOCUMENT_PAUSE, UNUSED_APP
 from store.oauth.client_assertions import Proof
 from store.oauth.proofs import for_call
 from store.refused import Refused
@@ -39,6 +41,20 @@ async def sign_in_and_out(world: World) -> None:
     await world.code(("openid",), app)
     await world.store.sessions.end(world.session, VISITOR)
     world.session = here
+
+
+async def registered_themselves(world: World) -> None:
+    """Two apps that registered themselves, of which the person has allowed the first."""
+    kept = world.store.self_registered
+    for name in ("used", "unused"):
+        facts: dict[str, Any] = {"redirect_uris": (CALLBACK,), "scopes": (), "pkce_required": True, "origin": DYNAMIC}
+        app = Registration(f"{world.app.client_id}-{name}", name, public=True, **facts)
+        await kept.claim(app.client_id, UNUSED_APP)
+        assert await kept.save(app, b"", UNUSED_APP)
+        if name == "used":
+            await kept.keep(app)
+    await world.store.initial_tokens.create(3, 0, "For tests")
+    await world.store.client.set(keys.fetching(world.app.client_id), "a reason", px=DOCUMENT_PAUSE)
 
 
 async def every_app(client: str, event: str) -> bool:
@@ -99,6 +115,7 @@ class Furnished:
         await store.pushed.push(world.app.client_id, "scope=profile", Window(600, 599, 0))
         await store.client_assertions.use(world.app.client_id, Proof(new_id(), 60_000))
         await call_with_key(world)
+        await registered_themselves(world)
         with suppress(Refused):
             await store.second_step.with_code(await half_of(world), "000000", VISITOR)
         other = await World.make(store)

@@ -1,0 +1,10 @@
+--- Keep an app that registered itself, because somebody allows it: its registration no longer ends by itself.
+--- KEYS[1] app
+--- ARGV[1] expected: the registration, as it was read
+--- @reply conflict
+--- @reply ok
+--- @idempotent
+
+if redis.call('GET', app) ~= expected then return {'conflict'} end
+redis.call('PERSIST', app)
+return {'ok'}
