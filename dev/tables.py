@@ -26,7 +26,7 @@ def operations() -> Iterator[str]:
         for method, operation in OPERATIONS.get(route.name, {}).items():
             writes, policy = method != "get", route.policy
             scopes = ((writes and policy.write_scope) or policy.scope).split()
-            path = re.sub(r"\{(\w+)\}", r":\1", path_of(route.pattern, operation))
+            path = re.sub(r"\{(\w+)\}", r":\1", path_of(route.pattern, operation)).replace(":registered", ":client_id")
             window = _limit((writes and policy.write_window) or policy.window)
             words = (f"`{method.upper()} {path}`", " or ".join(f"`{one}`" for one in scopes), window, operation.summary)
             yield f"| {' | '.join(words)} |"

@@ -114,6 +114,7 @@ def test_an_app_record_has_the_apis_fields(home: Home) -> None:
         "pkceRequired": True,
         "hostedStorage": True,
         "issInResponse": False,
+        "origin": "",
         "refreshRetrySeconds": 0,
         "refreshLifetimeDays": 0,
         "idTokenAlg": "RS256",

@@ -17,7 +17,7 @@ _WHOLE = (
 _PARTS = (
     (r"[A-Za-z0-9_-]{22}", "<id>"),
     (r"api_[A-Za-z0-9]{15}", "<api>"),
-    (r"app-\d+(-left|-openid)?|(?=.*[A-Z0-9])[A-Za-z0-9_-]{15}", "<client>"),
+    (r"app-\d+(-left|-openid|-used|-unused)?|(?=.*[A-Z0-9])[A-Za-z0-9_-]{15}", "<client>"),
     (r"\d+", "<number>"),
     (r"[^/]+/[^/]+", "<collection>/<document>"),
 )
@@ -25,6 +25,7 @@ _PARTS = (
 _FIELDS = (
     (r"to:.*", "to:<digest>"),
     (r"([bn]):(notes|letters)", r"\1:<collection>"),
+    (r"[0-9a-f]{64}", "<digest>"),
     (r"\d{5} [A-Za-z0-9_-]+ [^ ]+", "<day> <client> <model>"),
     (r"[A-Za-z0-9_-]{43}:(state|public|private)", r"<thumbprint>:\1"),
 )

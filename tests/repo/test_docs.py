@@ -271,6 +271,7 @@ def test_the_table_of_keys_matches_the_code() -> None:
     user, client, one_id, shard = "<user>", "<client>", "<id>", "<shard>"
     keys_in_code = {
         keys.APPS,
+        *(keys.UNUSED_APPS, keys.USED_APPS, keys.INITIAL_TOKENS, keys.fetching(client)),
         keys.APIS,
         keys.api(client),
         keys.api_apps(client),
