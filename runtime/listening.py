@@ -20,6 +20,7 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
 from handlers.core.application import Latchkey
+from handlers.core.long.bodies import LONG_REQUEST
 from runtime.http.files import room_for
 from runtime.http.plain_server import PlainServer
 from runtime.http.server import HttpServer
@@ -240,7 +241,9 @@ async def drain(servers: Sequence[Listening], seconds: float) -> None:
 def body_bounds(settings: Settings) -> tuple[int, int]:
     """The bytes at which a body is cut off: for the service, and for the operations port."""
     bodies = ABSURD_BODIES * settings.max_body
-    return max(bodies, 2 * settings.document_size, 2 * settings.ai_request_size), bodies
+    # AI calls with longer bodies set their own limit, before the body is read.
+    calls = 2 * min(settings.ai_request_size, LONG_REQUEST)
+    return max(bodies, 2 * settings.document_size, calls), bodies
 
 
 def make_server(application: Latchkey, settings: Settings, max_body: int) -> HTTPServer:

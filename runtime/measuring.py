@@ -52,6 +52,7 @@ def levels_of(
         of.CONNECTIONS: lambda: sum(one.connections for one in listening),
         of.REQUESTS: lambda: sum(one.application.in_flight for one in listening),
         of.AI_CALLS: lambda: service.site.ai_calls.taken,
+        of.AI_BODIES: lambda: service.site.long_bodies.memory.taken,
         of.DOWNLOADS: lambda: service.site.downloads.taken,
         of.STORE_QUEUE: lambda: service.site.store.queue,
         of.MAIL_QUEUE: lambda: service.site.mail.queue,

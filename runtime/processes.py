@@ -112,6 +112,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             await relaying.aclose()
             await webhooks.close(0)
             await application.site.models.close()
+            application.site.long_bodies.close()
             if demo:
                 demo.stop()
             signals.no_more()

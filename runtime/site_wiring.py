@@ -8,6 +8,7 @@ from typing import Any
 from handlers.core.brand.brand import Brand
 from handlers.core.brand.overrides import templates_of
 from handlers.core.concurrency import ConcurrencyLimit
+from handlers.core.long.bodies import LongBodies
 from handlers.core.site import Site
 from observability.metrics.measures import Measures
 from outbound.ai.models import Models
@@ -37,6 +38,7 @@ def open_site(runtime: Runtime, store: Store, webhooks: WebhookSender) -> Site:
         inbox=open_inbox(settings),
         fetcher=open_fetcher(settings),
         client_keys=open_client_keys(settings),
+        long_bodies=LongBodies(_body_memory(settings)),
         ai_calls=ConcurrencyLimit(settings.ai_calls, settings.ai_calls_per_person),
         downloads=ConcurrencyLimit(settings.downloads, settings.downloads_per_person),
         measures=Measures(runtime.memory.place(runtime.number)),
@@ -52,9 +54,15 @@ def renewed(site: Site, settings: Settings, brand: Brand, models: Models | None)
     """The site with reloaded settings and brand, and other models unless None. Requests in progress keep their places,
     and what is mailed keeps its mailer."""
     site.ai_calls.resize(settings.ai_calls, settings.ai_calls_per_person)
+    site.long_bodies.memory.most = _body_memory(settings)
     site.downloads.resize(settings.downloads, settings.downloads_per_person)
     before = site.brand if site.brand != brand else site.brand_before
     return replace(site, models=models or site.models, peers={}, brand_before=before, **_live(settings, brand))
+
+
+def _body_memory(settings: Settings) -> int:
+    """Bytes. At least one body of the largest size has room."""
+    return max(settings.ai_body_memory, settings.ai_request_size)
 
 
 def _live(settings: Settings, brand: Brand) -> dict[str, Any]:

@@ -80,6 +80,9 @@ class Settings:
         live=True)
     ai_calls_per_minute: int = declare("Limits", "N", "20", to.whole(1, 1_000_000),
         "AI calls of one person in a minute, over all apps and addresses of the API. An agent makes dozens.", live=True)
+    ai_body_memory: int = declare("Limits", "BYTES", "268435456", to.whole(2**20, 2**36),
+        "Bytes that AI requests longer than 1 MiB take together in each process, until their calls end; more are "
+        "answered 503 before they are read. At least ai_request_size counts.", live=True)
     ai_spend_per_person_day: int = declare("Limits", "AMOUNT", "0", to.amount(10**12),
         "What AI calls of one person may cost in a day (UTC), over all apps: micro-dollars, or dollars such as 5usd; "
         "0: no limit. Calls in progress count with the most they can cost.", live=True)

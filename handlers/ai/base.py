@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from handlers.ai.asked import find_model
 from handlers.ai.call import Call
 from handlers.ai.limit_headers import NAMES, limit_headers
 from handlers.core.api import ApiHandler
@@ -52,10 +53,7 @@ class AIHandler(ApiHandler):
 
     def model(self, model_id: str) -> Model:
         """The model with this id. Raises Refused("not_found")."""
-        model = self.site.models.find(model_id)
-        if model is None:
-            raise Refused("not_found", "There is no model of this name; GET /api/v1/ai/models lists them.")
-        return model
+        return find_model(self.site.models, model_id)
 
     call: Call | None = None
 

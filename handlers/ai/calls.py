@@ -9,10 +9,15 @@ from typing import Any, cast
 
 from tornado.http1connection import HTTP1Connection
 
+from handlers.ai.asked import Sent, read_exchange
 from handlers.ai.base import AIHandler
 from handlers.ai.call import Call, ClientGone, cost_of
 from handlers.ai.errors import envelope
-from outbound.ai.dialects.rules import Untranslatable
+from handlers.ai.long_call import read_long
+from handlers.ai.long_jobs import ReadJob
+from handlers.core.long.handler import LongBodyHandler
+from handlers.core.long.memory import LongBody
+from handlers.core.params import media_type
 from outbound.ai.exchange.base import ModelExchange
 from outbound.ai.models import Model
 from store.credits.calls import CallEstimate, Charge, ReplayedCall, StoredReply
@@ -24,40 +29,57 @@ IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
 ReadCall = tuple[ModelExchange, Model, int, Window | None]
 
 
-class ExchangeHandler(AIHandler):
+class ExchangeHandler(LongBodyHandler, AIHandler):
     """A request whose body is for a model."""
 
-    def exchange(self) -> tuple[ModelExchange, Model]:
-        """The request in the body, for its model. Raises Refused and Untranslatable."""
-        raise NotImplementedError
+    reader = "messages"
+    """The name of the reader in `handlers/ai/asked.py`."""
+    betas = "Anthropic-Beta"
+    """The header with betas of the API."""
+    dialect = ""
+    """The API of the request, for the digest of a call with an idempotency key; empty for the Messages API."""
+    digest = ""
+    """The digest of a long request with an idempotency key."""
+
+    async def count(self, caller: Caller) -> Window:
+        """Counts the request before its body is read. Raises Refused."""
+        return await self.store.calls.check_call(caller, self.needed)
+
+    def sent(self) -> Sent:
+        """The request, without a long body."""
+        request = self.request
+        betas = request.headers.get_list(self.betas)
+        return Sent(self.reader, media_type(request), request.body, self.version(), betas)
+
+    def version(self) -> str:
+        """The version of the API that the app speaks; empty if it names none."""
+        return ""
 
     async def read(self, caller: Caller, window: Window | None = None) -> ReadCall:
         """The request, its model, an upper bound of its input tokens, and the figures of the window that has counted
         it; see `read_body`. Raises Refused."""
-
-        def read() -> tuple[ModelExchange, Model, int]:
-            try:
-                exchange, model = self.exchange()
-                size = exchange.size
-            except Untranslatable as error:
-                raise Refused("invalid_request", str(error), param=error.param) from None
-            except (ValueError, RecursionError):
-                raise Refused("invalid_request", "The body is not valid JSON.") from None
-            bound = model.most_input(exchange.request, size)
-            if bound > model.max_input:
-                raise Refused("invalid_request", f"This model reads at most {model.max_input} tokens.")
-            return exchange, model, bound
-
-        admit = partial(self.store.calls.check_call, caller, self.needed)
-        (exchange, model, bound), window = await self.read_body(caller.user, read, admit, window)
+        if self.long is not None and self.admitted is not None:
+            return await self._read_long(caller, self.long, self.admitted[1])
+        sent, models = self.sent(), self.site.models
+        (exchange, model, bound), window = await self.read_body(
+            caller.user, lambda: read_exchange(sent, models), partial(self.count, caller), window
+        )
         return exchange, model, bound, window
+
+    async def _read_long(self, caller: Caller, body: LongBody, window: Window) -> ReadCall:
+        try:
+            keyed = "Idempotency-Key" in self.request.headers
+            job = ReadJob(self.sent(), tuple(self.site.models.all()), self.dialect, keyed)
+            found = await read_long(self.site, caller.user, job, body, lambda: self.gone)
+        except Refused as refusal:
+            refusal.window = window
+            raise
+        self.digest = found.digest
+        return found.exchange, found.model, found.bound, window
 
 
 class CallHandler(ExchangeHandler):
     """Makes a call: hold, call, settle."""
-
-    dialect = ""
-    """The API of the request, for the digest of a call with an idempotency key; empty for the Messages API."""
 
     @classmethod
     def envelope(cls, refusal: Refused) -> dict[str, Any]:
@@ -87,6 +109,7 @@ class CallHandler(ExchangeHandler):
             lasts=round((model.total + self.site.hold_margin) * 1000),
             key=key,
             body=self.request.body,
+            digest=self.digest,
             dialect=self.dialect,
             fee=exchange.searches * (price.web_search or 0),
         )

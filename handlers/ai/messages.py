@@ -8,14 +8,11 @@ from typing import Any
 
 from handlers.ai.calls import CallHandler, ExchangeHandler
 from handlers.ai.errors import envelope, seconds_of
-from handlers.ai.request import read_request
-from handlers.core.params import FORM, media_type
-from outbound.ai.exchange.base import ModelExchange
-from outbound.ai.exchange.pairs import from_messages
 from outbound.ai.failover import Failover
 from outbound.ai.failure import UpstreamFailed
-from outbound.ai.models import Asker, Model
+from outbound.ai.models import Asker
 from store.refused import Refused
+from store.results import Caller, Window
 
 log = logging.getLogger("latchkey.ai")
 
@@ -23,16 +20,9 @@ log = logging.getLogger("latchkey.ai")
 class MessagesHandler(CallHandler):
     """Makes a call."""
 
-    counting = False
-    """Whether tokens are only counted."""
-
-    def exchange(self) -> tuple[ModelExchange, Model]:
-        """The request in the body, for its model. Raises Refused and Untranslatable."""
-        request = read_request(self.body(), form=media_type(self.request) == FORM, counting=self.counting)
-        model = self.model(request.model)
-        version, betas = (self.request.headers.get_list(name) for name in ("Anthropic-Version", "Anthropic-Beta"))
-        found = from_messages(request.body, model, version[0] if version else "", betas, stream=request.stream)
-        return found, model
+    def version(self) -> str:
+        """The first one, if there are several."""
+        return (*self.request.headers.get_list("Anthropic-Version"), "")[0]
 
 
 class SdkHandler(ExchangeHandler):
@@ -56,12 +46,17 @@ class SdkMessagesHandler(SdkHandler, MessagesHandler):
 class SdkCountHandler(SdkMessagesHandler):
     """Counts the tokens of a request."""
 
-    counting = True
+    reader = "count"
+
+    async def count(self, caller: Caller) -> Window:
+        """Counts the request among those that charge nothing. Raises Refused."""
+        return await self.store.calls.check(caller, self.needed)
 
     async def post(self) -> None:
         """Answers with the number. Charges nothing. Raises Refused."""
         caller = await self.caller()
-        self.write_window(window := await self.store.calls.check(caller, self.needed))
+        window = self.admitted[1] if self.admitted else await self.count(caller)
+        self.write_window(window)
         exchange, model, *_ = await self.read(caller, window)
         try:
             with self.site.ai_calls.place(caller.user, window=window):

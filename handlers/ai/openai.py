@@ -7,10 +7,6 @@ from typing import Any
 from handlers.ai.base import AIHandler
 from handlers.ai.calls import CallHandler
 from handlers.ai.errors import openai_envelope
-from handlers.core.params import FORM, media_type
-from outbound.ai.exchange.base import ModelExchange
-from outbound.ai.exchange.pairs import from_chat, from_responses
-from outbound.ai.models import Model
 from store.refused import Refused
 
 
@@ -24,45 +20,26 @@ class OpenAIHandler(AIHandler):
 
 
 class OpenAICallHandler(OpenAIHandler, CallHandler):
-    """Makes a call whose body is JSON: in a form, no field of this API would have its type."""
+    """Makes a call whose body is JSON."""
+
+    betas = "OpenAI-Beta"
 
     @classmethod
     def envelope(cls, refusal: Refused) -> dict[str, Any]:
         """An error in the middle of a stream."""
         return openai_envelope(refusal)
 
-    def asked(self) -> tuple[dict[str, Any], Model, list[str]]:
-        """The request, its model, and the values of the `OpenAI-Beta` header. Raises Refused."""
-        if media_type(self.request) == FORM:
-            raise Refused("unsupported_media_type", "Send application/json.")
-        body = self.body().everything()
-        if not isinstance(body.get("model"), str):
-            raise Refused("invalid_request", "model must be the name of a model.", param="model")
-        if not isinstance(body.get("stream"), bool | None):
-            raise Refused("invalid_request", "stream must be true or false.", param="stream")
-        return body, self.model(body["model"]), self.request.headers.get_list("OpenAI-Beta")
-
 
 class ChatHandler(OpenAICallHandler):
     """chat/completions."""
 
-    dialect = "chat/completions"
-
-    def exchange(self) -> tuple[ModelExchange, Model]:
-        """The request in the body, for its model. Raises Refused and Untranslatable."""
-        body, model, betas = self.asked()
-        return from_chat(body, model, betas), model
+    dialect, reader = "chat/completions", "chat"
 
 
 class ResponsesHandler(OpenAICallHandler):
     """responses. Nothing is kept."""
 
-    dialect = "responses"
-
-    def exchange(self) -> tuple[ModelExchange, Model]:
-        """The request in the body, for its model. Raises Refused and Untranslatable."""
-        body, model, betas = self.asked()
-        return from_responses(body, model, betas), model
+    dialect = reader = "responses"
 
 
 class ResponseHandler(OpenAIHandler):

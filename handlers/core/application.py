@@ -7,6 +7,7 @@ a small request they are a quarter of the cost. So requests of the API skip them
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Awaitable
@@ -25,6 +26,8 @@ from tornado.httputil import (
 from tornado.web import Application, RequestHandler
 
 from handlers.core.access_log import Access
+from handlers.core.long.bodies import LONG_REQUEST
+from handlers.core.long.handler import LongBodyHandler, long_length
 from handlers.core.overload import no_room, quick_answer, send_away
 from handlers.core.server_state import MOST_PATH, ServerState
 from runtime.http.tornado_private import UnparsedRequest, parse_body_with, streams_body
@@ -99,6 +102,9 @@ class Dispatch(HTTPMessageDelegate):
         # The method and headers; whether the request is refused once complete; whether it is in progress before that.
         self._asked: tuple[str, HTTPHeaders]
         self._refused = self._begun = False
+        # The handler of a long body, once that is known; how many bytes a body has that may become long.
+        self._long: LongBodyHandler | None = None
+        self._size: int | None = None
 
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
@@ -121,20 +127,49 @@ class Dispatch(HTTPMessageDelegate):
             return self._page.headers_received(start_line, headers)
         self._request = UnparsedRequest(start_line, headers, self._connection, self._server_connection)
         _check_host(self._request.host)
-        return None
+        return self._expect_long(headers) if target[0].takes_long and start_line.method == "POST" else None
+
+    def _expect_long(self, headers: HTTPHeaders) -> Awaitable[None] | None:
+        """Begins the request if its body is long, and watches a body whose length is unknown."""
+        long, length = long_length(headers)
+        if long and length is None:
+            self._size = 0
+            most = self._application.site.max_ai_request + LONG_REQUEST
+            self._connection.set_max_body_size(most)  # type: ignore[attr-defined]  # of all connections of servers
+        return self._begin_long(length) if length is not None else None
+
+    async def _begin_long(self, length: int | None) -> None:
+        assert self._target is not None
+        handler, facts = self._target
+        self._begun = True
+        self._long = handler(self._application, self._request, **facts)
+        await self._long.admit(length)
+        for piece in self._pieces:
+            self._long.receive(piece)
+        self._pieces.clear()
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
         """Receives a part of the body."""
         if self._page is not None:
             return self._page.data_received(chunk)
+        if self._long is not None:
+            self._long.receive(chunk)
+            # Otherwise a fast client's bytes, megabytes of them, would be taken in one turn of the loop.
+            return asyncio.sleep(0)
         if not self._refused:
             self._pieces.append(chunk)
+            if self._size is not None:
+                self._size += len(chunk)
+                if self._size > LONG_REQUEST:
+                    return self._begin_long(None)
         return None
 
     def on_connection_close(self) -> None:
         """Called when the client leaves before the request is complete."""
         if self._page is not None:
             self._page.on_connection_close()
+        if self._long is not None:
+            self._long.lost()
         self._pieces.clear()
 
     def finish(self) -> None:
@@ -146,6 +181,10 @@ class Dispatch(HTTPMessageDelegate):
             return self._send_away()
         if self._page is not None:
             self._page.finish()
+            return
+        if self._long is not None:
+            if self._long.complete():
+                application.loop.create_task(self._long.answer(self._args))
             return
         request = self._request
         assert self._target is not None

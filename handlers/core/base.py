@@ -17,7 +17,7 @@ from handlers.core.auth.challenges import CHALLENGED, challenges
 from handlers.core.client_address import window_address
 from handlers.core.devices import device_words
 from handlers.core.errors import CATALOGUE, NOT_LOGGED, PUBLIC_NAME, UNAVAILABLE, cause_of, is_defect, refusal_of
-from handlers.core.params import JSON, Params, parse_body
+from handlers.core.params import JSON, Params, media_type, parse_body
 from handlers.core.policy import Policy
 from handlers.core.server_state import ServerState
 from handlers.core.site import Site
@@ -87,6 +87,7 @@ class BaseHandler(QuickHandler):
     handlers/core/application.py."""
     only_json = False
     """Whether errors are JSON, whatever the client prefers."""
+    takes_long = False  # a LongBodyHandler does
     vital = False
     """Whether the request is answered even under overload."""
     too_large = "payload_too_large"
@@ -232,7 +233,7 @@ class BaseHandler(QuickHandler):
 
     def body(self) -> Params:
         """The parameters of the body."""
-        return parse_body(self.request)
+        return parse_body(media_type(self.request), self.request.body)
 
     def write_window(self, window: Window) -> None:
         """Writes the figures of the window that counted this request (SPEC 8.2)."""

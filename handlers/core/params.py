@@ -20,7 +20,6 @@ REPEATABLE = frozenset(("resource",))
 """Parameters that one request may have several times (RFC 8707 2)."""
 MOST_FIELDS = 200
 """The limit of fields in a form or query. Programs send a dozen, and each takes some ten microseconds to decode."""
-_MANY = f"The body has more than {MOST_VALUES:,} values."
 _FIELDS = f"There are more than {MOST_FIELDS} parameters."
 _NUL = "A parameter must not contain NUL."
 _PLAIN = bytes(set(range(0x20, 0x7F)) - set(b"%+"))
@@ -37,10 +36,10 @@ class Params:
     """The parameters of one request. A parameter without a value counts as missing (RFC 6749 3.1). `typed`: they come
     from JSON, where a number is not text."""
 
-    def __init__(self, values: Mapping[str, Any], *, typed: bool = False) -> None:
+    def __init__(self, values: Mapping[str, Any], *, typed: bool = False, most: int = MOST_VALUES) -> None:
         self._values = values
         self._typed = typed
-        self._room = MOST_VALUES
+        self._most = self._room = most
 
     def get(self, name: str) -> str | None:
         """The parameter as text, or None. Raises Refused("invalid_request") for anything but text."""
@@ -104,8 +103,8 @@ class Params:
         raw = value.encode("utf-8", "surrogatepass")
         self._room -= values_in(raw)
         if self._room < 0:
-            raise Refused("invalid_request", _MANY)
-        return decode_json(raw)
+            raise _too_many(self._most)
+        return decode_json(raw, self._most)
 
     def names(self) -> Sequence[str]:
         """The names of all parameters sent."""
@@ -174,9 +173,9 @@ def _unescaped(escapes: re.Match[bytes]) -> bytes:
     return bytes.fromhex(escapes[0].replace(b"%", b"").decode())
 
 
-def once(pairs: Sequence[tuple[str, str]]) -> Params:
+def once(pairs: Sequence[tuple[str, str]], most: int = MOST_VALUES) -> Params:
     """The pairs as parameters. Raises Refused("invalid_request") if one is repeated (RFC 6749 3.1), unless it is in
-    REPEATABLE."""
+    REPEATABLE. `most`: values in the JSON texts of all parameters."""
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in REPEATABLE:
@@ -185,7 +184,7 @@ def once(pairs: Sequence[tuple[str, str]]) -> Params:
         if name in values:
             raise Refused("invalid_request", "A parameter is repeated.")
         values[name] = value
-    return Params(values)
+    return Params(values, most=most)
 
 
 def media_type(request: HTTPServerRequest) -> str:
@@ -193,38 +192,41 @@ def media_type(request: HTTPServerRequest) -> str:
     return field_of(request.headers, "Content-Type").partition(";")[0].strip().lower()
 
 
-def parse_body(request: HTTPServerRequest) -> Params:
-    """The body of a POST: one JSON object or a form (SPEC 1). Raises Refused("invalid_request" or
-    "unsupported_media_type")."""
-    kind = media_type(request)
+def parse_body(kind: str, body: bytes, most: int = MOST_VALUES) -> Params:
+    """The body of a POST, of the media type `kind`: one JSON object or a form (SPEC 1), with at most `most` values.
+    Raises Refused("invalid_request" or "unsupported_media_type")."""
     if kind == JSON:
-        value = decode_json(request.body)
+        value = decode_json(body, most)
         if not isinstance(value, dict):
             raise Refused("invalid_request", "The body must be one JSON object.")
         return Params(value, typed=True)
-    return once(_pairs_of(request, kind))
+    return once(_pairs_of(kind, body), most)
 
 
 def body_pairs(request: HTTPServerRequest) -> list[tuple[str, str]]:
     """The pairs of a form, in order; repeated ones too. Raises Refused("invalid_request" or
     "unsupported_media_type")."""
-    return _pairs_of(request, media_type(request))
+    return _pairs_of(media_type(request), request.body)
 
 
-def _pairs_of(request: HTTPServerRequest, kind: str) -> list[tuple[str, str]]:
-    if kind == FORM or (not kind and not request.body):
-        return parse_pairs(request.body)
+def _pairs_of(kind: str, body: bytes) -> list[tuple[str, str]]:
+    if kind == FORM or (not kind and not body):
+        return parse_pairs(body)
     raise Refused("unsupported_media_type")
 
 
-def decode_json(body: bytes) -> Any:
-    """A JSON value without repeated keys, nested no deeper than a document may be. Raises
+def decode_json(body: bytes, most: int = MOST_VALUES) -> Any:
+    """A JSON value without repeated keys, nested no deeper than a document may be, with at most `most` values. Raises
     Refused("invalid_request")."""
-    if len(body) > MOST_VALUES and values_in(body) > MOST_VALUES:
-        raise Refused("invalid_request", _MANY)
+    if len(body) > most and values_in(body) > most:
+        raise _too_many(most)
     try:
         return decode_strictly(body)
     except Ambiguous as error:
         raise Refused("invalid_request", str(error)) from None
     except NotJSON:
         raise Refused("invalid_request", "The body is not valid JSON.") from None
+
+
+def _too_many(most: int) -> Refused:
+    return Refused("invalid_request", f"The body has more than {most:,} values.")

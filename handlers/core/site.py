@@ -15,6 +15,7 @@ from handlers.core.brand.brand import Brand
 from handlers.core.brand.overrides import Templates, ours
 from handlers.core.client_address import Network, client_address, parse_address
 from handlers.core.concurrency import ConcurrencyLimit
+from handlers.core.long.bodies import LongBodies
 from handlers.core.pictures.image_upload import ImageUpload
 from handlers.core.reading import Readers
 from handlers.core.words.languages import Languages, shipped
@@ -69,6 +70,7 @@ class Site:
     languages: Languages = field(default_factory=shipped)
     readers: Readers = field(default_factory=Readers)
     image_upload: ImageUpload = field(default_factory=ImageUpload)
+    long_bodies: LongBodies = field(default_factory=LongBodies)
     ai_calls: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(2048))
     downloads: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(32, 2))
     fetcher: Fetcher = field(default_factory=lambda: Fetcher(AddressPolicy()))

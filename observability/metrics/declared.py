@@ -5,6 +5,7 @@ counted in one place only.
 from __future__ import annotations
 
 from observability.metrics.rows import (
+    AI_BODIES,
     AI_CALLS,
     ANSWERED,
     ANSWERED_LATE,
@@ -269,13 +270,8 @@ METRICS: tuple[Metric, ...] = (
         (REQUESTS,),
         ("worker",),
     ),
-    Metric(
-        "latchkey_ai_calls_in_progress",
-        "gauge",
-        "AI calls under way.",
-        (AI_CALLS,),
-        ("worker",),
-    ),
+    Metric("latchkey_ai_calls_in_progress", "gauge", "AI calls under way.", (AI_CALLS,), ("worker",)),
+    Metric("latchkey_ai_body_bytes", "gauge", "Bytes that long AI requests take.", (AI_BODIES,), ("worker",)),
     Metric(
         "latchkey_downloads_in_progress",
         "gauge",

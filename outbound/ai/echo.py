@@ -38,6 +38,10 @@ class EchoUpstream:
         self.health = Health()
         self._pause = pause
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy in a helper process only judges requests."""
+        return EchoUpstream, ()
+
     async def complete(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> dict[str, Any]:
         """Repeats the last message of the user, or calls a tool."""
         asker.accept()

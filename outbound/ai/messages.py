@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from http import HTTPStatus
@@ -14,10 +13,11 @@ import aiohttp
 
 from observability.tracing import passed_on
 from outbound.ai.dialects.messages_same import COUNTED, TYPED_TOOL_TOKENS, is_measured, typed_tools
-from outbound.ai.events import BrokenStream, StreamEvent, encoded, read_json
+from outbound.ai.events import BrokenStream, StreamEvent, read_json
 from outbound.ai.failure import Code, Elsewhere, Passing, UpstreamFailed
 from outbound.ai.health import Ejection, Health
 from outbound.ai.idle_timeout import IdleTimeout
+from outbound.ai.long_request import LONG, Posted, posted
 from outbound.ai.models import NOBODY, Asker, Model, Timeouts
 from outbound.ai.protocols import PROTOCOLS, THE_REQUEST, Dialect, overloaded
 from outbound.ai.retry_after import retry_after
@@ -73,6 +73,10 @@ class MessagesUpstream:
         self._session: aiohttp.ClientSession | None = None
         self._ending: set[asyncio.Future[None]] = set()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy in a helper process only judges requests: it has neither the key nor the address."""
+        return _judge, (type(self), self.name, self.limits, self.refuses_unknown)
+
     @staticmethod
     def address(url: str) -> str:
         """The part of a URL before a protocol's path. `url` is the configured one, without a slash at its end."""
@@ -95,7 +99,7 @@ class MessagesUpstream:
 
     async def count_tokens(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> int:
         """The number of tokens by the server's count. Raises UpstreamFailed."""
-        body = {**{name: request[name] for name in COUNTED if name in request}, "model": model.upstream_id}
+        body = {**{name: request[name] for name in (*COUNTED, LONG) if name in request}, "model": model.upstream_id}
         found = await self._json("/v1/messages/count_tokens", body, asker)
         number = found.get("input_tokens")
         if not isinstance(number, int) or isinstance(number, bool) or number < 0:
@@ -191,7 +195,7 @@ class MessagesUpstream:
                 headers={"accept-encoding": "identity", "user-agent": "Latchkey"},
                 skip_auto_headers=("user-agent",),
             )
-        content = encoded(body)
+        content = posted(body)
         headers = {**asker.headers, **passed_on(traced=self._traced)}
         try:
             key = await self._key.get()
@@ -211,12 +215,12 @@ class MessagesUpstream:
             raise await self._failure(response, asker.dialect)
 
     async def _send(
-        self, session: aiohttp.ClientSession, path: str, content: bytes, headers: Mapping[str, str], key: str
+        self, session: aiohttp.ClientSession, path: str, content: Posted, headers: Mapping[str, str], key: str
     ) -> aiohttp.ClientResponse:
         return await session.post(
             self.url + path,
-            data=io.BytesIO(content),  # in pieces: more than 1 MiB at once would block the event loop
-            headers={"content-type": "application/json", **self.headers_with(key), **headers},
+            data=content.data(),
+            headers={"content-type": "application/json", **content.headers, **self.headers_with(key), **headers},
             timeout=aiohttp.ClientTimeout(total=None, connect=self.limits.connect),
             allow_redirects=False,
             read_bufsize=READ_BYTES,
@@ -262,6 +266,10 @@ class MessagesUpstream:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+def _judge(kind: type[MessagesUpstream], name: str, limits: Timeouts, refuses_unknown: bool) -> MessagesUpstream:
+    return kind(name, "", "", limits, 1, refuses_unknown=refuses_unknown)
 
 
 async def _read(response: aiohttp.ClientResponse, body: bytearray) -> bytes:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from outbound.ai.long_request import LONG
+
 # A token is up to six ASCII characters of a word, or one other character, with the space before it. This is close to
 # real tokenizers, never gives more tokens than bytes, and each piece alone is one token again.
 _PIECE = re.compile(r"\s?(?:[A-Za-z0-9_]{1,6}|\S)|\s")
@@ -65,6 +67,9 @@ def count_request(request: Mapping[str, Any], enough: int = 2**62) -> int:
     total = 0
     for name, value in request.items():
         if name in _UNREAD:
+            continue
+        if name == LONG:
+            total += value.tokens(enough)
             continue
         for text, at in _texts_at(value, name):
             # A token has at most eight bytes. A text of a person may begin like a data URL: its place tells them apart.

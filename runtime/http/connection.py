@@ -214,7 +214,7 @@ class Connection(Outgoing):
                 if not self._done(delegate.data_received(piece), exchange, self._read_body):
                     return
             elif not body.done:
-                self._slow.buffers(self, self._received + len(self._buffer))
+                self._slow.buffers(self, (self._received if exchange.body_counts else 0) + len(self._buffer))
                 self._resume_reading()
                 return
         if body is not None:

@@ -65,6 +65,8 @@ class Exchange(HTTPConnection):
     """Whether the answer has begun."""
     finished = False
     """Whether the answer is complete."""
+    body_counts = True
+    """Whether the received part of the body counts as memory for slow clients. False if the application counts it."""
     _close_callback: Callable[[], None] | None = None
     _left: int | None = None
     _chunked = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from time import time
 from typing import Any
@@ -130,10 +130,29 @@ class LeanHandler(QuickHandler):
             if not self._finished:
                 self.finish()
         except (Exception, asyncio.CancelledError) as error:
-            task = asyncio.current_task()
-            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-                raise  # the process ends
-            self._handle_request_exception(error)
+            self._answer_failure(error)
+
+    async def before_body(self, work: Awaitable[None]) -> None:
+        """Awaits what comes before the body of the request. An exception becomes the answer, and the body is not
+        read."""
+        self.task_begins()
+        try:
+            await work
+        except (Exception, asyncio.CancelledError) as error:
+            self._answer_failure(error)
+
+    def refuse_body(self, error: Exception) -> None:
+        """Answers in the middle of the body, with the exception."""
+        try:
+            raise error
+        except Exception as raised:
+            self._answer_failure(raised)
+
+    def _answer_failure(self, error: BaseException) -> None:
+        task = asyncio.current_task() if isinstance(error, asyncio.CancelledError) else None
+        if task is not None and task.cancelling():
+            raise error  # the process ends
+        self._handle_request_exception(error)
 
 
 def make_ui(handler: RequestHandler) -> None:

@@ -36,8 +36,8 @@ MAX_COST = 2**53 - 1
 class CallEstimate:
     """The estimate of a call before its hold. `input_tokens` is an upper bound; a call with fewer than `least_output`
     tokens is useless; `lasts` is the time in ms after which the hold expires, longer than a call may take. `key` is the
-    idempotency key, `body` its request, and `dialect` the API of that: in another one, the same bytes may mean another
-    call. `fee`: the most, in micro-dollars, that calls of the server's tools cost."""
+    idempotency key, `body` its request or `digest` the digest of it, and `dialect` the API of that: in another one, the
+    same bytes may mean another call. `fee`: the most, in micro-dollars, that calls of the server's tools cost."""
 
     model: str
     price: Price
@@ -47,6 +47,7 @@ class CallEstimate:
     lasts: int
     key: str | None = None
     body: bytes = b""
+    digest: str = ""
     dialect: str = ""
     fee: int = 0
     hold_id: str = field(default_factory=new_id)
@@ -214,7 +215,7 @@ class Calls:
             hold_ttl=estimate.lasts,
             most=self.most_each,
             reads=caller.may("credits:read"),
-            digest="" if estimate.key is None else _digest(estimate),
+            digest="" if estimate.key is None else estimate.digest or request_digest(estimate.dialect, estimate.body),
             counted="1" if counted else "",
             person_day=self.daily.per_person,
             leasing="1" if self.daily.per_app else "",
@@ -301,9 +302,10 @@ class Calls:
         return StoredReply(*msgpack.unpackb(packed))
 
 
-def _digest(estimate: CallEstimate) -> str:
-    digest = hashlib.sha256(f"{estimate.dialect}\n".encode() if estimate.dialect else b"")
-    digest.update(estimate.body)
+def request_digest(dialect: str, body: bytes) -> str:
+    """The digest of a request with an idempotency key. A retry has the same."""
+    digest = hashlib.sha256(f"{dialect}\n".encode() if dialect else b"")
+    digest.update(body)
     return digest.hexdigest()[:32]
 
 

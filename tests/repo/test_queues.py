@@ -54,6 +54,9 @@ BOUNDS = {
     "outbound/webhooks/poster.py FairSemaphore": "a share for each owner: test_webhook_fairness.py",
     "outbound/webhooks/poster.py KeyedSemaphore": "each app; each host, a share of an owner: test_webhook_fairness.py",
     "handlers/core/brand/mail_dress.py to_thread": "one logo for each mail that is being sent: test_mail_queue.py",
+    "handlers/core/long/bodies.py KeyedSemaphore": "one long body of a person: test_helper.py",
+    "handlers/core/long/bodies.py Semaphore": "the same",
+    "handlers/core/long/bodies.py to_thread": "the same",
     "handlers/core/reading.py KeyedSemaphore": "one body of a person: test_reading.py",
 }
 """Each place that creates one, with its bound for one person and the test of that."""

@@ -116,6 +116,7 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "self_registered_apps": (5, lambda r: r.store.self_registered.most),
     "registrations_per_hour": (6, lambda r: r.store.limits.registrations.limit),
     "signing_key_days": (30, lambda r: r.store.signing_keys.days),
+    "ai_body_memory": (2**26, lambda r: r.site.long_bodies.memory.most),
     "ai_request_size": (2048, lambda r: r.site.max_ai_request),
 }
 """Another value, and what has it then."""

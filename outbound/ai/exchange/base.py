@@ -44,6 +44,11 @@ class ModelExchange:
         self._limits = limits
 
     @property
+    def added(self) -> tuple[str, ...]:
+        """The members of a request that are set when it is made: by `ask`, and for the server that is asked."""
+        return "model", "stream", *self._limits
+
+    @property
     def size(self) -> int:
         """The length of the request in bytes. Raises UnicodeEncodeError for half a character, RecursionError."""
         return len(compact(self.request).encode())

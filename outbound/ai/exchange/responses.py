@@ -28,9 +28,9 @@ class ResponsesOverMessages(ForResponses):
         request = to_messages(body, model.max_output, model.thinking)
         super().__init__(model, request, ("max_tokens",), request["max_tokens"])
         self.least_output = least_output(request)
-        self._body = body
+        self._body = {name: value for name, value in body.items() if name != "input"}  # what an answer may repeat
         self._created = int(wall.time())
-        self._stream = ResponsesStream(body, model.model_id, self._created)
+        self._stream = ResponsesStream(self._body, model.model_id, self._created)
         self._stops = False
 
     def whole(self, reply: Mapping[str, Any], tokens: TokenCounts) -> Halves:
