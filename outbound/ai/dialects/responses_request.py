@@ -12,6 +12,7 @@ from outbound.ai.dialects.conversation import Conversation, Thinking, set_thinki
 from outbound.ai.dialects.rules import (
     IGNORED,
     READ,
+    REFERENCE,
     Table,
     Untranslatable,
     an_object,
@@ -21,6 +22,7 @@ from outbound.ai.dialects.rules import (
     number,
     objects,
     only,
+    refers,
     text,
 )
 
@@ -183,6 +185,8 @@ _ITEMS: Mapping[str, Callable[[Conversation, dict[str, Any], str, Arguments], No
 def _add(turns: Conversation, item: dict[str, Any], place: str, arguments: Arguments) -> None:
     kind = item.get("type") or "message"
     add = _ITEMS.get(kind) if isinstance(kind, str) else None
+    if kind == REFERENCE:
+        raise refers(f"{place}.type")
     if add is None:
         raise Untranslatable(f"{place}.type")
     add(turns, item, place, arguments)

@@ -17,6 +17,11 @@ class Untranslatable(Exception):
         self.param = param
 
 
+def refers(param: str) -> Untranslatable:
+    """The complaint about a reference to an item of an earlier response. SDKs send one unless they know better."""
+    return Untranslatable(param, f"{param}: responses are not kept here. Send the items themselves, with store: false.")
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """What happens to a field: `read` by a translator, `copied` under another name if the value is right, `ignored`
@@ -28,6 +33,8 @@ class Rule:
     values: tuple[Any, ...] = ()
 
 
+REFERENCE = "item_reference"
+"""The type of an item that stands for one of an earlier response."""
 READ = Rule("read")
 IGNORED = Rule("ignored")
 Table = Mapping[str, Rule]

@@ -10,7 +10,19 @@ from typing import Any
 
 from outbound.ai.dialects.chat_request import output_limit
 from outbound.ai.dialects.content import is_sealed
-from outbound.ai.dialects.rules import READ, Rule, Table, Untranslatable, an_object, is_whole, objects, only, shown
+from outbound.ai.dialects.rules import (
+    READ,
+    REFERENCE,
+    Rule,
+    Table,
+    Untranslatable,
+    an_object,
+    is_whole,
+    objects,
+    only,
+    refers,
+    shown,
+)
 
 MOST_CHOICES = 16
 ENCRYPTED = "reasoning.encrypted_content"
@@ -54,7 +66,7 @@ TOOLS = ("function", "custom", "local_shell", "apply_patch")
 """Tools that an app runs. A tool that the server runs is billed by the call."""
 _ITEMS = (
     *("additional_tools", "tool_search_call", "tool_search_output", "mcp_list_tools", "mcp_approval_response"),
-    *("compaction_trigger", "item_reference", "program"),
+    *("compaction_trigger", REFERENCE, "program"),
 )
 """Items of an input that bring tools of the server, ask the model once more, or belong to the operator's account."""
 _ELSEWHERE = (
@@ -130,9 +142,11 @@ def responses(body: Mapping[str, Any], model: str, most_output: int, *, strict: 
         items = objects(body["input"], "input")
         for index, item in enumerate(items):
             # An item with neither type nor role is a reference.
-            kind = item.get("type") or ("message" if "role" in item else "item_reference")
+            kind = item.get("type") or ("message" if "role" in item else REFERENCE)
             if kind in _ITEMS:
                 place = f"input[{index}].type"
+                if kind == REFERENCE:
+                    raise refers(place)
                 raise Untranslatable(place, f"{place}: {kind} is not offered here.")
         result["input"] = [item for item in items if not _is_lost(item)]
     if _reasons(body):
