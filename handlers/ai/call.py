@@ -51,8 +51,8 @@ class AppConnection(Protocol):
 class Call(Asker):
     """A call with a hold. `deadline` is in the loop's time; `envelope` writes an error in the app's dialect. Once the
     model's server has accepted the call, it is charged, whatever happens. If the app hangs up, a whole reply still runs
-    to its end, and so does a stream with an idempotency key, so that a retry finds the reply, and one whose input only
-    its end reports. Any other stream ends when its app hangs up."""
+    to its end, and so does a stream with an idempotency key, so that a retry finds the reply, and one whose input or
+    hidden thinking only its end reports. Any other stream ends when its app hangs up."""
 
     def __init__(
         self,

@@ -75,29 +75,31 @@ class EventReader:
     ) -> None:
         self._read = read or message_event
         self._most = most_bytes
-        self._buffer = b""
+        self._buffer = bytearray()
         self._searched = 0
 
     def feed(self, piece: bytes) -> Iterator[StreamEvent]:
         """The events that this piece completes. Raises BrokenStream if an event is too large or no JSON object with a
         type."""
-        buffer = self._buffer + (piece.replace(b"\r", b"") if b"\r" in piece else piece)
+        # An event may come byte by byte, so a piece is added without a copy of those before.
+        buffer = self._buffer
+        buffer += piece.replace(b"\r", b"") if b"\r" in piece else piece
         start, search = 0, self._searched
         while (end := buffer.find(b"\n\n", search)) >= 0:
             try:
                 if end - start > self._most:
                     raise BrokenStream("an event is too large")
-                event = self._read(buffer[start:end])
+                event = self._read(bytes(buffer[start:end]))
             except BrokenStream as broken:
-                raise BrokenStream(str(broken), buffer[start:]) from None
+                raise BrokenStream(str(broken), bytes(buffer[start:])) from None
             start = search = end + 2
             if event:
                 yield event
-        self._buffer = buffer[start:]
+        del buffer[:start]
         # The buffer may end within the separator.
-        self._searched = max(0, len(self._buffer) - 1)
-        if len(self._buffer) > self._most:
-            raise BrokenStream("an event is too large", self._buffer)
+        self._searched = max(0, len(buffer) - 1)
+        if len(buffer) > self._most:
+            raise BrokenStream("an event is too large", bytes(buffer))
 
 
 def data_of(block: bytes) -> bytes:

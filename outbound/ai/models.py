@@ -95,7 +95,8 @@ class Model:
     """A model under the name that apps use, at one server. `upstream_id` is the server's name for it. `prices` are
     sorted by the time from which they apply. `others` are the same model at other servers: they have the same prices
     and limits. `weight` is this server's share of the calls. `thinking`: how a model of the Messages API takes a wish
-    to think; `output_limit`: the name of the output limit in chat/completions."""
+    to think; at an OpenAI server, `none` says that it never thinks unseen. `output_limit`: the name of the output limit
+    in chat/completions."""
 
     model_id: str
     display_name: str

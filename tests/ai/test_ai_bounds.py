@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
+from time import process_time
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from handlers.ai.errors import envelope
 from handlers.core.site import Site
 from observability.metrics.measures import Measures
 from outbound.ai.echo import echo_model
-from outbound.ai.events import EventReader
+from outbound.ai.events import EventReader, StreamEvent
 from outbound.ai.exchange.messages import SameMessages
 from outbound.ai.tokens import count
 from store.lifetimes import AI
@@ -229,4 +230,14 @@ def test_many_events_in_one_piece_are_all_read() -> None:
     reader = EventReader()
     whole = b'data: {"type": "ping", "long": "' + b"x" * 50_000 + b'"}\n\n'
     found = [event for at in range(0, len(whole), 100) for event in reader.feed(whole[at : at + 100])]
+    assert len(found) == 1
+
+
+def test_a_large_event_in_small_pieces_is_read_in_linear_time() -> None:
+    reader, began = EventReader(most_bytes=8 * 2**20), process_time()
+    whole = b'data: {"type": "ping", "long": "' + b"x" * 4 * 2**20 + b'"}\n\n'
+    found: list[StreamEvent] = []
+    for at in range(0, len(whole), 64):
+        found += reader.feed(whole[at : at + 64])
+        assert process_time() - began < 3, "each piece copies all before it"
     assert len(found) == 1

@@ -223,6 +223,11 @@ def is_measured(content: object) -> bool:
     return True
 
 
+def is_counted(content: object) -> bool:
+    """Whether our own count of the input is near the server's. Nobody but the server knows what an image counts."""
+    return is_measured(content) and not pictures(content)
+
+
 def pictures(content: object) -> int:
     """How many images content has, in whatever parts of it."""
     return sum(

@@ -29,7 +29,8 @@ class ModelExchange:
     searches = 0
     """Searches of the web that the server may make. It reads the whole conversation once more after each."""
     late = False
-    """Whether only the end of a stream tells what its input costs. Then it runs to its end without its app, too."""
+    """Whether only the end of a stream tells what the server read, or thought unseen. Then it runs to its end without
+    its app, too."""
     headers: Mapping[str, str] = MappingProxyType({})
     """The headers of the app's request that go on."""
 

@@ -66,7 +66,7 @@ class SameChat(ForChat):
         self.choices = self.least_output = prepared.choices
         self.with_usage = body.get("stream") is not True or prepared.usage
         self.headers = same.forwarded_headers(betas, strict=strict)
-        self.late = not same.is_measured(body.get("messages"))
+        self.late = model.thinking != "none" or not same.is_counted(body.get("messages"))
         self._report: dict[str, Any] | None = None
         self._head: dict[str, Any] = {"object": "chat.completion.chunk"}
         self._kept = b""

@@ -7,7 +7,7 @@ from typing import Any
 
 from outbound.ai.dialects.messages_answer import MessagesStream, whole
 from outbound.ai.dialects.messages_request import to_chat
-from outbound.ai.dialects.same import is_measured
+from outbound.ai.dialects.same import is_counted
 from outbound.ai.dialects.wire import event as written
 from outbound.ai.events import StreamEvent, encoded
 from outbound.ai.exchange.base import ForMessages, Halves, required, split
@@ -72,7 +72,7 @@ class MessagesOverChat(ForMessages):
         limit = min(body["max_tokens"], model.max_output)
         super().__init__(model, to_chat(body, limit, model.output_limit), (model.output_limit,), limit)
         self._stream = MessagesStream(model.model_id)
-        self.late = not is_measured(self.request["messages"])
+        self.late = model.thinking != "none" or not is_counted(self.request["messages"])
         if stream:
             self.request["stream_options"] = {"include_usage": True}
 

@@ -68,7 +68,7 @@ class SameResponses(ForResponses):
         prepared = same.responses(body, model.upstream_id, model.max_output, strict=strict)
         super().__init__(model, prepared.body, prepared.limits, prepared.most_output)
         self.headers = same.forwarded_headers(betas, strict=strict)
-        self.late = not same.is_measured(body.get("input"))
+        self.late = model.thinking != "none" or not same.is_counted(body.get("input"))
         self._last: dict[str, Any] = {}
         self._number = 0
 

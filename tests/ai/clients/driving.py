@@ -67,6 +67,9 @@ class Program:
     def __init__(self, command: list[str | Path], folder: Path) -> None:
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, cwd=folder, stdin=pipe, stdout=pipe, text=True)
+        assert self._process.stdout
+        self.clients = json.loads(self._process.stdout.readline())
+        """Their names, once all libraries are loaded."""
 
     async def call(self, job: Data) -> Any:
         """The value of a call. Raises Failed."""
@@ -90,7 +93,7 @@ class Program:
 
 @contextmanager
 def programs() -> Iterator[Callable[[str], Program]]:
-    """Starts a program when it is first asked for, and ends all."""
+    """Starts a program when it is first asked for, which may take minutes the first time, and ends all."""
     started: dict[str, Program] = {}
 
     def program(name: str) -> Program:

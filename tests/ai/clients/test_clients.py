@@ -4,7 +4,6 @@ both dialects. Each call of theirs is charged what they see. SPEC 4.6."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -31,7 +30,6 @@ THOUGHT = {"type": "thinking", "thinking": "First, I look \u2014 then I say.", "
 REASONED = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "sealed-by-their-server"}
 CACHED_USAGE = {"input_tokens": 12, "cache_read_input_tokens": 40, "output_tokens": 31}
 MODELS = [CLAUDE, GPT]
-Programs = Callable[[str], Program]
 
 
 def on_messages(*content: Data | str, **changes: Any) -> Plan:
@@ -92,13 +90,13 @@ class Driven:
         return made
 
 
-async def drive(client: Client, program: Programs, service: Service) -> Driven:
+async def drive(client: Client, program: Program, service: Service) -> Driven:
     """The client with a person who has credits."""
-    return Driven(client, program(client.program), await Spender.make(service))
+    return Driven(client, program, await Spender.make(service))
 
 
 async def test_answers_whole_and_streamed(
-    service: Service, upstream: ScriptedUpstream, program: Programs, client: Client
+    service: Service, upstream: ScriptedUpstream, program: Program, client: Client
 ) -> None:
     driven = await drive(client, program, service)
     for model in MODELS:
@@ -112,7 +110,7 @@ async def test_answers_whole_and_streamed(
 
 
 async def test_tools_and_thinking_go_round(
-    service: Service, upstream: ScriptedUpstream, program: Programs, client: Client
+    service: Service, upstream: ScriptedUpstream, program: Program, client: Client
 ) -> None:
     driven = await drive(client, program, service)
     for model in MODELS:
@@ -138,7 +136,7 @@ def assert_thinking_came_back(client: Client, model: str, sent: Data) -> None:
 
 
 async def test_answers_by_a_json_schema(
-    service: Service, upstream: ScriptedUpstream, program: Programs, client: Client
+    service: Service, upstream: ScriptedUpstream, program: Program, client: Client
 ) -> None:
     driven = await drive(client, program, service)
     for model in MODELS:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from handlers.core.application import Latchkey
-from tests.ai.clients.driving import CLIENTS, Client, Failed
-from tests.ai.clients.test_clients import Driven, Programs, drive, looks, says
+from tests.ai.clients.driving import CLIENTS, Client, Failed, Program
+from tests.ai.clients.test_clients import Driven, drive, looks, says
 from tests.ai.openai.kit import CLAUDE, GPT
 from tests.ai.openai.kit import site as site
 from tests.support.http.driver import Service
@@ -69,7 +69,7 @@ async def failure(driven: Driven, model: str, **changes: Any) -> Failed:
 
 @each_client
 async def test_errors_are_exceptions_of_the_library(
-    service: Service, clock: FakeClock, upstream: ScriptedUpstream, program: Programs, client: Client
+    service: Service, clock: FakeClock, upstream: ScriptedUpstream, program: Program, client: Client
 ) -> None:
     clock.stop()  # a window that is full stays so
     driven = await drive(client, program, service)
@@ -101,7 +101,7 @@ async def test_errors_are_exceptions_of_the_library(
 
 @each_client
 async def test_a_broken_or_silent_stream_raises_and_is_charged(
-    service: Service, app: Latchkey, upstream: ScriptedUpstream, program: Programs, client: Client
+    service: Service, app: Latchkey, upstream: ScriptedUpstream, program: Program, client: Client
 ) -> None:
     driven = await drive(client, program, service)
     _, broken, silent = names_of(client)
@@ -128,7 +128,7 @@ async def test_a_broken_or_silent_stream_raises_and_is_charged(
 # litellm retries calls of the Messages API by a clock of its own, if at all.
 @pytest.mark.parametrize("client", [one for one in CLIENTS if one.name != "litellm anthropic"], ids=str)
 async def test_retries_wait_as_long_as_the_server_says(
-    service: Service, clock: FakeClock, upstream: ScriptedUpstream, program: Programs, client: Client
+    service: Service, clock: FakeClock, upstream: ScriptedUpstream, program: Program, client: Client
 ) -> None:
     driven = await drive(client, program, service)
     upstream.plan = says(client, GPT, TEXT)
@@ -143,7 +143,7 @@ async def test_retries_wait_as_long_as_the_server_says(
 
 @pytest.mark.parametrize("client", [one for one in CLIENTS if one.name == "ai-sdk responses"], ids=str)
 async def test_an_app_that_leaves_its_answers_here_reads_what_to_do(
-    service: Service, upstream: ScriptedUpstream, program: Programs, client: Client
+    service: Service, upstream: ScriptedUpstream, program: Program, client: Client
 ) -> None:
     driven = await drive(client, program, service)
     for model in (GPT, CLAUDE):

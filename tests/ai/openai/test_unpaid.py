@@ -10,6 +10,8 @@ import pytest
 
 from handlers.core.application import Latchkey
 from handlers.core.site import Site
+from outbound.ai.dialects.conversation import Thinking
+from outbound.ai.models import Models
 from outbound.ai.openai_meter import METERS
 from outbound.ai.protocols import Dialect
 from outbound.ai.tokens import DATA_TOKENS, count_request
@@ -18,7 +20,7 @@ from tests.ai.openai.kit import site as site
 from tests.support.http.driver import Service
 from tests.support.http.openai_upstream import ChatPlan, ResponsesPlan, chunks_of, completion, response, response_events
 from tests.support.http.upstream import KEY, Plan, ScriptedUpstream, events_of, message
-from tests.support.store.ai_spender import SDK, OpenStream, Spender, at_rest, both_ways, cost, question
+from tests.support.store.ai_spender import SDK, OpenStream, Spender, at_rest, both_ways, cost, noticed, question
 
 pytestmark = pytest.mark.gen_test(timeout=30)
 
@@ -123,6 +125,42 @@ async def test_an_error_inside_of_an_answer_stays_here(
 def file_at(address: str) -> list[dict[str, Any]]:
     """A message with a file at an address."""
     return [{"role": "user", "content": [{"type": "input_file", "file_url": address}]}]
+
+
+THINKING: dict[str, Any] = {"prompt_tokens": 25, "completion_tokens": 900, "input_tokens": 25, "output_tokens": 900}
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
+PICTURE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": PIXEL}}]}
+
+
+@pytest.mark.trap(29)
+@pytest.mark.parametrize("thinking", ["adaptive", "none"])
+@pytest.mark.parametrize("case", ["chat", "responses", "messages", "picture"])
+async def test_an_app_that_leaves_pays_what_the_model_thought_unseen(
+    service: Service, app: Latchkey, upstream: ScriptedUpstream, case: str, thinking: Thinking
+) -> None:
+    """An OpenAI server reports its thinking, and what it read in an image, at the end of a stream alone."""
+    known = app.site.models
+    app.site = replace(app.site, models=Models(tuple(replace(one, thinking=thinking) for one in known.all())))
+    spender, gate = await Spender.make(service, amount=10**7), asyncio.Semaphore(5)
+    chats = ChatPlan(completion(usage=THINKING), gate=gate)
+    upstream.plan, body, path = {
+        "chat": (chats, chat(stream=True, reasoning_effort="none"), CHAT),
+        "responses": (ResponsesPlan(response(usage=THINKING), gate=gate), asks(stream=True), RESPONSES),
+        "messages": (chats, question(model=GPT, stream=True, max_tokens=1000), SDK),
+        "picture": (chats, chat(stream=True, messages=[PICTURE]), CHAT),
+    }[case]
+    stream = await (await OpenStream.open(spender, body, path=path)).begin()
+    stream.cut()
+    await noticed(app)
+    for _ in range(100):
+        gate.release()
+    await at_rest(app)
+    await upstream.calls[0].over.wait()
+    whole = thinking != "none" or case == "picture"
+    assert upstream.calls[0].hung_up is not whole
+    [charged] = await spender.charged()
+    assert (charged == cost(25, 900)) is whole
+    assert charged > cost(5, 0)
 
 
 @pytest.mark.trap(29)

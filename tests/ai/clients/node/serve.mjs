@@ -14,6 +14,7 @@ function told(error) {
   return { error: last.name && last.name !== "Error" ? last.name : last.constructor.name, status, said: last.message };
 }
 
+console.log(JSON.stringify(Object.keys(CLIENTS).sort()));
 for await (const line of createInterface({ input: process.stdin })) {
   const job = JSON.parse(line);
   let answer;

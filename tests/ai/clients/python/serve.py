@@ -28,6 +28,7 @@ def told(error: BaseException) -> dict[str, Any]:
 def main() -> None:
     """Answers calls until there are no more."""
     answers, sys.stdout = sys.stdout, sys.stderr
+    print(json.dumps(sorted(CLIENTS)), file=answers, flush=True)
     for line in sys.stdin:
         job = json.loads(line)
         try:
