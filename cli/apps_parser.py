@@ -135,6 +135,7 @@ def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     add("--require-pushed", "its authorization requests must be pushed (RFC 9126)", action=flag)
     add("--pkce-required", "PKCE is mandatory", action=flag)
     add("--dpop-required", "it gets tokens with a DPoP proof only", action=flag)
+    add("--device-grant", "signs people in on devices that show a code (RFC 8628); on by default", action=flag)
     add("--hosted-storage", "keeps documents here; needs a data: scope", action=flag)
     about = "fapi2: the FAPI 2.0 Security Profile. Brings its settings along, and refuses everything weaker"
     add("--profile", about, choices=("fapi2", "none"))

@@ -60,6 +60,11 @@ def pushed(client: str, one: str) -> dict[str, str]:
     return {"pushed": f"{app(client)}:par:{one}", "all_pushed": f"{app(client)}:pars"}
 
 
+def device_request(name: str) -> str:
+    """A device's authorization request. `name`: a digest of its user code, in hex."""
+    return f"{{device:{name}}}"
+
+
 def email(address: str) -> str:
     """The entry of an e-mail address in the index."""
     return f"{{email:{address}}}"
@@ -293,11 +298,6 @@ def owner(key: str) -> str:
     return key[6:38] if key[4:6] == "}:" and _PERSONS.fullmatch(key) else ""
 
 
-def tag_of(key: str) -> str:
-    """The hash tag that all keys of this key's slot begin with."""
-    return key[: key.index("}") + 1]
-
-
 def without_input(key: str) -> str:
     """The key, with a digest in place of an e-mail address or anything else that somebody typed."""
     digest = f"#{hashlib.sha256(key.encode()).hexdigest()[:12]}"
@@ -322,11 +322,10 @@ _ALONE = tuple(
     for kind, pattern in (
         *((kind, rf"\{{app:{_CLIENT}\}}{rest}") for kind, rest in _AT_APPS.items()),
         *((kind, re.escape(key)) for kind, key in _ONE_OF_A_KIND.items()),
-        ("api", rf"\{{api:{_CLIENT}\}}"),
-        ("api-apps", rf"\{{api:{_CLIENT}\}}:apps"),
-        ("invite", r"\{email:(?P<name>[^:]+)\}:invite"),
-        ("email", r"\{email:(?P<name>[^:]+)\}"),
+        *((kind, rf"\{{api:{_CLIENT}\}}{to}") for kind, to in (("api", ""), ("api-apps", ":apps"))),
+        *((kind, rf"\{{email:(?P<name>[^:]+)\}}{to}") for kind, to in (("invite", ":invite"), ("email", ""))),
         ("window", r"\{window:(?P<name>[a-z-]+):(?P<rest>.+)\}(?::[0-9a-f.:/]+)?"),
+        ("device-request", r"\{device:(?P<name>[0-9a-f]{16})\}"),
         ("dpop-token", r"\{dpop:[A-Za-z0-9_-]{43}\}:[A-Za-z0-9_-]{22}"),
         *((kind, rf"\{{(?P<shard>[0-9a-f]{{3}})\}}:{rest}") for kind, rest in _IN_SHARDS.items()),
         ("delivery", re.escape(DELIVERY_PREFIX) + _ID),

@@ -18,6 +18,9 @@ from store.keyed_semaphore import KeyedSemaphore
 from store.lifetimes import (
     ADDRESS,
     ALL_ADDRESSES,
+    DEVICE_CODE,
+    DEVICE_CODE_ADDRESS,
+    DEVICE_CODE_ALL,
     FORGOT_ADDRESS,
     INVITE_MEMBER,
     MAIL_TO,
@@ -170,6 +173,15 @@ class RateLimits:
         """An attempt with a passkey or at a second step, counted for the address alone, so nobody can lock a person
         out. Nobody guesses a passkey, and wrong codes of the second step are counted with the person."""
         await self._take_networks(SIGN_IN_ADDRESS, address)
+
+    async def device_code(self, user: str, address: str) -> Taken:
+        """A code of a device that a person types, counted for the person, the address, and for everybody together. The
+        caller gives a right one back."""
+        await self._take_key(DEVICE_CODE, own := keys.limit(user, DEVICE_CODE.name))
+        await self._take_networks(DEVICE_CODE_ADDRESS, address)
+        await self._take_key(DEVICE_CODE_ALL, everybody := keys.window(DEVICE_CODE_ALL.name, "all"))
+        around = DEVICE_CODE_ADDRESS, _networks(DEVICE_CODE_ADDRESS, address)
+        return Taken(self, ((DEVICE_CODE, alone(own)), around, (DEVICE_CODE_ALL, alone(everybody))))
 
     async def sign_up(self, address: str) -> Taken:
         """An attempt to sign up."""

@@ -25,6 +25,8 @@ ADVERTISED = tuple(scope for scope in SCOPES if scope != "groups")
 """The scopes in metadata. Some clients request all of these, and few apps are registered for `groups`."""
 MAX_GROUPS = 50
 """The most groups of a person."""
+DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+"""The grant type of devices (RFC 8628 3.4)."""
 
 _LOCAL_ATOM = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]")
 _ENCODED_WORD = re.compile(r"=\?.*\?=")

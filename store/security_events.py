@@ -128,6 +128,7 @@ _ALL: Final = (
     _ordinary("picture_removed", "Picture removed"),
     # Connected apps
     _by_person("consent_given", "App connected"),
+    _by_person("device_allowed", "App connected on a device"),
     _by_person("consent_denied", "App denied"),
     _by_person("app_disconnected", "App disconnected"),
     _by_person("tokens_revoked", "App ended its own access", actor="app"),

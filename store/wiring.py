@@ -60,12 +60,13 @@ from store.engine.scripts import ScriptObserver, Scripts
 from store.errors import StartupError, StoreError, wrapped
 from store.fsck.walk import Fsck
 from store.keystate import LAYOUT, KeyState
-from store.lifetimes import CLIENT, INTROSPECT
+from store.lifetimes import CLIENT, DEVICE_REQUESTS, INTROSPECT
 from store.limits import RateLimits
 from store.oauth.api_access import ApiAccess
 from store.oauth.app_tokens import AppTokens
 from store.oauth.authorizations import Authorizations
 from store.oauth.client_assertions import ClientAssertions
+from store.oauth.device_requests import DeviceRequests
 from store.oauth.grants import Grants
 from store.oauth.id_tokens import IdTokens
 from store.oauth.identity import Identity
@@ -184,6 +185,8 @@ class Store:
         self.client_windows = Portions(scripts, CLIENT)
         self.app_tokens = AppTokens(scripts, sealer, self.apis, access, self.client_windows, proofs)
         self.pushed = PushedRequests(scripts, sealer)
+        self.device_requests = DeviceRequests(scripts, sealer, keys, self.limits, self.tokens)
+        self.device_windows = Portions(scripts, DEVICE_REQUESTS)
         self.introspection_windows = Portions(scripts, INTROSPECT)
         self.id_tokens = IdTokens(self.signing_keys)
         self.logout_tokens = LogoutTokens(self.signing_keys)

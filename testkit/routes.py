@@ -17,6 +17,7 @@ from store.crypto.passwords import check_length
 from store.names import check_groups, check_person_name
 from store.refused import Refused
 from testkit.authorize import PlayedAuthorizeHandler
+from testkit.devices import enter_code
 from testkit.guard import check_driver
 from testkit.keys import private_jwk
 from testkit.reading import (
@@ -80,6 +81,19 @@ class ConsentsHandler(TestingHandler):
             self.body(), self.rehearsal.answer, await self.rehearsal.known_scopes()
         )
         self.write_json({"email": answer.email, "answer": answer.decides})
+
+
+class DevicesHandler(TestingHandler):
+    """POST /testing/devices."""
+
+    async def post(self) -> None:
+        """Enters the code of a device as the person would, and allows or denies access."""
+        params = self.body()
+        played = answer_of(params, self.rehearsal.answer, await self.rehearsal.known_scopes())
+        if played.decides == "ask":
+            raise Refused("invalid_request", "answer is allow or deny.")
+        client_id = await enter_code(self.rehearsal, params.require("user_code"), played)
+        self.write_json({"client_id": client_id, "email": played.email, "answer": played.decides})
 
 
 class TestAppsHandler(TestingHandler):
@@ -274,6 +288,7 @@ class TestResetHandler(TestingHandler):
 TESTING_ROUTES: list[tuple[str, Any]] = [
     (r"/testing/travel", TravelHandler),
     (r"/testing/consents", ConsentsHandler),
+    (r"/testing/devices", DevicesHandler),
     (r"/testing/apps", TestAppsHandler),
     (r"/testing/apis", TestApisHandler),
     (r"/testing/people", PeopleHandler),

@@ -53,6 +53,7 @@ APP_OPTIONS = (
         "sector_uri",
         "dpop_required",
         "profile",
+        "device_grant",
     ),
 )
 
@@ -60,7 +61,7 @@ APP_OPTIONS = (
 async def create_app(context: Context, args: Namespace) -> CommandResult:
     """Registers an app. Raises Refused, ValueError."""
     fields = _app_fields(context, args) | await _scopes(context, args) | _authentication(context, args)
-    fields = _of_profile(fields, None) | fields
+    fields = {"device_grant": True} | _of_profile(fields, None) | fields
     uris = (*fields["redirect_uris"], *fields.get("post_logout_redirect_uris", ()))
     _check_redirect_uris(context, uris, fields.get("public", False))
     client_id = args.client_id if args.client_id is not None else new_client_id()

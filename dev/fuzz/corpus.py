@@ -16,6 +16,7 @@ from dev.fuzz.signed import claims_of_request, signed_request, spent_dpop, spent
 from dev.fuzz.target import OPERATOR_KEY
 from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast
 from store.crypto.seal import TokenKind
+from store.names import DEVICE_GRANT
 
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 BOUNDARY = "----a-boundary"
@@ -111,6 +112,8 @@ def api(cast: Cast) -> list[Message]:
         "scope": "profile data:read",
         "resource": cast.base_url,
     }
+    device = {"scope": "profile", "resource": cast.base_url, "dpop_jkt": "j" * 43}
+    poll = {"grant_type": DEVICE_GRANT, "device_code": cast.sealed(TokenKind.DEVICE_CODE, "web-app")}
     ended = {"token": cast.sealed(TokenKind.ACCESS, "web-app"), "token_type_hint": "access_token"}
     as_json, as_form = {"Content-Type": JSON}, {"Content-Type": FORM}
     basic = {"Authorization": "Basic d2ViLWFwcDpub3QtdGhlLXNlY3JldA=="}
@@ -139,6 +142,9 @@ def api(cast: Cast) -> list[Message]:
             as_json,
             json.dumps({**claims_of_request(cast), "client_id": "web-app", "client_secret": "w"}),
         ),
+        message("POST", "/api/oauth/device_authorization", as_form, urlencode({**device, **client, "scope": "admin"})),
+        message("POST", "/api/oauth/device_authorization", as_json, json.dumps({**device, "client_id": "nobody"})),
+        message("POST", "/api/oauth/token", as_form, urlencode({**poll, **client})),
         message("POST", "/api/oauth/introspect", as_form, urlencode({**ended, **client})),
         message("POST", "/api/oauth/register", as_json | NO_TOKEN, json.dumps(METADATA)),
         message("POST", "/api/oauth/register", as_form | NO_TOKEN, urlencode(as_texts(METADATA))),
@@ -353,6 +359,8 @@ def pages(cast: Cast) -> list[Message]:
         post("/developer/invitation", over, link="lk_ti_" + "A" * 90),
         post("/developer/register", over, name="App", redirect_uris="https://a.example/cb", kind="public", nonce="n"),
         post("/api/oauth/authorize", over, **decision),
+        post("/device", over, user_code="BCDF-GHJK"),
+        message("GET", "/device?user_code=BCDF-GHJK", over),
         message(
             "POST",
             "/api/oauth/authorize",

@@ -7,14 +7,17 @@ import base64
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from urllib.parse import quote, urlencode
 
 from dev.fuzz.target import Target
-from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast, bearer
+from dev.fuzz.tokens import CALLBACK, VERIFIER, VISITOR, Cast, bearer
 from dev.fuzz.wire import Response, Wrong, answers_in
 from store import keys
 from store.accounts.signin.second_step import SIGN_IN
 from store.crypto.seal import NOBODY, TokenKind, new_id
+from store.oauth.authorizations import AuthorizationRequest, Pending
+from store.oauth.device_requests import GRANT_TYPE, device_key
 from store.oauth.pushed import URN
 from store.oauth.tokens import s256
 from store.refused import Refused, UnknownUser
@@ -73,6 +76,23 @@ async def team_invitation(cast: Cast) -> str:
     return await cast.store.teams._invitations.make("team-app", "dora@example.com", "viewer", cast.ada)
 
 
+async def device_code(cast: Cast) -> str:
+    """The device code of a request that Ada allowed."""
+    store, session = cast.store, cast.session_of()
+    app = await store.apps.active("web-app")
+    text = (await store.device_requests.begin("web-app", "[]", VISITOR)).device_code
+    opened = store.sealer.open(TokenKind.DEVICE_CODE, text)
+    assert app and opened
+    asked = AuthorizationRequest("web-app", GRANT_TYPE, ("profile",), "", "", app.terms, "", device=opened.id)
+    pending = await store.authorizations.begin(session, asked, always_ask=True)
+    assert isinstance(pending, Pending)
+    decide = partial(store.authorizations.decide, session, app, pending.request_id, allow=True, scopes=None)
+    decided = await store.device_requests.decided(opened.id, cast.ada, partial(decide, visitor=VISITOR))
+    for key in (keys.code(cast.ada, decided.code_id), device_key(opened.id)):
+        await store.client.persist(key)  # the run may take longer than they live
+    return text
+
+
 async def one_of_each(cast: Cast) -> dict[TokenKind, str]:
     """A live token of each kind."""
     store = cast.store
@@ -106,6 +126,7 @@ async def one_of_each(cast: Cast) -> dict[TokenKind, str]:
         TokenKind.DPOP_NONCE: store.proofs.nonce(),
         TokenKind.PROGRESS: store.progress.mark("sign-in", "a-digest", ada),
         TokenKind.PUSHED: (await store.pushed.push("web-app", pushed, Window(600, 599, 0))).removeprefix(URN),
+        TokenKind.DEVICE_CODE: await device_code(cast),
         TokenKind.BROWSER: store.pushed.cookie_of(new_id()),
         TokenKind.TEAM: await team_invitation(cast),
         TokenKind.LISTED: store.listed_accounts.with_account((), ada, email),
@@ -160,6 +181,7 @@ def openers(cast: Cast) -> dict[TokenKind, Callable[[str], Awaitable[bool]]]:
         TokenKind.DPOP_NONCE: lambda text: known(store.proofs.is_recent(text) or None),
         TokenKind.PROGRESS: lambda text: known(store.progress.open(text, "a-digest")),
         TokenKind.PUSHED: pushed,
+        TokenKind.DEVICE_CODE: lambda text: refused(store.device_requests.poll("web-app", text)),
         TokenKind.BROWSER: kept,
         TokenKind.TEAM: lambda text: refused(store.teams.look(text)),
         TokenKind.LISTED: lambda text: known(store.listed_accounts.open(text) or None),
@@ -214,6 +236,10 @@ def presented(cast: Cast) -> dict[str, tuple[TokenKind, Presented]]:
         "for an exchange": (
             TokenKind.CODE,
             Presented(lambda text: form("/api/oauth/token", code=text, **exchange, **client), 400, 1),
+        ),
+        "for a poll": (
+            TokenKind.DEVICE_CODE,
+            Presented(lambda text: form("/api/oauth/token", grant_type=GRANT_TYPE, device_code=text, **client), 400, 1),
         ),
         "access token to revoke": (
             TokenKind.ACCESS,

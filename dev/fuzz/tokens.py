@@ -119,7 +119,7 @@ class Cast:
 
     async def register(self, client_id: str) -> tuple[Registration, str | None]:
         """An app that may ask for everything."""
-        facts = Registration(client_id, "An App", (CALLBACK,), SCOPES)
+        facts = Registration(client_id, "An App", (CALLBACK,), SCOPES, device_grant=True)
         return await self.store.apps.create(facts)
 
     async def mint(self, client_id: str, scopes: tuple[str, ...], user: str = "") -> TokenResponse:

@@ -28,6 +28,7 @@ _REASONS = {
     "/confirm": Phrase("to confirm your address"),
     "/account/email/change": Phrase("to change your address"),
     "/developer/apps": Phrase("to manage your apps"),
+    "/device": Phrase("to connect a device"),
     "/developer/invitation": Phrase("to join the team of an app"),
 }
 

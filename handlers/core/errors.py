@@ -41,8 +41,14 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "access_denied": CatalogueEntry(403, Phrase("The person or the server denied the request.")),
     "unsupported_response_type": CatalogueEntry(400, "The only response type is code."),
     "unsupported_grant_type": CatalogueEntry(
-        400, "The grant types are authorization_code, refresh_token and client_credentials."
+        400,
+        "The grant types are authorization_code, refresh_token, client_credentials and "
+        "urn:ietf:params:oauth:grant-type:device_code.",
     ),
+    "authorization_pending": CatalogueEntry(400, "The person has not decided yet. Poll again after the interval."),
+    "slow_down": CatalogueEntry(400, "This poll came too early. Wait 5 seconds longer before each of the next ones."),
+    "device_denied": CatalogueEntry(400, "The person denied the request."),
+    "expired_token": CatalogueEntry(400, "The device code has expired. Begin again if the person wants to."),
     "insufficient_credits": CatalogueEntry(402, "The person's credits do not cover this."),
     "app_spend_limit": CatalogueEntry(402, "This app has reached the person's spending limit for this month."),
     "person_spend_limit": CatalogueEntry(402, "This person has reached the spending limit for today (UTC)."),
@@ -81,20 +87,24 @@ CATALOGUE: dict[str, CatalogueEntry] = {
 
 UNAVAILABLE = "temporarily_unavailable"
 NOT_LOGGED = frozenset(
-    ("access_denied", "consent_required", "login_required", "not_found", "precondition_failed", "server_error")
-) | {UNAVAILABLE}
-"""Codes that an app's log leaves out: a person's decision, what the app asked in order to find out, and our own
-trouble."""
+    (
+        *("access_denied", "consent_required", "login_required", "not_found", "precondition_failed", "server_error"),
+        *("authorization_pending", "device_denied", "expired_token", "slow_down", UNAVAILABLE),
+    )
+)
+"""Codes that an app's log leaves out: a person's decision, what the app asked in order to find out, what devices hear
+while they poll, and our own trouble."""
 FULL = 30
 """Seconds before a retry if the store is full: an operator must make room first."""
 
 # These codes are renamed on the way out: the interface has one code for every malformed request, and the same codes for
-# proofs at the token endpoint and at resource calls (RFC 9449 7.1).
+# proofs at the token endpoint and at resource calls (RFC 9449 7.1), and for a denial on a page and at a poll.
 PUBLIC_NAME = {
     "payload_too_large": "invalid_request",
     "unsupported_media_type": "invalid_request",
     "dpop_proof_refused": "invalid_dpop_proof",
     "dpop_nonce_required": "use_dpop_nonce",
+    "device_denied": "access_denied",
 }
 
 _BY_STATUS = {400: "invalid_request", 403: "access_denied", 404: "not_found", 405: "method_not_allowed"}

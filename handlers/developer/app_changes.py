@@ -21,6 +21,7 @@ _LABELS = {
     "jwks_uri": Phrase("Address of its public keys"),
     "require_pushed": Phrase("Pushed authorization requests required"),
     "dpop_required": Phrase("DPoP required"),
+    "device_grant": Phrase("Signs people in on devices that show a code"),
     "id_token_alg": Phrase("ID token signature"),
 }
 _KEYS = ("private_key_jwt", "jwks", "jwks_uri")

@@ -55,6 +55,7 @@ class AppForm:
     id_token_alg: str = OURS[0]
     subject_type: str = PUBLIC
     sector: str = ""
+    device_grant: bool = False
     errors: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
@@ -83,6 +84,7 @@ class AppForm:
             id_token_alg=app.id_token_alg,
             subject_type=app.subject_type,
             sector=app.sector,
+            device_grant=app.device_grant,
         )
 
     @classmethod
@@ -115,6 +117,7 @@ class AppForm:
             id_token_alg=params.get("id_token_alg") or present.id_token_alg,
             subject_type=present.subject_type if app else params.get("subject_type") or PUBLIC,
             sector=present.sector,
+            device_grant=params.get("device_grant") is not None,
         )
         made.check(site, present.name)
         if app is None:
@@ -233,6 +236,7 @@ class AppForm:
             "jwks_uri": self.jwks_uri,
             "require_pushed": self.require_pushed,
             "dpop_required": self.dpop_required,
+            "device_grant": self.device_grant,
             "id_token_alg": self.id_token_alg,
             "subject_type": self.subject_type,
         }

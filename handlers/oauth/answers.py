@@ -93,7 +93,10 @@ def _quoted_issuer(issuer: str) -> str:
 
 
 def mark_of(app: Registration, redirect_uri: str, own: str) -> Mark:
-    """The mark of an app that uses this redirect URI. `own`: the server's name, which the operator's apps may have."""
+    """The mark of an app that uses this redirect URI, empty for a device. `own`: the server's name, which operators'
+    apps may have."""
     brand = mistaken_for(app.name, "" if app.from_operator else own) or ""
     host = urlsplit(app.document_url).netloc
-    return Mark(app.verified, "" if brand else app.proven_for(redirect_uri), brand, app.origin, host)
+    return Mark(
+        app.verified, "" if brand or not redirect_uri else app.proven_for(redirect_uri), brand, app.origin, host
+    )

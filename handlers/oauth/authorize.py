@@ -16,7 +16,6 @@ from handlers.account.authorize_address import (
     request_print,
 )
 from handlers.account.chooser import chooser_address
-from handlers.core import mails
 from handlers.core.page import Onward
 from handlers.core.params import JSON, body_pairs, media_type, once, parse_pairs
 from handlers.oauth.answers import mark_of
@@ -165,7 +164,7 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
         if interaction.quiet:
             raise interaction.quietly(Refused("consent_required", Phrase("The person has to consent.")))
         if self.site.mail.confirms and not begun.profile.email_verified:
-            return await self.confirm_first(app, begun.profile, here)
+            return await self.confirm_first(app, begun.profile, again(here))
         asked = ConsentRequest(request.redirect_uri, request.scopes, request.api)
         await self.show_consent(app, asked, begun, again(here))
 
@@ -261,16 +260,6 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
             passkey="2" not in request.acr,
             again=f"/signin?{urlencode({'next': address_of(hinted(here, profile.email))})}",
             back=self.way_back(app, request.redirect_uri, answer, request.state, request.mode),
-        )
-
-    async def confirm_first(self, app: Registration, profile: Profile, here: Pairs) -> None:
-        """Asks for a confirmed address first: no app sees one that nobody confirmed. The mail's link leads back
-        here."""
-        target = again(here)
-        asker, wording = self.counted_address, self.wording(profile.preferences)
-        await mails.confirmation(self.site, profile.user, profile.email, asker, target, again=False, wording=wording)
-        self.render(
-            "oauth/confirm_first.html", title=Phrase("Confirm your address"), signed_in=profile, app=app, next=target
         )
 
 

@@ -1,17 +1,20 @@
-"""POST /api/oauth/authorize: the person's decision on the consent page. SPEC 4.2."""
+"""POST /api/oauth/authorize: the person's decision on the consent page. SPEC 4.2, RFC 8628 3.3."""
 
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from handlers.core import mails
 from handlers.core.amounts import SpendLimit, spend_limit, typed_limit
 from handlers.core.page import Onward, safe_next
 from handlers.core.params import Params
 from handlers.core.words.sentences import sentences
-from handlers.oauth.consent import Again, ConsentPage
+from handlers.oauth.consent import Again, AskingDevice, ConsentPage
+from handlers.oauth.device_authorization import DEVICE, check_device_grant
 from store.apps.registration import Registration
 from store.oauth.authorizations import TOO_MANY_APPS, NothingTicked
+from store.oauth.device_requests import shown_code, typed_code
 from store.phrases import Phrase
 from store.refused import Refused
 
@@ -45,40 +48,63 @@ class DecideHandler(ConsentPage):
         app = await self.store.apps.active(awaited.client) if awaited else None
         if app is None or awaited is None:
             raise Refused("invalid_request", Phrase("This request isn't yours, or its app no longer exists."))
-        # The end of a pushed request comes first, so that no second decision counts for which the app gets no answer.
+        decide = partial(
+            self.store.authorizations.decide,
+            session,
+            app,
+            request_id,
+            allow=decision == "allow",
+            scopes=scopes,
+            visitor=self.visitor,
+            spend_limit=limit,
+        )
         try:
-            async with self.store.pushed.answered(app.client_id, awaited.pushed):
-                decided = await self.store.authorizations.decide(
-                    session,
-                    app,
-                    request_id,
-                    allow=decision == "allow",
-                    scopes=scopes,
-                    visitor=self.visitor,
-                    spend_limit=limit,
-                )
+            if awaited.device:
+                check_device_grant(app)
+                decided = await self.store.device_requests.decided(awaited.device, session.user, decide)
+            else:
+                # The end of a pushed request comes first, so that no second decision counts for which the app gets no
+                # answer.
+                async with self.store.pushed.answered(app.client_id, awaited.pushed):
+                    decided = await decide()
         except NothingTicked as refusal:
             if self.wants_json():
                 raise
-            return await self.ask_again(app, refusal, params)
+            return await self.ask_again(app, refusal, params, awaited.device)
         if decided.connected:
             self.store.app_stats.connected(app.client_id)
         mails.allowance_grew(self.site, session.user, app.client_id, decided.allowance, self.visitor)
-        answer = {"code": decided.code} if decided.code else DENIED
         self.write_window(decided.window)
+        if awaited.device:
+            return self.back_to_device("connected" if decided.code else "denied")
+        answer = {"code": decided.code} if decided.code else DENIED
         if self.wants_json():
             back = self.way_back(app, decided.redirect_uri, answer, decided.state, decided.mode)
             self.write_json({"redirect_to": back.address, **({"form": back.fields} if back.fields else {})})
         else:
             self.send_back(app, decided.redirect_uri, answer, decided.state, decided.mode)
 
-    async def ask_again(self, app: Registration, refusal: NothingTicked, params: Params) -> None:
+    def back_to_device(self, done: str) -> None:
+        """Ends at a page of ours: nothing leads from here to the device, which polls."""
+        target = f"{DEVICE}?{done}"
+        if self.wants_json():
+            self.write_json({"redirect_to": f"{self.site.base_url}{target}"})
+        else:
+            self.see_done(target)
+
+    async def ask_again(self, app: Registration, refusal: NothingTicked, params: Params, device: str) -> None:
         """The consent page of the same request, with the error."""
         if refusal.window:
             self.write_window(refusal.window)
         self.set_status(400)
         again = Again(refusal.description, (params.get("spend_dollars") or "")[:MOST_AMOUNT])
-        await self.show_consent(app, refusal.asked, refusal.pending, safe_next(params.get("next")), again)
+        asking = None
+        if device:
+            code = typed_code(params.get("user_code") or "")
+            known = shown_code(code) if code and self.store.device_requests.has_code(device, code) else ""
+            asking = AskingDevice(await self.store.device_requests.read(device), known, self.address)
+        target = safe_next(params.get("next"))
+        await self.show_consent(app, refusal.asked, refusal.pending, target, again, asking)
 
     def way_on(self, refusal: Refused, here: bool) -> Onward:
         """Sends a person with too many apps to their list."""

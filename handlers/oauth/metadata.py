@@ -10,6 +10,7 @@ from store.crypto.dpop import ALGORITHMS
 from store.crypto.jose.private import OURS
 from store.names import ADVERTISED
 from store.oauth.client_assertions import CLIENT_ALGORITHMS
+from store.oauth.device_requests import GRANT_TYPE
 from store.oauth.sign_in import LEVELS
 
 CACHED = "public, max-age=300"
@@ -33,6 +34,7 @@ class MetadataHandler(ApiHandler):
                 "issuer": base,
                 "authorization_endpoint": f"{base}/oauth/authorize",
                 "token_endpoint": f"{base}/api/oauth/token",
+                "device_authorization_endpoint": f"{base}/api/oauth/device_authorization",
                 "pushed_authorization_request_endpoint": f"{base}/api/oauth/par",
                 "require_pushed_authorization_requests": False,
                 "revocation_endpoint": f"{base}/api/oauth/revoke",
@@ -45,7 +47,7 @@ class MetadataHandler(ApiHandler):
                 "scopes_supported": list(ADVERTISED),
                 "response_types_supported": ["code"],
                 "response_modes_supported": list(RESPONSE_MODES),
-                "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
+                "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials", GRANT_TYPE],
                 "token_endpoint_auth_methods_supported": methods,
                 "token_endpoint_auth_signing_alg_values_supported": algorithms,
                 "revocation_endpoint_auth_methods_supported": methods,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from handlers.core.person_posts import ACTIVITY, PERSON, UNSPENT, PersonPost
-from handlers.core.policy import LAST_PAGE, OPEN, Policy
+from handlers.core.person_posts import ACTIVITY, NOTHING_LASTS, PERSON, UNSPENT, PersonPost
+from handlers.core.policy import LAST_PAGE, OPEN, PAGE, Policy
 from handlers.core.route import Route
 from handlers.oauth.authorize import AuthorizeHandler
 from handlers.oauth.balance import BalanceHandler, ConnectedAppsHandler
 from handlers.oauth.decide import DecideHandler
+from handlers.oauth.device import DeviceHandler
+from handlers.oauth.device_authorization import DeviceAuthorizationHandler
 from handlers.oauth.introspect import IntrospectHandler
 from handlers.oauth.logout import LogoutHandler
 from handlers.oauth.metadata import KeySetHandler, MetadataHandler, OpenIdConfigurationHandler
@@ -35,6 +37,13 @@ ROUTES: tuple[Route, ...] = (
         "logout",
         LAST_PAGE,
         PersonPost("sign out", session=False, tells=(ACTIVITY,), undo="sign in"),
+    ),
+    Route(r"/device", DeviceHandler, "device", PAGE, PersonPost("enter the code of a device", undo=NOTHING_LASTS)),
+    Route(
+        r"/api/oauth/device_authorization",
+        DeviceAuthorizationHandler,
+        "device-authorization",
+        Policy(window="client"),
     ),
     Route(r"/api/oauth/par", PushHandler, "push", Policy(window="client")),
     Route(r"/api/oauth/token", TokenHandler, "token", Policy(window="oauth", finishes=True)),

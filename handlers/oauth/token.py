@@ -1,4 +1,4 @@
-"""POST /api/oauth/token. SPEC 4.3, OpenID Connect Core 3.1.3, 12."""
+"""POST /api/oauth/token. SPEC 4.3, OpenID Connect Core 3.1.3, 12, RFC 8628 3.4."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import Any
 from handlers.core.api import ApiHandler
 from handlers.core.params import Params
 from handlers.core.site import Site
+from handlers.oauth.device_authorization import check_device_grant
 from handlers.oauth.requests import IGNORED, MAX_SCOPE, bounded, without_ungiven
 from store.apps.registration import Registration
 from store.crypto.dpop import DpopProof
 from store.crypto.signing_keys import Signer
 from store.errors import StoreError
 from store.names import parse_scope
+from store.oauth.device_requests import GRANT_TYPE
 from store.oauth.id_tokens import TYPE, id_token_claims
 from store.oauth.resources import apart, api_of, plain_names, target_of
 from store.oauth.tokens import TokenResponse
@@ -26,7 +28,7 @@ VERIFIER = re.compile(r"[A-Za-z0-9\-._~]{43,128}")
 
 
 class TokenHandler(ApiHandler):
-    """Exchanges a code, or rotates a refresh token."""
+    """Exchanges a code, rotates a refresh token, or answers the poll of a device."""
 
     door = "token"
 
@@ -39,7 +41,7 @@ class TokenHandler(ApiHandler):
         if grant_type == "client_credentials":
             await self._for_itself(params)
             return
-        if grant_type not in ("authorization_code", "refresh_token"):
+        if grant_type not in ("authorization_code", "refresh_token", GRANT_TYPE):
             raise Refused("unsupported_grant_type")
         # Malformed requests are refused before the app is authenticated and before any window counts them.
         base = self.site.base_url
@@ -50,6 +52,11 @@ class TokenHandler(ApiHandler):
             app = await self._app(params)
             proof = self.sent_proof(app, required=app.dpop_required)
             call = partial(self.store.tokens.exchange, app, code, redirect_uri, verifier, proof)
+        elif grant_type == GRANT_TYPE:
+            device_code, app = params.require("device_code"), await self._app(params)
+            check_device_grant(app)
+            proof = self.sent_proof(app, required=app.dpop_required)
+            call = partial(self.store.device_requests.exchange, app, device_code, proof)
         else:
             refresh_token, names = params.require("refresh_token"), bounded(params, "scope", MAX_SCOPE)
             app = await self._app(params)
@@ -104,7 +111,7 @@ async def token_answer(
     if response.sign_in and signer:
         picture = f"{site.base_url}/picture/{site.store.profiles.address(response.sign_in.profile)}"
         sub = await site.store.subjects.of(app.client_id, app.sector, response.sign_in.profile.user)
-        sid = await site.store.subjects.session(app.sector, response.sign_in.sid)
+        sid = response.sign_in.sid and await site.store.subjects.session(app.sector, response.sign_in.sid)
         claims = id_token_claims(response, sub, sid, app.wire_id, app.id_token_alg, site.base_url, picture)
         answer["id_token"] = signer.sign(claims, TYPE)
     return answer

@@ -79,6 +79,17 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
     "PushedResponse": {
         "pushed": {"request_uri": "urn:ietf:params:oauth:request_uri:4cTJmRk3nEWw0pYzQe1uZA", "expires_in": 90}
     },
+    "DeviceRequest": {"request": {"scope": "openid profile", **_CLIENT}},
+    "DeviceResponse": {
+        "codes": {
+            "device_code": "lk_dc_a-device-code",
+            "user_code": "WDJB-MJHT",
+            "verification_uri": "https://id.example.org/device",
+            "verification_uri_complete": "https://id.example.org/device?user_code=WDJB-MJHT",
+            "expires_in": 600,
+            "interval": 5,
+        }
+    },
     "IntrospectionRequest": {"token": {"token": _ACCESS, **_CLIENT}},
     "Introspection": {
         "live": {
@@ -125,6 +136,7 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
         "metadata": {
             "issuer": "https://id.example.org",
             "authorization_endpoint": "https://id.example.org/oauth/authorize",
+            "device_authorization_endpoint": "https://id.example.org/api/oauth/device_authorization",
             "pushed_authorization_request_endpoint": "https://id.example.org/api/oauth/par",
             "require_pushed_authorization_requests": False,
             "token_endpoint": "https://id.example.org/api/oauth/token",

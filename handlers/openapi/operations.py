@@ -67,7 +67,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                     "Redirect",
                     (JSON, HTML),
                 ),
-                303: Success("to the app, or to the sign-in page", "", (), ("Location",)),
+                303: Success("to the app or the page that ends it, or to the sign-in page", "", (), ("Location",)),
             },
             errors=("invalid_request", "invalid_scope", "login_required", "access_denied"),
             body="Decision",
@@ -78,19 +78,22 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     "token": {
         "post": Operation(
             "OAuth",
-            "Exchange a code, or a refresh token, for tokens",
+            "Exchange a code, a refresh token or a device code for tokens",
             (
                 "A code lives 60 seconds and works once. A code or refresh token that is used again ends every token "
                 "that came from it. Client authentication is what the app registered: HTTP Basic, or `client_id` and "
                 "`client_secret` in the body; a signed `client_assertion`, which counts once (RFC 7523); a public app "
                 "sends its `client_id` alone. A failed check uses up neither code nor refresh token. An access token "
                 "is for one resource: `resource` (RFC 8707), otherwise the API of the authorization, otherwise this "
-                "server. With a DPoP proof, the tokens are bound to its key, and `token_type` is `DPoP`."
+                "server. With a DPoP proof, the tokens are bound to its key, and `token_type` is `DPoP`. A device "
+                "polls with its device code (RFC 8628): until the person has decided, it hears "
+                "`authorization_pending`, or `slow_down` if it polls too often."
             ),
             {200: Success("the tokens", "Tokens", headers=("Pragma",))},
             errors=(
                 *("invalid_request", "unsupported_grant_type", "invalid_client", "invalid_grant", "invalid_scope"),
                 *("invalid_target", "unauthorized_client"),
+                *("authorization_pending", "slow_down", "expired_token", "device_denied"),
             ),
             body="TokenRequest",
             proof=True,
@@ -145,6 +148,20 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         )
     },
     **CLIENT_OPERATIONS,
+    "device-authorization": {
+        "post": Operation(
+            "OAuth",
+            "Ask for the codes of a device (RFC 8628)",
+            "For a device without a browser or keyboard. It shows `user_code` and `verification_uri`, and may show "
+            "`verification_uri_complete` as a QR code. Meanwhile it polls the token endpoint with `device_code`. Both "
+            "codes live ten minutes.",
+            {200: Success("the codes", "DeviceResponse", headers=("Pragma",))},
+            errors=(*("invalid_request", "invalid_client", "invalid_scope", "invalid_target", "unauthorized_client"),),
+            body="DeviceRequest",
+            proof=True,
+            security=_CLIENT,
+        )
+    },
     "introspect": {
         "post": Operation(
             "OAuth",

@@ -35,6 +35,7 @@ from handlers.openapi.shapes import (
 )
 from store.credits.credits import MAX_AMOUNT
 from store.lifetimes import ACCESS_TOKEN, SECOND
+from store.oauth.device_requests import GRANT_TYPE, LETTERS
 
 _ITEM = {"id": exactly(DOCUMENT_ID.pattern), "etag": ETAG, "size": COUNT, "createdAt": TIME, "updatedAt": TIME}
 _CLIENT = {"client_id": FILLED}
@@ -71,6 +72,10 @@ SCHEMAS: dict[str, Schema] = {
             read(
                 {"grant_type": {"const": "refresh_token"}, "refresh_token": FILLED},
                 {**_CLIENT, **_SECRET, "scope": ANY_SCOPES, "resource": TEXT},
+            ),
+            read(
+                {"grant_type": {"const": GRANT_TYPE}, "device_code": FILLED},
+                {**_CLIENT, **_SECRET, "resource": TEXT},
             ),
             read(
                 {"grant_type": {"const": "client_credentials"}}, {**_CLIENT, **_SECRET, "resource": TEXT, "scope": TEXT}
@@ -119,6 +124,18 @@ SCHEMAS: dict[str, Schema] = {
         ]
     },
     "PushedResponse": written({"request_uri": FILLED, "expires_in": COUNT}),
+    "DeviceRequest": read(
+        {"scope": ANY_SCOPES},
+        {**_CLIENT, **_SECRET, "resource": TEXT, "dpop_jkt": exactly(CHALLENGE.pattern)},
+    ),
+    "DeviceResponse": written(
+        {
+            "device_code": exactly("lk_dc_[A-Za-z0-9_-]+"),
+            "user_code": exactly(f"[{LETTERS}]{{4}}-[{LETTERS}]{{4}}"),
+            **dict.fromkeys(("verification_uri", "verification_uri_complete"), ADDRESS),
+            **dict.fromkeys(("expires_in", "interval"), COUNT),
+        }
+    ),
     "IntrospectionRequest": read({"token": FILLED}, {"token_type_hint": TEXT, **_CLIENT, **_SECRET}),
     "Introspection": {
         "oneOf": [
@@ -183,6 +200,7 @@ SCHEMAS: dict[str, Schema] = {
                 f"{name}_endpoint": ADDRESS
                 for name in (
                     "authorization",
+                    "device_authorization",
                     "pushed_authorization_request",
                     "token",
                     "revocation",

@@ -11,6 +11,7 @@ from typing import Any, overload
 from urllib.parse import urlencode
 
 from latchkey.testing.calls import Calls, listed
+from latchkey.testing.records import app_record
 from latchkey.testing.values import Api, App, Balance, Key, Person, Redirect, TokenResponse, balance_of
 
 
@@ -51,6 +52,7 @@ class Latchkey:
         jwks_uri: str | None = None,
         require_pushed: bool = False,
         dpop_required: bool = False,
+        device_grant: bool = True,
         profile: str | None = None,
         client_id: str | None = None,
         client_secret: str | None = None,
@@ -61,34 +63,8 @@ class Latchkey:
         32 characters) or a secret of the webhook, one is made. With the `subject_type` "pairwise" its `sub` of a person
         differs from that of `person`. With the `auth_method` "private_key_jwt" it proves itself by a key of `jwks`,
         public ones or those that `key` made. The `profile` "fapi2" switches on what it demands, and needs keys."""
-        if jwks is not None and not isinstance(jwks, Mapping):
-            jwks = {"keys": [one.public for one in jwks]}
-        record = {
-            "name": name,
-            "redirect_uris": list(redirect_uris),
-            "scopes": listed(scopes),
-            "public": public or None,
-            "pkceRequired": pkce_required or None,
-            "hostedStorage": hosted_storage or None,
-            "refreshRetrySeconds": refresh_retry_seconds or None,
-            "refreshLifetimeDays": refresh_lifetime_days or None,
-            "issInResponse": None if iss_in_response else False,
-            "webhookUrl": webhook_url,
-            "webhookEvents": None if webhook_events is None else list(webhook_events),
-            "idTokenAlg": id_token_alg,
-            "subjectType": subject_type,
-            "postLogoutRedirectUris": list(post_logout_redirect_uris),
-            "backchannelLogoutUri": backchannel_logout_uri,
-            "authMethod": auth_method,
-            "jwks": jwks,
-            "jwksUri": jwks_uri,
-            "requirePushed": require_pushed or None,
-            "dpopRequired": dpop_required or None,
-            "profile": profile,
-            "client_id": client_id,
-            "client_secret": client_secret,
-        }
-        made = self._calls.post("apps", record)
+        given = {name: value for name, value in locals().items() if name != "self"}
+        made = self._calls.post("apps", app_record(given))
         return App(
             made["client_id"],
             made.get("client_secret"),
@@ -258,6 +234,20 @@ class Latchkey:
         allowed access before."""
         return self._plays(url, "deny", person)
 
+    def enters(
+        self,
+        user_code: str,
+        *,
+        person: Person | None = None,
+        denies: bool = False,
+        scopes: str | Sequence[str] | None = None,
+        spend_limit: int | None = None,
+    ) -> None:
+        """Enters the code of a device (RFC 8628) and allows access, or `denies` it. The device learns it with its next
+        poll. The other arguments are those of `consents`."""
+        wanted = self._answer("deny" if denies else "allow", person, scopes, spend_limit)
+        self._post("devices", user_code=user_code, **wanted)
+
     def shows_pages(self) -> None:
         """Stops acting for people: browsers see the sign-in and consent pages, as at the start."""
         self._post("consents", answer="ask")
@@ -335,16 +325,21 @@ class Latchkey:
         scopes: str | Sequence[str] | None = None,
         spend_limit: int | None = None,
     ) -> Redirect | None:
-        who = self._somebody(person)
-        wanted: dict[str, Any] = {"email": who.email, "answer": answer}
-        if scopes is not None:
-            wanted["scopes"] = listed(scopes)
-        if spend_limit is not None:
-            wanted["spend_limit"] = spend_limit
+        wanted = self._answer(answer, person, scopes, spend_limit)
         if url is None:
             self._post("consents", **wanted)
             return None
         return Redirect(*self._calls.open(url, json.dumps(wanted)))
+
+    def _answer(
+        self, answer: str, person: Person | None, scopes: str | Sequence[str] | None, spend_limit: int | None
+    ) -> dict[str, Any]:
+        wanted: dict[str, Any] = {"email": self._somebody(person).email, "answer": answer}
+        if scopes is not None:
+            wanted["scopes"] = listed(scopes)
+        if spend_limit is not None:
+            wanted["spend_limit"] = spend_limit
+        return wanted
 
     def _post(self, call: str, **given: Any) -> Any:
         return self._calls.post(call, given)

@@ -23,10 +23,10 @@ end
 
 -- The text for an app. With `openid`, notes in the session that the app knows it: signing out tells the app.
 -- `fresh_sid` becomes the public id of a session that has none: the session's own id moves, and is nobody's business.
--- Without `openid` the app learns no id of the session.
+-- Without `openid`, or with an empty `fresh_sid`, the app learns no id of the session.
 local function signed_in(user, session, client, fresh_sid, acr, scope, outbox, member, now)
-  local openid = has_scope(scope, 'openid')
-  if openid then
+  local named = fresh_sid ~= '' and has_scope(scope, 'openid')
+  if named then
     redis.call('HSETNX', session, 'sid', fresh_sid)
     if redis.call('HSET', session, 'rp:' .. client, '') == 1 and redis.call('HLEN', session) > MOST_FIELDS then
       forget_one(user, session, redis.call('HGET', session, 'sid'), client, outbox, member, now)
@@ -34,7 +34,7 @@ local function signed_in(user, session, client, fresh_sid, acr, scope, outbox, m
   end
   local row = redis.call('HMGET', session, 'sid', 'created_at', 'method')
   local at = int(math.floor(tonumber(row[2]) / 1000))
-  return table.concat({openid and row[1] or '-', at, row[3] or 'pwd', acr}, ' ')
+  return table.concat({named and row[1] or '-', at, row[3] or 'pwd', acr}, ' ')
 end
 
 -- The fields of an ID token in a script's answer: none without `openid` or without a sign-in.

@@ -15,7 +15,7 @@
 --- ARGV[7] code_ttl (number): ms
 --- ARGV[8] idle (number): ms
 --- ARGV[9] terms: of the present registration
---- ARGV[10] place: the field of the grant that remembers consent to this redirect URI
+--- ARGV[10] place: the field of the grant that remembers consent to this redirect URI; empty for a device
 --- ARGV[11] limit (number)
 --- ARGV[12] period (number): ms
 --- ARGV[13] client
@@ -27,7 +27,7 @@
 --- ARGV[19] acr: requested levels, separated by commas, or empty
 --- ARGV[20] fresh_sid: public id for a session that has none
 --- ARGV[21] mode: how the app wants its answer: form_post, or empty
---- ARGV[22] pushed: '1' for a pushed request, of which the person may have other pages
+--- ARGV[22] pushed: '1' for a request that was pushed or made by a device, of which the person may have other pages
 --- ARGV[23] api: the API that the app wants to call, or empty
 --- ARGV[24] jkt: the key that the code is bound to, or empty
 --- ARGV[25] member: the person in the lists of the shard
@@ -81,10 +81,11 @@ if always_ask ~= '1' and given[1] and not given[3] and covers(granted, scope) an
   return {'remembered'}
 end
 
--- All pages of a pushed request have one row.
+-- All pages of such a request have one row.
 if pushed ~= '' then redis.call('DEL', request) end
 redis.call('HSET', request, 'redirect_uri', redirect_uri, 'scope', scope, 'challenge', challenge, 'state', state,
-  'terms', terms, 'place', place)
+  'terms', terms)
+if place ~= '' then redis.call('HSET', request, 'place', place) end
 if nonce ~= '' then redis.call('HSET', request, 'nonce', nonce) end
 if acr ~= '' then redis.call('HSET', request, 'acr', acr) end
 if mode ~= '' then redis.call('HSET', request, 'mode', mode) end

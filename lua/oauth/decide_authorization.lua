@@ -35,7 +35,7 @@
 --- ARGV[18] most (number): apps of one person
 --- ARGV[19] access_ttl (number): ms
 --- ARGV[20] raise_kept (number): ms that the previous spending limit is remembered
---- ARGV[21] fresh_sid: public id for a session that has none
+--- ARGV[21] fresh_sid: public id for a session that has none; empty for a device, which learns none
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply gone remaining reset
@@ -74,7 +74,7 @@ if not admitted then return {'rate_limited', reset, retry} end
 
 local asked = redis.call('HMGET', request, 'redirect_uri', 'scope', 'challenge', 'state', 'terms', 'place',
   'nonce', 'acr', 'mode', 'earliest', 'methods', 'api', 'jkt')
-local mode, api = asked[9] or '', asked[12]
+local mode, api, device = asked[9] or '', asked[12], fresh_sid == ''
 -- If the registration has changed since, the checks of the request are void.
 if not asked[1] or asked[5] ~= terms then return {'gone', remaining, reset} end
 -- The page was shown to a sign-in that was new and strong enough. Another session of the person may be neither.
@@ -110,7 +110,7 @@ end
 local epoch, connected = open_grant(
   user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, asked[2], scope,
   fresh_epoch, now)
--- A request of the previous release has no place.
+-- A device asks each time.
 if asked[6] then remember(grant, asked[6], asked[2], scope) end
 if has_scope(scope, 'credits:spend') then set_spend_limit(grant, spend_limit) end
 redis.call('HSET', code, 'redirect_uri', asked[1], 'scope', scope, 'challenge', asked[3], 'epoch', epoch,
@@ -125,7 +125,11 @@ end
 if asked[13] then redis.call('HSET', code, 'jkt', asked[13]) end
 redis.call('PEXPIREAT', code, int(now + code_ttl))
 redis.call('DEL', request)
-record(audit, 'consent_given', client, address, agent)
+if device then
+  record(audit, 'device_allowed', client, address, agent)
+else
+  record(audit, 'consent_given', client, address, agent)
+end
 local after = allowance_of(grant)
 note_growth(grant, before, after, raise_kept, now)
 if before and after and before ~= after then record(audit, 'spend_limit_set', client, address, agent) end

@@ -4,6 +4,7 @@ counted in one place only.
 
 from __future__ import annotations
 
+from observability.metrics.oauth import OF_OAUTH
 from observability.metrics.rows import (
     AI_BODIES,
     AI_CALLS,
@@ -102,70 +103,7 @@ METRICS: tuple[Metric, ...] = (
         (TIMED,),
         ("script",),
     ),
-    Metric(
-        "latchkey_exchanges_total",
-        "counter",
-        "Codes that were exchanged for tokens.",
-        (SCRIPTS,),
-        only={("exchange_code", "ok"): ()},
-    ),
-    Metric(
-        "latchkey_rotations_total",
-        "counter",
-        "Refresh tokens that were traded for new ones.",
-        (SCRIPTS,),
-        only={("rotate_refresh", "ok"): ()},
-    ),
-    Metric(
-        "latchkey_replays_total",
-        "counter",
-        "Codes and refresh tokens that were presented after they had been used or revoked.",
-        (SCRIPTS,),
-        ("kind",),
-        only={("rotate_refresh", "replayed"): ("refresh_token",), ("exchange_code", "replayed"): ("code",)},
-    ),
-    Metric(
-        "latchkey_replayed_proofs_total",
-        "counter",
-        "Client assertions and DPoP proofs that came to the token endpoint or the endpoint for pushed requests again. "
-        "Proofs that come to a call again are refusals with the code invalid_dpop_proof.",
-        (SCRIPTS,),
-        ("kind",),
-        only={("use_assertion", "used"): ("client_assertion",), ("use_dpop_proof", "used"): ("dpop_proof",)},
-    ),
-    Metric(
-        "latchkey_introspections_total",
-        "counter",
-        "Questions of apps and APIs about tokens, by answer: live, or dead, which foreign and invented ones are too.",
-        (SCRIPTS,),
-        ("answer",),
-        only={
-            ("introspect_token", "live"): ("live",),
-            ("introspect_token", "itself"): ("live",),
-            ("introspect_token", "dead"): ("dead",),
-        },
-    ),
-    Metric(
-        "latchkey_app_tokens_total",
-        "counter",
-        "Tokens that apps got for themselves (client_credentials).",
-        (SCRIPTS,),
-        only={("issue_app_token", "ok"): ()},
-    ),
-    Metric(
-        "latchkey_pushed_requests_total",
-        "counter",
-        "Pushed authorization requests: pushed, full (refused, since the app has too many), arrived with a browser, "
-        "gone (too late, for another browser, or used up before).",
-        (SCRIPTS,),
-        ("event",),
-        only={
-            ("push_request", "ok"): ("pushed",),
-            ("push_request", "full"): ("full",),
-            ("open_pushed", "ok"): ("arrived",),
-            ("open_pushed", "gone"): ("gone",),
-        },
-    ),
+    *OF_OAUTH,
     Metric(
         "latchkey_holds_total",
         "counter",

@@ -55,6 +55,8 @@ PROFILES: Mapping[str, ProfileRules] = MappingProxyType(
                 "pkce_required": True,
                 "dpop_required": True,
                 "iss_in_response": True,
+                # The profile knows the authorization code alone.
+                "device_grant": False,
                 # 5.3.2.1, note 1: who rotates refresh tokens lets the app repeat a refresh. 60 is the most there is.
                 "refresh_retry_seconds": 60,
             },

@@ -61,7 +61,8 @@ class Registration:
     app registered itself, otherwise empty; it then has no scopes in its row, and gets them when it is read
     (`store/apps/self_registered/kept.py`). A document is at `document_url` and is read again after `fresh_until` (epoch
     ms); the client id is a digest of the URL. `access_digest`: of the token that changes a dynamic registration.
-    `secret_in_body`: the app said that it sends its secret in the body."""
+    `secret_in_body`: the app said that it sends its secret in the body. `device_grant`: it may sign people in on
+    devices that show a code (RFC 8628)."""
 
     client_id: str
     name: str
@@ -111,6 +112,7 @@ class Registration:
     fresh_until: int = 0
     access_digest: bytes = b""
     secret_in_body: bool = False
+    device_grant: bool = False
 
     def __post_init__(self) -> None:
         check_client_id(self.client_id)

@@ -41,6 +41,7 @@ RECORD = {
     "jwks": "jwks",
     "jwksUri": "jwks_uri",
     "requirePushed": "require_pushed",
+    "deviceGrant": "device_grant",
     "profile": "profile",
     "webhookUrl": "webhook_url",
     "webhookEvents": "webhook_events",
@@ -100,6 +101,9 @@ def fields_of(packed: bytes) -> dict[str, Any]:
     fields = {names[name]: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
     fields["members"] = tuple(Member(*one) for one in fields.get("members", ()))
     fields["private_key_jwt"] = fields.pop("auth_method", "") == BY_KEY
+    # Earlier releases knew no devices: they are on for apps of the operator.
+    others = fields.get("owner") or fields.get("origin") or fields.get("profile", "none") != "none"
+    fields.setdefault("device_grant", not others)
     return fields
 
 

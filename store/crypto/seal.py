@@ -58,6 +58,7 @@ class TokenKind(enum.Enum):
     DPOP_NONCE = "dn"
     LISTED = "la"
     TEAM = "ti"
+    DEVICE_CODE = "dc"
 
     prefix: str
     associated_data: tuple[list[bytes], ...]

@@ -12,8 +12,8 @@ from store.errors import wrapped
 AT_ONCE = 256
 """How many keys are read and removed at a time."""
 
-ACCESS = frozenset({"session", "family", "access", "code", "request", "pushed", "all-pushed", "link"})
-"""The kinds of key without which no session, token, code, pending or pushed request or mailed link works."""
+ACCESS = frozenset({"session", "family", "access", "code", "request", "pushed", "all-pushed", "device-request", "link"})
+"""The kinds of key without which no session, token, code, pending, pushed or device request or mailed link works."""
 
 
 async def every_key(client: Redis) -> AsyncIterator[Sequence[str]]:

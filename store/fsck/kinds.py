@@ -23,6 +23,7 @@ from store.lifetimes import (
     CREDIT_KEY,
     DAY,
     DELIVERY,
+    DEVICE_REQUEST,
     DOCUMENT_PAUSE,
     DPOP_MARK,
     INVITE,
@@ -91,6 +92,16 @@ KINDS: dict[str, KeyKind] = {
     "invitations": KeyKind("hash", TEAM_INVITATION, others=r"[A-Za-z0-9_-]{22}"),
     "assertion": KeyKind("string", ASSERTION, value=b"1"),
     "pushed": KeyKind("hash", REQUEST, fields={"params": TEXT}, others="browser|ended|network"),
+    "device-request": KeyKind(
+        "hash",
+        DEVICE_REQUEST + MINUTE,
+        {"id": rb"[A-Za-z0-9_-]{22}", "client": rb"[A-Za-z0-9_-]{1,64}", "interval": NUMBER, "created_at": NUMBER},
+        others="params|address|agent|polled_at|claim|claimed_at|answer|user|code",
+        forms={
+            **{"answer": rb"allowed|denied", "user": rb"[0-9a-f]{32}", "polled_at": NUMBER, "claimed_at": NUMBER},
+            **dict.fromkeys(("code", "claim"), rb"[A-Za-z0-9_-]{22}"),
+        },
+    ),
     "app-spending": KeyKind("hash", SPENDING, fields={"day": NUMBER, "leased": NUMBER}, others=""),
     "all-pushed": KeyKind("zset", REQUEST),
     "all-apps": KeyKind("zset"),
@@ -197,7 +208,7 @@ KINDS: dict[str, KeyKind] = {
     ),
     "code": KeyKind(
         "hash",
-        CODE,
+        DEVICE_REQUEST,  # the longest-lived codes are those of devices, which fetch them by polling
         {**_REQUESTED, "epoch": EPOCH},
         others="nonce|signed|api|jkt",
         outlives=True,

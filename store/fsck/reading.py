@@ -42,7 +42,7 @@ class Reader:
 
     async def look(self, anchor: str, *reads: Read) -> Look:
         """Runs these reads at one moment, with the type and the expiry of `anchor`; all keys are in its slot."""
-        tag = keys.tag_of(anchor)
+        tag = tag_of(anchor)
         reply = await self._scripts.run(
             "inspect_keys", {"anchor": anchor}, tag=tag, reads=_json([_behind(tag, read) for read in reads])
         )
@@ -91,7 +91,7 @@ class Reader:
 
     def mend(self, anchor: str, expected: Sequence[Expected], *writes: Read) -> Mend:
         """A repair that writes in one step if each read still gives the expected answer; otherwise does nothing."""
-        tag = keys.tag_of(anchor)
+        tag = tag_of(anchor)
 
         async def put_right() -> None:
             await self._scripts.run(
@@ -139,3 +139,8 @@ def number(row: Mapping[str, bytes], name: str) -> int | None:
 def in_steps(items: Sequence[Any], most: int) -> list[Sequence[Any]]:
     """A sequence in pieces of at most `most`."""
     return [items[start : start + most] for start in range(0, len(items), most)]
+
+
+def tag_of(key: str) -> str:
+    """The hash tag that all keys of this key's slot begin with."""
+    return key[: key.index("}") + 1]

@@ -12,7 +12,7 @@ from store.apps.registration import Registration
 from store.bounds import Bounds
 from store.crypto.seal import Sealer, Token, TokenKind, fresh_epoch, new_id
 from store.engine.scripts import Reply, Scripts
-from store.lifetimes import ACCESS_TOKEN, AUTHORIZE, CODE, REQUEST, SPENDING_MAIL, UNDO_LINK
+from store.lifetimes import ACCESS_TOKEN, AUTHORIZE, CODE, DEVICE_REQUEST, REQUEST, SPENDING_MAIL, UNDO_LINK
 from store.oauth.sign_in import methods_for
 from store.phrases import Phrase
 from store.rates import Rates
@@ -25,7 +25,8 @@ class AuthorizationRequest(NamedTuple):
     the request was checked against; `place` is the grant's field for remembered consent (`Registration.place`).
     `nonce` goes into the ID token; `acr` has the requested levels, best first; `mode` is `form_post` or empty; `pushed`
     is the id of a pushed request, or empty. `api` is the client id of the API that the app wants to call, or empty; its
-    scopes are qualified. `jkt` is the thumbprint of the key that the code is bound to (RFC 9449 10), or empty."""
+    scopes are qualified. `jkt` is the thumbprint of the key that the code is bound to (RFC 9449 10), or empty. `device`
+    is the id of a device's request, or empty: such a request has no redirect URI and no place."""
 
     client: str
     redirect_uri: str
@@ -40,13 +41,16 @@ class AuthorizationRequest(NamedTuple):
     pushed: str = ""
     api: str = ""
     jkt: str = ""
+    device: str = ""
 
 
 class Awaited(NamedTuple):
-    """What the id of a pending request names: the app, and the id of the pushed request that it answers, or empty."""
+    """What the id of a pending request names: the app, and the id of the pushed request or the device's request that it
+    answers, or empty."""
 
     client: str
     pushed: str
+    device: str = ""
 
 
 class SignInAgain(Exception):
@@ -83,7 +87,7 @@ class Pending:
 class Decision:
     """Where to send the browser, and how (`mode`, as in the request); `code` is None if the person denied.
     `connected`: the app is newly connected; `allowance`: the notice to mail to the person if the app may spend more
-    than before."""
+    than before. `code_id`: the id in the code."""
 
     redirect_uri: str
     state: str
@@ -92,6 +96,7 @@ class Decision:
     connected: bool = False
     allowance: Allowance | None = None
     mode: str = ""
+    code_id: str = ""
 
 
 class ConsentRequest(NamedTuple):
@@ -112,8 +117,8 @@ class NothingTicked(Refused):
         self.asked, self.pending = asked, pending
 
 
-PUSHED = 1
-"""The generation in the id of a pending request that was pushed."""
+PUSHED, DEVICE = 1, 2
+"""The generations in the ids of pending requests that were pushed, and that devices made."""
 TOO_MANY_APPS = Phrase(
     "You've reached the most apps that one account can have. Disconnect one that you no longer use and delete its "
     "documents. Then go back and allow this one."
@@ -145,9 +150,9 @@ class Authorizations:
         Otherwise keeps the request for 10 minutes. `fresh`: how long ago the sign-in may have been, in ms. `since`: the
         time of a sign-in for this request (epoch ms), which counts for 10 minutes whatever `fresh` says. Without both,
         any sign-in will do. Raises SignedOut, SignInAgain, StepUp, Refused("rate_limited")."""
-        # A pushed request has one pending one, whose id says so. So its end can come before the decision.
+        # A pushed or a device's request has one pending one, whose id says so. So its end can come before the decision.
         code_id = new_id()
-        one_id = request.pushed or code_id
+        one_id = request.pushed or request.device or code_id
         reply = await self._scripts.run(
             "begin_authorization",
             {
@@ -179,7 +184,7 @@ class Authorizations:
             acr=",".join(request.acr),
             fresh_sid=new_id(),
             mode=request.mode,
-            pushed="1" if request.pushed else "",
+            pushed="1" if request.pushed or request.device else "",
             api=request.api,
             jkt=request.jkt,
             member=keys.member(session.user),
@@ -193,7 +198,7 @@ class Authorizations:
             let_in(AUTHORIZE, reply)
         if reply.word == "remembered":
             return Remembered(self._sealer.seal(Token(TokenKind.CODE, session.user, request.client, code_id, 0)))
-        kind = PUSHED if request.pushed else 0
+        kind = PUSHED if request.pushed else DEVICE if request.device else 0
         request_id = self._sealer.seal(Token(TokenKind.REQUEST, session.user, request.client, one_id, kind))
         return _pending(request_id, session.user, reply)
 
@@ -202,7 +207,8 @@ class Authorizations:
         token = self._sealer.open(TokenKind.REQUEST, request_id)
         if token is None or token.user != session.user:
             return None
-        return Awaited(token.client, token.id if token.generation == PUSHED else "")
+        pushed, device = (token.id if token.generation == kind else "" for kind in (PUSHED, DEVICE))
+        return Awaited(token.client, pushed, device)
 
     async def decide(
         self,
@@ -224,7 +230,7 @@ class Authorizations:
         token = self._sealer.open(TokenKind.REQUEST, request_id)
         if token is None or token.user != session.user or token.client != app.client_id:
             raise Refused("invalid_request", Phrase("This request isn't yours."))
-        user, client = session.user, token.client
+        user, client, device = session.user, token.client, token.generation == DEVICE
         if allow and app.origin:
             await self.keep(app)
         group = self._rates.oauth
@@ -247,7 +253,8 @@ class Authorizations:
             decision="allow" if allow else "deny",
             scopes="*" if scopes is None else " ".join(dict.fromkeys(scopes)),
             fresh_epoch=fresh_epoch(),
-            code_ttl=CODE,
+            # A device may poll late, and its sign-in is no part of this session.
+            code_ttl=DEVICE_REQUEST if device else CODE,
             idle=self._idle,
             limit=group.limit,
             period=group.period,
@@ -260,7 +267,7 @@ class Authorizations:
             shard=keys.shard_prefix(user),
             most=self._bounds.grants,
             access_ttl=ACCESS_TOKEN,
-            fresh_sid=new_id(),
+            fresh_sid="" if device else new_id(),
             **visitor.fields(),
         )
         refuse_signed_out(reply)
@@ -288,6 +295,7 @@ class Authorizations:
             connected,
             allowance,
             reply.text("mode"),
+            code_id if code else "",
         )
 
 

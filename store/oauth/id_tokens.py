@@ -21,8 +21,8 @@ NO_HINT = "id_token_hint is no ID token of this app."
 
 
 class Hint(NamedTuple):
-    """An ID token that an app sent back: the app that it is for, the person, the session's public id, and how it is
-    signed."""
+    """An ID token that an app sent back: the app that it is for, the person, the session's public id (empty if it names
+    none), and how it is signed."""
 
     client_id: str
     sub: str
@@ -51,7 +51,7 @@ class IdTokens:
                 raise JoseError("audience")
         except JoseError:
             raise Refused("invalid_request", NO_HINT) from None
-        sub, sid = found.claims.get("sub"), found.claims.get("sid")
+        sub, sid = found.claims.get("sub"), found.claims.get("sid", "")
         if not isinstance(sub, str) or not isinstance(sid, str):
             raise Refused("invalid_request", NO_HINT)
         return Hint(client, sub, sid, found.header["alg"])
@@ -74,7 +74,7 @@ def id_token_claims(
     response: TokenResponse, sub: str, sid: str, client_id: str, algorithm: str, issuer: str, picture: str
 ) -> dict[str, Any]:
     """The claims of the ID token that goes with a token response of an OpenID sign-in. `sub` and `sid`: the person and
-    the session, as the app knows them."""
+    the session, as the app knows them; the latter is empty for a device, whose sign-in is no part of a session."""
     sign_in, now = response.sign_in, int(wall.time())
     assert sign_in is not None
     claims: dict[str, Any] = {
@@ -84,13 +84,14 @@ def id_token_claims(
         "exp": now + LIFETIME,
         "iat": now,
         "auth_time": sign_in.auth_time,
-        "sid": sid,
         "acr": sign_in.acr,
         "amr": list(sign_in.amr),
         "azp": client_id,
         "at_hash": half_hash(algorithm, response.access_token),
         **claims_of(sign_in.profile, sign_in.scopes, picture),
     }
+    if sid:
+        claims["sid"] = sid
     if sign_in.nonce:
         claims["nonce"] = sign_in.nonce
     return claims

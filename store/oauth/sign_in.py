@@ -30,9 +30,9 @@ STRONGEST = {method: next(level for level in LEVELS if method in LEVELS[level]) 
 
 
 class SignInFacts(NamedTuple):
-    """The sign-in behind an ID token. `sid`: the session's public id; `auth_time`: epoch seconds; `method`: one of
-    METHODS; `wanted`: the levels that the app requested, best first; `nonce`: empty if there was none, and at a
-    refresh; `scopes`: those of Latchkey itself, which give the claims."""
+    """The sign-in behind an ID token. `sid`: the session's public id, empty if the app learns none; `auth_time`: epoch
+    seconds; `method`: one of METHODS; `wanted`: the levels that the app requested, best first; `nonce`: empty if there
+    was none, and at a refresh; `scopes`: those of Latchkey itself, which give the claims."""
 
     sid: str
     auth_time: int
@@ -86,7 +86,7 @@ def level_and_time(signed: str) -> tuple[str, int | None]:
 
 def _parts(signed: str) -> tuple[str, int, str, tuple[str, ...]]:
     sid, auth_time, method, wanted = signed.split(" ")
-    return sid, int(auth_time), method, tuple(filter(None, wanted.split(","))) if wanted else ()
+    return "" if sid == "-" else sid, int(auth_time), method, tuple(filter(None, wanted.split(","))) if wanted else ()
 
 
 def _level(method: str, wanted: Sequence[str]) -> str:

@@ -10,7 +10,7 @@
                "idTokenAlg": "RS256", "subjectType": "public", "postLogoutRedirectUris": ["https://web.example/bye"],
                "backchannelLogoutUri": "https://web.example/logout", "authMethod": "client_secret",
                "jwks": {"keys": []}, "jwksUri": "https://web.example/jwks.json", "requirePushed": false,
-               "dpopRequired": false, "profile": "none"}],
+               "dpopRequired": false, "deviceGrant": true, "profile": "none"}],
      "users": [{"email": "ada@example.com", "name": "Ada", "password": "...", "credits": 5000000,
                 "groups": ["staff"]}]}
 
@@ -52,7 +52,7 @@ _APP_FIELDS = (
     *("client_id", "client_secret", "name", "redirect_uris", "scopes", "public", "pkceRequired", "hostedStorage"),
     *("issInResponse", "refreshRetrySeconds", "refreshLifetimeDays", "homepage", "webhookUrl", "webhook_secret"),
     *("idTokenAlg", "subjectType", "postLogoutRedirectUris", "backchannelLogoutUri", "dpopRequired"),
-    *("authMethod", "jwks", "jwksUri", "requirePushed", "profile", "webhookEvents"),
+    *("authMethod", "jwks", "jwksUri", "requirePushed", "profile", "webhookEvents", "deviceGrant"),
 )
 _USER_FIELDS = ("email", "name", "password", "credits", "groups")
 P = ParamSpec("P")
@@ -188,6 +188,7 @@ def _app(fields: Fields, apis: Sequence[ApiRegistration]) -> SeedApp:
         "subject_type": fields.text("subjectType", PUBLIC),
         "require_pushed": fields.boolean("requirePushed", False),
         "dpop_required": fields.boolean("dpopRequired", False),
+        "device_grant": fields.boolean("deviceGrant", True),
         "homepage": fields.text("homepage", ""),
         "webhook_url": fields.text("webhookUrl", ""),
         "webhook_events": _checked(fields.at("webhookEvents"), chosen_types, events),

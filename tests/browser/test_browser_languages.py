@@ -24,6 +24,7 @@ OTHERS = re.compile(
     "To try things out|Gift card, number 1007|Harbo is run by Harbo Works Ltd|Read the chapter on ferns again|to read|"
     "Star Map|(orders|times):[a-z]+|(Cancel|Place|See your) (orders|timetable)|"
     r"What you ordered, when, and what it cost|It can order in your name, up to 100 \$ a day|"
+    "Living Room TV|LivingRoomTV/7.1 .*|[B-Z]{4}-[B-Z]{4}|"
     "Mozilla/5.0 .*|(POST|Authorization:) .*|"
     "([A-Z2-7]{4} ){7}"  # the secret of an authenticator app
 )

@@ -43,6 +43,7 @@ def test_every_template_is_rendered_here() -> None:
         "developer/logo_form.html",
         "mail/layout.html",
         "signin/address_fields.html",
+        "oauth/asking_device.html",
         "signin/why.html",
         "signin/keep.html",
     }
@@ -173,6 +174,7 @@ ONE_CLICK = {
     "developer-team-withdraw": "an invitation is sent again",
     "account-email-change": "its page has a mailed link for an address",
     "developer-try": "the consent page comes next",
+    "device": "the consent page comes next",
     "developer-webhook-test": "a test event",
     "developer-delivery-again": "an event again",
 }

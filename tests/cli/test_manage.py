@@ -127,6 +127,7 @@ def test_an_app_record_has_the_apis_fields(home: Home) -> None:
         "jwks": None,
         "jwksUri": "",
         "requirePushed": False,
+        "deviceGrant": True,
         "profile": "none",
         "webhookUrl": "",
         "webhookEvents": ["all"],

@@ -14,8 +14,16 @@ from store.crypto.seal import TokenKind
 from tests.support.http import http_servers
 
 WAYS = (
-    *("as bearer", "for a document", "for a refresh", "for an exchange", "access token to revoke"),
-    *("refresh token to revoke", "session", "decision", "pushed request", "invitation", "second step"),
+    *("as bearer", "for a document", "for a refresh", "for an exchange", "for a poll"),
+    *(
+        "access token to revoke",
+        "refresh token to revoke",
+        "session",
+        "decision",
+        "pushed request",
+        "invitation",
+        "second step",
+    ),
     *("confirmation", "reset", "change", "team", "undo", "picture"),
 )
 REVOCATIONS = ("access token to revoke", "refresh token to revoke")

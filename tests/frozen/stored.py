@@ -10,6 +10,7 @@ _WHOLE = (
     (r"^\{email:[^:}]*\}", "{email:<address>}"),
     (r"^\{window:([^:}]*):[^}]*\}(:.+)?$", r"{window:\1:<what>}"),
     (r"^\{dpop:[^:}]*\}", "{dpop:<thumbprint>}"),
+    (r"^\{device:[^:}]*\}", "{device:<code>}"),
     (r"^\{[0-9a-f]{3}\}:[0-9a-f]{32}:", "u:"),
     (r"^\{[0-9a-f]{3}\}:", "{<shard>}:"),
 )

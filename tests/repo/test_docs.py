@@ -219,7 +219,7 @@ def test_documented_limits_and_lifetimes_match_the_code() -> None:
     assert f"| `/api/oauth/*` | {lifetimes.OAUTH.limit} a minute (`--oauth-per-minute`) | the person" in HTTP
     assert f"failed | {lifetimes.ADDRESS.limit} a minute | the address" in HTTP
     assert f"sign-in | {lifetimes.SIGN_IN_ADDRESS.limit} a minute | the address" in HTTP
-    assert f"with `client_credentials`, `POST /api/oauth/par` | {lifetimes.CLIENT.limit} a minute (`--app-c" in HTTP
+    assert f"`POST /api/oauth/device_authorization` | {lifetimes.CLIENT.limit} a minute (`--app-c" in HTTP
     public = f"{lifetimes.PUBLIC_CLIENT.limit} a minute (`--public-app-calls-per-minute`)"
     assert f"par` of a public app | {public} | the app and the address |" in HTTP
     assert f"introspect` | {lifetimes.INTROSPECT.limit} a minute (`--introspections-per-minute`)" in HTTP
@@ -281,6 +281,7 @@ def test_the_table_of_keys_matches_the_code() -> None:
         *keys.app_stats(client).values(),
         keys.assertion(client, "<digest>"),
         *keys.pushed(client, one_id).values(),
+        keys.device_request("<digest>"),
         *(key.replace("<us", shard) for key in keys.lease(user, client).values()),
         keys.email("<address>"),
         keys.invite("<address>"),

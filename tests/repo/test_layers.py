@@ -252,6 +252,11 @@ async def _push(service: Service) -> Any:
     return await send(f"{service.base_url}/api/oauth/par", "POST", form=form)
 
 
+async def _ask_for_codes(service: Service) -> Any:
+    form = {"scope": "profile data:read", "client_id": "web-app", "client_secret": service.web.secret or ""}
+    return await send(f"{service.base_url}/api/oauth/device_authorization", "POST", form=form)
+
+
 async def _introspect(service: Service) -> Any:
     form = {"token": "an invented token", "client_id": "web-app", "client_secret": service.web.secret or ""}
     return await send(f"{service.base_url}/api/oauth/introspect", "POST", form=form)
@@ -270,6 +275,7 @@ OF_THE_FLOW: dict[str, Callable[[Service], Awaitable[Any]]] = {
     "token": _exchange,
     "revoke": _revoke,
     "push": _push,
+    "device-authorization": _ask_for_codes,
     "introspect": _introspect,
     "register": _register,
     "client-configuration": _configuration,

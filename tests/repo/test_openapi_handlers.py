@@ -26,6 +26,7 @@ from handlers.openapi.document import codes_of, document, operation_id
 from handlers.openapi.operations import OPERATIONS
 from handlers.openapi.schemas import SCHEMAS
 from handlers.routes import ROUTES
+from store.oauth.device_requests import GRANT_TYPE
 from store.wiring import Store
 from tests.support.http import driver
 from tests.support.http.documented import call
@@ -102,6 +103,9 @@ def described(identity: str) -> Reads:
     return Reads(names, {one["name"] for one in parameters if one["in"] == "header"})
 
 
+DEVICE = "/api/oauth/device_authorization"
+
+
 async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[Any]]]]:
     """What has an operation read all that it reads: mostly the call that the document shows."""
     browser, everything = await service.signed_in(), " ".join(ALL_SCOPES)
@@ -116,6 +120,7 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
     plain, signed = SCHEMAS["PushedRequest"]["oneOf"]
     pushed = dict.fromkeys(plain["properties"].keys() - asserted, "1") | proof
     signed = dict.fromkeys(signed["properties"].keys() - asserted, "1") | proof
+    asked = {"scope": "data:read", "resource": service.base_url, "dpop_jkt": "1"} | proof
     shown = {
         operation_id(route.name, method): [
             partial(call, service, route, method, tokens["access_token"]),
@@ -134,7 +139,12 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
             lambda: service.web.exchange(code),
             lambda: service.web.refresh(tokens["refresh_token"]),
             lambda: service.web.token(grant_type="client_credentials"),
+            lambda: service.web.token(grant_type=GRANT_TYPE, device_code="x"),
             lambda: BoundApp(service.web).refresh("lk_rt_unknown"),
+        ],
+        "device-authorization": [
+            lambda: driver.send(f"{service.base_url}{DEVICE}", "POST", form=asked),
+            lambda: driver.send(f"{service.base_url}{DEVICE}", "POST", form=asked, headers={"DPoP": "x"}),
         ],
         "push": [
             lambda: driver.send(f"{service.base_url}/api/oauth/par", "POST", form=pushed),

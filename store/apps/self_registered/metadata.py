@@ -17,7 +17,7 @@ from store.apps.lookalikes import check_honest_name
 from store.apps.redirect_uris import InvalidRedirectURI, check_redirect_uri, display_origin
 from store.apps.registration import MAX_REDIRECT_URIS, InvalidRegistration, Registration
 from store.apps.sectors import InvalidSector
-from store.names import check_app_name
+from store.names import DEVICE_GRANT, check_app_name
 from store.refused import Refused, reason_of
 
 BASIC, POST, KEY, NOTHING = "client_secret_basic", "client_secret_post", "private_key_jwt", "none"
@@ -68,6 +68,7 @@ def registration_of(
         found[attribute] = _texts(metadata, name) or ()
     _check_kinds(metadata)
     found |= _authentication(metadata, loopback)
+    found["device_grant"] = DEVICE_GRANT in (_texts(metadata, "grant_types") or ())
     _check_uris(found, base_url)
     if metadata.get("sector_identifier_uri") is not None:
         _wrong("sector_identifier_uri is only for apps that an operator registers.")
@@ -93,7 +94,7 @@ def metadata_of(app: Registration) -> dict[str, Any]:
         "client_name": app.name,
         **{name: uris for name, uris in lists.items() if uris},
         "token_endpoint_auth_method": method,
-        "grant_types": list(GRANTS),
+        "grant_types": [*GRANTS, *((DEVICE_GRANT,) if app.device_grant else ())],
         "response_types": list(RESPONSES),
         "scope": " ".join(app.scopes),
         **kept,

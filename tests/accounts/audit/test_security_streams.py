@@ -19,6 +19,7 @@ from store.accounts.audit import security_log, security_reading
 from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.audit.security_log import Origin
 from store.engine.script_source import own_scripts
+from store.fsck.reading import tag_of
 from store.lifetimes import DAY
 from store.security_events import EVENTS
 from store.wiring import Store
@@ -42,7 +43,7 @@ def test_lua_and_python_use_the_same_streams() -> None:
     assert {one.stream for one in EVENTS.values()} == streams == set(security_log.KEPT) == set(security_log.QUEUED)
     for script in ("append_events", "read_events"):
         assert own_scripts()[script].keys == tuple(keys.SECURITY_EVENTS) == security_reading.STREAMS
-    assert len({keys.tag_of(key) for key in keys.SECURITY_EVENTS.values()}) == 1
+    assert len({tag_of(key) for key in keys.SECURITY_EVENTS.values()}) == 1
 
 
 # Who can push out what

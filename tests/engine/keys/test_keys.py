@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from store import keys
+from store.fsck.reading import tag_of
 from tests.support.lists.offenders import each
 
 USER, CLIENT, ONE = "ab0" + "9f" * 14 + "1", "an-App_1", "A-_" * 7 + "z"
@@ -68,7 +69,7 @@ def test_keys_are_parsed_as_they_are_spelt(kind: str, key: str) -> None:
     assert at.user in ("", USER)
     assert at.client in ("", CLIENT)
     assert at.shard in ("", USER[:3])
-    assert key.startswith(keys.tag_of(key))
+    assert key.startswith(tag_of(key))
 
 
 def test_a_parsed_key_has_its_owner() -> None:

@@ -29,11 +29,19 @@ def consent_pages(text: str, known: dict[str, Any], app: Sample) -> dict[str, di
         "amount": "5.00",
         "error": "",
         "signs_in": True,
+        "device": None,
     }
-    by_document = {**first, "mark": Mark(False, "", text, DOCUMENT, text)}
+    device = Sample(code=text, name=text, address=text, near=False, asked=text)
+    form = {**known, "code": "", "example": text, "next": text, "error": ""}
     return {
-        "oauth/consent.html document": by_document,
-        "oauth/consent.html itself": {**first, "mark": Mark(False, "", "", DYNAMIC)},
         "oauth/consent.html": first,
+        "oauth/consent.html document": {**first, "mark": Mark(False, "", text, DOCUMENT, text)},
+        "oauth/consent.html itself": {**first, "mark": Mark(False, "", "", DYNAMIC)},
         "oauth/consent.html again": {**first, "error": text, "amount": text},
+        "oauth/consent.html device": {**first, "device": device},
+        "oauth/device.html": form,
+        "oauth/device.html wrong": {**form, "error": text},
+        "oauth/device.html matching": {**form, "code": text},
+        "oauth/device_done.html": {**known, "connected": True},
+        "oauth/device_done.html denied": {**known, "connected": False},
     }

@@ -14,6 +14,7 @@ from outbound.mail.inbox import Inbox
 from outbound.mail.mailer import Mailer, Spool
 from runtime import demo
 from tests.support.browser.furnished_account import SPENDS, furnish
+from tests.support.browser.tour_devices import devices
 from tests.support.browser.tour_kit import Tour
 from tests.support.browser.tour_people import GRACE, NOBODY, PASSWORD, asks, factors, mailed
 from tests.support.browser.tour_portal import developer, own_apis
@@ -28,7 +29,7 @@ def walk(tour: Tour) -> None:
     """Makes the whole tour. The stand is new."""
     tour.stand.run(furnish(tour.stand))
     legs = (strangers, demo_inbox, newcomer, connected_apps, branded, documents_and_credits, consent)
-    for leg in (*legs, developer, own_apis, factors, mailed):
+    for leg in (*legs, devices, developer, own_apis, factors, mailed):
         tour.stand.forget_windows()
         tour.stand.change()
         leg(tour)

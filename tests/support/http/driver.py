@@ -251,6 +251,7 @@ class Service:
             "name": client_id.replace("-", " ").title(),
             "redirect_uris": (CALLBACK,),
             "scopes": ALL_SCOPES,
+            "device_grant": True,
             **fields,
         }
         registration, secret = await self.store.apps.create(Registration(client_id, **facts))

@@ -203,6 +203,17 @@ SECTIONS: dict[str, dict[str, str]] = {
         "11.2": "DPoP Proof Pre-generation",
         "11.3": "DPoP Nonce Downgrade",
     },
+    "8628": {
+        "3.3.1": "Non-Textual Verification URI Optimization",
+        "3.5": "Device Access Token Response",
+        "5.1": "User Code Brute Forcing",
+        "5.2": "Device Code Brute Forcing",
+        "5.3": "Device Trustworthiness",
+        "5.4": "Remote Phishing",
+        "5.5": "Session Spying",
+        "5.6": "Non-Confidential Clients",
+        "5.7": "Non-Visual Code Transmission",
+    },
     "9700": {
         "2.1": "Protecting Redirect-Based Flows",
         "2.1.1": "Authorization Code Grant",

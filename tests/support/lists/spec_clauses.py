@@ -137,6 +137,7 @@ TRAPS: dict[int, Clause] = {
     57: Clause("no person's data answers to a token that an app has for itself"),
     58: Clause("a JWT access token ends when it says, and its revocation shows at introspection"),
     60: Clause("open registration is limited by address and in all, ends unused, and shows nobody as verified"),
+    64: Clause("a device code is for its app, is answered once, and nobody guesses the code that people type"),
     66: Clause("tokens that two counters report are charged once"),
     67: Clause("a stream is charged once and within its hold, however it reports its usage"),
     68: Clause("a tool call's arguments pass on unharmed wherever they are split"),

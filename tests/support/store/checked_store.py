@@ -113,6 +113,7 @@ class Furnished:
         await add_passkey(world)
         await store.signing_keys.for_signing("ES256")
         await store.pushed.push(world.app.client_id, "scope=profile", Window(600, 599, 0))
+        await store.device_requests.begin(world.app.client_id, "[]", VISITOR)
         await store.client_assertions.use(world.app.client_id, Proof(new_id(), 60_000))
         await call_with_key(world)
         await registered_themselves(world)

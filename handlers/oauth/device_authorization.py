@@ -1,0 +1,88 @@
+"""POST /api/oauth/device_authorization: a device asks for codes, one for itself and one for a person. RFC 8628 3.1."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from handlers.core.api import ApiHandler
+from handlers.core.params import Params
+from handlers.oauth.pushed_record import PushedRecord, rules_of, write_record
+from handlers.oauth.requests import Interaction, check_api, check_key, check_scope
+from store.apps.registration import Registration
+from store.crypto.dpop import DpopProof
+from store.oauth.authorizations import AuthorizationRequest
+from store.oauth.device_requests import GRANT_TYPE, shown_code
+from store.refused import Refused
+from store.results import Window
+
+DEVICE = "/device"
+"""The page on which people type the code."""
+
+
+class DeviceAuthorizationHandler(ApiHandler):
+    """Checks the device's request, and keeps it until a person comes with the code."""
+
+    door = "token"
+
+    async def post(self) -> None:
+        """Answers with the codes (RFC 8628 3.2), or with an error of the token endpoint."""
+        if "DPoP" in self.request.headers:
+            self.expect_proof()
+        params = self.body()
+        app = await self.authenticate(params)
+        assert app is not None
+        window = await self.take_window(app)
+        try:
+            check_device_grant(app)
+            proof = self.sent_proof(app)
+            record = await self.checked(app, params, proof)
+            async with self.store.proofs.counted(proof):
+                begun = await self.store.device_requests.begin(app.client_id, record, self.visitor)
+        except Refused as refusal:
+            refusal.window = window
+            raise
+        self.write_window(window)
+        self.set_header("Pragma", "no-cache")  # as the token endpoint
+        page, code = f"{self.site.base_url}{DEVICE}", shown_code(begun.user_code)
+        self.write_json(
+            {
+                "device_code": begun.device_code,
+                "user_code": code,
+                "verification_uri": page,
+                "verification_uri_complete": f"{page}?{urlencode({'user_code': code})}",
+                "expires_in": begun.expires_in,
+                "interval": begun.interval,
+            }
+        )
+
+    async def take_window(self, app: Registration) -> Window:
+        """Counts the call for the app. If the app proves nothing, counts it for the address, and for all addresses
+        together: each request leaves a row, and makes a guessed code a little likelier."""
+        if not app.public:
+            return await self.store.client_windows.take(app.client_id)
+        window = await self.store.limits.public_client(app.client_id, self.counted_address)
+        await self.store.device_windows.take(app.client_id)
+        return window
+
+    async def checked(self, app: Registration, params: Params, proof: DpopProof | None) -> str:
+        """The request as a record; with a proof, its tokens are bound to the key, as for a pushed request."""
+        wanted = check_scope(app, params, self.site.base_url)
+        request = AuthorizationRequest(
+            app.client_id,
+            GRANT_TYPE,
+            wanted.scopes,
+            "",
+            "",
+            app.terms,
+            "",
+            api=wanted.api,
+            jkt=check_key(params, proof),
+        )
+        request = await check_api(self.store.apis, app, request)
+        return write_record(PushedRecord([], rules_of(app, self.site), (request, Interaction(frozenset()))))
+
+
+def check_device_grant(app: Registration) -> None:
+    """Raises Refused("unauthorized_client") unless the app may sign people in on devices."""
+    if not app.device_grant:
+        raise Refused("unauthorized_client", "The app is not registered for the device grant.")
