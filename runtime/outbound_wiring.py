@@ -8,6 +8,8 @@ from outbound.client_keys import ClientKeys
 from outbound.fetching import Fetcher
 from outbound.mail.inbox import Inbox
 from outbound.mail.mailer import LATE_RETRIES, Mailer, SmtpServer, Spool
+from outbound.payments.provider import PaymentProvider
+from outbound.payments.stripe_checkout import StripeAccount, StripeCheckout
 from outbound.webhooks.poster import WebhookSender
 from outbound.webhooks.posting import Poster
 from settings.declared import Settings
@@ -57,3 +59,14 @@ def open_mailer(settings: Settings, base_url: str, brand: Brand) -> Mailer:
     # On a developer's machine the console shows the links. Elsewhere a log with links would give accounts away.
     spool = Spool(settings.data_dir / MAIL_FOLDER, show=settings.here_alone)
     return Mailer(spool, sender, confirms=False, name=brand.sender)
+
+
+def open_payments(settings: Settings, base_url: str, before: PaymentProvider | None = None) -> PaymentProvider | None:
+    """The payment provider; None without one. It is `before` if its account is the same."""
+    if not settings.stripe_key:
+        return None
+    secrets = settings.stripe_webhook_secret
+    account = StripeAccount(settings.stripe_key, secrets, base_url, settings.stripe_api, settings.stripe_page)
+    if isinstance(before, StripeCheckout) and before.account == account:
+        return before
+    return StripeCheckout(account)

@@ -14,7 +14,7 @@ from observability.metrics.measures import Measures
 from outbound.ai.models import Models
 from outbound.breaches import Breaches
 from outbound.webhooks.poster import WebhookSender
-from runtime.outbound_wiring import open_client_keys, open_fetcher, open_inbox, open_mailer
+from runtime.outbound_wiring import open_client_keys, open_fetcher, open_inbox, open_mailer, open_payments
 from runtime.process_state import Runtime
 from settings.declared import Settings
 from store.wiring import Store
@@ -46,6 +46,7 @@ def open_site(runtime: Runtime, store: Store, webhooks: WebhookSender) -> Site:
         posts_events=settings.webhooks,
         wake_webhooks=webhooks.wake,
         brand_before=runtime.brand,
+        payments=open_payments(settings, runtime.base_url),
         **_live(settings, runtime.brand),
     )
 
@@ -57,7 +58,9 @@ def renewed(site: Site, settings: Settings, brand: Brand, models: Models | None)
     site.long_bodies.memory.most = _body_memory(settings)
     site.downloads.resize(settings.downloads, settings.downloads_per_person)
     before = site.brand if site.brand != brand else site.brand_before
-    return replace(site, models=models or site.models, peers={}, brand_before=before, **_live(settings, brand))
+    payments = open_payments(settings, site.base_url, site.payments)
+    live = _live(settings, brand)
+    return replace(site, models=models or site.models, peers={}, brand_before=before, payments=payments, **live)
 
 
 def _body_memory(settings: Settings) -> int:
@@ -80,5 +83,6 @@ def _live(settings: Settings, brand: Brand) -> dict[str, Any]:
         "hsts_subdomains": settings.hsts_include_subdomains,
         "max_body": settings.max_body,
         "max_ai_request": settings.ai_request_size,
+        "purchases": (settings.purchase_least, settings.purchase_most),
         "breaches": Breaches(settings.password_ranges),
     }

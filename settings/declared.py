@@ -257,6 +257,21 @@ class Settings:
 
     ledger_days: int = declare("Credits", "DAYS", "400", to.whole(1, 3650),
         "Days that an entry stands in a person's ledger; older ones are folded into a dated opening balance.", "both")
+    stripe_key: str = declare("Payments", "KEY", "", to.stripe_key,
+        "Secret or restricted key of your Stripe account, with which people buy credits: see docs/operating.md.",
+        secret=True, flag=False, live=True)
+    stripe_webhook_secret: tuple[str, ...] = declare("Payments", "SECRETS", "", to.stripe_secrets,
+        "Signing secret of the webhook endpoint at Stripe; two by commas while it is rolled.",
+        secret=True, flag=False, many=True, live=True)
+    purchase_least: int = declare("Payments", "AMOUNT", "5usd", to.price(500_000, 10**11),
+        "The least that a person may pay for credits at once, in whole cents: micro-dollars, or dollars such as 5usd. "
+        "Stripe takes nothing below 0.50usd.", live=True)
+    purchase_most: int = declare("Payments", "AMOUNT", "500usd", to.price(500_000, 10**11),
+        "The most that a person may pay for credits at once, in the same form.", live=True)
+    stripe_api: str = declare("Payments", "URL", "https://api.stripe.com", to.origin,
+        "Origin of Stripe's API; another one is for tests.")
+    stripe_page: str = declare("Payments", "URL", "https://checkout.stripe.com", to.origin,
+        "Origin of Stripe's payment pages; another one if your Stripe account has a domain of its own for them.")
     ai_config: Path | None = declare("AI calls", "FILE", "", to.optional_path,
         "TOML file of model servers, models and prices; without it there is the built-in model latchkey-echo alone.",
         "both", live=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from settings.declared import LOOPBACK_HOSTS, SETTINGS, Settings
@@ -115,6 +116,17 @@ def _check(settings: Settings, sources: Mapping[str, str], command: Command) -> 
         )
     if settings.ops_port is not None and not settings.operator_keys:
         refuse(f"ops_port needs operator_keys: set {PREFIX}OPERATOR_KEYS", "ops_port", "operator_keys")
+    if bool(settings.stripe_key) != bool(settings.stripe_webhook_secret):
+        refuse(
+            "stripe_key and stripe_webhook_secret must be set together: without the second, no payment becomes credits",
+            *("stripe_key", "stripe_webhook_secret"),
+        )
+    if settings.stripe_key and find_spec("stripe") is None:
+        refuse("stripe_key needs the package stripe: pip install 'latchkey[payments]'", "stripe_key")
+    if settings.stripe_key and not (settings.stripe_api and settings.stripe_page):
+        refuse("stripe_api and stripe_page must not be empty", "stripe_api", "stripe_page")
+    if settings.purchase_least > settings.purchase_most:
+        refuse("purchase_least must be at most purchase_most", "purchase_least", "purchase_most")
     if settings.session_lifetime < settings.session_idle:
         refuse("session_lifetime must be at least session_idle", "session_lifetime", "session_idle")
 

@@ -112,6 +112,19 @@ def amount(high: int) -> Callable[[str], int]:
     return parse
 
 
+def price(low: int, high: int) -> Callable[[str], int]:
+    """Return a parser of micro-dollars from `low` to `high` in whole cents, in the form of `amount`."""
+    parse_amount = amount(high)
+
+    def parse(text: str) -> int:
+        value = parse_amount(text)
+        if value < low or value % 10_000:
+            raise ValueError(f"micro-dollars from {low} to {high} in whole cents, or dollars such as 5usd")
+        return value
+
+    return parse
+
+
 def optional_whole(low: int, high: int) -> Callable[[str], int | None]:
     """Return a parser of whole numbers from `low` to `high`, and None for ""."""
     parse = whole(low, high)
@@ -307,4 +320,19 @@ def operator_keys(text: str) -> tuple[str, ...]:
     found = tuple(part.strip() for part in text.split(",")) if text.strip() else ()
     if not all(re.fullmatch(r"[A-Za-z0-9_-]{32,256}", key) for key in found):
         raise ValueError("keys of 32 to 256 characters of A-Z, a-z, 0-9, _ and - by commas")
+    return found
+
+
+def stripe_key(text: str) -> str:
+    """Return a secret or restricted key of Stripe; "" stays ""."""
+    if text and not re.fullmatch(r"(sk|rk)_(test|live)_[A-Za-z0-9]{8,256}", text):
+        raise ValueError("a secret or restricted key of Stripe: sk_live_..., rk_live_..., sk_test_... or rk_test_...")
+    return text
+
+
+def stripe_secrets(text: str) -> tuple[str, ...]:
+    """Return the signing secrets of a webhook endpoint at Stripe, without blanks."""
+    found = tuple(part.strip() for part in text.split(",")) if text.strip() else ()
+    if len(found) > 4 or not all(re.fullmatch(r"whsec_[A-Za-z0-9+/=_-]{8,256}", secret) for secret in found):
+        raise ValueError("one to four signing secrets of Stripe by commas, each as whsec_...")
     return found

@@ -218,7 +218,7 @@ def hosted(user: str, client: str) -> dict[str, str]:
 
 def credits(user: str) -> dict[str, str]:
     """The credits of a person, and the list of kept replies."""
-    return {noun: prefix(user) + noun for noun in ("balance", "holds", "ledger", "replies", "used")}
+    return {noun: prefix(user) + noun for noun in ("balance", "holds", "ledger", "replies", "used", "payments")}
 
 
 def settled(user: str, hold: str) -> str:

@@ -109,6 +109,7 @@ SPENDING_MAIL = Group("spending-mail", 10, DAY)  # mails that tell a person that
 INVITE_MEMBER = Group("invite-member", 20, DAY)  # mails that invite people to teams of apps, per inviter
 WEBHOOK_SENT = Group("webhook-sent", 60, 60 * MINUTE)  # events that an owner sends by hand, per person
 VERIFY_DOMAIN = Group("verify-domain", 20, 60 * MINUTE)  # checks of a domain that an owner starts, per person
+CHECKOUT = Group("checkout", 20, 60 * MINUTE)  # purchases of credits that a person starts
 PICTURE = Group("picture", 20, 60 * MINUTE)  # pictures a person uploads
 # SPEC 8.1: per (app, user) pair.
 DATA_READ = Group("data-read", 300)

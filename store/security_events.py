@@ -222,6 +222,27 @@ _ALL: Final = (
     # A shop adds credits with each purchase, so buyers cause these events. Commands are the operator's own acts.
     _by_operator("credit_added", "Credits added", stream="people", counted="by_person", trail="ordinary"),
     _by_operator("credit_taken", "Credits taken back", stream="people", counted="by_person", trail="ordinary"),
+    # Payments for credits
+    _by_person("credit_bought", "Credits bought", trail="ordinary"),
+    _by_person(
+        "credit_reversed", "Credits taken back: the payment was refunded or disputed", trail="ordinary", actor="server"
+    ),
+    _by_person("credit_returned", "Credits given back: the payment stands again", trail="ordinary", actor="server"),
+    _by_operator(
+        "payment_unplaced",
+        "Payment event that credits could not follow",
+        "the payment, what happened, the amount, and why",
+        severity="warning",
+        trail="",
+        actor="server",
+        result="failed",
+    ),
+    _by_stranger(
+        "payment_event_refused",
+        "Payment event refused: its signature is missing, old or wrong",
+        severity="warning",
+        actor="server",
+    ),
     _by_stranger("operator_key_refused", "Operator key missing or invalid", severity="warning", actor="operator"),
     # The operator, with apps and the store
     _by_operator("app_created_by_operator", "App registered by the operator", trail=""),

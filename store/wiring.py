@@ -42,6 +42,7 @@ from store.apps.webhooks import Webhooks, WebhookSecrets
 from store.bounds import Bounds
 from store.credits.calls import Calls
 from store.credits.credits import Bookkeeping, Credits
+from store.credits.payments import Payments
 from store.credits.usage import UsageReports
 from store.crypto.cipher import Cipher
 from store.crypto.keyring import Keys
@@ -200,6 +201,7 @@ class Store:
         self.credits = Credits(scripts, idle, books or Bookkeeping())
         self.calls = Calls(scripts, self.cipher, books or Bookkeeping(), rates, self.app_stats)
         self.usage = UsageReports(scripts, idle)
+        self.payments = Payments(scripts, idle, books or Bookkeeping())
         self.operator = Operator(client, scripts, self.people, self.credits)
         self.key_state = KeyState(scripts)
         self.reencryption = Reencryption(

@@ -14,7 +14,10 @@ from store.errors import StoreUnavailable
 from store.operations import person_named
 
 AMOUNTS = ("amount", "paid", "held", "spendable", "opening")
-COLUMNS = ("at", "kind", "amount", "paid", "client_id", "model", "inputTokens", "outputTokens", "reason", "endsAt")
+COLUMNS = (
+    *("at", "kind", "amount", "paid", "client_id", "model", "inputTokens", "outputTokens"),
+    *("reason", "payment", "cause", "endsAt"),
+)
 
 
 async def grant_credits(context: Context, args: Namespace) -> CommandResult:

@@ -6,14 +6,16 @@ read to the last byte and then refused by the script that would make the change.
 
 from __future__ import annotations
 
+import hmac
 import json
+import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
 from dev.fuzz.issued import dead_access, hint, hinted
 from dev.fuzz.signed import claims_of_request, signed_request, spent_dpop, spent_proof
-from dev.fuzz.target import OPERATOR_KEY
+from dev.fuzz.target import OPERATOR_KEY, STRIPE_SECRET
 from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast
 from store.crypto.seal import TokenKind
 from store.names import DEVICE_GRANT
@@ -93,7 +95,7 @@ def message(method: str, target: str, headers: dict[str, str] | None = None, bod
 
 def corpus(cast: Cast) -> list[Message]:
     """All requests."""
-    return [*api(cast), *ai(cast), *pages(cast), *operations()]
+    return [*api(cast), *ai(cast), *pages(cast), *operations(), payment()]
 
 
 def api(cast: Cast) -> list[Message]:
@@ -244,6 +246,18 @@ def operations() -> list[Message]:
         message("POST", "/ops/credits", {"Content-Type": FORM, "Authorization": "Bearer another"}, as_form),
     ]
     return [replace(one, ops=True) for one in made]
+
+
+def payment() -> Message:
+    """A signed event about a payment of nobody, at another site."""
+    named = {"latchkey_user": "0" * 32, "latchkey_site": "https://other.test"}
+    facts = {"payment_intent": "pi_1", "amount_refunded": 500, "currency": "usd", "metadata": named}
+    event = {"object": "event", "type": "charge.refunded", "created": 1_700_000_000, "livemode": False}
+    body = json.dumps({**event, "data": {"object": facts}})
+    at = int(time.time())
+    digest = hmac.new(STRIPE_SECRET.encode(), f"{at}.{body}".encode(), "sha256").hexdigest()
+    fields = {"Content-Type": JSON, "Stripe-Signature": f"t={at},v1={digest}"}
+    return message("POST", "/api/payments/stripe", fields, body)
 
 
 def cookies(**values: str) -> dict[str, str]:

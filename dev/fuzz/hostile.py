@@ -161,6 +161,7 @@ class Stage:
             "/account/email": {"email": "a@example.com", "current_password": PASSWORD},
             "/account/language": {"language": "en", "zone": "Europe/Berlin"},
             "/account/credits/mails": {"wanted": "yes"},
+            "/account/credits/checkout": {"dollars": "20"},
             "/account/email/confirm": {"next": "/"},
             "/account/email/undo": {"link": "a"},
             "/confirm": {"link": "a"},

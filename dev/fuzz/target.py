@@ -21,6 +21,7 @@ from dev.fuzz.meter import Meter
 from handlers.core.site import Site
 from handlers.ops.credits import make_ops_application
 from handlers.routes import make_application
+from outbound.payments.stripe_checkout import StripeAccount, StripeCheckout
 from store import lifetimes
 from store.crypto.keyring import KeyRing, Keys
 from store.crypto.passwords import PasswordHasher
@@ -35,6 +36,7 @@ PLENTY = 10**6
 PATIENCE = 120.0
 """Seconds after which the event loop, or a task on it, counts as hung."""
 OPERATOR_KEY = "operator-key_0123456789-abcdefgh"
+STRIPE_KEY, STRIPE_SECRET = "sk_test_" + "a" * 24, "whsec_" + "b" * 32
 LARGEST_BODY = 2 * 2**20
 """Body size in bytes beyond which a connection is closed, as with the default settings of `server.py`."""
 
@@ -98,6 +100,9 @@ class Target:
         self.store.apps.settle = 0
         socket, self.port = bind_unused_port()
         self.base_url = f"http://localhost:{self.port}"
+        # Nobody listens at Stripe's address.
+        account = StripeAccount(STRIPE_KEY, (STRIPE_SECRET,), self.base_url, "http://localhost:9", "http://localhost:9")
+        payments = StripeCheckout(account)
         # A registration needs a token, which no request has.
         self.site = Site(
             self.store,
@@ -105,6 +110,7 @@ class Target:
             signup=self._signup,
             trusted_proxies=PROXIES,
             dynamic_registration="token",
+            payments=payments,
         )
         self.application = make_application(self.site)
         options: dict[str, Any] = {"max_body_size": LARGEST_BODY, "body_timeout": 60.0, "idle_connection_timeout": 75.0}

@@ -31,6 +31,7 @@ from store.apps.api_record import ApiRegistration
 from store.apps.registration import Registration
 from store.clock import wall
 from store.credits.notices import Notice
+from store.credits.payments import Booked
 from store.limits import network_of
 from store.phrases import Phrase, plural
 from store.refused import Refused
@@ -296,6 +297,17 @@ def credits_noticed(site: Site, notice: Notice) -> None:
     values |= {"limit": wording.money(notice.limit), "client": notice.client if notice.about == "app" else ""}
     for to in notice.warned.addresses:
         write(site, "credits/notice", to, notice.user, wording, **values)
+
+
+def payment_booked(site: Site, user: str, booked: Booked) -> None:
+    """Tells the person of credits that were bought, taken back, or given back."""
+    wording = spoken(site, booked.warned.preferences)
+    for news, amount in (("bought", booked.bought), ("taken", booked.taken), ("returned", -booked.taken)):
+        if amount > 0:
+            values: dict[str, Any] = {"news": news, "amount": wording.money(amount)}
+            values |= {"balance": wording.money(booked.paid), "below": "yes" if booked.paid < 0 else ""}
+            for to in booked.warned.addresses:
+                write(site, "credits/payment", to, user, wording, **values)
 
 
 def send_notices(site: Site) -> None:

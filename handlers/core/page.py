@@ -77,6 +77,10 @@ class PageHandler(WordedPage):
         source = form_action_source(redirect_uri) if redirect_uri else ""
         put_fields(answer_fields(self), {"Content-Security-Policy": _content_policy(self.uses_scripts, source)})
 
+    def allow_form_to_page(self, origin: str) -> None:
+        """Sets the Content-Security-Policy of a page with a form whose answer leads on to this origin, a setting."""
+        put_fields(answer_fields(self), {"Content-Security-Policy": _content_policy(self.uses_scripts, origin)})
+
     def get_template_namespace(self) -> dict[str, Any]:
         """The names that every template can use."""
         brand = self.site.brand

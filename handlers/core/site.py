@@ -28,6 +28,7 @@ from outbound.client_keys import ClientKeys
 from outbound.fetching import Fetcher
 from outbound.mail.inbox import Inbox
 from outbound.mail.mailer import Mailer, Spool
+from outbound.payments.provider import PaymentProvider
 from store.accounts.signin.passkeys import RelyingParty, relying_party_of
 from store.errors import StoreUnavailable
 from store.webhooks.urls import is_loopback_url
@@ -62,6 +63,9 @@ class Site:
     mail: Mailer = field(default_factory=lambda: Mailer(Spool(None), "noreply@localhost", confirms=False))
     inbox: Inbox | None = None
     """The mails of a demo."""
+    payments: PaymentProvider | None = None
+    purchases: tuple[int, int] = (5_000_000, 500_000_000)
+    """The least and the most that a person may pay for credits at once, in micro-dollars."""
     breaches: Breaches = field(default_factory=lambda: Breaches(""))
     brand: Brand = field(default_factory=Brand)
     brand_before: Brand = field(default_factory=Brand)

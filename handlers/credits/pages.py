@@ -8,12 +8,16 @@ from handlers.charts.chart import RANGES
 from handlers.charts.csv_file import MEDIA_TYPE
 from handlers.core.page import PageHandler
 from handlers.core.params import once, parse_pairs
-from handlers.credits.spending import chart_of_spending, days_asked, spending_file
+from handlers.credits.spending import DAYS, chart_of_spending, days_asked, spending_file
 from store.credits.credits import Account, LedgerEntry, Spending
 from store.phrases import Phrase
 
 ENTRIES_ON_A_PAGE = 50
-NOTICES = {"mails": Phrase("Saved.")}
+PAID = "paid"
+NOTICES = {
+    "mails": Phrase("Saved."),
+    PAID: Phrase("Thank you! Your credits appear here when the payment is confirmed, usually within a minute."),
+}
 
 
 class CreditsPage(PageHandler):
@@ -24,17 +28,9 @@ class CreditsPage(PageHandler):
         apps = {client: await self.store.apps.remembered(client) for client in clients - {""}}
         return {client: app.name if app else "An app that no longer exists" for client, app in apps.items()}
 
-
-class CreditsHandler(CreditsPage):
-    """The page of the person's credits."""
-
-    uses_scripts = True
-
-    async def get(self) -> None:
-        """Shows the balance, the spending of the last days (`days`, 30), the holds and the newest entries. `before`
-        shows older entries."""
-        sent = once(parse_pairs(self.request.query))
-        before, days = sent.get("before") or "", days_asked(sent.get("days"))
+    async def show_credits(self, before: str = "", days: int = DAYS, typed: str = "", error: str = "") -> None:
+        """Shows the balance, the spending of the last `days`, the holds and the newest entries before `before`. `typed`
+        and `error`: the amount that the person wants to buy, and why it is wrong."""
         profile, account = await self.store.credits.of(
             self.require_session(), before=before, most=ENTRIES_ON_A_PAGE + 1
         )
@@ -43,6 +39,8 @@ class CreditsHandler(CreditsPage):
         entries = account.entries[:ENTRIES_ON_A_PAGE]
         older = len(account.entries) > len(entries)
         wording = self.wording(profile.preferences)
+        if self.site.payments:
+            self.allow_form_to_page(self.site.payments.page)
         self.render(
             "account/credits.html",
             title=Phrase("Credits"),
@@ -60,7 +58,22 @@ class CreditsHandler(CreditsPage):
             by_app=by_app(entries),
             before=before,
             onward=entries[-1].entry_id if older else None,
+            purchases=self.site.purchases if self.site.payments else None,
+            typed=typed,
+            purchase_error=error,
         )
+
+
+class CreditsHandler(CreditsPage):
+    """The page of the person's credits."""
+
+    uses_scripts = True
+
+    async def get(self) -> None:
+        """Shows the balance, the spending of the last days (`days`, 30), the holds and the newest entries. `before`
+        shows older entries."""
+        sent = once(parse_pairs(self.request.query))
+        await self.show_credits(sent.get("before") or "", days_asked(sent.get("days")))
 
 
 class CreditMailsHandler(PageHandler):

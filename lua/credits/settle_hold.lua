@@ -57,7 +57,7 @@ local stands, amount, ends = read_hold(row)
 if ends <= now then return {'ended'} end
 if not stands then
   touch(holds)
-  return {'ok', amount, paid_of(balance) - held_of(holds, client, now), {}, {}}
+  return {'ok', amount, spendable_of(balance, holds, now), {}, {}}
 end
 
 local charged = math.min(amount, cost)
@@ -82,7 +82,7 @@ if input + output + cache_read + cache_write + cache_write_1h + web_search > 0 t
   local counts = {1, charged, input, output, cache_read, cache_write, cache_write_1h}
   book_usage(used, day_of(now), client, model, counts, usage_most, usage_lasts, now)
 end
-local left = paid_of(balance) - held_of(holds, client, now)
+local left = spendable_of(balance, holds, now)
 if keyed == '1' and redis.call('HGET', idem, 'hold') == hold then
   redis.call('HSET', idem, 'state', 'done', 'charged', int(charged), 'left', int(left))
   redis.call('PEXPIREAT', idem, int(now + keep))

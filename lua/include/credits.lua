@@ -3,7 +3,8 @@
 -- opening and opening_at, for the folded entries; reply_bytes. `holds` (hash by id): 'amount ends client' of an open hold.
 -- `settled` (string for each settled hold, until the hold would have ended): 's<charged> ends client'; `holds` of an earlier
 -- release has such marks too. `ledger` (stream): see `book_entry`. The held total is never stored: it is the sum of the
--- holds that have not ended, so a hold ends by itself.
+-- holds that have not ended, so a hold ends by itself. `reversed` of `balance` is what reversals of payments have taken; they
+-- may leave less than is held, or less than nothing.
 
 -- Prices are micro-dollars per million tokens. The result is rounded up once, at the end; exact below 2^53.
 local function cost_of(input, output, input_price, output_price)
@@ -48,6 +49,11 @@ end
 
 local function paid_of(balance)
   return tonumber(redis.call('HGET', balance, 'paid') or '0')
+end
+
+-- What is left to spend beyond the holds of calls in progress.
+local function spendable_of(balance, holds, now)
+  return math.max(0, paid_of(balance) - held_of(holds, '', now))
 end
 
 -- The amount of an entry is its fourth element: 'kind' kind 'amount' amount ...

@@ -55,15 +55,16 @@ class Balance:
 
     @property
     def spendable(self) -> int:
-        """The amount left to spend, in micro-dollars."""
-        return self.paid - self.held
+        """The amount left to spend, in micro-dollars; 0 if a reversal left less than is held."""
+        return max(0, self.paid - self.held)
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """A line of the ledger. `kind` is `grant` or `charge`; `paid` is the balance afterwards. A charge has client,
-    model, tokens, price version and hold; a grant has `reason`. No token is in two of the counts; entries of earlier
-    releases have all input in `input_tokens`."""
+    """A line of the ledger. `kind` is `grant`, `charge`, `purchase` or `reversal`; `paid` is the balance afterwards. A
+    charge has client, model, tokens, price version and hold; a grant has `reason`. A purchase has the id of its
+    `payment`; a reversal too, and its `cause`, `refund` or `dispute`; its amount is above zero if it gave back. No
+    token is in two of the counts; entries of earlier releases have all input in `input_tokens`."""
 
     entry_id: str
     at: datetime
@@ -81,6 +82,8 @@ class LedgerEntry:
     cache_write_tokens: int = 0
     cache_write_1h_tokens: int = 0
     web_searches: int = 0
+    payment: str = ""
+    cause: str = ""
 
     @property
     def all_input_tokens(self) -> int:
@@ -113,8 +116,8 @@ class Account:
 
     @property
     def spendable(self) -> int:
-        """The amount left to spend, in micro-dollars."""
-        return self.paid - self.held
+        """The amount left to spend, in micro-dollars; 0 if a reversal left less than is held."""
+        return max(0, self.paid - self.held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,5 +317,10 @@ def _entry(row: list[object]) -> LedgerEntry:
         int(fields.get("output", 0)),
         fields.get("price", ""),
         fields.get("hold", ""),
-        *(int(fields.get(name, 0)) for name in ("cache_read", "cache_write", "cache_write_1h", "web_search")),
+        int(fields.get("cache_read", 0)),
+        int(fields.get("cache_write", 0)),
+        int(fields.get("cache_write_1h", 0)),
+        int(fields.get("web_search", 0)),
+        payment=fields.get("payment", ""),
+        cause=fields.get("cause", ""),
     )

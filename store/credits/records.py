@@ -83,4 +83,6 @@ def entry_record(entry: LedgerEntry) -> dict[str, Any]:
         "webSearches": entry.web_searches,
         "priceVersion": entry.price_version,
         "hold": entry.hold,
+        "payment": entry.payment,
+        "cause": entry.cause,
     }

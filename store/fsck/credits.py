@@ -19,6 +19,7 @@ from store.lifetimes import AI_REPLY
 
 ENTRIES_AT_ONCE = 250
 AT_ONCE = 100
+KINDS_OF_ENTRY = ("grant", "charge", "purchase", "reversal")
 TRIES = 5
 _HOLD = re.compile(rb"(s?)([0-9]+) ([0-9]+) (\S*)")
 
@@ -87,7 +88,7 @@ async def _read(context: FsckContext, user: str) -> Books | None:
 def _add(books: Books, entry_id: bytes, entry: dict[str, bytes]) -> None:
     amount, paid = number(entry, "amount"), number(entry, "paid")
     kind = in_words(entry.get("kind"))
-    if amount is None or paid is None or kind not in ("grant", "charge"):
+    if amount is None or paid is None or kind not in KINDS_OF_ENTRY:
         books.wrong = books.wrong or f"the entry {in_words(entry_id)} is malformed"
         return
     books.total += amount
@@ -153,11 +154,12 @@ async def judge_ledger(context: FsckContext, at: ParsedKey, key: str, look: Look
 
 def reads_of_holds(at: ParsedKey) -> list[Read]:
     """Reads the balance that covers the holds."""
-    return [("HGET", keys.credits(at.user)["balance"], "paid")]
+    return [("HMGET", keys.credits(at.user)["balance"], "paid", "reversed")]
 
 
 async def judge_holds(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """Checks that each hold is well formed and ends, and that the balance covers the open ones."""
+    """Checks that each hold is well formed and ends, and that the balance covered the open ones before payments were
+    reversed."""
     wrong: list[Finding] = []
     held, last = 0, 0
     for name, raw in row_of(seen[0]).items():
@@ -177,8 +179,9 @@ async def judge_holds(context: FsckContext, at: ParsedKey, key: str, look: Look,
         write = ("PEXPIREAT", key, str(max(last, look.now + SLACK)))
         what = "the holds never expire" if look.left < 0 else "they expire before the last hold ends"
         wrong.append(found("holds", key, what, context.reader.mend(key, [("1", "EXISTS", key)], write)))
-    if held > int(in_words(seen[1]) or 0):
-        wrong.append(found("holds", key, f"{held} is held, but the balance is {in_words(seen[1]) or 'none'}"))
+    paid, reversed_ = (in_words(one) for one in seen[1])
+    if held > int(paid or 0) + int(reversed_ or 0):
+        wrong.append(found("holds", key, f"{held} is held, but the balance is {paid or 'none'}"))
     return wrong
 
 

@@ -114,10 +114,11 @@ INVARIANTS = (
     Invariant("balance", "the balance is the opening balance plus the ledger, after every entry", ERROR),
     Invariant(
         "holds",
-        "a hold has an amount and an end; all live until the last one ends, and the balance covers them",
+        "a hold has an amount and an end; all live until the last one ends, and the balance covered them",
         ERROR,
         "drops invalid holds and corrects the expiry of the others",
     ),
+    Invariant("payments", "refunds and disputes took back what they should, and the ledger has booked it", ERROR),
     Invariant("spending", "an app's spending this month is the sum of its charges", ERROR, "adds the charges up"),
     Invariant(
         "day-spending",

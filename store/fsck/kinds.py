@@ -175,12 +175,15 @@ KINDS: dict[str, KeyKind] = {
     "apps": KeyKind("zset"),
     "teams": KeyKind("zset"),
     "balance": KeyKind(
-        "hash", fields={"paid": rb"-?[0-9]+"}, others="opening|opening_at|reply_bytes|spent_day|day_spent|day_told"
+        "hash",
+        fields={"paid": rb"-?[0-9]+"},
+        others="opening|opening_at|reply_bytes|reversed|spent_day|day_spent|day_told",
     ),
     "holds": KeyKind("hash", 0),
     "settled": KeyKind("string", HOLD_MOST, value=rb"s[0-9]{1,16} [0-9]{1,16} [A-Za-z0-9_-]{1,64}", outlives=True),
     "ledger": KeyKind("stream"),
     "used": KeyKind("hash", USAGE, others=r"[0-9]+ [A-Za-z0-9_-]{0,64} .*"),
+    "payments": KeyKind("hash", others=r"[A-Za-z0-9_]{1,100}"),
     "replies": KeyKind("zset", AI_REPLY),
     "session": KeyKind(
         "hash",

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from store import keys
-from store.fsck import apps, credits, daily, lists, pairs, people, signing, webhooks
+from store.fsck import apps, credits, daily, lists, pairs, payments, people, signing, webhooks
 from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import KINDS, PAIR, SLACK, KeyKind, is_known, lifetime, wrong_fields
@@ -62,6 +62,7 @@ BEYOND: dict[str, Beyond] = {
     "balance": Beyond(people.no_reads, credits.judge_balance),
     "ledger": Beyond(credits.reads_of_ledger, credits.judge_ledger),
     "lease": Beyond(people.no_reads, daily.judge_lease),
+    "payments": Beyond(payments.reads_of_payments, payments.judge_payments),
     "holds": Beyond(credits.reads_of_holds, credits.judge_holds),
     "idem": Beyond(credits.reads_of_idem, credits.judge_idem),
     "reply": Beyond(credits.reads_of_reply, credits.judge_reply),

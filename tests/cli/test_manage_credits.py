@@ -155,6 +155,8 @@ def test_the_ledger_is_shown_newest_first(home: Home, ada: str) -> None:
         "webSearches": 0,
         "priceVersion": "",
         "hold": "",
+        "payment": "",
+        "cause": "",
     }
     del charged["at"]
     assert len(charged.pop("hold")) > 10
@@ -172,6 +174,8 @@ def test_the_ledger_is_shown_newest_first(home: Home, ada: str) -> None:
         "cacheWrite1hTokens": 0,
         "webSearches": 0,
         "priceVersion": "v1",
+        "payment": "",
+        "cause": "",
     }
     words = home.words("credits", "show", EMAIL).out
     assert "spendable  4.999679 USD\n" in words

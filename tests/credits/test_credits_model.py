@@ -142,6 +142,11 @@ class Credits(RuleBasedStateMachine):
         if key:
             purse.top_ups[key] = (amount, now + CREDIT_KEY)
 
+    @rule(person=drawn.people, **drawn.movements)
+    def pay(self, person: int, **movement: Any) -> None:
+        self.touched.add(person)
+        self.run(self.purses[person].pay(self.store, self.people[person].user, now=self.run(self.now()), **movement))
+
     @rule(**drawn.estimates)
     def hold(
         self, pair: Pair, tokens: tuple[int, int, int], price: Price, lasts: int, key: str | None, body: bytes
@@ -241,10 +246,10 @@ class Credits(RuleBasedStateMachine):
                 self.book_spending(side, one.charged, now)
                 purse.by_day[now // DAY] += one.charged
             if record := self.record_of(one):
-                left = purse.paid - self.held(one.pair[0], now)
+                left = max(0, purse.paid - self.held(one.pair[0], now))
                 record[1].charge, record[1].reply = Charge(one.charged, left), reply
                 record[1].ends = now + AI_REPLY
-        assert charge == Charge(one.charged, purse.paid - self.held(one.pair[0], now))
+        assert charge == Charge(one.charged, max(0, purse.paid - self.held(one.pair[0], now)))
 
     def book_spending(self, side: Side, amount: int, now: int) -> None:
         """What counts for the month; of a grant that is gone nothing does."""
@@ -323,8 +328,8 @@ class Credits(RuleBasedStateMachine):
 
     @invariant()
     def the_books_are_right(self) -> None:
-        """Opening and ledger add up, what is held is the sum of the open holds, spendable is never negative, each
-        hold was charged once (all in `recount`), and all of it is what the model says."""
+        """Opening and ledger add up, what is held is the sum of the open holds, only reversals leave less than is held,
+        each hold was charged once (all in `recount`), and all of it is what the model says."""
         now = self.run(self.now())
         for person in self.touched:
             world, purse = self.people[person], self.purses[person]

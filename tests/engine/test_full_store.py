@@ -53,6 +53,7 @@ REFUSED = {
     "people.invite_again": "an invitation",
     "pushed.open": "the browser of a pushed request",
     "pushed.push": "a pushed request",
+    "payments.begin": "a place in a window; payments that are made are booked all the same",
     "credits.choose_mails": "the mark of unwanted mails",
     "profiles.hide_passkey_offer": "the mark of a hidden offer",
     "profiles.prefer": "a language and a zone",

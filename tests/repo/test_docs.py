@@ -98,11 +98,15 @@ def test_every_named_file_exists(path: Path) -> None:
             assert (ROOT / word).exists() or (path.parent / word).exists(), f"{path.name}: {word}"
 
 
+STRIPE = ("api.stripe.com", "checkout.stripe.com")
+"""Hosts of the payment provider, which settings name."""
+
+
 @documents
 def test_no_path_outside_the_project_is_named(path: Path) -> None:
     text = path.read_text("utf-8")
     for host in re.findall(r"https?://([^\s/:`'\"?)>…]+)", text):
-        assert host in ("localhost", "127.0.0.1", "[", "schemas.openid.net") or re.search(
+        assert host in ("localhost", "127.0.0.1", "[", "schemas.openid.net", *STRIPE) or re.search(
             r"(^|\.)example\.(org|com)$", host
         ), host
     patterns = [
@@ -145,7 +149,8 @@ def test_every_named_flag_exists(path: Path) -> None:
     known |= set(re.findall(r'"(--[a-z-]+)"', (ROOT / "dev" / "proof" / "options.py").read_text()))
     known |= set(re.findall(r'add_argument\("(--[a-z-]+)"', (ROOT / "examples" / "demo_app.py").read_text()))
     # Flags of other programs are theirs.
-    text = re.sub(r"\b(redis-server|redis-cli|pip install|pip wheel) [^`\n]*", "", path.read_text("utf-8"))
+    others = "redis-server|redis-cli|pip install|pip wheel|stripe listen"
+    text = re.sub(rf"\b({others}) [^`\n]*", "", path.read_text("utf-8"))
     for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text):
         assert flag in known, f"{path.name}: {flag}"
 

@@ -46,6 +46,7 @@ BOUNDS = {
     "store/limits.py KeyedSemaphore": "one form of a person that verifies a password: test_own_passwords.py",
     "store/threads.py KeyedSemaphore": "one passkey answer of a person: test_passkeys_hostile.py",
     "store/threads.py ThreadPoolExecutor": "by whoever makes one",
+    "outbound/payments/stripe_checkout.py Threads": "orders of one person; Stripe's own events: test_payments_http.py",
     "outbound/fetching.py FairSemaphore": "a share for each person: test_fetching.py",
     "outbound/mail/mailer.py Line": "by account and by the network that asks: test_mail_queue.py",
     "outbound/mail/mailer.py to_thread": "the same: test_mail_queue.py",

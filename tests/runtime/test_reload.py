@@ -105,6 +105,8 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "ai_calls_per_minute": (40, lambda r: r.store.rates.ai.limit),
     "ai_spend_per_person_day": (5_000_000, lambda r: r.store.calls.daily.per_person),
     "ai_spend_per_app_day": (6_000_000, lambda r: r.store.calls.daily.per_app),
+    "purchase_least": (6_000_000, lambda r: r.site.purchases[0]),
+    "purchase_most": (600_000_000, lambda r: r.site.purchases[1]),
     "low_credits": (7_000_000, lambda r: r.store.calls.notices.low),
     "data_reads_per_minute": (41, lambda r: r.store.rates.data_read.limit),
     "data_writes_per_minute": (42, lambda r: r.store.rates.data_write.limit),
@@ -120,7 +122,7 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "ai_request_size": (2048, lambda r: r.site.max_ai_request),
 }
 """Another value, and what has it then."""
-ELSEWHERE = {"log_level", "log_format", "secret_keys", "ai_config", "brand"}
+ELSEWHERE = {"stripe_key", "stripe_webhook_secret", "log_level", "log_format", "secret_keys", "ai_config", "brand"}
 """Settings with tests of their own."""
 
 

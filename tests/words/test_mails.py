@@ -40,7 +40,7 @@ NAMES = sorted(mail_templates())
 VALUES: dict[str, Any] = dict.fromkeys(
     (
         *("address", "agent", "balance", "client", "identifier", "limit", "lines", "link", "name", "new", "old", "own"),
-        *("share", "used_up", "who"),
+        *("share", "used_up", "who", "amount", "below", "news"),
     ),
     "1",
 )
@@ -66,7 +66,7 @@ def test_every_text_of_a_mail_is_in_the_catalogue(what: str, row: Any) -> None:
     wording = Wording(MADE.by_code[row.code])
     for given in ("1", ""):
         choices = dict.fromkeys(
-            ("earlier", "last", "limit", "link", "lines", "own", "stopped", "who", "balance", "used_up"), given
+            ("earlier", "last", "limit", "link", "lines", "own", "stopped", "who", "balance", "used_up", "below"), given
         )
         for text in paragraphs(what, wording, **choices):
             assert not re.search(r"[^\W\d_]", outside(text)), text

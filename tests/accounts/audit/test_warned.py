@@ -27,7 +27,7 @@ confirms, mails, site, post = email_links.confirms, email_links.mails, email_lin
 THIEF, OTHER, A_WEEK = "thief@example.com", "thief@example.net", 7 * 86_400
 LINKS = {
     *("address_taken", "change", "confirm", "no_account", "reset", "signup", "signup_again", "taken_back"),
-    *("team_invitation", "credits/notice"),
+    *("team_invitation", "credits/notice", "credits/payment"),
 }
 """Requested mails and notices of limits, each for one address only."""
 CHANGED = "Your e-mail address was changed"

@@ -180,6 +180,7 @@ async def signing_key_that_opens_nowhere(f: Furnished) -> None:
     await f.client.hset(keys.SIGNING, f"{kid}:private", b"\x01" + bytes(80))
 
 
+WITHOUT_BALANCE = "balance holds payments replies"
 DATA = [
     case(revoked_for_ever, "grace", proof=ends_with_the_grant),
     case(data_that_stays, "grace", proof=ends_with_the_grant),
@@ -207,7 +208,9 @@ DATA = [
     case(lambda f: f.client.hset(f.person["factors"], "secret", b"\1" + bytes(40)), "content", "content", deep=True),
     case(lambda f: f.client.hincrby(f.person["balance"], "paid", 7), "balance", "balance"),
     case(entry_of_no_form, "balance", "balance"),
-    case(lambda f: f.client.delete(f.person["balance"]), "balance holds replies", "balance holds replies"),
+    case(lambda f: f.client.delete(f.person["balance"]), WITHOUT_BALANCE, WITHOUT_BALANCE),
+    case(lambda f: f.client.hset(f.person["payments"], "pi_1", "a lot"), "payments", "payments"),
+    case(lambda f: f.client.hincrby(f.person["balance"], "reversed", 5), "payments", "payments"),
     case(lambda f: f.client.hset(f.person["holds"], "A" * 22, "a lot"), "holds", proof=credits_agree),
     case(lambda f: f.client.persist(f.person["holds"]), "holds", proof=credits_agree),
     case(lambda f: f.client.set(keys.settled(f.world.user, "A" * 22), "a lot", px=10**6), "row", "row"),

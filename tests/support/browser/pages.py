@@ -68,8 +68,15 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     usage = Sample(documents=2, bytes=10, collections=[("notes", 1, 5), (text, 1, 5)])
     charge = LedgerEntry("2-0", NOW, "charge", -150, 4_999_850, "", text, text, 1200, 30, text, "a-hold")
     grants = [LedgerEntry("1-0", NOW, "grant", 5_000_000, 5_000_000, text), LedgerEntry("0-1", NOW, "grant", -1, 0)]
+    paid = [
+        *(LedgerEntry(f"0-{n}", NOW, "reversal", n - 3, -9, payment=text, cause="refund") for n in (2, 4)),
+        *(LedgerEntry(f"0-{n}", NOW, "reversal", n - 6, -9, payment=text, cause="dispute") for n in (5, 7)),
+        LedgerEntry("0-8", NOW, "purchase", 20_000_000, 9, payment=text),
+    ]
+    buying: dict[str, Any] = {"purchases": (5_000_000, 500_000_000), "typed": text, "purchase_error": text}
+    unsold: dict[str, Any] = {"purchases": None, "typed": "", "purchase_error": ""}
     holds = (OpenHold(text, 20_000, NOW),)
-    credits = Account(4_999_850, 20_000, 1, NOW, holds, ())
+    credits = Account(-4_999_850, 20_000, 1, NOW, holds, ())
     nothing = Account(0, 0, 0, None, (), ())
     account = Sample(user=text, name=text, email=text, email_verified=False, picture=text, preferences=NO_CHOICE)
     plain = Sample(**{**vars(account), "email_verified": True, "picture": ""})
@@ -166,11 +173,12 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         },
         "account/credits.html": {
             **known,
+            **buying,
             "mails": True,
             "notice": text,
             "account": credits,
             "names": {text: text},
-            "entries": (charge, *grants),
+            "entries": (charge, *grants, *paid),
             "by_app": by_app((charge,)),
             "before": "",
             "onward": None,
@@ -180,6 +188,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "account/usage.html empty": {**known, **no_plot, "names": {}, "by_model": [], "by_app": [], "by_day": []},
         "account/credits.html older": {
             **known,
+            **unsold,
             "mails": None,
             "notice": None,
             "account": credits,
@@ -192,6 +201,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         },
         "account/credits.html empty": {
             **known,
+            **unsold,
             "mails": None,
             "notice": None,
             "account": nothing,
@@ -204,6 +214,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         },
         "account/credits.html mails": {
             **known,
+            **buying,
+            "purchase_error": "",
             "mails": True,
             "notice": text,
             "account": nothing,

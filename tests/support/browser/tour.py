@@ -12,7 +12,9 @@ from handlers.core.brand.reading import MOST_FOOTER, MOST_NAME, load_brand
 from handlers.ops.inbox import add_inbox
 from outbound.mail.inbox import Inbox
 from outbound.mail.mailer import Mailer, Spool
+from outbound.payments.stripe_checkout import StripeAccount, StripeCheckout
 from runtime import demo
+from store.credits.payments import Movement
 from tests.support.browser.furnished_account import SPENDS, furnish
 from tests.support.browser.tour_devices import devices
 from tests.support.browser.tour_kit import Tour
@@ -190,6 +192,31 @@ def documents_and_credits(tour: Tour) -> None:
     tour.stop("account/credits.html older", "Newest transactions")
     tour.open("/account/credits/usage")
     tour.stop("account/usage.html", "By app")
+    buying(tour)
+
+
+def buying(tour: Tour) -> None:
+    """Visits the credits page where credits are sold, with a wrong amount, and after a payment was reversed."""
+    account = StripeAccount(
+        "sk_test_none", ("whsec_none",), tour.stand.site.base_url, "http://localhost:1", "https://x"
+    )
+    tour.stand.change(payments=StripeCheckout(account))
+    tour.open("/account/credits")
+    tour.stop("account/credits.html buying", "Continue to payment")
+    tour.submit("/account/credits/checkout", dollars="1")
+    tour.stop("account/credits.html amount", "Enter an amount from")
+
+    async def reverse() -> None:
+        store = tour.stand.store
+        user = (await store.operator.find(demo.EMAIL)).user
+        payment = "pi_3Q0aLkLkdIwHu7ix0Ab1Cd2E"
+        await store.payments.book(Movement(user, payment, "paid", 20_000_000, 1))
+        await store.credits.grant(user, -(await store.credits.show(user)).spendable, reason="Gift card, number 1007")
+        await store.payments.book(Movement(user, payment, "refunded", 20_000_000, 2))
+
+    tour.stand.run(reverse())
+    tour.open("/account/credits")
+    tour.stop("account/credits.html reversed", "Your payment was refunded.")
 
 
 def consent(tour: Tour) -> None:

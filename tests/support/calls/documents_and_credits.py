@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from store.apps.client_ids import new_client_id
 from store.apps.registration import Registration
+from store.credits.payments import Movement
 from store.credits.prices import TokenCounts
 from store.documents.documents import Conditions
 from store.results import Caller
@@ -110,6 +111,16 @@ async def _(w: World) -> Call:
 @call("credits.choose_mails", "choose_credit_mails")
 async def _(w: World) -> Call:
     return lambda: w.store.credits.choose_mails(w.session, wanted=False)
+
+
+@call("payments.begin", "begin_checkout")
+async def _(w: World) -> Call:
+    return lambda: w.store.payments.begin(w.session)
+
+
+@call("payments.book", "book_payment")
+async def _(w: World) -> Call:
+    return lambda: w.store.payments.book(Movement(w.user, "pi_1", "paid", 5_000_000, 100))
 
 
 @call("usage.all_of", "inspect_usage")

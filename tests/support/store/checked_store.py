@@ -12,6 +12,7 @@ from store import keys
 from store.app_log import Cause
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.apps.registration import DYNAMIC, Registration
+from store.credits.payments import Movement, What
 from store.crypto.dpop import DpopProof
 from store.crypto.seal import new_id
 from store.fsck.invariants import Finding
@@ -92,6 +93,9 @@ class Furnished:
         for name in DOCUMENTS:
             await keeper.put(name, b'{"of": "some bytes"}')
         await store.credits.grant(world.user, 10_000, key="a-payment")
+        happened: tuple[tuple[What, str], ...] = (("paid", ""), ("refunded", ""), ("withdrawn", "dp_1"))
+        for what, dispute in happened:
+            await store.payments.book(Movement(world.user, "pi_1", what, 300, 1, dispute))
         spender = await Spender.make(world, scopes=EVERYTHING)
         store.calls.daily.per_app = 10_000
         await spender.settle(await spender.hold(70, key="done"), 40, reply=REPLY)

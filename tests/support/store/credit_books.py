@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from store.credits.calls import Charge, Hold, StoredReply
 from store.credits.credits import Bookkeeping
 from store.credits.daily import DailyLimits
+from store.credits.payments import Movement, What
 from store.credits.prices import Price
 from store.lifetimes import DAY
+from store.wiring import Store
 from tests.support.store.credit_spender import FREE, PRICE, Spender
 
 BOOKS = Bookkeeping(retention=40 * DAY, entries=6)
@@ -38,6 +40,12 @@ estimates: dict[str, Any] = {
     "lasts": st.sampled_from([30_500, 600_500]),
     "key": some_keys,
     "body": st.sampled_from([b"1", b"1", b"1", b"2"]),
+}
+movements: dict[str, Any] = {
+    "payment": st.sampled_from(["pi_1", "pi_2"]),
+    "what": st.sampled_from(["paid", "paid", "refunded", "withdrawn", "returned"]),
+    "amount": st.integers(1, 300),
+    "at": st.integers(0, 5),
 }
 few = st.sampled_from([0, 0, 1, 7, 40])
 reported = st.tuples(st.integers(0, 70), st.integers(0, 100), few, few, few, st.sampled_from([0, 0, 0, 1, 2, 3]))
@@ -78,6 +86,30 @@ class Record:
 
 
 @dataclass
+class Bill:
+    """A payment of the model. The newest notice of the refunds' sum counts, and the newest of the one dispute."""
+
+    paid: int = 0
+    taken: int = 0
+    refunds: tuple[int, int] = (0, 0)
+    dispute: tuple[int, bool, int] = (-1, True, 0)
+
+    def note(self, what: str, amount: int, at: int) -> tuple[int, int]:
+        """What is bought, and what is taken back."""
+        bought = 0
+        if what == "paid":
+            bought = 0 if self.paid else amount
+            self.paid += bought
+        elif what == "refunded":
+            self.refunds = max(self.refunds, (at, amount))
+        elif (at, what == "returned") > self.dispute[:2] or self.dispute[0] < 0:
+            self.dispute = (at, what == "returned", amount)
+        due = min(self.paid, self.refunds[1] + (0 if self.dispute[1] else self.dispute[2]))
+        before, self.taken = self.taken, due
+        return bought, due - before
+
+
+@dataclass
 class Purse:
     """What the model knows of a person. `entries` are the unfolded ones, time in ms and amount."""
 
@@ -87,6 +119,17 @@ class Purse:
     top_ups: dict[str, tuple[int, int]] = field(default_factory=dict)
     begun: bool = False
     by_day: Counter[int] = field(default_factory=Counter)
+    bills: dict[str, Bill] = field(default_factory=dict)
+
+    async def pay(self, store: Store, user: str, payment: str, what: What, amount: int, at: int, now: int) -> None:
+        """Something happens to a payment: the store books what the model does."""
+        dispute = "dp_1" if what in ("withdrawn", "returned") else ""
+        booked = await store.payments.book(Movement(user, payment, what, amount, at, dispute))
+        bought, taken = self.bills.setdefault(payment, Bill()).note(what, amount, at)
+        for entry in (bought, -taken):
+            if entry:
+                self.book(entry, now)
+        assert (booked.paid, booked.bought, booked.taken) == (self.paid, bought, taken)
 
     def book(self, amount: int, now: int) -> None:
         """An entry, and what is folded for it."""

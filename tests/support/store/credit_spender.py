@@ -182,7 +182,8 @@ async def recount(store: Store, user: str) -> Recount:
         mark: Any = await client.get(key)
         if mark:
             marks[key.decode().rpartition(":")[2]] = int(mark.split(b" ")[0].removeprefix(b"s"))
-    assert 0 <= sum(holds.values()) <= paid, "spendable is never negative"
+    covered = paid + row.get("reversed", 0)
+    assert 0 <= sum(holds.values()) <= covered, "only a reversal leaves less than is held"
     # fakeredis may report a millisecond less than was set.
     last = max(ends.values(), default=0)
     assert not ends or await client.pexpiretime(names["holds"]) >= last - 1, "no hold ends before its time"
