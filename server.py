@@ -24,6 +24,7 @@ from runtime.arguments import load
 from runtime.early_stop import EarlyStop
 from runtime.hangup import Hangup
 from runtime.listening import bind, raise_open_files
+from runtime.mcp_wiring import load_sdk
 from runtime.process_state import Runtime
 from runtime.processes import serve
 from runtime.socket_activation import check_passed, passed_sockets
@@ -68,6 +69,7 @@ def run(settings: Settings, brand: Brand, reread: Callable[[], Settings]) -> int
     """Loads the words of pages, binds the sockets or takes those that systemd passes, starts an embedded store, serves.
     Raises StartupError, KeyRingError, OSError."""
     shipped()
+    load_sdk(settings)
     early = EarlyStop()
     hangup = Hangup(early)
     raise_open_files()

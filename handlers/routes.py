@@ -23,6 +23,7 @@ from handlers.developer.team.acts import check_acts
 from handlers.developer.team.routes import ROUTES as TEAM
 from handlers.documents.routes import ROUTES as DOCUMENTS
 from handlers.guides.routes import ROUTES as GUIDES
+from handlers.mcp.routes import ROUTES as MCP
 from handlers.oauth.routes import ROUTES as OAUTH
 from handlers.openapi.document import document_bytes
 from handlers.openapi.routes import ROUTES as OPENAPI
@@ -36,6 +37,7 @@ ROUTES: tuple[Route, ...] = (
     *DOCUMENTS,
     *OAUTH,
     *AI,
+    *MCP,
     *SIGNIN,
     *ACCOUNT,
     *CREDITS,

@@ -14,6 +14,7 @@ from observability.metrics.measures import Measures
 from outbound.ai.models import Models
 from outbound.breaches import Breaches
 from outbound.webhooks.poster import WebhookSender
+from runtime.mcp_wiring import open_mcp
 from runtime.outbound_wiring import open_client_keys, open_fetcher, open_inbox, open_mailer, open_payments
 from runtime.process_state import Runtime
 from settings.declared import Settings
@@ -47,6 +48,8 @@ def open_site(runtime: Runtime, store: Store, webhooks: WebhookSender) -> Site:
         wake_webhooks=webhooks.wake,
         brand_before=runtime.brand,
         payments=open_payments(settings, runtime.base_url),
+        mcp=open_mcp(settings, runtime.base_url, runtime.brand.name),
+        mcp_origins=settings.mcp_origins,
         **_live(settings, runtime.brand),
     )
 

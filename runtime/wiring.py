@@ -66,6 +66,7 @@ def limit_store(store: Store, settings: Settings) -> None:
         data_list=settings.data_lists_per_minute,
         ai=settings.ai_calls_per_minute,
     )
+    store.apis.mcp = settings.mcp == "on"
     store.signing_keys.days = settings.signing_key_days
 
 

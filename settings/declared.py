@@ -11,6 +11,10 @@ from settings.types import EMBEDDED, MEMORY, PREFIX, Network, Setting, SettingsE
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 DAY = 86_400
+SCOPES = (
+    *("openid", "profile", "email", "groups", "credits:read", "credits:spend", "apps:read", "data:read", "data:write"),
+)
+"""As in `store/names.py`, which settings don't import."""
 
 
 @dataclass(frozen=True)
@@ -165,8 +169,7 @@ class Settings:
         "Which apps may register themselves (RFC 7591): off (none), token (those with a token of "
         "`app registration-token create`) or open (every app). Nobody owns such an app: see docs/agents.md.", live=True)
     self_registered_scopes: tuple[str, ...] = declare("Accounts", "SCOPES", "openid profile email",
-        to.words("openid", "profile", "email", "groups", "credits:read", "credits:spend", "apps:read", "data:read",
-                 "data:write"),
+        to.words(*SCOPES),
         "Scopes of this server that apps that registered themselves may ask for, by spaces. They may also ask for "
         "scopes of APIs that have no care flag.", live=True)
     self_registered_apps: int = declare("Accounts", "N", "10000", to.whole(1, 1_000_000),
@@ -277,6 +280,16 @@ class Settings:
         "both", live=True)
     ai_request_size: int = declare("AI calls", "BYTES", "1048576", to.whole(1024, 2**25),
         "Largest request of an AI call, in bytes.", live=True)
+
+    mcp: str = declare("MCP", "WHEN", "off", to.one_of("off", "on"),
+        "Whether assistants reach the documents, credits and AI calls of a person who connects them, at /mcp (Model "
+        "Context Protocol): off or on, which needs the extra packages of latchkey[mcp].")
+    mcp_scopes: tuple[str, ...] = declare("MCP", "SCOPES", "profile", to.words(*SCOPES),
+        "Scopes, by spaces, that an assistant asks for when it connects, so every such app needs them registered; for "
+        "others it asks when a tool needs them.")
+    mcp_origins: tuple[str, ...] = declare("MCP", "ORIGINS", "", to.origins,
+        "Origins, by commas, of web pages whose scripts may use /mcp, in addition to this server's own; others are "
+        "refused.", many=True)
 
     seed: Path | None = declare("First start", "FILE", "", to.optional_path,
         "JSON file of APIs, apps, users and their first credits; what is missing is created, at every start.")

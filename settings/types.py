@@ -229,6 +229,11 @@ def origin(text: str) -> str:
     return f"{scheme}://{host}" + (f":{port}" if port and port != {"http": 80, "https": 443}[scheme] else "")
 
 
+def origins(text: str) -> tuple[str, ...]:
+    """Return origins separated by commas, each as `origin`."""
+    return tuple(origin(one.strip()) for one in text.split(",") if one.strip())
+
+
 def redis_url(text: str) -> str:
     """Return `embedded`, `memory` or the URL of a server. An error never contains the URL's password."""
     if text in (EMBEDDED, MEMORY):

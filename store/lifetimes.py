@@ -117,6 +117,7 @@ DATA_WRITE = Group("data-write", 60)
 DATA_LIST = Group("data-list", 60)
 CREDITS_READ = Group("credits-read", 300)
 CREDITS_USAGE = Group("credits-usage", 60)
+MCP_MESSAGES = Group("mcp", 300)  # messages of the Model Context Protocol that call no tool, and mistakes
 APPS_READ = Group("apps-read", 300)
 AI_MODELS = Group("ai-models", 60)  # lists of models, counts of tokens
 AI = Group("ai", 20)  # SPEC 8.1: per user, shared by all apps

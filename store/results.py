@@ -124,6 +124,8 @@ class Caller(NamedTuple):
     """The app's sector; empty for the subject type `public`."""
     proof: str = ""
     """The DPoP proof of the call, as the guard takes it (`store/oauth/proofs.py`); empty for a bearer token."""
+    resource: str = ""
+    """The resource that is called, as in `store/oauth/resources.py`; empty for Latchkey's own API."""
 
     @classmethod
     def of(
@@ -137,6 +139,11 @@ class Caller(NamedTuple):
         if needed in self.registered:
             return needed
         return " ".join(scope for scope in needed.split() if scope in self.registered)
+
+    def demands(self, needed: str) -> str:
+        """What the guard demands of the token: the resource that it must be for, unless that is Latchkey's own API, and
+        the scopes of `may`."""
+        return f"@{self.resource} {self.may(needed)}" if self.resource else self.may(needed)
 
     def sees(self, scopes: frozenset[str]) -> frozenset[str]:
         """The scopes for identity among these that the app still has registered: the registration may have shrunk since

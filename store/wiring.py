@@ -73,6 +73,7 @@ from store.oauth.id_tokens import IdTokens
 from store.oauth.identity import Identity
 from store.oauth.introspection import Introspection
 from store.oauth.logout_tokens import LogoutTokens
+from store.oauth.mcp_messages import McpMessages
 from store.oauth.portions import Portions
 from store.oauth.progress import RequestProgress
 from store.oauth.proofs import Proofs
@@ -184,6 +185,7 @@ class Store:
             scripts, sealer, access, self.subjects, self.apps, self.apis, refresh_lifetime
         )
         self.client_windows = Portions(scripts, CLIENT)
+        self.mcp_messages = McpMessages(scripts)
         self.app_tokens = AppTokens(scripts, sealer, self.apis, access, self.client_windows, proofs)
         self.pushed = PushedRequests(scripts, sealer)
         self.device_requests = DeviceRequests(scripts, sealer, keys, self.limits, self.tokens)

@@ -11,6 +11,7 @@ from store.apps.registration import Registration
 from store.crypto.dpop import is_thumbprint
 from store.names import UnknownScope, normalise_email, parse_scope
 from store.oauth.resources import (
+    MCP,
     RequestedAccess,
     apart,
     ordered_at,
@@ -35,7 +36,7 @@ async def mint_token(context: Context, args: Namespace) -> CommandResult:
     if jkt and not is_thumbprint(jkt):
         raise ValueError("--dpop-jkt is the SHA-256 thumbprint of a key, in base64url.")
     wanted = _wanted(app, args.scopes, args.resource, base_url)
-    if wanted.api:
+    if wanted.api not in ("", MCP):
         api = await context.store.apis.active(wanted.api)
         if api is None:
             raise Refused("invalid_target", "The API is disabled, or not there any more.")

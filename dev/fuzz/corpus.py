@@ -95,7 +95,7 @@ def message(method: str, target: str, headers: dict[str, str] | None = None, bod
 
 def corpus(cast: Cast) -> list[Message]:
     """All requests."""
-    return [*api(cast), *ai(cast), *pages(cast), *operations(), payment()]
+    return [*api(cast), *ai(cast), *assistants(cast), *pages(cast), *operations(), payment()]
 
 
 def api(cast: Cast) -> list[Message]:
@@ -233,6 +233,19 @@ def ai(cast: Cast) -> list[Message]:
         message("GET", "/api/v1/ai/models", reader),
         message("GET", "/api/v1/ai/v1/models/latchkey-echo", reader),
     ]
+
+
+def assistants(cast: Cast) -> list[Message]:
+    """Messages to the MCP server that only read or lack a scope."""
+    who = {"Authorization": f"Bearer {cast.assistant}", "Content-Type": JSON, "Accept": "application/json, */*"}
+    facts = {"protocolVersion": "2026-07-28", "clientCapabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+    meta = {f"io.modelcontextprotocol/{name}": value for name, value in facts.items()}
+    new = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "=?base64?c2F2ZV9kb2N1?="}
+    note = {"collection": "notes", "id": "n1", "content": {"a": [1, "b"]}, "if_match": '"1"', "cursor": "bjE"}
+    bodies = [{"name": name, "arguments": note, "_meta": meta} for name in ("save_document", "list_documents")]
+    rpc = [json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": body}) for body in bodies]
+    metadata = message("GET", "/.well-known/oauth-protected-resource/mcp")
+    return [metadata, message("POST", "/mcp", who | new, rpc[0]), *(message("POST", "/mcp", who, one) for one in rpc)]
 
 
 def operations() -> list[Message]:

@@ -22,6 +22,8 @@ from handlers.core.site import Site
 from handlers.ops.credits import make_ops_application
 from handlers.routes import make_application
 from outbound.payments.stripe_checkout import StripeAccount, StripeCheckout
+from runtime.mcp_wiring import open_mcp
+from settings.declared import Settings
 from store import lifetimes
 from store.crypto.keyring import KeyRing, Keys
 from store.crypto.passwords import PasswordHasher
@@ -100,6 +102,7 @@ class Target:
         self.store.apps.settle = 0
         socket, self.port = bind_unused_port()
         self.base_url = f"http://localhost:{self.port}"
+        self.store.apis.mcp = True
         # Nobody listens at Stripe's address.
         account = StripeAccount(STRIPE_KEY, (STRIPE_SECRET,), self.base_url, "http://localhost:9", "http://localhost:9")
         payments = StripeCheckout(account)
@@ -109,8 +112,10 @@ class Target:
             self.base_url,
             signup=self._signup,
             trusted_proxies=PROXIES,
+            # A registration needs a token, which no request has.
             dynamic_registration="token",
             payments=payments,
+            mcp=open_mcp(Settings(mcp="on"), self.base_url, "Latchkey"),
         )
         self.application = make_application(self.site)
         options: dict[str, Any] = {"max_body_size": LARGEST_BODY, "body_timeout": 60.0, "idle_connection_timeout": 75.0}

@@ -20,6 +20,7 @@ from store.crypto.seal import Token, TokenKind, new_id
 from store.documents.documents import Conditions
 from store.names import SCOPES
 from store.oauth.authorizations import AuthorizationRequest, Pending
+from store.oauth.resources import MCP
 from store.oauth.tokens import TokenResponse, s256
 from store.results import Caller, Visitor
 from store.wiring import Store
@@ -49,6 +50,8 @@ class Cast:
     secret: str = ""
     reader: str = ""
     """A live read-only access token."""
+    assistant: str = ""
+    """A live read-only access token for the MCP server."""
     everything: str = ""
     """A live access token with every scope."""
     session: str = ""
@@ -80,6 +83,7 @@ class Cast:
         await cast.keep("reader", cast.bea)
         # Bea has no credits: an AI call with her token is read completely and then refused.
         cast.reader = (await cast.mint("reader", (*READS, "credits:spend"), cast.bea)).access_token
+        cast.assistant = (await cast.mint("assistant", READS, cast.bea, api=MCP)).access_token
         cast.bearers = {"none": {}, "all scopes": bearer(live.access_token)}
         for scope in SCOPES:
             cast.bearers[scope] = bearer((await cast.mint(f"only-{scope.replace(':', '-')}", (scope,))).access_token)
@@ -122,10 +126,10 @@ class Cast:
         facts = Registration(client_id, "An App", (CALLBACK,), SCOPES, device_grant=True)
         return await self.store.apps.create(facts)
 
-    async def mint(self, client_id: str, scopes: tuple[str, ...], user: str = "") -> TokenResponse:
+    async def mint(self, client_id: str, scopes: tuple[str, ...], user: str = "", api: str = "") -> TokenResponse:
         """Tokens of an app; registers the app if needed."""
         app = await self.store.apps.active(client_id) or (await self.register(client_id))[0]
-        return await self.store.tokens.mint(user or self.ada, app, scopes)
+        return await self.store.tokens.mint(user or self.ada, app, scopes, api=api)
 
     async def keep(self, client_id: str, user: str) -> None:
         """A document that exists."""

@@ -52,6 +52,10 @@ class Site:
     require_pkce: bool = False
     dpop_nonce_required: bool = False
     dynamic_registration: str = "off"
+    mcp: Any = None
+    """The MCP server, of `handlers/mcp/protocol.py`; None if it is off."""
+    mcp_origins: tuple[str, ...] = ()
+    """Origins of pages, in addition to this server's, whose scripts may use the MCP server."""
     trusted_proxies: tuple[Network, ...] = ()
     hsts_subdomains: bool = False
     max_body: int = 65536

@@ -19,7 +19,7 @@ from store.apps.registration import Registration
 from store.lifetimes import MINUTE
 from store.oauth.authorizations import ConsentRequest, Pending
 from store.oauth.device_requests import DeviceRequest
-from store.oauth.resources import is_own, plain_names
+from store.oauth.resources import MCP, is_own, plain_names
 from store.phrases import Phrase, plural
 from store.results import Profile
 
@@ -68,7 +68,7 @@ class ConsentPage(AnsweringPage):
         kept = [scope for scope in pending.granted if scope not in asked.scopes]
         own = {scope: asked_words(scope, pending.profile.groups) for scope in SCOPE_WORDS}
         words = {**own, **await api_words(self.store.apis, [*asked.scopes, *kept])}
-        api = await self.store.apis.active(asked.api) if asked.api else None
+        api = await self.store.apis.active(asked.api) if asked.api not in ("", MCP) else None
         boxes = [
             SimpleNamespace(
                 name=plain_names([scope])[0], own=is_own(scope), before=scope in pending.granted, words=words[scope]

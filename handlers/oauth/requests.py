@@ -14,7 +14,15 @@ from store.apps.registration import Registration
 from store.crypto.dpop import DpopProof, is_thumbprint
 from store.names import SCOPES, parse_scope
 from store.oauth.authorizations import AuthorizationRequest
-from store.oauth.resources import RequestedAccess, apart, default_scope, ordered_at, targets_of, wanted_at
+from store.oauth.resources import (
+    MCP,
+    RequestedAccess,
+    apart,
+    default_scope,
+    ordered_at,
+    targets_of,
+    wanted_at,
+)
 from store.oauth.sign_in import LEVELS, known_levels
 from store.phrases import Phrase
 from store.refused import Refused
@@ -129,7 +137,7 @@ def check_request(
 async def check_api(apis: Apis, app: Registration, request: AuthorizationRequest) -> AuthorizationRequest:
     """The app's request, with the scopes of its API in the API's order. Raises Refused("invalid_target" or
     "invalid_scope"), StoreUnavailable."""
-    if not request.api:
+    if not request.api or (request.api == MCP and apis.mcp):
         return request
     api = await apis.active(request.api)
     if api is None:

@@ -183,6 +183,19 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             calls_store=False,
         )
     },
+    "mcp-metadata": {
+        "get": Operation(
+            "Discovery",
+            "Metadata of the MCP server as a protected resource (RFC 9728)",
+            (
+                "Where to get a token for `/mcp`, and the scopes to ask for first. A 401 of the MCP server names this "
+                "address. 404 if the operator has not switched the MCP server on."
+            ),
+            {200: Success("the metadata", "ResourceMetadata")},
+            errors=("not_found",),
+            calls_store=False,
+        )
+    },
     "metadata": {
         "get": Operation(
             "Discovery",

@@ -8,7 +8,8 @@ local function count_proof(mark, lasts)
 end
 
 -- The guard of every resource call: user active, token live, scope carried, window open, in this order, so that a dead
--- token takes nothing from a window (SPEC 5.4, 8.1). `needed`: the token must carry one of these scopes; `proof`: of the key
+-- token takes nothing from a window (SPEC 5.4, 8.1). `needed`: the token must carry one of these scopes, and if the first is
+-- '@mcp', it must be for the MCP server (`resource.lua`), otherwise for Latchkey's own API; `proof`: of the key
 -- that the token is bound to, or empty; `counted`: `check_token` has counted request and proof already.
 -- Returns a word; with 'ok' also remaining, reset, scopes of the token, scopes of the grant; with 'rate_limited' also reset
 -- and retry.
@@ -20,15 +21,18 @@ local function admit(user, grant, family, access, window, needed, limit, period,
   local line = redis.call('HMGET', family, 'epoch', 'revoked', 'scope')
   if not line[1] or line[1] ~= given[1] or line[2] or given[3] then return 'invalid_token' end
   local mark, lasts
-  if scope ~= '1' or proof ~= '' then
+  if scope ~= '1' or proof ~= '' or string.byte(needed) == 64 then
     -- As `parts_of_row`, which is not a function here: every call pays for each function of its script.
     local bound, rest = string.match(scope, '^%*(%S+) ?(.*)$')
     local shown
-    shown, mark, lasts = string.match(proof, '^(%S+) (%S+) (%d+)$')
+    shown, mark, lasts = string.match(proof, '^(%S+) ?(%S*) ?(%d*)$')
+    if mark == '' then mark = nil end
     -- RFC 9449 7.1, 7.2: a bound token counts with its key alone, and an unbound one is no DPoP token.
     if bound ~= shown then return 'invalid_token' end
     if bound then scope = rest ~= '' and rest or '1' end
-    if string.sub(scope, 1, 1) == '@' then return 'invalid_token' end  -- it is for an API
+    local resource, names = string.match(scope, '^(@%S+) %d+ (.+)$')
+    if resource ~= string.match(needed, '^@%S+') then return 'invalid_token' end
+    if names then scope = names end
   end
   if scope == '1' then scope = line[3] end
 

@@ -35,6 +35,8 @@ class Apis:
         self._client = client
         self._scripts = scripts
         self.cache: RegistrationCache[ApiRegistration | None] = RegistrationCache(self.fresh, clock)
+        self.mcp = False
+        """Whether this server's MCP server is on, for which apps may get tokens."""
         self._every: RegistrationCache[list[ApiRegistration]] = RegistrationCache(lambda _: self.list(), clock)
 
     async def find(self, client_id: str) -> ApiRegistration | None:

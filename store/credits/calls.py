@@ -199,7 +199,7 @@ class Calls:
                 "window": keys.limit(caller.user, group.name),
                 "lease": keys.lease(caller.user, caller.client)["lease"],
             },
-            needed=caller.may(needed),
+            needed=caller.demands(needed),
             limit=group.limit,
             period=group.period,
             proof=caller.proof,

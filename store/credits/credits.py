@@ -156,7 +156,7 @@ class Credits:
                 **keys.credits(caller.user),
                 "window": keys.limit(caller.user, CREDITS_READ.name, caller.client),
             },
-            needed=caller.may(needed),
+            needed=caller.demands(needed),
             limit=CREDITS_READ.limit,
             period=CREDITS_READ.period,
             proof=caller.proof,

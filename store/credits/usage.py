@@ -56,7 +56,7 @@ class UsageReports:
                 **keys.credits(caller.user),
                 "window": keys.limit(caller.user, CREDITS_USAGE.name, caller.client),
             },
-            needed=caller.may(needed),
+            needed=caller.demands(needed),
             limit=CREDITS_USAGE.limit,
             period=CREDITS_USAGE.period,
             client=caller.client,

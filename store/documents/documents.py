@@ -142,7 +142,7 @@ class Documents:
                 **keys.hosted(caller.user, caller.client),
                 "window": keys.limit(caller.user, group.name, caller.client),
             },
-            needed=caller.may(needed),
+            needed=caller.demands(needed),
             limit=group.limit,
             period=group.period,
             proof=caller.proof,

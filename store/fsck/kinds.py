@@ -53,7 +53,8 @@ LINKS = {"confirm": CONFIRM_LINK, "reset": RESET_LINK, "change": CHANGE_LINK}
 NUMBER, TEXT, ANY = rb"[0-9]{1,19}", rb".+", rb".*"
 EPOCH = rb"[0-9]{1,20}"
 _API, _NAME = rb"api_[A-Za-z0-9]{15}[0-9]{0,6}", rb"[!#-<>-\[\]-~]{1,64}"
-API_TOKEN = rb"[!@]" + _API + rb" [0-9]+( " + _NAME + rb")+"
+_RESOURCE = rb"(?:" + _API + rb"|mcp)"
+API_TOKEN = rb"(?:!" + _API + rb"|@" + _RESOURCE + rb") [0-9]+( " + _NAME + rb")+"
 _SCOPE = rb"(?:[a-z]+(?::[a-z]+)?|" + _API + rb"/" + _NAME + rb")"
 SCOPES = _SCOPE + rb"(?: " + _SCOPE + rb")*"
 _ROW = SCOPES + rb"|" + API_TOKEN
@@ -207,7 +208,7 @@ KINDS: dict[str, KeyKind] = {
         {**_REQUESTED, "state": ANY},
         others=r"place|nonce|acr|mode|earliest|methods|pushed|api|jkt",
         outlives=True,
-        forms={"api": _API, "jkt": _JKT},
+        forms={"api": _RESOURCE, "jkt": _JKT},
     ),
     "code": KeyKind(
         "hash",
@@ -215,7 +216,7 @@ KINDS: dict[str, KeyKind] = {
         {**_REQUESTED, "epoch": EPOCH},
         others="nonce|signed|api|jkt",
         outlives=True,
-        forms={"api": _API, "jkt": _JKT},
+        forms={"api": _RESOURCE, "jkt": _JKT},
     ),
     "family": KeyKind(
         "hash",
@@ -223,7 +224,7 @@ KINDS: dict[str, KeyKind] = {
         {"generation": NUMBER, "scope": SCOPES, "epoch": EPOCH},
         others="revoked|replayed|born|signed|api|jkt",
         outlives=True,
-        forms={"api": _API, "jkt": _JKT + rb"( [1-9][0-9]{0,9})?", "born": NUMBER},
+        forms={"api": _RESOURCE, "jkt": _JKT + rb"( [1-9][0-9]{0,9})?", "born": NUMBER},
     ),
     "access": KeyKind("string", ACCESS_TOKEN, value=_ACCESS, outlives=True),
     "dpop": KeyKind("string", DPOP_MARK, value=b"1", outlives=True),

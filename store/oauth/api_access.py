@@ -12,8 +12,8 @@ from store.apps.apis import Apis
 from store.apps.registration import Registration
 from store.crypto.jose.refusal import JoseError
 from store.crypto.signing_keys import Signer, SigningKeys
-from store.lifetimes import SECOND
-from store.oauth.resources import OWN
+from store.lifetimes import ACCESS_TOKEN, SECOND
+from store.oauth.resources import MCP, OWN
 from store.oauth.sign_in import level_and_time
 from store.oauth.subjects import Subjects
 
@@ -61,8 +61,9 @@ class ApiAccess:
         is for, so all are read; registrations are cached, and an app without scopes of APIs costs nothing. Reads what
         signs and names, too: after the script, a store that is away would cost the person the tokens. Raises
         StoreUnavailable."""
+        ours = (f"{MCP} {ACCESS_TOKEN}",) if self._apis.mcp else ()
         if not app.api_scopes:
-            return AllowedApis(" ".join(app.grantable))
+            return AllowedApis(" ".join(app.grantable), *ours)
         scopes = [parse_qualified(scope) for scope in app.api_scopes]
         ids = sorted({scope.api for scope in scopes})
         found = await asyncio.gather(*(self._apis.active(one) for one in ids))
@@ -71,7 +72,7 @@ class ApiAccess:
         kept = [one.qualified for one in scopes if one.api not in apis or one.name in apis[one.api].scope_names()]
         signers = await self.signers(() if target == OWN else apis.values())
         await self._subjects.prepare(app.sector)
-        lifetimes = " ".join(f"{one} {api.token_lifetime * SECOND}" for one, api in apis.items())
+        lifetimes = " ".join((*ours, *(f"{one} {api.token_lifetime * SECOND}" for one, api in apis.items())))
         return AllowedApis(" ".join((*app.grantable, *kept)), lifetimes, apis, signers)
 
     async def signers(self, apis: Iterable[ApiRegistration]) -> dict[str, Signer]:

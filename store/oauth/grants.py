@@ -89,7 +89,7 @@ class Grants:
                 **keys.token(caller.user, caller.client, caller.family, caller.generation),
                 "window": keys.limit(caller.user, APPS_READ.name, caller.client),
             },
-            needed=caller.may(needed),
+            needed=caller.demands(needed),
             limit=APPS_READ.limit,
             period=APPS_READ.period,
             proof=caller.proof,

@@ -30,7 +30,7 @@ async def check_token(scripts: Scripts, caller: Caller, needed: str, group: Grou
             **keys.token(caller.user, caller.client, caller.family, caller.generation),
             "window": keys.limit(caller.user, group.name, client),
         },
-        needed=caller.may(needed),
+        needed=caller.demands(needed),
         limit=group.limit,
         period=group.period,
         proof=caller.proof,

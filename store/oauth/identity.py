@@ -26,7 +26,7 @@ class Identity:
                 **keys.token(caller.user, caller.client, caller.family, caller.generation),
                 "window": keys.limit(caller.user, group.name),
             },
-            needed=caller.may(needed),
+            needed=caller.demands(needed),
             limit=group.limit,
             period=group.period,
             proof=caller.proof,

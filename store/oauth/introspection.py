@@ -16,17 +16,17 @@ from store.engine.scripts import Reply, Scripts
 from store.lifetimes import ACCESS_TOKEN, DAY
 from store.oauth.api_access import ApiAccess
 from store.oauth.proofs import may_present
-from store.oauth.resources import plain_names, registered_at
+from store.oauth.resources import MCP, MCP_PATH, plain_names, registered_at
 from store.oauth.sign_in import level_and_time
 from store.oauth.subjects import Subjects
 from store.oauth.tokens import MS_PER_SECOND
 
 
 class LiveToken(NamedTuple):
-    """A live token, as its own app or API may know it. `audience` is the identifier of the API that it is for, empty
-    for Latchkey itself. `expires` and `issued` are in seconds since 1970; `issued` is None for a refresh token. `acr`
-    and `auth_time` (seconds) are of the person's sign-in, empty and None if it is not known. `jkt` is
-    the thumbprint of the key that an access token is bound to, empty for a bearer token."""
+    """A live token, as its own app or API may know it. `audience` is the identifier of the resource that it is for,
+    empty for Latchkey itself. `expires` and `issued` are in seconds since 1970; `issued` is None for a refresh token.
+    `acr` and `auth_time` (seconds) are of the person's sign-in, empty and None if it is not known. `jkt` is the
+    thumbprint of the key that an access token is bound to, empty for a bearer token."""
 
     is_access: bool
     client: str
@@ -74,7 +74,10 @@ class Introspection:
         sub = app.client_id
         if reply.word == "live":
             sub = await self._subjects.of(app.client_id, app.sector, looked_up.user, reply.text("entered"))
-        if reply.text("api"):
+        audience = f"{issuer}{MCP_PATH}" if reply.text("api") == MCP else ""
+        if audience and not self._apis.mcp:
+            return None
+        if reply.text("api") and not audience:
             api = await self._apis.active(reply.text("api"))
             return _for_api(app, api, sub, reply) if api else None
         scope = _shown_scope(reply.text("scope"), app.grantable, app.api_scopes)
@@ -86,7 +89,7 @@ class Introspection:
         jkt = reply.text("jkt")
         if is_access and not may_present(app, jkt):
             return None
-        return LiveToken(is_access, app.wire_id, sub, scope, "", expires, issued, *sign_in, jkt)
+        return LiveToken(is_access, app.wire_id, sub, scope, audience, expires, issued, *sign_in, jkt)
 
     async def by_api(self, api: ApiRegistration, presented: str, issuer: str) -> LiveToken | None:
         """The token, if it is a live access token for this API. Raises StoreUnavailable."""

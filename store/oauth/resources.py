@@ -1,6 +1,7 @@
 """Which resource a request is for, and the scopes there. RFC 8707.
 
-A resource is Latchkey itself, whose identifier is the base URL, or an API. An access token is for one of them."""
+A resource is Latchkey itself, whose identifier is the base URL, its MCP server, or an API. An access token is for one
+of them."""
 
 from __future__ import annotations
 
@@ -15,20 +16,26 @@ from store.refused import Refused
 
 OWN = "own"
 """The target of a token request that names Latchkey itself."""
+MCP = "mcp"
+"""The target that names this server's MCP server, also in place of the client id of an API. Its scopes are Latchkey's
+own, but a token for one of the two works only there."""
+MCP_PATH = "/mcp"
 WITH_ANY_API = frozenset(("openid", "profile", "email", "groups"))
 """Scopes of OpenID Connect: a request for an API may have them too, without naming the API."""
 
 
 class RequestedAccess(NamedTuple):
-    """What an authorization request is for: scopes as the store has them, and the client id of the API, or empty."""
+    """What an authorization request is for: scopes as the store has them, and the client id of the API, MCP, or
+    empty."""
 
     scopes: tuple[str, ...]
     api: str
 
 
 def target_of(resources: Collection[str], base_url: str) -> str:
-    """The resource of a token request: the client id of the first API with the identifier, OWN, or empty if none is
-    named. Whether there is such an API is not known yet: see `api_of`. Raises Refused("invalid_target") for several."""
+    """The resource of a token request: OWN, MCP, the client id of the first API with the identifier, or empty if none
+    is named. Whether there is such an API is not known yet: see `api_of`. Raises Refused("invalid_target") for
+    several."""
     if not resources:
         return ""
     targets = targets_of(resources, base_url)
@@ -40,7 +47,8 @@ def target_of(resources: Collection[str], base_url: str) -> str:
 def targets_of(resources: Collection[str], base_url: str) -> frozenset[str]:
     """The resources of an authorization request, as `target_of`."""
     # RFC 3986 6.2.3: the base URL is the same address with a final slash.
-    return frozenset(OWN if one.removesuffix("/") == base_url else api_id(one) for one in resources)
+    ours = {base_url: OWN, base_url + MCP_PATH: MCP}
+    return frozenset(ours.get(one.removesuffix("/")) or api_id(one) for one in resources)
 
 
 def wanted_at(
@@ -51,6 +59,12 @@ def wanted_at(
     if not others and not targets:
         return RequestedAccess(own, "")
     others = tuple(dict.fromkeys(others))
+    if MCP in targets:
+        if len(targets) > 1:
+            raise Refused("invalid_target", "The MCP server is a resource of its own: name no other one with it.")
+        if others:
+            raise Refused("invalid_scope", "This resource does not have all of these scopes.")
+        return RequestedAccess(own, MCP)
     apis = {target for target in targets if target != OWN}
     if len(apis) > 1:
         raise Refused("invalid_target", "An authorization is for one API at most, in addition to this server.")
@@ -77,15 +91,15 @@ def wanted_at(
     return RequestedAccess((*own, *theirs), api)
 
 
-def default_scope(app: Registration, targets: Collection[str]) -> str:
+def default_scope(app: Registration, targets: frozenset[str]) -> str:
     """What a request without `scope` asks for (RFC 6749 3.3): the scopes that the resource's metadata name and the app
     may have, otherwise `profile`. Empty for an app that somebody registered, which has to name them."""
     if not app.origin:
         return ""
-    apis = {api_of(app, target) for target in targets if target != OWN}
+    apis = {api_of(app, target) for target in targets if target not in (OWN, MCP)}
     theirs = [one.name for one in scopes_of_apis(app).values() if one.api in apis]
     own = [scope for scope in ADVERTISED if scope in app.scopes] if not apis else []
-    if not targets and "profile" in own:
+    if targets <= {MCP} and "profile" in own:
         own = ["profile"]
     return " ".join(dict.fromkeys((*own, *theirs)))
 

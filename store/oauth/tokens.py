@@ -18,7 +18,7 @@ from store.lifetimes import ACCESS_TOKEN, DAY, REFRESH_TOKEN
 from store.limits import RateLimits
 from store.oauth.api_access import AllowedApis, ApiAccess
 from store.oauth.proofs import Proofs, demand_proof
-from store.oauth.resources import OWN
+from store.oauth.resources import MCP, OWN
 from store.oauth.sign_in import SignInFacts, sign_in_of
 from store.refused import Refused, UnknownUser, let_in
 from store.results import Window
@@ -219,7 +219,7 @@ class Tokens:
         self, user: str, app: Registration, scopes: Sequence[str], *, api: str = "", jkt: str = "", issuer: str = ""
     ) -> TokenResponse:
         """Grants and issues tokens for the operator, as a consent to the stored scopes and an exchange would: a live
-        grant keeps its other scopes. `api`: the API (its client id) that the access token is for, or empty; `jkt`: the
+        grant keeps its other scopes. `api`: the API (its client id), MCP, or empty; `jkt`: the
         thumbprint of the key that the tokens are bound to, or empty. A JWT says that it is from `issuer`.
 
         Raises Refused("not_found") if the person is not active, Refused("access_denied") if they have the most apps
@@ -228,9 +228,9 @@ class Tokens:
         if not jkt:
             demand_proof(app, None)
         allowed = await self._apis.allowed(app, api or OWN)
-        if api and api not in allowed.apis:
+        if api not in ("", MCP) and api not in allowed.apis:
             raise Refused("invalid_target", NO_TARGET)
-        row_ttl = allowed.apis[api].token_lifetime * MS_PER_SECOND if api else ACCESS_TOKEN
+        row_ttl = allowed.apis[api].token_lifetime * MS_PER_SECOND if api in allowed.apis else ACCESS_TOKEN
         token = Token(TokenKind.REFRESH, user, app.client_id, new_id(), 0)
         reply = await self._scripts.run(
             "mint_token",
@@ -334,7 +334,7 @@ class Tokens:
     ) -> TokenResponse:
         """The response with the access token in the form that its API wants."""
         row = reply.rows("api")
-        if not row:
+        if not row or row[0] == MCP.encode():
             return response
         token, lasts = await self._apis.for_person(
             app, user, response.access_token, response.scope, row, allowed, issuer, jkt

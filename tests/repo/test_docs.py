@@ -149,7 +149,7 @@ def test_every_named_flag_exists(path: Path) -> None:
     known |= set(re.findall(r'"(--[a-z-]+)"', (ROOT / "dev" / "proof" / "options.py").read_text()))
     known |= set(re.findall(r'add_argument\("(--[a-z-]+)"', (ROOT / "examples" / "demo_app.py").read_text()))
     # Flags of other programs are theirs.
-    others = "redis-server|redis-cli|pip install|pip wheel|stripe listen"
+    others = "redis-server|redis-cli|pip install|pip wheel|stripe listen|claude mcp add"
     text = re.sub(rf"\b({others}) [^`\n]*", "", path.read_text("utf-8"))
     for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text):
         assert flag in known, f"{path.name}: {flag}"

@@ -35,7 +35,10 @@ ELSEWHERE = {
 
 
 def is_interface(handler: type[RequestHandler], name: str) -> bool:
-    """Whether a route is for programs: what apps and operators call, and the two ends of an authorization."""
+    """Whether a route is for programs: what apps and operators call, and the two ends of an authorization. Messages to
+    the MCP server are described by that protocol, and by the server's own list of tools."""
+    if name == "mcp":
+        return False
     # A handler of ours.
     return handler.lean or name in ("authorize", "decide", "logout", "healthz", "readyz")  # type: ignore[attr-defined]
 

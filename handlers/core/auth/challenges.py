@@ -18,12 +18,20 @@ CHALLENGED = ("invalid_token", "insufficient_scope", "dpop_proof_refused", "dpop
 """The errors that come with a challenge."""
 
 
-def challenges(code: str, scheme: str, needed: str, metadata: str, algorithms: Sequence[str] = ALGORITHMS) -> str:
+def challenges(
+    code: str,
+    scheme: str,
+    needed: str,
+    metadata: str,
+    algorithms: Sequence[str] = ALGORITHMS,
+    *,
+    hint: bool = False,
+) -> str:
     """The value of `WWW-Authenticate`. `scheme`: of the request's credentials, in lower case; `needed`: the scopes that
     the call needs; `metadata`: the address of the resource's metadata, empty for a route that takes no access token;
-    `algorithms`: what may sign proofs."""
+    `algorithms`: what may sign proofs; `hint`: a 401 names the scopes, too."""
     error = [f'error="{PUBLIC_NAME.get(code, code)}"']
-    if code == "insufficient_scope":
+    if code == "insufficient_scope" or hint:
         error.append(f'scope="{needed}"')
     # RFC 9728 5.1: a client that knows only this API learns where to get a token.
     where = [f'resource_metadata="{metadata}"'] if metadata else []

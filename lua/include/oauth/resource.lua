@@ -1,6 +1,6 @@
 --- @include "now"
 --- @include "scope"
--- An access token is for one resource: Latchkey itself, or an API. A stored scope of an API is qualified by the API's client
+-- An access token is for one resource: Latchkey itself, its MCP server ('mcp' in place of an API), or an API. A stored scope of an API is qualified by the API's client
 -- id, as in 'api_x/orders:read'; a scope of Latchkey has no slash. A token for an API has the row '@api issued names': the
 -- API's client id, the time (ms), and plain names. So our own endpoints know it by its first character.
 
@@ -14,9 +14,10 @@ local function own_scopes(scopes)
   return table.concat(own, ' ')
 end
 
--- The plain names of the scopes that a resource ('' for Latchkey itself) has among stored ones.
+-- The plain names of the scopes that a resource ('' for Latchkey itself) has among stored ones. The MCP server has those of
+-- Latchkey itself.
 local function names_at(scopes, api)
-  if api == '' then return own_scopes(scopes) end
+  if api == '' or api == 'mcp' then return own_scopes(scopes) end
   local names, head = {}, api .. '/'
   for scope in string.gmatch(scopes, '%S+') do
     if string.sub(scope, 1, #head) == head then names[#names + 1] = string.sub(scope, #head + 1) end
@@ -42,6 +43,8 @@ end
 -- to a scope there is for the caller to check.
 local function resource_of(target, authorized, apis, access_ttl)
   local api = target == '' and authorized or target
+  -- Scopes of the MCP server are Latchkey's own, so they would be at both. The person decided on one of the two.
+  if (api == 'mcp') ~= (authorized == 'mcp') then return end
   if api == '' or api == 'own' then return '', access_ttl end
   local lifetime = string.match(' ' .. apis, ' ' .. api .. ' (%d+)')
   if lifetime then return api, tonumber(lifetime) end

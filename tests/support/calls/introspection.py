@@ -7,7 +7,8 @@ from math import inf
 from store.crypto.seal import new_id
 from store.oauth.client_assertions import Proof
 from store.oauth.portions import Allotment
-from store.results import Window
+from store.oauth.resources import MCP
+from store.results import Caller, Window
 from tests.support.calls.apis import api_of, registered
 from tests.support.calls.prepared import Call, call
 from tests.support.store.world import World
@@ -33,6 +34,15 @@ async def _(w: World) -> Call:
     # A portion in hand, so that the call takes none in the background.
     w.store.app_tokens.windows.allotments[app.client_id] = Allotment(left=100, remaining=600, ends=inf)
     return lambda: w.store.app_tokens.issue(app, api, (), ISSUER)
+
+
+@call("mcp_messages.admit", "check_token")
+async def _(w: World) -> Call:
+    tokens = await w.store.tokens.mint(w.user, w.app, ("profile",), api=MCP)
+    token = w.store.tokens.open_access(tokens.access_token)
+    assert token is not None
+    caller = Caller.of(token, w.app.scopes)._replace(resource=MCP)
+    return lambda: w.store.mcp_messages.admit(caller, "profile")
 
 
 @call("introspection_windows.take", "take_portion")
