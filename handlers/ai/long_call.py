@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +19,8 @@ from outbound.ai.long_request import LONG, LongRequest
 from outbound.ai.models import Model, Models
 from store.refused import Refused
 
+COUNT_SECONDS = 3.0
+"""Seconds for a count of tokens, which a settlement waits for: its hold must not end meanwhile."""
 _OURS = ("outbound.ai.exchange.", "outbound.ai.dialects.")
 
 
@@ -39,13 +43,17 @@ async def read_long(site: Site, person: str, job: ReadJob, body: LongBody, gone:
     _, exchange, model_id, bound, digest, size = found
     body.now_has(size or 0)
     if size is not None:
-        exchange.request = {LONG: LongRequest(body.file, size, lambda enough: _count(site, body, size, enough))}
+        exchange.request = {LONG: LongRequest(body.file, size, lambda enough: _count(site, person, body, size, enough))}
     return LongCall(exchange, find_model(Models(job.models), model_id), bound, digest)
 
 
-def _count(site: Site, body: LongBody, size: int, enough: int) -> int | None:
-    answer = site.long_bodies.count(pickle.dumps(CountJob(size, enough)), body)
-    return None if answer is None else _load(answer)
+async def _count(site: Site, person: str, body: LongBody, size: int, enough: int) -> int | None:
+    with suppress(Refused, TimeoutError):
+        async with asyncio.timeout(COUNT_SECONDS):
+            answer = await site.long_bodies.ask(person, pickle.dumps(CountJob(size, enough)), body)
+        found: int = _load(answer)
+        return found
+    return None
 
 
 class _Unpickler(pickle.Unpickler):

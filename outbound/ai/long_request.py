@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from io import FileIO
 from types import MappingProxyType
 from typing import Any
@@ -23,17 +23,17 @@ BYTES_PER_TOKEN = 8
 
 class LongRequest:
     """The members of a JSON object, without its braces, in the first `size` bytes of a file. `count` counts their
-    tokens up to some number above the one given; it blocks, and returns None if it can't."""
+    tokens up to some number above the one given, and returns None if it can't."""
 
-    def __init__(self, file: FileIO, size: int, count: Callable[[int], int | None]) -> None:
+    def __init__(self, file: FileIO, size: int, count: Callable[[int], Awaitable[int | None]]) -> None:
         self._file = file
         self.size = size
         """Bytes."""
         self._count = count
 
-    def tokens(self, enough: int) -> int:
-        """The number of tokens, or some number above `enough`. Blocks: call it in a thread."""
-        found = self._count(enough)
+    async def tokens(self, enough: int) -> int:
+        """The number of tokens, or some number above `enough`."""
+        found = await self._count(enough)
         return self.size // BYTES_PER_TOKEN if found is None else found
 
     async def slices(self, end: bytes) -> AsyncIterator[bytes]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from outbound.ai.dialects.usage import of_messages
 from outbound.ai.events import compact
 from outbound.ai.salvage import count_bytes, reported_usage
-from outbound.ai.tokens import count, count_request
+from outbound.ai.tokens import count, count_aside, count_request
 from store.credits.prices import TokenCounts
 
 _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
@@ -68,7 +67,7 @@ class Meter:
     async def count_input(self) -> None:
         """Counts the input if the server didn't report it, in a thread: a megabyte takes some 50 ms."""
         if self._seen is None and self._counted is None:
-            self._counted = await asyncio.to_thread(count_request, self._request)
+            self._counted = await count_aside(self._request)
 
     def used(self) -> TokenCounts:
         """The tokens of a complete reply."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from outbound.ai.dialects.same import is_measured, pictures
 from outbound.ai.messages import OVERHEAD_TOKENS, MessagesUpstream
 from outbound.ai.models import NOBODY, Asker, Model
-from outbound.ai.tokens import count_request
+from outbound.ai.tokens import count_aside
 
 IMAGE_TOKENS = 50_000
 """The most that a known model reads for one image: eight tiles of 5,667 tokens, and 2,833 more."""
@@ -36,7 +35,7 @@ class OpenAIUpstream(MessagesUpstream):
 
     async def count_tokens(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> int:
         """Our own count: these servers have none."""
-        return await asyncio.to_thread(count_request, request, model.max_input)
+        return await count_aside(request, model.max_input)
 
     def most_input(self, model: Model, request: Mapping[str, Any], size: int) -> int:
         """A token has at least one byte. Images count separately. A file and what lies at an address may fill the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 
 from handlers.core.concurrency import OVERLOADED, later
@@ -41,19 +42,18 @@ class LongBodies:
                 waiting.reschedule(None)
                 if gone():
                     raise Refused("invalid_request", "The connection was closed.")  # no sign of an overload
-                # Nothing else may free the file while the helper has it.
-                return await asyncio.shield(asyncio.to_thread(self.helper.ask, job, body.file.fileno(), READ_SECONDS))
+                return await asyncio.shield(asyncio.to_thread(self._ask, job, os.dup(body.file.fileno())))
         except (TimeoutError, HelperFailed):
             raise Refused(OVERLOADED.code, OVERLOADED.description, retry_after=later()) from None
         finally:
             self._rest_later()
 
-    def count(self, job: bytes, body: LongBody) -> bytes | None:
-        """The same in the calling thread, which blocks; None if it fails."""
+    def _ask(self, job: bytes, file: int) -> bytes:
+        # A copy of the body's file: nobody may be left to wait for this, and the body may be closed.
         try:
-            return self.helper.ask(job, body.file.fileno(), READ_SECONDS)
-        except (HelperFailed, ValueError):  # a closed file
-            return None
+            return self.helper.ask(job, file, READ_SECONDS)
+        finally:
+            os.close(file)
 
     def _rest_later(self) -> None:
         loop = asyncio.get_running_loop()

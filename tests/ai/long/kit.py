@@ -64,10 +64,11 @@ def padded(request: dict[str, Any], length: int) -> bytes:
 
 def bodies_of(pid: int) -> int:
     """The bytes of the bodies that a process has in files in memory."""
-    total = 0
+    found: dict[int, int] = {}
     for one in Path(f"/proc/{pid}/fd").glob("*"):
         try:
-            total += one.stat().st_size if "latchkey-body" in os.readlink(one) else 0
+            if "latchkey-body" in os.readlink(one):
+                found[one.stat().st_ino] = one.stat().st_size
         except OSError:
             continue
-    return total
+    return sum(found.values())

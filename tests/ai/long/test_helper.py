@@ -112,7 +112,6 @@ async def test_a_helper_that_dies_is_a_503(own: Helper, body: LongBody) -> None:
         with pytest.raises(Refused) as refused:
             await broken.ask("ada", job(), body)
         assert (refused.value.code, bool(refused.value.retry_after)) == (OVERLOADED.code, True)
-    assert bodies.count(job(), body) is None
 
 
 def test_the_helper_has_no_secrets_and_ends_when_idle(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -15,6 +16,7 @@ from outbound.ai.tokens import count_request
 from tests.ai.long.kit import LONG_TEXT, helper, long_question, padded, site
 from tests.ai.openai.kit import CHAT, CLAUDE, GPT, RESPONSES, asks, chat, chunks_in, said_in
 from tests.support.http.driver import Service, json_of
+from tests.support.http.http_servers import until
 from tests.support.http.openai_upstream import ChatPlan, ResponsesPlan, completion, item_of, response
 from tests.support.http.upstream import VENDOR_MODEL, Plan, ScriptedUpstream, message
 from tests.support.store.ai_spender import NATIVE, SDK, Spender, both_ways, events_in, question
@@ -104,6 +106,20 @@ async def test_unreported_input_of_a_long_request_is_counted(service: Service, u
     sent = long_question()
     assert (await spender.ask(sent)).code == 200
     assert (await spender.account()).entries[0].input_tokens == count_request(sent)
+
+
+async def test_a_long_request_costs_something_without_a_helper_to_count_it(
+    service: Service, site: Site, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service, amount=10_000_000)
+    gate = asyncio.Event()
+    upstream.plan = Plan(message("Done.", usage={"output_tokens": 1}), opens=gate)
+    asking = asyncio.ensure_future(spender.ask(long_question()))
+    await until(lambda: bool(upstream.calls))
+    site.long_bodies.helper = Helper("no.such.program")
+    gate.set()
+    assert (await asking).code == 200
+    assert (await spender.account()).entries[0].input_tokens >= len(LONG_TEXT) // 8
 
 
 async def test_a_retry_of_a_long_request_gets_its_reply(service: Service, upstream: ScriptedUpstream) -> None:
