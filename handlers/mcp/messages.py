@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -17,6 +18,7 @@ from handlers.core.auth.challenges import CHALLENGED, challenges
 from handlers.core.base import RESOURCE_METADATA
 from handlers.core.errors import CATALOGUE
 from handlers.core.params import JSON, decode_json, media_type
+from handlers.core.reading import LONG_BODY
 from handlers.mcp.arguments import ToolArguments
 from handlers.mcp.document_tools import TOOLS as DOCUMENTS
 from handlers.mcp.model_tools import TOOLS as MODELS
@@ -34,6 +36,10 @@ ROOM = 2**16
 BREATH = 15.0
 """Seconds without an answer after which a proxy or a client gets a sign of life, and again."""
 EVENTS = "text/event-stream"
+UNREADABLE = -32700
+"""The code of JSON-RPC for what is no JSON."""
+MOST_ID = 256
+"""The longest id and name of a method, in characters."""
 
 
 class McpHandler(ApiHandler):
@@ -75,17 +81,16 @@ class McpHandler(ApiHandler):
         if media_type(self.request) != JSON:
             raise Refused("unsupported_media_type", "Send application/json.")
         try:
-            decoded, _ = await self.read_body(caller.user, partial(decode_json, self.request.body), self.counted)
+            decoded, _ = await self.read_body(caller.user, partial(read_message, self.request.body), self.counted)
         except Refused as refusal:
             if refusal.code != "invalid_request":
                 raise
             await self.admit()
-            error = {"code": -32700, "message": refusal.description}
+            error = {"code": UNREADABLE, "message": refusal.description}
             self.write_message(400, {"jsonrpc": "2.0", "id": None, "error": error})
             return
         self.request.body = b""
-        if isinstance(decoded, dict) and isinstance(decoded.get("id"), str | int):
-            self.message_id = decoded["id"]
+        self.message_id = decoded.get("id") if isinstance(decoded, dict) else None
         status, message = await self.site.mcp.answer(self, decoded, self.request.headers)
         if message is None:
             self.set_status(status)
@@ -221,3 +226,30 @@ class McpHandler(ApiHandler):
             self.set_header("WWW-Authenticate", header)
         self.set_header("Content-Type", JSON)
         self.finish(orjson.dumps(self.error_of(refusal)))
+
+
+def read_message(body: bytes) -> Any:
+    """The JSON of a body. What is no id or method, or too long for one, becomes null: the protocol refuses that. Raises
+    Refused("invalid_request"), also if more than the arguments of a tool is long: reading that takes the SDK long."""
+    decoded = decode_json(body)
+    if not isinstance(decoded, dict):
+        return decoded
+    if "id" in decoded and not _is_id(decoded["id"]):
+        decoded["id"] = None
+    method, params = decoded.get("method"), decoded.get("params")
+    if isinstance(method, str) and len(method) > MOST_ID:
+        decoded["method"] = None
+    if len(body) > LONG_BODY:
+        rest = {name: value for name, value in decoded.items() if name != "params"}
+        if method == "tools/call" and isinstance(params, dict):
+            params = {name: value for name, value in params.items() if name != "arguments"}
+        if len(json.dumps([rest, params])) > LONG_BODY:
+            raise Refused("invalid_request", f"Only a tool's arguments may be longer than {LONG_BODY} bytes.")
+    return decoded
+
+
+def _is_id(value: object) -> bool:
+    """Whether this is an id: a short text, or a whole number that every program reads alike."""
+    if isinstance(value, str):
+        return len(value) <= MOST_ID
+    return type(value) is int and abs(value) < 2**53

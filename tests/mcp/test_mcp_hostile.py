@@ -67,6 +67,24 @@ async def test_scripts_of_another_site_are_refused(service: Service) -> None:
         pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', 400, -32600, id="list-as-params"),
         pytest.param(b"null", 400, -32600, id="null"),
         pytest.param(
+            b'{"jsonrpc":"2.0","id":' + b"9" * 4000 + b',"method":"ping"}', 400, -32600, id="long-number-as-id"
+        ),
+        pytest.param(json.dumps({**message("ping"), "id": "x" * 300}).encode(), 400, -32600, id="long-text-as-id"),
+        pytest.param(json.dumps({**message("ping"), "id": True}).encode(), 400, -32600, id="true-as-id"),
+        pytest.param(json.dumps(message("x" * 300)).encode(), 400, -32600, id="long-method"),
+        pytest.param(
+            json.dumps(message("initialize", {"capabilities": {"a": "x" * 20_000}})).encode(),
+            400,
+            -32700,
+            id="long-params",
+        ),
+        pytest.param(
+            json.dumps(message("tools/call", {"name": "who_am_i", "_meta": {"a": "x" * 20_000}})).encode(),
+            400,
+            -32700,
+            id="long-meta",
+        ),
+        pytest.param(
             json.dumps(message("tools/call", {"name": "get_document", "arguments": {"id": "\0"}})).encode(),
             400,
             -32700,
