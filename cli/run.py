@@ -21,6 +21,7 @@ from observability import logs
 from runtime.wiring import open_keys, open_store
 from settings.declared import Settings
 from settings.types import EMBEDDED
+from store.apps.client_ids import inner_id
 from store.crypto.keyring import KeyRingError, Keys
 from store.engine.connect import unix_url
 from store.engine.embedded import open_for_manage
@@ -98,6 +99,8 @@ async def _within(
     source = open_keys(settings)
     async with open_store(settings, url, Keys(source)) as store:
         by_operator(store)
+        if getattr(args, "client_id", None):  # of a metadata document its URL
+            args.client_id = inner_id(args.client_id)
         try:
             outcome: CommandResult = await command(Context(settings, store, source, server_runs), args)
         except FAILURES as error:

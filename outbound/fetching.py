@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
@@ -17,17 +18,19 @@ from store.phrases import Phrase
 
 AT_ONCE = 8
 PLAIN = ("text/plain",)
+OF_CACHES = ("cache-control", "expires", "date", "age")
 CONNECT_SECONDS, WHOLE_SECONDS = 5.0, 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """The text of a file, or the reason why there is none. `answered`: the server gave that answer, and not because of
-    its own trouble (5xx, 429), so a retry would give the same."""
+    its own trouble (5xx, 429), so a retry would give the same. `headers`: those about caching, by lower-case names."""
 
     text: bytes
     error: str = ""
     answered: bool = True
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class Fetcher:
@@ -68,7 +71,8 @@ class Fetcher:
             asking.reset(for_whom)
 
     async def _fetch(self, url: str, most: int, types: Sequence[str]) -> Fetched:
-        headers = {"user-agent": "Latchkey-Verification", "accept": ", ".join(types), "accept-encoding": "identity"}
+        accepted = ", ".join(one for one in types if "*" not in one)
+        headers = {"user-agent": "Latchkey-Verification", "accept": accepted, "accept-encoding": "identity"}
         async with (
             guarded_session(self._policy, 1, CONNECT_SECONDS, self._resolver, headers, self._tls) as session,
             session.get(url, allow_redirects=False) as response,
@@ -79,7 +83,7 @@ class Fetcher:
                 passing = response.status >= 500 or response.status == 429
                 return Fetched(b"", WRONG_STATUS.filled(status=str(response.status)), answered=not passing)
             # HTML proves nothing: some sites answer every path with a page.
-            if response.content_type not in types or "content-encoding" in response.headers:
+            if not _is_among(response.content_type, types) or "content-encoding" in response.headers:
                 wanted = " or ".join(types)
                 if types == PLAIN:
                     return Fetched(
@@ -92,8 +96,15 @@ class Fetcher:
             while len(text) <= most and (piece := await response.content.read(most + 1 - len(text))):
                 text += piece
             response.close()
+            about = {name: response.headers[name] for name in OF_CACHES if name in response.headers}
             return (
-                Fetched(text)
+                Fetched(text, headers=about)
                 if len(text) <= most
                 else Fetched(b"", Phrase("The file has more than %(most)s bytes.", most=str(most)))
             )
+
+
+def _is_among(kind: str, types: Sequence[str]) -> bool:
+    """Whether a media type is one of these, of which one may be all with a suffix: `application/*+json`."""
+    patterns = (re.escape(one).replace(r"\*", "[a-z0-9.-]+") for one in types)
+    return any(re.fullmatch(pattern, kind) for pattern in patterns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from handlers.core.brand.brand import Brand
 from outbound.address_policy import AddressPolicy
+from outbound.client_documents import ClientDocuments
 from outbound.client_keys import ClientKeys
 from outbound.fetching import Fetcher
 from outbound.mail.inbox import Inbox
@@ -19,7 +20,7 @@ from store.wiring import Store
 
 MAIL_FOLDER = "mail"
 KEYS_SECONDS = 5.0
-"""How long fetching the keys of an app may take."""
+"""How long fetching the keys of an app, or its metadata document, may take."""
 
 
 def open_webhooks(settings: Settings, store: Store, base_url: str) -> WebhookSender:
@@ -43,6 +44,12 @@ def open_client_keys(settings: Settings) -> ClientKeys:
     """Fetches the keys of apps, from addresses that webhooks may go to. A client waits for it, so not for long."""
     policy = AddressPolicy(settings.webhook_networks, loopback=settings.here_alone)
     return ClientKeys(Fetcher(policy, whole=KEYS_SECONDS))
+
+
+def open_client_documents(settings: Settings) -> ClientDocuments:
+    """Fetches Client ID metadata documents, from addresses that webhooks may go to. A browser waits for it."""
+    policy = AddressPolicy(settings.webhook_networks, loopback=settings.here_alone)
+    return ClientDocuments(Fetcher(policy, whole=KEYS_SECONDS))
 
 
 def open_inbox(settings: Settings) -> Inbox | None:

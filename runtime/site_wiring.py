@@ -15,7 +15,14 @@ from outbound.ai.models import Models
 from outbound.breaches import Breaches
 from outbound.webhooks.poster import WebhookSender
 from runtime.mcp_wiring import open_mcp
-from runtime.outbound_wiring import open_client_keys, open_fetcher, open_inbox, open_mailer, open_payments
+from runtime.outbound_wiring import (
+    open_client_documents,
+    open_client_keys,
+    open_fetcher,
+    open_inbox,
+    open_mailer,
+    open_payments,
+)
 from runtime.process_state import Runtime
 from settings.declared import Settings
 from store.wiring import Store
@@ -40,6 +47,7 @@ def open_site(runtime: Runtime, store: Store, webhooks: WebhookSender) -> Site:
         fetcher=open_fetcher(settings),
         client_keys=open_client_keys(settings),
         long_bodies=LongBodies(_body_memory(settings)),
+        client_documents=open_client_documents(settings),
         ai_calls=ConcurrencyLimit(settings.ai_calls, settings.ai_calls_per_person),
         downloads=ConcurrencyLimit(settings.downloads, settings.downloads_per_person),
         measures=Measures(runtime.memory.place(runtime.number)),

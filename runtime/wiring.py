@@ -56,6 +56,8 @@ def limit_store(store: Store, settings: Settings) -> None:
     public = store.limits.public_clients
     store.limits.public_clients = replace(public, limit=settings.public_app_calls_per_minute)
     store.limits.registrations = replace(store.limits.registrations, limit=settings.registrations_per_hour)
+    store.limits.documents = replace(store.limits.documents, limit=settings.client_documents_per_hour)
+    store.apps.documents = settings.client_metadata == "on"
     store.self_registered.most = settings.self_registered_apps
     store.self_registered.scopes = tuple(one for one in SCOPES if one in settings.self_registered_scopes)
     store.apps.forget()

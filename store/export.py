@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 async def as_zip(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, int], None]:
     """Yields pieces of the archive, each with the number of documents in it."""
-    apps, activity = [_app(grant) for grant in person.grants], list(_activity(person))
+    apps, activity = [await _app(store, grant) for grant in person.grants], list(_activity(person))
     profile = await _profile(store, person)
     security = security_record(await store.operator.security(person.user))
     with closing(ZipWriter()) as archive:
@@ -59,7 +59,7 @@ async def as_lines(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, 
         encoded = base64.b64encode(image).decode()
         yield json_line({"type": "picture", "mediaType": "image/webp", "base64": encoded}), 0
     for grant in person.grants:
-        yield json_line({"type": "app", **_app(grant)}), 0
+        yield json_line({"type": "app", **await _app(store, grant)}), 0
     for entry in _activity(person):
         yield json_line({"type": "activity", **entry}), 0
     async for line in _credits(store, person):
@@ -128,7 +128,8 @@ def _membership(app: Registration, member: Member) -> dict[str, Any]:
     return {"client_id": app.client_id, "name": app.name, "role": member.role, "since": timestamp(at(member.since))}
 
 
-def _app(grant: Grant) -> dict[str, Any]:
+async def _app(store: Store, grant: Grant) -> dict[str, Any]:
+    app = await store.apps.find(grant.client)
     times = {
         "connectedAt": grant.connected_at,
         "lastUsedAt": grant.last_used_at,
@@ -137,6 +138,8 @@ def _app(grant: Grant) -> dict[str, Any]:
     }
     return {
         "client_id": grant.client,
+        # The client id on the wire, where that is the URL of a metadata document.
+        **({"documentUrl": app.document_url} if app and app.document_url else {}),
         "scopes": list(grant.scopes),
         **{name: timestamp(moment) if moment else None for name, moment in times.items()},
         "spendLimit": grant.spend_limit,  # micro-dollars a month

@@ -95,6 +95,7 @@ REGISTER_APP = Group("register-app", 30, 60 * MINUTE)  # deleting one is work in
 CHANGE_APP = Group("change-app", 60, 60 * MINUTE)
 RENAME = Group("rename", 20, 60 * MINUTE)  # names and preferences that a person takes
 REGISTER_CLIENT = Group("register-client", 20, 60 * MINUTE)  # apps that register themselves, per address
+CLIENT_DOCUMENT = Group("client-document", 60, 60 * MINUTE)  # fetches of metadata documents, per address and host
 ALL_ADDRESSES = 50  # times that limit, for all addresses together
 FORGOT_ADDRESS = Group("forgot-address", 20, 60 * MINUTE)
 # Mails to an address that somebody typed, with or without an account: requested from one network, and from all.

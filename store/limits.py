@@ -18,6 +18,7 @@ from store.keyed_semaphore import KeyedSemaphore
 from store.lifetimes import (
     ADDRESS,
     ALL_ADDRESSES,
+    CLIENT_DOCUMENT,
     DEVICE_CODE,
     DEVICE_CODE_ADDRESS,
     DEVICE_CODE_ALL,
@@ -89,6 +90,7 @@ class RateLimits:
         self._people = KeyedSemaphore()
         self.public_clients = PUBLIC_CLIENT
         self.registrations = REGISTER_CLIENT
+        self.documents = CLIENT_DOCUMENT
 
     async def _take(self, group: Group, what: str) -> Window:
         return await self._take_key(group, keys.window(group.name, what))
@@ -130,6 +132,18 @@ class RateLimits:
         group = self.registrations
         await self._take(replace(group, limit=group.limit * ALL_ADDRESSES), "all")
         return window
+
+    async def client_document(self, address: str, host: str) -> None:
+        """A fetch of an app's metadata document: counted for the address that asks, for the document's host, and for
+        all together, so nobody makes this server call others as often as they like."""
+        group = self.documents
+        await self._take_networks(group, address)
+        all_together = keys.window(group.name, "all")
+        of_host = keys.network(group.name, "all", fingerprint(host).encode().hex()[:32])
+        limits = {"limit": group.limit, "middle_limit": group.limit * ALL_ADDRESSES}
+        limits |= {"wide_limit": group.limit * ALL_ADDRESSES, "period": group.period}
+        networks = Networks(all_together, all_together, of_host)
+        let_in(group, await self._scripts.run("take_networks", networks._asdict(), **limits))
 
     async def invented_token(self, presented: str) -> Window:
         """A revocation of a string that is no token of ours: the same figures as for a real token."""

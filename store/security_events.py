@@ -149,7 +149,9 @@ _ALL: Final = (
     _by_stranger("client_registered", "App registered itself", actor="app", result="ok"),
     _by_stranger("client_changed", "App changed its own registration", actor="app", result="ok"),
     _by_stranger("client_deleted", "App deleted its own registration", actor="app", result="ok"),
-    _by_stranger("registration_refused", "App could not register itself", "the code of the error", actor="app"),
+    _by_stranger(
+        "registration_refused", "App could not register itself", "the code of the error, or document", actor="app"
+    ),
     _by_person(
         "scope_refused",
         "Call refused: the token lacks the scope",

@@ -35,6 +35,7 @@ from store.apps.owners.owned_apis import OwnedApis
 from store.apps.owners.owner_deletion import OwnerDeletion
 from store.apps.owners.owner_notes import OwnerNotes
 from store.apps.owners.team import Teams
+from store.apps.self_registered.documents import DocumentFetches
 from store.apps.self_registered.initial_tokens import InitialTokens
 from store.apps.self_registered.kept import SelfRegistered
 from store.apps.sweep import AppSweep
@@ -132,6 +133,7 @@ class Store:
         self.self_registered = SelfRegistered(client, scripts, self.apps, self.apis)
         self.app_sweep.end_idle = self.self_registered.end_idle
         self.initial_tokens = InitialTokens(client)
+        self.document_fetches = DocumentFetches(client)
         signing = WebhookSecrets(keys)
         self.webhooks = Webhooks(self.apps, signing)
         self.app_stats = AppStats(scripts)

@@ -16,7 +16,7 @@ from handlers.core.reading import LONG_BODY
 from handlers.core.server_state import ServerState
 from runtime.http.tornado_private import LeanHandler
 from store.apps.api_record import ApiRegistration
-from store.apps.client_ids import is_api_id
+from store.apps.client_ids import is_api_id, is_document_url
 from store.apps.client_secrets import secret_digest, secret_mark, secret_matches
 from store.apps.registration import Registration
 from store.clock import wall
@@ -44,6 +44,8 @@ class ApiHandler(LeanHandler, BaseHandler):
 
     lean = only_json = True
     gone = False
+    begins = False
+    """Whether an authorization begins here, by an app that may never have come before."""
     proven = False
     """Whether the request came with a DPoP proof, or needs one: every answer to it has a nonce (RFC 9449 8.2)."""
 
@@ -146,7 +148,7 @@ class ApiHandler(LeanHandler, BaseHandler):
             if optional and sent.secret is None:
                 return None, None
             raise Refused("invalid_request", "client_id is missing.")
-        app = await self.store.apps.active(sent.client_id)
+        app = await self._client(sent.client_id)
         proof, why = await self._proof(app, sent) if sent.assertion is not None else (None, "")
         authentic = proof is not None or _is_authentic(app, sent)
         if app is None or not (authentic or (optional and sent.has_no_proof)):
@@ -168,7 +170,7 @@ class ApiHandler(LeanHandler, BaseHandler):
         if sent.client_id is not None and is_api_id(sent.client_id):
             asker = await self.store.apis.active(sent.client_id)
         elif sent.client_id is not None:
-            app = asker = await self.store.apps.active(sent.client_id)
+            app = asker = await self._client(sent.client_id)
             if sent.assertion is not None:
                 proof, why = await self._proof(app, sent)
         # A public app proves nothing, so it is nobody here.
@@ -186,6 +188,26 @@ class ApiHandler(LeanHandler, BaseHandler):
         else:
             self.counted_api = asker.client_id
         return asker
+
+    async def _client(self, client_id: str) -> Registration | None:
+        """The app with this client id. A metadata document that is over is read again; one that was never read, only
+        where an authorization begins. Raises Refused("invalid_client")."""
+        app = await self.store.apps.active(client_id)
+        if app is not None and not app.document_url:
+            return app
+        if app is not None:
+            asker = self.site.asker(self.counted_address)
+            return await self.site.client_documents.standing(self.store, app, asker)
+        if self.begins and self.store.apps.documents and is_document_url(client_id):
+            try:
+                return await self.site.client_documents.current(
+                    self.store, client_id, self.site.asker(self.counted_address)
+                )
+            except Refused as refusal:
+                if refusal.code in ("rate_limited", "temporarily_unavailable"):
+                    raise
+                await self.refuse_unknown(Refused("invalid_client", refusal.description))
+        return None
 
     def _credentials(self, params: Params) -> ClientCredentials:
         header = self.request.headers.get_list("Authorization")

@@ -24,6 +24,7 @@ from outbound.address_policy import AddressPolicy
 from outbound.ai.echo import echo_model
 from outbound.ai.models import Models
 from outbound.breaches import Breaches
+from outbound.client_documents import ClientDocuments, DocumentAsker
 from outbound.client_keys import ClientKeys
 from outbound.fetching import Fetcher
 from outbound.mail.inbox import Inbox
@@ -83,6 +84,7 @@ class Site:
     downloads: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(32, 2))
     fetcher: Fetcher = field(default_factory=lambda: Fetcher(AddressPolicy()))
     """Fetches the files that prove apps' domains."""
+    client_documents: ClientDocuments = field(default_factory=lambda: ClientDocuments(Fetcher(AddressPolicy())))
     client_keys: ClientKeys = field(default_factory=lambda: ClientKeys(Fetcher(AddressPolicy())))
     here_alone: bool = True
     """Whether only this machine is served, whatever the base URL is."""
@@ -95,6 +97,10 @@ class Site:
     """Callbacks that end requests without a client, once the server no longer waits for them."""
     peers: dict[str, bool] = field(default_factory=dict)
     """Whether each known peer is a trusted proxy."""
+
+    def asker(self, address: str) -> DocumentAsker:
+        """Who causes the fetch of a metadata document."""
+        return DocumentAsker(address, self.base_url, self.brand.name, self.on_loopback)
 
     @property
     def secure(self) -> bool:

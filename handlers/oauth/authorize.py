@@ -3,7 +3,7 @@ OpenID Connect Core 3.1.2."""
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from handlers.account.account_list import listed
 from handlers.account.authorize_address import (
@@ -34,6 +34,7 @@ from handlers.oauth.requests import (
     words_of,
 )
 from store.accounts.signin.sessions import Session
+from store.apps.client_ids import is_document_url
 from store.apps.owners.members import role_of
 from store.apps.owners.roles import may
 from store.apps.redirect_uris import display_origin, is_interceptable
@@ -87,7 +88,7 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
     async def head(self, *args: str, **kwargs: str) -> None:
         """Says whether the app is known. Whatever only looks ahead changes nothing, and all else that a GET does would
         be the arrival of a pushed request, a code, or a request that waits."""
-        await self.check_client(parse_pairs(self.request.query))
+        await self.check_client(parse_pairs(self.request.query), looking=True)
 
     def post(self) -> None:
         """Core 3.1.2.1: the same parameters as a form, or as JSON. Redirects to the same request by GET: browsers send
@@ -100,14 +101,32 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
         check_length(pairs)
         self.see_other(address_of(pairs))
 
-    async def check_client(self, pairs: Pairs) -> Registration:
-        """The app, if it is registered and active."""
+    async def check_client(self, pairs: Pairs, looking: bool = False) -> Registration:
+        """The app, if it is registered and active. Reads its metadata document, unless a program only looks ahead."""
         client_id = once([pair for pair in pairs if pair[0] == "client_id"]).get("client_id")
-        if not client_id or not (app := await self.store.apps.active(client_id)):
+        if client_id and is_document_url(client_id) and self.store.apps.documents and not looking:
+            app: Registration | None = await self.of_document(client_id)
+        else:
+            app = await self.store.apps.active(client_id) if client_id else None
+        if app is None:
             await self.tell_owner(client_id or "")
             raise Refused("invalid_request", Phrase("The app that sent you here is not known to this server."))
         self.logged_app = "" if app.origin else app.client_id
         return app
+
+    async def of_document(self, url: str) -> Registration:
+        """The app that a metadata document describes. Until that is known, errors are pages."""
+        try:
+            return await self.site.client_documents.current(self.store, url, self.site.asker(self.counted_address))
+        except Refused as refusal:
+            if refusal.code in ("rate_limited", "temporarily_unavailable"):
+                raise
+            why = Phrase(
+                "We couldn’t use what the app at %(host)s says about itself. %(reason)s",
+                host=urlsplit(url).netloc,
+                reason=refusal.description,
+            )
+            raise Refused("invalid_request", why) from None
 
     async def tell_owner(self, client_id: str) -> None:
         """Tells the owner of an app why nobody can use it. For anybody else it is unknown. Raises Refused."""

@@ -23,6 +23,7 @@ class DeviceAuthorizationHandler(ApiHandler):
     """Checks the device's request, and keeps it until a person comes with the code."""
 
     door = "token"
+    begins = True
 
     async def post(self) -> None:
         """Answers with the codes (RFC 8628 3.2), or with an error of the token endpoint."""

@@ -25,6 +25,7 @@ class PushHandler(ApiHandler):
     """Checks a request before the browser comes with it, and keeps it out of the browser's address."""
 
     door = "token"
+    begins = True
 
     async def post(self) -> None:
         """Answers with a `request_uri` (RFC 9126 2.2), or with the error that the browser would have brought back."""

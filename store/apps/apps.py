@@ -70,7 +70,7 @@ class Apps:
         return known if self.documents or not known.document_url else None
 
     async def row(self, client_id: str) -> tuple[bytes, Registration | None]:
-        """The stored bytes, and the registration in them, as it is there. Raises StoreUnavailable."""
+        """The stored bytes, and the registration in them, without scopes that readings add. Raises StoreUnavailable."""
         packed, registration, _ = await self._read(client_id)
         return packed, registration
 

@@ -20,7 +20,7 @@ ENGLISH = ("base/docs.html", "base/home.html branded", "demo ")
 """Pages in English: the docs, a brand's template, the demo app."""
 OTHERS = re.compile(
     "Ada Lovelace|Elsa Herschel|Grace Hopper|Hedy Lamarr|Latchkey Echo|"
-    "Weather Diary|Old Reader|Pocket Notes|Überregionales .*meteorologinnen|Star Atlas|"
+    "Weather Diary|Old Reader|Pocket Notes|Tool Box|Überregionales .*meteorologinnen|Star Atlas|"
     "To try things out|Gift card, number 1007|Harbo is run by Harbo Works Ltd|Read the chapter on ferns again|to read|"
     "Star Map|(orders|times):[a-z]+|(Cancel|Place|See your) (orders|timetable)|"
     r"What you ordered, when, and what it cost|It can order in your name, up to 100 \$ a day|"

@@ -114,6 +114,8 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "oauth_per_minute": (44, lambda r: r.store.rates.oauth.limit),
     "introspections_per_minute": (50, lambda r: r.store.introspection_windows.group.limit),
     "dynamic_registration": ("token", lambda r: r.site.dynamic_registration),
+    "client_metadata": ("on", lambda r: "on" if r.store.apps.documents else "off"),
+    "client_documents_per_hour": (7, lambda r: r.store.limits.documents.limit),
     "self_registered_scopes": (("profile",), lambda r: r.store.self_registered.scopes),
     "self_registered_apps": (5, lambda r: r.store.self_registered.most),
     "registrations_per_hour": (6, lambda r: r.store.limits.registrations.limit),

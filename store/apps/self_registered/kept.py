@@ -19,7 +19,7 @@ from store.apps.apis import Apis
 from store.apps.apps import Apps
 from store.apps.cache import retried
 from store.apps.registration import Registration
-from store.apps.tombstones import BY_IDLE
+from store.apps.tombstones import BY_IDLE, Tombstone
 from store.clock import wall
 from store.engine.scripts import Scripts
 from store.errors import wrapped
@@ -101,6 +101,25 @@ class SelfRegistered:
         self._apps.forget(app.client_id)
         return reply.word == "ok"
 
+    async def put(self, read: Registration, now: int, lasts: int) -> bool | None:
+        """Writes what a document says, read at `now` (epoch ms). What the operator did to the app stays. An app that
+        ended because nobody used it comes back: its URL says that it is the same. Returns whether the document says
+        something new, None for a new app. Raises Refused("not_found") for a deleted app, StoreUnavailable."""
+
+        async def attempt() -> tuple[bool | None] | None:
+            packed, present = await self._apps.row(read.client_id)
+            if packed and present is None and not _comes_back(packed):
+                raise Refused("not_found", GONE)
+            app = replace(read, created_at=present.created_at if present else now)
+            if present:
+                app = replace(app, status=present.status)
+            if not await self.save(app, packed, lasts):
+                return None
+            same = present and replace(present, fresh_until=0) == replace(app, fresh_until=0)
+            return (None if present is None else not same,)
+
+        return (await retried(attempt))[0]
+
     async def keep(self, app: Registration) -> None:
         """Keeps an app that somebody is about to allow. Raises Refused("invalid_request") if it has ended,
         StoreUnavailable."""
@@ -156,3 +175,9 @@ class SelfRegistered:
                 await self._apps.finish_deletion(client_id)
             with wrapped():
                 await self._client.zrem(keys.USED_APPS, client_id)
+
+
+def _comes_back(packed: bytes) -> bool:
+    """Whether this is the tombstone of an app that ended because nobody used it."""
+    stone = Tombstone.unpack(packed)
+    return stone is not None and stone.by == BY_IDLE and stone.until > 0

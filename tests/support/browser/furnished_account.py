@@ -10,6 +10,7 @@ from typing import Any
 from runtime import demo
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.apps.registration import DYNAMIC, Registration
+from store.apps.self_registered.documents import read_document
 from store.apps.self_registered.kept import REFRESH_DAYS
 from store.credits.calls import CallEstimate
 from store.credits.prices import TokenCounts
@@ -39,6 +40,8 @@ TIMES = ApiRegistration(
     "https://timetable.example.org", "Timetable", (ApiScope("times:read", "See your timetable"),), token_format="jwt"
 )
 ORDERED = ("orders:read", "orders:write")
+TOOLS = "https://tools.example/client"
+"""The address of an app's metadata document, and the app's client id."""
 NOTE = {"text": "Read the chapter on ferns again.", "tags": ["ferns", "to read"], "pages": [112, 131]}
 
 
@@ -77,6 +80,7 @@ async def furnish(stand: Stand) -> None:
         await stand.store.apis.create(api)
     await stand.store.apps.update("archive", api_scopes=tuple(f"{ORDERS.client_id}/{one}" for one in ORDERED))
     await stand.store.apps.update("curious", api_scopes=(f"{ORDERS.client_id}/orders:read",))
+    await by_document(stand)
     notes = await registered_itself(stand, "pocket-notes", "Pocket Notes")
     await stand.store.tokens.mint(person, notes, ("openid", "profile"))
     await stand.store.profiles.save_picture(session, drawn("WEBP", (256, 256), (70, 120, 95)), PHONE)
@@ -97,6 +101,16 @@ async def registered_itself(stand: Stand, client_id: str, name: str) -> Registra
     assert await kept.save(app, b"", UNUSED_APP)
     await kept.keep(app)
     return await kept.filled(app)
+
+
+async def by_document(stand: Stand) -> None:
+    """The app of a metadata document that was read a moment ago."""
+    stand.store.apps.documents = True
+    now = await stand.store.apps.now()
+    document = {"client_id": TOOLS, "client_name": "Tool Box", "redirect_uris": [f"{TOOLS}/callback"]}
+    read = read_document(json.dumps(document).encode(), TOOLS, now + 10 * DAY * 1000, stand.site.base_url, "Latchkey")
+    await stand.store.self_registered.claim(read.client_id, UNUSED_APP)
+    await stand.store.self_registered.put(read, now, UNUSED_APP)
 
 
 async def keep(stand: Stand, person: str, app: Registration, documents: int) -> None:

@@ -15,7 +15,7 @@ from outbound.mail.mailer import Mailer, Spool
 from outbound.payments.stripe_checkout import StripeAccount, StripeCheckout
 from runtime import demo
 from store.credits.payments import Movement
-from tests.support.browser.furnished_account import SPENDS, furnish
+from tests.support.browser.furnished_account import SPENDS, TOOLS, furnish
 from tests.support.browser.tour_devices import devices
 from tests.support.browser.tour_kit import Tour
 from tests.support.browser.tour_people import GRACE, NOBODY, PASSWORD, asks, factors, mailed
@@ -107,6 +107,8 @@ def branded(tour: Tour) -> None:
     tour.stop("base/home.html branded", "One account for every berth")
     tour.open("/account/credits")
     tour.stop("account/credits.html branded", "Terms")
+    tour.open(asks(TOOLS, ("openid", "profile"), f"{TOOLS}/callback"))
+    tour.stop("oauth/consent.html document", "the app says it’s from")
     tour.open(asks("weather-diary", SPENDS))
     tour.stop("oauth/consent.html branded", "your Harbo account")
     with tempfile.TemporaryDirectory() as folder:

@@ -69,6 +69,37 @@ async def _(w: World) -> Call:
     return lambda: w.store.self_registered.end_idle()
 
 
+@call("self_registered.put", "save_client")
+async def _(w: World) -> Call:
+    app = await registered(w)
+    return lambda: w.store.self_registered.put(app, 1, UNUSED_APP)
+
+
+@call("document_fetches.begin")
+async def _(w: World) -> Call:
+    return lambda: w.store.document_fetches.begin("newly-come")
+
+
+@call("document_fetches.state")
+async def _(w: World) -> Call:
+    return lambda: w.store.document_fetches.state("newly-come")
+
+
+@call("document_fetches.failed")
+async def _(w: World) -> Call:
+    return lambda: w.store.document_fetches.failed("newly-come", "a reason")
+
+
+@call("document_fetches.ended")
+async def _(w: World) -> Call:
+    return lambda: w.store.document_fetches.ended("newly-come")
+
+
+@call("limits.client_document", "take_networks")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.client_document("192.0.2.7", "app.example")
+
+
 @call("initial_tokens.create")
 async def _(w: World) -> Call:
     return lambda: w.store.initial_tokens.create(None, 0, "For tests")

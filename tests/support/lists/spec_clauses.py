@@ -136,6 +136,7 @@ TRAPS: dict[int, Clause] = {
     56: Clause("a refresh token of a public app is bound to the key of its code, for its whole life"),
     57: Clause("no person's data answers to a token that an app has for itself"),
     58: Clause("a JWT access token ends when it says, and its revocation shows at introspection"),
+    59: Clause("a metadata document is fetched safely, names no other app, and ends with its headers"),
     60: Clause("open registration is limited by address and in all, ends unused, and shows nobody as verified"),
     64: Clause("a device code is for its app, is answered once, and nobody guesses the code that people type"),
     66: Clause("tokens that two counters report are charged once"),
