@@ -31,6 +31,7 @@ from tests.ai.test_ai_processes import CONFIG
 from tests.support.browser.mailbox import MAIL, Mailbox, mailer
 from tests.support.data.brands import write_brand
 from tests.support.http.driver import Service, send
+from tests.support.http.self_registered import PROBES_OF_CLIENTS
 from tests.support.http.upstream import TEXT, Plan, ScriptedUpstream
 from tests.support.processes.reloaded_service import NEW_RING, OLD_RING, Reloading, http_limits, sends_to
 from tests.support.store.ai_spender import MODEL, OpenStream, Spender, text_of
@@ -62,6 +63,7 @@ def reloading(
 
 
 PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
+    **PROBES_OF_CLIENTS,
     "trusted_proxies": ((ip_network("10.0.0.0/8"),), lambda r: r.site.trusted_proxies),
     "hsts_include_subdomains": (True, lambda r: r.site.hsts_subdomains),
     "connections": (77, lambda r: vars(r.main.server)["_most"] if http_limits(r) else 77),
@@ -113,12 +115,6 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "data_lists_per_minute": (43, lambda r: r.store.rates.data_list.limit),
     "oauth_per_minute": (44, lambda r: r.store.rates.oauth.limit),
     "introspections_per_minute": (50, lambda r: r.store.introspection_windows.group.limit),
-    "dynamic_registration": ("token", lambda r: r.site.dynamic_registration),
-    "client_metadata": ("on", lambda r: "on" if r.store.apps.documents else "off"),
-    "client_documents_per_hour": (7, lambda r: r.store.limits.documents.limit),
-    "self_registered_scopes": (("profile",), lambda r: r.store.self_registered.scopes),
-    "self_registered_apps": (5, lambda r: r.store.self_registered.most),
-    "registrations_per_hour": (6, lambda r: r.store.limits.registrations.limit),
     "signing_key_days": (30, lambda r: r.store.signing_keys.days),
     "ai_body_memory": (2**26, lambda r: r.site.long_bodies.memory.most),
     "ai_request_size": (2048, lambda r: r.site.max_ai_request),

@@ -51,3 +51,14 @@ async def register(base_url: str, token: str = "", **metadata: Any) -> Registere
     redirect_uri = CALLBACK if made["redirect_uris"] == NATIVE["redirect_uris"] else made["redirect_uris"][0]
     secret = made.get("client_secret")
     return Registered(base_url, made["client_id"], secret, redirect_uri, made["registration_access_token"])
+
+
+PROBES_OF_CLIENTS: dict[str, tuple[Any, Any]] = {
+    "dynamic_registration": ("token", lambda r: r.site.dynamic_registration),
+    "client_metadata": ("on", lambda r: "on" if r.store.apps.documents else "off"),
+    "client_documents_per_hour": (7, lambda r: r.store.limits.documents.limit),
+    "self_registered_scopes": (("profile",), lambda r: r.store.self_registered.scopes),
+    "self_registered_apps": (5, lambda r: r.store.self_registered.most),
+    "registrations_per_hour": (6, lambda r: r.store.limits.registrations.limit),
+}
+"""Settings of these apps: another value, and what has it after a reload."""
