@@ -166,23 +166,19 @@ class Settings:
     apps_per_person: int = declare("Accounts", "N", "20", to.whole(1, 1000),
         "Apps that one person may have registered, at most.", live=True)
     dynamic_registration: str = declare("Accounts", "WHO", "off", to.one_of("off", "token", "open"),
-        "Which apps may register themselves (RFC 7591): off (none), token (those with a token of "
-        "`app registration-token create`) or open (every app). Nobody owns such an app: see docs/agents.md.", live=True)
+        "Which apps may register themselves (RFC 7591): off, token (`app registration-token create`) or open (all).",
+        live=True)
     client_metadata: str = declare("Accounts", "", "off", to.one_of("off", "on"),
-        "Whether the https URL of a Client ID metadata document is a client_id: off or on. The server fetches such "
-        "documents, from public addresses alone: see docs/agents.md.", live=True)
-    self_registered_scopes: tuple[str, ...] = declare("Accounts", "SCOPES", "openid profile email",
-        to.words(*SCOPES),
-        "Scopes of this server that apps that registered themselves may ask for, by spaces. They may also ask for "
-        "scopes of APIs that have no care flag.", live=True)
+        "Whether the https URL of a metadata document is a client_id (off, on). The server fetches it.", live=True)
+    self_registered_scopes: tuple[str, ...] = declare("Accounts", "SCOPES", "openid profile email", to.words(*SCOPES),
+        "Scopes of this server that apps that registered themselves may ask for, by spaces; see docs/agents.md.",
+        live=True)
     self_registered_apps: int = declare("Accounts", "N", "10000", to.whole(1, 1_000_000),
         "Apps that registered themselves, at most. Beyond that, one that nobody has allowed makes room.", live=True)
     registrations_per_hour: int = declare("Limits", "N", "20", to.whole(1, 1_000_000),
-        "Apps that may register themselves from one address in an hour. A network may register up to 16 times as "
-        "many, and all addresses together 50 times.", live=True)
+        "Apps that may register themselves from one address in an hour; from all addresses 50 times that.", live=True)
     client_documents_per_hour: int = declare("Limits", "N", "60", to.whole(1, 1_000_000),
-        "Metadata documents that the server fetches in an hour because one address asks, and the same from one host. A "
-        "network may cause up to 16 times as many, and all addresses together 50 times.", live=True)
+        "Metadata documents fetched in an hour for one address, and from one host; in all 50 times that.", live=True)
     person_grant_limit: int = declare("Accounts", "N", "200", to.whole(1, 500),
         "Apps that one person may have connected, at most, including disconnected ones whose documents are still kept. "
         "Beyond that, consent to another is refused; people who have more keep them.", "both", live=True)
