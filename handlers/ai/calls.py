@@ -108,7 +108,7 @@ class CallHandler(ExchangeHandler):
             least_output=exchange.least_output,
             lasts=round((model.total + self.site.hold_margin) * 1000),
             key=key,
-            body=self.request.body,
+            body=b"" if key is None else self.request.body,
             digest=self.digest,
             dialect=self.dialect,
             fee=exchange.searches * (price.web_search or 0),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
+
+import orjson
 
 from store.json_text import check_nesting
 
@@ -44,9 +46,46 @@ def compact(value: Any) -> str:
 def encoded(value: Any) -> bytes:
     """The same in UTF-8. A lone surrogate, which UTF-8 can't represent, stays escaped."""
     try:
+        return orjson.dumps(value)
+    except TypeError:
+        pass  # a number beyond 64 bits, or a lone surrogate
+    try:
         return compact(value).encode()
     except UnicodeEncodeError:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def strictly_encoded(value: Any) -> bytes:
+    """A value from an app. Raises ValueError for an infinite number and half a character, RecursionError."""
+    try:
+        text = orjson.dumps(value)
+    except TypeError:
+        return compact(value).encode()
+    # orjson writes null for an infinite number.
+    return compact(value).encode() if b"null" in text else text
+
+
+class WrittenRequest(dict[str, Any]):
+    """A request, and the same as JSON in `text`: a long one is written once, not for each attempt."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, request: Mapping[str, Any], text: bytes) -> None:
+        super().__init__(request)
+        self.text = text
+
+    def having(self, members: Mapping[str, Any]) -> WrittenRequest:
+        """The request with more members, which replace those of the same names."""
+        request = {**self, **members}
+        if len(request) < len(self) + len(members):
+            return WrittenRequest(request, encoded(request))
+        comma = b"," if self and members else b""
+        return WrittenRequest(request, self.text[:-1] + comma + encoded(members)[1:])
+
+
+def having(request: Mapping[str, Any], members: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The request with more members, which replace those of the same names."""
+    return request.having(members) if isinstance(request, WrittenRequest) else {**request, **members}
 
 
 def read_json(raw: bytes) -> Any:

@@ -11,7 +11,7 @@ from io import FileIO
 from types import MappingProxyType
 from typing import Any
 
-from outbound.ai.events import encoded
+from outbound.ai.events import WrittenRequest, encoded
 
 LONG = "\0long"
 """The member of a request that has a LongRequest. No app sends a name with NUL."""
@@ -58,8 +58,8 @@ class Posted:
         self._content = content
 
     def data(self) -> Any:
-        """The body, for aiohttp. It is sent in pieces: more than 1 MiB at once would block the event loop."""
-        return io.BytesIO(self._content)
+        """The body, for aiohttp. A long one is sent in pieces: more than 1 MiB at once would block the event loop."""
+        return self._content if len(self._content) <= SLICE else io.BytesIO(self._content)
 
 
 class _LongPosted(Posted):
@@ -75,6 +75,8 @@ class _LongPosted(Posted):
 
 def posted(body: Mapping[str, Any]) -> Posted:
     """The body for a request. Members next to a long one come after it."""
+    if isinstance(body, WrittenRequest):
+        return Posted(body.text)
     request = body.get(LONG)
     if request is None:
         return Posted(encoded(body))

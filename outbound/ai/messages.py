@@ -13,7 +13,7 @@ import aiohttp
 
 from observability.tracing import passed_on
 from outbound.ai.dialects.messages_same import COUNTED, TYPED_TOOL_TOKENS, is_measured, typed_tools
-from outbound.ai.events import BrokenStream, StreamEvent, read_json
+from outbound.ai.events import BrokenStream, StreamEvent, having, read_json
 from outbound.ai.failure import Code, Elsewhere, Passing, UpstreamFailed
 from outbound.ai.health import Ejection, Health
 from outbound.ai.idle_timeout import IdleTimeout
@@ -89,7 +89,7 @@ class MessagesUpstream:
 
     async def complete(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> dict[str, Any]:
         """The whole reply to a request. Raises UpstreamFailed."""
-        body = {**request, "model": model.upstream_id, "stream": False}
+        body = having(request, {"model": model.upstream_id, "stream": False})
         reply = await self._json(PROTOCOLS[asker.dialect].path, body, asker)
         if _is_error(reply):
             asker.refuse()
@@ -119,7 +119,7 @@ class MessagesUpstream:
         self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY
     ) -> AsyncGenerator[StreamEvent]:
         """The reply in events, as they arrive. Raises UpstreamFailed."""
-        body = {**request, "model": model.upstream_id, "stream": True}
+        body = having(request, {"model": model.upstream_id, "stream": True})
         async with contextlib.AsyncExitStack() as stack:
             response, events, first = await self._begin(body, stack, asker)
             event: StreamEvent | None = first

@@ -96,12 +96,15 @@ class Meter:
         found = {name: usage[name] for name in _INPUT if is_count(usage.get(name))}
         if isinstance(usage.get("cache_creation"), dict):
             found["cache_creation"] = usage["cache_creation"]
-        latest = {**self._input_report, **found}
-        if self._note_input(of_messages(latest), reported="input_tokens" in latest):
+        own = of_messages(usage)
+        # Usually there is one report, and reading it is a good part of the work on a short reply.
+        before = self._input_report
+        latest = {**before, **found} if before else found
+        if self._note_input(of_messages(latest) if before else own, reported="input_tokens" in latest):
             self._input_report = latest
-        self._searches = max(of_messages(usage).web_search, self._searches)
+        self._searches = max(own.web_search, self._searches)
         if output and is_count(usage.get("output_tokens")):
-            self._note_output(of_messages(usage))
+            self._note_output(own)
 
     def _note_input(self, found: TokenCounts, *, reported: bool) -> bool:
         """Takes a report of the input, unless it is lower than one before. Reports are cumulative, so the highest is

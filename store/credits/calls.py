@@ -160,8 +160,8 @@ class Calls:
             self.notices.send(caller.user, caller.client, reply)
         if reply.word != "held":
             _refuse(reply, window)
-        # Frees the long request: only its digest was needed.
-        estimate = replace(estimate, body=b"")
+        if estimate.body:  # frees the long request: only its digest was needed
+            estimate = replace(estimate, body=b"")
         output, amount, reads = reply.number("output"), reply.number("amount"), reply.number("reads") == 1
         return Hold(caller.user, caller.client, estimate, output, amount, window, reads, leasing)
 
@@ -195,7 +195,7 @@ class Calls:
             {
                 **keys.token(caller.user, caller.client, caller.family, caller.generation),
                 **keys.credits(caller.user),
-                **keys.idempotency(caller.user, caller.client, fingerprint(estimate.key or "")),
+                **keys.idempotency(caller.user, caller.client, _mark(estimate.key)),
                 "window": keys.limit(caller.user, group.name),
                 "lease": keys.lease(caller.user, caller.client)["lease"],
             },
@@ -227,11 +227,11 @@ class Calls:
     async def settle(self, hold: Hold, tokens: TokenCounts, reply: StoredReply | None = None) -> Charge | None:
         """Charges the used tokens, never more than was held, and keeps the reply under the call's key, if any. Returns
         None, without a charge, if the hold has expired. May be called again if the answer was lost."""
-        estimate, key, tokens = hold.estimate, fingerprint(hold.estimate.key or ""), tokens.bounded
+        estimate, key, tokens = hold.estimate, _mark(hold.estimate.key), tokens.bounded
         answer = await self._scripts.run(
             "settle_hold",
             {
-                **keys.person(hold.user),
+                **keys.payer(hold.user),
                 **keys.idempotency(hold.user, hold.client, key),
                 "grant": keys.grant(hold.user, hold.client),
                 "lease": keys.lease(hold.user, hold.client)["lease"],
@@ -284,7 +284,7 @@ class Calls:
             "release_hold",
             {
                 **keys.credits(user),
-                **keys.idempotency(user, client, fingerprint(estimate.key or "")),
+                **keys.idempotency(user, client, _mark(estimate.key)),
                 "lease": keys.lease(user, client)["lease"],
             },
             hold=estimate.hold_id,
@@ -300,6 +300,14 @@ class Calls:
     def _open(self, caller: Caller, key: str, sealed: bytes) -> StoredReply:
         packed = self._cipher.open(caller.user, caller.client, _address(key), sealed)
         return StoredReply(*msgpack.unpackb(packed))
+
+
+def _mark(key: str | None) -> str:
+    """The fingerprint of an idempotency key, or that of a call without one."""
+    return fingerprint(key) if key else _NO_KEY
+
+
+_NO_KEY = fingerprint("")
 
 
 def request_digest(dialect: str, body: bytes) -> str:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 MAX_TOKENS = 10**9
 """The most tokens of a kind that an upstream's report counts for; more than any hold covers."""
-INPUT_KINDS = ("input", "cache_read", "cache_write", "cache_write_1h")
+CACHED = ("cache_read", "cache_write", "cache_write_1h")
+INPUT_KINDS = ("input", *CACHED)
 KINDS = ("output", *INPUT_KINDS)
 """The kinds of tokens that have a price of their own. No token is of two kinds."""
 _PER = 1_000_000
@@ -33,6 +34,8 @@ class TokenCounts(NamedTuple):
     @property
     def bounded(self) -> TokenCounts:
         """The same, with at most MAX_TOKENS of a kind."""
+        if min(self) >= 0 and max(self) <= MAX_TOKENS:
+            return self
         return TokenCounts(*(max(0, min(count, MAX_TOKENS)) for count in self))
 
 
@@ -67,5 +70,8 @@ class Price:
 
     def cost(self, tokens: TokenCounts) -> int:
         """The cost of these tokens and searches in micro-dollars: the exact sum, rounded up once."""
-        exact: int = sum(getattr(tokens, kind) * self.of(kind) for kind in KINDS)
+        exact = tokens.input * self.input + tokens.output * self.output
+        for kind in CACHED:
+            if number := getattr(tokens, kind):
+                exact += number * self.of(kind)
         return -(-exact // _PER) + tokens.web_search * (self.web_search or 0)

@@ -3,7 +3,6 @@ read from and written to a cache."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from store.credits.prices import MAX_TOKENS, TokenCounts
@@ -12,20 +11,24 @@ from store.credits.prices import MAX_TOKENS, TokenCounts
 def of_messages(usage: object) -> TokenCounts:
     """A report of the Messages API: input, reads and writes are apart. `cache_creation` has the two parts of
     `cache_creation_input_tokens`."""
-    parts = _part(usage, "cache_creation")
-    hour = _count(parts, "ephemeral_1h_input_tokens")
-    writes = _count(usage, "cache_creation_input_tokens") or hour + _count(parts, "ephemeral_5m_input_tokens")
-    writes = min(writes, MAX_TOKENS)
-    hour = min(hour, writes)
+    if not isinstance(usage, dict):
+        return TokenCounts()
+    parts = usage.get("cache_creation")
+    hour = _count(parts, "ephemeral_1h_input_tokens") if parts else 0
+    writes = _count(usage, "cache_creation_input_tokens")
+    if not writes and parts:
+        writes = min(hour + _count(parts, "ephemeral_5m_input_tokens"), MAX_TOKENS)
+    hour = min(hour, writes) if hour else 0
     output = _count(usage, "output_tokens")
+    details, tools = usage.get("output_tokens_details"), usage.get("server_tool_use")
     return TokenCounts(
-        input=_count(usage, "input_tokens"),
-        output=output,
-        cache_read=_count(usage, "cache_read_input_tokens"),
-        cache_write=writes - hour,
-        cache_write_1h=hour,
-        reasoning=min(_count(_part(usage, "output_tokens_details"), "thinking_tokens"), output),
-        web_search=_count(_part(usage, "server_tool_use"), "web_search_requests"),
+        _count(usage, "input_tokens"),
+        output,
+        _count(usage, "cache_read_input_tokens"),
+        writes - hour,
+        hour,
+        min(_count(details, "thinking_tokens"), output) if details else 0,
+        _count(tools, "web_search_requests") if tools else 0,
     )
 
 
@@ -88,11 +91,11 @@ def _inclusively(tokens: TokenCounts, names: tuple[str, str], credits_charged: i
 
 
 def _part(usage: object, name: str) -> object:
-    return usage.get(name) if isinstance(usage, Mapping) else None
+    return usage.get(name) if isinstance(usage, dict) else None
 
 
 def _count(usage: object, name: str) -> int:
-    number = _part(usage, name)
+    number = usage.get(name) if isinstance(usage, dict) else None
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
         return 0
-    return min(number, MAX_TOKENS)
+    return number if number < MAX_TOKENS else MAX_TOKENS

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 from outbound.ai.dialects.wire import chunk, event
-from outbound.ai.events import BrokenStream, StreamEvent, compact, encoded
+from outbound.ai.events import BrokenStream, StreamEvent, WrittenRequest, encoded, having, strictly_encoded
+from outbound.ai.long_request import LONG
 from outbound.ai.models import Model
 from outbound.ai.protocols import Dialect
 from store.credits.prices import TokenCounts
@@ -44,6 +46,11 @@ class ModelExchange:
         """Whether a stream has all of its events."""
         self._limits = limits
 
+    @cached_property
+    def text(self) -> bytes:
+        """The request as JSON. Raises ValueError for half a character or an infinite number, RecursionError."""
+        return strictly_encoded(self.request)
+
     @property
     def added(self) -> tuple[str, ...]:
         """The members of a request that are set when it is made: by `ask`, and for the server that is asked."""
@@ -51,12 +58,14 @@ class ModelExchange:
 
     @property
     def size(self) -> int:
-        """The length of the request in bytes. Raises UnicodeEncodeError for half a character, RecursionError."""
-        return len(compact(self.request).encode())
+        """The length of the request in bytes. Raises as `text`."""
+        return len(self.text)
 
-    def ask(self, output_tokens: int) -> dict[str, Any]:
+    def ask(self, output_tokens: int) -> Mapping[str, Any]:
         """The request with its output limit: `output_tokens` for all choices together."""
-        return {**self.request, **dict.fromkeys(self._limits, output_tokens // self.choices)}
+        limits = dict.fromkeys(self._limits, output_tokens // self.choices)
+        known = self.request if LONG in self.request else WrittenRequest(self.request, self.text)
+        return having(known, limits)
 
     def whole(self, reply: Mapping[str, Any], tokens: TokenCounts) -> Halves:
         """A whole reply. `tokens` were used."""
