@@ -6,14 +6,15 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from tornado.iostream import StreamClosedError
 
+from handlers.ai.connection import STREAM, WHOLE, AppConnection, ClientGone, cost_of
 from handlers.ai.errors import CHARGED, seconds_of
 from handlers.core.errors import refusal_of
 from observability.metrics.measures import Measures
-from outbound.ai.events import BrokenStream, StreamEvent
+from outbound.ai.events import BrokenStream, StreamEvent, WrittenRequest
 from outbound.ai.exchange.base import ModelExchange
 from outbound.ai.failover import Failover
 from outbound.ai.failure import UpstreamFailed
@@ -29,23 +30,12 @@ log = logging.getLogger("latchkey.ai")
 
 PARTING = 1.0
 """Seconds to send the end of an answer after the call's time is over."""
-STREAM = "text/event-stream; charset=utf-8"
-WHOLE = "application/json"
+TOGETHER = 32
+"""The most events that are sent to the app in one piece."""
 REPORT = 2.0
 """Seconds that an accepted stream without its app has to report its input."""
 SETTLE_PAUSES = (0.25, 0.5, 1.0, 2.0, 0.0)
 """Seconds between the attempts at a settlement in the background. Their sum is less than a hold outlives its call."""
-
-
-class ClientGone(Exception):
-    """The app hung up before its answer was complete."""
-
-
-class AppConnection(Protocol):
-    """The connection to the app."""
-
-    async def send(self, media_type: str, piece: bytes) -> None:
-        """Sends a part of the answer, and waits until it is on its way. Raises StreamClosedError."""
 
 
 class Call(Asker):
@@ -217,21 +207,39 @@ class Call(Asker):
 
     async def _pass_all(self, client: AppConnection, events: AsyncIterator[StreamEvent]) -> None:
         """Passes on all events except the end, which carries the charge. Raises BrokenStream."""
-        exchange, loop = self._exchange, asyncio.get_running_loop()
+        exchange, meter, loop = self._exchange, self._meter, asyncio.get_running_loop()
         breath = loop.time() + BREATH
+        pieces: list[bytes] = []
         async for event in events:
-            self._meter.see_event(event.data)
-            if piece := exchange.feed(event):
-                self._keep(piece)
-                await self._send(client, piece)
-                self._begun = True
+            meter.see(event)
+            try:
+                if piece := exchange.feed(event):
+                    pieces.append(piece)
+            except BrokenStream:
+                await self._pass_pieces(client, pieces)
+                raise
+            # Events that arrived together are sent together: most of the cost of an event is handing it to the system.
+            if event.more and not exchange.done and len(pieces) < TOGETHER:
+                continue
+            await self._pass_pieces(client, pieces)
             if exchange.done:
                 return
+            # Nobody asks again, and a stream may wait for minutes.
+            if isinstance(asked := self._request, WrittenRequest) and asked:
+                self._meter.let_go(self._exchange.let_go(asked))
             # Fast events never block here, so yield to other requests.
             if loop.time() >= breath:
                 await asyncio.sleep(0)
                 breath = loop.time() + BREATH
         raise BrokenStream("the stream ended before its end")
+
+    async def _pass_pieces(self, client: AppConnection, pieces: list[bytes]) -> None:
+        if pieces:
+            piece = b"".join(pieces)
+            pieces.clear()
+            self._keep(piece)
+            self._begun = True
+            await self._send(client, piece)
 
     async def _send(self, client: AppConnection, piece: bytes) -> None:
         """Raises ClientGone, unless the call continues without the app, if only until its input is known."""
@@ -338,8 +346,3 @@ class Call(Asker):
             description = CHARGED[code]
         after = seconds_of(retry_after)
         return Refused(code, description, window=self._hold.window, retry_after=after, param=param)
-
-
-def cost_of(exchange: ModelExchange, charge: Charge, *, reads: bool) -> bytes:
-    """The cost in a reply, with the remaining credits if the token `reads` them and the dialect has a place."""
-    return exchange.cost(charge.charged, charge.remaining if reads else None)

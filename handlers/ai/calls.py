@@ -11,7 +11,8 @@ from tornado.http1connection import HTTP1Connection
 
 from handlers.ai.asked import Sent, read_exchange
 from handlers.ai.base import AIHandler
-from handlers.ai.call import Call, ClientGone, cost_of
+from handlers.ai.call import Call
+from handlers.ai.connection import ClientGone, cost_of
 from handlers.ai.errors import envelope
 from handlers.ai.long_call import read_long
 from handlers.ai.long_jobs import ReadJob

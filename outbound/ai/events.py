@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
@@ -25,13 +25,15 @@ class BrokenStream(Exception):
         self.rest = rest
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StreamEvent:
-    """One event: its name and its JSON object."""
+    """One event: its name, its JSON object and, if it was received, its wire format. `more`: another event arrived with
+    it, and follows at once."""
 
     name: str
     data: dict[str, Any]
     raw: bytes = b""
+    more: bool = field(default=False, compare=False)
 
     def encoded(self) -> bytes:
         """The event in its wire format; an event that was received is unchanged."""
@@ -139,6 +141,23 @@ class EventReader:
         self._searched = max(0, len(buffer) - 1)
         if len(buffer) > self._most:
             raise BrokenStream("an event is too large", bytes(buffer))
+
+
+def together(events: Iterator[StreamEvent]) -> Iterator[StreamEvent]:
+    """The events, each marked if there is `more`. An event before an error, or before the stream breaks, is not."""
+    held: StreamEvent | None = None
+    try:
+        for event in events:
+            if held is not None:
+                held.more = event.name != "error"
+                yield held
+            held = event
+    except BrokenStream:
+        if held is not None:
+            yield held
+        raise
+    if held is not None:
+        yield held
 
 
 def data_of(block: bytes) -> bytes:

@@ -137,7 +137,7 @@ class FailoverStream:
     """The events of the server that answers. Costs an event nothing once the stream has begun."""
 
     def __init__(self, begin: Callable[[], Awaitable[tuple[AsyncGenerator[StreamEvent], StreamEvent]]]) -> None:
-        self._begin = begin
+        self._begin: Callable[[], Awaitable[tuple[AsyncGenerator[StreamEvent], StreamEvent]]] | None = begin
         self._events: AsyncGenerator[StreamEvent] | None = None
 
     def __aiter__(self) -> Self:
@@ -147,7 +147,9 @@ class FailoverStream:
         return self._first() if self._events is None else self._events.__anext__()
 
     async def _first(self) -> StreamEvent:
+        assert self._begin is not None
         self._events, first = await self._begin()
+        self._begin = None  # it has the request
         return first
 
     async def aclose(self) -> None:

@@ -23,7 +23,7 @@ async def meter_leftover(events: AsyncIterator[StreamEvent], meter: Meter) -> No
     with suppress(TimeoutError, UpstreamFailed):
         async with asyncio.timeout(SECONDS):
             async for event in events:
-                meter.see_event(event.data)
+                meter.see(event)
                 left -= len(event.raw)
                 if left <= 0:
                     return

@@ -13,7 +13,7 @@ import aiohttp
 
 from observability.tracing import passed_on
 from outbound.ai.dialects.messages_same import COUNTED, TYPED_TOOL_TOKENS, is_measured, typed_tools
-from outbound.ai.events import BrokenStream, StreamEvent, having, read_json
+from outbound.ai.events import BrokenStream, StreamEvent, having, read_json, together
 from outbound.ai.failure import Code, Elsewhere, Passing, UpstreamFailed
 from outbound.ai.health import Ejection, Health
 from outbound.ai.idle_timeout import IdleTimeout
@@ -122,6 +122,7 @@ class MessagesUpstream:
         body = having(request, {"model": model.upstream_id, "stream": True})
         async with contextlib.AsyncExitStack() as stack:
             response, events, first = await self._begin(body, stack, asker)
+            del body, request  # the stream may wait for minutes
             event: StreamEvent | None = first
             seconds = self.limits.between_events
             silent = UpstreamFailed("upstream_timeout", self._silence(seconds, "between two events"))
@@ -129,7 +130,7 @@ class MessagesUpstream:
                 last = PROTOCOLS[asker.dialect].last
                 while event is not None and event.name not in last:
                     yield event
-                    event = await idle_timeout.next(events)
+                    event = await (anext(events, None) if event.more else idle_timeout.next(events))
             if event is not None:
                 stack.pop_all()
                 self._finish(response)
@@ -293,7 +294,7 @@ async def _events(name: str, response: aiohttp.ClientResponse, asker: Asker) -> 
     reader, begun = PROTOCOLS[asker.dialect].reader(), False
     try:
         async for piece in response.content.iter_any():
-            for event in reader.feed(piece):
+            for event in together(reader.feed(piece)):
                 if event.name == "error":
                     if not begun:
                         asker.refuse()

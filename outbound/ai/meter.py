@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
+from outbound.ai.dialects.text_events import TextEvent
 from outbound.ai.dialects.usage import of_messages
-from outbound.ai.events import compact
+from outbound.ai.events import StreamEvent, compact, read_json
 from outbound.ai.salvage import count_bytes, reported_usage
 from outbound.ai.tokens import count, count_aside, count_request
 from store.credits.prices import TokenCounts
 
 _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _SHOWN = ("text", "partial_json")
+MOST_PACKED = 2**18
+"""Bytes of a request that are compressed, in a few milliseconds at most; a longer one is not."""
+_ZLIB = b"\x78"
 _SEALED = ("signature", "data")
 """Fields with hidden thinking: the signature of a block, and the data of a redacted one."""
 
@@ -22,7 +27,8 @@ class Meter:
     of the kind `input`."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
-        self._request = request
+        self._request: Mapping[str, Any] | None = request
+        self._packed = b""
         self._input_report: dict[str, Any] = {}
         self._seen: TokenCounts | None = None
         self._output: int | None = None
@@ -49,6 +55,19 @@ class Meter:
         if self._output is None:
             self._shown += min(count_bytes(raw, enough), enough)
 
+    def see(self, event: StreamEvent) -> None:
+        """Reads an event of a stream, and its JSON only if it has more than text."""
+        if isinstance(event, TextEvent):
+            self._see_text(event, count(event.text))
+        else:
+            self.see_event(event.data)
+
+    def _see_text(self, event: TextEvent, tokens: int) -> None:
+        if event.field == "thinking":
+            self._thought += tokens
+        else:
+            self._shown += tokens
+
     def see_event(self, data: Mapping[str, Any]) -> None:
         """Reads an event of a stream."""
         kind = data.get("type")
@@ -67,7 +86,21 @@ class Meter:
     async def count_input(self) -> None:
         """Counts the input if the server didn't report it, in a thread: a megabyte takes some 50 ms."""
         if self._seen is None and self._counted is None:
-            self._counted = await count_aside(self._request)
+            self._counted = await count_aside(self._known_request())
+
+    def let_go(self, text: bytes) -> None:
+        """Frees the request, whose JSON is `text`: a stream may wait for minutes. If the server has not reported the
+        input, it may still be counted, so it is kept in little space."""
+        self._request = None
+        if self._seen is None and self._counted is None:
+            self._packed = zlib.compress(text, 1) if len(text) <= MOST_PACKED else text
+
+    def _known_request(self) -> Mapping[str, Any]:
+        if self._request is not None:
+            return self._request
+        packed = self._packed
+        request: dict[str, Any] = read_json(zlib.decompress(packed) if packed.startswith(_ZLIB) else packed)
+        return request
 
     def used(self) -> TokenCounts:
         """The tokens of a complete reply."""
@@ -81,7 +114,7 @@ class Meter:
     def _used(self, output: int) -> TokenCounts:
         seen = self._seen
         if seen is None:
-            seen = TokenCounts(count_request(self._request) if self._counted is None else self._counted)
+            seen = TokenCounts(count_request(self._known_request()) if self._counted is None else self._counted)
         searches = self._searched if self._output is None else self._searches
         return seen._replace(output=output, reasoning=min(self._reasoning, output), web_search=searches)
 
@@ -114,7 +147,8 @@ class Meter:
         self.shrank = self.shrank or shrank
         if not shrank:
             self._prompt = found.prompt
-            self._seen = found if reported else self._seen
+            if reported:
+                self._seen, self._packed = found, b""
         return not shrank
 
     def _note_output(self, found: TokenCounts) -> None:

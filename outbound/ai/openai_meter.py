@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from outbound.ai.dialects.text_events import TextEvent
 from outbound.ai.dialects.usage import of_chat, of_responses
 from outbound.ai.meter import Meter, count_of, is_count
 from outbound.ai.protocols import Dialect
@@ -44,6 +45,10 @@ class ChatMeter(_OpenAIMeter):
         self._report(reply.get("usage"))
         if self._output is None:
             self._see_choices(reply, "message")
+
+    def _see_text(self, event: TextEvent, tokens: int) -> None:
+        self.begun = True
+        self._shown += tokens
 
     def see_event(self, data: Mapping[str, Any]) -> None:
         """Reads a chunk of a stream."""
@@ -89,6 +94,14 @@ class ResponsesMeter(_OpenAIMeter):
         if self._output is None and isinstance(output, list):
             for item in output:
                 self._see_item(item)
+
+    def _see_text(self, event: TextEvent, tokens: int) -> None:
+        self.begun = True
+        if "reasoning" in event.name:
+            self._thought += tokens
+        else:
+            self._shown += tokens
+            self._streamed += tokens
 
     def see_event(self, data: Mapping[str, Any]) -> None:
         """Reads an event of a stream."""

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from outbound.ai.dialects.complaints import complaint
 from outbound.ai.dialects.errors import read_failure
+from outbound.ai.dialects.text_events import chunk_text, message_text, response_text
 from outbound.ai.events import (
     MAX_EVENT_BYTES,
     BrokenStream,
@@ -70,7 +71,8 @@ def _refused_messages(status: int, body: object) -> tuple[Code, str, str | None]
     return "upstream_error", "", None
 
 
-def _chunk(block: bytes) -> StreamEvent | None:
+def chunk_event(block: bytes) -> StreamEvent | None:
+    """The chunk of chat/completions in a block of lines; None for a comment. Raises BrokenStream."""
     data = data_of(block)
     if not data:
         return None
@@ -81,7 +83,8 @@ def _chunk(block: bytes) -> StreamEvent | None:
     return StreamEvent(name, value, b"data: %b\n\n" % data.replace(b"\n", b" "))
 
 
-def _response_event(block: bytes) -> StreamEvent | None:
+def response_event(block: bytes) -> StreamEvent | None:
+    """The event of responses in a block of lines; None for a comment, and for the end. Raises BrokenStream."""
     data = data_of(block)
     if not data or data.strip() == DONE.encode():
         return None
@@ -104,11 +107,18 @@ def _object(data: bytes) -> dict[str, Any]:
 
 PROTOCOLS: Mapping[Dialect, Protocol] = MappingProxyType(
     {
-        "messages": Protocol("/v1/messages", message_event, frozenset(("message_stop",)), _refused_messages),
-        "chat": Protocol("/chat/completions", _chunk, frozenset((DONE,)), read_failure),
+        "messages": Protocol(
+            "/v1/messages",
+            lambda block: message_text(block) or message_event(block),
+            frozenset(("message_stop",)),
+            _refused_messages,
+        ),
+        "chat": Protocol(
+            "/chat/completions", lambda block: chunk_text(block) or chunk_event(block), frozenset((DONE,)), read_failure
+        ),
         "responses": Protocol(
             "/responses",
-            _response_event,
+            lambda block: response_text(block) or response_event(block),
             frozenset(("response.completed", "response.incomplete", "response.failed")),
             read_failure,
             MAX_RESPONSE_BYTES,

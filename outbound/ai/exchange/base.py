@@ -67,6 +67,14 @@ class ModelExchange:
         known = self.request if LONG in self.request else WrittenRequest(self.request, self.text)
         return having(known, limits)
 
+    def let_go(self, asked: WrittenRequest) -> bytes:
+        """Frees the request, also as it was `asked`, and returns its text."""
+        asked.clear()
+        asked.text = b""
+        text, self.request = self.text, {}
+        del self.text
+        return text
+
     def whole(self, reply: Mapping[str, Any], tokens: TokenCounts) -> Halves:
         """A whole reply. `tokens` were used."""
         raise NotImplementedError

@@ -8,6 +8,7 @@ from typing import Any
 from outbound.ai.dialects import same, usage
 from outbound.ai.dialects.chat_answer import ChatStream, whole
 from outbound.ai.dialects.chat_request import to_messages, wants_usage
+from outbound.ai.dialects.text_events import TextEvent, chunk_for
 from outbound.ai.dialects.wire import DONE, chunk
 from outbound.ai.events import StreamEvent, encoded
 from outbound.ai.exchange.base import ForChat, Halves, required, split, without_cost
@@ -70,6 +71,8 @@ class SameChat(ForChat):
         self._report: dict[str, Any] | None = None
         self._head: dict[str, Any] = {"object": "chat.completion.chunk"}
         self._kept = b""
+        self._last: TextEvent | None = None
+        self._name = encoded(self.model_id)
 
     def whole(self, reply: Mapping[str, Any], tokens: TokenCounts) -> Halves:
         """The reply, with the app's name of the model."""
@@ -81,9 +84,14 @@ class SameChat(ForChat):
 
     def feed(self, event: StreamEvent) -> bytes:
         """The chunk. Reports wait for the end, and so does why an answer ended, unless others go on."""
+        if isinstance(event, TextEvent):
+            self._last = event
+            before, self._kept = self._kept, b""
+            return before + chunk_for(event, self._name, with_usage=self.with_usage)
         if event.name == DONE_EVENT:
             self.done = True
             return b""
+        self._last = None
         data = {**event.data, "model": self.model_id}
         self._head = {name: data[name] for name in _HEAD if name in data}
         self._report = without_cost(data.pop("usage", None)) or self._report
@@ -101,6 +109,9 @@ class SameChat(ForChat):
 
     def end(self, tokens: TokenCounts) -> Halves:
         """Why the answer ended and, if the app wants them, its tokens."""
+        if self._last is not None:
+            data = {**self._last.data, "model": self.model_id}
+            self._head = {name: data[name] for name in _HEAD if name in data}
         report = {**self._head, "choices": [], "usage": self._report or usage.in_chat(tokens)}
         return _end(self._kept, report if self.with_usage else None)
 

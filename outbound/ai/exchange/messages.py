@@ -8,6 +8,7 @@ from typing import Any
 from outbound.ai.dialects.messages_answer import MessagesStream, whole
 from outbound.ai.dialects.messages_request import to_chat
 from outbound.ai.dialects.same import is_counted
+from outbound.ai.dialects.text_events import TextEvent
 from outbound.ai.dialects.wire import event as written
 from outbound.ai.events import StreamEvent, encoded
 from outbound.ai.exchange.base import ForMessages, Halves, required, split
@@ -36,6 +37,8 @@ class SameMessages(ForMessages):
 
     def feed(self, event: StreamEvent) -> bytes:
         """The event. The last `message_delta` waits for the cost."""
+        if isinstance(event, TextEvent) and self._last is None:
+            return event.raw
         name, last = event.name, self._last
         required(not event.data.get("error"), "the server failed")
         if name == "message_stop":

@@ -8,6 +8,7 @@ from typing import Any
 from outbound.ai.dialects import same, usage
 from outbound.ai.dialects.responses_answer import ResponsesStream, whole
 from outbound.ai.dialects.responses_request import to_messages
+from outbound.ai.dialects.text_events import TextEvent
 from outbound.ai.dialects.wire import event as written
 from outbound.ai.events import StreamEvent, encoded
 from outbound.ai.exchange.base import ForResponses, Halves, required, split, without_cost
@@ -79,6 +80,10 @@ class SameResponses(ForResponses):
 
     def feed(self, event: StreamEvent) -> bytes:
         """The event. The last one, with the whole response, waits for the cost."""
+        if isinstance(event, TextEvent):
+            number = event.match[4]
+            self._number = self._number + 1 if number is None else int(number) + 1
+            return event.raw
         data, response = event.data, event.data.get("response")
         number = data.get("sequence_number")
         self._number = number + 1 if isinstance(number, int) else self._number + 1
