@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help run test test-rest test-slow test-engines test-browser test-bench fuzz timing crosscheck test-cluster test-deploy test-fsck screenshots lint lock
 .PHONY: docs clean
-.PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-waiting bench-overload bench-metrics bench-starting bench-versions bench-docs
+.PHONY: bench bench-endpoints bench-documents bench-ai bench-streams bench-peers bench-flat bench-memory bench-waiting bench-overload bench-metrics bench-starting bench-versions bench-docs
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +108,9 @@ bench-documents: $(VENV)/installed-bench  ## measure hosted documents (ARGS="--d
 
 bench-ai: $(VENV)/installed-bench  ## measure AI calls (ARGS="--seconds 10 --asked 100000")
 	$(BIN)/python -m dev.bench.ai $(ARGS)
+
+bench-streams: $(VENV)/installed-bench  ## measure the memory of 1,000 AI streams that wait between two events, after requests of 48 KB
+	$(BIN)/python -m dev.bench.ai --only-memory --asked 48000 $(ARGS)
 
 bench-peers: $(VENV)/installed-bench  ## install other servers and compare Latchkey with them, in 20 minutes
 	$(BIN)/python -m dev.bench.peers $(ARGS)

@@ -1,7 +1,7 @@
 """AI calls: the latency that Latchkey adds to a model server, and the calls that one core can relay.
 
     python -m dev.bench.ai [--seconds N] [--burst N] [--connections N] [--events N] [--long N] [--asked N]
-        [--streams N] [--people N]
+        [--streams N] [--people N] [--only-memory]
 
 A stub takes the place of the model server. Short bursts of the same requests go to it directly and through Latchkey in
 turn, so other work on the machine affects both alike.
@@ -153,6 +153,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         ("people", _count, 500, "people who call"),
     ):
         parser.add_argument(f"--{name}", type=kind, default=default, metavar="N", help=f"{text} (default {default:g})")
+    parser.add_argument("--only-memory", action="store_true", help="measure only the memory of open streams")
     options = parser.parse_args(argv)
     if options.people * AI.limit < options.streams + open_streams.WARM:
         parser.error(f"argument --people: each has {AI.limit} calls a minute, too few for these streams")
@@ -195,6 +196,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             open_streams.measure(store, pairs, upstream, options.streams, options.asked, directory / "memory")
         )
         progress(f"{options.streams} streams opened")
+        if options.only_memory:
+            print(memory.printed())
+            return 0
         direct = Direct(upstream)
         through = Through(
             stack.enter_context(latchkey(store, upstream, plan.replies, directory / "load")), store, pairs

@@ -189,6 +189,7 @@ class Dispatch(HTTPMessageDelegate):
         request = self._request
         assert self._target is not None
         request.body = b"".join(self._pieces)
+        self._pieces.clear()  # this lives as long as the request, which may be a stream of minutes
         handler, facts = self._target
         application.loop.create_task(handler(application, request, **facts).answer(self._args))
 

@@ -294,7 +294,9 @@ async def _events(name: str, response: aiohttp.ClientResponse, asker: Asker) -> 
     reader, begun = PROTOCOLS[asker.dialect].reader(), False
     try:
         async for piece in response.content.iter_any():
-            for event in together(reader.feed(piece)):
+            arrived = together(reader.feed(piece))
+            del piece  # the next one may be minutes away
+            for event in arrived:
                 if event.name == "error":
                     if not begun:
                         asker.refuse()
