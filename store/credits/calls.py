@@ -231,7 +231,7 @@ class Calls:
         answer = await self._scripts.run(
             "settle_hold",
             {
-                **keys.credits(hold.user),
+                **keys.person(hold.user),
                 **keys.idempotency(hold.user, hold.client, key),
                 "grant": keys.grant(hold.user, hold.client),
                 "lease": keys.lease(hold.user, hold.client)["lease"],
