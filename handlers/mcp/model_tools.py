@@ -6,7 +6,8 @@ import asyncio
 import json
 from typing import Any
 
-from handlers.ai.call import Call, ClientGone, cost_of
+from handlers.ai.call import Call
+from handlers.ai.connection import ClientGone, cost_of
 from handlers.ai.errors import envelope
 from handlers.ai.models import prices_of
 from handlers.mcp.tool import NUMBER, TEXT, Tool, ToolAnswer, ToolCall

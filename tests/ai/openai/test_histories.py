@@ -13,7 +13,8 @@ from typing import Any, Literal
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from handlers.ai.call import Call, ClientGone
+from handlers.ai.call import Call
+from handlers.ai.connection import ClientGone
 from handlers.ai.errors import envelope, openai_envelope
 from observability.metrics.measures import Measures
 from outbound.ai.dialects.conversation import Thinking
