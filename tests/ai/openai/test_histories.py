@@ -209,7 +209,7 @@ async def run(history: History) -> tuple[int, int]:
         assert account.paid == account.opening + sum(entry.amount for entry in account.entries)
         assert (account.held, account.holds) == (0, ())
         assert GIVEN - account.paid == sum(charges)
-        return sum(charges), history.cost(exchange)
+        return sum(charges), history.cost(exchange_of(history, model))  # the call frees its own request
     finally:
         await store.close()
 
