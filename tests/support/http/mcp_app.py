@@ -73,6 +73,8 @@ class Assistant:
         self.redirect_uri = app.redirect_uri if app else "http://localhost:8123/callback"
         self.url = url or f"{service.base_url}/mcp"
         self.storage = Storage(app)
+        self.document: str | None = None
+        """The URL of the assistant's metadata document, which is its client id where a server reads such documents."""
         self.asked: list[dict[str, str]] = []
         self._answer: dict[str, str] = {}
 
@@ -92,7 +94,7 @@ class Assistant:
     async def connected(self, mode: Any = "auto") -> AsyncIterator[Client]:
         """The SDK's client, which authorizes itself."""
         metadata = OAuthClientMetadata(redirect_uris=[AnyUrl(self.redirect_uri)], client_name="Assistant")
-        auth = OAuthClientProvider(self.url, metadata, self.storage, self.go, self.back)
+        auth = OAuthClientProvider(self.url, metadata, self.storage, self.go, self.back, self.document)
         async with (
             httpx2.AsyncClient(auth=auth, timeout=20) as http,
             Client(streamable_http_client(self.url, http_client=http), mode=mode, cache=None) as client,
