@@ -108,7 +108,8 @@ class StripeCheckout:
 
     async def _check(self, body: bytes, signature: str) -> None:
         """Raises BadSignature unless one of the secrets signed these bytes, not long ago."""
-        if not 0 < len(signature) <= LONGEST_SIGNATURE:
+        # The library compares text of ASCII alone, and fails at any other.
+        if not 0 < len(signature) <= LONGEST_SIGNATURE or not signature.isascii():
             raise BadSignature("no signature")
         if self._library is None:
             self._library = await self._events.run(import_module, "stripe")

@@ -113,6 +113,7 @@ async def test_only_stripes_fresh_signature_over_the_exact_bytes_counts(service:
         (event, good.replace("t=", "t=1")),
         (event, good + "," * 3000),
         (event, "t=" + "9" * 1500 + ",v1=0"),
+        (event, f"t={now},v1=é"),
         (altered(event), good),
         (event + b"\n", good),
         (json.dumps(json.loads(event)).encode(), good),

@@ -66,11 +66,16 @@ class BodyRoom:
 
 class LongBody:
     """A body in a file in memory, outside the interpreter's heap: it is never joined or copied as a whole here, and
-    another process can read it. `room` is given back when it closes."""
+    another process can read it. `room` is given back when it closes, or if the system has no file left; that raises
+    Refused("temporarily_unavailable")."""
 
     def __init__(self, room: BodyRoom) -> None:
         self._room = room
-        self.file = _file_in_memory()
+        try:
+            self.file = _file_in_memory()
+        except OSError:
+            room.resize(0)
+            raise Refused(OVERLOADED.code, OVERLOADED.description, retry_after=later()) from None
         self.size = 0
         """Bytes."""
         self._closing = False

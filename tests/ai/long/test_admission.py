@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 from collections.abc import AsyncIterator
@@ -151,6 +152,20 @@ async def test_a_slow_body_gives_its_memory_back(service: Service, site: Site, a
         client.write(head(SDK, spender.token, sized(len(BODY))) + BODY[:100_000])
         assert await client.rest() == b""
         await until(lambda: (memory.taken, app.in_flight) == (0, 0))
+
+
+async def test_a_body_without_a_file_gives_its_memory_back(
+    service: Service, site: Site, app: Latchkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_file(*options: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    spender = await Spender.make(service)
+    monkeypatch.setattr(os, "memfd_create", no_file)
+    answer = await spender.ask(BODY, SDK)
+    assert (answer.code, site.long_bodies.memory.taken) == (503, 0)
+    monkeypatch.undo()
+    assert (await spender.ask(BODY, SDK)).code == 200
 
 
 @both_servers
