@@ -237,7 +237,7 @@ def consent(tour: Tour) -> None:
     tour.stop("oauth/consent.html brand", "looks like PayPal")
     tour.stand.run(tour.stand.store.apps.update("curious", name="Curious"))
     tour.open(asks("pocket-notes", ("openid", "profile", "email")))
-    tour.stop("oauth/consent.html itself", "This app registered itself")
+    tour.stop("oauth/consent.html itself", "this app registered itself")
     tour.open(asks("weather-diary", SPENDS))
     tour.stop("oauth/consent.html", "Already allowed")
     tour.open(asks("weather-diary", ("profile",)))
