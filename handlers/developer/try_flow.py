@@ -9,15 +9,20 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from collections.abc import Sequence
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
+
+import segno
 
 from handlers.core.auth.client_credentials import ASSERTION_TYPE
 from handlers.core.errors import CATALOGUE
 from handlers.core.params import Params, once, parse_pairs
 from handlers.developer.apps import DeveloperPage
 from handlers.oauth.authorize import try_page
+from handlers.oauth.device_authorization import DEVICE, check_device_grant, complete_address, device_record
 from handlers.oauth.introspect import facts_of
 from handlers.oauth.pushed_record import PushedRecord, rules_of, write_record
 from store.apps.api_record import ApiRegistration
@@ -26,13 +31,14 @@ from store.apps.registration import Registration
 from store.clock import wall
 from store.crypto.dpop import DpopProof
 from store.crypto.seal import new_id
+from store.oauth.device_requests import shown_code
 from store.oauth.id_tokens import claims_of
 from store.oauth.proofs import for_call
 from store.oauth.resources import registered_at
 from store.oauth.tokens import s256
 from store.phrases import Phrase
 from store.refused import Refused, UnknownUser
-from store.results import Caller
+from store.results import Caller, Profile
 
 LASTS = timedelta(minutes=10)
 SHOWN = 14
@@ -69,21 +75,29 @@ class TryHandler(DeveloperPage):
                 steps, wrong = await self.walk(app, params, started[1])
         if wrong:
             self.set_status(400)
-        self.render(
-            "developer/try.html",
-            title=Phrase("Try %(name)s", name=app.name),
-            signed_in=profile,
-            app=app,
-            steps=steps,
-            wrong=wrong,
-        )
+        self.show(profile, app, steps, wrong)
+
+    def show(
+        self,
+        profile: Profile,
+        app: Registration,
+        steps: Sequence[Step] = (),
+        wrong: str | None = None,
+        device: SimpleNamespace | None = None,
+    ) -> None:
+        """The page, with the steps of a try or the code of a device."""
+        title = Phrase("Try %(name)s", name=app.name)
+        shown = {"steps": steps, "wrong": wrong, "device": device}
+        self.render("developer/try.html", title=title, signed_in=profile, app=app, **shown)
 
     async def post(self, client_id: str) -> None:
         """Starts a try: makes state and verifier, keeps them in this browser, and redirects it like an app."""
         self.check_same_origin()
-        _, app = await self.own(client_id)
+        profile, app = await self.own(client_id)
         if not app.active:
             raise Refused("invalid_request", Phrase("The app is switched off."))
+        if self.body().get("device"):
+            return self.show(profile, app, device=await self.device_code(app))
         state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         ends = wall.utc() + LASTS
         value = f"{client_id}.{state}.{verifier}"
@@ -105,6 +119,21 @@ class TryHandler(DeveloperPage):
             request_uri = await self.store.pushed.push(client_id, record, window, address)
             parameters = {"client_id": client_id, "request_uri": request_uri}
         self.see_other(f"/oauth/authorize?{urlencode(parameters)}")
+
+    async def device_code(self, app: Registration) -> SimpleNamespace:
+        """A code as a device of the app shows it, also as a QR code. Nobody polls for it, so it gives no tokens."""
+        check_device_grant(app)
+        window = await self.store.client_windows.take(app.client_id)
+        try:
+            record = await device_record(self.site, app, Params(await self.wanted(app)))
+            begun = await self.store.device_requests.begin(app.client_id, record, self.visitor)
+        except Refused as refusal:
+            refusal.window = window
+            raise
+        code, base = shown_code(begun.user_code), self.site.base_url
+        picture = segno.make(complete_address(base, code), error="m", micro=False)
+        svg = picture.svg_inline(scale=5, border=3, dark="#000", light="#fff", omitsize=True)
+        return SimpleNamespace(code=code, page=f"{base}{DEVICE}", picture=svg)
 
     async def wanted(self, app: Registration) -> dict[str, str]:
         """The parameters that say what the app asks for: its scopes here, or if it has none, those at one API."""

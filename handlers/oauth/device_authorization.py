@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from handlers.core.api import ApiHandler
 from handlers.core.params import Params
+from handlers.core.site import Site
 from handlers.oauth.pushed_record import PushedRecord, rules_of, write_record
 from handlers.oauth.requests import Interaction, check_api, check_key, check_scope
 from store.apps.registration import Registration
@@ -36,7 +37,7 @@ class DeviceAuthorizationHandler(ApiHandler):
         try:
             check_device_grant(app)
             proof = self.sent_proof(app)
-            record = await self.checked(app, params, proof)
+            record = await device_record(self.site, app, params, proof)
             async with self.store.proofs.counted(proof):
                 begun = await self.store.device_requests.begin(app.client_id, record, self.visitor)
         except Refused as refusal:
@@ -50,7 +51,7 @@ class DeviceAuthorizationHandler(ApiHandler):
                 "device_code": begun.device_code,
                 "user_code": code,
                 "verification_uri": page,
-                "verification_uri_complete": f"{page}?{urlencode({'user_code': code})}",
+                "verification_uri_complete": complete_address(self.site.base_url, code),
                 "expires_in": begun.expires_in,
                 "interval": begun.interval,
             }
@@ -65,22 +66,29 @@ class DeviceAuthorizationHandler(ApiHandler):
         await self.store.device_windows.take(app.client_id)
         return window
 
-    async def checked(self, app: Registration, params: Params, proof: DpopProof | None) -> str:
-        """The request as a record; with a proof, its tokens are bound to the key, as for a pushed request."""
-        wanted = check_scope(app, params, self.site.base_url)
-        request = AuthorizationRequest(
-            app.client_id,
-            GRANT_TYPE,
-            wanted.scopes,
-            "",
-            "",
-            app.terms,
-            "",
-            api=wanted.api,
-            jkt=check_key(params, proof),
-        )
-        request = await check_api(self.store.apis, app, request)
-        return write_record(PushedRecord([], rules_of(app, self.site), (request, Interaction(frozenset()))))
+
+async def device_record(site: Site, app: Registration, params: Params, proof: DpopProof | None = None) -> str:
+    """A device's request as a record; with a proof, its tokens are bound to the key, as for a pushed request. Raises
+    Refused."""
+    wanted = check_scope(app, params, site.base_url)
+    request = AuthorizationRequest(
+        app.client_id,
+        GRANT_TYPE,
+        wanted.scopes,
+        "",
+        "",
+        app.terms,
+        "",
+        api=wanted.api,
+        jkt=check_key(params, proof),
+    )
+    request = await check_api(site.store.apis, app, request)
+    return write_record(PushedRecord([], rules_of(app, site), (request, Interaction(frozenset()))))
+
+
+def complete_address(base_url: str, code: str) -> str:
+    """The page's address with a code, as a QR code has it (RFC 8628 3.3.1)."""
+    return f"{base_url}{DEVICE}?{urlencode({'user_code': code})}"
 
 
 def check_device_grant(app: Registration) -> None:

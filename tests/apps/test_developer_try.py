@@ -225,3 +225,19 @@ async def test_no_log_contains_a_tries_codes_or_tokens(service: Service, caplog:
 
 def answer_of_url(url: str) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(url).query))
+
+
+async def test_a_code_of_a_device_is_shown_with_a_picture(service: Service) -> None:
+    await own_app(service)
+    browser, where = await service.signed_in(), "/developer/apps/my-app/try"
+    assert b"What a device shows" not in (await browser.get(where)).body, "off until the owner ticks the box"
+    refused = await browser.submit(await browser.get(where), where, device="1")
+    assert refused.code == 400
+    await service.store.apps.update("my-app", device_grant=True)
+    page = await browser.submit(await browser.get(where), where, device="1")
+    assert page.code == 200, page.body
+    code = re.search(r'class="user-code"[^>]*>([A-Z-]{9})<', page.body.decode())
+    assert code
+    assert b"<svg" in page.body
+    asked = await browser.submit(await browser.get("/device"), "/device", user_code=code[1])
+    assert "My App" in asked.body.decode()

@@ -39,7 +39,10 @@ NOW = datetime(2026, 3, 5, 14, 7, 9, 250_000, tzinfo=UTC)
 
 def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The values of the templates of the developer portal, as in `pages`."""
+    code = Sample(code=text, page=text, picture="<svg></svg>")
+    trying: dict[str, Any] = {**known, "steps": [], "wrong": None, "device": None}
     own = Sample(
+        device_grant=True,
         client_id=text,
         name=text,
         active=True,
@@ -211,9 +214,10 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         **api_pages(text, known),
         **team_pages(text, {**known, "app": own}),
         "developer/settings.html viewer": {**page, "allowed": allowed_none, "wrong_domain": None},
-        "developer/try.html": {**known, "app": own, "steps": [], "wrong": None},
-        "developer/try.html done": {**known, "app": own, "steps": steps, "wrong": None},
-        "developer/try.html wrong": {**known, "app": off, "steps": [], "wrong": text},
+        "developer/try.html": {**trying, "app": own},
+        "developer/try.html done": {**trying, "app": own, "steps": steps},
+        "developer/try.html device": {**trying, "app": own, "device": code},
+        "developer/try.html wrong": {**trying, "app": off, "wrong": text},
     }
 
 
