@@ -168,7 +168,7 @@ class Settings:
     dynamic_registration: str = declare("Accounts", "WHO", "off", to.one_of("off", "token", "open"),
         "Which apps may register themselves (RFC 7591): off, token (`app registration-token create`) or open (all).",
         live=True)
-    client_metadata: str = declare("Accounts", "", "off", to.one_of("off", "on"),
+    client_metadata: str = declare("Accounts", "WHICH", "off", to.one_of("off", "on"),
         "Whether the https URL of a metadata document is a client_id (off, on). The server fetches it.", live=True)
     self_registered_scopes: tuple[str, ...] = declare("Accounts", "SCOPES", "openid profile email", to.words(*SCOPES),
         "Scopes of this server that apps that registered themselves may ask for, by spaces; see docs/agents.md.",
