@@ -8,6 +8,8 @@ import pytest
 
 from handlers.core.site import Site
 from store.wiring import Store
+from tests.oauth.device.devices import Device, a_tv, let_in
+from tests.oauth.pushed.test_pushed import address
 from tests.support.http.api_shop import ORDERS, Shop, error_of
 from tests.support.http.driver import ALL_SCOPES, Service, answer_of, json_of, send
 from tests.support.http.mcp_app import call, mcp_site, message, post, result
@@ -124,14 +126,14 @@ async def test_a_server_that_is_off_gives_no_tokens_and_answers_404(service: Ser
 
 
 async def test_metadata_and_challenges_lead_from_the_address_to_a_token(service: Service) -> None:
-    address = f"{service.base_url}/.well-known/oauth-protected-resource/mcp"
+    well_known = f"{service.base_url}/.well-known/oauth-protected-resource/mcp"
     response = await post(service, None, message("tools/list"))
-    named = f'scope="profile", resource_metadata="{address}"'
+    named = f'scope="profile", resource_metadata="{well_known}"'
     assert response.code == 401
     assert response.headers["WWW-Authenticate"].startswith(f'Bearer realm="latchkey", {named}')
     dead = await post(service, "lk_at_x", message("tools/list"))
     assert dead.headers["WWW-Authenticate"].startswith(f'Bearer realm="latchkey", error="invalid_token", {named}')
-    found = await send(address, headers={"MCP-Protocol-Version": "2026-07-28"})
+    found = await send(well_known, headers={"MCP-Protocol-Version": "2026-07-28"})
     assert found.headers["Access-Control-Allow-Origin"] == "*"
     metadata = json_of(found)
     assert metadata["resource"] == mcp(service)
@@ -169,3 +171,17 @@ async def test_withdrawn_scopes_and_ended_grants_count_at_once(service: Service)
     await browser.submit(page, "/account/apps/web-app/revoke")
     assert (await call(service, again, "who_am_i")).code == 401
     assert (await post(service, again, message("tools/list"))).code == 401
+
+
+async def test_every_door_of_authorization_leads_to_the_mcp_server(service: Service) -> None:
+    browser, tv = await service.signed_in(), await a_tv(service)
+    device = await Device.begun(tv, resource=mcp(service), scope=SCOPE)
+    await let_in(browser, device)
+    found = [json_of(await device.poll())]
+    pushed = await address(service.web, scope=SCOPE, resource=mcp(service))
+    code = answer_of(await browser.consent(pushed))["code"]
+    found.append(json_of(await service.web.exchange(code)))
+    for issued in found:
+        assert issued["scope"] == SCOPE
+        assert (await call(service, issued["access_token"], "list_collections")).code == 200
+        assert await own_calls(service, issued["access_token"]) == [401] * 4
