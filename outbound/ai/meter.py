@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import zlib
 from collections.abc import Mapping
 from typing import Any
 
 from outbound.ai.dialects.text_events import TextEvent
 from outbound.ai.dialects.usage import of_messages
-from outbound.ai.events import StreamEvent, compact, read_json
+from outbound.ai.events import StreamEvent, compact
 from outbound.ai.salvage import count_bytes, reported_usage
 from outbound.ai.tokens import count, count_aside, count_request
 from store.credits.prices import TokenCounts
@@ -86,7 +88,8 @@ class Meter:
     async def count_input(self) -> None:
         """Counts the input if the server didn't report it, in a thread: a megabyte takes some 50 ms."""
         if self._seen is None and self._counted is None:
-            self._counted = await count_aside(self._known_request())
+            known = self._request
+            self._counted = await (asyncio.to_thread(self._count_again) if known is None else count_aside(known))
 
     def let_go(self, text: bytes) -> None:
         """Frees the request, whose JSON is `text`: a stream may wait for minutes. If the server has not reported the
@@ -95,12 +98,12 @@ class Meter:
         if self._seen is None and self._counted is None:
             self._packed = zlib.compress(text, 1) if len(text) <= MOST_PACKED else text
 
-    def _known_request(self) -> Mapping[str, Any]:
+    def _count_again(self) -> int:
         if self._request is not None:
-            return self._request
+            return count_request(self._request)
         packed = self._packed
-        request: dict[str, Any] = read_json(zlib.decompress(packed) if packed.startswith(_ZLIB) else packed)
-        return request
+        # Without the bounds for JSON of others: a translated request may be deeper than the app's was.
+        return count_request(json.loads(zlib.decompress(packed) if packed.startswith(_ZLIB) else packed))
 
     def used(self) -> TokenCounts:
         """The tokens of a complete reply."""
@@ -114,7 +117,7 @@ class Meter:
     def _used(self, output: int) -> TokenCounts:
         seen = self._seen
         if seen is None:
-            seen = TokenCounts(count_request(self._known_request()) if self._counted is None else self._counted)
+            seen = TokenCounts(self._count_again() if self._counted is None else self._counted)
         searches = self._searched if self._output is None else self._searches
         return seen._replace(output=output, reasoning=min(self._reasoning, output), web_search=searches)
 

@@ -15,6 +15,7 @@ from outbound.ai.models import Models
 from outbound.ai.openai_meter import METERS
 from outbound.ai.protocols import Dialect
 from outbound.ai.tokens import DATA_TOKENS, count_request
+from store.json_text import MAX_NESTING
 from tests.ai.openai.kit import CHAT, CLAUDE, GPT, RESPONSES, asks, chat
 from tests.ai.openai.kit import site as site
 from tests.support.http.driver import Service
@@ -211,3 +212,24 @@ async def test_a_stream_whose_input_nobody_can_count_is_read_to_its_report(
     await upstream.calls[0].over.wait()
     assert not upstream.calls[0].hung_up
     assert await spender.charged() == [cost(90_000, 31)]
+
+
+@pytest.mark.trap(29)
+async def test_a_request_that_is_deeper_once_translated_is_charged_when_its_app_leaves(
+    service: Service, app: Latchkey, upstream: ScriptedUpstream
+) -> None:
+    """The request of a stream is kept as text and read again, if its input must be counted after all."""
+    app.site = replace(app.site, models=Models(tuple(replace(one, thinking="none") for one in app.site.models.all())))
+    spender, gate = await Spender.make(service), asyncio.Semaphore(5)
+    upstream.plan = ChatPlan(gate=gate)
+    schema: dict[str, Any] = {}
+    for _ in range(MAX_NESTING - 4):  # a request, its tools and a tool are around it
+        schema = {"properties": schema}
+    tools = [{"name": "f", "input_schema": {**schema, "type": "object"}}]
+    stream = await (await OpenStream.open(spender, question(model=GPT, stream=True, tools=tools), path=SDK)).begin()
+    stream.cut()
+    await noticed(app)
+    gate.release()
+    await at_rest(app)
+    [charged] = await spender.charged()
+    assert charged > cost(MAX_NESTING, 0)
