@@ -123,7 +123,7 @@ async def test_a_record_is_what_was_pushed(service: Service) -> None:
     assert read_record(write_record(unchecked)) == unchecked
     assert unchecked.checked(app, site) is None
     for name, value in found[0]._asdict().items():
-        assert value or name in ("pushed", "api"), f"{name} is not tried here"
+        assert value or name in ("pushed", "api", "device"), f"{name} is not tried here"
     assert all(found[1])
     for other in (Site(site.store, site.base_url, require_pkce=True), Site(site.store, "https://other.example")):
         assert record.checked(app, other) is None
