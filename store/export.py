@@ -143,6 +143,7 @@ async def _app(store: Store, grant: Grant) -> dict[str, Any]:
         "scopes": list(grant.scopes),
         **{name: timestamp(moment) if moment else None for name, moment in times.items()},
         "spendLimit": grant.spend_limit,  # micro-dollars a month
+        "authorizationDetails": [{**budget.detail(), "used": budget.used} for budget in grant.budgets],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
 
@@ -20,6 +20,7 @@ from store.errors import wrapped
 from store.lifetimes import GRACE
 from store.moments import at
 from store.names import is_user_id, normalise_email
+from store.oauth.budgets import told_budgets
 from store.oauth.grants import Grant
 from store.refused import Refused
 from store.results import groups_in, unheard
@@ -219,8 +220,8 @@ def _suspension(row: list[bytes]) -> Suspension | None:
     return Suspension(reason, note, at(int(until)) if until else None)
 
 
-def _grant(row: list[bytes]) -> Grant:
-    client, scope, connected, used, revoked, spend_limit = row
+def _grant(row: list[Any]) -> Grant:
+    client, scope, connected, used, revoked, spend_limit, budgets = row
     return Grant(
         client.decode(),
         tuple(scope.decode().split()),
@@ -229,4 +230,5 @@ def _grant(row: list[bytes]) -> Grant:
         at(int(revoked)) if revoked else None,
         at(int(revoked) + GRACE) if revoked else None,
         spend_limit=int(spend_limit) if spend_limit else None,
+        budgets=told_budgets(budgets),
     )

@@ -165,6 +165,8 @@ _ALL: Final = (
     _ordinary("documents_deleted", "All documents deleted"),
     _ordinary("document_deleted", "Document deleted"),
     _by_person("spend_limit_set", "Spending limit changed"),
+    _by_person("budget_granted", "Budget granted to an app"),
+    _by_person("budget_changed", "Budget of an app changed"),
     # One event in the log says that an app was deleted; these are for the people who connected it.
     _for_people("app_ended_by_owner", "App deleted by its developer; its documents are kept for 30 days"),
     _for_people(

@@ -24,6 +24,7 @@ JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 BOUNDARY = "----a-boundary"
 XSRF = "2|01234567|0123456789abcdef0123456789abcdef|1700000000"
 CLOSE = (b"Connection", b"close")
+DETAILS = '[{"type":"credits","limit":3000000,"period":"month","models":["latchkey-echo"]}]'
 NO_TOKEN = {"Authorization": "Bearer lk_ri_invented"}
 METADATA = {
     "redirect_uris": ["https://notes.example/cb", "http://localhost/cb"],
@@ -318,6 +319,7 @@ def pages(cast: Cast) -> list[Message]:
             "id_token_hint": "a.b.c",
             "progress": cast.sealed(TokenKind.PROGRESS, "sign-in 1 digest"),
             "resource": cast.base_url,
+            "authorization_details": DETAILS,
         }
     )
     leave = urlencode(hinted(cast, "/oauth/logout", hint(cast)))
@@ -326,7 +328,7 @@ def pages(cast: Cast) -> list[Message]:
         "decision": "allow",
         "boxes": "1",
         "scope:profile": "on",
-        "spend_dollars": "5.00",
+        **{"spend_dollars": "5.00", "budget_credits": "3.00", "asked_credits": "3000000", "budgets_last": "3600"},
     }
     as_json = {"request_id": decision["request_id"], "decision": "allow", "scopes": ["profile"], "spend_limit": 5}
     credential = json.dumps({"id": "YQ", "rawId": "YQ", "type": "public-key", "response": {"clientDataJSON": "e30"}})
@@ -375,7 +377,7 @@ def pages(cast: Cast) -> list[Message]:
         ),
         post("/account", over, name="Somebody Else"),
         post("/account/security", over, current_password="a wrong one", new_password="a long enough one"),
-        post("/account/apps/all-scopes/limit", over, dollars="5.00"),
+        post("/account/apps/all-scopes/limit", over, dollars="5.00", budget_credits="3"),
         post("/account/apps/all-scopes/data/notes/n1/delete", over),
         post("/account/delete", over, email="ada@example.com", password="a wrong one"),
         post("/account/security/passkeys", over, credential=credential, name="A key"),

@@ -8,18 +8,23 @@ from typing import NamedTuple
 
 from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
-from handlers.core.amounts import typed_limit
+from handlers.core.amounts import dollars, typed_limit
 from handlers.core.format import money_field
 from handlers.core.page import PageHandler
 from handlers.core.params import once, parse_pairs
 from handlers.core.scopes import allowed, api_words
+from handlers.core.words.budgets import FIELD, bar_share, names_of_models
+from outbound.ai.models import Models
 from store import security_events
 from store.apps.redirect_uris import display_origin
 from store.apps.registration import Registration
+from store.oauth.budgets import BUDGET_TYPES, MONTH
 from store.oauth.grants import Grant
 from store.phrases import Phrase
 from store.refused import Refused
 
+LIMIT = "dollars"
+"""The field of an app's limit."""
 NOTICES = {
     "limit": Phrase("The spending limit was saved."),
     "no-limit": Phrase("The spending limit was removed. The app can now spend all your credits."),
@@ -38,9 +43,10 @@ class HomeHandler(PageHandler):
 
 
 class Mistyped(NamedTuple):
-    """The text typed as an app's limit, and why it is invalid."""
+    """The text typed as an app's limit, or as the amount of a budget (`field`), and why it is invalid."""
 
     client: str
+    field: str
     text: str
     refusal: Refused
 
@@ -68,7 +74,7 @@ class AppsPage(PageHandler):
                 logo=app.logo_path if app else "",
                 # An app chooses its name, but not its registered addresses.
                 domains=sorted({display_origin(uri) for uri in app.redirect_uris}) if app else [],
-                scopes=allowed(grant.scopes, grant.spend_limit, wording, words),
+                scopes=allowed(grant.scopes, grant.spend_limit, wording, words, budgeted=bool(grant.budgets)),
                 connected_at=grant.connected_at,
                 last_used_at=grant.last_used_at,
                 refresh_days=app.refresh_days(self.store.tokens.refresh_days) if app else 0,
@@ -76,10 +82,10 @@ class AppsPage(PageHandler):
                 app_deleted=grant.app_deleted,
                 documents=grant.documents,
                 bytes=grant.bytes,
-                spending=spending_of(grant, mistyped),
+                spending=spending_of(grant, mistyped, self.site.models),
             )
             (revoked if grant.data_until else apps).append(known)
-        wrong = any(app.spending and app.spending.error for app in apps)
+        wrong = any(app.spending and app.spending.wrong for app in apps)
         if mistyped and not wrong:
             raise mistyped.refusal  # the page has no field for it
         self.render(
@@ -107,15 +113,35 @@ def done_path(number: int, done: str) -> str:
     return f"/account/apps?page={number}&{done}" if number > 1 else f"/account/apps?{done}"
 
 
-def spending_of(grant: Grant, mistyped: Mistyped | None) -> SimpleNamespace | None:
-    """What an app spent and may spend, in micro-dollars, and its field; None for an app that may not spend."""
+def spending_of(grant: Grant, mistyped: Mistyped | None, models: Models) -> SimpleNamespace | None:
+    """What an app spent and may spend, in micro-dollars, and its fields; None for an app that may not spend."""
     if "credits:spend" not in grant.scopes or grant.data_until:
         return None
-    if mistyped and mistyped.client == grant.client:
-        text, error = mistyped.text, mistyped.refusal.description
-    else:
-        text, error = money_field(grant.spend_limit), ""
-    return SimpleNamespace(spent=grant.spent, limit=grant.spend_limit, text=text, error=error)
+    if mistyped and mistyped.client != grant.client:
+        mistyped = None
+
+    def field(name: str, amount: int | None) -> dict[str, str]:
+        if mistyped and mistyped.field == name:
+            return {"text": mistyped.text, "error": mistyped.refusal.description}
+        return {"text": money_field(amount), "error": ""}
+
+    budgets = [
+        SimpleNamespace(
+            name=FIELD + budget.type,
+            limit=budget.limit,
+            used=budget.used,
+            share=bar_share(budget.used, budget.limit),
+            monthly=budget.period == MONTH,
+            models=names_of_models(budget, models),
+            ends_at=budget.ends_at,
+            **field(FIELD + budget.type, budget.limit),
+        )
+        for budget in grant.budgets
+    ]
+    limit = SimpleNamespace(spent=grant.spent, limit=grant.spend_limit, **field(LIMIT, grant.spend_limit))
+    limit.budgets = budgets
+    limit.wrong = bool(limit.error) or any(budget.error for budget in budgets)
+    return limit
 
 
 class AppsHandler(AppsPage):
@@ -127,21 +153,26 @@ class AppsHandler(AppsPage):
 
 
 class SpendLimitHandler(AppsPage, GuardedPage):
-    """The monthly spending limit of an app."""
+    """The monthly spending limit of an app, and the amounts of its budgets."""
 
     async def post(self, client_id: str) -> None:
-        """Sets the limit, or removes it if the field is empty. Shows an error in the field for a wrong amount."""
+        """Sets the limit, or removes it if the field is empty, and the amounts of budgets. Shows an error in the field
+        for a wrong amount."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         number = page_number(params.get("page") or "")
+        budgets, field, limit = {}, LIMIT, None
         try:
-            limit = typed_limit(params, "dollars")
+            limit = typed_limit(params, LIMIT)
+            for kind in BUDGET_TYPES:
+                if (field := FIELD + kind) in params.names():
+                    budgets[kind] = dollars(params.get(field) or "")
         except Refused as refusal:
             if self.wants_json():
                 raise
             self.set_status(400)
-            return await self.show(number, Mistyped(client_id, params.get("dollars") or "", refusal))
-        allowance = await self.store.credits.set_spend_limit(session, client_id, limit, self.visitor)
+            return await self.show(number, Mistyped(client_id, field, params.get(field) or "", refusal))
+        allowance = await self.store.credits.set_spend_limit(session, client_id, limit, self.visitor, budgets)
         mails.allowance_grew(self.site, session.user, client_id, allowance, self.visitor)
         self.see_done(done_path(number, "no-limit" if limit is None else "limit"))
 

@@ -19,6 +19,8 @@ TYPES = {
     "insufficient_credits": "billing_error",
     "app_spend_limit": "billing_error",
     "person_spend_limit": "billing_error",
+    "budget_exhausted": "billing_error",
+    "model_not_allowed": "permission_error",
     "rate_limited": "rate_limit_error",
     "upstream_timeout": "timeout_error",
     "overloaded": "overloaded_error",

@@ -26,6 +26,9 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "invalid_request": CatalogueEntry(400, Phrase("A parameter is missing or malformed.")),
     "invalid_grant": CatalogueEntry(400, "The grant is expired, used, revoked or does not fit."),
     "invalid_scope": CatalogueEntry(400, Phrase("A scope is unknown or was not registered by the app.")),
+    "invalid_authorization_details": CatalogueEntry(
+        400, Phrase("The app asks for a budget in a way that this server doesn't know.")
+    ),
     "invalid_target": CatalogueEntry(400, "The resource is unknown, or not the one of these scopes."),
     "invalid_redirect_uri": CatalogueEntry(400, "A redirect URI cannot be registered."),
     "invalid_client_metadata": CatalogueEntry(400, "The client metadata cannot be registered."),
@@ -51,6 +54,8 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "expired_token": CatalogueEntry(400, "The device code has expired. Begin again if the person wants to."),
     "insufficient_credits": CatalogueEntry(402, "The person's credits do not cover this."),
     "app_spend_limit": CatalogueEntry(402, "This app has reached the person's spending limit for this month."),
+    "budget_exhausted": CatalogueEntry(402, "The budget that the person granted this app does not cover this."),
+    "model_not_allowed": CatalogueEntry(403, "The person granted this app a budget for other models."),
     "person_spend_limit": CatalogueEntry(402, "This person has reached the spending limit for today (UTC)."),
     "idempotency_in_progress": CatalogueEntry(409, "The call with this Idempotency-Key is still in progress."),
     "idempotency_reply_gone": CatalogueEntry(

@@ -84,6 +84,10 @@ SCOPE_WORDS: dict[str, ScopeWords] = {
 }
 
 
+WITHIN_A_BUDGET = Phrase("It can make AI calls that you pay for without asking each time, up to the amount below.")
+"""The detail of spending for an app that asks for a budget."""
+
+
 def asked_words(scope: str, groups: Sequence[str]) -> ScopeWords:
     """A scope that an app asks for, with what a person has of it now: their `groups`."""
     words = SCOPE_WORDS[scope]
@@ -110,15 +114,22 @@ async def api_words(apis: Apis, scopes: Iterable[str]) -> dict[str, ScopeWords]:
 
 
 def allowed(
-    scopes: Iterable[str], spend_limit: int | None, wording: Wording, others: Mapping[str, ScopeWords] | None = None
+    scopes: Iterable[str],
+    spend_limit: int | None,
+    wording: Wording,
+    others: Mapping[str, ScopeWords] | None = None,
+    *,
+    budgeted: bool = False,
 ) -> list[ScopeWords]:
     """What an app may do, in words; `spend_limit` is in micro-dollars a month, None for no limit. `others`: the words
-    of scopes of APIs."""
+    of scopes of APIs; `budgeted`: it has a budget."""
     found = []
     for scope in scopes:
         words = SCOPE_WORDS.get(scope) or (others or {}).get(scope)
         if words and scope == "credits:spend":
             title = Phrase("%(scope)s, without a limit", scope=words.title)
+            if budgeted and spend_limit is None:
+                title = Phrase("%(scope)s, within a budget", scope=words.title)
             if spend_limit is not None:
                 limit = wording.money(spend_limit)
                 title = Phrase("%(scope)s, up to %(limit)s a month", scope=words.title, limit=limit)

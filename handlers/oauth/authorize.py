@@ -74,8 +74,8 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
         try:
             if app.require_pushed and not pushed:
                 raise Refused("invalid_request", Phrase("This app has to push its requests."))
-            base, pkce = self.site.base_url, self.site.require_pkce
-            request, interaction = checked or check_request(app, redirect_uri, once(pairs), base, pkce)
+            rules = self.site.base_url, self.site.require_pkce, self.site.models.find
+            request, interaction = checked or check_request(app, redirect_uri, once(pairs), *rules)
             request = await check_api(self.store.apis, app, request)
             if pushed:
                 request = request._replace(pushed=pushed)
@@ -161,6 +161,8 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
             return await self.other_person(here, interaction, step)
         # RFC 8252 8.6: only the consent page proves which app listens at a loopback port or a custom scheme.
         always_ask = "consent" in interaction.prompts or (app.public and is_interceptable(request.redirect_uri))
+        # Nobody but the person decides about an amount.
+        always_ask = always_ask or bool(request.details)
         if {"select_account", "create"} & interaction.prompts and step is None:
             # Core 3.1.2.1, `select_account`.
             return self.see_other(chooser_address(address_of(here), creates="create" in interaction.prompts))

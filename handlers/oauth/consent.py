@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -11,13 +12,15 @@ from handlers.core.amounts import DEFAULT_SPEND_LIMIT
 from handlers.core.client_address import window_address
 from handlers.core.devices import device_phrase
 from handlers.core.format import money_field
-from handlers.core.scopes import SCOPE_WORDS, api_words, asked_words
+from handlers.core.scopes import SCOPE_WORDS, WITHIN_A_BUDGET, api_words, asked_words
 from handlers.oauth.answers import AnsweringPage, mark_of
+from handlers.oauth.consent_budgets import LASTS, LENGTHS, budget_fields
 from store.apps.api_record import ApiRegistration
 from store.apps.redirect_uris import display_origin
 from store.apps.registration import Registration
 from store.lifetimes import MINUTE
 from store.oauth.authorizations import ConsentRequest, Pending
+from store.oauth.budgets import SPEND
 from store.oauth.device_requests import DeviceRequest
 from store.oauth.resources import MCP, is_own, plain_names
 from store.phrases import Phrase, plural
@@ -25,10 +28,12 @@ from store.results import Profile
 
 
 class Again(NamedTuple):
-    """Why the page is shown again, with no box ticked, and the amount that the person typed."""
+    """Why the page is shown again, with no box ticked, the amount that the person typed, and what they typed of
+    budgets."""
 
     error: str
     amount: str
+    budgets: Mapping[str, str] = {}
 
 
 class AskingDevice(NamedTuple):
@@ -67,6 +72,8 @@ class ConsentPage(AnsweringPage):
         self.allow_form_to(None if device else asked.redirect_uri)
         kept = [scope for scope in pending.granted if scope not in asked.scopes]
         own = {scope: asked_words(scope, pending.profile.groups) for scope in SCOPE_WORDS}
+        if pending.budgets:
+            own[SPEND] = own[SPEND]._replace(detail=WITHIN_A_BUDGET)
         words = {**own, **await api_words(self.store.apis, [*asked.scopes, *kept])}
         api = await self.store.apis.active(asked.api) if asked.api not in ("", MCP) else None
         boxes = [
@@ -89,6 +96,9 @@ class ConsentPage(AnsweringPage):
             asked=[(None, [box for box in boxes if box.own]), (_named(api), [box for box in boxes if not box.own])],
             kept=[of.whole for scope, of in words.items() if scope in kept],
             amount=again.amount if again else money_field(_offered_limit(pending)),
+            budgets=budget_fields(pending.budgets, self.site.models, again.budgets if again else {}),
+            lengths=LENGTHS,
+            chosen_length=again.budgets.get(LASTS, "0") if again else "0",
             error=again.error if again else "",
             next=target,
         )

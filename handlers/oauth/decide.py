@@ -9,11 +9,14 @@ from handlers.core import mails
 from handlers.core.amounts import SpendLimit, spend_limit, typed_limit
 from handlers.core.page import Onward, safe_next
 from handlers.core.params import Params
+from handlers.core.words.budgets import FIELD
 from handlers.core.words.sentences import sentences
 from handlers.oauth.consent import Again, AskingDevice, ConsentPage
+from handlers.oauth.consent_budgets import LASTS, chosen_budgets
 from handlers.oauth.device_authorization import DEVICE, check_device_grant
 from store.apps.registration import Registration
 from store.oauth.authorizations import TOO_MANY_APPS, NothingTicked
+from store.oauth.budgets import SPEND
 from store.oauth.device_requests import shown_code, typed_code
 from store.phrases import Phrase
 from store.refused import Refused
@@ -21,7 +24,6 @@ from store.refused import Refused
 BOX = "scope:"
 # RFC 6749 3.3, and the longest name of a scope of an API.
 NAME = re.compile(r"[!#-\[\]-~]{1,64}")
-SPEND = "credits:spend"
 MOST_AMOUNT = 40
 """The longest typed amount that the page shows again, in characters."""
 DENIED = {"error": "access_denied", "error_description": "The person denied the request."}
@@ -43,7 +45,7 @@ class DecideHandler(ConsentPage):
             raise Refused("invalid_request", Phrase("decision is allow or deny."))
         request_id, scopes = params.require("request_id"), ticked(params)
         # Before the decision, so that an invalid amount doesn't use the request up.
-        limit = wanted_limit(params, decision, scopes)
+        limit, chosen = wanted_limit(params, decision, scopes), chosen_budgets(params, decision, scopes)
         awaited = self.store.authorizations.awaited(session, request_id)
         app = await self.store.apps.active(awaited.client) if awaited else None
         if app is None or awaited is None:
@@ -57,6 +59,8 @@ class DecideHandler(ConsentPage):
             scopes=scopes,
             visitor=self.visitor,
             spend_limit=limit,
+            budgets=chosen.amounts,
+            budgets_last=chosen.lasts,
         )
         try:
             if awaited.device:
@@ -97,7 +101,9 @@ class DecideHandler(ConsentPage):
         if refusal.window:
             self.write_window(refusal.window)
         self.set_status(400)
-        again = Again(refusal.description, (params.get("spend_dollars") or "")[:MOST_AMOUNT])
+        names = [name for name in params.names() if name.startswith(FIELD) or name == LASTS]
+        budgets = {name: (params.get(name) or "")[:MOST_AMOUNT] for name in names}
+        again = Again(refusal.description, (params.get("spend_dollars") or "")[:MOST_AMOUNT], budgets)
         asking = None
         if device:
             code = typed_code(params.get("user_code") or "")

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from handlers.core.api import ApiHandler
 from handlers.core.params import Params
 from handlers.core.site import Site
+from handlers.oauth.details import check_details
 from handlers.oauth.pushed_record import PushedRecord, rules_of, write_record
 from handlers.oauth.requests import Interaction, check_api, check_key, check_scope
 from store.apps.registration import Registration
@@ -70,7 +71,8 @@ class DeviceAuthorizationHandler(ApiHandler):
 async def device_record(site: Site, app: Registration, params: Params, proof: DpopProof | None = None) -> str:
     """A device's request as a record; with a proof, its tokens are bound to the key, as for a pushed request. Raises
     Refused."""
-    wanted = check_scope(app, params, site.base_url)
+    details = check_details(params, site.models.find)
+    wanted = check_scope(app, params, site.base_url, spends=bool(details))
     request = AuthorizationRequest(
         app.client_id,
         GRANT_TYPE,
@@ -81,6 +83,7 @@ async def device_record(site: Site, app: Registration, params: Params, proof: Dp
         "",
         api=wanted.api,
         jkt=check_key(params, proof),
+        details=details,
     )
     request = await check_api(site.store.apis, app, request)
     return write_record(PushedRecord([], rules_of(app, site), (request, Interaction(frozenset()))))

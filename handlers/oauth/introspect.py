@@ -6,6 +6,7 @@ from typing import Any
 
 from handlers.core.api import ApiHandler
 from store.apps.registration import Registration
+from store.oauth.budgets import details_of, used_of
 from store.oauth.introspection import LiveToken
 
 
@@ -48,4 +49,7 @@ def facts_of(found: LiveToken, base: str) -> dict[str, Any]:
     if found.auth_time is not None:
         # RFC 9470 6.2: how and when the person signed in.
         facts |= {"acr": found.acr, "auth_time": found.auth_time}
+    if found.budgets:
+        # RFC 9396 9.2, and the use of the budget.
+        facts |= {"authorization_details": details_of(found.budgets), "budget_used": used_of(found.budgets)}
     return facts

@@ -9,6 +9,7 @@ from store.apps.sectors import SUBJECT_TYPES
 from store.crypto.dpop import ALGORITHMS
 from store.crypto.jose.private import OURS
 from store.names import ADVERTISED
+from store.oauth.budgets import BUDGET_TYPES
 from store.oauth.client_assertions import CLIENT_ALGORITHMS
 from store.oauth.device_requests import GRANT_TYPE
 from store.oauth.sign_in import LEVELS
@@ -45,6 +46,7 @@ class MetadataHandler(ApiHandler):
                 "end_session_endpoint": f"{base}/oauth/logout",
                 "jwks_uri": f"{base}/.well-known/jwks.json",
                 "scopes_supported": list(ADVERTISED),
+                "authorization_details_types_supported": list(BUDGET_TYPES),
                 "response_types_supported": ["code"],
                 "response_modes_supported": list(RESPONSE_MODES),
                 "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials", GRANT_TYPE],

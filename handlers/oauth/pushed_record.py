@@ -15,7 +15,7 @@ from store.apps.profiles import NONE
 from store.apps.registration import Registration
 from store.oauth.authorizations import AuthorizationRequest
 
-_CHECKS = 1
+_CHECKS = 2
 """Increase it when checks of requests change: what waits meanwhile is checked again."""
 _MOST_APPS = 1000
 _latest: OrderedDict[str, tuple[tuple[Registration, str, bool], str]] = OrderedDict()

@@ -8,12 +8,14 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from handlers.core.params import Params, decode_json, once
+from handlers.oauth.details import Offered, check_details, nothing_offered
 from store.apps.apis import Apis
 from store.apps.redirect_uris import is_own_origin
 from store.apps.registration import Registration
 from store.crypto.dpop import DpopProof, is_thumbprint
 from store.names import SCOPES, parse_scope
 from store.oauth.authorizations import AuthorizationRequest
+from store.oauth.budgets import SPEND
 from store.oauth.resources import (
     MCP,
     RequestedAccess,
@@ -105,10 +107,15 @@ def check_mode(pairs: Iterable[tuple[str, str]]) -> None:
 
 
 def check_request(
-    app: Registration, redirect_uri: str, params: Params, base_url: str, require_pkce: bool = False
+    app: Registration,
+    redirect_uri: str,
+    params: Params,
+    base_url: str,
+    require_pkce: bool = False,
+    offered: Offered = nothing_offered,
 ) -> tuple[AuthorizationRequest, Interaction]:
     """Checks the rest of the request, except that its API is there. Raises Refused, which goes back to the app.
-    `require_pkce`: see `check_pkce`."""
+    `require_pkce`: see `check_pkce`; `offered` finds the models that budgets may be for."""
     refuse_objects(params)
     # RFC 6749 3.1.1
     response_type = params.require("response_type")
@@ -116,7 +123,9 @@ def check_request(
         raise Refused("unsupported_response_type", "The only response type is code.")
     state = check_state(app, params)
     claims, nonce = read_claims(params), bounded(params, "nonce", MAX_NONCE)
-    wanted, challenge = check_scope(app, params, base_url, claims), check_pkce(app, params, require_pkce)
+    details = check_details(params, offered)
+    wanted = check_scope(app, params, base_url, claims, spends=bool(details))
+    challenge = check_pkce(app, params, require_pkce)
     request = AuthorizationRequest(
         app.client_id,
         redirect_uri,
@@ -130,6 +139,7 @@ def check_request(
         mode="form_post" if params.get("response_mode") == "form_post" else "",
         api=wanted.api,
         jkt=check_key(params),
+        details=details,
     )
     return request, check_interaction(params, claims)
 
@@ -203,13 +213,21 @@ def read_claims(params: Params) -> Mapping[str, Any]:
 
 
 def check_scope(
-    app: Registration, params: Params, base_url: str, claims: Mapping[str, Any] | None = None
+    app: Registration,
+    params: Params,
+    base_url: str,
+    claims: Mapping[str, Any] | None = None,
+    *,
+    spends: bool = False,
 ) -> RequestedAccess:
     """SPEC 7: every scope registered by the app; RFC 8707 2.1: at most one API; SPEC 2.4: a data scope for an app with
     hosted storage, unless it wants to call an API. Each requested claim adds the scope that gives it, if the app
-    registered that: claims are voluntary (Core 5.5.1). An app that registered itself may leave `scope` out."""
-    targets = targets_of(params.several("resource"), base_url)
-    own, others = requested_scopes(app, params.get("scope") or default_scope(app, targets) or params.require("scope"))
+    registered that: claims are voluntary (Core 5.5.1). An app that registered itself may leave `scope` out. An app that
+    asks for a budget (`spends`) asks for the scope that it bounds, and needs no other (RFC 9396 3.1)."""
+    targets, named = targets_of(params.several("resource"), base_url), params.get("scope") or ""
+    if spends and SPEND not in named.split(" "):
+        named = f"{named} {SPEND}".lstrip()
+    own, others = requested_scopes(app, named or default_scope(app, targets) or params.require("scope"))
     if claims and "openid" in own:
         claimed = {name for place in ("userinfo", "id_token") for name in claims.get(place, {})}
         if also := {_CLAIMS[name] for name in claimed & _CLAIMS.keys()} & set(app.grantable):

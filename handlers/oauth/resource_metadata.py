@@ -5,6 +5,7 @@ from __future__ import annotations
 from handlers.core.api import ApiHandler
 from store.crypto.dpop import ALGORITHMS
 from store.names import ADVERTISED
+from store.oauth.budgets import BUDGET_TYPES
 
 
 class ResourceMetadataHandler(ApiHandler):
@@ -19,6 +20,7 @@ class ResourceMetadataHandler(ApiHandler):
                 "resource": base,
                 "authorization_servers": [base],
                 "scopes_supported": list(ADVERTISED),
+                "authorization_details_types_supported": list(BUDGET_TYPES),
                 "bearer_methods_supported": ["header"],
                 "dpop_signing_alg_values_supported": list(ALGORITHMS),
                 "resource_name": self.site.brand.name,

@@ -10,6 +10,7 @@ from typing import Any
 from handlers.core.api import ApiHandler
 from handlers.core.params import Params
 from handlers.core.site import Site
+from handlers.oauth.details import check_details
 from handlers.oauth.device_authorization import check_device_grant
 from handlers.oauth.requests import IGNORED, MAX_SCOPE, bounded, without_ungiven
 from store.apps.registration import Registration
@@ -17,6 +18,7 @@ from store.crypto.dpop import DpopProof
 from store.crypto.signing_keys import Signer
 from store.errors import StoreError
 from store.names import parse_scope
+from store.oauth.budgets import details_of
 from store.oauth.device_requests import GRANT_TYPE
 from store.oauth.id_tokens import TYPE, id_token_claims
 from store.oauth.resources import apart, api_of, plain_names, target_of
@@ -46,6 +48,7 @@ class TokenHandler(ApiHandler):
         # Malformed requests are refused before the app is authenticated and before any window counts them.
         base = self.site.base_url
         target = target_of(params.several("resource"), base)
+        details = check_details(params, self.site.models.find, granted=True)
         if grant_type == "authorization_code":
             code, redirect_uri = params.require("code"), params.require("redirect_uri")
             verifier = _check_verifier(params.get("code_verifier"))
@@ -66,7 +69,7 @@ class TokenHandler(ApiHandler):
         signer = await self.store.id_tokens.signer(app.id_token_alg) if "openid" in app.scopes else None
         await self.store.subjects.prepare(app.sector)
         try:
-            response = await call(target=api_of(app, target), issuer=base)
+            response = await call(target=api_of(app, target), issuer=base, details=details)
         except UnknownUser as unknown:
             await self.refuse_unknown(unknown.refusal)
         with suppress(StoreError):  # the next token notes it; this one must reach the app
@@ -75,6 +78,9 @@ class TokenHandler(ApiHandler):
 
     async def _for_itself(self, params: Params) -> None:
         """A token for an API, without a person. RFC 6749 4.4, RFC 8707 2.2."""
+        # A budget is a person's.
+        if check_details(params, self.site.models.find, granted=True):
+            raise Refused("invalid_authorization_details", "An app has no budget without a person.")
         base, names = self.site.base_url, bounded(params, "scope", MAX_SCOPE).split()
         target = target_of(params.several("resource"), base)
         app = await self._app(params)
@@ -108,6 +114,8 @@ async def token_answer(
         "refresh_token": response.refresh_token,
         "scope": response.scope,
     }
+    if response.budgets:
+        answer["authorization_details"] = details_of(response.budgets)
     if response.sign_in and signer:
         picture = f"{site.base_url}/picture/{site.store.profiles.address(response.sign_in.profile)}"
         sub = await site.store.subjects.of(app.client_id, app.sector, response.sign_in.profile.user)

@@ -12,6 +12,7 @@ _HEADERS = ("anthropic-version", "anthropic-beta")
 _UPSTREAM = ("upstream_error", "upstream_timeout", "overloaded")
 _CALL = (
     *("invalid_request", "insufficient_credits", "app_spend_limit", "person_spend_limit", "not_found"),
+    *("budget_exhausted", "model_not_allowed"),
     *("idempotency_in_progress", "idempotency_reply_gone", "idempotency_mismatch", *_UPSTREAM),
 )
 

@@ -23,6 +23,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "Every other outcome goes back to `redirect_uri`, with `state` and `iss` (RFC 9207): `code`, or "
                 "`error` and `error_description`. In addition to the codes of the table, errors are "
                 "`unsupported_response_type`, `invalid_scope`, `invalid_target`, `access_denied`, "
+                "`invalid_authorization_details`, "
                 "`unmet_authentication_requirements`, `request_not_supported`, `request_uri_not_supported`, "
                 "`registration_not_supported`, and for `prompt=none` `login_required` and `consent_required`. An app "
                 "that an operator registered gets errors at once. An app with an owner gets errors after sign-in, and "
@@ -46,7 +47,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 *("client_id", "redirect_uri", "response_type", "scope", "state", "code_challenge"),
                 *("nonce", "max_age", "acr_values", "claims", "id_token_hint", "response_mode", "login_hint"),
                 "ui_locales",
-                *("code_challenge_method", "prompt", "request", "resource", "dpop_jkt"),
+                *("code_challenge_method", "prompt", "request", "resource", "dpop_jkt", "authorization_details"),
             ),
             page=True,
             security=(("session",), ()),
@@ -92,7 +93,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             {200: Success("the tokens", "Tokens", headers=("Pragma",))},
             errors=(
                 *("invalid_request", "unsupported_grant_type", "invalid_client", "invalid_grant", "invalid_scope"),
-                *("invalid_target", "unauthorized_client"),
+                *("invalid_target", "unauthorized_client", "invalid_authorization_details"),
                 *("authorization_pending", "slow_down", "expired_token", "device_denied"),
             ),
             body="TokenRequest",
@@ -139,6 +140,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             {201: Success("where the request waits", "PushedResponse")},
             errors=(
                 *("invalid_request", "invalid_client", "invalid_scope", "invalid_target"),
+                "invalid_authorization_details",
                 *("unsupported_response_type", "invalid_request_object", "request_not_supported"),
                 *("registration_not_supported", "unmet_authentication_requirements"),
             ),
@@ -156,7 +158,10 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "`verification_uri_complete` as a QR code. Meanwhile it polls the token endpoint with `device_code`. Both "
             "codes live ten minutes.",
             {200: Success("the codes", "DeviceResponse", headers=("Pragma",))},
-            errors=(*("invalid_request", "invalid_client", "invalid_scope", "invalid_target", "unauthorized_client"),),
+            errors=(
+                *("invalid_request", "invalid_client", "invalid_scope", "invalid_target", "unauthorized_client"),
+                "invalid_authorization_details",
+            ),
             body="DeviceRequest",
             proof=True,
             security=_CLIENT,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from handlers.ai.calls import IDEMPOTENCY_KEY
 from handlers.documents.documents import COLLECTION, DOCUMENT_ID, MOST_ITEMS, PREFIX
 from handlers.oauth.requests import CHALLENGE, MAX_NONCE, MAX_STATE, PROMPTS, RESPONSE_MODES
+from handlers.openapi.budget_schemas import ASKED_DETAILS
 from handlers.openapi.shapes import ANY_SCOPES, FILLED, TEXT, Schema, exactly, listed
 
 
@@ -49,7 +50,10 @@ PARAMETERS: dict[str, Schema] = {
     "resource": _query(
         "resource", listed(FILLED), "the API to call, by its identifier, and the base URL for this server, too"
     ),
-    "scope": _query("scope", ANY_SCOPES, "among the app's registered scopes", required=True),
+    "scope": _query("scope", ANY_SCOPES, "among the app's registered scopes; needed without authorization_details"),
+    "authorization_details": _query(
+        "authorization_details", ASKED_DETAILS, "budgets that the person grants; `credits:spend` comes with them"
+    ),
     "state": _query(
         "state",
         {**FILLED, "maxLength": MAX_STATE},

@@ -11,6 +11,7 @@ from handlers.documents.documents import COLLECTION, DOCUMENT_ID
 from handlers.oauth.requests import CHALLENGE
 from handlers.oauth.token import VERIFIER
 from handlers.openapi.ai_schemas import AI_SCHEMAS, MONEY_IS, PRICES
+from handlers.openapi.budget_schemas import ASKED_DETAILS, CHOSEN, DETAILS
 from handlers.openapi.client_operations import CLIENT_SCHEMAS
 from handlers.openapi.shapes import (
     ADDRESS,
@@ -44,6 +45,7 @@ _SECRET = {
     "client_assertion": {**FILLED, "description": "in place of a secret, for an app with private_key_jwt (RFC 7523)"},
     "client_assertion_type": {"const": ASSERTION_TYPE},
 }
+_DETAILS = {"authorization_details": ASKED_DETAILS}
 _USED = {"calls": COUNT, "charged": COUNT, "tokens": written(PRICES)}
 _USED_BY = {"day": {"type": "string", "format": "date"}, "model": TEXT, "client_id": FILLED}
 _USAGE = written({"used": COUNT, "limit": COUNT})
@@ -67,11 +69,11 @@ SCHEMAS: dict[str, Schema] = {
         "oneOf": [
             read(
                 {"grant_type": {"const": "authorization_code"}, "code": FILLED, "redirect_uri": FILLED},
-                {**_CLIENT, **_SECRET, "code_verifier": exactly(VERIFIER.pattern), "resource": TEXT},
+                {**_CLIENT, **_SECRET, "code_verifier": exactly(VERIFIER.pattern), "resource": TEXT, **_DETAILS},
             ),
             read(
                 {"grant_type": {"const": "refresh_token"}, "refresh_token": FILLED},
-                {**_CLIENT, **_SECRET, "scope": ANY_SCOPES, "resource": TEXT},
+                {**_CLIENT, **_SECRET, "scope": ANY_SCOPES, "resource": TEXT, **_DETAILS},
             ),
             read(
                 {"grant_type": {"const": GRANT_TYPE}, "device_code": FILLED},
@@ -92,7 +94,10 @@ SCHEMAS: dict[str, Schema] = {
                     "refresh_token": exactly("lk_rt_[A-Za-z0-9_-]+"),
                     "scope": SCOPE_LIST,
                 },
-                {"id_token": exactly(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")},
+                {
+                    "id_token": exactly(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+"),
+                    "authorization_details": DETAILS,
+                },
             ),
             # For an API, opaque or a JWT; a token of an app for itself comes alone.
             written(
@@ -109,8 +114,10 @@ SCHEMAS: dict[str, Schema] = {
     "PushedRequest": {
         "oneOf": [
             read(
-                {"response_type": {"const": "code"}, "redirect_uri": FILLED, "scope": ANY_SCOPES},
+                {"response_type": {"const": "code"}, "redirect_uri": FILLED},
                 {
+                    "scope": ANY_SCOPES,
+                    **_DETAILS,
                     **_CLIENT,
                     **_SECRET,
                     **dict.fromkeys(("state", "nonce", "prompt", "max_age", "acr_values", "claims"), TEXT),
@@ -125,8 +132,15 @@ SCHEMAS: dict[str, Schema] = {
     },
     "PushedResponse": written({"request_uri": FILLED, "expires_in": COUNT}),
     "DeviceRequest": read(
-        {"scope": ANY_SCOPES},
-        {**_CLIENT, **_SECRET, "resource": TEXT, "dpop_jkt": exactly(CHALLENGE.pattern)},
+        {},
+        {
+            **_CLIENT,
+            **_SECRET,
+            "scope": ANY_SCOPES,
+            "resource": TEXT,
+            "dpop_jkt": exactly(CHALLENGE.pattern),
+            **_DETAILS,
+        },
     ),
     "DeviceResponse": written(
         {
@@ -153,6 +167,7 @@ SCHEMAS: dict[str, Schema] = {
                 {
                     **{"iat": COUNT, "token_type": TOKEN_TYPE, "acr": FILLED, "auth_time": COUNT},
                     "cnf": written({"jkt": _COORDINATE}),
+                    **{"authorization_details": DETAILS, "budget_used": COUNT},
                 },
             ),
         ]
@@ -164,7 +179,7 @@ SCHEMAS: dict[str, Schema] = {
                 name: listed(TEXT)
                 for name in (
                     *("authorization_servers", "scopes_supported", "bearer_methods_supported"),
-                    "dpop_signing_alg_values_supported",
+                    *("dpop_signing_alg_values_supported", "authorization_details_types_supported"),
                 )
             },
             "resource_name": TEXT,
@@ -187,6 +202,7 @@ SCHEMAS: dict[str, Schema] = {
         {
             "scopes": SCOPE_NAMES,
             "spend_limit": nullable({"type": "integer", "minimum": 0, "maximum": MAX_AMOUNT}),
+            **CHOSEN,
             "next": TEXT,
         },
     ),
@@ -226,6 +242,7 @@ SCHEMAS: dict[str, Schema] = {
                     *("code_challenge_methods_supported", "subject_types_supported", "acr_values_supported"),
                     *("id_token_signing_alg_values_supported", "claims_supported", "claim_types_supported"),
                     *("prompt_values_supported", "dpop_signing_alg_values_supported"),
+                    "authorization_details_types_supported",
                 )
             },
             **dict.fromkeys(

@@ -31,6 +31,8 @@
 --- ARGV[20] final (number): the day on which there is no further slice; 0 for none
 --- ARGV[21] fee (number): micro-dollars for all calls of tools that the model's server may make
 --- ARGV[22] mails: '1' if mails reach people
+--- ARGV[23] model
+--- ARGV[24] family_id
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
@@ -44,6 +46,8 @@
 --- @reply app_spend_limit remaining reset retry notices to
 --- @reply person_spend_limit remaining reset retry notices to
 --- @reply app_day_limit remaining reset retry
+--- @reply budget_exhausted remaining reset retry
+--- @reply model_not_allowed remaining reset
 --- @reply lease remaining reset day missing
 --- @reply held remaining reset output amount reads
 --- @derives proof
@@ -53,6 +57,7 @@
 --- @include "spending"
 --- @include "daily"
 --- @include "notices"
+--- @include "budgets"
 
 -- The output tokens that `room` covers, and their cost with the input; nothing if these are too few.
 local function fit(room)
@@ -68,7 +73,7 @@ local function fit(room)
 end
 
 local now = now_ms()
-local word, a, b, scope, granted =
+local word, a, b, scope, granted, chain =
   admit(user, grant, family, access, window, needed, limit, period, now, proof, counted ~= '')
 if word ~= 'ok' then return {word, a, b} end
 if slice > 0 then add_slice(lease, final, slice, now) end
@@ -85,19 +90,29 @@ if digest ~= '' then
   end
 end
 
-local held, own, standing = held_of(holds, client, now)
+local held, own, standing, by_counter = held_of(holds, client, now)
 if standing >= most then return {'crowded', a, b} end
 local today = day_of(now)
 -- The limit that binds, what calls in progress hold of it, and when it starts again.
 local room, refusal, open, ends = paid_of(balance) - held, 'insufficient_credits', held, now
 local month, month_ends = month_of(now)
-local ceiling, spent = spent_of(grant, month)
+local ceiling, spent, _, budgets = spent_of(grant, month)
 if ceiling and ceiling - spent - own < room then
   room, refusal, open, ends = ceiling - spent - own, 'app_spend_limit', own, month_ends
 end
 if person_day > 0 then
   local left = person_day - spent_on(balance, today) - held
   if left < room then room, refusal, open, ends = left, 'person_spend_limit', held, (today + 1) * DAY_MS end
+end
+-- A delegated token spends of its own part, and of everything above it.
+if chain then
+  local own_row = redis.call('HMGET', family, 'used', 'budget:credits', 'budget:llm-inference')
+  table.insert(chain, 1, {family_id, own_row[1], own_row[2], own_row[3]})
+end
+local counters, rooms = rooms_of(budgets, chain or {}, by_counter, model, now)
+for _, budget in ipairs(rooms) do
+  if budget.barred then return {'model_not_allowed', a, b} end
+  if budget.left < room then room, refusal, open, ends = budget.left, 'budget_exhausted', budget.open, budget.ends end
 end
 
 -- A limit may have been lowered below what is spent; free calls still have room.
@@ -115,13 +130,16 @@ if not amount then
   -- Calls in progress give back what they don't use.
   local enough = cost_of(input, math.min(least, output), input_price, output_price) + fee <= room + open
   if refusal == 'app_day_limit' then return {refusal, a, b, enough and 2 or math.ceil((ends - now) / 1000)} end
+  if refusal == 'budget_exhausted' then
+    return {refusal, a, b, enough and 2 or math.ceil(math.max(ends - now, 0) / 1000)}
+  end
   local notices, to = {}, {}
   if mails == '1' and not enough then
     notices, to = notice_of_refusal(user, grant, balance, refusal, ceiling, person_day, now)
   end
   return {refusal, a, b, enough and 2 or math.ceil((ends - now) / 1000), notices, to}
 end
-write_hold(holds, hold, amount, now + hold_ttl, client, now)
+write_hold(holds, hold, amount, now + hold_ttl, client, now, counters)
 if amount > 0 and leasing == '1' then redis.call('HSET', lease, hold, int(amount) .. ' ' .. int(now + hold_ttl)) end
 if digest ~= '' then
   redis.call('HSET', idem, 'digest', digest, 'state', 'running', 'hold', hold)

@@ -35,9 +35,10 @@
 --- ARGV[23] mails: '1' if mails reach people
 --- ARGV[24] low (number): micro-dollars; a balance below it is low
 --- ARGV[25] person_day (number): micro-dollars that the person may spend in a day; 0 without a limit
+--- ARGV[26] prefix: prefix of the person's keys, up to the noun
 --- @reply ended
 --- @reply ok charged left notices to
---- @derives reply_prefix
+--- @derives reply_prefix prefix
 --- @idempotent
 --- @durable
 --- @reserve
@@ -46,6 +47,7 @@
 --- @include "daily"
 --- @include "usage"
 --- @include "notices"
+--- @include "budgets"
 --- @include "replies"
 --- @include "touch"
 
@@ -53,7 +55,7 @@ local now = now_ms()
 -- An earlier release kept the mark among the holds.
 local row = redis.call('GET', settled) or redis.call('HGET', holds, hold)
 if not row or redis.call('EXISTS', user) == 0 then return {'ended'} end
-local stands, amount, ends = read_hold(row)
+local stands, amount, ends, _, counters = read_hold(row)
 if ends <= now then return {'ended'} end
 if not stands then
   touch(holds)
@@ -74,6 +76,11 @@ if input + output + cache_read + cache_write + cache_write_1h + web_search > 0 t
       fields[#fields + 1] = name
       fields[#fields + 1] = int(number)
     end
+  end
+  if counters ~= '' then
+    book_budgets(grant, prefix .. 'family:', counters, charged)
+    fields[#fields + 1] = 'counts'
+    fields[#fields + 1] = counters
   end
   if mails == '1' then notices, to = notices_of_charge(user, grant, balance, charged, person_day, low, now) end
   book_entry(ledger, balance, 'charge', -charged, fields, retention, most, now)

@@ -1,12 +1,17 @@
 --- @include "scope"
 --- @include "window"
 --- @include "undo"
--- The allowance: what an app may spend of a person's credits in a month. Micro-dollars, 'none' without a limit, or nil if
--- the app may not spend at all.
+-- The allowance: what an app may spend of a person's credits in a month, at most: its limit, or a budget if that is less.
+-- Micro-dollars, 'none' without a limit, or nil if the app may not spend at all.
 local function allowance_of(grant)
-  local row = redis.call('HMGET', grant, 'scope', 'revoked_at', 'spend_limit')
+  local row = redis.call('HMGET', grant, 'scope', 'revoked_at', 'spend_limit', 'budget:credits', 'budget:llm-inference')
   if not row[1] or row[2] or not has_scope(row[1], 'credits:spend') then return nil end
-  return row[3] or 'none'
+  local least = row[3] or 'none'
+  for place = 4, 5 do
+    local limit = string.match(row[place] or '', '^%d+')
+    if limit and (least == 'none' or tonumber(limit) < tonumber(least)) then least = limit end
+  end
+  return least
 end
 
 -- How an allowance exceeds the previous one: 'connected', 'raised', 'removed', or '' if it does not.

@@ -1,6 +1,7 @@
 --- @include "now"
 -- A person's credits, in whole micro-dollars. `balance` (hash): paid, which is always opening plus the sum of the ledger;
--- opening and opening_at, for the folded entries; reply_bytes. `holds` (hash by id): 'amount ends client' of an open hold.
+-- opening and opening_at, for the folded entries; reply_bytes. `holds` (hash by id): 'amount ends client' of an open hold,
+-- with its counters after a space if it counts for budgets.
 -- `settled` (string for each settled hold, until the hold would have ended): 's<charged> ends client'; `holds` of an earlier
 -- release has such marks too. `ledger` (stream): see `book_entry`. The held total is never stored: it is the sum of the
 -- holds that have not ended, so a hold ends by itself. `reversed` of `balance` is what reversals of payments have taken; they
@@ -14,28 +15,33 @@ local function cost_of(input, output, input_price, output_price)
 end
 
 local function read_hold(row)
-  local state, amount, ends, client = string.match(row, '^(s?)(%d+) (%d+) (%S*)$')
-  return state == '', tonumber(amount), tonumber(ends), client
+  local state, amount, ends, client, counters = string.match(row, '^(s?)(%d+) (%d+) (%S*) ?(.*)$')
+  return state == '', tonumber(amount), tonumber(ends), client, counters
 end
 
--- The total held, the total of one app, and the number of open holds. Drops ended holds.
+-- The total held, the total of one app, the number of open holds, and the total of the app's holds by counter. Drops ended
+-- holds.
 local function held_of(holds, client, now)
-  local all, own, standing = 0, 0, 0
+  local all, own, standing, by_counter = 0, 0, 0, {}
   local rows = redis.call('HGETALL', holds)
   for position = 1, #rows, 2 do
-    local stands, amount, ends, holder = read_hold(rows[position + 1])
+    local stands, amount, ends, holder, counters = read_hold(rows[position + 1])
     if ends <= now then
       redis.call('HDEL', holds, rows[position])
     elseif stands then
       all, standing = all + amount, standing + 1
-      if holder == client then own = own + amount end
+      if holder == client then
+        own = own + amount
+        for counter in string.gmatch(counters, '%S+') do by_counter[counter] = (by_counter[counter] or 0) + amount end
+      end
     end
   end
-  return all, own, standing
+  return all, own, standing, by_counter
 end
 
-local function write_hold(holds, id, amount, ends, client, now)
-  redis.call('HSET', holds, id, int(amount) .. ' ' .. int(ends) .. ' ' .. client)
+local function write_hold(holds, id, amount, ends, client, now, counters)
+  local parts = {int(amount), int(ends), client, unpack(counters)}
+  redis.call('HSET', holds, id, table.concat(parts, ' '))
   local left = redis.call('PTTL', holds)
   if left < 0 or now + left < ends then redis.call('PEXPIREAT', holds, int(ends)) end
 end

@@ -7,19 +7,38 @@ local function count_proof(mark, lasts)
   return redis.call('SET', mark, '1', 'PX', lasts, 'NX')
 end
 
+-- The row of a family above a delegated token: epoch, revoked, whether it is delegated too, its charges and its budgets.
+-- Nothing once the access token has ended that the one below it comes from.
+local function ancestor(family, access)
+  if redis.call('EXISTS', access) == 0 then return nil end
+  return redis.call('HMGET', family, 'epoch', 'revoked', 'up', 'used', 'budget:credits', 'budget:llm-inference')
+end
+
 -- The guard of every resource call: user active, token live, scope carried, window open, in this order, so that a dead
 -- token takes nothing from a window (SPEC 5.4, 8.1). `needed`: the token must carry one of these scopes, and if the first is
 -- '@mcp', it must be for the MCP server (`resource.lua`), otherwise for Latchkey's own API; `proof`: of the key
 -- that the token is bound to, or empty; `counted`: `check_token` has counted request and proof already.
--- Returns a word; with 'ok' also remaining, reset, scopes of the token, scopes of the grant; with 'rate_limited' also reset
--- and retry.
+-- Returns a word; with 'ok' also remaining, reset, scopes of the token, scopes of the grant, and of a delegated token the
+-- delegated families above it, each {id, charges, budgets}; with 'rate_limited' also reset and retry.
 local function admit(user, grant, family, access, window, needed, limit, period, now, proof, counted)
   if redis.call('HGET', user, 'status') ~= 'active' then return 'invalid_token' end
   local scope = redis.call('GET', access)
   if not scope then return 'invalid_token' end
   local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'last_used_at')
-  local line = redis.call('HMGET', family, 'epoch', 'revoked', 'scope')
+  local line = redis.call('HMGET', family, 'epoch', 'revoked', 'scope', 'up')
   if not line[1] or line[1] ~= given[1] or line[2] or given[3] then return 'invalid_token' end
+  local chain
+  if line[4] then
+    -- RFC 8693: a delegated token is dead once any token is that it comes from. `up` names these, 'family:generation', the
+    -- nearest first.
+    chain = {}
+    local families, tokens = string.match(family, '^.*:'), string.match(access, '^.*:access:')
+    for id, generation in string.gmatch(line[4], '(%S+):(%d+)') do
+      local row = ancestor(families .. id, tokens .. id .. ':' .. generation)
+      if not row or row[1] ~= given[1] or row[2] then return 'invalid_token' end
+      if row[3] then chain[#chain + 1] = {id, row[4], row[5], row[6]} end
+    end
+  end
   local mark, lasts
   if scope ~= '1' or proof ~= '' or string.byte(needed) == 64 then
     -- As `parts_of_row`, which is not a function here: every call pays for each function of its script.
@@ -52,5 +71,5 @@ local function admit(user, grant, family, access, window, needed, limit, period,
   end
   -- The last use is written at most once a minute, so that most reads do not write.
   if now - tonumber(given[4] or '0') >= 60000 then redis.call('HSET', grant, 'last_used_at', int(now)) end
-  return 'ok', remaining, reset, scope, given[2]
+  return 'ok', remaining, reset, scope, given[2], chain
 end

@@ -23,13 +23,17 @@ local function month_of(now)
   return year * 12 + month, next_day * 86400000
 end
 
--- The limit (nil without one), the spending of this month, and the month. If the clock steps back over the end of a month,
--- the later month continues, so that no month starts again.
+-- The fields of budgets (`lua/include/credits/budgets.lua`), read with the limit so that a call takes no more commands.
+local BUDGET_FIELDS = {'budget:credits', 'used:credits', 'budget:llm-inference', 'used:llm-inference'}
+
+-- The limit (nil without one), the spending of this month, the month, and the values of BUDGET_FIELDS. If the clock steps back
+-- over the end of a month, the later month continues, so that no month starts again.
 local function spent_of(grant, month)
-  local row = redis.call('HMGET', grant, 'spend_limit', 'spend_month', 'spent')
+  local row = redis.call('HMGET', grant, 'spend_limit', 'spend_month', 'spent', unpack(BUDGET_FIELDS))
+  local budgets = {row[4], row[5], row[6], row[7]}
   local limit, booked = row[1] and tonumber(row[1]) or nil, tonumber(row[2] or '0')
-  if booked < month then return limit, 0, month end
-  return limit, tonumber(row[3]), booked
+  if booked < month then return limit, 0, month, budgets end
+  return limit, tonumber(row[3]), booked, budgets
 end
 
 local function book_spending(grant, amount, month)

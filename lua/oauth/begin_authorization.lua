@@ -31,12 +31,13 @@
 --- ARGV[23] api: the API that the app wants to call, or empty
 --- ARGV[24] jkt: the key that the code is bound to, or empty
 --- ARGV[25] member: the person in the lists of the shard
+--- ARGV[26] details: the requested budgets, lines 'type limit period models', or empty
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply sign_in
 --- @reply step_up email email_verified name picture preferences
 --- @reply remembered
---- @reply page email email_verified name picture preferences granted spend_limit groups
+--- @reply page email email_verified name picture preferences granted spend_limit groups details
 --- @include "session"
 --- @include "scope"
 --- @include "remembered"
@@ -94,7 +95,8 @@ if earliest > 0 then redis.call('HSET', request, 'earliest', int(earliest)) end
 if methods ~= '' then redis.call('HSET', request, 'methods', methods) end
 if api ~= '' then redis.call('HSET', request, 'api', api) end
 if jkt ~= '' then redis.call('HSET', request, 'jkt', jkt) end
+if details ~= '' then redis.call('HSET', request, 'details', details) end
 redis.call('PEXPIREAT', request, int(now + request_ttl))
 local email, verified, name, picture, preferences = profile(user)
 local groups = has_scope(scope, 'groups') and redis.call('HGET', user, 'groups') or ''
-return {'page', email, verified, name, picture, preferences, granted, given[4] or '', groups}
+return {'page', email, verified, name, picture, preferences, granted, given[4] or '', groups, details}

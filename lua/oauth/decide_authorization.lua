@@ -36,10 +36,12 @@
 --- ARGV[19] access_ttl (number): ms
 --- ARGV[20] raise_kept (number): ms that the previous spending limit is remembered
 --- ARGV[21] fresh_sid: public id for a session that has none; empty for a device, which learns none
+--- ARGV[22] amounts: of budgets that the person set, lines 'type limit'
+--- ARGV[23] lasts (number): ms until the budgets end; 0 for no end
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply gone remaining reset
---- @reply invalid_scope remaining reset redirect_uri scope api granted spend_limit email email_verified name picture preferences groups
+--- @reply invalid_scope remaining reset redirect_uri scope api granted spend_limit email email_verified name picture preferences groups details
 --- @reply full remaining reset
 --- @reply denied remaining reset redirect_uri state mode
 --- @reply allowed remaining reset redirect_uri state mode connected told
@@ -54,26 +56,27 @@
 --- @include "places"
 --- @include "spending"
 --- @include "allowance"
+--- @include "budgets"
 --- @include "audit"
 --- @include "signed_in"
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 -- What the page needs to ask again: nothing was ticked, and the request stays.
-local function nothing_ticked(redirect_uri, scope, api, remaining, reset)
+local function nothing_ticked(redirect_uri, scope, api, details, remaining, reset)
   local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'spend_limit')
   local granted = given[1] and not given[3] and given[2] or ''
   local email, verified, name, picture, preferences = profile(user)
   local groups = has_scope(scope, 'groups') and redis.call('HGET', user, 'groups') or ''
   return {'invalid_scope', remaining, reset, redirect_uri, scope, api or '', granted, given[4] or '',
-    email, verified, name, picture, preferences, groups}
+    email, verified, name, picture, preferences, groups, details or ''}
 end
 
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
 
 local asked = redis.call('HMGET', request, 'redirect_uri', 'scope', 'challenge', 'state', 'terms', 'place',
-  'nonce', 'acr', 'mode', 'earliest', 'methods', 'api', 'jkt')
+  'nonce', 'acr', 'mode', 'earliest', 'methods', 'api', 'jkt', 'details')
 local mode, api, device = asked[9] or '', asked[12], fresh_sid == ''
 -- If the registration has changed since, the checks of the request are void.
 if not asked[1] or asked[5] ~= terms then return {'gone', remaining, reset} end
@@ -93,10 +96,10 @@ end
 local scope = asked[2]
 if scopes ~= '*' then
   local ticked = picked(scope, scopes, api or '')
-  if not ticked then return nothing_ticked(asked[1], scope, api, remaining, reset) end
+  if not ticked then return nothing_ticked(asked[1], scope, api, asked[14], remaining, reset) end
   -- `openid` is no checkbox: it is what signing in means.
   scope = intersect(scope, ticked .. ' openid')
-  if scope == '' then return nothing_ticked(asked[1], asked[2], api, remaining, reset) end
+  if scope == '' then return nothing_ticked(asked[1], asked[2], api, asked[14], remaining, reset) end
 end
 -- Without a scope of the API, what is left is for Latchkey itself.
 if api and names_at(scope, api) == '' then api = false end
@@ -112,7 +115,15 @@ local epoch, connected = open_grant(
   fresh_epoch, now)
 -- A device asks each time.
 if asked[6] then remember(grant, asked[6], asked[2], scope) end
-if has_scope(scope, 'credits:spend') then set_spend_limit(grant, spend_limit) end
+if has_scope(scope, 'credits:spend') then
+  set_spend_limit(grant, spend_limit)
+  if asked[14] then
+    grant_budgets(grant, asked[14], amounts, lasts, now)
+    record(audit, 'budget_granted', client, address, agent)
+  end
+elseif has_scope(asked[2], 'credits:spend') then
+  drop_budgets(grant)
+end
 redis.call('HSET', code, 'redirect_uri', asked[1], 'scope', scope, 'challenge', asked[3], 'epoch', epoch,
   'terms', terms)
 local openid = has_scope(scope, 'openid')

@@ -25,6 +25,7 @@
 --- ARGV[16] apis: the APIs that the app may have tokens for, each with the lifetime of its tokens (ms)
 --- ARGV[17] jkt: the key that the access token is bound to, or empty
 --- ARGV[18] binds: '1' if refresh tokens are bound to the key too
+--- ARGV[19] details: the budgets that the token request names, lines 'type limit period ends models', or empty
 --- @reply dead
 --- @reply replayed
 --- @reply rate_limited reset retry
@@ -33,7 +34,8 @@
 --- @reply key_mismatch remaining reset
 --- @reply invalid_target remaining reset
 --- @reply scope_withdrawn remaining reset
---- @reply ok remaining reset scope person api
+--- @reply invalid_details remaining reset
+--- @reply ok remaining reset scope person api budgets
 --- @derives prefix
 --- @durable
 --- @include "scope"
@@ -42,6 +44,7 @@
 --- @include "window"
 --- @include "issue"
 --- @include "families"
+--- @include "budgets"
 --- @include "audit"
 --- @include "touch"
 --- @include "announce"
@@ -70,7 +73,7 @@ end
 if status ~= 'active' then return {'dead'} end
 local row = redis.call('HMGET', code, 'redirect_uri', 'scope', 'challenge', 'epoch', 'terms', 'signed', 'nonce', 'api',
   'jkt')
-local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
+local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', unpack(BUDGET_FIELDS))
 if not row[1] or row[4] ~= given[1] or given[3] or row[5] ~= terms then return {'dead'} end
 local sid = string.match(row[6] or '', '^%S+')
 if sid and redis.call('EXISTS', prefix .. 'session:' .. sid .. ':ended') == 1 then return {'dead'} end
@@ -92,6 +95,9 @@ end
 local scope = intersect(intersect(row[2], given[2]), registered)
 local names = authorized and names_at(scope, api) or scope
 if names == '' then return {'scope_withdrawn', remaining, reset} end
+-- Budgets are for Latchkey's own credits.
+local spends = (api == '' or api == 'mcp') and has_scope(scope, 'credits:spend')
+if details ~= '' and not (spends and are_granted(details, given, 4)) then return {'invalid_details', remaining, reset} end
 
 redis.call('DEL', code)
 if list_family(grant, prefix .. 'family:', family_id, row[4], most, access_ttl, now) > 0 then
@@ -107,4 +113,4 @@ if authorized then redis.call('HSET', family, 'api', authorized) end
 redis.call('HSET', grant, 'last_used_at', int(now))
 return {'ok', remaining, reset, names,
   id_token_fields(user, authorized and own_scopes(scope) or scope, row[6], row[7]),
-  api ~= '' and api_token_fields(api, now, now + ttl, row[6]) or {}}
+  api ~= '' and api_token_fields(api, now, now + ttl, row[6]) or {}, spends and budgets_told(given, 4, now) or {}}

@@ -10,17 +10,18 @@
 --- ARGV[4] lifetime (number): ms after which the family ends, rotated or not; 0: never
 --- ARGV[5] audience: the API that asks, or '*' for the token's own app
 --- @reply dead
---- @reply live scope expires entered api issued jkt signed
+--- @reply live scope expires entered api issued jkt signed budgets
 --- @reply itself scope expires api issued jkt
 --- @reserve
 --- @include "dpop"
 --- @include "scope"
 --- @include "resource"
 --- @include "now"
+--- @include "budgets"
 --- @include "connected"
 
 local person = redis.call('HMGET', user, 'status', app_field(client))
-local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
+local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', unpack(BUDGET_FIELDS))
 local line = redis.call('HMGET', family, 'epoch', 'revoked', 'scope', 'generation', 'born', 'signed')
 local jkt, own = parts_of_row(redis.call('GET', access) or '')
 local left = kind == 'access' and redis.call('PTTL', access) or redis.call('PTTL', family)
@@ -53,4 +54,5 @@ if api then
   scope = intersect(names, names_at(given[2], api))
 end
 if scope == '' or left <= 0 then return {'dead'} end
-return {'live', scope, int(now + left), person[2] or '', api or '', issued, jkt, line[6] or ''}
+local told = (not api or api == 'mcp') and has_scope(scope, 'credits:spend') and budgets_told(given, 4, now) or {}
+return {'live', scope, int(now + left), person[2] or '', api or '', issued, jkt, line[6] or '', told}

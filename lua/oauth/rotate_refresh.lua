@@ -22,6 +22,7 @@
 --- ARGV[14] apis: the APIs that the app may have tokens for, each with the lifetime of its tokens (ms)
 --- ARGV[15] jkt: the key that the access token is bound to, or empty
 --- ARGV[16] binds: '1' if refresh tokens are bound to the key too
+--- ARGV[17] details: the budgets that the token request names, lines 'type limit period ends models', or empty
 --- @reply dead
 --- @reply other_key
 --- @reply replayed
@@ -29,13 +30,15 @@
 --- @reply invalid_target remaining reset
 --- @reply invalid_scope remaining reset
 --- @reply scope_withdrawn remaining reset
---- @reply ok remaining reset scope expires_in person api
+--- @reply invalid_details remaining reset
+--- @reply ok remaining reset scope expires_in person api budgets
 --- @durable
 --- @include "scope"
 --- @include "resource"
 --- @include "signed_in"
 --- @include "window"
 --- @include "issue"
+--- @include "budgets"
 --- @include "epoch"
 --- @include "audit"
 --- @include "touch"
@@ -52,7 +55,7 @@ if not line[1] or line[4] == 'crowded' then return {'dead'} end
 -- family was bound is no bound token, so its replay counts: otherwise a thief could bind the family and never be noticed.
 local bound, since = family_key(line[8])
 if bound and generation >= since and bound ~= jkt then return {'other_key'} end
-local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
+local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', unpack(BUDGET_FIELDS))
 local connected = given[1] and not given[3]
 local current = tonumber(line[1])
 local now = now_ms()
@@ -96,6 +99,12 @@ if authorized or target ~= '' then
   api, ttl = resource_of(target, authorized, apis, access_ttl)
   if not api or names_at(line[2], api) == '' then return {'invalid_target', remaining, reset} end
 end
+-- The budgets of a token with these scopes: they are for Latchkey's own credits.
+local ours = api == '' or api == 'mcp'
+local function told(scope)
+  return ours and has_scope(scope, 'credits:spend') and budgets_told(given, 4, now) or {}
+end
+if details ~= '' and not (ours and are_granted(details, given, 4)) then return {'invalid_details', remaining, reset} end
 if again then
   local of, issued, names = read_api_row(successor)
   -- A request for another resource is no repetition, and there is no second token.
@@ -108,7 +117,7 @@ if again then
   if names == '' then return {'scope_withdrawn', remaining, reset} end
   return {'ok', remaining, reset, names, math.ceil(left / 1000),
     id_token_fields(user, authorized and own_scopes(scope) or scope, line[6]),
-    of and api_token_fields(of, issued, now + left, line[6]) or {}}
+    of and api_token_fields(of, issued, now + left, line[6]) or {}, told(scope)}
 end
 -- RFC 6749 6: a scope that was not granted originally is refused; a narrower one is for this access token only.
 local asked = line[2]
@@ -124,4 +133,4 @@ if binds ~= '' and jkt ~= '' and not bound then redis.call('HSET', family, 'jkt'
 redis.call('HSET', grant, 'last_used_at', int(now))
 return {'ok', remaining, reset, names, math.floor(ttl / 1000),
   id_token_fields(user, authorized and own_scopes(scope) or scope, line[6]),
-  api ~= '' and api_token_fields(api, now, now + ttl, line[6]) or {}}
+  api ~= '' and api_token_fields(api, now, now + ttl, line[6]) or {}, told(scope)}

@@ -143,9 +143,9 @@ class Calls:
     ) -> Hold | ReplayedCall:
         """Admits a call and holds the most it can cost, or returns the earlier reply. Raises Refused("invalid_token",
         "insufficient_scope", "rate_limited", "insufficient_credits", "app_spend_limit", "person_spend_limit",
-        "idempotency_in_progress", "idempotency_mismatch" or "idempotency_reply_gone"), StoreUnavailable; a hold that
-        was placed all the same expires. "rate_limited" also means that the person has `most_each` calls in progress.
-        `counted`: `check_call` has counted this call already."""
+        "budget_exhausted", "model_not_allowed", "idempotency_in_progress", "idempotency_mismatch" or
+        "idempotency_reply_gone"), StoreUnavailable; a hold that was placed all the same expires. "rate_limited" also
+        means that the person has `most_each` calls in progress. `counted`: `check_call` has counted this call."""
         group, leasing = self._rates.ai, self.daily.per_app > 0
         final = self._leases.used_up(caller.client)
         reply = await self._place(caller, needed, estimate, counted=counted, final=final)
@@ -222,6 +222,8 @@ class Calls:
             slice=taken,
             final=final,
             mails=self.notices.wanted,
+            model=estimate.model,
+            family_id=caller.family,
         )
 
     async def settle(self, hold: Hold, tokens: TokenCounts, reply: StoredReply | None = None) -> Charge | None:
@@ -262,6 +264,7 @@ class Calls:
             mails=self.notices.wanted,
             low=self.notices.low,
             person_day=self.daily.per_person,
+            prefix=keys.prefix(hold.user),
         )
         if answer.word == "ended":
             return None
@@ -325,8 +328,8 @@ def _address(key: str) -> str:
 def _refuse(reply: Reply, window: Window) -> NoReturn:
     code, description = _REFUSALS[reply.word]
     retry = CROWDED_SECONDS if reply.word == "crowded" else None
-    if code.endswith("_spend_limit"):
-        retry = reply.number("retry")
+    if "retry" in reply.fields:
+        retry = reply.number("retry") or None  # a budget that never starts again has none
     raise Refused(code, description, window=window, retry_after=retry)
 
 
@@ -341,5 +344,7 @@ _REFUSALS = {
     "insufficient_credits": ("insufficient_credits", "The person's credits do not cover this call."),
     "app_spend_limit": ("app_spend_limit", "This app has reached the person's spending limit for this month."),
     "app_day_limit": ("app_spend_limit", "This app has reached its spending limit for today (UTC)."),
+    "budget_exhausted": ("budget_exhausted", "The budget that the person granted this app does not cover this call."),
+    "model_not_allowed": ("model_not_allowed", "The person granted this app a budget for other models."),
     "person_spend_limit": ("person_spend_limit", "This person has reached the spending limit for today (UTC)."),
 }

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from typing import Literal
 
 from store import keys
 from store.accounts.signin.sessions import Session
@@ -14,6 +16,7 @@ from store.crypto.seal import fingerprint
 from store.engine.scripts import Reply, Scripts
 from store.lifetimes import CREDIT_KEY, CREDITS_READ, PROOF, SPENDING_MAIL, UNDO_LINK
 from store.moments import at
+from store.oauth.budgets import amounts
 from store.oauth.guard import admitted
 from store.refused import Refused, refuse_signed_out, refuse_unproved
 from store.results import Allowance, Caller, Profile, Visitor, Window, allowance_of, profile_of
@@ -246,11 +249,17 @@ class Credits:
         return Spending(_day(reply.number("today")), reply.number("whole") == 1, tuple(rows))
 
     async def set_spend_limit(
-        self, session: Session, client: str, limit: int | None, visitor: Visitor
+        self,
+        session: Session,
+        client: str,
+        limit: int | Literal[""] | None,
+        visitor: Visitor,
+        budgets: Mapping[str, int] | None = None,
     ) -> Allowance | None:
-        """Sets what a connected app may spend in a calendar month; None removes the limit. Returns the notice to mail
-        to the person if that is more than before. Raises SignedOut, Unproved unless the person re-authenticated within
-        10 minutes, Refused("not_found") for an app that may not spend at all."""
+        """Sets what a connected app may spend in a calendar month, in micro-dollars; None removes the limit, "" leaves
+        it. `budgets`: new amounts of the app's budgets, by type; a type without a budget is ignored. Returns the
+        notice to mail to the person if that is more than before. Raises SignedOut, Unproved unless the person
+        re-authenticated within 10 minutes, Refused("not_found") for an app that may not spend at all."""
         reply = await self._scripts.run(
             "set_spend_limit",
             {
@@ -265,6 +274,7 @@ class Credits:
             mails_period=SPENDING_MAIL.period,
             raise_kept=UNDO_LINK,
             proof=PROOF,
+            amounts=amounts((budgets or {}).items()),
             **visitor.fields(),
         )
         refuse_signed_out(reply)

@@ -9,6 +9,7 @@ from typing import Any
 
 from store import keys, moments
 from store.errors import StoreError
+from store.fsck.budgets import BUDGET_FIELDS, CountedCharge, budgets_found, row_of_budgets
 from store.fsck.context import FsckContext
 from store.fsck.daily import day_found
 from store.fsck.invariants import Finding, found
@@ -21,13 +22,13 @@ ENTRIES_AT_ONCE = 250
 AT_ONCE = 100
 KINDS_OF_ENTRY = ("grant", "charge", "purchase", "reversal")
 TRIES = 5
-_HOLD = re.compile(rb"(s?)([0-9]+) ([0-9]+) (\S*)")
+_HOLD = re.compile(rb"(s?)([0-9]+) ([0-9]+) (\S*)(?: [A-Za-z0-9_-]{2,22})*")
 
 
 @dataclass(slots=True)
 class Books:
     """A ledger and its balance, read at one moment. `charged`: by app, in the month of `now`; `since`: the same charges
-    with their times."""
+    with their times; `counted`: all charges, with what they count for."""
 
     now: int
     balance: dict[str, bytes]
@@ -37,6 +38,7 @@ class Books:
     wrong: str = ""
     charged: Counter[str] = field(default_factory=Counter)
     since: list[tuple[str, int, int]] = field(default_factory=list)
+    counted: list[CountedCharge] = field(default_factory=list)
 
 
 async def judge_balance(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
@@ -95,8 +97,11 @@ def _add(books: Books, entry_id: bytes, entry: dict[str, bytes]) -> None:
     if paid != books.total:
         books.wrong = books.wrong or f"after the entry {in_words(entry_id)} it says {paid}, but is {books.total}"
     at = int(entry_id.partition(b"-")[0])
+    client = in_words(entry.get("client"))
+    if kind == "charge":
+        counters = tuple(in_words(entry.get("counts")).split())
+        books.counted.append(CountedCharge(client, at, -amount, counters, f"m{month_of(at)}"))
     if kind == "charge" and month_of(at) == month_of(books.now):
-        client = in_words(entry.get("client"))
         books.charged[client] -= amount
         books.since.append((client, at, -amount))
 
@@ -111,24 +116,27 @@ async def _spending(context: FsckContext, user: str, books: Books) -> list[Findi
             continue
         grant = keys.grant(user, client)
         look = await context.reader.look(
-            grant, ("HMGET", grant, "spend_month", "spent", "connected_at"), ("XLEN", known["ledger"]),
-            ("HGET", known["balance"], "paid"),
+            grant, ("HMGET", grant, "spend_month", "spent", "connected_at", *BUDGET_FIELDS),
+            ("XLEN", known["ledger"]), ("HGET", known["balance"], "paid"),
         )  # fmt: skip
         if look.kind != "hash" or look.seen[1] != books.length or look.seen[2] != books.balance.get("paid"):
             continue  # charged meanwhile, or without a grant
-        booked, spent, connected = (in_words(one) for one in look.seen[0])
+        same: list[Expected] = [
+            (str(books.length), "XLEN", known["ledger"]),
+            (in_words(look.seen[2]), "HGET", known["balance"], "paid"),
+        ]
+        booked, spent, connected = (in_words(one) for one in look.seen[0][:3])
+        folded, budgets = number(books.balance, "opening_at") or 0, row_of_budgets(look.seen[0][3:])
+        since = int(connected or 0)
+        wrong += budgets_found(context, user, client, budgets, books.counted, since, folded, f"m{month}", same)
         if booked.isdigit() and int(booked) > month:
             continue  # the clock stepped back over the end of a month
         recorded = int(spent) if spent.isdigit() and booked == str(month) else 0
         # Charges before the connection may belong to an older grant, or to none.
-        least = sum(amount for one, at, amount in books.since if one == client and at >= int(connected or 0))
+        least = sum(amount for one, at, amount in books.since if one == client and at >= since)
         if least <= recorded and (recorded <= books.charged[client] or not whole):
             continue
-        still: list[Expected] = [
-            (spent, "HGET", grant, "spent"),
-            (str(books.length), "XLEN", known["ledger"]),
-            (in_words(look.seen[2]), "HGET", known["balance"], "paid"),
-        ]
+        still = [(spent, "HGET", grant, "spent"), *same]
         sum_up = ("HSET", grant, "spend_month", str(month), "spent", str(books.charged[client]))
         what = f"the app {client} has spent {recorded} this month, but was charged {books.charged[client]}"
         wrong.append(found("spending", grant, what, context.reader.mend(grant, still, sum_up)))

@@ -9,6 +9,7 @@ from store import lifetimes
 from store.accounts.audit.security_log import KEPT_MS
 from store.app_log import KEPT_MS as KEPT_MS_OF_REFUSALS
 from store.app_stats import DAYS_KEPT, MODEL, NAMES, USED
+from store.fsck.budgets import BUDGET
 from store.keys import ParsedKey
 from store.lifetimes import (
     ACCESS_TOKEN,
@@ -38,6 +39,7 @@ from store.lifetimes import (
     USAGE,
     Group,
 )
+from store.oauth.budgets import BUDGET_TYPES
 from store.webhooks.outbox import SWEEP_SECONDS
 
 SLACK = MINUTE
@@ -58,6 +60,7 @@ API_TOKEN = rb"(?:!" + _API + rb"|@" + _RESOURCE + rb") [0-9]+( " + _NAME + rb")
 _SCOPE = rb"(?:[a-z]+(?::[a-z]+)?|" + _API + rb"/" + _NAME + rb")"
 SCOPES = _SCOPE + rb"(?: " + _SCOPE + rb")*"
 _ROW = SCOPES + rb"|" + API_TOKEN
+_COUNTED = rb"[tm][0-9]{1,16} [0-9]{1,16}"
 _JKT = rb"[A-Za-z0-9_-]{43}"
 _ACCESS = rb"1|" + _ROW + rb"|\*[A-Za-z0-9_-]{43}( (" + _ROW + rb"))?"
 """An access token: its scopes or those of its family; one that is bound to a key begins with that."""
@@ -206,7 +209,7 @@ KINDS: dict[str, KeyKind] = {
         "hash",
         REQUEST,
         {**_REQUESTED, "state": ANY},
-        others=r"place|nonce|acr|mode|earliest|methods|pushed|api|jkt",
+        others=r"place|nonce|acr|mode|earliest|methods|pushed|api|jkt|details",
         outlives=True,
         forms={"api": _RESOURCE, "jkt": _JKT},
     ),
@@ -238,7 +241,10 @@ KINDS: dict[str, KeyKind] = {
         0,
         {"epoch": EPOCH, "scope": SCOPES, "connected_at": NUMBER},
         others=r"last_used_at|revoked_at|app_deleted|spend_limit|raised|grown_at|spend_month|limit_told|spent|"
-        r"to:(?:[A-Za-z0-9_-]{16}){1,2}|f:[A-Za-z0-9_-]{22}",
+        r"to:(?:[A-Za-z0-9_-]{16}){1,2}|f:[A-Za-z0-9_-]{22}|(?:budget|used):(?:credits|llm-inference)",
+        forms={
+            f"{what}:{kind}": form for kind in BUDGET_TYPES for what, form in (("budget", BUDGET), ("used", _COUNTED))
+        },
     ),
     "usage": KeyKind("hash", 0),
     "docs": KeyKind("hash", 0),

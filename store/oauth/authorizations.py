@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -13,6 +13,7 @@ from store.bounds import Bounds
 from store.crypto.seal import Sealer, Token, TokenKind, fresh_epoch, new_id
 from store.engine.scripts import Reply, Scripts
 from store.lifetimes import ACCESS_TOKEN, AUTHORIZE, CODE, DEVICE_REQUEST, REQUEST, SPENDING_MAIL, UNDO_LINK
+from store.oauth.budgets import Budget, amounts, read_budgets
 from store.oauth.sign_in import methods_for
 from store.phrases import Phrase
 from store.rates import Rates
@@ -26,7 +27,8 @@ class AuthorizationRequest(NamedTuple):
     `nonce` goes into the ID token; `acr` has the requested levels, best first; `mode` is `form_post` or empty; `pushed`
     is the id of a pushed request, or empty. `api` is the client id of the API that the app wants to call, or empty; its
     scopes are qualified. `jkt` is the thumbprint of the key that the code is bound to (RFC 9449 10), or empty. `device`
-    is the id of a device's request, or empty: such a request has no redirect URI and no place."""
+    is the id of a device's request, or empty: such a request has no redirect URI and no place.
+    `details`: the requested budgets, as scripts take them (`store/oauth/budgets.py`), or empty."""
 
     client: str
     redirect_uri: str
@@ -42,6 +44,7 @@ class AuthorizationRequest(NamedTuple):
     api: str = ""
     jkt: str = ""
     device: str = ""
+    details: str = ""
 
 
 class Awaited(NamedTuple):
@@ -75,12 +78,13 @@ class Remembered:
 @dataclass(frozen=True, slots=True)
 class Pending:
     """The person has to decide: details for the page, and the id that the page sends back with the decision.
-    `spend_limit` is that of an earlier consent, in micro-dollars a month."""
+    `spend_limit` is that of an earlier consent, in micro-dollars a month; `budgets` are requested."""
 
     request_id: str
     profile: Profile
     granted: frozenset[str]
     spend_limit: int | None = None
+    budgets: tuple[Budget, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +192,7 @@ class Authorizations:
             api=request.api,
             jkt=request.jkt,
             member=keys.member(session.user),
+            details=request.details,
         )
         refuse_signed_out(reply)
         if reply.word == "sign_in":
@@ -220,11 +225,15 @@ class Authorizations:
         scopes: Sequence[str] | None,
         visitor: Visitor,
         spend_limit: int | Literal["none", ""] = "",
+        budgets: Mapping[str, int] | None = None,
+        budgets_last: int = 0,
     ) -> Decision:
         """Carries out the decision on a pending request and uses the request up. `scopes` are the plain names of the
         ticked scopes, None for all requested ones. The grant loses requested scopes that were not ticked, and keeps
         scopes that were not requested. A decision ends a grace window (SPEC 3.1); the grant then has only the ticked
         scopes. `spend_limit` is what the app may spend in a calendar month, in micro-dollars; "" leaves it unchanged.
+        `budgets` has the amounts that the person set, by type: they lower what the app asked for. Budgets end after
+        `budgets_last` ms; 0: never.
         Raises SignedOut, NothingTicked, Refused("invalid_request" or "rate_limited"), Refused("access_denied") if the
         person has the most apps allowed: that changes nothing, and the request stays open."""
         token = self._sealer.open(TokenKind.REQUEST, request_id)
@@ -268,6 +277,8 @@ class Authorizations:
             most=self._bounds.grants,
             access_ttl=ACCESS_TOKEN,
             fresh_sid="" if device else new_id(),
+            amounts=amounts((budgets or {}).items()),
+            lasts=budgets_last,
             **visitor.fields(),
         )
         refuse_signed_out(reply)
@@ -309,4 +320,5 @@ def _pending(request_id: str, user: str, reply: Reply) -> Pending:
         profile_of(user, reply),
         frozenset(reply.text("granted").split()),
         reply.number("spend_limit") if reply.raw("spend_limit") else None,
+        read_budgets(reply.text("details")),
     )

@@ -195,12 +195,20 @@ class DeviceRequests:
             raise _over()
 
     async def exchange(
-        self, app: Registration, device_code: str, proof: DpopProof | None, *, target: str = "", issuer: str = ""
+        self,
+        app: Registration,
+        device_code: str,
+        proof: DpopProof | None,
+        *,
+        target: str = "",
+        issuer: str = "",
+        details: str = "",
     ) -> TokenResponse:
         """Answers a poll of a device: tokens if the person allowed it, as `Tokens.exchange`. Raises as that and as
         `poll`."""
         code = await self.poll(app.client_id, device_code)
-        return await self._tokens.exchange(app, code, GRANT_TYPE, None, proof, target=target, issuer=issuer)
+        facts = {"target": target, "issuer": issuer, "details": details}
+        return await self._tokens.exchange(app, code, GRANT_TYPE, None, proof, **facts)
 
     async def poll(self, client: str, device_code: str) -> str:
         """The code that waits in the person's slot for the device of this app; it never leaves this server. Raises

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from store import keys
 from store.accounts.signin.sessions import Session
@@ -11,6 +12,7 @@ from store.crypto.seal import fresh_epoch
 from store.engine.scripts import Scripts
 from store.lifetimes import APPS_READ, GRACE
 from store.moments import at
+from store.oauth.budgets import Budget, told_budgets
 from store.oauth.guard import admitted
 from store.phrases import Phrase
 from store.refused import Refused, refuse_signed_out
@@ -22,7 +24,7 @@ from store.webhooks.relay_wakeup import RelayWakeup
 class Grant:
     """A connected app, or a disconnected one whose hosted data is kept until `data_until`. `documents` and `bytes` are
     its hosted data for the person; `spend_limit` (None without one) and `spent` are micro-dollars of this month;
-    `app_deleted`: the app itself is gone."""
+    `app_deleted`: the app itself is gone; `budgets`: what the person granted it by authorization details."""
 
     client: str
     scopes: tuple[str, ...]
@@ -35,6 +37,7 @@ class Grant:
     spend_limit: int | None = None
     spent: int = 0
     app_deleted: bool = False
+    budgets: tuple[Budget, ...] = ()
 
 
 PAGE = 50
@@ -163,8 +166,8 @@ def _at(value: bytes) -> datetime | None:
     return at(int(value)) if value else None
 
 
-def _grant(row: list[bytes]) -> Grant:
-    client, scope, connected, used, revoked, ends, documents, size, limit, spent, deleted = row
+def _grant(row: list[Any]) -> Grant:
+    client, scope, connected, used, revoked, ends, documents, size, limit, spent, deleted, budgets = row
     return Grant(
         client.decode(),
         tuple(scope.decode().split()),
@@ -177,4 +180,5 @@ def _grant(row: list[bytes]) -> Grant:
         int(limit) if limit else None,
         int(spent),
         bool(deleted),
+        told_budgets(budgets),
     )

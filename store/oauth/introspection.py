@@ -15,6 +15,7 @@ from store.crypto.seal import Sealer, Token, TokenKind, fingerprint
 from store.engine.scripts import Reply, Scripts
 from store.lifetimes import ACCESS_TOKEN, DAY
 from store.oauth.api_access import ApiAccess
+from store.oauth.budgets import SPEND, Budget, told_budgets
 from store.oauth.proofs import may_present
 from store.oauth.resources import MCP, MCP_PATH, plain_names, registered_at
 from store.oauth.sign_in import level_and_time
@@ -26,7 +27,8 @@ class LiveToken(NamedTuple):
     """A live token, as its own app or API may know it. `audience` is the identifier of the resource that it is for,
     empty for Latchkey itself. `expires` and `issued` are in seconds since 1970; `issued` is None for a refresh token.
     `acr` and `auth_time` (seconds) are of the person's sign-in, empty and None if it is not known. `jkt` is the
-    thumbprint of the key that an access token is bound to, empty for a bearer token."""
+    thumbprint of the key that an access token is bound to, empty for a bearer token. `budgets`: what it may
+    spend here."""
 
     is_access: bool
     client: str
@@ -38,6 +40,7 @@ class LiveToken(NamedTuple):
     acr: str = ""
     auth_time: int | None = None
     jkt: str = ""
+    budgets: tuple[Budget, ...] = ()
 
 
 class Introspection:
@@ -89,7 +92,8 @@ class Introspection:
         jkt = reply.text("jkt")
         if is_access and not may_present(app, jkt):
             return None
-        return LiveToken(is_access, app.wire_id, sub, scope, audience, expires, issued, *sign_in, jkt)
+        budgets = told_budgets(reply.rows("budgets")) if SPEND in scope.split() else ()
+        return LiveToken(is_access, app.wire_id, sub, scope, audience, expires, issued, *sign_in, jkt, budgets)
 
     async def by_api(self, api: ApiRegistration, presented: str, issuer: str) -> LiveToken | None:
         """The token, if it is a live access token for this API. Raises StoreUnavailable."""

@@ -17,20 +17,21 @@ from store.engine.scripts import Reply, Scripts
 from store.lifetimes import ACCESS_TOKEN, DAY, REFRESH_TOKEN
 from store.limits import RateLimits
 from store.oauth.api_access import AllowedApis, ApiAccess
+from store.oauth.budgets import Budget, told_budgets
 from store.oauth.proofs import Proofs, demand_proof
 from store.oauth.resources import MCP, OWN
 from store.oauth.sign_in import SignInFacts, sign_in_of
+from store.oauth.token_refusals import NO_TARGET, bad_code, bad_refresh_token, refuse_code, refuse_refresh
 from store.refused import Refused, UnknownUser, let_in
 from store.results import Window
 from store.webhooks.relay_wakeup import RelayWakeup
 
 MS_PER_SECOND = 1000
-NO_TARGET = "The person's consent does not cover this resource, or the resource is no longer there."
 
 
 class TokenResponse(NamedTuple):
     """A token response (SPEC 2.2). `expires_in` is in seconds; `window` is None if no limit applies. `sign_in`: what an
-    ID token says of the sign-in; None without the scope `openid`."""
+    ID token says of the sign-in; None without the scope `openid`. `budgets`: what the token may spend."""
 
     access_token: str
     refresh_token: str
@@ -38,6 +39,7 @@ class TokenResponse(NamedTuple):
     scope: str
     window: Window | None = None
     sign_in: SignInFacts | None = None
+    budgets: tuple[Budget, ...] = ()
 
 
 def s256(verifier: str) -> str:
@@ -89,17 +91,19 @@ class Tokens:
         *,
         target: str = "",
         issuer: str = "",
+        details: str = "",
     ) -> TokenResponse:
         """Exchanges a code for the first tokens of a family with the code's id. SPEC 4.3, RFC 6749 4.1.3. The access
-        token is for `target` (`store/oauth/resources.py`); a JWT says that it is from `issuer`.
+        token is for `target` (`store/oauth/resources.py`); a JWT says that it is from `issuer`. `details`: the granted
+        budgets that the request names, as scripts take them.
 
         With a proof, the tokens are bound to its key (RFC 9449 5). A used code kills that family (RFC 6749 4.1.2). A
-        failed check does not change the code. Raises Refused("invalid_grant", "invalid_dpop_proof", "invalid_target" or
-        "rate_limited"), UnknownUser for a code that names no live grant.
+        failed check does not change the code. Raises Refused("invalid_grant", "invalid_dpop_proof", "invalid_target",
+        "invalid_authorization_details" or "rate_limited"), UnknownUser for a code that names no live grant.
         """
         token = self._sealer.open(TokenKind.CODE, code)
         if token is None or token.client != app.client_id:
-            raise UnknownUser(_bad_code())
+            raise UnknownUser(bad_code())
         async with self._proofs.counted(proof):
             bound, group = self._bound(app, proof), self._limits.rates.oauth
             allowed = await self._apis.allowed(app, target)
@@ -128,26 +132,17 @@ class Tokens:
                 most=self._bounds.families,
                 target=target,
                 apis=allowed.lifetimes,
+                details=details,
                 **bound,
             )
             if reply.word in ("dead", "replayed"):
                 self._wakeup.add(token.user, reply.word == "replayed")
-                raise UnknownUser(_bad_code())
+                raise UnknownUser(bad_code())
             window = let_in(group, reply)
-            if reply.word == "redirect_mismatch":
-                # RFC 6749 4.1.3: identical to the authorization request's.
-                raise Refused("invalid_grant", "redirect_uri differs from the authorization request's.", window=window)
-            if reply.word == "verifier_mismatch":
-                # RFC 7636 4.6; RFC 9700 4.8.2: a verifier for a code without a challenge is a downgrade.
-                raise Refused("invalid_grant", "code_verifier does not fit the authorization request.", window=window)
-            if reply.word == "key_mismatch":
-                raise Refused("invalid_grant", "The authorization request named another key (dpop_jkt).", window=window)
-            if reply.word == "invalid_target":
-                raise Refused("invalid_target", NO_TARGET, window=window)
-            if reply.word == "scope_withdrawn":
-                raise Refused("invalid_grant", "The person has withdrawn the scopes of this code.", window=window)
+            refuse_code(reply, window)
             lasts, sign_in = ACCESS_TOKEN // MS_PER_SECOND, sign_in_of(token.user, reply)
             issued = self._response(token, 0, reply.text("scope"), lasts, window, sign_in)
+            issued = issued._replace(budgets=told_budgets(reply.rows("budgets")))
         return await self._in_its_form(issued, token.user, app, reply, allowed, issuer, bound["jkt"])
 
     async def refresh(
@@ -159,18 +154,19 @@ class Tokens:
         *,
         target: str = "",
         issuer: str = "",
+        details: str = "",
     ) -> TokenResponse:
         """Rotates a refresh token; `scopes` narrow this access token, empty means all. SPEC 3.1, RFC 6749 6. See
-        `exchange` for `target` and `issuer`.
+        `exchange` for `target`, `issuer` and `details`.
 
         With a proof, the tokens are bound to its key; that of a public app stays the family's only key (RFC 9449 5). A
         used or revoked token is a replay: every token of the pair dies. Raises Refused("invalid_grant",
-        "invalid_dpop_proof", "invalid_target", "invalid_scope" or "rate_limited"), UnknownUser for a token that names
-        no live grant.
+        "invalid_dpop_proof", "invalid_target", "invalid_scope", "invalid_authorization_details" or "rate_limited"),
+        UnknownUser for a token that names no live grant.
         """
         token = self._sealer.open(TokenKind.REFRESH, refresh_token)
         if token is None or token.client != app.client_id:
-            raise UnknownUser(_bad_refresh_token())
+            raise UnknownUser(bad_refresh_token())
         async with self._proofs.counted(proof):
             bound = self._bound(app, proof)
             allowed = await self._apis.allowed(app, target)
@@ -197,22 +193,19 @@ class Tokens:
                 member=keys.member(token.user),
                 target=target,
                 apis=allowed.lifetimes,
+                details=details,
                 **bound,
             )
             if reply.word in ("dead", "replayed"):
                 self._wakeup.add(token.user, reply.word == "replayed")
-                raise UnknownUser(_bad_refresh_token())
+                raise UnknownUser(bad_refresh_token())
             if reply.word == "other_key":
                 raise UnknownUser(Refused("invalid_grant", "The refresh token is bound to another key."))
             window = let_in(group, reply)
-            if reply.word == "invalid_target":
-                raise Refused("invalid_target", NO_TARGET, window=window)
-            if reply.word == "invalid_scope":
-                raise Refused("invalid_scope", "A refresh cannot widen the scope.", window=window)
-            if reply.word == "scope_withdrawn":
-                raise Refused("invalid_grant", "The person has withdrawn the scopes of this token.", window=window)
+            refuse_refresh(reply, window)
             lasts, sign_in = reply.number("expires_in"), sign_in_of(token.user, reply)
             issued = self._response(token, generation, reply.text("scope"), lasts, window, sign_in)
+            issued = issued._replace(budgets=told_budgets(reply.rows("budgets")))
         return await self._in_its_form(issued, token.user, app, reply, allowed, issuer, bound["jkt"])
 
     async def mint(
@@ -340,11 +333,3 @@ class Tokens:
             app, user, response.access_token, response.scope, row, allowed, issuer, jkt
         )
         return response._replace(access_token=token, expires_in=min(response.expires_in, lasts))
-
-
-def _bad_code() -> Refused:
-    return Refused("invalid_grant", "The code is expired, used, or not one of this app's.")
-
-
-def _bad_refresh_token() -> Refused:
-    return Refused("invalid_grant", "The refresh token is expired, used, revoked, or not one of this app's.")

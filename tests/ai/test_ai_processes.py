@@ -14,7 +14,7 @@ from tornado.ioloop import IOLoop
 from tornado.netutil import bind_sockets
 
 from store import keys
-from tests.support.http.driver import Service, json_of
+from tests.support.http.driver import Service, answer_of, json_of
 from tests.support.http.raw_http import listens
 from tests.support.http.upstream import KEY, TEXT, VENDOR_MODEL, Plan, ScriptedUpstream, events_of, message
 from tests.support.processes.processes import QUICK, Pair, Server, at_once, driven, pair, shared
@@ -107,7 +107,7 @@ async def end_holds(spender: Spender) -> None:
     client: Any = spender.service.store.client
     holds = keys.credits(spender.user)["holds"]
     for hold, row in (await client.hgetall(holds)).items():
-        amount, _, holder = row.split(b" ")
+        amount, _, holder = row.split(b" ", 2)
         await client.hset(holds, hold, b"%b 1 %b" % (amount, holder))
     async for key in client.scan_iter(keys.idempotency(spender.user, spender.app.client_id, "*")["idem"]):
         await client.delete(key)
@@ -147,6 +147,51 @@ async def test_of_a_hundred_concurrent_calls_three_are_affordable(
     assert [call.question["max_tokens"] for call in upstream.calls] == [100] * 3
     assert await spender.charged() == [cost(25, 31)] * 3
     assert (await spender.account()).paid == amount - 3 * cost(25, 31)
+
+
+async def within_budget(service: Service, limit: int) -> Spender:
+    """An app with a budget of Ada's, of this many micro-dollars in all, and with plenty of credits around it."""
+    spender, email = await Spender.make(service), (await service.store.operator.find(service.ada)).email
+    browser = await service.signed_in(email)
+    details = json.dumps([{"type": "credits", "limit": limit}])
+    url = spender.app.authorize_url(scope="credits:spend", authorization_details=details)
+    tokens = json_of(await spender.app.exchange(answer_of(await browser.consent(url))["code"]))
+    return replace(spender, token=tokens["access_token"])
+
+
+@within_a_minute
+@pytest.mark.trap(61)
+async def test_of_a_hundred_concurrent_calls_on_a_budget_for_three_three_are_made(
+    service: Service, two: Pair, mortal: Server, upstream: ScriptedUpstream
+) -> None:
+    gate = asyncio.Semaphore(0)
+    upstream.plan = Plan(gate=gate)
+    size = len(json.dumps({"messages": question()["messages"]}, separators=(",", ":"))) + 1024
+    spender = await within_budget(service, 3 * cost(size, 100) + cost(size, 1) - 1)
+    spenders = [replace(spender, base_url=server.here) for server in (*two.servers, mortal)]
+    waiting = [asyncio.ensure_future(spenders[2].ask())]
+    await reached(upstream)
+    for _ in range(5):
+        await spender.fresh_window()
+        waiting += [asyncio.ensure_future(spenders[number % 3].ask()) for number in range(20)]
+        while sum(not call.done() for call in waiting) > 3:
+            await asyncio.sleep(0.005)
+    assert len((await spender.account()).holds) == len(upstream.calls) == 3
+    # A server dies between hold and settlement: what it held stays held.
+    mortal.kill()
+    for _ in range(3 * len(EVENTS)):
+        gate.release()
+    answers = await asyncio.gather(*waiting, return_exceptions=True)
+    answered = [answer for answer in answers if not isinstance(answer, BaseException)]
+    made = [answer.code for answer in answered].count(200)
+    assert made < made + len(answers) - len(answered) == 3
+    assert {json_of(answer)["error"] for answer in answered if answer.code != 200} == {"budget_exhausted"}
+    assert sum(held.amount for held in (await spender.account()).holds) == (3 - made) * cost(size, 100)
+    await end_holds(spender)
+    await spender.fresh_window()
+    upstream.plan = Plan()
+    assert (await spender.ask()).code == 200, "the hold of the dead server has ended"
+    assert await spender.charged() == [cost(25, 31)] * (made + 1)
 
 
 @within_a_minute

@@ -19,6 +19,8 @@ _TYPES = {
     "insufficient_credits": ("insufficient_quota", "insufficient_quota"),
     "app_spend_limit": ("insufficient_quota", "app_spend_limit"),
     "person_spend_limit": ("insufficient_quota", "person_spend_limit"),
+    "budget_exhausted": ("insufficient_quota", "budget_exhausted"),
+    "model_not_allowed": ("permission_error", "model_not_allowed"),
     "upstream_error": ("server_error", "upstream_error"),
     "upstream_timeout": ("server_error", "upstream_timeout"),
     "overloaded": ("server_error", "overloaded"),

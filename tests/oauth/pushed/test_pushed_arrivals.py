@@ -111,11 +111,12 @@ async def test_a_record_is_what_was_pushed(service: Service) -> None:
     """Every field survives, with its type: the browser's arrival does not look at the parameters again."""
     site, registered = Site(service.store, service.base_url), await service.store.apps.active(service.web.client_id)
     assert registered is not None
-    app = replace(registered, scopes=("openid", "profile"), hosted_storage=False)
+    app = replace(registered, scopes=("openid", "profile", "credits:spend"), hosted_storage=False)
     claims = '{"id_token": {"sub": {"values": ["b", "a"]}, "acr": {"essential": true, "values": ["phr"]}}}'
     more = {"scope": "openid profile", "nonce": "n", "claims": claims, "max_age": "60", "prompt": "login consent"}
+    more["authorization_details"] = '[{"type":"credits","limit":5,"models":["latchkey-echo"]}]'
     sent = parameters(service.web, **more, response_mode="form_post", dpop_jkt="x" * 42 + "A", id_token_hint="hint")
-    found = check_request(app, service.web.redirect_uri, once([*sent.items()]), site.base_url)
+    found = check_request(app, service.web.redirect_uri, once([*sent.items()]), site.base_url, offered=bool)
     record = PushedRecord([*sent.items()], rules_of(app, site), found)
     assert read_record(write_record(record)) == record
     assert record.checked(app, site) == found

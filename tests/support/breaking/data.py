@@ -216,6 +216,8 @@ DATA = [
     case(lambda f: f.client.set(keys.settled(f.world.user, "A" * 22), "a lot", px=10**6), "row", "row"),
     case(lambda f: f.client.set(keys.settled(f.world.user, "A" * 22), "s1 1 app"), "lifetime"),
     case(lambda f: f.client.hincrby(f.grant, "spent", 1000), "spending"),
+    case(lambda f: f.client.hset(f.grant, "used:llm-inference", "t1 5"), "budgets"),
+    case(lambda f: f.client.hset(f.grant, "used:credits", "m5 5"), "budgets"),
     case(lambda f: f.client.hincrby(f.person["balance"], "day_spent", 1000), "day-spending", proof=credits_agree),
     case(lambda f: f.client.hset(f.lease, "leased", "0"), "lease"),
     case(no_hold, "idempotency", proof=credits_agree),

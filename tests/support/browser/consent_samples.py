@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from types import SimpleNamespace as Sample
 from typing import Any
 
 from handlers.core.scopes import SCOPE_WORDS, ScopeWords
 from handlers.oauth.answers import Mark
+from handlers.oauth.consent_budgets import LENGTHS, budget_fields
+from outbound.ai.models import Models
 from store.apps.registration import DOCUMENT, DYNAMIC
+from store.oauth.budgets import Budget
+
+
+def budgets_of(text: str) -> list[Sample]:
+    """An app's budgets, on the page of connected apps."""
+    first = Sample(
+        name="budget_credits",
+        limit=3_000_000,
+        used=1_110_000,
+        share=37,
+        monthly=True,
+        models=["Latchkey Echo"],
+        ends_at=datetime(2026, 1, 1, tzinfo=UTC),
+        text=text,
+        error=text,
+    )
+    return [first, Sample(**{**vars(first), "monthly": False, "models": [], "ends_at": None, "error": ""})]
 
 
 def consent_pages(text: str, known: dict[str, Any], app: Sample) -> dict[str, dict[str, Any]]:
@@ -30,13 +50,20 @@ def consent_pages(text: str, known: dict[str, Any], app: Sample) -> dict[str, di
         "error": "",
         "signs_in": True,
         "device": None,
+        "budgets": [],
+        "lengths": LENGTHS,
+        "chosen_length": "0",
     }
+    asked = [Budget("credits", 3_000_000, "month", ("latchkey-echo",)), Budget("llm-inference", 100_000)]
+    budgets = budget_fields(asked, Models(()), {"budget_credits": text})
     device = Sample(code=text, name=text, address=text, near=False, asked=text)
     form = {**known, "code": "", "example": text, "next": text, "error": ""}
+    by_document = {**first, "mark": Mark(False, "", text, DOCUMENT, text)}
     return {
-        "oauth/consent.html": first,
-        "oauth/consent.html document": {**first, "mark": Mark(False, "", text, DOCUMENT, text)},
+        "oauth/consent.html document": by_document,
         "oauth/consent.html itself": {**first, "mark": Mark(False, "", "", DYNAMIC)},
+        "oauth/consent.html": first,
+        "oauth/consent.html budget": {**first, "budgets": budgets, "chosen_length": "86400"},
         "oauth/consent.html again": {**first, "error": text, "amount": text},
         "oauth/consent.html device": {**first, "device": device},
         "oauth/device.html": form,

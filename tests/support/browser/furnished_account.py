@@ -12,7 +12,7 @@ from store.apps.api_record import ApiRegistration, ApiScope
 from store.apps.registration import DYNAMIC, Registration
 from store.apps.self_registered.documents import read_document
 from store.apps.self_registered.kept import REFRESH_DAYS
-from store.credits.calls import CallEstimate
+from store.credits.calls import CallEstimate, Hold
 from store.credits.prices import TokenCounts
 from store.lifetimes import UNUSED_APP
 from store.names import SCOPES
@@ -20,6 +20,7 @@ from store.results import Caller, Visitor
 from tests.support.browser.pictures import drawn
 from tests.support.browser.tour_kit import DAY, DAYS, Stand
 from tests.support.store.charges import PRICE, charge
+from tests.support.store.credit_spender import PRICE as TOKEN_PRICE
 from tests.support.store.document_app import Keeper
 from tests.support.store.second_factors import shown
 
@@ -129,6 +130,17 @@ def caller_with(stand: Stand, access_token: str) -> Caller:
     token = stand.store.tokens.open_access(access_token)
     assert token is not None
     return Caller.of(token, SCOPES)
+
+
+async def spend_of_budget(stand: Stand, client_id: str, amount: int) -> None:
+    """The app, which has a budget, makes a call that costs this many micro-dollars."""
+    person, app = (await stand.store.operator.find(demo.EMAIL)).user, await stand.store.apps.find(client_id)
+    assert app is not None
+    tokens = await stand.store.tokens.mint(person, app, ("credits:spend",))
+    estimate = CallEstimate("latchkey-echo", TOKEN_PRICE, amount, 0, 0, lasts=60_000)
+    held = await stand.store.calls.hold(caller_with(stand, tokens.access_token), "credits:spend", estimate)
+    assert isinstance(held, Hold)
+    await stand.store.calls.settle(held, TokenCounts(amount, 0))
 
 
 async def sign_in_elsewhere(stand: Stand) -> Any:

@@ -27,7 +27,7 @@ from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
 from store.credits.prices import TokenCounts
 from store.credits.used import Total
 from store.results import NO_CHOICE, Preferences
-from tests.support.browser.consent_samples import consent_pages
+from tests.support.browser.consent_samples import budgets_of, consent_pages
 from tests.support.browser.english import AUTOESCAPE, ENGLISH, SPOKEN
 from tests.support.browser.portal_samples import LOGO, NOW, portal_pages
 from tests.support.browser.security_samples import security_pages
@@ -52,11 +52,11 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "homepage": "https://a.example/?" + text,
             "documents": 2,
             "bytes": 3000,
-            "spending": Sample(spent=1, limit=5_000_000, text=text, error=text),
+            "spending": Sample(spent=1, limit=5_000_000, text=text, error=text, budgets=budgets_of(text)),
         }
     )
     itself = {"shown_id": text, "origin": DYNAMIC}
-    free = Sample(**{**vars(used), **itself, "spending": Sample(spent=0, limit=None, text="", error="")})
+    free = Sample(**{**vars(used), **itself, "spending": Sample(spent=0, limit=None, text="", error="", budgets=[])})
     unused = Sample(
         **{
             **{**vars(app), "shown_id": text, "origin": "", "scopes": [], "domains": [], "last_used_at": None},

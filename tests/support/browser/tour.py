@@ -5,8 +5,10 @@ A stop has a name from `tests/support/browser/pages.py`. A further word names a 
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
+from urllib.parse import urlencode
 
 from handlers.core.brand.reading import MOST_FOOTER, MOST_NAME, load_brand
 from handlers.ops.inbox import add_inbox
@@ -15,7 +17,7 @@ from outbound.mail.mailer import Mailer, Spool
 from outbound.payments.stripe_checkout import StripeAccount, StripeCheckout
 from runtime import demo
 from store.credits.payments import Movement
-from tests.support.browser.furnished_account import SPENDS, TOOLS, furnish
+from tests.support.browser.furnished_account import SPENDS, TOOLS, furnish, spend_of_budget
 from tests.support.browser.tour_devices import devices
 from tests.support.browser.tour_kit import Tour
 from tests.support.browser.tour_people import GRACE, NOBODY, PASSWORD, asks, factors, mailed
@@ -240,6 +242,15 @@ def consent(tour: Tour) -> None:
     tour.stop("oauth/consent.html itself", "this app registered itself")
     tour.open(asks("weather-diary", SPENDS))
     tour.stop("oauth/consent.html", "Already allowed")
+    budgets = [{"type": "credits", "limit": 3_000_000, "period": "month", "models": ["latchkey-echo"]}]
+    budgets.append({"type": "llm-inference", "budget": 250_000})
+    asked = f"{asks('curious', ('profile',))}&{urlencode({'authorization_details': json.dumps(budgets)})}"
+    tour.open(asked)
+    tour.stop("oauth/consent.html budget", "You can lower it")
+    tour.submit("/api/oauth/authorize", "allow", **{"budget_llm-inference": "0.1"})
+    tour.stand.run(spend_of_budget(tour.stand, "curious", 40_000))
+    tour.open("/account/apps")
+    tour.stop("account/apps.html budget", "of $3.00 used this month")
     tour.open(asks("weather-diary", ("profile",)))
     tour.stop("oauth/consent.html kept", "keeps what you allowed before")
     tour.open(asks("weather-diary").replace("prompt=consent", "prompt=none"))

@@ -18,6 +18,7 @@ from store.crypto.seal import new_id
 from store.fsck.invariants import Finding
 from store.fsck.walk import Report
 from store.lifetimes import DOCUMENT_PAUSE, UNUSED_APP
+from store.oauth.budgets import Budget
 from store.oauth.client_assertions import Proof
 from store.oauth.proofs import for_call
 from store.refused import Refused
@@ -26,6 +27,7 @@ from store.webhooks.attempts import WebhookExchange, WebhookResponse
 from store.wiring import Store
 from tests.conftest import OpenStore, emptied
 from tests.support.browser.pictures import drawn
+from tests.support.store.budgeted import decided
 from tests.support.store.credit_spender import REPLY, SPENDING, Spender
 from tests.support.store.document_app import Keeper
 from tests.support.store.second_factors import App, add_passkey, half_of, shown
@@ -97,6 +99,7 @@ class Furnished:
         for what, dispute in happened:
             await store.payments.book(Movement(world.user, "pi_1", what, 300, 1, dispute))
         spender = await Spender.make(world, scopes=EVERYTHING)
+        await decided(world, Budget("credits", 5000, "month", ("echo",)), Budget("llm-inference", 4000))
         store.calls.daily.per_app = 10_000
         await spender.settle(await spender.hold(70, key="done"), 40, reply=REPLY)
         await spender.spend(60)

@@ -174,7 +174,7 @@ async def recount(store: Store, user: str) -> Recount:
     holds, marks, ends = {}, {}, {}
     rows: Any = await client.hgetall(names["holds"])
     for hold, text in rows.items():
-        amount, end, _ = text.decode().split(" ")
+        amount, end, _ = text.decode().split(" ", 2)
         ends[hold.decode()] = int(end)
         if int(end) > now:
             holds[hold.decode()] = int(amount)
