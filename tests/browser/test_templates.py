@@ -43,7 +43,10 @@ def test_every_template_is_rendered_here() -> None:
         "developer/logo_form.html",
         "mail/layout.html",
         "signin/address_fields.html",
+        "account/budget.html",
+        "account/budget_field.html",
         "oauth/asking_device.html",
+        "oauth/budgets.html",
         "signin/why.html",
         "signin/keep.html",
     }

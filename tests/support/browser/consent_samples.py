@@ -27,7 +27,19 @@ def budgets_of(text: str) -> list[Sample]:
         text=text,
         error=text,
     )
-    return [first, Sample(**{**vars(first), "monthly": False, "models": [], "ends_at": None, "error": ""})]
+    return [
+        first,
+        Sample(
+            **{
+                **vars(first),
+                "name": "budget_llm-inference",
+                "monthly": False,
+                "models": [],
+                "ends_at": None,
+                "error": "",
+            }
+        ),
+    ]
 
 
 def consent_pages(text: str, known: dict[str, Any], app: Sample) -> dict[str, dict[str, Any]]:
