@@ -101,4 +101,6 @@ def movement(event: StripeEvent, buyer: Buyer, amount: Any = None) -> Movement |
         raise Unplaced(f"{event.payment} {what}: {amount} in the currency {currency[:8]}")
     if type(amount) is not int or not event.payment:
         raise Unplaced(f"{event.payment or event.kind} {what}: no amount, or no payment")
-    return Movement(buyer.user, event.payment, cast(What, what), amount * CENT, event.at, dispute, buyer.here)
+    # A refund that fails in the second in which it was made still fails after it.
+    at = event.at + event.failed_refund
+    return Movement(buyer.user, event.payment, cast(What, what), amount * CENT, at, dispute, buyer.here)

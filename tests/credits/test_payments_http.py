@@ -159,6 +159,19 @@ async def test_events_in_any_order_and_twice_are_booked_once(service: Service, s
     assert await paid(service) == 15, "the failed refund of seven dollars counts no more"
 
 
+@pytest.mark.parametrize("late", [False, True])
+@within_a_minute
+async def test_a_refund_that_fails_in_the_second_in_which_it_was_made_gives_back(
+    service: Service, stripe: StripeDouble, late: bool
+) -> None:
+    session = await bought(service, stripe)
+    await told(service, stripe.pay(session))
+    at = 1_790_000_500
+    made, failed = stripe.refund(session, 500, at=at), stripe.fail_refund(0, at=at)
+    await told(service, *((failed, made) if late else (made, failed)))
+    assert await paid(service) == 20
+
+
 @within_a_minute
 async def test_a_dispute_takes_the_credits_until_it_is_won(post: Post, stripe: StripeDouble) -> None:
     service = post.service

@@ -124,10 +124,10 @@ class StripeDouble:
         standing = (one["amount"] for one in self.refunds if one["payment_intent"] == intent)
         return sum(standing)
 
-    def fail_refund(self, number: int) -> bytes:
+    def fail_refund(self, number: int, **changes: Any) -> bytes:
         """A refund does not reach the person."""
         self.refunds[number]["status"] = "failed"
-        return self.event("refund.failed", dict(self.refunds[number]))
+        return self.event("refund.failed", dict(self.refunds[number]), **changes)
 
     def dispute(self, session: str, what: str, cents: int, dispute: str = "dp_1", **changes: Any) -> bytes:
         """What happens in a dispute: `created`, `funds_withdrawn`, `funds_reinstated` or `closed`."""
