@@ -4,7 +4,9 @@
 --- @reply conflict
 --- @reply ok
 --- @idempotent
+--- @durable
 
 if redis.call('GET', app) ~= expected then return {'conflict'} end
-redis.call('PERSIST', app)
+-- Written again each time: what an earlier attempt wrote may not be confirmed yet.
+redis.call('SET', app, expected)
 return {'ok'}

@@ -7,6 +7,7 @@
 --- ARGV[5] client
 --- @reply conflict
 --- @reply ok
+--- @durable
 
 if (redis.call('GET', app) or '') ~= expected then return {'conflict'} end
 if redis.call('PTTL', app) == -1 then
