@@ -135,6 +135,7 @@ async def _app(store: Store, grant: Grant) -> dict[str, Any]:
         "lastUsedAt": grant.last_used_at,
         "revokedAt": grant.revoked_at,
         "dataUntil": grant.data_until,
+        "pausedAt": grant.paused_at,
     }
     return {
         "client_id": grant.client,

@@ -221,7 +221,7 @@ def _suspension(row: list[bytes]) -> Suspension | None:
 
 
 def _grant(row: list[Any]) -> Grant:
-    client, scope, connected, used, revoked, spend_limit, budgets = row
+    client, scope, connected, used, revoked, spend_limit, paused, budgets = row
     return Grant(
         client.decode(),
         tuple(scope.decode().split()),
@@ -231,4 +231,5 @@ def _grant(row: list[Any]) -> Grant:
         at(int(revoked) + GRACE) if revoked else None,
         spend_limit=int(spend_limit) if spend_limit else None,
         budgets=told_budgets(budgets),
+        paused_at=at(int(paused)) if paused else None,
     )

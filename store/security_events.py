@@ -130,6 +130,8 @@ _ALL: Final = (
     _by_person("consent_given", "App connected"),
     _by_person("device_allowed", "App connected on a device"),
     _by_person("consent_denied", "App denied"),
+    _by_person("app_paused", "App paused"),
+    _by_person("app_resumed", "App resumed"),
     _by_person("app_disconnected", "App disconnected"),
     _by_person("tokens_revoked", "App ended its own access", actor="app"),
     _by_person(

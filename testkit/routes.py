@@ -232,6 +232,19 @@ class DisconnectHandler(TestingHandler):
         self.write_json({"dataUntil": iso(until)})
 
 
+class PauseHandler(TestingHandler):
+    """POST /testing/pause."""
+
+    async def post(self) -> None:
+        """Pauses the app as the person would, on the page of connected apps, or resumes it if `paused` is false."""
+        params = self.body()
+        session, client_id = await self.rehearsal.session(email_of(params)), params.require("client_id")
+        paused = flag(params, "paused", True)
+        change = self.store.grants.pause if paused else self.store.grants.resume
+        await change(session, client_id, VISITOR)
+        self.write_json({"paused": paused})
+
+
 class TestCreditsHandler(TestingHandler):
     """/testing/credits."""
 
@@ -300,6 +313,7 @@ TESTING_ROUTES: list[tuple[str, Any]] = [
     (r"/testing/rotate", RotateSigningHandler),
     (r"/testing/proofs", ProofsHandler),
     (r"/testing/disconnect", DisconnectHandler),
+    (r"/testing/pause", PauseHandler),
     (r"/testing/credits", TestCreditsHandler),
     (r"/testing/limits", LimitsHandler),
     (r"/testing/store", StoreHandler),

@@ -28,6 +28,8 @@ LIMIT = "dollars"
 NOTICES = {
     "limit": Phrase("The spending limit was saved."),
     "no-limit": Phrase("The spending limit was removed. The app can now spend all your credits."),
+    "paused": Phrase("The app is paused. It can’t use your account until you resume it."),
+    "resumed": Phrase("The app is no longer paused."),
     "disconnected": Phrase("The app was disconnected. It no longer has access."),
 }
 EVENTS = {name: Phrase.known(declared.sentence) for name, declared in security_events.EVENTS.items()}
@@ -53,6 +55,8 @@ class Mistyped(NamedTuple):
 
 class AppsPage(PageHandler):
     """The page of connected apps."""
+
+    uses_scripts = True
 
     async def show(self, number: int, mistyped: Mistyped | None = None) -> None:
         """Shows a page of apps: what each may do, and those whose data is still kept. A mistyped limit is shown in its
@@ -80,6 +84,7 @@ class AppsPage(PageHandler):
                 refresh_days=app.refresh_days(self.store.tokens.refresh_days) if app else 0,
                 data_until=grant.data_until,
                 app_deleted=grant.app_deleted,
+                paused_at=grant.paused_at,
                 documents=grant.documents,
                 bytes=grant.bytes,
                 spending=spending_of(grant, mistyped, self.site.models),
@@ -175,6 +180,28 @@ class SpendLimitHandler(AppsPage, GuardedPage):
         allowance = await self.store.credits.set_spend_limit(session, client_id, limit, self.visitor, budgets)
         mails.allowance_grew(self.site, session.user, client_id, allowance, self.visitor)
         self.see_done(done_path(number, "no-limit" if limit is None else "limit"))
+
+
+class PauseAppHandler(PageHandler):
+    """Pauses an app."""
+
+    async def post(self, client_id: str) -> None:
+        """Refuses every call of the app for this person from now on. Its tokens stay."""
+        self.check_same_origin()
+        number = page_number(self.body().get("page") or "") if self.request.body else 1
+        await self.store.grants.pause(self.require_session(), client_id, self.visitor)
+        self.see_done(done_path(number, "paused"))
+
+
+class ResumeAppHandler(PageHandler):
+    """Resumes a paused app."""
+
+    async def post(self, client_id: str) -> None:
+        """Lets the app make calls again."""
+        self.check_same_origin()
+        number = page_number(self.body().get("page") or "") if self.request.body else 1
+        await self.store.grants.resume(self.require_session(), client_id, self.visitor)
+        self.see_done(done_path(number, "resumed"))
 
 
 class RevokeAppHandler(PageHandler):

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from handlers.account.address_pages import ChangeHandler, EmailHandler, UndoHandler
-from handlers.account.connected_apps import AppsHandler, HomeHandler, RevokeAppHandler, SpendLimitHandler
+from handlers.account.connected_apps import (
+    AppsHandler,
+    HomeHandler,
+    PauseAppHandler,
+    ResumeAppHandler,
+    RevokeAppHandler,
+    SpendLimitHandler,
+)
 from handlers.account.deletion import DeleteAccountHandler, DeletedHandler, DeleteOptionsHandler, DownloadHandler
 from handlers.account.email_links import SendAgainHandler
 from handlers.account.language import LanguageHandler
@@ -122,6 +129,20 @@ ROUTES: tuple[Route, ...] = (
         "account-app-revoke",
         PAGE,
         PersonPost("disconnect an app", tells=(ACTIVITY,), undo="connect it again within 30 days"),
+    ),
+    Route(
+        rf"/account/apps/{CLIENT}/pause",
+        PauseAppHandler,
+        "account-app-pause",
+        PAGE,
+        PersonPost("pause an app", tells=(ACTIVITY,), undo="resume it"),
+    ),
+    Route(
+        rf"/account/apps/{CLIENT}/resume",
+        ResumeAppHandler,
+        "account-app-resume",
+        PAGE,
+        PersonPost("resume an app", tells=(ACTIVITY,), undo="pause it"),
     ),
     Route(
         rf"/account/apps/{CLIENT}/limit",

@@ -13,6 +13,7 @@ TYPES = {
     "invalid_token": "authentication_error",
     "dpop_proof_refused": "authentication_error",
     "dpop_nonce_required": "authentication_error",
+    "app_paused": "permission_error",
     "insufficient_scope": "permission_error",
     "not_found": "not_found_error",
     "payload_too_large": "request_too_large",

@@ -39,6 +39,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "invalid_token": CatalogueEntry(401, "The access token is expired, revoked or not valid."),
     "dpop_proof_refused": CatalogueEntry(401, "The DPoP proof is missing, was used before, or does not fit."),
     "dpop_nonce_required": CatalogueEntry(401, "The DPoP proof needs the nonce of this answer's DPoP-Nonce header."),
+    "app_paused": CatalogueEntry(403, "The person has paused this app."),
     "insufficient_scope": CatalogueEntry(403, "The token lacks the scope that this call needs."),
     "rate_limited": CatalogueEntry(429, Phrase("Too many requests. Try again later.")),
     "access_denied": CatalogueEntry(403, Phrase("The person or the server denied the request.")),

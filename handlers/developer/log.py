@@ -38,6 +38,10 @@ _REMEDIES: dict[tuple[str, str], str] = {
     ("call", "invalid_token"): Phrase(
         "Access tokens last an hour. Refresh the token. If that is refused, send the person here again."
     ),
+    ("call", "app_paused"): Phrase(
+        "The person paused your app. Its tokens stay, so try again later, or ask the person to resume it under "
+        "Connected apps."
+    ),
     ("call", "insufficient_scope"): Phrase(
         "Ask for the scope when you send the person here. The person may also have unticked it."
     ),

@@ -142,8 +142,9 @@ class McpHandler(ApiHandler):
         return " ".join(name for name in SCOPES if name in held)
 
     def explain(self, refusal: Refused) -> str:
-        """What a model reads about a refused call. Raises the refusal if authorization mends it."""
-        if refusal.code in CHALLENGED:
+        """What a model reads about a refused call. Raises the refusal if authorization mends it, or if the app is
+        paused, as for every other message."""
+        if refusal.code in CHALLENGED or refusal.code == "app_paused":
             raise refusal
         self.log_refusal(refusal)
         self.site.measures.refused(self.policy.route, refusal.code)

@@ -46,6 +46,7 @@ HEADERS: dict[str, tuple[Schema, str]] = {
     **{name: (_FIGURES[at % 3], f"{_FIGURE_WORDS[at % 3]}, for SDKs") for at, name in enumerate(NAMES)},
     "Retry-After": ({"type": "integer", "minimum": 1}, "whole seconds"),
     "WWW-Authenticate": ({"type": "string"}, "RFC 6750 3, RFC 7617, RFC 9449 7.1"),
+    "WWW-Authenticate-IfMended": ({"type": "string"}, "RFC 6750 3: unless the person has paused the app"),
     "DPoP-Nonce": ({"type": "string"}, "for the next proof, if the request had a DPoP proof"),
     "ETag": ({"type": "string", "pattern": '^"[0-9]{1,20}"$'}, "strong, never reused for a document of the pair"),
     "Last-Modified": ({"type": "string"}, "of the last write"),
@@ -56,7 +57,9 @@ HEADERS: dict[str, tuple[Schema, str]] = {
         "this is the reply of an earlier call with this Idempotency-Key",
     ),
 }
-OPTIONAL = {"Idempotent-Replayed", "DPoP-Nonce", *NAMES}
+IF_MENDED = "-IfMended"
+"""The end of the name of a header that only some errors of a status have."""
+OPTIONAL = {"Idempotent-Replayed", "DPoP-Nonce", "WWW-Authenticate" + IF_MENDED, *NAMES}
 
 
 class OpenApiHandler(ApiHandler):
@@ -130,7 +133,7 @@ def codes_of(route: Route, method: str, operation: Operation) -> list[str]:
     policy = route.policy
     codes = [*operation.errors]
     if policy.scope:
-        codes += ["invalid_token", "insufficient_scope", *AT_RESOURCE]
+        codes += ["invalid_token", "app_paused", "insufficient_scope", *AT_RESOURCE]
     if operation.proof:
         codes += AT_SERVER
     if policy.window:
@@ -210,7 +213,7 @@ def _answer(answer: Success, *, limited: bool, proven: bool, more: tuple[str, ..
 
 
 def _headers(names: Iterable[str]) -> dict[str, Any]:
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+    return {name.removesuffix(IF_MENDED): {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
 def _by_status(codes: Iterable[str]) -> dict[int, tuple[str, ...]]:
@@ -244,7 +247,7 @@ def _error(codes: tuple[str, ...], operation: Operation) -> dict[str, Any]:
     if {"rate_limited", "temporarily_unavailable"} & {*codes}:
         headers += ["Retry-After"]
     if {"invalid_token", "insufficient_scope"} & {*codes}:
-        headers += ["WWW-Authenticate"]
+        headers += ["WWW-Authenticate" + (IF_MENDED if "app_paused" in codes else "")]
     if {*AT_SERVER, *AT_RESOURCE} & {*codes}:
         headers += ["DPoP-Nonce"]
     examples = {code: of_error(code, operation.envelope) for code in codes}

@@ -259,6 +259,10 @@ class Latchkey:
             self._post("disconnect", email=person.email, client_id=app.client_id)["dataUntil"]
         )
 
+    def pauses(self, person: Person, app: App, paused: bool = True) -> None:
+        """Pauses the app as the person would, or resumes it: the calls of a paused app are 403 `app_paused`."""
+        self._post("pause", email=person.email, client_id=app.client_id, paused=paused)
+
     def signs_out(self, person: Person) -> None:
         """Signs the person out of the service: their next token is of a new session. Apps with a
         `backchannel_logout_uri` that got an ID token are told."""

@@ -34,6 +34,7 @@
 --- ARGV[23] model
 --- ARGV[24] family_id
 --- @reply invalid_token
+--- @reply app_paused
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
 --- @reply proof_used

@@ -14,6 +14,7 @@
 --- ARGV[7] last (number): the same
 --- ARGV[8] days (number): how many, without a first day
 --- @reply invalid_token
+--- @reply app_paused
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
 --- @reply proof_used

@@ -17,6 +17,7 @@
 --- ARGV[8] max_bytes (number): a page with documents ends with the one that exceeds this; 0 lists without them
 --- ARGV[9] proof: of the key that the token is bound to, or empty
 --- @reply invalid_token
+--- @reply app_paused
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
 --- @reply proof_used

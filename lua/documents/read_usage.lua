@@ -10,6 +10,7 @@
 --- ARGV[3] period (number): ms
 --- ARGV[4] proof: of the key that the token is bound to, or empty
 --- @reply invalid_token
+--- @reply app_paused
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
 --- @reply proof_used

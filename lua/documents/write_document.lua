@@ -27,6 +27,7 @@
 --- ARGV[17] counted: '1' if the window has counted this request
 --- ARGV[18] proof: of the key that the token is bound to, or empty
 --- @reply invalid_token
+--- @reply app_paused
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
 --- @reply proof_used

@@ -14,7 +14,7 @@ local function ancestor(family, access)
   return redis.call('HMGET', family, 'epoch', 'revoked', 'up', 'used', 'budget:credits', 'budget:llm-inference')
 end
 
--- The guard of every resource call: user active, token live, scope carried, window open, in this order, so that a dead
+-- The guard of every resource call: user active, token live, app not paused, scope carried, window open. So a dead
 -- token takes nothing from a window (SPEC 5.4, 8.1). `needed`: the token must carry one of these scopes, and if the first is
 -- '@mcp', it must be for the MCP server (`resource.lua`), otherwise for Latchkey's own API; `proof`: of the key
 -- that the token is bound to, or empty; `counted`: `check_token` has counted request and proof already.
@@ -24,7 +24,7 @@ local function admit(user, grant, family, access, window, needed, limit, period,
   if redis.call('HGET', user, 'status') ~= 'active' then return 'invalid_token' end
   local scope = redis.call('GET', access)
   if not scope then return 'invalid_token' end
-  local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'last_used_at')
+  local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'last_used_at', 'paused_at')
   local line = redis.call('HMGET', family, 'epoch', 'revoked', 'scope', 'up')
   if not line[1] or line[1] ~= given[1] or line[2] or given[3] then return 'invalid_token' end
   local chain
@@ -54,6 +54,9 @@ local function admit(user, grant, family, access, window, needed, limit, period,
     if names then scope = names end
   end
   if scope == '1' then scope = line[3] end
+
+  -- Only a live token learns of the pause. The call takes nothing from the window and uses no proof up.
+  if given[5] then return 'app_paused' end
 
   local carried = false
   for name in string.gmatch(needed, '%S+') do

@@ -37,7 +37,7 @@
 --- @reply sign_in
 --- @reply step_up email email_verified name picture preferences
 --- @reply remembered
---- @reply page email email_verified name picture preferences granted spend_limit groups details
+--- @reply page email email_verified name picture preferences granted spend_limit groups details paused
 --- @include "session"
 --- @include "scope"
 --- @include "remembered"
@@ -63,10 +63,11 @@ if methods ~= '' and not has_scope(methods, born[2] or 'pwd') then
   return {'step_up', email, verified, name, picture, preferences}
 end
 
-local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'spend_limit', place)
+local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'spend_limit', place, 'paused_at')
 local granted = given[1] and not given[3] and given[2] or ''
--- The person may have narrowed the grant at another redirect URI since.
-if always_ask ~= '1' and given[1] and not given[3] and covers(granted, scope) and
+local paused = granted ~= '' and given[6] or ''
+-- The person may have narrowed the grant at another redirect URI since, or paused the app.
+if always_ask ~= '1' and given[1] and not given[3] and paused == '' and covers(granted, scope) and
     covers(remembered_scopes(given[5]), scope) then
   redis.call('HSET', code, 'redirect_uri', redirect_uri, 'scope', scope, 'challenge', challenge, 'epoch', given[1],
     'terms', terms)
@@ -99,4 +100,4 @@ if details ~= '' then redis.call('HSET', request, 'details', details) end
 redis.call('PEXPIREAT', request, int(now + request_ttl))
 local email, verified, name, picture, preferences = profile(user)
 local groups = has_scope(scope, 'groups') and redis.call('HGET', user, 'groups') or ''
-return {'page', email, verified, name, picture, preferences, granted, given[4] or '', groups, details}
+return {'page', email, verified, name, picture, preferences, granted, given[4] or '', groups, details, paused}

@@ -41,7 +41,7 @@
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply gone remaining reset
---- @reply invalid_scope remaining reset redirect_uri scope api granted spend_limit email email_verified name picture preferences groups details
+--- @reply invalid_scope remaining reset redirect_uri scope api granted spend_limit email email_verified name picture preferences groups details paused
 --- @reply full remaining reset
 --- @reply denied remaining reset redirect_uri state mode
 --- @reply allowed remaining reset redirect_uri state mode connected told
@@ -64,12 +64,12 @@ local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 -- What the page needs to ask again: nothing was ticked, and the request stays.
 local function nothing_ticked(redirect_uri, scope, api, details, remaining, reset)
-  local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'spend_limit')
+  local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'spend_limit', 'paused_at')
   local granted = given[1] and not given[3] and given[2] or ''
   local email, verified, name, picture, preferences = profile(user)
   local groups = has_scope(scope, 'groups') and redis.call('HGET', user, 'groups') or ''
   return {'invalid_scope', remaining, reset, redirect_uri, scope, api or '', granted, given[4] or '',
-    email, verified, name, picture, preferences, groups, details or ''}
+    email, verified, name, picture, preferences, groups, details or '', granted ~= '' and given[5] or ''}
 end
 
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)
@@ -110,6 +110,8 @@ if redis.call('EXISTS', grant) == 0 and
     not has_place(user, due, outbox, member, prefix, shard, most, access_ttl, now) then
   return {'full', remaining, reset}
 end
+-- The page says that allowing a paused app resumes it.
+local resumed = redis.call('HDEL', grant, 'paused_at') == 1
 local epoch, connected = open_grant(
   user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, asked[2], scope,
   fresh_epoch, now)
@@ -141,6 +143,7 @@ if device then
 else
   record(audit, 'consent_given', client, address, agent)
 end
+if resumed and connected == '0' then record(audit, 'app_resumed', client, address, agent) end
 local after = allowance_of(grant)
 note_growth(grant, before, after, raise_kept, now)
 if before and after and before ~= after then record(audit, 'spend_limit_set', client, address, agent) end

@@ -21,7 +21,7 @@
 --- @include "connected"
 
 local person = redis.call('HMGET', user, 'status', app_field(client))
-local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', unpack(BUDGET_FIELDS))
+local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'paused_at', unpack(BUDGET_FIELDS))
 local line = redis.call('HMGET', family, 'epoch', 'revoked', 'scope', 'generation', 'born', 'signed')
 local jkt, own = parts_of_row(redis.call('GET', access) or '')
 local left = kind == 'access' and redis.call('PTTL', access) or redis.call('PTTL', family)
@@ -37,7 +37,7 @@ if mark == '!' then
   return {'itself', names, int(now + left), api, issued, jkt}
 end
 
-if person[1] ~= 'active' or not line[1] or line[1] ~= given[1] or line[2] or given[3] then return {'dead'} end
+if person[1] ~= 'active' or not line[1] or line[1] ~= given[1] or line[2] or given[3] or given[4] then return {'dead'} end
 local scope = line[3]
 if kind == 'access' then
   if own == '' then return {'dead'} end
@@ -54,5 +54,5 @@ if api then
   scope = intersect(names, names_at(given[2], api))
 end
 if scope == '' or left <= 0 then return {'dead'} end
-local told = (not api or api == 'mcp') and has_scope(scope, 'credits:spend') and budgets_told(given, 4, now) or {}
+local told = (not api or api == 'mcp') and has_scope(scope, 'credits:spend') and budgets_told(given, 5, now) or {}
 return {'live', scope, int(now + left), person[2] or '', api or '', issued, jkt, line[6] or '', told}

@@ -12,6 +12,7 @@
 --- ARGV[6] most (number): rows of the answer
 --- ARGV[7] proof: of the key that the token is bound to, or empty
 --- @reply invalid_token
+--- @reply app_paused
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
 --- @reply proof_used

@@ -78,13 +78,15 @@ class Remembered:
 @dataclass(frozen=True, slots=True)
 class Pending:
     """The person has to decide: details for the page, and the id that the page sends back with the decision.
-    `spend_limit` is that of an earlier consent, in micro-dollars a month; `budgets` are requested."""
+    `spend_limit` is that of an earlier consent, in micro-dollars a month; `budgets` are requested;
+    `paused`: the person has paused the app."""
 
     request_id: str
     profile: Profile
     granted: frozenset[str]
     spend_limit: int | None = None
     budgets: tuple[Budget, ...] = ()
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,4 +323,5 @@ def _pending(request_id: str, user: str, reply: Reply) -> Pending:
         frozenset(reply.text("granted").split()),
         reply.number("spend_limit") if reply.raw("spend_limit") else None,
         read_budgets(reply.text("details")),
+        bool(reply.raw("paused")),
     )

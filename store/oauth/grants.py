@@ -24,7 +24,8 @@ from store.webhooks.relay_wakeup import RelayWakeup
 class Grant:
     """A connected app, or a disconnected one whose hosted data is kept until `data_until`. `documents` and `bytes` are
     its hosted data for the person; `spend_limit` (None without one) and `spent` are micro-dollars of this month;
-    `app_deleted`: the app itself is gone; `budgets`: what the person granted it by authorization details."""
+    `app_deleted`: the app itself is gone; `paused_at`: since when the person has paused it;
+    `budgets`: what the person granted it by authorization details."""
 
     client: str
     scopes: tuple[str, ...]
@@ -37,11 +38,13 @@ class Grant:
     spend_limit: int | None = None
     spent: int = 0
     app_deleted: bool = False
+    paused_at: datetime | None = None
     budgets: tuple[Budget, ...] = ()
 
 
 PAGE = 50
 """Grants on a page. Each costs the reader a lookup of a registration, and the page some 1.5 KB."""
+NOT_CONNECTED = Phrase("This app is not connected.")
 MOST_CONNECTED = 200
 """The most apps that another app sees, for the same reason."""
 
@@ -157,9 +160,31 @@ class Grants:
         )
         refuse_signed_out(reply)
         if reply.word == "not_found":
-            raise Refused("not_found", Phrase("This app is not connected."))
+            raise Refused("not_found", NOT_CONNECTED)
         self._wakeup.add(session.user)
         return at(reply.number("until"))
+
+    async def pause(self, session: Session, client: str, visitor: Visitor) -> None:
+        """From now on every call of the app for this person is refused, until `resume`. Its tokens stay, and refreshes
+        go on. Raises SignedOut, Refused("not_found")."""
+        await self._set_pause(session, client, visitor, "1")
+
+    async def resume(self, session: Session, client: str, visitor: Visitor) -> None:
+        """Ends a pause. Raises SignedOut, Refused("not_found")."""
+        await self._set_pause(session, client, visitor, "")
+
+    async def _set_pause(self, session: Session, client: str, visitor: Visitor, pause: str) -> None:
+        reply = await self._scripts.run(
+            "set_pause",
+            {**session.keys(), "grant": keys.grant(session.user, client)},
+            client=client,
+            pause=pause,
+            idle=self._idle,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        if reply.word == "not_found":
+            raise Refused("not_found", NOT_CONNECTED)
 
 
 def _at(value: bytes) -> datetime | None:
@@ -167,7 +192,7 @@ def _at(value: bytes) -> datetime | None:
 
 
 def _grant(row: list[Any]) -> Grant:
-    client, scope, connected, used, revoked, ends, documents, size, limit, spent, deleted, budgets = row
+    client, scope, connected, used, revoked, ends, documents, size, limit, spent, deleted, paused, budgets = row
     return Grant(
         client.decode(),
         tuple(scope.decode().split()),
@@ -180,5 +205,6 @@ def _grant(row: list[Any]) -> Grant:
         int(limit) if limit else None,
         int(spent),
         bool(deleted),
+        _at(paused),
         told_budgets(budgets),
     )

@@ -10,10 +10,12 @@ from store.results import Caller, Window
 
 
 def admitted(reply: Reply, group: Group, needed: str) -> Window:
-    """The window's figures of an admitted call. Raises Refused("invalid_token", "insufficient_scope",
-    "dpop_proof_refused" or "rate_limited")."""
+    """The window's figures of an admitted call. Raises Refused("invalid_token", "app_paused",
+    "insufficient_scope", "dpop_proof_refused" or "rate_limited")."""
     if reply.word == "invalid_token":
         raise Refused("invalid_token", "The access token is expired, revoked or not valid.")
+    if reply.word == "app_paused":
+        raise Refused("app_paused", "The person has paused this app.")
     if reply.word == "insufficient_scope":
         raise Refused("insufficient_scope", f"This needs the scope {' or '.join(needed.split())}.")
     if reply.word == "proof_used":

@@ -171,6 +171,7 @@ ONE_CLICK = {
     "account-credit-mails": "another choice, in the same place; mails about what an app may do come all the same",
     "account-language": "another choice, in the same place",
     "account-app-revoke": "an app has less",
+    "account-app-pause": "an app has less",
     "account-session-end": "a device has less",
     "account-sessions-end": "devices have less",
     "developer-invitation": "its page has a mailed link for an address",
@@ -242,7 +243,7 @@ def test_clickjacked_clicks_grant_nothing() -> None:
             if any("data-unhurried" in button.attributes for button in page.inside(form, "button")):
                 unhurried.add(route)
                 assert any("/static/unhurried.js" in script.get("src") for script in page.all("script"))
-    assert unhurried == {"decide"}
+    assert unhurried == {"decide", "account-app-resume"}
     assert seen - unhurried <= set(ONE_CLICK), seen - unhurried - set(ONE_CLICK)
     assert set(ONE_CLICK) <= seen, set(ONE_CLICK) - seen
 

@@ -185,3 +185,14 @@ async def test_every_door_of_authorization_leads_to_the_mcp_server(service: Serv
         assert issued["scope"] == SCOPE
         assert (await call(service, issued["access_token"], "list_collections")).code == 200
         assert await own_calls(service, issued["access_token"]) == [401] * 4
+
+
+async def test_a_paused_app_is_refused_with_every_message_until_resumed(service: Service) -> None:
+    browser = await service.signed_in()
+    token = (await tokens(service, browser=browser))["access_token"]
+    for button, status in (("pause", 403), ("resume", 200)):
+        await browser.submit(await browser.get("/account/apps"), f"/account/apps/web-app/{button}")
+        for answer in (await post(service, token, message("tools/list")), await call(service, token, "who_am_i")):
+            assert answer.code == status
+            assert (b"has paused this app" in answer.body) == (button == "pause")
+            assert "WWW-Authenticate" not in answer.headers

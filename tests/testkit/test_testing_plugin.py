@@ -189,6 +189,10 @@ def test_an_app_sees_groups_and_calls_people_by_a_name_of_its_own(latchkey):
 def test_disconnected_is_disconnected(latchkey):
     app, ada = latchkey.app(), latchkey.person()
     token = latchkey.token(ada, app)
+    latchkey.pauses(ada, app)
+    assert userinfo(latchkey, token).json()["error"] == "app_paused"
+    latchkey.pauses(ada, app, paused=False)
+    assert userinfo(latchkey, token).status_code == 200
     until = latchkey.revoke(ada, app)
     assert abs((until - datetime.now(timezone.utc)).days - 30) <= 1
     assert userinfo(latchkey, token).status_code == 401

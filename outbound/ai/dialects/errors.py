@@ -13,6 +13,7 @@ _TYPES = {
     "dpop_proof_refused": ("authentication_error", "invalid_dpop_proof"),
     "dpop_nonce_required": ("authentication_error", "use_dpop_nonce"),
     "payload_too_large": ("invalid_request_error", "request_too_large"),
+    "app_paused": ("permission_error", "app_paused"),
     "insufficient_scope": ("permission_error", "insufficient_scope"),
     "not_found": ("invalid_request_error", "model_not_found"),
     "rate_limited": ("rate_limit_error", "rate_limit_exceeded"),

@@ -61,6 +61,7 @@ def consent_pages(text: str, known: dict[str, Any], app: Sample) -> dict[str, di
         "amount": "5.00",
         "error": "",
         "signs_in": True,
+        "paused": False,
         "device": None,
         "budgets": [],
         "lengths": LENGTHS,
@@ -73,6 +74,7 @@ def consent_pages(text: str, known: dict[str, Any], app: Sample) -> dict[str, di
     by_document = {**first, "mark": Mark(False, "", text, DOCUMENT, text)}
     return {
         "oauth/consent.html document": by_document,
+        "oauth/consent.html paused": {**first, "paused": True},
         "oauth/consent.html itself": {**first, "mark": Mark(False, "", "", DYNAMIC)},
         "oauth/consent.html": first,
         "oauth/consent.html budget": {**first, "budgets": budgets, "chosen_length": "86400"},

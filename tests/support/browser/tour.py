@@ -171,6 +171,13 @@ def connected_apps(tour: Tour) -> None:
     tour.submit(f"{WEATHER}/limit", dollars="much")
     tour.submit(f"{WEATHER}/limit", confirm_password=demo.PASSWORD)
     tour.stop("account/apps.html", "dollars")
+    tour.open("/account/apps")
+    tour.submit(f"{WEATHER}/pause")
+    tour.stop("account/apps.html paused", "The app is paused")
+    tour.open(asks("weather-diary", ("profile",)))
+    tour.stop("oauth/consent.html paused", "You paused this app")
+    tour.open("/account/apps")
+    tour.submit(f"{WEATHER}/resume")
 
 
 def documents_and_credits(tour: Tour) -> None:

@@ -76,6 +76,18 @@ async def _(w: World) -> Call:
     return lambda: w.store.grants.revoke(w.session, w.app.client_id, VISITOR)
 
 
+@call("grants.pause", "set_pause")
+async def _(w: World) -> Call:
+    await w.tokens()
+    return lambda: w.store.grants.pause(w.session, w.app.client_id, VISITOR)
+
+
+@call("grants.resume", "set_pause")
+async def _(w: World) -> Call:
+    await w.tokens()
+    return lambda: w.store.grants.resume(w.session, w.app.client_id, VISITOR)
+
+
 @call("grants.connected", "list_connected")
 async def _(w: World) -> Call:
     app = await spender(w)

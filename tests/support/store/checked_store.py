@@ -145,6 +145,7 @@ class Furnished:
         await store.security.flush()
         await store.app_sweep.sweep()
         await world.tokens(app=(await world.register(f"{world.app.client_id}-left", scopes=EVERYTHING))[0])
+        await store.grants.pause(world.session, f"{world.app.client_id}-left", VISITOR)
         await store.grants.revoke(world.session, f"{world.app.client_id}-left", VISITOR)
         store.app_stats.called(world.app.client_id, limited=False)
         await store.app_stats.flush()
