@@ -6,6 +6,7 @@ from tornado.web import HTTPError
 
 from handlers.core.api import ApiHandler
 from store.crypto.dpop import ALGORITHMS
+from store.oauth.budgets import BUDGET_TYPES
 from store.oauth.resources import MCP_PATH
 
 
@@ -25,6 +26,7 @@ class McpMetadataHandler(ApiHandler):
                 "scopes_supported": list(server.scopes),
                 "bearer_methods_supported": ["header"],
                 "dpop_signing_alg_values_supported": list(ALGORITHMS),
+                "authorization_details_types_supported": list(BUDGET_TYPES),
                 "resource_name": self.site.brand.name,
                 "resource_documentation": f"{base}/docs",
             }

@@ -34,6 +34,7 @@ BOUNDS = {
     "handlers/core/pictures/image_upload.py ThreadPoolExecutor": "one picture of a person: here",
     "handlers/ai/call.py to_thread": "AI calls of a person under way, by the settings: test_overload_ai.py",
     "outbound/ai/tokens.py to_thread": "the same",
+    "outbound/ai/meter.py to_thread": "the same",
     "store/credits/daily.py KeyedSemaphore": "the same; people of a shard take turns: test_daily_limits.py",
     "handlers/guides/pages.py to_thread": "nobody's: two pages, read with the first requests for them",
     "outbound/ai/server_keys.py to_thread": "nobody's: one reading for each server of models at a time",
