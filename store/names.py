@@ -27,6 +27,8 @@ MAX_GROUPS = 50
 """The most groups of a person."""
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 """The grant type of devices (RFC 8628 3.4)."""
+EXCHANGE_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
+"""The grant type of delegated tokens (RFC 8693 2.1)."""
 
 _LOCAL_ATOM = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]")
 _ENCODED_WORD = re.compile(r"=\?.*\?=")

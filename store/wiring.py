@@ -80,6 +80,7 @@ from store.oauth.progress import RequestProgress
 from store.oauth.proofs import Proofs
 from store.oauth.pushed import PushedRequests
 from store.oauth.subjects import Subjects
+from store.oauth.token_exchange import TokenExchange
 from store.oauth.tokens import Tokens
 from store.operations import Operator
 from store.rates import Rates
@@ -189,6 +190,7 @@ class Store:
         self.client_windows = Portions(scripts, CLIENT)
         self.mcp_messages = McpMessages(scripts)
         self.app_tokens = AppTokens(scripts, sealer, self.apis, access, self.client_windows, proofs)
+        self.token_exchange = TokenExchange(scripts, sealer, self.limits, self.apps, access, proofs)
         self.pushed = PushedRequests(scripts, sealer)
         self.device_requests = DeviceRequests(scripts, sealer, keys, self.limits, self.tokens)
         self.device_windows = Portions(scripts, DEVICE_REQUESTS)

@@ -209,6 +209,10 @@ class ApiHandler(LeanHandler, BaseHandler):
                 await self.refuse_unknown(Refused("invalid_client", refusal.description))
         return None
 
+    def client_id_of(self, params: Params) -> str | None:
+        """The client id that the request names; nothing is proven yet. Raises Refused("invalid_request")."""
+        return self._credentials(params).client_id
+
     def _credentials(self, params: Params) -> ClientCredentials:
         header = self.request.headers.get_list("Authorization")
         self.basic_tried = bool(header) and header[0].partition(" ")[0].lower() == "basic"

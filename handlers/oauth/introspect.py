@@ -49,6 +49,9 @@ def facts_of(found: LiveToken, base: str) -> dict[str, Any]:
     if found.auth_time is not None:
         # RFC 9470 6.2: how and when the person signed in.
         facts |= {"acr": found.acr, "auth_time": found.auth_time}
+    if found.act:
+        # RFC 8693 4.1: whoever exchanged last, and inside who did before.
+        facts["act"] = found.act
     if found.budgets:
         # RFC 9396 9.2, and the use of the budget.
         facts |= {"authorization_details": details_of(found.budgets), "budget_used": used_of(found.budgets)}

@@ -8,10 +8,9 @@ from handlers.oauth.requests import PROMPTS, RESPONSE_MODES
 from store.apps.sectors import SUBJECT_TYPES
 from store.crypto.dpop import ALGORITHMS
 from store.crypto.jose.private import OURS
-from store.names import ADVERTISED
+from store.names import ADVERTISED, DEVICE_GRANT, EXCHANGE_GRANT
 from store.oauth.budgets import BUDGET_TYPES
 from store.oauth.client_assertions import CLIENT_ALGORITHMS
-from store.oauth.device_requests import GRANT_TYPE
 from store.oauth.sign_in import LEVELS
 
 CACHED = "public, max-age=300"
@@ -49,7 +48,13 @@ class MetadataHandler(ApiHandler):
                 "authorization_details_types_supported": list(BUDGET_TYPES),
                 "response_types_supported": ["code"],
                 "response_modes_supported": list(RESPONSE_MODES),
-                "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials", GRANT_TYPE],
+                "grant_types_supported": [
+                    "authorization_code",
+                    "refresh_token",
+                    "client_credentials",
+                    DEVICE_GRANT,
+                    EXCHANGE_GRANT,
+                ],
                 "token_endpoint_auth_methods_supported": methods,
                 "token_endpoint_auth_signing_alg_values_supported": algorithms,
                 "revocation_endpoint_auth_methods_supported": methods,

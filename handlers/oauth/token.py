@@ -1,4 +1,4 @@
-"""POST /api/oauth/token. SPEC 4.3, OpenID Connect Core 3.1.3, 12, RFC 8628 3.4."""
+"""POST /api/oauth/token. SPEC 4.3, OpenID Connect Core 3.1.3, 12, RFC 8628 3.4, RFC 8693 2."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from handlers.core.api import ApiHandler
 from handlers.core.params import Params
 from handlers.core.site import Site
+from handlers.oauth.delegated.token_exchange import exchange_token
 from handlers.oauth.details import check_details
 from handlers.oauth.device_authorization import check_device_grant
 from handlers.oauth.requests import IGNORED, MAX_SCOPE, bounded, without_ungiven
@@ -17,7 +18,7 @@ from store.apps.registration import Registration
 from store.crypto.dpop import DpopProof
 from store.crypto.signing_keys import Signer
 from store.errors import StoreError
-from store.names import parse_scope
+from store.names import EXCHANGE_GRANT, parse_scope
 from store.oauth.budgets import details_of
 from store.oauth.device_requests import GRANT_TYPE
 from store.oauth.id_tokens import TYPE, id_token_claims
@@ -42,6 +43,9 @@ class TokenHandler(ApiHandler):
         grant_type = params.require("grant_type")
         if grant_type == "client_credentials":
             await self._for_itself(params)
+            return
+        if grant_type == EXCHANGE_GRANT:
+            await exchange_token(self, params)
             return
         if grant_type not in ("authorization_code", "refresh_token", GRANT_TYPE):
             raise Refused("unsupported_grant_type")

@@ -10,6 +10,7 @@ from handlers.ai.errors import envelope, openai_envelope
 from handlers.core.errors import CATALOGUE, PUBLIC_NAME
 from handlers.openapi.ai_examples import AI_EXAMPLES
 from handlers.openapi.client_operations import CLIENT_EXAMPLES
+from handlers.openapi.exchange_schemas import DELEGATED_EXAMPLE, EXCHANGE_EXAMPLE
 from handlers.openapi.shapes import Schema
 from store.credits.credits import CURRENCY, SCALE
 from store.refused import Refused
@@ -46,6 +47,7 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             "resource": "https://orders.example",
             **_CLIENT,
         },
+        "exchange": EXCHANGE_EXAMPLE,
         "itself": {"grant_type": "client_credentials", "resource": "https://orders.example", **_CLIENT},
     },
     "Tokens": {
@@ -63,6 +65,7 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             "refresh_token": _REFRESH,
             "scope": "orders:read",
         },
+        "delegated": DELEGATED_EXAMPLE,
     },
     "RevocationRequest": {"token": {"token": _REFRESH, **_CLIENT}},
     "Nothing": {"revoked": {}},

@@ -79,7 +79,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     "token": {
         "post": Operation(
             "OAuth",
-            "Exchange a code, a refresh token or a device code for tokens",
+            "Exchange a code, a refresh token, a device code or an access token for tokens",
             (
                 "A code lives 60 seconds and works once. A code or refresh token that is used again ends every token "
                 "that came from it. Client authentication is what the app registered: HTTP Basic, or `client_id` and "
@@ -88,7 +88,8 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "is for one resource: `resource` (RFC 8707), otherwise the API of the authorization, otherwise this "
                 "server. With a DPoP proof, the tokens are bound to its key, and `token_type` is `DPoP`. A device "
                 "polls with its device code (RFC 8628): until the person has decided, it hears "
-                "`authorization_pending`, or `slow_down` if it polls too often."
+                "`authorization_pending`, or `slow_down` if it polls too often. A token exchange (RFC 8693) makes an "
+                "access token a delegated one, no wider in scope, resource, budget and life, which ends with it."
             ),
             {200: Success("the tokens", "Tokens", headers=("Pragma",))},
             errors=(

@@ -13,6 +13,7 @@ from handlers.oauth.token import VERIFIER
 from handlers.openapi.ai_schemas import AI_SCHEMAS, MONEY_IS, PRICES
 from handlers.openapi.budget_schemas import ASKED_DETAILS, CHOSEN, DETAILS
 from handlers.openapi.client_operations import CLIENT_SCHEMAS
+from handlers.openapi.exchange_schemas import ACT, EXCHANGED, NARROWED, delegated
 from handlers.openapi.shapes import (
     ADDRESS,
     ANY_SCOPES,
@@ -79,6 +80,7 @@ SCHEMAS: dict[str, Schema] = {
                 {"grant_type": {"const": GRANT_TYPE}, "device_code": FILLED},
                 {**_CLIENT, **_SECRET, "resource": TEXT},
             ),
+            read(EXCHANGED, {**_CLIENT, **_SECRET, **NARROWED, **_DETAILS}),
             read(
                 {"grant_type": {"const": "client_credentials"}}, {**_CLIENT, **_SECRET, "resource": TEXT, "scope": TEXT}
             ),
@@ -99,6 +101,7 @@ SCHEMAS: dict[str, Schema] = {
                     "authorization_details": DETAILS,
                 },
             ),
+            delegated(TOKEN_TYPE),
             # For an API, opaque or a JWT; a token of an app for itself comes alone.
             written(
                 {"access_token": FILLED, "token_type": TOKEN_TYPE, "expires_in": COUNT, "scope": FILLED},
@@ -167,7 +170,7 @@ SCHEMAS: dict[str, Schema] = {
                 {
                     **{"iat": COUNT, "token_type": TOKEN_TYPE, "acr": FILLED, "auth_time": COUNT},
                     "cnf": written({"jkt": _COORDINATE}),
-                    **{"authorization_details": DETAILS, "budget_used": COUNT},
+                    **{"authorization_details": DETAILS, "budget_used": COUNT, "act": ACT},
                 },
             ),
         ]

@@ -1,3 +1,4 @@
+--- @include "lineage"
 --- @include "scope"
 --- @include "window"
 
@@ -5,13 +6,6 @@
 local function count_proof(mark, lasts)
   if not lasts then return redis.call('DEL', mark) end
   return redis.call('SET', mark, '1', 'PX', lasts, 'NX')
-end
-
--- The row of a family above a delegated token: epoch, revoked, whether it is delegated too, its charges and its budgets.
--- Nothing once the access token has ended that the one below it comes from.
-local function ancestor(family, access)
-  if redis.call('EXISTS', access) == 0 then return nil end
-  return redis.call('HMGET', family, 'epoch', 'revoked', 'up', 'used', 'budget:credits', 'budget:llm-inference')
 end
 
 -- The guard of every resource call: user active, token live, app not paused, scope carried, window open. So a dead
@@ -29,15 +23,8 @@ local function admit(user, grant, family, access, window, needed, limit, period,
   if not line[1] or line[1] ~= given[1] or line[2] or given[3] then return 'invalid_token' end
   local chain
   if line[4] then
-    -- RFC 8693: a delegated token is dead once any token is that it comes from. `up` names these, 'family:generation', the
-    -- nearest first.
-    chain = {}
-    local families, tokens = string.match(family, '^.*:'), string.match(access, '^.*:access:')
-    for id, generation in string.gmatch(line[4], '(%S+):(%d+)') do
-      local row = ancestor(families .. id, tokens .. id .. ':' .. generation)
-      if not row or row[1] ~= given[1] or row[2] then return 'invalid_token' end
-      if row[3] then chain[#chain + 1] = {id, row[4], row[5], row[6]} end
-    end
+    chain = lineage(family, access, line[4], given[1])
+    if not chain then return 'invalid_token' end
   end
   local mark, lasts
   if scope ~= '1' or proof ~= '' or string.byte(needed) == 64 then

@@ -10,19 +10,21 @@
 --- ARGV[4] lifetime (number): ms after which the family ends, rotated or not; 0: never
 --- ARGV[5] audience: the API that asks, or '*' for the token's own app
 --- @reply dead
---- @reply live scope expires entered api issued jkt signed budgets
+--- @reply live scope expires entered api issued jkt signed budgets act
 --- @reply itself scope expires api issued jkt
 --- @reserve
 --- @include "dpop"
 --- @include "scope"
 --- @include "resource"
 --- @include "now"
---- @include "budgets"
+--- @include "parts"
+--- @include "lineage"
 --- @include "connected"
 
 local person = redis.call('HMGET', user, 'status', app_field(client))
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'paused_at', unpack(BUDGET_FIELDS))
-local line = redis.call('HMGET', family, 'epoch', 'revoked', 'scope', 'generation', 'born', 'signed')
+local line = redis.call('HMGET', family, 'epoch', 'revoked', 'scope', 'generation', 'born', 'signed', 'up',
+  'act', 'used', 'budget:credits', 'budget:llm-inference')
 local jkt, own = parts_of_row(redis.call('GET', access) or '')
 local left = kind == 'access' and redis.call('PTTL', access) or redis.call('PTTL', family)
 local now = now_ms()
@@ -38,6 +40,9 @@ if mark == '!' then
 end
 
 if person[1] ~= 'active' or not line[1] or line[1] ~= given[1] or line[2] or given[3] or given[4] then return {'dead'} end
+-- Who may not know of the token has the answer by now. The id of the family is of no use here.
+local chain = line[7] and lineage(family, access, line[7], given[1])
+if line[7] and not chain then return {'dead'} end
 local scope = line[3]
 if kind == 'access' then
   if own == '' then return {'dead'} end
@@ -54,5 +59,9 @@ if api then
   scope = intersect(names, names_at(given[2], api))
 end
 if scope == '' or left <= 0 then return {'dead'} end
-local told = (not api or api == 'mcp') and has_scope(scope, 'credits:spend') and budgets_told(given, 5, now) or {}
-return {'live', scope, int(now + left), person[2] or '', api or '', issued, jkt, line[6] or '', told}
+local told = {}
+if (not api or api == 'mcp') and has_scope(scope, 'credits:spend') then
+  if chain then table.insert(chain, 1, {'', line[9], line[10], line[11]}) end
+  told = chain and parts_told(chain, given, 5, now) or budgets_told(given, 5, now)
+end
+return {'live', scope, int(now + left), person[2] or '', api or '', issued, jkt, line[6] or '', told, line[8] or ''}

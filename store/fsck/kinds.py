@@ -62,6 +62,11 @@ SCOPES = _SCOPE + rb"(?: " + _SCOPE + rb")*"
 _ROW = SCOPES + rb"|" + API_TOKEN
 _COUNTED = rb"[tm][0-9]{1,16} [0-9]{1,16}"
 _JKT = rb"[A-Za-z0-9_-]{43}"
+_ID = rb"[A-Za-z0-9_-]{22}"
+_UP = _ID + rb":[0-9]{1,10}(?: " + _ID + rb":[0-9]{1,10}){0,4}"
+"""The tokens above a delegated one, the nearest first."""
+_ACT = rb"[A-Za-z0-9_-]{1,64}(?: [A-Za-z0-9_-]{1,64}){0,4}"
+_DELEGATED = _ID + rb":[0-9]{1,16}(?: " + _ID + rb":[0-9]{1,16}){0,99}"
 _ACCESS = rb"1|" + _ROW + rb"|\*[A-Za-z0-9_-]{43}( (" + _ROW + rb"))?"
 """An access token: its scopes or those of its family; one that is bound to a key begins with that."""
 
@@ -225,9 +230,12 @@ KINDS: dict[str, KeyKind] = {
         "hash",
         REFRESH_TOKEN,
         {"generation": NUMBER, "scope": SCOPES, "epoch": EPOCH},
-        others="revoked|replayed|born|signed|api|jkt",
+        others="revoked|replayed|born|signed|api|jkt|up|act|name|used|budget:(?:credits|llm-inference)",
         outlives=True,
-        forms={"api": _RESOURCE, "jkt": _JKT + rb"( [1-9][0-9]{0,9})?", "born": NUMBER},
+        forms={
+            **{"api": _RESOURCE, "jkt": _JKT + rb"( [1-9][0-9]{0,9})?", "born": NUMBER, "up": _UP, "act": _ACT},
+            **{"used": NUMBER, **{f"budget:{kind}": BUDGET for kind in BUDGET_TYPES}},
+        },
     ),
     "access": KeyKind("string", ACCESS_TOKEN, value=_ACCESS, outlives=True),
     "dpop": KeyKind("string", DPOP_MARK, value=b"1", outlives=True),
@@ -241,9 +249,11 @@ KINDS: dict[str, KeyKind] = {
         0,
         {"epoch": EPOCH, "scope": SCOPES, "connected_at": NUMBER},
         others=r"last_used_at|revoked_at|paused_at|app_deleted|spend_limit|raised|grown_at|spend_month|limit_told|spent|"
-        r"to:(?:[A-Za-z0-9_-]{16}){1,2}|f:[A-Za-z0-9_-]{22}|(?:budget|used):(?:credits|llm-inference)",
+        r"to:(?:[A-Za-z0-9_-]{16}){1,2}|f:[A-Za-z0-9_-]{22}|delegated|(?:budget|used):(?:credits|llm-inference)",
         forms={
-            f"{what}:{kind}": form for kind in BUDGET_TYPES for what, form in (("budget", BUDGET), ("used", _COUNTED))
+            **{f"budget:{kind}": BUDGET for kind in BUDGET_TYPES},
+            **{f"used:{kind}": _COUNTED for kind in BUDGET_TYPES},
+            "delegated": _DELEGATED,
         },
     ),
     "usage": KeyKind("hash", 0),

@@ -46,6 +46,7 @@ class ApiToken(NamedTuple):
     acr: str = ""
     auth_time: int | None = None
     jkt: str = ""
+    act: dict[str, Any] | None = None
 
 
 class ApiAccess:
@@ -90,6 +91,7 @@ class ApiAccess:
         allowed: AllowedApis,
         issuer: str,
         jkt: str,
+        act: dict[str, Any] | None = None,
     ) -> tuple[str, int]:
         """The access token for the API that a script answered (`api_token_fields` in `lua/include/oauth/resource.lua`),
         and its lifetime in seconds."""
@@ -97,7 +99,7 @@ class ApiAccess:
         api = allowed.apis[client_id]
         sub = await self._subjects.at_api(api.sector, app.sector, user)
         sign_in = level_and_time(signed)
-        token = ApiToken(api, app.wire_id, sub, sealed, scope, int(issued), int(expires), *sign_in, jkt)
+        token = ApiToken(api, app.wire_id, sub, sealed, scope, int(issued), int(expires), *sign_in, jkt, act)
         return self.wire_form(token, issuer, allowed.signers), token.expires - token.issued
 
     def wire_form(self, token: ApiToken, issuer: str, signers: Mapping[str, Signer]) -> str:
@@ -136,4 +138,6 @@ def claims_of(token: ApiToken, issuer: str) -> dict[str, Any]:
     if token.jkt:
         # RFC 9449 6.1: the API checks the proof of each call against it.
         claims["cnf"] = {"jkt": token.jkt}
+    if token.act:
+        claims["act"] = token.act
     return claims

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from store import keys
 from store.apps.api_record import ApiRegistration
@@ -20,6 +20,7 @@ from store.oauth.proofs import may_present
 from store.oauth.resources import MCP, MCP_PATH, plain_names, registered_at
 from store.oauth.sign_in import level_and_time
 from store.oauth.subjects import Subjects
+from store.oauth.token_exchange import act_of
 from store.oauth.tokens import MS_PER_SECOND
 
 
@@ -28,7 +29,7 @@ class LiveToken(NamedTuple):
     empty for Latchkey itself. `expires` and `issued` are in seconds since 1970; `issued` is None for a refresh token.
     `acr` and `auth_time` (seconds) are of the person's sign-in, empty and None if it is not known. `jkt` is the
     thumbprint of the key that an access token is bound to, empty for a bearer token. `budgets`: what it may
-    spend here."""
+    spend here; `act`: who acts, None unless it is delegated (RFC 8693 4.1)."""
 
     is_access: bool
     client: str
@@ -41,6 +42,7 @@ class LiveToken(NamedTuple):
     auth_time: int | None = None
     jkt: str = ""
     budgets: tuple[Budget, ...] = ()
+    act: dict[str, Any] | None = None
 
 
 class Introspection:
@@ -93,7 +95,8 @@ class Introspection:
         if is_access and not may_present(app, jkt):
             return None
         budgets = told_budgets(reply.rows("budgets")) if SPEND in scope.split() else ()
-        return LiveToken(is_access, app.wire_id, sub, scope, audience, expires, issued, *sign_in, jkt, budgets)
+        act = act_of(app, reply.text("act")) if reply.word == "live" else None
+        return LiveToken(is_access, app.wire_id, sub, scope, audience, expires, issued, *sign_in, jkt, budgets, act)
 
     async def by_api(self, api: ApiRegistration, presented: str, issuer: str) -> LiveToken | None:
         """The token, if it is a live access token for this API. Raises StoreUnavailable."""
@@ -137,7 +140,8 @@ def _for_api(app: Registration, api: ApiRegistration, sub: str, reply: Reply) ->
     # A token that the app has for itself comes from nobody's sign-in.
     sign_in = level_and_time(reply.text("signed") if reply.word == "live" else "")
     facts = (sub, scope, api.identifier, expires, issued, *sign_in, reply.text("jkt"))
-    return LiveToken(True, app.wire_id, *facts) if scope and may_present(app, reply.text("jkt")) else None
+    act = act_of(app, reply.text("act")) if reply.word == "live" else None
+    return LiveToken(True, app.wire_id, *facts, act=act) if scope and may_present(app, reply.text("jkt")) else None
 
 
 # Few sign-ins of an app differ in their scopes.

@@ -31,6 +31,11 @@ def refuse_refresh(reply: Reply, window: Window) -> None:
     _refuse(_REFRESH_REFUSALS, reply, window)
 
 
+def refuse_exchange(reply: Reply, window: Window) -> None:
+    """Raises Refused if the answer refuses a token exchange."""
+    _refuse(_EXCHANGE_REFUSALS, reply, window)
+
+
 def _refuse(refusals: Mapping[str, tuple[str, str]], reply: Reply, window: Window) -> None:
     if reply.word in refusals:
         code, description = refusals[reply.word]
@@ -55,4 +60,17 @@ _CODE_REFUSALS = _REFUSALS | {
 _REFRESH_REFUSALS = _REFUSALS | {
     "invalid_scope": ("invalid_scope", "A refresh cannot widen the scope."),
     "scope_withdrawn": ("invalid_grant", "The person has withdrawn the scopes of this token."),
+}
+_EXCHANGE_REFUSALS = {
+    "no_key": ("invalid_dpop_proof", "The subject token is bound to a key: the new token needs a proof."),
+    "other_key": ("invalid_request", "The subject token is bound to another key."),
+    "invalid_target": ("invalid_target", "The subject token is not for this resource."),
+    "too_deep": ("invalid_request", "The subject token is five exchanges away from the person's consent already."),
+    "invalid_scope": ("invalid_scope", "An exchange cannot widen the scope."),
+    "too_long": ("invalid_request", "expires_in is longer than the subject token lives."),
+    "invalid_details": (
+        "invalid_authorization_details",
+        "A part is a total, no larger and for no other models than every budget above it, and of a type granted there.",
+    ),
+    "too_many": ("invalid_request", "The app has 100 delegated tokens of this person. End one, or wait."),
 }

@@ -58,6 +58,7 @@ REFUSED = {
     "profiles.hide_passkey_offer": "the mark of a hidden offer",
     "profiles.prefer": "a language and a zone",
     "profiles.rename": "a longer name",
+    "token_exchange.exchange": "a family and its token",
     "profiles.save_picture": "a picture",
     "proofs.use": "the mark of a proof, which comes with a request for tokens",
     "teams.accept": "a member of a team",

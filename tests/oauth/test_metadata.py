@@ -25,7 +25,8 @@ async def test_the_metadata_has_what_rfc_8414_requires(service: Service) -> None
     assert document["scopes_supported"] == list(ADVERTISED)
     assert document["response_types_supported"] == ["code"]
     known = ["authorization_code", "refresh_token", "client_credentials"]
-    assert document["grant_types_supported"] == [*known, "urn:ietf:params:oauth:grant-type:device_code"]
+    urns = [f"urn:ietf:params:oauth:grant-type:{name}" for name in ("device_code", "token-exchange")]
+    assert document["grant_types_supported"] == [*known, *urns]
     assert document["code_challenge_methods_supported"] == ["S256"]
     assert document["authorization_response_iss_parameter_supported"] is True
     methods = {"client_secret_basic", "client_secret_post", "private_key_jwt", "none"}

@@ -28,6 +28,7 @@ from handlers.openapi.schemas import SCHEMAS
 from handlers.routes import ROUTES
 from store.oauth.device_requests import GRANT_TYPE
 from store.wiring import Store
+from tests.oauth.exchange.exchanging import TYPE, form_of
 from tests.support.http import driver
 from tests.support.http.documented import call
 from tests.support.http.dpop_app import BoundApp
@@ -140,6 +141,7 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
             lambda: service.web.refresh(tokens["refresh_token"]),
             lambda: service.web.token(grant_type="client_credentials"),
             lambda: service.web.token(grant_type=GRANT_TYPE, device_code="x"),
+            lambda: service.web.token(**form_of("x", actor_token="x", actor_token_type=TYPE)),
             lambda: BoundApp(service.web).refresh("lk_rt_unknown"),
         ],
         "device-authorization": [

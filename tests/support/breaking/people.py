@@ -170,6 +170,8 @@ PEOPLE = [
     case(family_gone, "family"),
     case(lambda f: then(f.first("family"), lambda key: f.client.hset(key, "api", "an-app")), "row", "row"),
     case(lambda f: then(f.first("family"), lambda key: f.client.hset(key, "jkt", "A" * 43 + " x")), "row", "row"),
+    case(lambda f: then(f.first("family"), lambda key: f.client.hset(key, "up", "another")), "row", "row"),
+    case(lambda f: then(f.first("family"), lambda key: f.client.hset(key, "act", "an app!")), "row", "row"),
     case(not_in_the_row, "connected", proof=shows_the_app),
     case(not_in_the_list, "connected"),
     case(lambda f: f.client.sadd(keys.shard_app_users(GHOST[:3], "ghost"), keys.member(GHOST)), "connected"),

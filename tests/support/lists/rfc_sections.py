@@ -214,6 +214,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "5.6": "Non-Confidential Clients",
         "5.7": "Non-Visual Code Transmission",
     },
+    "8693": {"2.1": "Token Exchange Request", "5": "Security Considerations"},
     "9700": {
         "2.1": "Protecting Redirect-Based Flows",
         "2.1.1": "Authorization Code Grant",

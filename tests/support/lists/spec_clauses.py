@@ -140,6 +140,7 @@ TRAPS: dict[int, Clause] = {
     60: Clause("open registration is limited by address and in all, ends unused, and shows nobody as verified"),
     61: Clause("simultaneous calls never exceed a budget, whatever dies between hold and settlement"),
     62: Clause("siblings that race never exceed the part of their parent"),
+    63: Clause("an exchange widens nothing, has no sixth generation, and no chain through a revoked token"),
     64: Clause("a device code is for its app, is answered once, and nobody guesses the code that people type"),
     65: Clause("anything unknown in authorization_details is refused, wherever they come"),
     66: Clause("tokens that two counters report are charged once"),

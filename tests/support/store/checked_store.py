@@ -21,6 +21,7 @@ from store.lifetimes import DOCUMENT_PAUSE, UNUSED_APP
 from store.oauth.budgets import Budget
 from store.oauth.client_assertions import Proof
 from store.oauth.proofs import for_call
+from store.oauth.token_exchange import WantedToken
 from store.refused import Refused
 from store.results import Window
 from store.webhooks.attempts import WebhookExchange, WebhookResponse
@@ -106,6 +107,9 @@ class Furnished:
         await spender.hold(90, key="under way")
         await world.refresh((await world.tokens()).refresh_token)
         await store.tokens.revoke(None, (await world.tokens()).refresh_token)
+        subject = await store.token_exchange.subject(world.app, (await world.tokens(EVERYTHING)).access_token, "")
+        part = WantedToken(details="llm-inference 100 total *", name="A helper")
+        await store.token_exchange.exchange(world.app, subject, part, None, "")
         await world.code()
         await world.pending()
         await store.profiles.save_picture(world.session, drawn("WEBP", (8, 8), (1, 2, 3)), VISITOR)
