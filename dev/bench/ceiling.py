@@ -1,10 +1,11 @@
 """The ceilings: a server that does nothing, on the product's HTTP server, event loop and store client.
 
-    python -m dev.bench.ceiling --redis-url URL [--port N] [--http FRONT]
+    python -m dev.bench.ceiling --redis-url URL [--port N] [--http FRONT] [--model URL]
 
 `/bare` answers with 27 bytes; `/evalsha` first calls a script that does nothing; `/signed` also signs as many claims as
-an ID token has, with ES256. Handlers and routing are plain Tornado; the product skips part of that
-(`handlers/core/base.py`), so this is no absolute upper bound.
+an ID token has, with ES256. `/relay` passes its body on to the model's server with aiohttp's client, as AI calls are
+passed on, and answers with what comes back; it calls no store. Handlers and routing are plain Tornado; the product skips
+part of that (`handlers/core/base.py`), so this is no absolute upper bound.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from aiohttp import ClientSession
 from redis.asyncio import Redis
 from tornado.httpserver import HTTPServer
 from tornado.web import Application, RequestHandler
@@ -74,14 +76,37 @@ class SignedHandler(EvalshaHandler):
         self.finish(jws.sign(CLAIMS, self._key, "JWT"))
 
 
-async def serve(store_url: str, port: int, http: str) -> None:
+class RelayHandler(BareHandler):
+    """Passes a call on to a model's server."""
+
+    def initialize(self, session: ClientSession, url: str) -> None:
+        """Takes the client and the address of calls."""
+        self._session = session
+        self._url = url
+
+    async def post(self) -> None:
+        """Answers with the answer of the model's server."""
+        headers = {"Content-Type": "application/json"}
+        async with self._session.post(self._url, data=self.request.body, headers=headers) as answer:
+            body = await answer.read()
+        self.set_header("Content-Type", "application/json")
+        self.finish(body)
+
+
+async def serve(store_url: str, port: int, http: str, model: str) -> None:
     """Listens until it is ended."""
     client = await connect(store_url)
     sha = await client.script_load(SCRIPT)
     facts: dict[str, Any] = {"client": client, "sha": sha}
     signing = {**facts, "key": PrivateKey.generate(ES256)}
+    relay = {"session": ClientSession(), "url": f"{model}/v1/messages"}
     application = Application(
-        [("/bare", BareHandler), ("/evalsha", EvalshaHandler, facts), ("/signed", SignedHandler, signing)]
+        [
+            ("/bare", BareHandler),
+            ("/evalsha", EvalshaHandler, facts),
+            ("/signed", SignedHandler, signing),
+            ("/relay", RelayHandler, relay),
+        ]
     )
     make_server(application, http).listen(port, HOST)
     garbage.settle()
@@ -99,9 +124,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--redis-url", required=True)
     parser.add_argument("--port", type=int, default=8081)
     parser.add_argument("--http", default="")
+    parser.add_argument("--model", default="", metavar="URL", help="the server of the Messages API for /relay")
     return parser.parse_args(argv)
 
 
 if __name__ == "__main__":
     options = parse(sys.argv[1:])
-    event_loop.run(serve(options.redis_url, options.port, options.http))
+    event_loop.run(serve(options.redis_url, options.port, options.http, options.model))

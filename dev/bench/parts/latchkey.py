@@ -28,6 +28,7 @@ SYSTEM = "Latchkey"
 CEILING = "ceiling"
 BARE, EVALSHA = "bare handler", "bare handler, one EVALSHA"
 SIGNED = "bare handler, one EVALSHA, one signature"
+RELAY = "AI call, passed on by a bare handler"
 SIZE = 1024
 """Bytes of a document."""
 BOUND = "DPoP-bound userinfo"
@@ -146,10 +147,11 @@ class Latchkey:
         command += [*_UNLIMITED, *flags]
         return self._start(command, port, "server.log", LATCHKEY_SECRET_KEYS=self.filled.ring.render())
 
-    def serve_ceiling(self) -> Process:
-        """A server that does nothing, over the same store."""
+    def serve_ceiling(self, model: str = "") -> Process:
+        """A server that does nothing, over the same store; it passes calls on to the server of models at `model`."""
         port = free_port()
         command = [sys.executable, "-m", "dev.bench.ceiling", "--redis-url", self.filled.url, "--port", str(port)]
+        command += ["--model", model]
         return self._start([*command, *self._http()], port, "ceiling.log")
 
     def _http(self) -> list[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from dev.bench.aims import STUB_SYSTEM
 from dev.bench.measure import HOST, Unexpected, progress
 from dev.bench.parts import results
-from dev.bench.parts.latchkey import CEILING, QUESTION, Latchkey
+from dev.bench.parts.latchkey import CEILING, QUESTION, RELAY, Latchkey
 from dev.bench.parts.measuring import measuring
 from dev.bench.parts.options import add_calls, add_rounds, names, with_calls
 from dev.bench.parts.rounds import Rounds
@@ -67,16 +67,22 @@ def ours(stage: Stage, directory: Path, people: int, http: str) -> list[Row]:
         config.write_text(_CONFIG.format(host=HOST, port=stage.stub.port, model=STUB_MODEL))
         flags = ["--ai-config", str(config)]
     rows = latchkey.rows(latchkey.serve(*flags), STUB_MODEL)
-    return [*latchkey.ceilings(latchkey.serve_ceiling()), *(row for row in rows if row.endpoint in wanted)]
+    ceiling = latchkey.serve_ceiling(f"http://{HOST}:{stage.stub.port}" if stage.stub else "")
+    relayed = [Row(CEILING, RELAY, ceiling, _question(stage, "/relay"), b"end_turn")] if stage.stub else []
+    return [*latchkey.ceilings(ceiling), *relayed, *(row for row in rows if row.endpoint in wanted)]
 
 
 def stub_row(stage: Stage) -> list[Row]:
     """The stub itself, the baseline for added latency."""
     if stage.stub is None:
         return []
+    return [Row(STUB_SYSTEM, "AI call", stage.stub, _question(stage, "/v1/messages"), b"end_turn")]
+
+
+def _question(stage: Stage, path: str) -> Replayed:
     question = json.dumps({**QUESTION, "model": STUB_MODEL})
-    request = http("POST", "/v1/messages", {"Content-Type": "application/json"}, question)
-    return [Row(STUB_SYSTEM, "AI call", stage.stub, Replayed(stage.file("stub"), [request]), b"end_turn")]
+    request = http("POST", path, {"Content-Type": "application/json"}, question)
+    return Replayed(stage.file(path.rpartition("/")[2]), [request])
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
