@@ -4,8 +4,8 @@
 
 `/bare` answers with 27 bytes; `/evalsha` first calls a script that does nothing; `/signed` also signs as many claims as
 an ID token has, with ES256. `/relay` passes its body on to the model's server with aiohttp's client, as AI calls are
-passed on, and answers with what comes back; it calls no store. Handlers and routing are plain Tornado; the product skips
-part of that (`handlers/core/base.py`), so this is no absolute upper bound.
+passed on, and answers with what comes back; it calls no store. Handlers and routing are plain Tornado; the product
+skips part of that (`handlers/core/base.py`), so this is no absolute upper bound.
 """
 
 from __future__ import annotations
