@@ -29,8 +29,8 @@ MODEL = "model "
 MOST_MODELS = 1000
 """Models of an app counted between two flushes; further ones are not counted."""
 NAMES = ("calls", "limited", "spent", "connected", "disconnected")
-_COLUMNS = 7
-"""Numbers of a row of a model: calls, charges, and tokens of the kinds that are counted, as in a person's usage."""
+_COLUMNS = 8
+"""Numbers of a row of a model: calls, charges, and those of `TokenCounts.counted`."""
 _CALLS, _LIMITED, _SPENT, _CONNECTED, _DISCONNECTED = range(len(NAMES))
 
 
@@ -49,14 +49,14 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class ModelDay:
-    """What an app's calls of a model used on a day (UTC), over all people: calls, charges in micro-dollars, and tokens,
-    whose kinds are in the order of `TokenCounts`."""
+    """What an app's calls of a model used on a day (UTC), over all people: calls, charges in micro-dollars, and
+    the numbers of `TokenCounts.counted`."""
 
     day: date
     model: str
     calls: int
     charged: int
-    tokens: tuple[int, ...]
+    counted: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,9 @@ class AppStats:
         if limited:
             counted[_LIMITED] += 1
 
-    def spent(self, client: str, amount: int, model: str, tokens: Sequence[int]) -> None:
-        """Counts an app's call of a model: the charge in micro-dollars, and the tokens, as in `TokenCounts`."""
+    def spent(self, client: str, amount: int, model: str, counted: Sequence[int]) -> None:
+        """Counts an app's call of a model: the charge in micro-dollars, and the numbers of
+        `TokenCounts.counted`."""
         (self._counted.get(client) or self._begin(client))[_SPENT] += amount
         if client not in self._counted:
             return
@@ -101,7 +102,7 @@ class AppStats:
             sums = [0] * _COLUMNS
             if len(models) < MOST_MODELS:
                 models[model] = sums
-        for place, number in enumerate((1, amount, *tokens[: _COLUMNS - 2])):
+        for place, number in enumerate((1, amount, *counted)):
             sums[place] += number
 
     def connected(self, client: str) -> None:
@@ -152,8 +153,8 @@ class AppStats:
         for name, value in zip(fields[::2], fields[1::2], strict=True):
             number, _, what = name.decode().partition(":")
             if what.startswith(MODEL):
-                calls, charged, *tokens = map(int, value.split())
-                row = ModelDay(_date(int(number)), what[len(MODEL) :], calls, charged, tuple(tokens))
+                calls, charged, *of_kinds = map(int, value.split())
+                row = ModelDay(_date(int(number)), what[len(MODEL) :], calls, charged, tuple(of_kinds))
                 if int(number) > today - DAYS_SHOWN:
                     models.append(row)
             elif what:

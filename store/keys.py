@@ -218,7 +218,8 @@ def hosted(user: str, client: str) -> dict[str, str]:
 
 def credits(user: str) -> dict[str, str]:
     """The credits of a person, and the list of kept replies."""
-    return {noun: prefix(user) + noun for noun in ("balance", "holds", "ledger", "replies", "used", "payments")}
+    nouns = ("balance", "holds", "ledger", "replies", "used", "searches", "payments")
+    return {noun: prefix(user) + noun for noun in nouns}
 
 
 def settled(user: str, hold: str) -> str:

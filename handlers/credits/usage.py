@@ -30,7 +30,7 @@ GROUPS: dict[str, Callable[[UsageRow], str]] = {
 """The groups of a report, each with what its rows have in common."""
 _NAMES = {"app": "client_id"}
 _KINDS = ("output", *INPUT_KINDS)
-USED = ("model", "calls", "dollars", *(f"{kind}_tokens" for kind in _KINDS))
+USED = ("model", "calls", "dollars", *(f"{kind}_tokens" for kind in _KINDS), "web_searches")
 """The columns of a file for what a model's calls used."""
 _HEADER = ("day", "client_id", "app", *USED)
 
@@ -109,7 +109,8 @@ def _day(name: str, text: str | None) -> date | None:
 
 def used_cells(row: UsageRow) -> tuple[str, ...]:
     """The cells of the columns `USED`."""
-    return (row.model, str(row.calls), dollars(row.charged), *(str(getattr(row.tokens, kind)) for kind in _KINDS))
+    numbers = (*(getattr(row.tokens, kind) for kind in _KINDS), row.tokens.web_search)
+    return (row.model, str(row.calls), dollars(row.charged), *map(str, numbers))
 
 
 def ranked_totals(rows: Iterable[UsageRow], group: str) -> list[tuple[str, Total]]:

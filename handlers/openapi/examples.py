@@ -21,6 +21,7 @@ _MONEY = {"currency": CURRENCY, "scale": SCALE}
 _USED = {
     **{"calls": 3, "charged": 4200},
     "tokens": {"input": 1200, "output": 600, "cacheRead": 0, "cacheWrite": 0, "cacheWrite1h": 0},
+    "webSearches": 0,
 }
 _ACCESS, _REFRESH = "lk_at_an-access-token", "lk_rt_a-refresh-token"
 _CLIENT = {"client_id": "notes-app", "client_secret": "a-client-secret"}

@@ -47,7 +47,7 @@ _SECRET = {
     "client_assertion_type": {"const": ASSERTION_TYPE},
 }
 _DETAILS = {"authorization_details": ASKED_DETAILS}
-_USED = {"calls": COUNT, "charged": COUNT, "tokens": written(PRICES)}
+_USED = {"calls": COUNT, "charged": COUNT, "tokens": written(PRICES), "webSearches": COUNT}
 _USED_BY = {"day": {"type": "string", "format": "date"}, "model": TEXT, "client_id": FILLED}
 _USAGE = written({"used": COUNT, "limit": COUNT})
 

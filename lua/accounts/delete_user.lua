@@ -21,6 +21,7 @@
 --- KEYS[20] used
 --- KEYS[21] teams: apps of others; whoever calls this takes the person out of their teams, and removes the list
 --- KEYS[22] payments
+--- KEYS[23] searches
 --- ARGV[1] member: the person in the lists of the shard
 --- ARGV[2] prefix: prefix of the person's keys, up to the noun
 --- ARGV[3] shard: prefix of the shard's keys, up to 'app:'
@@ -76,7 +77,7 @@ for _, purpose in ipairs({'confirm', 'reset', 'change'}) do redis.call('UNLINK',
 -- Old addresses that a link could bring back are free again; entries that are not released now expire.
 local held = {}
 for _, entry in pairs(open_undos(undos, now_ms())) do held[#held + 1] = entry.email end
-redis.call('UNLINK', audit, activity, guesses, balance, holds, ledger, used, payments, picture, undos)
+redis.call('UNLINK', audit, activity, guesses, balance, holds, ledger, used, searches, payments, picture, undos)
 -- The list of the shard goes last, because an interrupted deletion is found there.
 redis.call('SREM', users, member)
 touch(leaving)

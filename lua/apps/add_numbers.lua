@@ -2,7 +2,8 @@
 --- KEYS[1] app
 --- KEYS[2] days: by 'day:name', with days since 1970; pruned: the day of the last removal of old ones; used-<mark>:
 ---   the last day on which a client secret was used
----   'day:model <id>': calls, charged (micro-dollars), input, output, cache_read, cache_write, cache_write_1h (tokens)
+---   'day:model <id>': calls, charged (micro-dollars), input, output, cache_read, cache_write, cache_write_1h (tokens),
+---   web searches; a row of an earlier release has no searches
 --- KEYS[3] people
 --- ARGV[1] calls
 --- ARGV[2] limited
@@ -11,7 +12,7 @@
 --- ARGV[5] disconnected
 --- ARGV[6] keep (number): days
 --- ARGV[7] used: marks of client secrets, with spaces between them
---- ARGV[8] models: a line for each model: the seven numbers of its row, and its id
+--- ARGV[8] models: a line for each model: the eight numbers of its row, and its id
 --- @reply gone
 --- @reply ok
 --- @reserve
@@ -26,10 +27,10 @@ for name, number in pairs(counted) do
   if number ~= '0' then redis.call('HINCRBY', days, int(today) .. ':' .. name, number) end
 end
 for line in string.gmatch(models, '[^\n]+') do
-  local counts, model = string.match(line, '^(%d+ %d+ %d+ %d+ %d+ %d+ %d+) (.+)$')
+  local counts, model = string.match(line, '^(' .. string.rep('%d+ ', 7) .. '%d+) (.+)$')
   local field = int(today) .. ':model ' .. model
-  local sums, old = {}, string.gmatch(redis.call('HGET', days, field) or '0 0 0 0 0 0 0', '%d+')
-  for number in string.gmatch(counts, '%d+') do sums[#sums + 1] = int(old() + number) end
+  local sums, old = {}, string.gmatch(redis.call('HGET', days, field) or '', '%d+')
+  for number in string.gmatch(counts, '%d+') do sums[#sums + 1] = int((old() or 0) + number) end
   redis.call('HSET', days, field, table.concat(sums, ' '))
 end
 for mark in string.gmatch(used, '%x+') do redis.call('HSET', days, 'used-' .. mark, int(today)) end

@@ -5,6 +5,7 @@
 --- KEYS[4] access
 --- KEYS[5] window
 --- KEYS[6] used
+--- KEYS[7] searches
 --- ARGV[1] needed: the token must carry one of these scopes
 --- ARGV[2] limit (number)
 --- ARGV[3] period (number): ms
@@ -27,5 +28,5 @@
 local now = now_ms()
 local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now, proof)
 if word ~= 'ok' then return {word, a, b} end
-local from, to, rows = usage_of(used, client, first, last, days, now)
+local from, to, rows = usage_of(used, searches, client, first, last, days, now)
 return {'ok', a, b, from, to, rows}

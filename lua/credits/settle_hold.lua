@@ -10,6 +10,7 @@
 --- KEYS[9] lease: what the shard may spend of the app's daily limit
 --- KEYS[10] used
 --- KEYS[11] settled: the mark of this hold's settlement
+--- KEYS[12] searches
 --- ARGV[1] client
 --- ARGV[2] hold: its id
 --- ARGV[3] model
@@ -87,7 +88,7 @@ if input + output + cache_read + cache_write + cache_write_1h + web_search > 0 t
   book_spending(grant, charged, (month_of(now)))
   book_day(balance, charged, day_of(now))
   local counts = {1, charged, input, output, cache_read, cache_write, cache_write_1h}
-  book_usage(used, day_of(now), client, model, counts, usage_most, usage_lasts, now)
+  book_usage(used, searches, day_of(now), client, model, counts, web_search, usage_most, usage_lasts, now)
 end
 local left = spendable_of(balance, holds, now)
 if keyed == '1' and redis.call('HGET', idem, 'hold') == hold then

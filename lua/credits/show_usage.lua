@@ -2,6 +2,7 @@
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] used
+--- KEYS[4] searches
 --- ARGV[1] idle (number): ms
 --- ARGV[2] days (number): number of days, including today
 --- @reply signed_out
@@ -13,5 +14,5 @@
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 local email, verified, name, picture, preferences = profile(user)
-local first, last, rows = usage_of(used, '', 0, 0, days, now)
+local first, last, rows = usage_of(used, searches, '', 0, 0, days, now)
 return {'ok', email, verified, name, picture, preferences, first, last, rows}

@@ -271,7 +271,7 @@ class Calls:
         charge = Charge(answer.number("charged"), answer.number("left"))
         self.notices.send(hold.user, hold.client, answer)
         if self._app_stats is not None and any(tokens):
-            self._app_stats.spent(hold.client, charge.charged, estimate.model, tokens)
+            self._app_stats.spent(hold.client, charge.charged, estimate.model, tokens.counted)
         return charge
 
     async def release(self, hold: Hold) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,6 +31,16 @@ class TokenCounts(NamedTuple):
     def prompt(self) -> int:
         """All input, with what was read from and written to a cache."""
         return self.input + self.cache_read + self.cache_write + self.cache_write_1h
+
+    @property
+    def counted(self) -> tuple[int, ...]:
+        """What rows of usage count: the tokens of each kind, and the searches."""
+        return (self.input, self.output, self.cache_read, self.cache_write, self.cache_write_1h, self.web_search)
+
+    @classmethod
+    def of_counted(cls, numbers: Sequence[int]) -> TokenCounts:
+        """The same from these numbers. A row of an earlier release has no searches."""
+        return cls(*numbers[:5])._replace(web_search=sum(numbers[5:6]))
 
     @property
     def bounded(self) -> TokenCounts:

@@ -41,7 +41,12 @@ def balance_record(balance: Balance | Account) -> dict[str, Any]:
 def total_record(total: Total) -> dict[str, Any]:
     """What calls used together."""
     tokens = {shown: getattr(total.tokens, kind) for kind, shown in SHOWN_KINDS.items()}
-    return {"calls": total.calls, "charged": total.charged, "tokens": tokens}
+    return {
+        "calls": total.calls,
+        "charged": total.charged,
+        "tokens": tokens,
+        "webSearches": total.tokens.web_search,
+    }
 
 
 def usage_record(row: UsageRow) -> dict[str, Any]:

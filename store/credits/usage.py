@@ -102,4 +102,4 @@ def _usage(reply: Reply) -> UsageReport:
 def _row(name: str, value: str) -> UsageRow:
     day, client, model = name.split(" ", 2)
     calls, charged, *tokens = map(int, value.split())
-    return UsageRow(_day(int(day)), client, model, calls, charged, TokenCounts(*tokens))
+    return UsageRow(_day(int(day)), client, model, calls, charged, TokenCounts.of_counted(tokens))

@@ -43,7 +43,8 @@ class Total:
 def of_app(client: str, figures: AppFigures) -> list[UsageRow]:
     """What an app's calls used over all people, from its statistics."""
     return [
-        UsageRow(row.day, client, row.model, row.calls, row.charged, TokenCounts(*row.tokens)) for row in figures.models
+        UsageRow(row.day, client, row.model, row.calls, row.charged, TokenCounts.of_counted(row.counted))
+        for row in figures.models
     ]
 
 

@@ -61,6 +61,7 @@ _SCOPE = rb"(?:[a-z]+(?::[a-z]+)?|" + _API + rb"/" + _NAME + rb")"
 SCOPES = _SCOPE + rb"(?: " + _SCOPE + rb")*"
 _ROW = SCOPES + rb"|" + API_TOKEN
 _COUNTED = rb"[tm][0-9]{1,16} [0-9]{1,16}"
+_USED_ROW = r"[0-9]+ [A-Za-z0-9_-]{0,64} .*"
 _JKT = rb"[A-Za-z0-9_-]{43}"
 _ID = rb"[A-Za-z0-9_-]{22}"
 _UP = _ID + rb":[0-9]{1,10}(?: " + _ID + rb":[0-9]{1,10}){0,4}"
@@ -191,7 +192,8 @@ KINDS: dict[str, KeyKind] = {
     "holds": KeyKind("hash", 0),
     "settled": KeyKind("string", HOLD_MOST, value=rb"s[0-9]{1,16} [0-9]{1,16} [A-Za-z0-9_-]{1,64}", outlives=True),
     "ledger": KeyKind("stream"),
-    "used": KeyKind("hash", USAGE, others=r"[0-9]+ [A-Za-z0-9_-]{0,64} .*"),
+    "used": KeyKind("hash", USAGE, others=_USED_ROW),
+    "searches": KeyKind("hash", USAGE, others=_USED_ROW),
     "payments": KeyKind("hash", others=r"[A-Za-z0-9_]{1,100}"),
     "replies": KeyKind("zset", AI_REPLY),
     "session": KeyKind(

@@ -88,6 +88,22 @@ async def test_each_search_is_charged_and_shown(
     assert upstream.calls[0].question["tools"] == asking()["tools"], "the tool goes on as it came"
 
 
+async def test_the_apps_report_the_persons_page_and_the_file_count_the_searches(
+    service: Service, upstream: ScriptedUpstream
+) -> None:
+    spender, browser = await Spender.make(service, amount=RICH), await service.signed_in()
+    for searches, shown in ((0, False), (2, True)):
+        upstream.plan = Plan(message(*BLOCKS * searches, "Sunny.", usage=usage(searches)))
+        assert (await spender.ask(asking())).code == 200
+        for group in ("day", "model", "app"):
+            [item] = json_of(await spender.get(f"/credits/usage?group={group}"))["items"]
+            assert item["webSearches"] == searches
+        page = (await browser.get("/account/credits/usage")).body.decode()
+        assert ("web search" in page, page.count("2 web searches")) == (shown, 3 * shown)
+        header, row = (await browser.get("/account/credits/usage.csv")).body.decode().split("\r\n")[:2]
+        assert (header.split(",")[-1], row.split(",")[-1]) == ("web_searches", str(searches))
+
+
 async def test_the_hold_covers_every_search_and_all_that_is_read(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service, amount=0)
     await service.store.credits.grant(spender.user, held(2, 1) - 1)

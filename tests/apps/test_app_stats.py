@@ -36,7 +36,7 @@ async def test_flushed_counts_are_stored_and_add_up(store: Store) -> None:
     for counting in (store.app_stats, other):
         counting.called(client, limited=False)
         counting.called(client, limited=True)
-        counting.spent(client, 150, "large", TokenCounts(7, 6, 5, 4, 3))
+        counting.spent(client, 150, "large", TokenCounts(7, 6, 5, 4, 3, 2, 1).counted)
         counting.connected(client)
     other.disconnected(client)
     assert await today(store, client) == (0, 0, 0, 0, 0, 0)
@@ -46,7 +46,21 @@ async def test_flushed_counts_are_stored_and_add_up(store: Store) -> None:
     assert len((await store.app_stats.of(client)).days) == app_stats.DAYS_SHOWN
     (row,) = (await store.app_stats.of(client)).models
     assert (row.model, row.calls, row.charged) == ("large", 2, 300)
-    assert row.tokens == (14, 12, 10, 8, 6)
+    assert row.counted == (14, 12, 10, 8, 6, 2)
+
+
+@pytest.mark.gen_test
+async def test_searches_add_to_a_row_that_an_earlier_release_wrote(store: Store) -> None:
+    client = (await World.make(store)).app.client_id
+    store.app_stats.spent(client, 10, "large", TokenCounts(1).counted)
+    await store.app_stats.flush()
+    days = spell.app_stats(client)["days"]
+    (field,) = [name for name in await store.client.hkeys(days) if b"model" in name]
+    await store.client.hset(days, field, "2 20 5 4 3 2 1")
+    assert (await store.app_stats.of(client)).models[0].counted == (5, 4, 3, 2, 1)
+    store.app_stats.spent(client, 10, "large", TokenCounts(1, web_search=3).counted)
+    await store.app_stats.flush()
+    assert await store.client.hget(days, field) == b"3 30 6 4 3 2 1 3"
 
 
 @pytest.mark.gen_test
@@ -81,7 +95,7 @@ async def test_old_days_and_statistics_of_unused_apps_expire(memory_store: Store
     client, days = world.app.client_id, spell.app_stats(world.app.client_id)["days"]
     for _ in range(app_stats.DAYS_KEPT + 3):
         store.app_stats.called(client, limited=False)
-        store.app_stats.spent(client, 0, "small: 2 words", TokenCounts(1))
+        store.app_stats.spent(client, 0, "small: 2 words", TokenCounts(1).counted)
         await store.app_stats.flush()
         clock.advance(DAY / 1000)
     assert await store.client.hlen(days) == 2 * app_stats.DAYS_KEPT + 1  # and which day saw old ones go
@@ -101,8 +115,8 @@ async def test_statistics_are_bounded(memory_store: Store, monkeypatch: pytest.M
     assert len(counting._counted) == 2
     monkeypatch.setattr(app_stats, "MOST_MODELS", 3)
     for number in range(5):
-        counting.spent("app-0", 1, f"model-{number}", TokenCounts(1))
-        counting.spent("app-4", 1, f"model-{number}", TokenCounts(1))
+        counting.spent("app-0", 1, f"model-{number}", TokenCounts(1).counted)
+        counting.spent("app-4", 1, f"model-{number}", TokenCounts(1).counted)
     assert {client: len(models) for client, models in counting._models.items()} == {"app-0": 3}
 
 
@@ -155,8 +169,8 @@ async def test_charges_are_counted(service: Service) -> None:
     await store.app_stats.flush()
     assert (await today(store, client))[:3] == (2, 0, charged)
     (row,) = (await store.app_stats.of(client)).models
-    tokens_used = (said["usage"]["input_tokens"], said["usage"]["output_tokens"], 0, 0, 0)
-    assert (row.model, row.calls, row.charged, row.tokens) == ("latchkey-echo", 1, charged, tokens_used)
+    tokens_used = (said["usage"]["input_tokens"], said["usage"]["output_tokens"], 0, 0, 0, 0)
+    assert (row.model, row.calls, row.charged, row.counted) == ("latchkey-echo", 1, charged, tokens_used)
 
 
 @pytest.mark.gen_test

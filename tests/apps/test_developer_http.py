@@ -187,7 +187,7 @@ async def test_a_page_shows_the_apps_statistics(service: Service, site: Site) ->
     browser = await service.confirmed()
     app = await own_app(service, browser)
     await service.tokens(app, browser, scope="profile")
-    service.store.app_stats.spent(app.client_id, 1500, "latchkey-echo", TokenCounts(12, 3, 2000))
+    service.store.app_stats.spent(app.client_id, 1500, "latchkey-echo", TokenCounts(12, 3, 2000, web_search=4).counted)
     await service.store.app_stats.flush()
     page = await browser.get(f"/developer/apps/{app.client_id}/usage")
     text = text_of(page)
@@ -202,7 +202,7 @@ async def test_a_page_shows_the_apps_statistics(service: Service, site: Site) ->
     assert header == "day,calls,refused_as_too_many,dollars,connected,disconnected"
     assert len(rows) == 30
     assert rows[-1].split(",", 1)[1] == "1,0,0.0015,1,0"
-    assert "$0.0015 2,012 tokens in, 3 out Prompt cache: 2,000 read, 0 written 1 call" in text
+    assert "$0.0015 2,012 tokens in, 3 out Prompt cache: 2,000 read, 0 written 4 web searches 1 call" in text
     (model,) = site.models.all()
     price = model.price()
     assert price is not None
@@ -210,7 +210,7 @@ async def test_a_page_shows_the_apps_statistics(service: Service, site: Site) ->
     file = await browser.get(f"/developer/apps/{app.client_id}/model-usage.csv")
     header, row = file.body.decode().split()
     assert header.startswith("day,model,calls,dollars,output_tokens,input_tokens,cache_read_tokens")
-    assert row.split(",", 1)[1] == "latchkey-echo,1,0.0015,3,12,2000,0,0"
+    assert row.split(",", 1)[1] == "latchkey-echo,1,0.0015,3,12,2000,0,0,4"
 
 
 @pytest.mark.gen_test

@@ -40,10 +40,10 @@ async def two_apps(store: Store) -> tuple[World, Spender, Spender]:
     return world, await Spender.make(world), await Spender.make(world, other.app)
 
 
-async def call(app: Spender, model: str, *tokens: int, price: Price = PRICE) -> None:
-    """A call of a model that used these tokens."""
+async def call(app: Spender, model: str, *tokens: int, price: Price = PRICE, searches: int = 0) -> None:
+    """A call of a model that used these tokens and made these searches."""
     hold = await app.hold(500, 500, model=model, price=price)
-    await app.store.calls.settle(hold, TokenCounts(*tokens))
+    await app.store.calls.settle(hold, TokenCounts(*tokens)._replace(web_search=searches))
 
 
 @within_a_minute
@@ -76,6 +76,32 @@ async def test_a_settlement_adds_each_kind_of_token_to_its_day_app_and_model(sto
 
 
 @within_a_minute
+async def test_searches_are_counted_next_to_rows_that_an_earlier_release_can_read_and_add_to(store: Store) -> None:
+    world, first, second = await two_apps(store)
+    known, client = spell.credits(world.user), store.client
+    await call(first, "large", 10, 5)
+    await call(second, "large", 1, 1)
+    assert not await client.exists(known["searches"]), "calls without searches write no key"
+    await call(first, "large", 10, 5, searches=2)
+    await call(first, "large", 0, 0, searches=1)
+    rows: Any = await client.hgetall(known["used"])
+    assert sorted(rows.values()) == [b"1 2 1 1 0 0 0", b"3 30 20 10 0 0 0"], "seven numbers"
+    assert abs(await client.pttl(known["searches"]) - USAGE) < 60_000
+    _, usage = await store.usage.of(world.session, 30)
+    one, two = first.caller.client, second.caller.client
+    assert {row.client: row.tokens for row in usage.rows} == {
+        one: TokenCounts(20, 10, web_search=3),
+        two: TokenCounts(1, 1),
+    }
+    assert usage.by(lambda row: row.model)["large"] == Total(4, 32, TokenCounts(21, 11, web_search=3))
+    assert (await store.usage.all_of(world.user)).rows == usage.rows
+    report, _ = await store.usage.report(second.caller, "credits:read")
+    assert [row.tokens.web_search for row in report.rows] == [0], "an app sees its own searches"
+    await store.people.delete(world.user)
+    assert not await client.exists(known["searches"])
+
+
+@within_a_minute
 async def test_rows_of_usage_are_bounded_and_the_oldest_days_go_first(
     memory_store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +113,7 @@ async def test_rows_of_usage_are_bounded_and_the_oldest_days_go_first(
         app = await Spender.make(world)
         world.session = await world.sign_in()
         for number in range(5):
-            await call(app, f"model {number}", 1, 0)
+            await call(app, f"model {number}", 1, 0, searches=number % 2)
         _, usage = await memory_store.usage.of(world.session, 400)
         days.append(Counter(row.day for row in usage.rows))
         clock.advance(DAY / 1000)
@@ -96,10 +122,12 @@ async def test_rows_of_usage_are_bounded_and_the_oldest_days_go_first(
     assert abs(await client.pttl(name) - USAGE + DAY) < 60_000
     app = await Spender.make(world)
     for number in range(25):
-        await call(app, f"another {number}", 1, 0)
+        await call(app, f"another {number}", 1, 0, searches=1)
     rows: Any = await client.hgetall(name)
     assert len(rows) == 21
     assert [value for field, value in rows.items() if field.endswith(b"  ")] == [b"5 5 5 0 0 0 0"]
+    searched: Any = await client.hgetall(spell.credits(world.user)["searches"])
+    assert searched == {field: b"5" if field.endswith(b"  ") else b"1" for field in rows}, "searches go with their rows"
 
 
 @within_a_minute
@@ -117,7 +145,7 @@ async def test_the_report_gives_the_days_that_the_app_asks_for(
 
     def item(calls: int, **of: str) -> dict[str, Any]:
         tokens = {"input": 25 * calls, "output": 31 * calls, "cacheRead": 0, "cacheWrite": 0, "cacheWrite1h": 0}
-        return {**of, "calls": calls, "charged": cost(25, 31) * calls, "tokens": tokens}
+        return {**of, "calls": calls, "charged": cost(25, 31) * calls, "tokens": tokens, "webSearches": 0}
 
     async def items(query: str) -> Any:
         answer = await spender.get(f"/credits/usage{query}")

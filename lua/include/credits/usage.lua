@@ -1,9 +1,11 @@
 --- @include "now"
 -- What AI calls used, by day (UTC), app and model. `used` (hash): 'day client model' to 'calls charged input output
--- cache_read cache_write cache_write_1h', with charged in micro-dollars and the rest in tokens.
+-- cache_read cache_write cache_write_1h', with charged in micro-dollars and the rest in tokens. `searches` (hash): the same
+-- field to the web searches of these calls, if there were any. It is a key of its own because a process of an earlier
+-- release cannot add to a row of more than seven numbers.
 
 -- Removes the oldest days until a tenth of the room is free. Today stays.
-local function prune_usage(used, today, most)
+local function prune_usage(used, searches, today, most)
   local days, fields = {}, redis.call('HKEYS', used)
   local left, by_day = #fields, {}
   for _, field in ipairs(fields) do
@@ -17,17 +19,21 @@ local function prune_usage(used, today, most)
   table.sort(days)
   for _, day in ipairs(days) do
     if day >= today or left <= most * 0.9 then return end
-    for _, field in ipairs(by_day[day]) do redis.call('HDEL', used, field) end
+    for _, field in ipairs(by_day[day]) do
+      redis.call('HDEL', used, field)
+      redis.call('HDEL', searches, field)
+    end
     left = left - #by_day[day]
   end
 end
 
--- Adds a call. `counts`: as in a row, from `calls` on. Beyond `most` rows of one day, apps and models are not told apart.
-local function book_usage(used, today, client, model, counts, most, lasts, now)
+-- Adds a call with `searched` searches. `counts`: as in a row, from `calls` on. Beyond `most` rows of one day, apps and
+-- models are not told apart.
+local function book_usage(used, searches, today, client, model, counts, searched, most, lasts, now)
   local field = int(today) .. ' ' .. client .. ' ' .. model
   local row = redis.call('HGET', used, field)
   if not row and redis.call('HLEN', used) >= most then
-    prune_usage(used, today, most)
+    prune_usage(used, searches, today, most)
     if redis.call('HLEN', used) >= most then
       field = int(today) .. '  '
       row = redis.call('HGET', used, field)
@@ -38,20 +44,27 @@ local function book_usage(used, today, client, model, counts, most, lasts, now)
   if redis.call('HSET', used, field, table.concat(sums, ' ')) == 1 then
     redis.call('PEXPIREAT', used, int(now + lasts))
   end
+  if searched > 0 then
+    redis.call('HINCRBY', searches, field, int(searched))
+    redis.call('PEXPIREAT', searches, int(now + lasts))
+  end
 end
 
--- The first and the last day, and the rows of these days as {field, value, ...}: of one app, or with '' of all. The last
--- day is today if it is 0; the first is `days` days earlier, both included, if it is 0.
-local function usage_of(used, client, first, last, days, now)
+-- The first and the last day, and the rows of these days as {field, value, ...}, each value with the searches after it: of
+-- one app, or with '' of all. The last day is today if it is 0; the first is `days` days earlier, both included, if it
+-- is 0.
+local function usage_of(used, searches, client, first, last, days, now)
   if last == 0 then last = math.floor(now / 86400000) end
   if first == 0 then first = last - days + 1 end
-  local found, rows = {}, redis.call('HGETALL', used)
+  local found, rows, searched = {}, redis.call('HGETALL', used), {}
+  local counted = redis.call('HGETALL', searches)
+  for position = 1, #counted, 2 do searched[counted[position]] = counted[position + 1] end
   for position = 1, #rows, 2 do
     local day, owner = string.match(rows[position], '^(%d+) (%S*)')
     day = tonumber(day)
     if day >= first and day <= last and (client == '' or owner == client) then
       found[#found + 1] = rows[position]
-      found[#found + 1] = rows[position + 1]
+      found[#found + 1] = rows[position + 1] .. ' ' .. (searched[rows[position]] or '0')
     end
   end
   return first, last, found

@@ -211,6 +211,8 @@ DATA = [
     case(lambda f: f.client.delete(f.person["balance"]), WITHOUT_BALANCE, WITHOUT_BALANCE),
     case(lambda f: f.client.hset(f.person["payments"], "pi_1", "a lot"), "payments", "payments"),
     case(lambda f: f.client.hincrby(f.person["balance"], "reversed", 5), "payments", "payments"),
+    case(lambda f: f.client.hset(f.person["searches"], "some day", "1"), "row", "row"),
+    case(lambda f: f.client.persist(f.person["searches"]), "lifetime"),
     case(lambda f: f.client.hset(f.person["holds"], "A" * 22, "a lot"), "holds", proof=credits_agree),
     case(lambda f: f.client.persist(f.person["holds"]), "holds", proof=credits_agree),
     case(lambda f: f.client.set(keys.settled(f.world.user, "A" * 22), "a lot", px=10**6), "row", "row"),

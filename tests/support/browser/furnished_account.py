@@ -57,9 +57,10 @@ async def furnish(stand: Stand) -> None:
     for day in range(DAYS):
         for app, times in ((weather, 3), (archive, day % 3), (reader, day % 2)):
             for number in range(times):
-                await charge(stand.store, person, app, 40_000 + 31_000 * ((day * 5 + number) % 7))
+                await charge(stand.store, person, app, 40_000 + 31_000 * ((day * 5 + number) % 7), searches=number % 2)
                 stand.store.app_stats.called(app.client_id, limited=number == 1)
-                stand.store.app_stats.spent(app.client_id, 40_000, "echo-1", TokenCounts(900, 120, 4000, 300, 50))
+                tokens_used = TokenCounts(900, 120, 4000, 300, 50, web_search=number % 2)
+                stand.store.app_stats.spent(app.client_id, 40_000, "echo-1", tokens_used.counted)
         await stand.store.app_stats.flush()
         stand.clock.advance(DAY)
         if day == DAYS - 3:

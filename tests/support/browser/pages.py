@@ -85,7 +85,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     ranges: dict[str, Any] = {"whole": False, "range_here": 30, "ranges": [(7, text), (30, text)], "csv": text}
     plot: dict[str, Any] = {"chart": chart_of_spending(spent, defaultdict(lambda: text), 30, SPOKEN), **ranges}
     no_plot: dict[str, Any] = {"chart": None, **ranges, "range_here": 7}
-    total = Total(2, 150, TokenCounts(1200, 30, 10, 20, 5))
+    total = Total(2, 150, TokenCounts(1200, 30, 10, 20, 5, web_search=2))
     used_by = {"by_model": [(text, total), ("", total)], "by_app": [(text, total)], "by_day": [(text, total)]}
     stranger = {"signed_in": None, "next": text, "next_query": "?next=%2F", "why": Reason(app=text), "keep": True}
     sign_up: dict[str, Any] = {**stranger, "email": text, "name": text, "min_password": 10}

@@ -135,7 +135,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "ranges": [(7, text), (30, text)],
         "csv": text,
         "sums": Sample(calls=1, limited=0, spent=2000),
-        "by_model": [(text, Total(1, 2000, TokenCounts(5, 4, 3, 2, 1)))],
+        "by_model": [(text, Total(1, 2000, TokenCounts(5, 4, 3, 2, 1, web_search=1)))],
         "models_csv": text,
         "names": {text: text},
         "prices": [(text, Price(text, 3, 4, 1, 2, 3, 10)), (text, Price(text, 3, 4))],

@@ -104,7 +104,7 @@ async def _(w: World) -> Call:
 @call("usage.report", "report_usage")
 async def _(w: World) -> Call:
     app = await spender(w)
-    await w.store.calls.settle(await app.hold(10, 10), TokenCounts(10, 5))
+    await w.store.calls.settle(await app.hold(10, 10), TokenCounts(10, 5, web_search=1))
     return lambda: w.store.usage.report(app.caller, "credits:read")
 
 

@@ -29,8 +29,9 @@ async def hold(store: Store, user: str, app: Registration, amount: int) -> Hold:
     return held
 
 
-async def charge(store: Store, user: str, app: Registration, amount: int) -> None:
-    """A ledger entry over this many micro-dollars: one token in, the others out."""
-    charged = await store.calls.settle(await hold(store, user, app, amount), TokenCounts(1, amount - 1))
+async def charge(store: Store, user: str, app: Registration, amount: int, searches: int = 0) -> None:
+    """A ledger entry over this many micro-dollars: one token in, the others out, and free web searches."""
+    tokens = TokenCounts(1, amount - 1, web_search=searches)
+    charged = await store.calls.settle(await hold(store, user, app, amount), tokens)
     assert charged is not None
     assert charged.charged == amount

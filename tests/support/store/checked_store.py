@@ -13,6 +13,7 @@ from store.app_log import Cause
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.apps.registration import DYNAMIC, Registration
 from store.credits.payments import Movement, What
+from store.credits.prices import TokenCounts
 from store.crypto.dpop import DpopProof
 from store.crypto.seal import new_id
 from store.fsck.invariants import Finding
@@ -103,7 +104,7 @@ class Furnished:
         await decided(world, Budget("credits", 5000, "month", ("echo",)), Budget("llm-inference", 4000))
         store.calls.daily.per_app = 10_000
         await spender.settle(await spender.hold(70, key="done"), 40, reply=REPLY)
-        await spender.spend(60)
+        await store.calls.settle(await spender.hold(60), TokenCounts(60, web_search=1))
         await spender.hold(90, key="under way")
         await world.refresh((await world.tokens()).refresh_token)
         await store.tokens.revoke(None, (await world.tokens()).refresh_token)
