@@ -108,7 +108,8 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
             app: Registration | None = await self.of_document(client_id)
         else:
             app = await self.store.apps.active(client_id) if client_id else None
-        if app is None:
+        # A document's app has one name here, its URL: the inner id would not have the document read again.
+        if app is None or client_id != app.wire_id:
             await self.tell_owner(client_id or "")
             raise Refused("invalid_request", Phrase("The app that sent you here is not known to this server."))
         self.logged_app = "" if app.origin else app.client_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -50,7 +51,9 @@ def rules_of(app: Registration, site: Site) -> str:
     # Comparing registrations, or finding their hash, takes longer than the rest.
     if kept is not None and kept[0][0] is app and kept[0][1:] == asked[1:]:
         return kept[1]
-    digest = sha256(repr((_CHECKS, app.pack(), *asked[1:])).encode()).hexdigest()[:32]
+    # A metadata document that says the same again is no change.
+    packed = replace(app, fresh_until=0).pack() if app.fresh_until else app.pack()
+    digest = sha256(repr((_CHECKS, packed, *asked[1:])).encode()).hexdigest()[:32]
     rules = digest if app.profile == NONE else f"{digest} {app.profile}"
     _latest[app.client_id] = asked, rules
     _latest.move_to_end(app.client_id)
