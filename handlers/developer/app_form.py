@@ -123,6 +123,12 @@ class AppForm:
         if app is None:
             made.check_subjects()
         made.check_proof(site)
+        if made.device_grant and made.subject_type != PUBLIC and not (app and app.from_operator):
+            made.errors["device_grant"] = [
+                Phrase(
+                    "An app whose people have an ID of its own site can’t use devices. Ask the operator of this server."
+                )
+            ]
         return made
 
     def check(self, site: Site, named: str) -> None:

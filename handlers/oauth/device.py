@@ -94,7 +94,7 @@ async def device_request(site: Site, found: DeviceRequest) -> tuple[Registration
     record = read_record(found.record)
     assert record.found is not None
     app = await site.store.apps.active(record.found[0].client)
-    if app is None or not app.device_grant or record.checked(app, site) is None:
+    if app is None or not app.signs_in_devices or record.checked(app, site) is None:
         raise gone()
     try:
         request = await check_api(site.store.apis, app, record.found[0])

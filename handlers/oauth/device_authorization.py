@@ -96,5 +96,5 @@ def complete_address(base_url: str, code: str) -> str:
 
 def check_device_grant(app: Registration) -> None:
     """Raises Refused("unauthorized_client") unless the app may sign people in on devices."""
-    if not app.device_grant:
+    if not app.signs_in_devices:
         raise Refused("unauthorized_client", "The app is not registered for the device grant.")

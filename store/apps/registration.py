@@ -263,6 +263,12 @@ class Registration:
         return self.verified or not (self.owner or self.origin)
 
     @property
+    def signs_in_devices(self) -> bool:
+        """Whether it may sign people in on devices. Those have no redirect URI, so an app with the address of another
+        site would learn that site's pairwise ids. The operator vouches for theirs."""
+        return self.device_grant and (self.from_operator or not self.sector)
+
+    @property
     def wire_id(self) -> str:
         """The client id as the app and others know it: of a document its URL."""
         return self.document_url or self.client_id

@@ -75,3 +75,15 @@ async def test_a_wrong_choice_registers_nothing(service: Service, fields: dict[s
     assert page.code == 400
     assert said in text_of(page)
     assert b"lk_cs_" not in page.body
+
+
+@pytest.mark.gen_test
+async def test_an_owners_pairwise_app_uses_no_devices(service: Service) -> None:
+    """A device needs no redirect URI, so the owner would learn the ids of a site that is not theirs."""
+    browser = await service.confirmed()
+    refused = await register(browser, **PAIRWISE, device_grant="on")
+    assert (refused.code, "can’t use devices" in text_of(refused)) == (400, True)
+    client_id = client_id_of(await register(browser, **PAIRWISE))
+    assert (await change(browser, client_id, device_grant="on")).code == 400
+    await service.store.apps.update(client_id, verified=True)
+    assert (await change(browser, client_id, device_grant="on")).code == 303

@@ -94,7 +94,7 @@ def metadata_of(app: Registration) -> dict[str, Any]:
         "client_name": app.name,
         **{name: uris for name, uris in lists.items() if uris},
         "token_endpoint_auth_method": method,
-        "grant_types": [*GRANTS, *((DEVICE_GRANT,) if app.device_grant else ())],
+        "grant_types": [*GRANTS, *((DEVICE_GRANT,) if app.signs_in_devices else ())],
         "response_types": list(RESPONSES),
         "scope": " ".join(app.scopes),
         **kept,

@@ -42,7 +42,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     code = Sample(code=text, page=text, picture="<svg></svg>")
     trying: dict[str, Any] = {**known, "steps": [], "wrong": None, "device": None}
     own = Sample(
-        device_grant=True,
+        signs_in_devices=True,
         client_id=text,
         name=text,
         active=True,
