@@ -33,6 +33,8 @@ TYPES = ("application/json", "application/*+json")
 WAIT_SECONDS, LOOK_SECONDS = 8.0, 0.1
 """How long a request waits for the fetch of another process, and how often it looks."""
 TOO_SLOW = Phrase("There was no answer in time.")
+UNUSABLE = Phrase("Its document can’t be used.")
+"""The reason that strangers get about an address in the operator's own networks."""
 
 
 class DocumentAsker(NamedTuple):
@@ -121,10 +123,17 @@ class ClientDocuments:
         host = urlsplit(url).hostname or ""
         await store.limits.client_document(asker.address, host)
         found = await self._fetcher.fetch(url, DOCUMENT_BYTES, host, TYPES)
-        if found.error:
-            raise Refused("invalid_client_metadata", found.error)
         now, lasts = _now(), fresh_for(found.headers)
-        read = read_document(found.text, url, now + lasts, asker.base_url, asker.own, loopback=asker.loopback)
+        try:
+            if found.error:
+                raise Refused("invalid_client_metadata", found.error)
+            read = read_document(found.text, url, now + lasts, asker.base_url, asker.own, loopback=asker.loopback)
+        except Refused as refusal:
+            if not found.inside or asker.loopback:
+                raise
+            # Anybody may ask, so the reason would tell anybody what answers in the operator's networks.
+            log.info("the document at %s could not be used: %s", host, refusal.description)
+            raise Refused("invalid_client_metadata", UNUSABLE) from None
         await save_document(store, read, now, lasts)
         app = await store.apps.active(url)
         if app is None:  # the operator has disabled it

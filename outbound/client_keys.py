@@ -129,5 +129,8 @@ class ClientKeys:
 
 
 def payer_of(app: Registration) -> str:
-    """Who shares places with others: the owner of the app, whatever its number of apps, or an app of the operator's."""
+    """Who shares places with others: the owner of the app, whatever its number of apps, or an app of the operator's.
+    Anybody can make apps that register themselves, as many as they like, so these are one together."""
+    if app.origin:
+        return "apps that registered themselves"
     return app.owner or f"keys of {app.client_id}"

@@ -6,12 +6,12 @@ import asyncio
 import re
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
-from outbound.address_policy import AddressPolicy, Resolver, asking
+from outbound.address_policy import AddressPolicy, Resolver, asking, calling
 from outbound.guarded_http import REDIRECT, WRONG_STATUS, guarded_session, in_words
 from store.keyed_semaphore import FairSemaphore
 from store.phrases import Phrase
@@ -25,12 +25,14 @@ CONNECT_SECONDS, WHOLE_SECONDS = 5.0, 10.0
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """The text of a file, or the reason why there is none. `answered`: the server gave that answer, and not because of
-    its own trouble (5xx, 429), so a retry would give the same. `headers`: those about caching, by lower-case names."""
+    its own trouble (5xx, 429), so a retry would give the same. `headers`: those about caching, by lower-case names.
+    `inside`: an address in a network of the operator was called; what answers there is nobody else's business."""
 
     text: bytes
     error: str = ""
     answered: bool = True
     headers: Mapping[str, str] = field(default_factory=dict)
+    inside: bool = False
 
 
 class Fetcher:
@@ -54,7 +56,15 @@ class Fetcher:
     async def fetch(self, url: str, most: int, person: str = "", types: Sequence[str] = PLAIN) -> Fetched:
         """A text of one of these media `types` and of at most `most` bytes, for a `person`, without following
         redirects. Raises nothing except cancellation."""
-        payer = person or url
+        called = list[str]()
+        reset = calling.set(called)
+        try:
+            found = await self._fetch_for(person or url, url, most, types)
+        finally:
+            calling.reset(reset)
+        return replace(found, inside=not all(map(self._policy.is_internet, called)))
+
+    async def _fetch_for(self, payer: str, url: str, most: int, types: Sequence[str]) -> Fetched:
         for_whom = asking.set(payer)
         try:
             async with asyncio.timeout(self._whole), self._semaphore.place(payer):

@@ -1,4 +1,4 @@
-"""What a document's client id on the wire and its inner id lead to, and who waits while the document is read again."""
+"""What a document's URL and its inner id lead to, who waits while it is read again, and what strangers learn of it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ import pytest
 from tornado.ioloop import IOLoop
 
 from handlers.core.site import Site
+from outbound.client_documents import DocumentAsker
+from outbound.client_keys import payer_of
 from store.apps.client_ids import inner_id
+from store.apps.registration import DYNAMIC, Registration
 from store.clock import wall
 from store.names import DEVICE_GRANT
+from store.refused import Refused
 from store.wiring import Store
 from tests.oauth.device.devices import Device, let_in
-from tests.support.http.documented_app import NATIVE, URL, WEB, Publisher, plain_app
-from tests.support.http.driver import App, Service, json_of
+from tests.support.http.documented_app import NATIVE, PLAIN, URL, WEB, Publisher, json_reply, plain_app
+from tests.support.http.driver import App, Service
+from tests.support.http.receiver import Reply, answering
 from tests.support.processes.engines import FakeClock
 
-pytestmark = pytest.mark.gen_test
 QUIET: dict[str, Any] = {"scope": None, "state": None}
 
 
@@ -50,6 +54,7 @@ def site(memory_store: Store, base_url: str, publisher: Publisher) -> Site:
     return Site(memory_store, base_url, client_documents=publisher.documents)
 
 
+@pytest.mark.gen_test
 @pytest.mark.trap(59)
 async def test_the_inner_id_of_a_document_begins_no_authorization(
     service: Service, publisher: Publisher, later: Callable[[float], None]
@@ -64,6 +69,7 @@ async def test_the_inner_id_of_a_document_begins_no_authorization(
     assert "not known to this server" in page.body.decode()
 
 
+@pytest.mark.gen_test
 async def test_a_device_is_let_in_after_its_document_was_read_again(
     service: Service, publisher: Publisher, later: Callable[[float], None]
 ) -> None:
@@ -76,3 +82,28 @@ async def test_a_device_is_let_in_after_its_document_was_read_again(
     assert publisher.fetched == 2
     await let_in(browser, device)
     assert (await device.poll()).code == 200
+
+
+@pytest.mark.gen_test
+@pytest.mark.trap(59)
+@pytest.mark.parametrize(
+    "reply", [answering(404), answering(200, "Content-Type: text/html"), json_reply(["secret"]), json_reply(PLAIN)]
+)
+async def test_strangers_learn_nothing_of_what_answers_in_the_operators_networks(
+    service: Service, site: Site, publisher: Publisher, reply: Reply
+) -> None:
+    publisher.answers(reply)
+    asker = DocumentAsker("192.0.2.1", service.base_url, "Latchkey")
+    other = f"{URL}?other"
+    with pytest.raises(Refused) as refused:
+        await publisher.documents.current(service.store, other, asker)
+    assert (publisher.fetched, str(refused.value.description)) == (1, "Its document can’t be used.")
+    assert await service.store.document_fetches.state(inner_id(other)) == "Its document can’t be used."
+
+
+def test_keys_of_apps_that_registered_themselves_share_the_places_of_one() -> None:
+    facts: dict[str, Any] = {"redirect_uris": (WEB,), "scopes": (), "jwks_uri": f"{URL}?keys", "private_key_jwt": True}
+    made = [Registration(f"app{number}", "App", origin=DYNAMIC, pkce_required=True, **facts) for number in range(2)]
+    theirs = Registration("app2", "App", **{**facts, "scopes": ("profile",)})
+    assert len({payer_of(app) for app in made}) == 1
+    assert payer_of(theirs) != payer_of(made[0])
