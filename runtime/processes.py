@@ -89,6 +89,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
                 notify.notify_stopping()
             for one in listening:
                 one.wind_down()
+            site.watches.close()
             await signals.delay(settings.drain_delay)
             await asyncio.gather(*(one.leave(shared=settings.reuse_port) for one in listening))
             await webhooks.stop()

@@ -199,7 +199,7 @@ class Store:
         self.logout_tokens = LogoutTokens(self.signing_keys)
         self.identity = Identity(scripts, rates)
         self.profiles = Profiles(scripts, sealer, idle, headroom)
-        self.grants = Grants(scripts, wakeup, idle)
+        self.grants = Grants(scripts, wakeup, idle, rates)
         self.cipher = Cipher(keys)
         self.hosting = Hosting(client, scripts, OwnerLimits(), self.apps.retiring.shards_of)
         self.documents = Documents(scripts, self.cipher, quotas or Quotas(), self.hosting, headroom, rates)

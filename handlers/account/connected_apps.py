@@ -6,6 +6,7 @@ import re
 from types import SimpleNamespace
 from typing import NamedTuple
 
+from handlers.account.live import words_of
 from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
 from handlers.core.amounts import dollars, typed_limit
@@ -87,6 +88,7 @@ class AppsPage(PageHandler):
                 paused_at=grant.paused_at,
                 documents=grant.documents,
                 bytes=grant.bytes,
+                doing=words_of(grant.doings, wording),
                 spending=spending_of(grant, mistyped, self.site.models),
             )
             (revoked if grant.data_until else apps).append(known)

@@ -14,6 +14,7 @@ from handlers.account.connected_apps import (
 from handlers.account.deletion import DeleteAccountHandler, DeletedHandler, DeleteOptionsHandler, DownloadHandler
 from handlers.account.email_links import SendAgainHandler
 from handlers.account.language import LanguageHandler
+from handlers.account.live import LiveAppsHandler
 from handlers.account.pictures import PictureHandler
 from handlers.account.profile import AccountHandler, HidePasskeyOfferHandler, RemovePictureHandler, UploadHandler
 from handlers.core.brand.assets import BrandHandler
@@ -123,6 +124,7 @@ ROUTES: tuple[Route, ...] = (
     Route(r"/picture/([^/]+)", PictureHandler, "picture", OPEN),
     Route(r"/brand/([^/]+)", BrandHandler, "brand", OPEN),
     Route(r"/account/apps", AppsHandler, "account-apps", PAGE),
+    Route(r"/account/apps/live", LiveAppsHandler, "account-apps-live", PAGE),
     Route(
         rf"/account/apps/{CLIENT}/revoke",
         RevokeAppHandler,

@@ -15,6 +15,7 @@ from handlers.core.brand.brand import Brand
 from handlers.core.brand.overrides import Templates, ours
 from handlers.core.client_address import Network, client_address, parse_address
 from handlers.core.concurrency import ConcurrencyLimit
+from handlers.core.live.watches import Watches
 from handlers.core.long.bodies import LongBodies
 from handlers.core.pictures.image_upload import ImageUpload
 from handlers.core.reading import Readers
@@ -82,6 +83,8 @@ class Site:
     long_bodies: LongBodies = field(default_factory=LongBodies)
     ai_calls: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(2048))
     downloads: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(32, 2))
+    watches: Watches = field(default_factory=Watches)
+    """Pages that stay open."""
     fetcher: Fetcher = field(default_factory=lambda: Fetcher(AddressPolicy()))
     """Fetches the files that prove apps' domains."""
     client_documents: ClientDocuments = field(default_factory=lambda: ClientDocuments(Fetcher(AddressPolicy())))

@@ -3,6 +3,8 @@
 --- KEYS[2] session
 --- KEYS[3] due
 --- KEYS[4] outbox
+--- KEYS[5] used
+--- KEYS[6] holds
 --- ARGV[1] grant_prefix: prefix of a grant's key, up to the client id
 --- ARGV[2] usage_prefix: prefix of the app's usage key, up to the client id
 --- ARGV[3] docs_prefix: prefix of the documents' key, up to the client id
@@ -11,15 +13,18 @@
 --- ARGV[6] member: the person in the lists of the shard
 --- ARGV[7] page (number): page number from 1; past the end, the last page
 --- ARGV[8] size (number): rows of a page
+--- ARGV[9] prefix: prefix of the person's keys, up to the noun
+--- ARGV[10] windows: of an app's requests, 'group limit period' each
 --- @reply signed_out
 --- @reply ok email email_verified name picture preferences rows page pages
---- @derives grant_prefix usage_prefix docs_prefix shard
+--- @derives grant_prefix usage_prefix docs_prefix shard prefix
 --- @reserve
 --- @include "connected"
 --- @include "due"
 --- @include "session"
 --- @include "spending"
 --- @include "budgets"
+--- @include "doings"
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
@@ -36,6 +41,7 @@ end
 newest_first(found)
 for _, row in ipairs(newest_first(revoked)) do found[#found + 1] = row end
 
+local today, running = ai_calls_of(used, now), running_of(holds, now)
 local pages = math.max(1, math.ceil(#found / size))
 page = math.min(page, pages)
 for position = (page - 1) * size + 1, math.min(page * size, #found) do
@@ -46,7 +52,8 @@ for position = (page - 1) * size + 1, math.min(page * size, #found) do
   local kept = redis.call('HMGET', usage_prefix .. client, 'documents', 'bytes')
   local ceiling, spent, _, budgets = spent_of(grant, month)
   rows[#rows + 1] = {client, scope, connected, row[1] or '', ended, ends, kept[1] or '0', kept[2] or '0',
-    ceiling and int(ceiling) or '', int(spent), row[2] or '', row[3] or '', budgets_told(budgets, 1, now)}
+    ceiling and int(ceiling) or '', int(spent), row[2] or '', row[3] or '', budgets_told(budgets, 1, now),
+    doings_of(prefix, client, row[1], today, running, windows, now)}
 end
 local email, verified, name, picture, preferences = profile(user)
 return {'ok', email, verified, name, picture, preferences, rows, int(page), int(pages)}

@@ -2,22 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from store import keys
 from store.accounts.signin.sessions import Session
 from store.crypto.seal import fresh_epoch
 from store.engine.scripts import Scripts
-from store.lifetimes import APPS_READ, GRACE
+from store.lifetimes import APPS_READ, CREDITS_READ, CREDITS_USAGE, GRACE, MCP_MESSAGES
 from store.moments import at
 from store.oauth.budgets import Budget, told_budgets
 from store.oauth.guard import admitted
 from store.phrases import Phrase
+from store.rates import Rates
 from store.refused import Refused, refuse_signed_out
-from store.results import Caller, Profile, Visitor, Window, profile_of
+from store.results import Caller, Preferences, Profile, Visitor, Window, profile_of
 from store.webhooks.relay_wakeup import RelayWakeup
+
+
+class Doings(NamedTuple):
+    """`calls`: AI calls of today (UTC); `running`: AI calls in progress. The others are requests of the last minute:
+    that read documents, that write them, and of other kinds. Sign-in, refreshes and userinfo are not among them: all
+    apps of a person share their window."""
+
+    calls: int = 0
+    running: int = 0
+    reads: int = 0
+    writes: int = 0
+    others: int = 0
+
+
+NOTHING = Doings()
+FEW_APPS = 50
+
+
+class WatchedApp(NamedTuple):
+    """A connected app for a person who watches. `spent`: micro-dollars of this month."""
+
+    client: str
+    paused: bool
+    spent: int
+    budgets: tuple[Budget, ...]
+    doings: Doings
+
+
+class Watched(NamedTuple):
+    """What a page that stays open shows. `mark` is the same while there was no further AI call."""
+
+    preferences: Preferences
+    apps: tuple[WatchedApp, ...]
+    mark: str
+
+    @property
+    def weight(self) -> float:
+        """How much the store reads for it: 1 for all who have few apps."""
+        return max(1.0, len(self.apps) / FEW_APPS)
+
+
+def windows_of(rates: Rates) -> str:
+    """The windows of an app's requests, as scripts take them. `told_doings` has their order."""
+    groups = (
+        *(rates.data_read, rates.data_list, rates.data_write),
+        *(CREDITS_READ, CREDITS_USAGE, APPS_READ, MCP_MESSAGES),
+    )
+    return " ".join(f"{one.name} {one.limit} {one.period}" for one in groups)
+
+
+def told_doings(row: Sequence[int]) -> Doings:
+    """The numbers in a script's answer."""
+    calls, running, read, listed, written, *others = row
+    return Doings(calls, running, read + listed, written, sum(others))
+
+
+def watched(row: Sequence[Any]) -> WatchedApp:
+    """An app in a script's answer."""
+    client, paused, spent, budgets, doings = row
+    return WatchedApp(client.decode(), bool(paused), int(spent), told_budgets(budgets), told_doings(doings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +87,7 @@ class Grant:
     """A connected app, or a disconnected one whose hosted data is kept until `data_until`. `documents` and `bytes` are
     its hosted data for the person; `spend_limit` (None without one) and `spent` are micro-dollars of this month;
     `app_deleted`: the app itself is gone; `paused_at`: since when the person has paused it;
-    `budgets`: what the person granted it by authorization details."""
+    `budgets`: what the person granted it by authorization details; `doings`: what it does at the moment."""
 
     client: str
     scopes: tuple[str, ...]
@@ -40,6 +102,7 @@ class Grant:
     app_deleted: bool = False
     paused_at: datetime | None = None
     budgets: tuple[Budget, ...] = ()
+    doings: Doings = NOTHING
 
 
 PAGE = 50
@@ -81,7 +144,8 @@ class Connected:
 class Grants:
     """Lists and ends the access of a person's apps. `idle` is the idle lifetime of a session in ms."""
 
-    def __init__(self, scripts: Scripts, wakeup: RelayWakeup, idle: int) -> None:
+    def __init__(self, scripts: Scripts, wakeup: RelayWakeup, idle: int, rates: Rates) -> None:
+        self._rates = rates
         self._scripts = scripts
         self._wakeup = wakeup
         self._idle = idle
@@ -123,10 +187,29 @@ class Grants:
             member=keys.member(session.user),
             page=page,
             size=PAGE,
+            prefix=keys.prefix(session.user),
+            windows=windows_of(self._rates),
         )
         refuse_signed_out(reply)
         grants = [_grant(row) for row in reply.rows("rows")]
         return GrantPage(profile_of(session.user, reply), grants, reply.number("page"), reply.number("pages"))
+
+    async def watch(self, session: Session, before: Watched | None = None) -> Watched:
+        """What the connected apps do, for a page that stays open. Does not extend the session. `before`: the answer to
+        the same session's earlier call, which spares the store some work. Raises SignedOut."""
+        reply = await self._scripts.run(
+            "watch_apps",
+            session.keys(),
+            prefix=keys.prefix(session.user),
+            windows=windows_of(self._rates),
+            known=before.mark if before else "",
+        )
+        refuse_signed_out(reply)
+        apps, mark = tuple(watched(row) for row in reply.rows("rows")), reply.text("mark")
+        if before and mark == before.mark:
+            calls = {app.client: app.doings.calls for app in before.apps}
+            apps = tuple(app._replace(doings=app.doings._replace(calls=calls.get(app.client, 0))) for app in apps)
+        return Watched(Preferences.of(reply.text("preferences")), apps, mark)
 
     async def count(self, session: Session) -> GrantCount:
         """The signed-in person, and the counts of their apps and documents. Raises SignedOut."""
@@ -192,7 +275,7 @@ def _at(value: bytes) -> datetime | None:
 
 
 def _grant(row: list[Any]) -> Grant:
-    client, scope, connected, used, revoked, ends, documents, size, limit, spent, deleted, paused, budgets = row
+    client, scope, connected, used, revoked, ends, documents, size, limit, spent, deleted, paused, budgets, doings = row
     return Grant(
         client.decode(),
         tuple(scope.decode().split()),
@@ -207,4 +290,5 @@ def _grant(row: list[Any]) -> Grant:
         bool(deleted),
         _at(paused),
         told_budgets(budgets),
+        told_doings(doings),
     )

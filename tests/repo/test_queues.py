@@ -27,6 +27,7 @@ FOLDERS = ("handlers", "observability", "outbound", "runtime", "store")
 
 BOUNDS = {
     "handlers/core/site.py ConcurrencyLimit": "for one person, by the settings: test_overload_ai.py, test_overload.py",
+    "handlers/core/live/watches.py ConcurrencyLimit": "for one person: test_live_apps.py",
     "runtime/site_wiring.py ConcurrencyLimit": "the same",
     "runtime/demo.py to_thread": "nobody's: the demo app starts once",
     "handlers/core/reading.py ConcurrencyLimit": "for one person: test_reading.py",

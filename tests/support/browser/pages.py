@@ -50,6 +50,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "last_used_at": NOW,
             "refresh_days": 7,
             "paused_at": None,
+            "doing": text,
             "homepage": "https://a.example/?" + text,
             "documents": 2,
             "bytes": 3000,
@@ -61,7 +62,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     unused = Sample(
         **{
             **{**vars(app), "shown_id": text, "origin": "", "scopes": [], "domains": [], "last_used_at": None},
-            **{"documents": 0, "bytes": 0, "spending": None, "paused_at": NOW},
+            **{"documents": 0, "bytes": 0, "spending": None, "paused_at": NOW, "doing": ""},
         }
     )
     revoked = Sample(**vars(app), data_until=NOW, documents=1, bytes=1, app_deleted=True)

@@ -64,6 +64,12 @@ async def _(w: World) -> Call:
     return lambda: w.store.grants.list(w.session)
 
 
+@call("grants.watch", "watch_apps")
+async def _(w: World) -> Call:
+    await w.tokens()
+    return lambda: w.store.grants.watch(w.session)
+
+
 @call("grants.count", "count_grants")
 async def _(w: World) -> Call:
     await w.tokens()

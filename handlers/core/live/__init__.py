@@ -1,0 +1,1 @@
+"""What open pages watch."""
