@@ -103,7 +103,7 @@ class ClientDocuments:
             store.apps.forget(client_id)
             known = await store.apps.active(url)
             if known is None or known.fresh_until <= _now():  # another process was quicker otherwise
-                known = await self._fetch(store, url, asker)
+                known = await self._fetch(store, url, asker, again=known is not None)
         except Refused as refusal:
             if refusal.code == "rate_limited":
                 await fetches.ended(client_id)
@@ -119,9 +119,9 @@ class ClientDocuments:
         await fetches.ended(client_id)
         return known
 
-    async def _fetch(self, store: Store, url: str, asker: DocumentAsker) -> Registration:
+    async def _fetch(self, store: Store, url: str, asker: DocumentAsker, *, again: bool) -> Registration:
         host = urlsplit(url).hostname or ""
-        await store.limits.client_document(asker.address, host)
+        await store.limits.client_document(asker.address, host, again=again)
         found = await self._fetcher.fetch(url, DOCUMENT_BYTES, host, TYPES)
         now, lasts = _now(), fresh_for(found.headers)
         try:

@@ -133,11 +133,14 @@ class RateLimits:
         await self._take(replace(group, limit=group.limit * ALL_ADDRESSES), "all")
         return window
 
-    async def client_document(self, address: str, host: str) -> None:
+    async def client_document(self, address: str, host: str, *, again: bool = False) -> None:
         """A fetch of an app's metadata document: counted for the address that asks, for the document's host, and for
-        all together, so nobody makes this server call others as often as they like."""
+        all together, so nobody makes this server call others as often as they like. One that is read `again` counts for
+        the address alone: it is seldom enough, and strangers' requests for the same host must not end its app."""
         group = self.documents
         await self._take_networks(group, address)
+        if again:
+            return
         all_together = keys.window(group.name, "all")
         of_host = keys.network(group.name, "all", fingerprint(host).encode().hex()[:32])
         limits = {"limit": group.limit, "middle_limit": group.limit * ALL_ADDRESSES}

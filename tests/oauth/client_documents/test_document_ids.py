@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.support.http.documented_app import NATIVE, PLAIN, URL, WEB, Publisher
 from tests.support.http.driver import App, Service
 from tests.support.http.receiver import Reply, answering
 from tests.support.processes.engines import FakeClock
+from tests.support.processes.proven_domain import DOMAIN
 
 QUIET: dict[str, Any] = {"scope": None, "state": None}
 
@@ -107,3 +109,22 @@ def test_keys_of_apps_that_registered_themselves_share_the_places_of_one() -> No
     theirs = Registration("app2", "App", **{**facts, "scopes": ("profile",)})
     assert len({payer_of(app) for app in made}) == 1
     assert payer_of(theirs) != payer_of(made[0])
+
+
+@pytest.mark.gen_test
+@pytest.mark.trap(60)
+async def test_strangers_who_use_up_a_hosts_fetches_end_none_of_its_apps(
+    service: Service, publisher: Publisher, later: Callable[[float], None]
+) -> None:
+    app, browser, limits = plain_app(service.base_url), await service.signed_in(), service.store.limits
+    limits.documents = replace(limits.documents, limit=2)
+    assert (await browser.get(app.authorize_url(**QUIET))).code == 200
+    await limits.client_document("192.0.2.1", DOMAIN)
+    with pytest.raises(Refused, match="rate_limited"):
+        await limits.client_document("192.0.2.1", DOMAIN)
+    later(400)
+    assert (await browser.get(app.authorize_url(**QUIET))).code == 200
+    assert publisher.fetched == 2
+    # The address that asks still pays.
+    later(400)
+    assert (await browser.get(app.authorize_url(**QUIET))).code == 429
