@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from tornado.httpclient import HTTPResponse
@@ -10,7 +11,11 @@ from tornado.httpclient import HTTPResponse
 from handlers.account import live
 from handlers.core.live.watches import Watches
 from handlers.core.site import Site
+from handlers.core.words.languages import shipped
+from handlers.core.words.wording import Wording
 from store import keys
+from store.oauth.budgets import Budget
+from store.oauth.grants import NOTHING, WatchedApp
 from tests.support.http.driver import Browser, Service, send
 from tests.support.http.upstream import ScriptedUpstream
 from tests.support.processes.live_page import PATH, LivePage
@@ -144,3 +149,14 @@ async def test_comments_keep_a_quiet_stream_open_and_a_stop_ends_it(
         late = await visit(browser)
         assert await late.ends() == ["end"], "a server that stops sends pages to another"
         assert (await send(service.base_url + PATH, "HEAD", described=False)).code == 401
+
+
+async def test_a_budget_moves_and_apps_that_do_not_change_are_not_sent_again() -> None:
+    quiet = WatchedApp("quiet", False, 0, (), NOTHING)
+    before = WatchedApp("spends", False, 0, (Budget("credits", 1_000_000, "total", (), 0, 0),), NOTHING)
+    after = before._replace(spent=250_000, budgets=(Budget("credits", 1_000_000, "total", (), 0, 250_000),))
+    event = live.event_of((quiet, after), (quiet, before), Wording(shipped().default))
+    told = json.loads(event.split(b"data: ")[1])
+    bar = {"used": "$0.25", "share": 25, "label": "25% used"}
+    shown = {"paused": False, "spent": "$0.25", "doing": "No calls right now", "budgets": {"budget_credits": bar}}
+    assert told == {"apps": {"spends": shown}}
