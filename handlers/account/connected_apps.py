@@ -6,6 +6,7 @@ import re
 from types import SimpleNamespace
 from typing import NamedTuple
 
+from handlers.account.handed_on import handed_on_of
 from handlers.account.live import words_of
 from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
@@ -31,6 +32,7 @@ NOTICES = {
     "no-limit": Phrase("The spending limit was removed. The app can now spend all your credits."),
     "paused": Phrase("The app is paused. It can’t use your account until you resume it."),
     "resumed": Phrase("The app is no longer paused."),
+    "ended": Phrase("Access ended, with everything that came from it."),
     "disconnected": Phrase("The app was disconnected. It no longer has access."),
 }
 EVENTS = {name: Phrase.known(declared.sentence) for name, declared in security_events.EVENTS.items()}
@@ -89,6 +91,7 @@ class AppsPage(PageHandler):
                 documents=grant.documents,
                 bytes=grant.bytes,
                 doing=words_of(grant.doings, wording),
+                handed_on=await handed_on_of(self.store.apis, grant, wording),
                 spending=spending_of(grant, mistyped, self.site.models),
             )
             (revoked if grant.data_until else apps).append(known)
@@ -204,6 +207,20 @@ class ResumeAppHandler(PageHandler):
         number = page_number(self.body().get("page") or "") if self.request.body else 1
         await self.store.grants.resume(self.require_session(), client_id, self.visitor)
         self.see_done(done_path(number, "resumed"))
+
+
+class EndHandedOnHandler(PageHandler):
+    """Ends a branch of what an app handed on."""
+
+    async def post(self, client_id: str) -> None:
+        """Ends a delegated token, the field `helper`, and everything that came from it."""
+        self.check_same_origin()
+        params = self.body()
+        number, helper = page_number(params.get("page") or ""), params.require("helper")
+        if not re.fullmatch("[A-Za-z0-9_-]{22}", helper):
+            raise Refused("not_found")
+        await self.store.grants.end_handed_on(self.require_session(), client_id, helper, self.visitor)
+        self.see_done(done_path(number, "ended"))
 
 
 class RevokeAppHandler(PageHandler):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from handlers.account.address_pages import ChangeHandler, EmailHandler, UndoHandler
 from handlers.account.connected_apps import (
     AppsHandler,
+    EndHandedOnHandler,
     HomeHandler,
     PauseAppHandler,
     ResumeAppHandler,
@@ -131,6 +132,13 @@ ROUTES: tuple[Route, ...] = (
         "account-app-revoke",
         PAGE,
         PersonPost("disconnect an app", tells=(ACTIVITY,), undo="connect it again within 30 days"),
+    ),
+    Route(
+        rf"/account/apps/{CLIENT}/end",
+        EndHandedOnHandler,
+        "account-app-end",
+        PAGE,
+        PersonPost("end access that an app handed on", tells=(ACTIVITY,), undo="the app hands on again"),
     ),
     Route(
         rf"/account/apps/{CLIENT}/pause",

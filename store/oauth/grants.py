@@ -15,6 +15,7 @@ from store.lifetimes import APPS_READ, CREDITS_READ, CREDITS_USAGE, GRACE, MCP_M
 from store.moments import at
 from store.oauth.budgets import Budget, told_budgets
 from store.oauth.guard import admitted
+from store.oauth.token_exchange import HandedOn, told_handed_on
 from store.phrases import Phrase
 from store.rates import Rates
 from store.refused import Refused, refuse_signed_out
@@ -87,7 +88,8 @@ class Grant:
     """A connected app, or a disconnected one whose hosted data is kept until `data_until`. `documents` and `bytes` are
     its hosted data for the person; `spend_limit` (None without one) and `spent` are micro-dollars of this month;
     `app_deleted`: the app itself is gone; `paused_at`: since when the person has paused it;
-    `budgets`: what the person granted it by authorization details; `doings`: what it does at the moment."""
+    `budgets`: what the person granted it by authorization details; `doings`: what it does at the moment;
+    `handed_on`: the tree of its delegated tokens."""
 
     client: str
     scopes: tuple[str, ...]
@@ -103,6 +105,7 @@ class Grant:
     paused_at: datetime | None = None
     budgets: tuple[Budget, ...] = ()
     doings: Doings = NOTHING
+    handed_on: tuple[HandedOn, ...] = ()
 
 
 PAGE = 50
@@ -247,6 +250,25 @@ class Grants:
         self._wakeup.add(session.user)
         return at(reply.number("until"))
 
+    async def end_handed_on(self, session: Session, client: str, one: str, visitor: Visitor) -> None:
+        """Ends a delegated token of the app (its id) and everything that came from it, from the next call on. Raises
+        SignedOut, Refused("not_found")."""
+        reply = await self._scripts.run(
+            "end_delegated",
+            {
+                **session.keys(),
+                "grant": keys.grant(session.user, client),
+                "family": keys.token(session.user, client, one, 0)["family"],
+            },
+            client=client,
+            family_id=one,
+            idle=self._idle,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        if reply.word == "not_found":
+            raise Refused("not_found", Phrase("This access has already ended."))
+
     async def pause(self, session: Session, client: str, visitor: Visitor) -> None:
         """From now on every call of the app for this person is refused, until `resume`. Its tokens stay, and refreshes
         go on. Raises SignedOut, Refused("not_found")."""
@@ -275,7 +297,8 @@ def _at(value: bytes) -> datetime | None:
 
 
 def _grant(row: list[Any]) -> Grant:
-    client, scope, connected, used, revoked, ends, documents, size, limit, spent, deleted, paused, budgets, doings = row
+    client, scope, connected, used, revoked, ends, documents, size, limit, spent, deleted, paused, *trees = row
+    budgets, doings, handed_on = trees
     return Grant(
         client.decode(),
         tuple(scope.decode().split()),
@@ -291,4 +314,5 @@ def _grant(row: list[Any]) -> Grant:
         _at(paused),
         told_budgets(budgets),
         told_doings(doings),
+        tuple(told_handed_on(one) for one in handed_on),
     )

@@ -14,6 +14,17 @@ from store.apps.registration import DOCUMENT, DYNAMIC
 from store.oauth.budgets import Budget
 
 
+def handed_on_samples(text: str) -> list[Sample]:
+    """What an app handed on: a helper with a helper of its own, without a name or a part."""
+    first = Sample(
+        **{"id": text, "depth": 1, "name": text, "api": "", "scopes": [SCOPE_WORDS["credits:spend"]], "spends": True},
+        **{"spent": 20_000, "limit": 50_000, "ends_at": datetime(2026, 3, 4, 5, 6, tzinfo=UTC), "heads": True},
+    )
+    second = {"depth": 2, "name": "", "api": text, "limit": None, "heads": False}
+    third = {"depth": 3, "spends": False, "scopes": [SCOPE_WORDS["profile"]], "heads": False}
+    return [first, Sample(**{**vars(first), **second}), Sample(**{**vars(first), **third})]
+
+
 def budgets_of(text: str) -> list[Sample]:
     """An app's budgets, on the page of connected apps."""
     first = Sample(

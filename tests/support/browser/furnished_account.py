@@ -16,6 +16,7 @@ from store.credits.calls import CallEstimate, Hold
 from store.credits.prices import TokenCounts
 from store.lifetimes import UNUSED_APP
 from store.names import SCOPES
+from store.oauth.token_exchange import WantedToken
 from store.results import Caller, Visitor
 from tests.support.browser.pictures import drawn
 from tests.support.browser.tour_kit import DAY, DAYS, Stand
@@ -72,6 +73,7 @@ async def furnish(stand: Stand) -> None:
     await stand.store.grants.revoke(session, reader.client_id, PHONE)
     await stand.store.tokens.mint(person, archive, KEEPS)
     tokens = await stand.store.tokens.mint(person, weather, SPENDS)
+    await hand_on(stand, weather, tokens.access_token)
     estimate = CallEstimate("echo-1", PRICE, 1, 249_999, 1, lasts=DAY * 1000)
     await stand.store.calls.hold(caller_with(stand, tokens.access_token), "credits:spend", estimate)
     await shown(stand.store, session)
@@ -86,6 +88,16 @@ async def furnish(stand: Stand) -> None:
     notes = await registered_itself(stand, "pocket-notes", "Pocket Notes")
     await stand.store.tokens.mint(person, notes, ("openid", "profile"))
     await stand.store.profiles.save_picture(session, drawn("WEBP", (256, 256), (70, 120, 95)), PHONE)
+
+
+async def hand_on(stand: Stand, app: Registration, token: str) -> None:
+    """An app hands on a part of its access, and its helper a part of that."""
+    helpers = (("Rain planner", SPENDS[2:], 500_000), (LONG, SPENDS[2:4], 200_000), ("", SPENDS[3:4], 0))
+    for name, scopes, limit in helpers:
+        part = f"credits {limit} total *" if limit else ""
+        subject = await stand.store.token_exchange.subject(app, token, "")
+        wanted = WantedToken(scopes=scopes, details=part, name=name)
+        token = (await stand.store.token_exchange.exchange(app, subject, wanted, None, "")).access_token
 
 
 async def register(stand: Stand, client_id: str, name: str, scopes: tuple[str, ...], **facts: Any) -> Registration:

@@ -27,7 +27,7 @@ from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
 from store.credits.prices import TokenCounts
 from store.credits.used import Total
 from store.results import NO_CHOICE, Preferences
-from tests.support.browser.consent_samples import budgets_of, consent_pages
+from tests.support.browser.consent_samples import budgets_of, consent_pages, handed_on_samples
 from tests.support.browser.english import AUTOESCAPE, ENGLISH, SPOKEN
 from tests.support.browser.portal_samples import LOGO, NOW, portal_pages
 from tests.support.browser.security_samples import security_pages
@@ -54,6 +54,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "homepage": "https://a.example/?" + text,
             "documents": 2,
             "bytes": 3000,
+            "handed_on": handed_on_samples(text),
             "spending": Sample(spent=1, limit=5_000_000, text=text, error=text, budgets=budgets_of(text)),
         }
     )
@@ -62,7 +63,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     unused = Sample(
         **{
             **{**vars(app), "shown_id": text, "origin": "", "scopes": [], "domains": [], "last_used_at": None},
-            **{"documents": 0, "bytes": 0, "spending": None, "paused_at": NOW, "doing": ""},
+            **{"documents": 0, "bytes": 0, "spending": None, "paused_at": NOW, "doing": "", "handed_on": []},
         }
     )
     revoked = Sample(**vars(app), data_until=NOW, documents=1, bytes=1, app_deleted=True)

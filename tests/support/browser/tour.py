@@ -172,6 +172,8 @@ def connected_apps(tour: Tour) -> None:
     tour.submit(f"{WEATHER}/limit", confirm_password=demo.PASSWORD)
     tour.stop("account/apps.html", "dollars")
     tour.open("/account/apps")
+    tour.submit(f"{WEATHER}/end")
+    tour.stop("account/apps.html ended", "with everything that came from it")
     tour.submit(f"{WEATHER}/pause")
     tour.stop("account/apps.html paused", "The app is paused")
     tour.open(asks("weather-diary", ("profile",)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from store.oauth.token_exchange import WantedToken
 from tests.support.calls.prepared import Call, call
-from tests.support.store.world import World
+from tests.support.store.world import VISITOR, World
 
 
 @call("token_exchange.exchange", "exchange_token")
@@ -17,3 +17,11 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     token = (await w.tokens()).access_token
     return lambda: w.store.token_exchange.subject(w.app, token, "")
+
+
+@call("grants.end_handed_on", "end_delegated")
+async def _(w: World) -> Call:
+    subject = await w.store.token_exchange.subject(w.app, (await w.tokens()).access_token, "")
+    made = await w.store.token_exchange.exchange(w.app, subject, WantedToken(), None, "")
+    one = w.caller(made.access_token).family
+    return lambda: w.store.grants.end_handed_on(w.session, w.app.client_id, one, VISITOR)

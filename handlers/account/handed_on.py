@@ -1,0 +1,40 @@
+"""What an app has handed on (RFC 8693), for the page of connected apps."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from handlers.core.scopes import allowed, api_words
+from handlers.core.words.wording import Wording
+from store.apps.apis import Apis
+from store.oauth.grants import Grant
+from store.oauth.token_exchange import HandedOn
+
+
+async def handed_on_of(apis: Apis, grant: Grant, wording: Wording) -> list[SimpleNamespace]:
+    """The delegated tokens of an app, each after the one that it comes from; `depth` counts from 1."""
+    below: dict[str, list[HandedOn]] = {}
+    for one in grant.handed_on:
+        below.setdefault(one.above, []).append(one)
+    found: list[SimpleNamespace] = []
+    waiting = [(1, one) for one in reversed(below.get("", []))]
+    while waiting:
+        depth, one = waiting.pop()
+        waiting += [(depth + 1, child) for child in reversed(below.get(one.id, []))]
+        api = await apis.active(one.actor) if one.actor != grant.client else None
+        words = await api_words(apis, one.scopes)
+        found.append(
+            SimpleNamespace(
+                id=one.id,
+                depth=depth,
+                name=one.name,
+                api=api.name if api else "",
+                scopes=allowed(one.scopes, None, wording, words, budgeted=True),
+                spends="credits:spend" in one.scopes,
+                spent=one.spent,
+                limit=one.limit,
+                ends_at=one.ends_at,
+                heads=one.id in below,
+            )
+        )
+    return found

@@ -1,0 +1,78 @@
+"""What an app handed on, on the person's page: the tree with names, and ending a branch. RFC 8693."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.oauth.exchange.exchanging import handed, root_of
+from tests.support.http.api_shop import called
+from tests.support.http.driver import Browser, Service, fields_of
+from tests.support.store.checked_store import checked, findings
+
+APPS = "/account/apps"
+pytestmark = pytest.mark.gen_test(timeout=20)
+
+
+async def a_tree(service: Service) -> list[str]:
+    """A planner with two helpers, one of which has a helper without a name."""
+    planner = await handed(service.web, await root_of(service), name="<b>Planner</b>", authorization_details=PART)
+    first = await handed(service.web, planner["access_token"], name="First", scope="profile")
+    second = await handed(service.web, planner["access_token"], name="Second", expires_in="60")
+    last = await handed(service.web, first["access_token"])
+    return [one["access_token"] for one in (planner, first, second, last)]
+
+
+PART: list[Any] = [{"type": "credits", "limit": 2_500_000}]
+
+
+async def end(browser: Browser, name: str, client: str = "web-app") -> int:
+    """Presses the button that ends a helper."""
+    page = await browser.get(APPS)
+    form = page.body.decode().partition(f"End <bdi>{name}</bdi>")[0].rpartition("<form")[2]
+    helper = form.partition('name="helper" value="')[2].partition('"')[0]
+    return (await browser.submit(page, f"{APPS}/{client}/end", helper=helper)).code
+
+
+async def live(service: Service, tokens: list[str]) -> list[bool]:
+    return [(await called(service, token)).code == 200 for token in tokens]
+
+
+async def test_the_person_sees_the_tree_and_ends_a_branch(service: Service) -> None:
+    tokens, browser = await a_tree(service), await service.signed_in()
+    page = (await browser.get(APPS)).body.decode()
+    places = [page.find(name) for name in ("&lt;b&gt;Planner", "<bdi>First", "Helper without a name", "<bdi>Second")]
+    assert sorted(places) == places
+    assert places[0] > 0
+    assert "spent $0.00 of $2.50" in page
+    assert await end(browser, "First") == 303
+    assert await live(service, tokens) == [True, False, True, False]
+    page = (await browser.get(APPS)).body.decode()
+    assert "<bdi>Second" in page
+    assert "<bdi>First" not in page
+    assert "Helper without a name" not in page
+    assert await end(browser, "&lt;b&gt;Planner&lt;/b&gt;") == 303
+    assert await live(service, tokens) == [False] * 4
+    assert "Handed on" not in (await browser.get(APPS)).body.decode()
+    activity = (await browser.get("/account/security/activity")).body.decode()
+    assert activity.count("Access that an app handed on ended") == 2
+    assert findings(await checked(service.store, deep=True)) == []
+
+
+async def test_nobody_ends_what_is_not_theirs(service: Service) -> None:
+    tokens = await a_tree(service)
+    await service.add_person("grace@example.com")
+    mine, other = await service.signed_in(), await service.signed_in("grace@example.com")
+    page = await mine.get(APPS)
+    helper = page.body.decode().partition('name="helper" value="')[2].partition('"')[0]
+    root = (await service.tokens(scope="profile", prompt="consent"))["access_token"]
+    opened = service.store.tokens.open_access(root)
+    assert opened  # the id of a sign-in is no id of a helper
+    for client, one in (("native-app", helper), ("web-app", opened.id), ("web-app", "A" * 22), ("web-app", "x")):
+        form = {**fields_of(page, f"{APPS}/web-app/end"), "helper": one}
+        assert (await mine.send(f"{APPS}/{client}/end", "POST", form=form)).code == 404
+    forged = await other.send(f"{APPS}/web-app/end", "POST", form={"helper": helper})
+    assert forged.code == 403
+    assert await live(service, tokens) == [True] * 4
+    assert (await called(service, root)).code == 200
