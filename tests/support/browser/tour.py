@@ -219,8 +219,9 @@ def buying(tour: Tour) -> None:
     tour.submit("/account/credits/checkout", dollars="1")
     tour.stop("account/credits.html amount", "Enter an amount from")
 
+    store = tour.stand.store
+
     async def reverse() -> None:
-        store = tour.stand.store
         user = (await store.operator.find(demo.EMAIL)).user
         payment = "pi_3Q0aLkLkdIwHu7ix0Ab1Cd2E"
         await store.payments.book(Movement(user, payment, "paid", 20_000_000, 1))
@@ -230,6 +231,9 @@ def buying(tour: Tour) -> None:
     tour.stand.run(reverse())
     tour.open("/account/credits")
     tour.stop("account/credits.html reversed", "Your payment was refunded.")
+    # The pages to come show what calls cost.
+    user = tour.stand.run(store.operator.find(demo.EMAIL)).user
+    tour.stand.run(store.credits.grant(user, 45_000_000, reason="Gift card, number 1008"))
 
 
 def consent(tour: Tour) -> None:
