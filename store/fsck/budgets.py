@@ -63,7 +63,9 @@ def budgets_found(
         if least <= used and (used <= most or not whole):
             continue
         unchanged: list[Expected] = [*still, (row[name], "HGET", grant, name), (text, "HGET", grant, f"budget:{kind}")]
-        mend = context.reader.mend(grant, unchanged, ("HSET", grant, name, f"{counter} {min(max(used, least), most)}"))
+        # Without a number to go by, whatever may count does: a repair gives nobody a budget back.
+        whole_sum = min(max(used, least), most) if match else most
+        mend = context.reader.mend(grant, unchanged, ("HSET", grant, name, f"{counter} {whole_sum}"))
         what = f"{max(used, 0)} is used of the budget {kind} of the app {client}, but {least} was charged"
         wrong.append(found("budgets", grant, what, mend))
     return wrong

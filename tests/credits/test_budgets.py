@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from store import keys
 from store.credits.prices import TokenCounts
 from store.oauth.budgets import Budget
 from store.refused import Refused
@@ -13,6 +14,7 @@ from store.wiring import Store
 from tests.credits.test_credits_limits import at_month
 from tests.support.processes.engines import FakeClock
 from tests.support.store.budgeted import INFERENCE, MONTHLY, TOTAL, budgeted, decided, tokens_of, used
+from tests.support.store.checked_store import broken, checked
 from tests.support.store.credit_spender import DOLLAR, FREE, Spender, recount
 from tests.support.store.second_factors import shown
 from tests.support.store.world import CALLBACK, VERIFIER, VISITOR, refusal_of
@@ -233,3 +235,15 @@ async def test_a_released_hold_gives_its_part_back(store: Store) -> None:
     await store.calls.release(hold)
     assert (await app.spend(100)).charged == 100
     assert await used(world) == {"credits": 100}
+
+
+@within_a_minute
+async def test_a_repair_gives_nothing_of_a_month_back(store: Store) -> None:
+    world, app = await budgeted(store, TOTAL)
+    await app.spend(60)
+    await decided(world, MONTHLY)
+    await app.spend(10)
+    await recount(store, world.user)
+    await store.client.hset(keys.grant(world.user, world.app.client_id), "used:credits", "damaged")
+    assert "budgets" in broken(await checked(store, repair=True))
+    assert await used(world) == {"credits": 70}
