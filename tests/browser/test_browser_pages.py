@@ -26,7 +26,7 @@ NO_PAGE = {
     *("signin-choose-remove", "account-passkey-offer"),
     *("signout", "account-picture-remove", "account-download", "account-export", "account-app-revoke"),
     *("account-data-delete", "account-document-delete", "account-session-end", "account-sessions-end"),
-    "account-authenticator-remove",
+    *("account-authenticator-remove", "account-app-pause", "account-app-resume", "account-app-end"),
     *("developer-end-secret", "developer-status", "developer-webhook-test", "developer-delivery-again"),
     *("developer-team-role", "developer-team-remove", "developer-team-withdraw"),
     *("account-spending-file", "account-usage-file", "developer-usage-file"),
