@@ -13,13 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from dev.fuzz.issued import dead_access, hint, hinted
+from dev.fuzz.issued import dead_access, handed_on, hint, hinted
 from dev.fuzz.signed import claims_of_request, signed_request, spent_dpop, spent_proof
 from dev.fuzz.target import OPERATOR_KEY, STRIPE_SECRET
 from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast
-from handlers.oauth.delegated.token_exchange import ACCESS
 from store.crypto.seal import TokenKind
-from store.names import DEVICE_GRANT, EXCHANGE_GRANT
+from store.names import DEVICE_GRANT
 
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 BOUNDARY = "----a-boundary"
@@ -118,13 +117,6 @@ def api(cast: Cast) -> list[Message]:
     }
     device = {"scope": "profile", "resource": cast.base_url, "dpop_jkt": "j" * 43}
     poll = {"grant_type": DEVICE_GRANT, "device_code": cast.sealed(TokenKind.DEVICE_CODE, "web-app")}
-    handed = {
-        "grant_type": EXCHANGE_GRANT,
-        "subject_token": cast.sealed(TokenKind.ACCESS, "web-app"),
-        **dict.fromkeys(("subject_token_type", "requested_token_type"), ACCESS),
-        **{"scope": "profile", "name": "Grüße", "expires_in": "60", "audience": cast.base_url},
-        "authorization_details": json.dumps([{"type": "credits", "limit": 5, "period": "total"}]),
-    }
     ended = {"token": cast.sealed(TokenKind.ACCESS, "web-app"), "token_type_hint": "access_token"}
     as_json, as_form = {"Content-Type": JSON}, {"Content-Type": FORM}
     basic = {"Authorization": "Basic d2ViLWFwcDpub3QtdGhlLXNlY3JldA=="}
@@ -155,8 +147,7 @@ def api(cast: Cast) -> list[Message]:
         ),
         message("POST", "/api/oauth/device_authorization", as_form, urlencode({**device, **client, "scope": "admin"})),
         message("POST", "/api/oauth/device_authorization", as_json, json.dumps({**device, "client_id": "nobody"})),
-        message("POST", "/api/oauth/token", as_form, urlencode({**poll, **client})),
-        message("POST", "/api/oauth/token", as_form, urlencode({**handed, **client})),
+        *(message("POST", "/api/oauth/token", as_form, urlencode({**f, **client})) for f in (poll, handed_on(cast))),
         message("POST", "/api/oauth/introspect", as_form, urlencode({**ended, **client})),
         message("POST", "/api/oauth/register", as_json | NO_TOKEN, json.dumps(METADATA)),
         message("POST", "/api/oauth/register", as_form | NO_TOKEN, urlencode(as_texts(METADATA))),

@@ -8,8 +8,10 @@ from urllib.parse import urlencode
 
 from dev.fuzz.jwts import signed, wrong_jwts
 from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast
+from handlers.oauth.delegated.token_exchange import ACCESS
 from store.clock import wall
 from store.crypto.seal import TokenKind, new_id
+from store.names import EXCHANGE_GRANT
 from store.oauth.tokens import s256
 
 API = "https://orders.example"
@@ -73,3 +75,14 @@ def hostile_access(cast: Cast) -> Iterator[tuple[str, str, str, dict[str, str]]]
             yield what, target, urlencode({"token": text, **client}), {}
         if len(text) < LONGEST_FIELD and text.isascii() and text.isprintable():
             yield what, "/api/oauth/userinfo", "", {"Authorization": f"Bearer {text}"}
+
+
+def handed_on(cast: Cast) -> dict[str, str]:
+    """The parameters of a token exchange, without the app's credentials."""
+    return {
+        "grant_type": EXCHANGE_GRANT,
+        "subject_token": cast.sealed(TokenKind.ACCESS, "web-app"),
+        **dict.fromkeys(("subject_token_type", "requested_token_type"), ACCESS),
+        **{"scope": "profile", "name": "Grüße", "expires_in": "60", "audience": cast.base_url},
+        "authorization_details": '[{"type": "credits", "limit": 5, "period": "total"}]',
+    }
