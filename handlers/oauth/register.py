@@ -124,7 +124,9 @@ class ClientConfigurationHandler(RegistrationPage):
         secret = None
         if changed.has_secret and not changed.secrets:
             changed, secret = with_new_secret(changed, await self.store.apps.now())
-        if not await self.store.self_registered.save(changed, packed, UNUSED_APP):
+        kept = self.store.self_registered
+        await kept.claim(client_id, UNUSED_APP)  # the place lasts as long as the row
+        if not await kept.save(changed, packed, UNUSED_APP):
             raise StoreUnavailable("the registration changed meanwhile")
         self.store.security.note("client_changed", client=client_id)
         await self.tell(changed, self.bearer(), secret, 200)

@@ -140,3 +140,18 @@ async def test_places_and_rows_agree_on_every_store(store: Store) -> None:
     assert await store.client.pttl(keys.app(found.client_id)) == -1
     assert not await kept.save(replace(row, name="C"), packed, UNUSED_APP)
     assert not await kept.drop(found)
+
+
+@pytest.mark.gen_test
+@pytest.mark.trap(60)
+async def test_a_change_keeps_no_app_without_a_place(clock: FakeClock, service: Service) -> None:
+    """Otherwise changes would keep any number of apps that the bound of all does not count."""
+    app = await register(service.base_url)
+    clock.advance(80 * DAY)
+    assert (await app.manage("PUT", {**NATIVE, "client_id": app.client_id})).code == 200
+    clock.advance(20 * DAY)
+    await register(service.base_url)
+    client = service.store.client
+    has_row = await client.exists(keys.app(app.client_id)) == 1
+    has_place = await client.zscore(keys.UNUSED_APPS, app.client_id) is not None
+    assert (has_row, has_place) == (True, True)
