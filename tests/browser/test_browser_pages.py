@@ -27,6 +27,7 @@ NO_PAGE = {
     *("signout", "account-picture-remove", "account-download", "account-export", "account-app-revoke"),
     *("account-data-delete", "account-document-delete", "account-session-end", "account-sessions-end"),
     *("account-authenticator-remove", "account-app-pause", "account-app-resume", "account-app-end"),
+    "account-apps-live",  # a stream of events
     *("developer-end-secret", "developer-status", "developer-webhook-test", "developer-delivery-again"),
     *("developer-team-role", "developer-team-remove", "developer-team-withdraw"),
     *("account-spending-file", "account-usage-file", "developer-usage-file"),
