@@ -38,7 +38,7 @@ CHECKS = [
 ]
 FEW = ("none", "all scopes", "garbage", "a session cookie")
 """Callers for operations that need no token."""
-NAMES = {"collection": "notes", "docId": "n1", "model": ECHO, "response": "resp_1"}
+NAMES = {"collection": "notes", "docId": "n1", "model": ECHO, "response": "resp_1", "registered": "web-app"}
 
 
 def operations() -> Iterator[tuple[str, str, str]]:
