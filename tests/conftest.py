@@ -57,6 +57,7 @@ WIRE = {
     "browser": ("test_browser.py", "test_docs_page"),
     "documents": ("test_account_data", "test_documents_http"),
     "frozen": ("test_",),
+    "live": ("test_live_apps",),
     "oauth": ("test_clients.py", "test_cors_errors", "test_error_pages", "test_flow"),
     "runtime": ("test_",),
 }

@@ -27,7 +27,7 @@ for name, number in pairs(counted) do
   if number ~= '0' then redis.call('HINCRBY', days, int(today) .. ':' .. name, number) end
 end
 for line in string.gmatch(models, '[^\n]+') do
-  local counts, model = string.match(line, '^(' .. string.rep('%d+ ', 7) .. '%d+) (.+)$')
+  local counts, model = string.match(line, '^(%d+ %d+ %d+ %d+ %d+ %d+ %d+ %d+) (.+)$')
   local field = int(today) .. ':model ' .. model
   local sums, old = {}, string.gmatch(redis.call('HGET', days, field) or '', '%d+')
   for number in string.gmatch(counts, '%d+') do sums[#sums + 1] = int((old() or 0) + number) end

@@ -61,6 +61,9 @@ NOT_HOSTILE = {
     "signout": "its field `next` is the one of /signin, and it would end the session of those behind it",
     "signin-choose": "as /signout, and its field `account` is the one of /signin/choose/remove",
     "account-app-revoke": "it would end the tokens that those behind it carry",
+    "account-app-end": "as /revoke",
+    "account-app-pause": "it would stop the calls of those behind it",
+    "account-app-resume": "its only field is the one that every hurried form has",
     "developer-try": "it takes no field; what its page reads comes in the query",
 }
 """Forms of people that get no hostile message, with the reason."""

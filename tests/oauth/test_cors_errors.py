@@ -150,12 +150,12 @@ async def test_every_page_forbids_framing_foreign_content_and_scripts(service: S
         assert policy["style-src"] == ["'self'"]
         asks = b'action="/api/oauth/authorize"' in page.body  # for an app on the web, whose redirects nobody knows
         assert policy.get("form-action") == (None if asks else ["'self'"])
-        # Pages with passkeys, and the one that asks for consent, have a script of this server; no other page has one.
+        # Only pages with passkeys, the page of apps and the one that asks for consent have a script, of this server.
         assert policy.get("script-src", ["'self'"]) == ["'self'"]
         assert policy.get("connect-src", ["'self'"]) == ["'self'"]
         assert "unsafe" not in headers["Content-Security-Policy"]
         text = page.body.decode()
-        assert not re.search(r'<script(?! src="/static/(passkeys|unhurried|zone)\.js)', text)
+        assert not re.search(r'<script(?! src="/static/(passkeys|unhurried|zone|live)\.js)', text)
         assert "<style" not in text
         assert not re.search(r"\son\w+=|\sstyle=|javascript:", text)
         assert not re.search(r'(?:src|href|action)="(?:https?:)?//(?!app\.example)', text)

@@ -11,17 +11,19 @@ local function delegated_of(text, now)
   return found
 end
 
+-- Whether a listed family is live: its row is of this epoch and not revoked, and its access token has not ended.
+local function is_live(family, access, epoch)
+  local row = redis.call('HMGET', family, 'epoch', 'revoked')
+  return row[1] == epoch and not row[2] and redis.call('EXISTS', access) == 1
+end
+
 -- Lists a family that is about to be written; false if the grant has `most` live ones. `family` and `access` are any of the
 -- person's keys of these kinds.
 local function list_delegated(grant, family, access, epoch, id, ends, most, now)
   local families, tokens = string.match(family, '^.*:'), string.match(access, '^.*:access:')
   local listed, kept = delegated_of(redis.call('HGET', grant, 'delegated'), now), {}
   for _, one in ipairs(listed) do
-    local live = #listed < most
-    if not live then
-      local row = redis.call('HMGET', families .. one[1], 'epoch', 'revoked')
-      live = row[1] == epoch and not row[2] and redis.call('EXISTS', tokens .. one[1] .. ':0') == 1
-    end
+    local live = #listed < most or is_live(families .. one[1], tokens .. one[1] .. ':0', epoch)
     if live then kept[#kept + 1] = one[1] .. ':' .. one[2] end
   end
   if #kept >= most then return false end

@@ -1,5 +1,4 @@
---- End a delegated token of an app for the signed-in person, with everything that came from it: nothing below it is live
---- without it. (RFC 8693)
+--- End a delegated token of an app for the signed-in person; what came from it is dead without it. (RFC 8693)
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] grant

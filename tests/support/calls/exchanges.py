@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from store.oauth.token_exchange import WantedToken
+from tests.support.calls.apis import api_of
 from tests.support.calls.prepared import Call, call
 from tests.support.store.world import VISITOR, World
 
@@ -16,7 +17,8 @@ async def _(w: World) -> Call:
 @call("token_exchange.subject")
 async def _(w: World) -> Call:
     token = (await w.tokens()).access_token
-    return lambda: w.store.token_exchange.subject(w.app, token, "")
+    w.store.apps.forget()
+    return lambda: w.store.token_exchange.subject(api_of(w), token, "")
 
 
 @call("grants.end_handed_on", "end_delegated")
