@@ -213,6 +213,7 @@ class Crowd:
             "api": "",
             "jkt": "",
             "member": keys.member(user),
+            "details": "",
         }
 
     def _writes(self, lineages: Iterable[Lineage], numbers: Sequence[int], content: bytes) -> Iterator[Call]:
