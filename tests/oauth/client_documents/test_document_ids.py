@@ -2,58 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tornado.ioloop import IOLoop
 
 from handlers.core.site import Site
 from outbound.client_documents import DocumentAsker
 from outbound.client_keys import payer_of
 from store.apps.client_ids import inner_id
 from store.apps.registration import DYNAMIC, Registration
-from store.clock import wall
 from store.names import DEVICE_GRANT
 from store.refused import Refused
-from store.wiring import Store
 from tests.oauth.device.devices import Device, let_in
 from tests.support.http.documented_app import NATIVE, PLAIN, URL, WEB, Publisher, json_reply, plain_app
 from tests.support.http.driver import App, Service
 from tests.support.http.receiver import Reply, answering
-from tests.support.processes.engines import FakeClock
 from tests.support.processes.proven_domain import DOMAIN
 
 QUIET: dict[str, Any] = {"scope": None, "state": None}
-
-
-@pytest.fixture
-def publisher(io_loop: IOLoop, tmp_path: Path) -> Iterator[Publisher]:
-    made = io_loop.run_sync(lambda: Publisher.make(tmp_path))
-    made.publishes()
-    yield made
-    io_loop.run_sync(made.domain.receiver.close)
-
-
-@pytest.fixture
-def later(clock: FakeClock) -> Iterator[Callable[[float], None]]:
-    """Lets seconds pass, for the store and for the server."""
-
-    def pass_by(seconds: float) -> None:
-        clock.advance(seconds)
-        wall.ahead += seconds
-
-    yield pass_by
-    wall.ahead = 0.0
-
-
-@pytest.fixture
-def site(memory_store: Store, base_url: str, publisher: Publisher) -> Site:
-    """A server that reads documents."""
-    memory_store.apps.documents = True
-    return Site(memory_store, base_url, client_documents=publisher.documents)
 
 
 @pytest.mark.gen_test

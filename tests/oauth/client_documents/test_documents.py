@@ -4,56 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from tornado.ioloop import IOLoop
 
 from handlers.core.site import Site
 from outbound.address_policy import AddressPolicy
 from store.apps.client_ids import inner_id
-from store.clock import wall
 from store.export import as_lines
-from store.wiring import Store
 from tests.support.http.api_shop import ORDERS, Shop, about
 from tests.support.http.documented_app import NATIVE, PLAIN, URL, WEB, Publisher, json_reply, key_app, plain_app
 from tests.support.http.driver import EMAIL, App, Browser, Service, answer_of, json_of, send
 from tests.support.http.key_app import ASSERTION_TYPE, set_of
 from tests.support.http.receiver import answering
-from tests.support.processes.engines import FakeClock
 from tests.support.processes.proven_domain import DOMAIN
 
 QUIET: dict[str, Any] = {"scope": None, "state": None}
-
-
-@pytest.fixture
-def publisher(io_loop: IOLoop, tmp_path: Path) -> Iterator[Publisher]:
-    made = io_loop.run_sync(lambda: Publisher.make(tmp_path))
-    made.publishes()
-    yield made
-    io_loop.run_sync(made.domain.receiver.close)
-
-
-@pytest.fixture
-def later(clock: FakeClock) -> Iterator[Callable[[float], None]]:
-    """Lets seconds pass, for the store and for the server."""
-
-    def pass_by(seconds: float) -> None:
-        clock.advance(seconds)
-        wall.ahead += seconds
-
-    yield pass_by
-    wall.ahead = 0.0
-
-
-@pytest.fixture
-def site(memory_store: Store, base_url: str, publisher: Publisher) -> Site:
-    """A server that reads documents."""
-    memory_store.apps.documents = True
-    return Site(memory_store, base_url, client_documents=publisher.documents)
 
 
 async def page_says(browser: Browser, app: App, words: str, **changes: Any) -> None:
