@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from handlers.oauth.device import device_request
+from handlers.oauth.device.page import device_request
 from store.oauth.authorizations import Pending
 from store.oauth.device_requests import gone, typed_code
 from store.oauth.resources import plain_names

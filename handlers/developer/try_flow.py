@@ -22,7 +22,7 @@ from handlers.core.errors import CATALOGUE
 from handlers.core.params import Params, once, parse_pairs
 from handlers.developer.apps import DeveloperPage
 from handlers.oauth.authorize import try_page
-from handlers.oauth.device_authorization import DEVICE, check_device_grant, complete_address, device_record
+from handlers.oauth.device.authorization import DEVICE, check_device_grant, complete_address, device_record
 from handlers.oauth.introspect import facts_of
 from handlers.oauth.pushed_record import PushedRecord, rules_of, write_record
 from store.apps.api_record import ApiRegistration

@@ -13,7 +13,7 @@ from handlers.core.words.budgets import FIELD
 from handlers.core.words.sentences import sentences
 from handlers.oauth.consent import Again, AskingDevice, ConsentPage
 from handlers.oauth.consent_budgets import LASTS, chosen_budgets
-from handlers.oauth.device_authorization import DEVICE, check_device_grant
+from handlers.oauth.device.authorization import DEVICE, check_device_grant
 from store.apps.registration import Registration
 from store.oauth.authorizations import TOO_MANY_APPS, NothingTicked
 from store.oauth.budgets import SPEND

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlencode
 
 from handlers.account.authorize_address import MAX_ADDRESS, SURELY_SHORT
-from handlers.core.api import ApiHandler
 from handlers.core.params import Params, once
+from handlers.oauth.beginning import BeginningHandler
 from handlers.oauth.pushed_record import PushedRecord, rules_of, write_record
 from handlers.oauth.request_objects import verified_pairs
 from handlers.oauth.requests import check_api, check_key, check_mode, check_redirect_uri, check_request
@@ -21,39 +22,24 @@ _APART = frozenset(("client_id", "client_secret", "client_assertion", "client_as
 """Parameters that say who pushes."""
 
 
-class PushHandler(ApiHandler):
-    """Checks a request before the browser comes with it, and keeps it out of the browser's address."""
+class PushHandler(BeginningHandler):
+    """Checks a request before the browser comes with it, and keeps it out of the browser's address. An error is the one
+    that the browser would have brought back."""
 
-    door = "token"
-    begins = True
-
-    async def post(self) -> None:
-        """Answers with a `request_uri` (RFC 9126 2.2), or with the error that the browser would have brought back."""
-        if "DPoP" in self.request.headers:
-            self.expect_proof()
-        params = self.body()
+    def check_first(self, params: Params) -> None:
+        """RFC 9126 2.1: no `request_uri` here."""
         if params.get("request_uri") is not None:
             raise Refused("invalid_request", "request_uri is what this request is to get.")
-        app = await self.authenticate(params)
-        assert app is not None
-        window, address = await self.take_window(app), self.counted_address if app.public else None
-        try:
-            proof = self.sent_proof(app)
-            text = await self.checked(app, params, proof)
-            async with self.store.proofs.counted(proof):
-                request_uri = await self.store.pushed.push(app.client_id, text, window, address)
-        except Refused as refusal:
-            refusal.window = window
-            raise
-        self.write_window(window)
-        self.set_status(201)
-        self.write_json({"request_uri": request_uri, "expires_in": PUSHED // SECOND})
 
-    async def take_window(self, app: Registration) -> Window:
-        """Counts the call for the app, or for the address if the app proves nothing."""
-        if app.public:
-            return await self.store.limits.public_client(app.client_id, self.counted_address)
-        return await self.store.client_windows.take(app.client_id)
+    async def begin(self, app: Registration, params: Params, window: Window) -> dict[str, Any]:
+        """The `request_uri` (RFC 9126 2.2)."""
+        address = self.counted_address if app.public else None
+        proof = self.sent_proof(app)
+        text = await self.checked(app, params, proof)
+        async with self.store.proofs.counted(proof):
+            request_uri = await self.store.pushed.push(app.client_id, text, window, address)
+        self.set_status(201)
+        return {"request_uri": request_uri, "expires_in": PUSHED // SECOND}
 
     async def checked(self, app: Registration, params: Params, proof: DpopProof | None) -> str:
         """The request as a record; with a proof, its code is bound to the key (RFC 9449 10.1). If the registration

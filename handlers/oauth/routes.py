@@ -8,8 +8,8 @@ from handlers.core.route import Route
 from handlers.oauth.authorize import AuthorizeHandler
 from handlers.oauth.balance import BalanceHandler, ConnectedAppsHandler
 from handlers.oauth.decide import DecideHandler
-from handlers.oauth.device import DeviceHandler
-from handlers.oauth.device_authorization import DeviceAuthorizationHandler
+from handlers.oauth.device.authorization import DeviceAuthorizationHandler
+from handlers.oauth.device.page import DeviceHandler
 from handlers.oauth.introspect import IntrospectHandler
 from handlers.oauth.logout import LogoutHandler
 from handlers.oauth.metadata import KeySetHandler, MetadataHandler, OpenIdConfigurationHandler

@@ -12,7 +12,7 @@ from handlers.core.params import Params
 from handlers.core.site import Site
 from handlers.oauth.delegated.token_exchange import exchange_token
 from handlers.oauth.details import check_details
-from handlers.oauth.device_authorization import check_device_grant
+from handlers.oauth.device.authorization import check_device_grant
 from handlers.oauth.requests import IGNORED, MAX_SCOPE, bounded, without_ungiven
 from store.apps.registration import Registration
 from store.crypto.dpop import DpopProof

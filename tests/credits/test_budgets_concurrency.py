@@ -11,13 +11,11 @@ from tornado.ioloop import IOLoop
 
 from store.credits.calls import Hold
 from store.credits.prices import TokenCounts
-from store.lifetimes import AI, Group
 from store.oauth.budgets import Budget
 from store.wiring import Store
-from tests.conftest import OpenStore
 from tests.credits.test_credits_concurrency import everywhere, outcomes, place
-from tests.support.processes.engines import Engine
 from tests.support.processes.processes import at_once
+from tests.support.store import budgeted as budgets
 from tests.support.store.budgeted import budgeted, decided, tokens_of, used
 from tests.support.store.checked_store import checked, findings
 from tests.support.store.credit_spender import DOLLAR, FREE, Spender, recount
@@ -25,15 +23,7 @@ from tests.support.store.world import World, refusal_of
 
 CROWD = 100
 within_a_minute = pytest.mark.gen_test(timeout=60)
-
-
-@pytest.fixture
-def stores(valkey_engine: Engine, open_store: OpenStore) -> list[Store]:
-    """Four stores on one engine, each with its own connections, and windows so wide that only money decides."""
-    made = [open_store(valkey_engine.url) for _ in range(4)]
-    for store in made:
-        store.rates.ai = Group(AI.name, 1_000_000)
-    return made
+stores = budgets.stores
 
 
 @within_a_minute

@@ -8,28 +8,18 @@ import pytest
 
 from store import keys
 from store.crypto.seal import new_id
-from store.lifetimes import AI, Group
 from store.oauth.budgets import Budget
 from store.wiring import Store
-from tests.conftest import OpenStore
 from tests.credits.test_credits_concurrency import outcomes, place
-from tests.support.processes.engines import Engine
 from tests.support.processes.processes import at_once
+from tests.support.store import budgeted as budgets
 from tests.support.store.budgeted import TOTAL, budgeted, decided, used
 from tests.support.store.credit_spender import DOLLAR, Spender
 from tests.support.store.world import refusal_of
 
 within_a_minute = pytest.mark.gen_test(timeout=60)
+stores = budgets.stores
 HOUR = 3_600_000
-
-
-@pytest.fixture
-def stores(valkey_engine: Engine, open_store: OpenStore) -> list[Store]:
-    """Four stores on one engine, with windows so wide that only money decides."""
-    made = [open_store(valkey_engine.url) for _ in range(4)]
-    for store in made:
-        store.rates.ai = Group(AI.name, 1_000_000)
-    return made
 
 
 async def delegated(parent: Spender, limit: int = 0, models: str = "*") -> Spender:

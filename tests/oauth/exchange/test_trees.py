@@ -13,30 +13,20 @@ from hypothesis import strategies as st
 from tornado.ioloop import IOLoop
 
 from store import keys
-from store.lifetimes import AI, Group
 from store.oauth.budgets import Budget, written
 from store.oauth.token_exchange import DEEPEST, MOST_DELEGATED, WantedToken
 from store.refused import Refused, UnknownUser
 from store.wiring import Store
-from tests.conftest import OpenStore
 from tests.credits.test_credits_concurrency import outcomes, place
-from tests.support.processes.engines import Engine
 from tests.support.processes.processes import at_once
+from tests.support.store import budgeted as budgets
 from tests.support.store.budgeted import budgeted, tokens_of, used
 from tests.support.store.checked_store import checked, findings
 from tests.support.store.credit_spender import Spender
 from tests.support.store.world import World, refusal_of
 
 within_a_minute = pytest.mark.gen_test(timeout=60)
-
-
-@pytest.fixture
-def stores(valkey_engine: Engine, open_store: OpenStore) -> list[Store]:
-    """Four stores on one engine, each with its own connections, with windows so wide that only money decides."""
-    made = [open_store(valkey_engine.url) for _ in range(4)]
-    for store in made:
-        store.rates.ai, store.rates.oauth = Group(AI.name, 1_000_000), Group("oauth", 1_000_000)
-    return made
+stores = budgets.stores
 
 
 @dataclass

@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
+from store.lifetimes import AI, OAUTH, Group
 from store.oauth.authorizations import Decision, Pending
 from store.oauth.budgets import Budget, written
 from store.oauth.tokens import TokenResponse
 from store.wiring import Store
+from tests.conftest import OpenStore
+from tests.support.processes.engines import Engine
 from tests.support.store.credit_spender import DOLLAR, SPENDING, Spender, a_world
 from tests.support.store.world import CALLBACK, VERIFIER, VISITOR, World
 
 TOTAL = Budget("credits", 100)
 MONTHLY = Budget("credits", 100, "month")
 INFERENCE = Budget("llm-inference", 100)
+
+
+@pytest.fixture
+def stores(valkey_engine: Engine, open_store: OpenStore) -> list[Store]:
+    """Four stores on one engine, each with its own connections, with windows so wide that only money decides."""
+    made = [open_store(valkey_engine.url) for _ in range(4)]
+    for store in made:
+        store.rates.ai, store.rates.oauth = Group(AI.name, 1_000_000), Group(OAUTH.name, 1_000_000)
+    return made
 
 
 async def decided(

@@ -10,12 +10,12 @@ from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
-from official import PARAMETERS, RESULT, City, Job, asked
+from official import RESULT, ChatCompletions, City, Job, asked
 
 litellm.suppress_debug_info = True
 
 
-class Litellm:
+class Litellm(ChatCompletions):
     """litellm.completion, with a provider and the path of its base URL."""
 
     def __init__(self, provider: str, path: str) -> None:
@@ -41,21 +41,9 @@ class Litellm:
         cached = (details.cached_tokens if details else 0) or 0
         return {"input": usage.prompt_tokens - cached, "cached": cached, "output": usage.completion_tokens}
 
-    def ask(self, job: Job) -> Job:
-        """A question."""
-        made = self.completion(job)
-        return {"text": made.choices[0].message.content, "usage": [self.usage(made)], "model": made.model}
-
-    def tools(self, job: Job, **changes: Any) -> Job:
-        """A call of a tool, and its result."""
-        changes = {"tools": [{"type": "function", "function": {"name": "look", "parameters": PARAMETERS}}], **changes}
-        first = self.completion(job, **changes)
-        message = first.choices[0].message
-        [call] = message.tool_calls
-        result = {"role": "tool", "tool_call_id": call.id, "content": RESULT}
-        last = self.completion(job, **{**changes, "messages": [*asked(job), message.model_dump(), result]})
-        called, usage = json.loads(call.function.arguments), [self.usage(first), self.usage(last)]
-        return {"text": last.choices[0].message.content, "called": called, "usage": usage}
+    def turn(self, message: Any) -> Any:
+        """An answer as a part of the next question, in plain data."""
+        return message.model_dump()
 
     def think(self, job: Job) -> Job:
         """The same by a model that thinks."""

@@ -93,36 +93,20 @@ class Messages:
             return next(iter(stream.text_stream))
 
 
-class OpenAI:
-    """What both dialects of OpenAI share."""
-
-    def client(self, job: Job) -> openai.OpenAI:
-        """With a base URL and a token."""
-        return openai.OpenAI(base_url=f"{job['base']}/api/v1/ai/v1", api_key=job["token"], **options(job))
-
-    def models(self, job: Job) -> list[str]:
-        """The names of all models."""
-        return [model.id for model in self.client(job).models.list()]
-
-
-class Chat(OpenAI):
-    """chat/completions."""
+class ChatCompletions:
+    """What clients of chat/completions do alike."""
 
     def completion(self, job: Job, **changes: Any) -> Any:
         """One call."""
-        body: Any = {"model": job["model"], "messages": asked(job), **changes}
-        completions = self.client(job).chat.completions
-        if not job["stream"]:
-            return (completions.parse if "response_format" in body else completions.create)(**body)
-        with completions.stream(**body, stream_options={"include_usage": True}) as stream:
-            return stream.get_final_completion()
+        raise NotImplementedError
 
     def usage(self, made: Any) -> Job:
-        """The tokens and the cost."""
-        usage = made.usage
-        cached = usage.prompt_tokens_details.cached_tokens
-        tokens = {"input": usage.prompt_tokens - cached, "cached": cached, "output": usage.completion_tokens}
-        return {**tokens, "charged": usage.credits_charged}
+        """The tokens, and the cost where a client has it."""
+        raise NotImplementedError
+
+    def turn(self, message: Any) -> Any:
+        """An answer as a part of the next question."""
+        return message
 
     def ask(self, job: Job) -> Job:
         """A question."""
@@ -136,9 +120,53 @@ class Chat(OpenAI):
         message = first.choices[0].message
         [call] = message.tool_calls
         result = {"role": "tool", "tool_call_id": call.id, "content": RESULT}
-        last = self.completion(job, **{**changes, "messages": [*asked(job), message, result]})
+        last = self.completion(job, **{**changes, "messages": [*asked(job), self.turn(message), result]})
         called, usage = json.loads(call.function.arguments), [self.usage(first), self.usage(last)]
         return {"text": last.choices[0].message.content, "called": called, "usage": usage}
+
+
+class OpenAI:
+    """What both dialects of OpenAI share. `parsed`: the parameter for an answer by a schema; `final`: the method of a
+    stream for the whole answer."""
+
+    parsed = final = ""
+
+    def client(self, job: Job) -> openai.OpenAI:
+        """With a base URL and a token."""
+        return openai.OpenAI(base_url=f"{job['base']}/api/v1/ai/v1", api_key=job["token"], **options(job))
+
+    def models(self, job: Job) -> list[str]:
+        """The names of all models."""
+        return [model.id for model in self.client(job).models.list()]
+
+    def call(self, api: Any, job: Job, body: Job, **streamed: Any) -> Any:
+        """One call; `streamed` are more parameters of a stream."""
+        if not job["stream"]:
+            return (api.parse if self.parsed in body else api.create)(**body)
+        with api.stream(**body, **streamed) as stream:
+            return getattr(stream, self.final)()
+
+    def tokens(self, made: Any, given: int, details: Any, output: int) -> Job:
+        """The tokens and the cost; `given` are all tokens of input, `details` what these are."""
+        cached = details.cached_tokens
+        tokens = {"input": given - cached, "cached": cached, "output": output}
+        return {**tokens, "charged": made.usage.credits_charged}
+
+
+class Chat(ChatCompletions, OpenAI):
+    """chat/completions."""
+
+    parsed, final = "response_format", "get_final_completion"
+
+    def completion(self, job: Job, **changes: Any) -> Any:
+        """One call."""
+        body: Any = {"model": job["model"], "messages": asked(job), **changes}
+        return self.call(self.client(job).chat.completions, job, body, stream_options={"include_usage": True})
+
+    def usage(self, made: Any) -> Job:
+        """The tokens and the cost."""
+        usage = made.usage
+        return self.tokens(made, usage.prompt_tokens, usage.prompt_tokens_details, usage.completion_tokens)
 
     def think(self, job: Job) -> Job:
         """The same by a model that thinks."""
@@ -159,21 +187,17 @@ class Chat(OpenAI):
 class Responses(OpenAI):
     """responses."""
 
+    parsed, final = "text_format", "get_final_response"
+
     def response(self, job: Job, **changes: Any) -> Any:
         """One call."""
         body: Any = {"model": job["model"], "input": asked(job), **changes}
-        responses = self.client(job).responses
-        if not job["stream"]:
-            return (responses.parse if "text_format" in body else responses.create)(**body)
-        with responses.stream(**body) as stream:
-            return stream.get_final_response()
+        return self.call(self.client(job).responses, job, body)
 
     def usage(self, made: Any) -> Job:
         """The tokens and the cost."""
         usage = made.usage
-        cached = usage.input_tokens_details.cached_tokens
-        tokens = {"input": usage.input_tokens - cached, "cached": cached, "output": usage.output_tokens}
-        return {**tokens, "charged": usage.credits_charged}
+        return self.tokens(made, usage.input_tokens, usage.input_tokens_details, usage.output_tokens)
 
     def ask(self, job: Job) -> Job:
         """A question."""

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from handlers.core.params import once, parse_pairs
 from handlers.core.site import Site
 from handlers.oauth.consent import AskingDevice, ConsentPage
-from handlers.oauth.device_authorization import DEVICE
+from handlers.oauth.device.authorization import DEVICE
 from handlers.oauth.pushed_record import read_record
 from handlers.oauth.requests import check_api
 from store.apps.registration import Registration

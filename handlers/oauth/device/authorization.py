@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlencode
 
-from handlers.core.api import ApiHandler
 from handlers.core.params import Params
 from handlers.core.site import Site
+from handlers.oauth.beginning import BeginningHandler
 from handlers.oauth.details import check_details
 from handlers.oauth.pushed_record import PushedRecord, rules_of, write_record
 from handlers.oauth.requests import Interaction, check_api, check_key, check_scope
@@ -21,51 +22,34 @@ DEVICE = "/device"
 """The page on which people type the code."""
 
 
-class DeviceAuthorizationHandler(ApiHandler):
+class DeviceAuthorizationHandler(BeginningHandler):
     """Checks the device's request, and keeps it until a person comes with the code."""
 
-    door = "token"
-    begins = True
+    async def take_window(self, app: Registration) -> Window:
+        """A public app's calls also count for all addresses together: each request leaves a row, and makes a guessed
+        code a little likelier."""
+        window = await super().take_window(app)
+        if app.public:
+            await self.store.device_windows.take(app.client_id)
+        return window
 
-    async def post(self) -> None:
-        """Answers with the codes (RFC 8628 3.2), or with an error of the token endpoint."""
-        if "DPoP" in self.request.headers:
-            self.expect_proof()
-        params = self.body()
-        app = await self.authenticate(params)
-        assert app is not None
-        window = await self.take_window(app)
-        try:
-            check_device_grant(app)
-            proof = self.sent_proof(app)
-            record = await device_record(self.site, app, params, proof)
-            async with self.store.proofs.counted(proof):
-                begun = await self.store.device_requests.begin(app.client_id, record, self.visitor)
-        except Refused as refusal:
-            refusal.window = window
-            raise
-        self.write_window(window)
+    async def begin(self, app: Registration, params: Params, window: Window) -> dict[str, Any]:
+        """The codes (RFC 8628 3.2)."""
+        check_device_grant(app)
+        proof = self.sent_proof(app)
+        record = await device_record(self.site, app, params, proof)
+        async with self.store.proofs.counted(proof):
+            begun = await self.store.device_requests.begin(app.client_id, record, self.visitor)
         self.set_header("Pragma", "no-cache")  # as the token endpoint
         page, code = f"{self.site.base_url}{DEVICE}", shown_code(begun.user_code)
-        self.write_json(
-            {
-                "device_code": begun.device_code,
-                "user_code": code,
-                "verification_uri": page,
-                "verification_uri_complete": complete_address(self.site.base_url, code),
-                "expires_in": begun.expires_in,
-                "interval": begun.interval,
-            }
-        )
-
-    async def take_window(self, app: Registration) -> Window:
-        """Counts the call for the app. If the app proves nothing, counts it for the address, and for all addresses
-        together: each request leaves a row, and makes a guessed code a little likelier."""
-        if not app.public:
-            return await self.store.client_windows.take(app.client_id)
-        window = await self.store.limits.public_client(app.client_id, self.counted_address)
-        await self.store.device_windows.take(app.client_id)
-        return window
+        return {
+            "device_code": begun.device_code,
+            "user_code": code,
+            "verification_uri": page,
+            "verification_uri_complete": complete_address(self.site.base_url, code),
+            "expires_in": begun.expires_in,
+            "interval": begun.interval,
+        }
 
 
 async def device_record(site: Site, app: Registration, params: Params, proof: DpopProof | None = None) -> str:
