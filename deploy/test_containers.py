@@ -23,7 +23,8 @@ import redis
 from deploy.programs import HERE, ROOT, accepts, ran, tool
 from dev.lab.engines import wait_until
 from dev.lab.ports import free_port
-from settings.declared import DAY, Settings
+from settings.declared import Settings
+from settings.offers import DAY
 from tests.support.processes.processes import QUICK, Server
 
 DCLINT = "dclint@3.1.0"

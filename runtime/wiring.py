@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
-from settings.declared import DAY, Settings
+from settings.declared import Settings
+from settings.offers import DAY
 from store.bounds import Bounds
 from store.credits.credits import Bookkeeping
 from store.crypto.keyring import KeyFile, KeyRing, Keys

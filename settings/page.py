@@ -9,7 +9,7 @@ from settings.types import Setting
 _PREFACE = """\
 # Settings
 
-<!-- Made by `make docs` from settings/declared.py; do not edit. -->
+<!-- Made by `make docs` from settings/serving.py and settings/offers.py; do not edit. -->
 
 Set a value by its flag, its environment variable or the configuration file; the first of these counts. An empty
 environment variable counts as not set. Relative paths start at the working directory.

@@ -1,4 +1,4 @@
-"""Reads the settings that `settings/declared.py` declares, and checks each alone and all together.
+"""Reads the settings that `settings/serving.py` and `settings/offers.py` declare; checks each alone and all together.
 
 A value comes from the first of these that has it: the command line, the environment, the configuration file, the
 default.

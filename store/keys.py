@@ -6,10 +6,6 @@ operation on one person is one script on one node. Other keys have tags of their
 
 from __future__ import annotations
 
-import hashlib
-import re
-from dataclasses import dataclass
-
 APPS, APPS_SWEPT, APIS, DELETIONS = "{apps}:all", "{apps}:sweep", "{apis}:all", "{leaving}:all"
 UNUSED_APPS, USED_APPS, INITIAL_TOKENS = "{apps}:unused", "{apps}:used", "{apps}:tokens"
 """Apps that registered themselves, before and after their first consent; and the tokens with which they may."""
@@ -262,89 +258,3 @@ def token(user: str, client: str, family: str, generation: int) -> dict[str, str
 def dpop(mark: str, jkt: str, user: str = "") -> str:
     """The mark of a DPoP proof: of a call for a person, or else in a slot of its key's thumbprint."""
     return f"{prefix(user)}dpop:{mark}" if user else f"{{dpop:{jkt}}}:{mark}"
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedKey:
-    """A parsed key: its kind and the ids in it. The kind is the name of the function in this module, or the noun of a
-    person's key. `name` is the id of a row, the address, the group of a window or, for some kinds, the client id."""
-
-    kind: str
-    user: str = ""
-    shard: str = ""
-    client: str = ""
-    name: str = ""
-    rest: str = ""
-
-
-def read(key: str) -> ParsedKey | None:
-    """Parses a key; None for a key that nothing in this module spells."""
-    for kind, pattern in _ALONE:
-        if match := pattern.fullmatch(key):
-            return ParsedKey(kind, **match.groupdict())
-    match = _PERSONS.fullmatch(key)
-    if match is None:
-        return None
-    user, noun = match["shard"] + match["member"], match["noun"]
-    if noun in _NOUNS:
-        return ParsedKey(noun, user=user, shard=match["shard"])
-    for kind, pattern in _ROWS:
-        if row := pattern.fullmatch(noun):
-            return ParsedKey(kind, user=user, shard=match["shard"], **{k: v or "" for k, v in row.groupdict().items()})
-    return None
-
-
-def owner(key: str) -> str:
-    """The user id in a key of a person; "" for any other key."""
-    return key[6:38] if key[4:6] == "}:" and _PERSONS.fullmatch(key) else ""
-
-
-def without_input(key: str) -> str:
-    """The key, with a digest in place of an e-mail address or anything else that somebody typed."""
-    digest = f"#{hashlib.sha256(key.encode()).hexdigest()[:12]}"
-    if key.startswith("{email:"):
-        return email(digest)
-    return window("", digest) if key.startswith("{window:") else key
-
-
-ID = re.compile(r"[A-Za-z0-9_-]{22}")
-_CLIENT, _ID = r"(?P<client>[A-Za-z0-9_-]{1,64})", r"(?P<name>[A-Za-z0-9_-]{22})"
-_PERSONS = re.compile(r"\{(?P<shard>[0-9a-f]{3})\}:(?P=shard)(?P<member>[0-9a-f]{29}):(?P<noun>.+)", re.S)
-_NOUNS = frozenset(key.rpartition(":")[2] for noun, key in person("0" * 32).items() if noun != "users")
-_ONE_OF_A_KIND = {"all-apps": APPS, "all-apis": APIS, "all-leaving": DELETIONS, "keyring": KEYRING, "signing": SIGNING}
-_ONE_OF_A_KIND |= {"unused-apps": UNUSED_APPS, "used-apps": USED_APPS, "initial-tokens": INITIAL_TOKENS}
-_ONE_OF_A_KIND |= {"relayed": RELAYED, "apps-swept": APPS_SWEPT, "deliveries-due": DELIVERIES_DUE}
-_AT_APPS = {"registration": "", **{noun: f":{noun}" for noun in _OF_AN_APP}, "assertion": f":jti:{_ID}"}
-_AT_APPS |= {"fetching": ":fetch", "pushed": f":par:{_ID}", "all-pushed": ":pars", "app-spending": ":spending"}
-_IN_SHARDS = {noun: noun for noun in ("users", "outbox", "due")}
-_IN_SHARDS |= {"app-users": f"app:{_CLIENT}:users", "lease": f"app:{_CLIENT}:lease"}
-_ALONE = tuple(
-    (kind, re.compile(pattern, re.S))
-    for kind, pattern in (
-        *((kind, rf"\{{app:{_CLIENT}\}}{rest}") for kind, rest in _AT_APPS.items()),
-        *((kind, re.escape(key)) for kind, key in _ONE_OF_A_KIND.items()),
-        *((kind, rf"\{{api:{_CLIENT}\}}{to}") for kind, to in (("api", ""), ("api-apps", ":apps"))),
-        *((kind, rf"\{{email:(?P<name>[^:]+)\}}{to}") for kind, to in (("invite", ":invite"), ("email", ""))),
-        ("window", r"\{window:(?P<name>[a-z-]+):(?P<rest>.+)\}(?::[0-9a-f.:/]+)?"),
-        ("device-request", r"\{device:(?P<name>[0-9a-f]{16})\}"),
-        ("dpop-token", r"\{dpop:[A-Za-z0-9_-]{43}\}:[A-Za-z0-9_-]{22}"),
-        *((kind, rf"\{{(?P<shard>[0-9a-f]{{3}})\}}:{rest}") for kind, rest in _IN_SHARDS.items()),
-        ("delivery", re.escape(DELIVERY_PREFIX) + _ID),
-        *((kind, rf"\{{webhooks\}}:app:{_CLIENT}{to}") for kind, to in (("deliveries", ""), ("attempts", ":attempts"))),
-        ("security-events", rf"\{{audit\}}:(?P<name>{'|'.join(_STREAMS.values())})"),
-    )
-)
-_ROWS = tuple(
-    (kind, re.compile(pattern, re.S))
-    for kind, pattern in (
-        *((noun, f"{noun}:{_ID}") for noun in ("session", "challenge", "request", "code", "family", "dpop", "settled")),
-        ("ended", rf"session:{_ID}:ended"),
-        ("access", f"access:{_ID}:(?P<rest>0|[1-9][0-9]{{0,9}})"),
-        *((noun, f"{noun}:{_CLIENT}") for noun in ("grant", "docs", "meta", "index", "usage")),
-        ("link", r"link:(?P<name>[a-z]+)"),
-        ("presented", f"limit:presented:{_ID}"),
-        ("limit", f"limit:(?P<name>[a-z-]+)(?::{_CLIENT})?"),
-        ("idem", f"idem:(?:{_CLIENT})?:{_ID}"),
-        ("reply", f"reply:{_CLIENT}:{_ID}"),
-    )
-)

@@ -22,7 +22,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from store import keys
+from store import keys, parsed_keys
 from store.engine.restored import every_key
 from store.engine.scripts import Scripts
 from store.errors import wrapped
@@ -65,8 +65,8 @@ class Upgrade:
 
     def _steps(self, key: str, layout: int) -> list[Awaitable[Any]]:
         """The steps that a key in a store of this layout needs."""
-        match keys.read(key):
-            case keys.ParsedKey("grant", user=user, client=client):
+        match parsed_keys.read(key):
+            case parsed_keys.ParsedKey("grant", user=user, client=client):
                 return [self._grant(user, client)]
         return self._to_layout_2(key) if layout < 2 else []
 
@@ -74,12 +74,12 @@ class Upgrade:
         if moved := token_of_layout_1(key):
             after, noun = moved
             return [self._scripts.run("upgrade_token", {"before": key, "after": after}, noun=noun)]
-        match keys.read(key):
-            case keys.ParsedKey("user", user=user):
+        match parsed_keys.read(key):
+            case parsed_keys.ParsedKey("user", user=user):
                 return [self._person(user)]
-            case keys.ParsedKey("users", shard=shard):
+            case parsed_keys.ParsedKey("users", shard=shard):
                 return [self._people(shard)]
-            case keys.ParsedKey("app-users"):
+            case parsed_keys.ParsedKey("app-users"):
                 return [self._scripts.run("upgrade_connected", {"app_users": key})]
         return []
 

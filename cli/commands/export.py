@@ -16,7 +16,7 @@ from cli.commands.context import Context
 from cli.terminal.outcome import CommandResult
 from cli.terminal.progress import ProgressBar
 from store.accounts.signin.sessions import ACTIVITY_KEPT
-from store.export import WRITERS
+from store.moving.person_export import WRITERS
 from store.operations import person_named
 from store.refused import Refused
 

@@ -9,7 +9,7 @@ from typing import Any
 from cli.commands.context import Context
 from cli.terminal.outcome import CommandResult
 from cli.terminal.progress import ProgressBar
-from store import keys
+from store import parsed_keys
 from store.fsck.invariants import ERROR, INVARIANTS, NOTE
 from store.fsck.walk import Report
 
@@ -61,7 +61,7 @@ def _record(report: Report, *, openly: bool) -> dict[str, Any]:
                 "invariant": one.name,
                 "severity": one.severity,
                 "mended": mended,
-                "key": finding.key if openly else keys.without_input(finding.key),
+                "key": finding.key if openly else parsed_keys.without_input(finding.key),
                 "what": finding.what,
             }
             for one, tally in tallies.items()

@@ -14,7 +14,7 @@ from store.accounts.account_deletion import DeletionForm
 from store.accounts.signin.reauth import ReauthFailed
 from store.accounts.signin.sessions import ACTIVITY_KEPT
 from store.clock import wall
-from store.export import WRITERS
+from store.moving.person_export import WRITERS
 from store.operations import Person
 from store.phrases import Phrase
 from store.refused import Refused, SignedOut

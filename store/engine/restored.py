@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from redis.asyncio import Redis
 
-from store import keys
+from store import parsed_keys
 from store.errors import wrapped
 
 AT_ONCE = 256
@@ -37,7 +37,7 @@ async def end_access(client: Redis) -> int:
     StoreUnavailable."""
     ended = 0
     async for names in every_key(client):
-        dead = [name for name in names if (parsed := keys.read(name)) is not None and parsed.kind in ACCESS]
+        dead = [name for name in names if (parsed := parsed_keys.read(name)) is not None and parsed.kind in ACCESS]
         with wrapped():
             async with client.pipeline(transaction=False) as batch:
                 for name in dead:

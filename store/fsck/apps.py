@@ -19,8 +19,8 @@ from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import SLACK
 from store.fsck.reading import Look, Read, in_words, row_of
-from store.keys import ParsedKey
 from store.lifetimes import EMAIL_RESERVATION, UNDO_LINK, UNUSED_APP
+from store.parsed_keys import ParsedKey
 
 DRIFT = 10
 """The tolerated error of an app's count of people: this many, or a tenth of them."""

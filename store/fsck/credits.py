@@ -15,8 +15,8 @@ from store.fsck.daily import day_found
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import HOLD_MOST, SLACK
 from store.fsck.reading import Expected, Look, Read, in_steps, in_words, number, row_of
-from store.keys import ParsedKey
 from store.lifetimes import AI_REPLY
+from store.parsed_keys import ParsedKey
 
 ENTRIES_AT_ONCE = 250
 AT_ONCE = 100

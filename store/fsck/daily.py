@@ -8,8 +8,8 @@ from store import keys
 from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.reading import Look, number, row_of
-from store.keys import ParsedKey
 from store.lifetimes import DAY
+from store.parsed_keys import ParsedKey
 
 
 def day_found(

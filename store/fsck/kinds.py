@@ -10,7 +10,6 @@ from store.accounts.audit.security_log import KEPT_MS
 from store.app_log import KEPT_MS as KEPT_MS_OF_REFUSALS
 from store.app_stats import DAYS_KEPT, MODEL, NAMES, USED
 from store.fsck.budgets import BUDGET
-from store.keys import ParsedKey
 from store.lifetimes import (
     ACCESS_TOKEN,
     AI_REPLY,
@@ -40,6 +39,7 @@ from store.lifetimes import (
     Group,
 )
 from store.oauth.budgets import BUDGET_TYPES
+from store.parsed_keys import ParsedKey
 from store.webhooks.outbox import SWEEP_SECONDS
 
 SLACK = MINUTE

@@ -12,8 +12,8 @@ from store.apps.owners.member_lists import entries_of
 from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.reading import Expected, Look, Read, in_steps, in_words
-from store.keys import ParsedKey
 from store.lifetimes import APP_BEGUN
+from store.parsed_keys import ParsedKey
 
 AT_ONCE = 200
 MEMBER = 29  # characters of a user id without its shard

@@ -13,8 +13,8 @@ from store.fsck.invariants import Finding, found
 from store.fsck.kinds import KINDS, MOST_REMEMBERED, REMEMBERED, SLACK, wrong_fields
 from store.fsck.pair import Pair, rows_of
 from store.fsck.reading import Expected, number, row_of
-from store.keys import ParsedKey
 from store.lifetimes import DAY, GRACE
+from store.parsed_keys import ParsedKey
 
 TRIES = 5
 

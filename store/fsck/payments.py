@@ -10,7 +10,7 @@ from store import keys
 from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.reading import Look, Read, in_words, number, row_of
-from store.keys import ParsedKey
+from store.parsed_keys import ParsedKey
 
 _FORM = re.compile(
     rb"([0-9]+) ([0-9]+) ([0-9]+) [0-9]+((?: [A-Za-z0-9_]{1,100}:[0-9]+:(?:withdrawn|returned):[0-9]+)*)"

@@ -12,9 +12,9 @@ from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, Mend, found
 from store.fsck.kinds import SLACK
 from store.fsck.reading import Look, Read, in_steps, in_words, number, row_of
-from store.keys import ParsedKey
 from store.lifetimes import DAY
 from store.names import check_groups
+from store.parsed_keys import ParsedKey
 from store.results import groups_in
 
 AT_ONCE = 100

@@ -6,13 +6,13 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from store import keys
+from store import keys, parsed_keys
 from store.fsck import apps, credits, daily, lists, pairs, payments, people, signing, webhooks
 from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import KINDS, PAIR, SLACK, KeyKind, is_known, lifetime, wrong_fields
 from store.fsck.reading import Look, Read, Reader, row_of
-from store.keys import ParsedKey
+from store.parsed_keys import ParsedKey
 
 Reads = Callable[[ParsedKey], list[Read]]
 Judge = Callable[[FsckContext, ParsedKey, str, Look, list[object]], Awaitable[list[Finding]]]
@@ -77,7 +77,7 @@ LISTS = frozenset({"sessions", "holds", "replies", "recovery"})
 async def check(context: FsckContext, raw: bytes) -> list[Finding]:
     """Checks a key and what it represents, whatever its content. Raises StoreUnavailable."""
     key = raw.decode("utf-8", "backslashreplace")
-    at = keys.read(key)
+    at = parsed_keys.read(key)
     if at is None or not is_known(at) or key.encode() != raw:
         return [found("key", key, "Latchkey creates no key with this name")]
     try:

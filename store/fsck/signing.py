@@ -16,7 +16,7 @@ from store.errors import StoreError
 from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.reading import Look, row_of
-from store.keys import ParsedKey
+from store.parsed_keys import ParsedKey
 
 _SIGNED = b"a text to sign"
 

@@ -10,8 +10,8 @@ from store.fsck.invariants import Finding, found
 from store.fsck.kinds import KINDS, wrong_fields
 from store.fsck.lists import AT_ONCE, members_of
 from store.fsck.reading import Expected, Look, Read, in_steps, in_words, row_of
-from store.keys import ParsedKey
 from store.lifetimes import DELIVERY
+from store.parsed_keys import ParsedKey
 
 TOGETHER = 1000
 """The tolerance in ms for keys that end together: an engine reports the time left only to the millisecond."""

@@ -17,7 +17,7 @@ import pytest
 from store import keys
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.credits.credits import Bookkeeping
-from store.export import as_lines
+from store.moving.person_export import as_lines
 from store.results import Visitor
 from store.wiring import Store
 from tests.support.processes.operator_commands import Home, clean_environment

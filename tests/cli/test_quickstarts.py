@@ -68,7 +68,8 @@ def terminal(tmp_path: Path, server: Server) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_what_an_operator_pastes_works(tmp_path: Path) -> None:
-    (block,) = blocks(OPERATING, "sh")
+    block, *about_stripe = blocks(OPERATING, "sh")
+    assert [len(re.findall("stripe|STRIPE|test_payment", one)) > 0 for one in about_stripe] == [True] * 3
     (made,) = re.findall(r"`python -c '(import secrets; .*?)'`", OPERATING.read_text("utf-8"))
     key = subprocess.check_output([sys.executable, "-c", made], text=True).strip()
     with Server("--demo", "--ops-port", "0", *QUICK, environment={"LATCHKEY_OPERATOR_KEYS": key}) as server:

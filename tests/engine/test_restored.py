@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from store import keys
+from store import parsed_keys
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.engine.restored import ACCESS, end_access
 from store.refused import SignedOut
@@ -25,7 +25,7 @@ async def test_a_restore_ends_access_and_keeps_the_rest(store: Store) -> None:
     tokens, code, pending = await world.tokens(), await world.code(), await world.pending()
     used = await world.tokens()
     newest = await world.refresh(used.refresh_token)
-    before = {name: keys.read(name.decode()) for name in await every_key(store.client)}
+    before = {name: parsed_keys.read(name.decode()) for name in await every_key(store.client)}
     doomed = {name for name, parsed in before.items() if parsed is not None and parsed.kind in ACCESS}
 
     assert await end_access(store.client) == len(doomed) > 6
@@ -59,7 +59,7 @@ async def test_a_restore_ends_pushed_requests_and_tokens_for_apis(store: Store) 
     assert await store.introspection.by_api(api, issued.access_token, "https://id.example") is None
     pushed = store.pushed.id_of(app.client_id, uri)
     assert await refusal_of(store.pushed.open(app.client_id, pushed, "a browser")) == "invalid_request_uri"
-    left = {keys.read(name.decode()) for name in await every_key(store.client)}
+    left = {parsed_keys.read(name.decode()) for name in await every_key(store.client)}
     assert not {parsed.kind for parsed in left if parsed} & {"pushed", "all-pushed"}
     # The registration and its secret stay.
     found = await store.apis.fresh(api.client_id)

@@ -10,7 +10,7 @@ from tornado.httpclient import HTTPResponse
 from handlers.core.site import Site
 from store import keys
 from store.apps.api_record import ApiRegistration, ApiScope
-from store.export import as_lines
+from store.moving.person_export import as_lines
 from tests.support.http.driver import Browser, Service, answer_of, fields_of, json_of, send
 from tests.support.http.upstream import ScriptedUpstream
 from tests.support.store.ai_spender import SDK, Spender, assert_error, mint

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from store import keys
+from store import keys, parsed_keys
 from store.accounts.audit.gathering import Gathering
 from store.accounts.audit.logged_event import AuditEvent
 from store.crypto.keyring import Keys, SecretKey
@@ -119,7 +119,7 @@ class SecurityLog:
             if declared is None or declared.logged:
                 self.note(
                     name,
-                    person=keys.owner(trail.decode()),
+                    person=parsed_keys.owner(trail.decode()),
                     client=client.decode("utf-8", "replace"),
                     address=address.decode("utf-8", "replace"),
                     agent=agent.decode("utf-8", "replace"),
@@ -129,9 +129,9 @@ class SecurityLog:
         elif outcome := OUTCOMES.get((script, reply.word)):
             detail = outcome.detail
             if outcome.event == "link_issued":
-                parsed = keys.read(known["link"])
+                parsed = parsed_keys.read(known["link"])
                 detail = parsed.name if parsed else ""
-            self.note(outcome.event, person=keys.owner(known["user"]), detail=detail)
+            self.note(outcome.event, person=parsed_keys.owner(known["user"]), detail=detail)
 
     def note(
         self,
@@ -273,12 +273,12 @@ class SecurityLog:
         if event == "limited":
             windows = (known[name] for name in ("presented", "window", "narrow", "guesses") if known.get(name))
             key = next(windows, key)
-            if parsed := keys.read(key):
+            if parsed := parsed_keys.read(key):
                 detail = parsed.name or _WINDOWS.get(parsed.kind, parsed.kind)
                 client = client or parsed.client
-        if not client and "grant" in known and (grant := keys.read(known["grant"])):
+        if not client and "grant" in known and (grant := parsed_keys.read(known["grant"])):
             client = grant.client
-        self.note(event, person=keys.owner(key), client=client, detail=detail)
+        self.note(event, person=parsed_keys.owner(key), client=client, detail=detail)
 
     def _lost_event(self, stream: EventStream, count: int) -> AuditEvent:
         declared = EVENTS["events_lost"]

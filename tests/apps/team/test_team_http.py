@@ -19,8 +19,8 @@ from handlers.routes import ROUTES
 from outbound.mail.message import plain_text
 from store import keys
 from store.apps.owners.roles import ROLES, Role, may
-from store.export import as_lines
 from store.lifetimes import INVITE_MEMBER, MAIL_TO
+from store.moving.person_export import as_lines
 from tests.support.browser import email_links
 from tests.support.browser.email_links import Post
 from tests.support.http.driver import EMAIL, Browser, Service, fields_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from redis.asyncio import Redis
 
-from store import keys
+from store import keys, parsed_keys
 from store.fsck.invariants import ERROR, INVARIANTS, NAMED
 from store.fsck.kinds import KINDS
 from store.wiring import Store
@@ -52,7 +52,7 @@ async def held(client: Redis) -> dict[bytes, object]:
 
 async def test_a_store_with_data_of_every_kind_is_sound(store: Store) -> None:
     await Furnished.make(store)
-    there = [keys.read(key.decode()) for key in await every_key(store.client)]
+    there = [parsed_keys.read(key.decode()) for key in await every_key(store.client)]
     assert None not in there
     seldom = {"leaving", "all-leaving"}
     assert {at.kind for at in there if at} == KINDS.keys() - seldom

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from store import keys
+from store import keys, parsed_keys
 from store.fsck.reading import tag_of
 from tests.support.lists.offenders import each
 
@@ -63,7 +63,7 @@ KEYS = [
 
 @each(("kind", "key"), KEYS, ids=[f"{kind} {key[:40]!a}" for kind, key in KEYS])
 def test_keys_are_parsed_as_they_are_spelt(kind: str, key: str) -> None:
-    at = keys.read(key)
+    at = parsed_keys.read(key)
     assert at is not None
     assert at.kind == kind
     assert at.user in ("", USER)
@@ -73,12 +73,12 @@ def test_keys_are_parsed_as_they_are_spelt(kind: str, key: str) -> None:
 
 
 def test_a_parsed_key_has_its_owner() -> None:
-    def of(key: str) -> keys.ParsedKey:
-        at = keys.read(key)
+    def of(key: str) -> parsed_keys.ParsedKey:
+        at = parsed_keys.read(key)
         assert at is not None
         return at
 
-    assert of(keys.grant(USER, CLIENT)) == keys.ParsedKey("grant", USER, USER[:3], CLIENT)
+    assert of(keys.grant(USER, CLIENT)) == parsed_keys.ParsedKey("grant", USER, USER[:3], CLIENT)
     assert of(keys.session(USER, ONE)).name == ONE
     assert (of(keys.limit(USER, "ai", CLIENT)).name, of(keys.limit(USER, "ai", CLIENT)).client) == ("ai", CLIENT)
     assert of(keys.email("a}b@example.com")).name == "a}b@example.com"
@@ -107,13 +107,13 @@ def test_a_parsed_key_has_its_owner() -> None:
     ],
 )
 def test_other_strings_are_no_keys(key: str) -> None:
-    assert keys.read(key) is None
+    assert parsed_keys.read(key) is None
 
 
 def test_typed_text_is_left_out_of_parsed_keys() -> None:
     for key in (keys.email("ada@example.com"), keys.invite("ada@example.com"), keys.window("address", "192.0.2.1")):
-        hidden = keys.without_input(key)
+        hidden = parsed_keys.without_input(key)
         assert "example" not in hidden
         assert "192" not in hidden
-        assert hidden == keys.without_input(key) != keys.without_input(key.replace("a", "b"))
-    assert keys.without_input(keys.grant(USER, CLIENT)) == keys.grant(USER, CLIENT)
+        assert hidden == parsed_keys.without_input(key) != parsed_keys.without_input(key.replace("a", "b"))
+    assert parsed_keys.without_input(keys.grant(USER, CLIENT)) == keys.grant(USER, CLIENT)

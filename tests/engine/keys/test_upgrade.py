@@ -12,6 +12,7 @@ import pytest
 import redis
 
 from store import keys as spell
+from store import parsed_keys
 from store.crypto.keyring import KeyRing, Keys
 from store.crypto.seal import TokenKind
 from store.engine.connect import connect, unix_url
@@ -80,7 +81,7 @@ async def test_the_upgrade_converts_everything(old_store: Store) -> None:
     assert [key for key in found if token_of_layout_1(key) or key.endswith(":grants")] == []
     assert {kind for key, kind in found.items() if key.endswith((":users", ":audit"))} == {b"set", b"string"}
     for key in found:
-        if (parsed := spell.read(key)) and parsed.kind == "user":
+        if (parsed := parsed_keys.read(key)) and parsed.kind == "user":
             fields = await store.client.hkeys(key)
             assert fields[:2] == [b"status", b"epoch"]
             assert not {b"session_epoch", b"email_verified"} & set(fields)
@@ -354,6 +355,8 @@ def test_keys_of_layout_1_are_recognised() -> None:
     assert token_of_layout_1(f"{prefix}access:{client}:{one_id}:12") == (rows["access"], "access")
     of_layout_2 = [spell.code(user, one_id), *rows.values(), *spell.person(user).values(), spell.shard_users("0a1")]
     assert [key for key in of_layout_2 if token_of_layout_1(key)] == []
-    assert spell.read(rows["user"]) == spell.ParsedKey("user", user=user, shard="0a1")
-    assert spell.read(spell.shard_users("0a1")) == spell.ParsedKey("users", shard="0a1")
-    assert spell.read(spell.shard_app_users("0a1", client)) == spell.ParsedKey("app-users", shard="0a1", client=client)
+    assert parsed_keys.read(rows["user"]) == parsed_keys.ParsedKey("user", user=user, shard="0a1")
+    assert parsed_keys.read(spell.shard_users("0a1")) == parsed_keys.ParsedKey("users", shard="0a1")
+    assert parsed_keys.read(spell.shard_app_users("0a1", client)) == parsed_keys.ParsedKey(
+        "app-users", shard="0a1", client=client
+    )

@@ -14,7 +14,7 @@ import pytest
 from handlers.core.site import Site
 from outbound.address_policy import AddressPolicy
 from store.apps.client_ids import inner_id
-from store.export import as_lines
+from store.moving.person_export import as_lines
 from tests.support.http.api_shop import ORDERS, Shop, about
 from tests.support.http.documented_app import NATIVE, PLAIN, URL, WEB, Publisher, json_reply, key_app, plain_app
 from tests.support.http.driver import EMAIL, App, Browser, Service, answer_of, json_of, send

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handlers.core.auth.challenges import ALGS
-from store import keys
+from store import keys, parsed_keys
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.clock import wall
 from store.crypto.jose.private import PrivateKey
@@ -223,7 +223,7 @@ async def test_a_check_of_the_store_knows_all_of_it(service: Service) -> None:
     assert (await app.call(json_of(narrower)["access_token"], "/api/v1/data/notes")).code == 200
     late = BoundApp(app.app)
     assert (await late.refresh((await service.tokens(app.app))["refresh_token"])).code == 200
-    kinds = [keys.read(key.decode()) for key in [one async for one in service.store.client.scan_iter()]]
+    kinds = [parsed_keys.read(key.decode()) for key in [one async for one in service.store.client.scan_iter()]]
     assert {"request", "code", "family", "access", "dpop", "dpop-token"} <= {one.kind for one in kinds if one}
     report = await checked(service.store, deep=True)
     assert findings(report) == []

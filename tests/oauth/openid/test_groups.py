@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from store import keys
-from store.export import as_lines
+from store.moving.person_export import as_lines
 from store.names import MAX_GROUPS
 from store.refused import Refused
 from store.wiring import Store

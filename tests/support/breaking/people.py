@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from store import keys
+from store import keys, parsed_keys
 from tests.support.breaking.cases import GHOST, OLD, case, then
 from tests.support.store.checked_store import Furnished, broken, checked
 from tests.support.store.world import every_key
@@ -105,7 +105,7 @@ async def is_listed(f: Furnished) -> None:
 
 
 async def family_gone(f: Furnished) -> None:
-    parsed = [keys.read(key.decode()) for key in await every_key(f.client)]
+    parsed = [parsed_keys.read(key.decode()) for key in await every_key(f.client)]
     own = [at for at in parsed if at and at.kind == "access" and at.user == f.world.user]
     at = next(at for at in own if at.name != f.keeper.caller.family)
     await f.client.delete(keys.token(at.user, "-", at.name, 0)["family"])

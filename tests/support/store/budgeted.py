@@ -24,7 +24,8 @@ INFERENCE = Budget("llm-inference", 100)
 
 @pytest.fixture
 def stores(valkey_engine: Engine, open_store: OpenStore) -> list[Store]:
-    """Four stores on one engine, each with its own connections, with windows so wide that only money decides."""
+    """Four stores on one empty engine, each with its own connections, with windows so wide that only money decides."""
+    valkey_engine.empty()
     made = [open_store(valkey_engine.url) for _ in range(4)]
     for store in made:
         store.rates.ai, store.rates.oauth = Group(AI.name, 1_000_000), Group(OAUTH.name, 1_000_000)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from store import keys
+from store import keys, parsed_keys
 from store.app_log import Cause
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.apps.registration import DYNAMIC, Registration
@@ -204,7 +204,7 @@ class Furnished:
     async def first(self, kind: str, user: str | None = None) -> str:
         """A key of a kind, of the person unless another is named."""
         async for raw in self.client.scan_iter(count=1000):
-            at = keys.read(raw.decode())
+            at = parsed_keys.read(raw.decode())
             if at is not None and at.kind == kind and at.user in ("", user or self.world.user):
                 return str(raw.decode())
         raise AssertionError(f"there is no {kind}")

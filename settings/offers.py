@@ -1,0 +1,166 @@
+"""Settings of what the server offers to people and apps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import settings.types as to
+from settings.serving import Serving
+from settings.types import Network, declare
+
+DAY = 86_400
+SCOPES = (
+    *("openid", "profile", "email", "groups", "credits:read", "credits:spend", "apps:read", "data:read", "data:write"),
+)
+"""As in `store/names.py`, which settings don't import."""
+
+
+@dataclass(frozen=True)
+class Offers(Serving):
+    """Accounts, mail, documents, credits, AI calls, and what is made at the first start."""
+
+    # fmt: off
+    signup: str = declare("Accounts", "WHO", "open", to.one_of("open", "invite", "off"),
+        "Who may create an account: open (everybody), invite (who was invited) or off (the operator alone does).",
+        live=True)
+    app_registration: str = declare("Accounts", "WHO", "everybody", to.one_of("everybody", "operator"),
+        "Who may register apps: everybody (who is signed in) or operator (by command alone).", live=True)
+    apps_per_person: int = declare("Accounts", "N", "20", to.whole(1, 1000),
+        "Apps that one person may have registered, at most.", live=True)
+    dynamic_registration: str = declare("Accounts", "WHO", "off", to.one_of("off", "token", "open"),
+        "Which apps may register themselves (RFC 7591): off, token (`app registration-token create`) or open (all).",
+        live=True)
+    client_metadata: str = declare("Accounts", "WHICH", "off", to.one_of("off", "on"),
+        "Whether the https URL of a metadata document is a client_id (off, on). The server fetches it.", live=True)
+    self_registered_scopes: tuple[str, ...] = declare("Accounts", "SCOPES", "openid profile email", to.words(*SCOPES),
+        "Scopes of this server that apps that registered themselves may ask for, by spaces; see docs/agents.md.",
+        live=True)
+    self_registered_apps: int = declare("Accounts", "N", "10000", to.whole(1, 1_000_000),
+        "Apps that registered themselves, at most. Beyond that, one that nobody has allowed makes room.", live=True)
+    registrations_per_hour: int = declare("Limits", "N", "20", to.whole(1, 1_000_000),
+        "Apps that may register themselves from one address in an hour; from all addresses 50 times that.", live=True)
+    client_documents_per_hour: int = declare("Limits", "N", "60", to.whole(1, 1_000_000),
+        "Metadata documents fetched in an hour for one address, and from one host; in all 50 times that.", live=True)
+    person_grant_limit: int = declare("Accounts", "N", "200", to.whole(1, 500),
+        "Apps that one person may have connected, at most, including disconnected ones whose documents are still kept. "
+        "Beyond that, consent to another is refused; people who have more keep them.", "both", live=True)
+    person_session_limit: int = declare("Accounts", "N", "100", to.whole(1, 200),
+        "Browsers that one person may be signed in with, at most. Beyond it a sign-in ends the session idle "
+        "the longest.", live=True)
+    person_family_limit: int = declare("Accounts", "N", "100", to.whole(1, 400),
+        "Sign-ins of one person to one app with live refresh tokens, at most. Beyond it a code exchange ends the one "
+        "unused the longest: its refresh token gets invalid_grant, and the others keep working.", "both", live=True)
+    refresh_lifetime: int = declare("Accounts", "DAYS", "0", to.whole(0, 3650),
+        "Days after which the refresh tokens of a sign-in end, even if they were rotated; 0: never. An app may be "
+        "registered with fewer.")
+    require_pkce: bool = declare("Accounts", "", "false", to.boolean,
+        "Require PKCE of every app, as if each registration had pkceRequired. Off, an app with a secret may leave it "
+        "out.", live=True)
+    dpop_nonce: str = declare("Accounts", "WHEN", "optional", to.one_of("optional", "required"),
+        "Whether a DPoP proof must have a nonce of this server, at most five minutes old: optional (one that is sent "
+        "must be right) or required (nobody makes proofs in advance, but a program's first call is sent twice).",
+        live=True)
+    session_idle: int = declare("Accounts", "SECONDS", str(14 * DAY), to.whole(60, 30 * DAY),
+        "Seconds without a request that end a browser session (14 days).")
+    session_lifetime: int = declare("Accounts", "SECONDS", str(30 * DAY), to.whole(60, 30 * DAY),
+        "Seconds after sign-in that end a browser session, used or not (30 days, and no more), where the person stays "
+        "signed in. For others, a day ends it.")
+    signing_key_days: int = declare("Accounts", "DAYS", "90", to.whole(0, 3650),
+        "Days after which a key that signs tokens gets a successor, which is published a day before it signs; 0: only "
+        "by command.", live=True)
+    smtp_url: str = declare("Mail", "URL", "", to.smtp_url,
+        "Mail server: smtp://USER:PASSWORD@HOST:587?starttls, smtps://HOST, or smtp://HOST without TLS, which takes no "
+        "password unless it is on this machine. With it an address must be confirmed before an app sees it; without it "
+        "mails are kept in the data directory. A URL with a password belongs in the environment or the file, and is "
+        "refused as a flag.",
+        secret=True, live=True)
+    mail_from: str = declare("Mail", "ADDRESS", "", to.mail_address,
+        "Address that mails come from; empty is noreply at the host of the base URL.", live=True)
+    smtp_timeout: float = declare("Mail", "SECONDS", "10", to.seconds(0.1, 300),
+        "Seconds that one step of handing over a mail may take.", live=True)
+    brand: Path | None = declare("Brand", "FILE", "", to.optional_path,
+        "TOML file of your own name, logo, colours, links and templates: see docs/operating.md. All of it is checked "
+        "at the start.", live=True)
+    webhooks: bool = declare("Webhooks", "", "true", to.boolean,
+        "Post events to apps that have registered a URL for them; off, they are kept until a server posts again.")
+    webhook_posts: int = declare("Webhooks", "N", "64", to.whole(1, 1000),
+        "Posts under way at once in each process: of one owner's apps at most a quarter, of one app at most four.")
+    webhook_networks: tuple[Network, ...] = declare("Webhooks", "NETWORKS", "", to.networks,
+        "Addresses and networks, by commas, that events may be posted to beside those of the public internet: of "
+        "receivers in your own network. Whoever registers an app reaches them.", "both", many=True)
+
+    password_memory: int = declare("Passwords", "KIB", "19456", to.whole(8192, 262_144),
+        "KiB of memory that one password hash (Argon2id) takes.", "both")
+    password_iterations: int = declare("Passwords", "N", "2", to.whole(1, 16), "Passes of one password hash.", "both")
+    password_workers: int = declare("Passwords", "N", "2", to.whole(1, 256),
+        "Password hashes that run at once in each process; each takes its memory.")
+    password_queue: int = declare("Passwords", "N", "32", to.whole(0, 10_000),
+        "Password hashes that wait, at most; one more is refused as overload. A quarter of the places is for browsers "
+        "that the person signed in with before.")
+    password_ranges: str = declare("Passwords", "URL", "", to.range_url,
+        "Look up new passwords in a list of breached ones: the server adds the first five hex digits of the SHA-1, and "
+        "sends nothing else (k-anonymity), in the form of Have I Been Pwned. If that server is down, the password "
+        "is accepted. A URL with a key belongs in the environment or the file.", "both", secret=True, live=True)
+
+    document_size: int = declare("Documents", "BYTES", "262144", to.whole(1024, 2**20),
+        "Largest document, in bytes as it was sent.", live=True)
+    document_limit: int = declare("Documents", "N", "10000", to.whole(1, 1_000_000),
+        "Documents that one app keeps for one person, at most.", live=True)
+    collection_limit: int = declare("Documents", "N", "1000", to.whole(1, 5_000),
+        "Collections that one app keeps for one person, at most.", live=True)
+    storage_limit: int = declare("Documents", "BYTES", "67108864", to.whole(1024, 2**40),
+        "Bytes that one app keeps for one person, at most.", live=True)
+    person_document_limit: int | None = declare("Documents", "N", "", to.optional_whole(1, 10_000_000),
+        "Documents that all apps together keep for one person, at most; empty is four times document_limit.", live=True)
+    person_storage_limit: int | None = declare("Documents", "BYTES", "", to.optional_whole(1024, 2**42),
+        "Bytes that all apps together keep for one person, at most; empty is four times storage_limit, "
+        "at most a 64th of the memory that the store may take, or 4 MiB where that is less.", live=True)
+    owner_document_limit: int = declare("Documents", "N", "2000000", to.whole(0, 10**12),
+        "Documents that all apps of one owner together keep, over all people, at most (about); 0: no limit. "
+        "Apps that the operator registered have no such limit.", live=True)
+    owner_storage_limit: int = declare("Documents", "BYTES", str(4 * 2**30), to.whole(0, 2**50),
+        "Bytes that all apps of one owner together keep, over all people, at most (about); 0: no limit.",
+        live=True)
+
+    ledger_days: int = declare("Credits", "DAYS", "400", to.whole(1, 3650),
+        "Days that an entry stands in a person's ledger; older ones are folded into a dated opening balance.", "both")
+    stripe_key: str = declare("Payments", "KEY", "", to.stripe_key,
+        "Secret or restricted key of your Stripe account, with which people buy credits: see docs/operating.md.",
+        secret=True, flag=False, live=True)
+    stripe_webhook_secret: tuple[str, ...] = declare("Payments", "SECRETS", "", to.stripe_secrets,
+        "Signing secret of the webhook endpoint at Stripe; two by commas while it is rolled.",
+        secret=True, flag=False, many=True, live=True)
+    purchase_least: int = declare("Payments", "AMOUNT", "5usd", to.price(500_000, 10**11),
+        "The least that a person may pay for credits at once, in whole cents: micro-dollars, or dollars such as 5usd. "
+        "Stripe takes nothing below 0.50usd.", live=True)
+    purchase_most: int = declare("Payments", "AMOUNT", "500usd", to.price(500_000, 10**11),
+        "The most that a person may pay for credits at once, in the same form.", live=True)
+    stripe_api: str = declare("Payments", "URL", "https://api.stripe.com", to.origin,
+        "Origin of Stripe's API; another one is for tests.")
+    stripe_page: str = declare("Payments", "URL", "https://checkout.stripe.com", to.origin,
+        "Origin of Stripe's payment pages; another one if your Stripe account has a domain of its own for them.")
+    ai_config: Path | None = declare("AI calls", "FILE", "", to.optional_path,
+        "TOML file of model servers, models and prices; without it there is the built-in model latchkey-echo alone.",
+        "both", live=True)
+    ai_request_size: int = declare("AI calls", "BYTES", "1048576", to.whole(1024, 2**25),
+        "Largest request of an AI call, in bytes.", live=True)
+
+    mcp: str = declare("MCP", "WHEN", "off", to.one_of("off", "on"),
+        "Whether assistants reach the documents, credits and AI calls of a person who connects them, at /mcp (Model "
+        "Context Protocol): off or on, which needs the extra packages of latchkey[mcp].")
+    mcp_scopes: tuple[str, ...] = declare("MCP", "SCOPES", "profile", to.words(*SCOPES),
+        "Scopes, by spaces, that an assistant asks for when it connects, so every such app needs them registered; for "
+        "others it asks when a tool needs them.")
+    mcp_origins: tuple[str, ...] = declare("MCP", "ORIGINS", "", to.origins,
+        "Origins, by commas, of web pages whose scripts may use /mcp, in addition to this server's own; others are "
+        "refused.", many=True)
+
+    seed: Path | None = declare("First start", "FILE", "", to.optional_path,
+        "JSON file of APIs, apps, users and their first credits; what is missing is created, at every start.")
+    demo: bool = declare("First start", "", "false", to.boolean,
+        "Add a demo user with credits and a demo app, and serve the demo app; on a loopback host only.")
+    auto_consent: str = declare("Tests of apps", "EMAIL", "", to.mail_address,
+        "Answer every authorization request as if this person were signed in and allowed it; only with the memory "
+        "store on a loopback host: see docs/testing.md.")
+    # fmt: on
