@@ -12,6 +12,7 @@ from store.errors import StoreError
 from store.fsck.budgets import BUDGET_FIELDS, CountedCharge, budgets_found, row_of_budgets
 from store.fsck.context import FsckContext
 from store.fsck.daily import day_found
+from store.fsck.delegated import delegated_found
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import HOLD_MOST, SLACK
 from store.fsck.reading import Expected, Look, Read, in_steps, in_words, number, row_of
@@ -39,6 +40,11 @@ class Books:
     charged: Counter[str] = field(default_factory=Counter)
     since: list[tuple[str, int, int]] = field(default_factory=list)
     counted: list[CountedCharge] = field(default_factory=list)
+
+    def same(self, user: str) -> list[Expected]:
+        """What says that the books have not changed."""
+        known, paid = keys.credits(user), in_words(self.balance.get("paid"))
+        return [(str(self.length), "XLEN", known["ledger"]), (paid, "HGET", known["balance"], "paid")]
 
 
 async def judge_balance(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
@@ -121,10 +127,7 @@ async def _spending(context: FsckContext, user: str, books: Books) -> list[Findi
         )  # fmt: skip
         if look.kind != "hash" or look.seen[1] != books.length or look.seen[2] != books.balance.get("paid"):
             continue  # charged meanwhile, or without a grant
-        same: list[Expected] = [
-            (str(books.length), "XLEN", known["ledger"]),
-            (in_words(look.seen[2]), "HGET", known["balance"], "paid"),
-        ]
+        same = books.same(user)
         booked, spent, connected = (in_words(one) for one in look.seen[0][:3])
         folded, budgets = number(books.balance, "opening_at") or 0, row_of_budgets(look.seen[0][3:])
         since = int(connected or 0)
@@ -140,6 +143,8 @@ async def _spending(context: FsckContext, user: str, books: Books) -> list[Findi
         sum_up = ("HSET", grant, "spend_month", str(month), "spent", str(books.charged[client]))
         what = f"the app {client} has spent {recorded} this month, but was charged {books.charged[client]}"
         wrong.append(found("spending", grant, what, context.reader.mend(grant, still, sum_up)))
+    folded = number(books.balance, "opening_at") or 0
+    wrong += await delegated_found(context, user, books.apps, books.counted, folded, books.now, books.same(user))
     charges = [(at, amount) for _, at, amount in books.since]
     return wrong + day_found(context, user, books.balance, books.length, books.now, charges)
 

@@ -120,7 +120,12 @@ INVARIANTS = (
     ),
     Invariant("payments", "refunds and disputes took back what they should, and the ledger has booked it", ERROR),
     Invariant("spending", "an app's spending this month is the sum of its charges", ERROR, "adds the charges up"),
-    Invariant("budgets", "what is used of a budget is the sum of the charges that count for it", ERROR, "adds them up"),
+    Invariant(
+        "budgets",
+        "what a budget or a delegated token counts is the sum of the charges that count for it",
+        ERROR,
+        "adds them up",
+    ),
     Invariant(
         "day-spending",
         "a person's spending today is not more than today's charges",

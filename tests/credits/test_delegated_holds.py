@@ -14,7 +14,8 @@ from tests.credits.test_credits_concurrency import outcomes, place
 from tests.support.processes.processes import at_once
 from tests.support.store import budgeted as budgets
 from tests.support.store.budgeted import TOTAL, budgeted, decided, used
-from tests.support.store.credit_spender import DOLLAR, Spender
+from tests.support.store.checked_store import broken, checked, findings
+from tests.support.store.credit_spender import DOLLAR, Spender, booked
 from tests.support.store.world import refusal_of
 
 within_a_minute = pytest.mark.gen_test(timeout=60)
@@ -125,3 +126,27 @@ async def test_racing_siblings_never_exceed_the_part_of_their_parent(stores: lis
     answers = await at_once(place(apps[n % len(apps)], 70) for n in range(100))
     assert outcomes(answers) == {"hold": 3, "budget_exhausted": 97}
     assert await used(world) == {"credits": 0}
+
+
+@within_a_minute
+async def test_a_repair_gives_nothing_of_a_part_back_that_the_ledger_no_longer_proves(store: Store) -> None:
+    short = booked(store, entries=2)
+    _, root = await budgeted(short, TOTAL)
+    child = await delegated(root, 80)
+    await child.spend(30)
+    whole = await checked(short, repair=True)
+    assert findings(whole) == []
+    for _ in range(2):
+        await child.spend(10)  # the older entries are folded
+    assert findings(await checked(short)) == []
+    family, client = keys.token(*child.caller[:4])["family"], store.client
+    for damaged, mended in ((15, 20), (70, 70), ("a lot", 20)):
+        await client.hset(family, "used", damaged)
+        assert ("budgets" in broken(await checked(short, repair=True))) == (damaged != mended)
+        assert await counted(child) == [mended]
+    await client.hdel(family, "used")
+    (finding,) = findings(await checked(short))
+    await client.delete(family)
+    assert finding.mend is not None
+    await finding.mend()
+    assert not await client.exists(family), "a repair brings no token back"

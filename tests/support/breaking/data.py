@@ -162,6 +162,10 @@ async def reply_uncounted(f: Furnished) -> None:
     await f.client.delete(f.person["replies"])
 
 
+async def counts_its_calls(f: Furnished) -> None:
+    assert await f.client.hget(await f.delegated(), "used") == b"30"
+
+
 async def entry_of_no_form(f: Furnished) -> None:
     await f.client.xadd(f.person["ledger"], {"kind": "gift", "amount": "1", "paid": "x"})
 
@@ -220,6 +224,13 @@ DATA = [
     case(lambda f: f.client.hincrby(f.grant, "spent", 1000), "spending"),
     case(lambda f: f.client.hset(f.grant, "used:llm-inference", "t1 5"), "budgets"),
     case(lambda f: f.client.hset(f.grant, "used:credits", "m5 5"), "budgets"),
+    case(
+        lambda f: then(f.delegated(), lambda one: f.client.hincrby(one, "used", 7)), "budgets", proof=counts_its_calls
+    ),
+    case(
+        lambda f: then(f.delegated(), lambda one: f.client.hincrby(one, "used", -7)), "budgets", proof=counts_its_calls
+    ),
+    case(lambda f: then(f.delegated(), lambda one: f.client.hdel(one, "used")), "budgets", proof=counts_its_calls),
     case(lambda f: f.client.hincrby(f.person["balance"], "day_spent", 1000), "day-spending", proof=credits_agree),
     case(lambda f: f.client.hset(f.lease, "leased", "0"), "lease"),
     case(no_hold, "idempotency", proof=credits_agree),

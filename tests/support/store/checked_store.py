@@ -110,7 +110,8 @@ class Furnished:
         await store.tokens.revoke(None, (await world.tokens()).refresh_token)
         subject = await store.token_exchange.subject(world.app, (await world.tokens(EVERYTHING)).access_token, "")
         part = WantedToken(details="llm-inference 100 total *", name="A helper")
-        await store.token_exchange.exchange(world.app, subject, part, None, "")
+        helper = await store.token_exchange.exchange(world.app, subject, part, None, "")
+        await Spender(store, world.caller(helper.access_token)).spend(30)
         await world.code()
         await world.pending()
         await store.profiles.save_picture(world.session, drawn("WEBP", (8, 8), (1, 2, 3)), VISITOR)
@@ -185,6 +186,11 @@ class Furnished:
     def grant(self) -> str:
         """The key of the grant."""
         return keys.grant(self.world.user, self.world.app.client_id)
+
+    async def delegated(self) -> str:
+        """The key of the family of the delegated token."""
+        listed = (await self.client.hget(self.grant, "delegated")).decode()
+        return keys.token(self.world.user, "-", listed.partition(":")[0], 0)["family"]
 
     @property
     def lease(self) -> str:
