@@ -108,7 +108,7 @@ def run(settings: Settings, brand: Brand, reread: Callable[[], Settings]) -> int
         )
         if settings.workers == 1:
             event_loop.run(serve(runtime, alone=True))
-            return runtime.exit_code
+            return 0
         return workers.supervise(runtime, serve)
     finally:
         if embedded:

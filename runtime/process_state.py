@@ -32,7 +32,6 @@ class Runtime:
     brand: Brand = field(default_factory=Brand)
     supervisor: int | None = None
     """Its process id, noted before the first fork: a worker that asks for its parent may already be an orphan."""
-    exit_code: int = 0
     ops_sockets: list[socket.socket] = field(default_factory=list)
     """Sockets of the operations port; empty if the port is off."""
     metrics_sockets: list[socket.socket] = field(default_factory=list)

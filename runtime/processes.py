@@ -22,6 +22,7 @@ from runtime.process_state import Runtime
 from runtime.reload import Reloads
 from runtime.site_wiring import open_site
 from runtime.starting import announce, prepare
+from runtime.store_keeper import StoreKeeper
 from runtime.wiring import open_store
 from settings.declared import Settings
 from store.crypto.keyring import KeyRingError
@@ -170,17 +171,16 @@ class Signals:
 
 
 async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event) -> None:
-    """Reloads a changed key file, tells the store hourly which key seals, stops when the store or the supervisor
-    ends."""
+    """Reloads a changed key file, tells the store hourly which key seals, starts an embedded store again, stops when
+    the supervisor ends."""
+    keeper = StoreKeeper(runtime.embedded, stop.is_set) if runtime.embedded and runtime.supervisor is None else None
     next_check = asyncio.get_running_loop().time() + KEY_CHECK_SECONDS
     while True:
         await asyncio.sleep(KEY_FILE_SECONDS)
         if runtime.supervisor is not None and os.getppid() != runtime.supervisor:
             stop.set()
-        if runtime.supervisor is None and runtime.embedded and not runtime.embedded.alive():
-            log.critical("the embedded store ended; see the log in the data directory")
-            runtime.exit_code = 1
-            stop.set()
+        if keeper and keeper.due():
+            await asyncio.to_thread(keeper.start)
         changed = False
         try:
             changed = runtime.keys.reload()

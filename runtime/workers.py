@@ -26,6 +26,7 @@ from runtime.listening import for_each_worker, take_connections
 from runtime.process_state import Runtime
 from runtime.reload import attempt, read_checked
 from runtime.starting import announce, prepare
+from runtime.store_keeper import StoreKeeper
 from runtime.wiring import open_store
 from store.crypto.keyring import KeyRing, Keys
 from store.errors import StartupError
@@ -97,6 +98,8 @@ class _Supervisor:
         self._patience = 0.0
         self._exit_code = 0
         self._reload_asked = False
+        embedded = runtime.embedded
+        self._keeper = StoreKeeper(embedded, lambda: self._stopping) if embedded else None
 
     def start(self) -> None:
         for number in SIGNALS:
@@ -184,7 +187,7 @@ class _Supervisor:
             if self._runtime.embedded:
                 self._runtime.embedded.release_in_child()
             event_loop.run(self._run_worker())
-            code = self._runtime.exit_code
+            code = 0
         except StartupError as error:
             log.error("a worker cannot start: %s", error)
         except BaseException:
@@ -210,11 +213,8 @@ class _Supervisor:
                 self._exit_code = 1
                 self._tell_all(signal.SIGKILL)
                 self._patience = math.inf
-            embedded = self._runtime.embedded
-            if embedded and not self._stopping and not embedded.alive():
-                log.critical("the embedded store ended; see the log in the data directory")
-                self._exit_code = 1
-                self._end_all()
+            if self._keeper and self._keeper.due():
+                self._keeper.start()
         return self._exit_code
 
     def _reap(self) -> None:

@@ -46,23 +46,34 @@ class EmbeddedStore:
         self._files, self._owner, self._owner_pid = files, owner, os.getpid()
         self._lock: Lock | None = lock
         self._process: subprocess.Popen[bytes] | None = None
+        self._limit = limit
         lock.say(owner, "starting")
         try:
             found = _orphan(files, wait, check)
             self.adopted = found is not None
             self.socket_path = found or datadir.new_socket(files)
-            self.pid = self._spawn(wait, check) if found is None else client_of(found).info("server")["process_id"]
+            self._run(wait, check, adopt=self.adopted)
+        except BaseException as exc:
+            lock.release()
+            if isinstance(exc, OSError):
+                raise StartupError(f"The data directory {files.root} cannot be used: {exc}") from exc
+            raise
+        lock.say(owner, "running")
+
+    def _run(self, wait: float, check: Check, *, adopt: bool = False) -> None:
+        """Starts the process, unless it adopts one, and sets its memory limit. Leaves no process after an error. Raises
+        StartupError, OSError, and what `check` raises."""
+        try:
+            self.pid = client_of(self.socket_path).info("server")["process_id"] if adopt else self._spawn(wait, check)
             with client_of(self.socket_path) as client:  # also for a store taken over from a killed owner
-                client.config_set("maxmemory", limit)
+                client.config_set("maxmemory", self._limit)
         except BaseException as exc:
             if self._process is not None:
                 self._process.kill()
                 self._process.wait()
-            lock.release()
-            if isinstance(exc, (OSError, redis.RedisError)):
-                raise StartupError(f"The data directory {files.root} cannot be used: {exc}") from exc
+            if isinstance(exc, redis.RedisError):
+                raise StartupError(f"The store at {self.socket_path} does not answer: {exc}") from exc
             raise
-        lock.say(owner, "running")
 
     @classmethod
     def start(
@@ -100,14 +111,24 @@ class EmbeddedStore:
         self._lock.say(self._owner, "stopping")
         with contextlib.suppress(redis.RedisError, OSError), client_of(self.socket_path, timeout) as client:
             client.shutdown(nosave=True)  # the append-only file is flushed; there is no snapshot to take
-        if not _until(self._gone, timeout):
+        if not _until(self.gone, timeout):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
-            _until(self._gone, timeout)
+            _until(self.gone, timeout)
         datadir.discard_socket(self._files, self.socket_path)
         self._files.record.unlink(missing_ok=True)
         self._lock.release()
         self._lock = None
+
+    def start_again(self, wait: float = 30.0, check: Check = lambda: None) -> None:
+        """Starts the store again, on its data and at its socket, after it ended without `stop`. Does nothing while its
+        process runs, in a forked worker, or after `stop`. `wait` and `check` as for `start`. Raises StartupError,
+        OSError."""
+        if self._lock is None or os.getpid() != self._owner_pid or not self.gone():
+            return
+        self._lock.say(self._owner, "starting")
+        self._run(wait, check)
+        self._lock.say(self._owner, "running")
 
     def release_in_child(self) -> None:
         """In a forked worker: close its copy of the lock, which would outlive a killed owner. The store stays up."""
@@ -118,12 +139,6 @@ class EmbeddedStore:
                 self._process.returncode = 0  # not a child of this process: nothing to wait for
                 self._process = None
 
-    def alive(self) -> bool:
-        """Whether the store still takes connections; cheap, without a command."""
-        if self._process is not None and self._process.poll() is not None:
-            return False
-        return datadir.connects(self.socket_path)
-
     def rows(self) -> int:
         """The number of keys in the store. Raises StartupError."""
         try:
@@ -132,7 +147,8 @@ class EmbeddedStore:
         except (redis.RedisError, OSError) as exc:
             raise StartupError(f"The store at {self.socket_path} does not answer: {exc}") from exc
 
-    def _gone(self) -> bool:
+    def gone(self) -> bool:
+        """Whether the store's process has ended; cheap."""
         if self._process is not None:
             return self._process.poll() is not None
         return not datadir.is_store(self.pid, self._files)

@@ -30,7 +30,7 @@ FORKING = """
 if os.fork() == 0:
     store.release_in_child()
     store.stop()
-    print(store.alive(), flush=True)
+    print(not store.gone(), flush=True)
 """
 
 
@@ -61,10 +61,10 @@ def test_a_store_whose_owner_was_killed_is_adopted_with_its_data(data_dir: Path,
     assert store.pid == pid
     assert store.socket_path == path
     assert get(path, "k") == "kept"
-    assert store.alive()
+    assert not store.gone()
     store.stop()
     assert dies(pid, Files(data_dir))
-    assert not store.alive()
+    assert store.gone()
     assert not Path(path).exists()
     again = EmbeddedStore.start(data_dir, "server")
     assert not again.adopted
@@ -101,10 +101,10 @@ def test_a_forked_worker_holds_no_lock_and_cannot_stop_the_store(data_dir: Path)
 def test_data_survives_kill_9_of_the_store(data_dir: Path) -> None:
     store = EmbeddedStore.start(data_dir, "server")
     put(store.socket_path, "k", "kept")
-    assert store.alive()
+    assert not store.gone()
     os.kill(store.pid, signal.SIGKILL)
     os.waitid(os.P_PID, store.pid, os.WEXITED | os.WNOWAIT)
-    assert not store.alive()
+    assert store.gone()
     assert Path(store.socket_path).exists()  # the socket file stays and means nothing
     store.stop()
     again = EmbeddedStore.start(data_dir, "server")
@@ -243,7 +243,7 @@ def test_a_copied_directory_does_not_adopt_the_originals_store(data_dir: Path, t
     put(copy.socket_path, "k", "copy")
     assert get(original.socket_path, "k") is None
     copy.stop()
-    assert original.alive()
+    assert not original.gone()
     original.stop()
 
 
