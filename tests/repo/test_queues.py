@@ -30,6 +30,7 @@ BOUNDS = {
     "handlers/core/live/watches.py ConcurrencyLimit": "for one person: test_live_apps.py",
     "runtime/site_wiring.py ConcurrencyLimit": "the same",
     "runtime/demo.py to_thread": "nobody's: the demo app starts once",
+    "runtime/processes.py to_thread": "nobody's: the embedded store is started again, one start at a time",
     "handlers/core/reading.py ConcurrencyLimit": "for one person: test_reading.py",
     "handlers/core/reading.py Threads": "one body of a person: test_reading.py",
     "handlers/core/pictures/image_upload.py ThreadPoolExecutor": "one picture of a person: here",
