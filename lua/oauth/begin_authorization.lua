@@ -97,6 +97,7 @@ if methods ~= '' then redis.call('HSET', request, 'methods', methods) end
 if api ~= '' then redis.call('HSET', request, 'api', api) end
 if jkt ~= '' then redis.call('HSET', request, 'jkt', jkt) end
 if details ~= '' then redis.call('HSET', request, 'details', details) end
+if paused ~= '' then redis.call('HSET', request, 'paused', '1') end
 redis.call('PEXPIREAT', request, int(now + request_ttl))
 local email, verified, name, picture, preferences = profile(user)
 local groups = has_scope(scope, 'groups') and redis.call('HGET', user, 'groups') or ''

@@ -66,17 +66,19 @@ if not live_session(user, session, idle, now) then return {'signed_out'} end
 local function nothing_ticked(redirect_uri, scope, api, details, remaining, reset)
   local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'spend_limit', 'paused_at')
   local granted = given[1] and not given[3] and given[2] or ''
+  local paused = granted ~= '' and given[5] or ''
+  if paused ~= '' then redis.call('HSET', request, 'paused', '1') end
   local email, verified, name, picture, preferences = profile(user)
   local groups = has_scope(scope, 'groups') and redis.call('HGET', user, 'groups') or ''
   return {'invalid_scope', remaining, reset, redirect_uri, scope, api or '', granted, given[4] or '',
-    email, verified, name, picture, preferences, groups, details or '', granted ~= '' and given[5] or ''}
+    email, verified, name, picture, preferences, groups, details or '', paused}
 end
 
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
 
 local asked = redis.call('HMGET', request, 'redirect_uri', 'scope', 'challenge', 'state', 'terms', 'place',
-  'nonce', 'acr', 'mode', 'earliest', 'methods', 'api', 'jkt', 'details')
+  'nonce', 'acr', 'mode', 'earliest', 'methods', 'api', 'jkt', 'details', 'paused')
 local mode, api, device = asked[9] or '', asked[12], fresh_sid == ''
 -- If the registration has changed since, the checks of the request are void.
 if not asked[1] or asked[5] ~= terms then return {'gone', remaining, reset} end
@@ -110,8 +112,8 @@ if redis.call('EXISTS', grant) == 0 and
     not has_place(user, due, outbox, member, prefix, shard, most, access_ttl, now) then
   return {'full', remaining, reset}
 end
--- The page says that allowing a paused app resumes it.
-local resumed = redis.call('HDEL', grant, 'paused_at') == 1
+-- Allowing a paused app resumes it if the page said so. An older page, from before the pause, leaves the pause.
+local resumed = asked[15] and redis.call('HDEL', grant, 'paused_at') == 1
 local epoch, connected = open_grant(
   user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, asked[2], scope,
   fresh_epoch, now)

@@ -113,4 +113,4 @@ if authorized then redis.call('HSET', family, 'api', authorized) end
 redis.call('HSET', grant, 'last_used_at', int(now))
 return {'ok', remaining, reset, names,
   id_token_fields(user, authorized and own_scopes(scope) or scope, row[6], row[7]),
-  api ~= '' and api_token_fields(api, now, now + ttl, row[6]) or {}, spends and budgets_told(given, 4, now) or {}}
+  api ~= '' and api_token_fields(grant, api, now, now + ttl, row[6]) or {}, spends and budgets_told(given, 4, now) or {}}

@@ -58,4 +58,4 @@ issue_tokens(family, access, 0, scope, access_row(api, names, now), epoch, refre
 if binds ~= '' and jkt ~= '' then redis.call('HSET', family, 'jkt', jkt) end
 if api ~= '' then redis.call('HSET', family, 'api', api) end
 record(audit, 'token_minted', client, '', '')
-return {'ok', connected, names, api ~= '' and api_token_fields(api, now, now + row_ttl) or {}}
+return {'ok', connected, names, api ~= '' and api_token_fields(grant, api, now, now + row_ttl) or {}}

@@ -117,7 +117,7 @@ if again then
   if names == '' then return {'scope_withdrawn', remaining, reset} end
   return {'ok', remaining, reset, names, math.ceil(left / 1000),
     id_token_fields(user, authorized and own_scopes(scope) or scope, line[6]),
-    of and api_token_fields(of, issued, now + left, line[6]) or {}, told(scope)}
+    of and api_token_fields(grant, of, issued, now + left, line[6]) or {}, told(scope)}
 end
 -- RFC 6749 6: a scope that was not granted originally is refused; a narrower one is for this access token only.
 local asked = line[2]
@@ -133,4 +133,4 @@ if binds ~= '' and jkt ~= '' and not bound then redis.call('HSET', family, 'jkt'
 redis.call('HSET', grant, 'last_used_at', int(now))
 return {'ok', remaining, reset, names, math.floor(ttl / 1000),
   id_token_fields(user, authorized and own_scopes(scope) or scope, line[6]),
-  api ~= '' and api_token_fields(api, now, now + ttl, line[6]) or {}, told(scope)}
+  api ~= '' and api_token_fields(grant, api, now, now + ttl, line[6]) or {}, told(scope)}

@@ -216,7 +216,7 @@ KINDS: dict[str, KeyKind] = {
         "hash",
         REQUEST,
         {**_REQUESTED, "state": ANY},
-        others=r"place|nonce|acr|mode|earliest|methods|pushed|api|jkt|details",
+        others=r"place|nonce|acr|mode|earliest|methods|pushed|api|jkt|details|paused",
         outlives=True,
         forms={"api": _RESOURCE, "jkt": _JKT},
     ),

@@ -94,9 +94,12 @@ class ApiAccess:
         act: dict[str, Any] | None = None,
     ) -> tuple[str, int]:
         """The access token for the API that a script answered (`api_token_fields` in `lua/include/oauth/resource.lua`),
-        and its lifetime in seconds."""
-        client_id, issued, expires, signed = (value.decode() for value in row)
+        and its lifetime in seconds. While the person has paused the app, it is no JWT."""
+        client_id, issued, expires, signed, paused = (value.decode() for value in row)
         api = allowed.apis[client_id]
+        if paused:
+            # Nobody who checks a JWT alone would learn of the pause.
+            return sealed, int(expires) - int(issued)
         sub = await self._subjects.at_api(api.sector, app.sector, user)
         sign_in = level_and_time(signed)
         token = ApiToken(api, app.wire_id, sub, sealed, scope, int(issued), int(expires), *sign_in, jkt, act)

@@ -11,6 +11,8 @@ from handlers.core.site import Site
 from store import keys
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.moving.person_export import as_lines
+from tests.oauth.exchange.exchanging import JWT, handed
+from tests.support.http.api_shop import ORDERS, Shop
 from tests.support.http.driver import Browser, Service, answer_of, fields_of, json_of, send
 from tests.support.http.upstream import ScriptedUpstream
 from tests.support.store.ai_spender import SDK, Spender, assert_error, mint
@@ -102,6 +104,25 @@ async def test_introspection_says_inactive_and_refreshes_go_on(service: Service)
     assert (await web.userinfo(fresh["access_token"])).code == 200
 
 
+async def test_a_paused_app_gets_no_jwt_that_an_api_would_accept(service: Service) -> None:
+    shop = await Shop.open(service)
+    await service.store.apis.update(ORDERS.client_id, token_format="jwt")
+    browser = await service.signed_in()
+    code = await service.code(shop.app, browser, scope="read", resource=ORDERS.identifier)
+    tokens = await shop.tokens("read", browser, resource=ORDERS.identifier)
+    assert await press(browser, "shop", "pause") == 303
+    late = json_of(await shop.app.exchange(code))
+    fresh = await shop.refresh(tokens)
+    child = await handed(shop.app, tokens["access_token"], subject_token_type=JWT)
+    for issued in (late, fresh, child):
+        assert "." not in issued["access_token"], "an API that checks JWTs does not know of the pause"
+        assert issued["expires_in"] <= ORDERS.token_lifetime
+        assert await shop.at(ORDERS, issued["access_token"]) == {"active": False}
+    assert await press(browser, "shop", "resume") == 303
+    assert (await shop.at(ORDERS, fresh["access_token"]))["active"]
+    assert (await shop.refresh(fresh))["access_token"].count(".") == 2
+
+
 async def test_only_a_decision_of_the_person_ends_a_pause(service: Service) -> None:
     browser, app = await service.signed_in(), service.web
     token = (await service.tokens(browser=browser))["access_token"]
@@ -116,6 +137,12 @@ async def test_only_a_decision_of_the_person_ends_a_pause(service: Service) -> N
     assert "code" in answer_of(await browser.consent(app.authorize_url()))
     assert (await app.userinfo(token)).code == 200
     assert "code" in answer_of(await browser.get(app.authorize_url()))
+    # A page that was open before the pause does not mention it.
+    page = await browser.get(app.authorize_url(prompt="consent"))
+    assert await press(browser, app.client_id, "pause") == 303
+    assert "code" in answer_of(await browser.submit(page, "/api/oauth/authorize", decision="allow"))
+    assert_error(await app.userinfo(token), 403, "app_paused")
+    assert await press(browser, app.client_id, "resume") == 303
     # A disconnected app comes back without its pause.
     assert await press(browser, app.client_id, "pause") == 303
     assert await press(browser, app.client_id, "revoke") == 303

@@ -62,7 +62,8 @@ local function read_api_row(row)
 end
 
 -- What a script's answer says of a token for an API: the API, when the token was issued and ends (seconds), and the sign-in
--- (`signed_in`).
-local function api_token_fields(api, issued, ends, signed)
-  return {api, int(math.floor(issued / 1000)), int(math.floor(ends / 1000)), signed or ''}
+-- (`signed_in`), and '1' if the person has paused the app.
+local function api_token_fields(grant, api, issued, ends, signed)
+  local paused = redis.call('HEXISTS', grant, 'paused_at') == 1 and '1' or ''
+  return {api, int(math.floor(issued / 1000)), int(math.floor(ends / 1000)), signed or '', paused}
 end

@@ -117,5 +117,5 @@ for place, kind in ipairs(BUDGET_TYPES) do
 end
 table.insert(chain, 1, own)
 return {'ok', remaining, reset, names, math.floor(lasts / 1000),
-  resource ~= '' and api_token_fields(resource, now, now + lasts, line[9]) or {},
+  resource ~= '' and api_token_fields(grant, resource, now, now + lasts, line[9]) or {},
   spends and parts_told(chain, given, 4, now) or {}, act}
