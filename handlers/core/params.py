@@ -16,8 +16,8 @@ JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 MOST_VALUES = 30_000
 """The approximate limit of values in a body. Reading, checking and writing a value takes some two microseconds."""
-REPEATABLE = frozenset(("resource",))
-"""Parameters that one request may have several times (RFC 8707 2)."""
+REPEATABLE = frozenset(("resource", "audience"))
+"""Parameters that one request may have several times (RFC 8707 2, RFC 8693 2.1)."""
 MOST_FIELDS = 200
 """The limit of fields in a form or query. Programs send a dozen, and each takes some ten microseconds to decode."""
 _FIELDS = f"There are more than {MOST_FIELDS} parameters."

@@ -18,7 +18,8 @@ from store.refused import Refused, UnknownUser, reason_of
 
 _TYPES = "urn:ietf:params:oauth:token-type:"
 ACCESS = f"{_TYPES}access_token"
-SUBJECT_TYPES = (ACCESS, f"{_TYPES}jwt")
+_JWT = f"{_TYPES}jwt"
+SUBJECT_TYPES = (ACCESS, _JWT)
 """The types of subject and actor tokens: an access token may be a JWT (RFC 9068)."""
 MAX_AUDIENCE = 2048
 MAX_LIFE = DAY // SECOND
@@ -32,7 +33,7 @@ async def exchange_token(handler: ApiHandler, params: Params) -> None:
     site, store = handler.site, handler.store
     base = site.base_url
     presented, actor = params.require("subject_token"), params.get("actor_token")
-    _check_types(params, actor)
+    _check_types(params, presented, actor)
     scopes = tuple(dict.fromkeys(name for name in bounded(params, "scope", MAX_SCOPE).split() if name != IGNORED))
     details = check_details(params, site.models.find)
     wanted = WantedToken(_target(params, base), scopes, details, _life(params), _name(params))
@@ -76,22 +77,31 @@ def _write(handler: ApiHandler, issued: DelegatedToken, token_type: str) -> None
     handler.write_json(answer)
 
 
-def _check_types(params: Params, actor: str | None) -> None:
-    if params.require("subject_token_type") not in SUBJECT_TYPES:
-        raise Refused("invalid_request", f"subject_token_type is {' or '.join(SUBJECT_TYPES)}.")
+def _check_types(params: Params, subject: str, actor: str | None) -> None:
+    _check_type("subject_token", params.require("subject_token_type"), subject)
     if (params.get("requested_token_type") or ACCESS) != ACCESS:
         raise Refused("invalid_request", f"requested_token_type is {ACCESS}.")
     kind = params.get("actor_token_type")
     if actor is None and kind is not None:
         raise Refused("invalid_request", "actor_token_type comes with actor_token only.")
-    if actor is not None and kind not in SUBJECT_TYPES:
-        raise Refused("invalid_request", f"actor_token_type is {' or '.join(SUBJECT_TYPES)}.")
+    if actor is not None:
+        _check_type("actor_token", kind, actor)
+
+
+def _check_type(name: str, kind: str | None, token: str) -> None:
+    """Whether the type of a token is one we know, and the token may be of it. RFC 8693 2.1, 3."""
+    if kind not in SUBJECT_TYPES:
+        raise Refused("invalid_request", f"{name}_type is {' or '.join(SUBJECT_TYPES)}.")
+    if kind == _JWT and token.count(".") != 2:
+        raise Refused("invalid_request", f"{name} is no JWT. For an opaque token, {name}_type is {ACCESS}.")
 
 
 def _target(params: Params, base: str) -> str:
     """The resource that `resource` and `audience` name, as `target_of`; an API is also named by its client id."""
     targets = set(targets_of(params.several("resource"), base))
-    if audience := bounded(params, "audience", MAX_AUDIENCE):
+    for audience in params.several("audience"):
+        if len(audience.encode()) > MAX_AUDIENCE:
+            raise Refused("invalid_request", f"audience is longer than {MAX_AUDIENCE} bytes.")
         targets |= {audience} if is_api_id(audience) else targets_of((audience,), base)
     if len(targets) > 1:
         raise Refused("invalid_target", "A token is for one resource.")

@@ -1,4 +1,5 @@
 --- @include "now"
+--- @include "lineage"
 -- The delegated tokens of a grant (RFC 8693): its field `delegated`, 'id:ends' for each family, the oldest first, so that
 -- their number has a bound and the person sees them. `ends` (ms) is the end of the token.
 
@@ -11,10 +12,10 @@ local function delegated_of(text, now)
   return found
 end
 
--- Whether a listed family is live: its row is of this epoch and not revoked, and its access token has not ended.
+-- Whether a listed family is live: it, its access token, and all tokens above it.
 local function is_live(family, access, epoch)
-  local row = redis.call('HMGET', family, 'epoch', 'revoked')
-  return row[1] == epoch and not row[2] and redis.call('EXISTS', access) == 1
+  local row = ancestor(family, access, epoch)
+  return row and (not row[3] or lineage(family, access, row[3], epoch)) and true or false
 end
 
 -- Lists a family that is about to be written; false if the grant has `most` live ones. `family` and `access` are any of the

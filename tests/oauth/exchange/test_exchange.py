@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -10,7 +11,7 @@ from store.oauth.token_exchange import DEEPEST
 from tests.oauth.exchange.exchanging import JWT, TYPE, exchange, form_of, handed, refused, root_of
 from tests.support.http.api_shop import BILLS, ORDERS, Shop, about, called
 from tests.support.http.dpop_app import BoundApp, Device
-from tests.support.http.driver import App, Service, json_of
+from tests.support.http.driver import App, Service, json_of, send
 from tests.support.store.checked_store import checked, findings
 
 CREDITS: dict[str, Any] = {"type": "credits", "limit": 3000, "period": "total"}
@@ -77,6 +78,12 @@ async def test_nothing_that_comes_from_a_token_is_wider(service: Service) -> Non
     assert await refused(service.web, token, expires_in="61") == (400, "invalid_request")
     same = await handed(service.web, token, resource=service.base_url, audience=f"{service.base_url}/")
     assert same["expires_in"] <= 60
+    # RFC 8693 2.1: both may be repeated.
+    here = service.base_url
+    for audiences, answer in (((here, f"{here}/"), None), ((here, f"{here}/mcp"), "invalid_target")):
+        sent = {**form_of(token), "client_id": "web-app", "client_secret": service.web.secret, "audience": audiences}
+        response = await send(f"{here}/api/oauth/token", "POST", body=urlencode(sent, doseq=True))
+        assert json_of(response).get("error") == answer
 
 
 @pytest.mark.gen_test
@@ -206,10 +213,12 @@ async def test_malformed_requests_are_refused(service: Service) -> None:
         {"subject_token": None},
         {"subject_token_type": None},
         {"subject_token_type": "urn:ietf:params:oauth:token-type:id_token"},
+        {"subject_token_type": JWT},
         {"requested_token_type": "urn:ietf:params:oauth:token-type:refresh_token"},
         {"actor_token": root},
         {"actor_token_type": TYPE},
         {"actor_token": "invented", "actor_token_type": TYPE},
+        {"actor_token": root, "actor_token_type": JWT},
         {"actor_token": other["access_token"], "actor_token_type": TYPE},
         {"expires_in": "0"},
         {"expires_in": "-1"},

@@ -96,6 +96,14 @@ async def test_a_grant_has_100_live_delegated_tokens(store: Store, monkeypatch: 
     await store.tokens.revoke(world.app, children[1])
     await child_of(world, store, root.token)
     assert await refusal_of(child_of(world, store, root.token)) == "invalid_request"
+    # What came from an ended token is dead too, and takes no place.
+    await store.tokens.revoke(world.app, children[2])
+    below = await child_of(world, store, children[0])
+    await store.tokens.revoke(world.app, children[0])
+    assert not await world.store.introspection.by_app(world.app, below, "")
+    for _ in range(2):
+        await child_of(world, store, root.token)
+    assert await refusal_of(child_of(world, store, root.token)) == "invalid_request"
     assert findings(await checked(store, deep=True)) == []
 
 
