@@ -16,6 +16,8 @@ MAX_NAME_LENGTH = 100
 MAX_TYPED_NAME_LENGTH = 4 * MAX_NAME_LENGTH
 """Code points of a name before it is normalised. Some keyboards send a letter and its marks apart: Vietnamese takes up
 to three code points for one, Hangul too. Without a bound, normalising 32,000 marks in a row takes seconds."""
+MOST_MARKS = 8
+"""Combining marks in a row; no script needs more."""
 
 SCOPES = (
     *("openid", "profile", "email", "groups", "credits:read", "credits:spend", "apps:read", "data:read", "data:write"),
@@ -104,6 +106,17 @@ def same_name(typed: str, name: str) -> bool:
 def check_app_name(text: str) -> str:
     """Return an app's name under the rules of `check_person_name`. Raises ValueError."""
     return _check_display_name(text, Phrase("An app's name"))
+
+
+def check_program_name(text: str) -> str:
+    """Return a name that a program chose, which nobody vouches for, under the rules of `check_person_name` and without
+    stacks of marks: they would cover the lines above and below, and the buttons there. Raises ValueError."""
+    name, marks = check_person_name(text), 0
+    for char in name:
+        marks = marks + 1 if unicodedata.category(char)[0] == "M" else 0
+        if marks > MOST_MARKS:
+            raise ValueError(f"A name has at most {MOST_MARKS} combining marks in a row.")
+    return name
 
 
 def check_groups(names: Iterable[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import re
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from handlers.account.handed_on import handed_on_of
+from handlers.account.handed_on import MOST_ROWS, handed_on_of
 from handlers.account.live import words_of
 from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
@@ -68,10 +68,13 @@ class AppsPage(PageHandler):
         wording = self.wording(page.profile.preferences)
         apps: list[SimpleNamespace] = []
         revoked: list[SimpleNamespace] = []
+        room = MOST_ROWS
         for grant in page.grants:
             left = await self.store.apps.remembered(grant.client)
             words = await api_words(self.store.apis, grant.scopes)
             app = left if isinstance(left, Registration) else None
+            handed_on = await handed_on_of(self.store.apis, grant, wording, room)
+            room -= len(handed_on)
             known = SimpleNamespace(
                 client_id=grant.client,
                 shown_id=app.wire_id if app else grant.client,
@@ -91,7 +94,8 @@ class AppsPage(PageHandler):
                 documents=grant.documents,
                 bytes=grant.bytes,
                 doing=words_of(grant.doings, wording),
-                handed_on=await handed_on_of(self.store.apis, grant, wording),
+                handed_on=handed_on,
+                helpers_left=len(grant.handed_on) - len(handed_on),
                 spending=spending_of(grant, mistyped, self.site.models),
             )
             (revoked if grant.data_until else apps).append(known)

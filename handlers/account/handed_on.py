@@ -10,15 +10,18 @@ from store.apps.apis import Apis
 from store.oauth.grants import Grant
 from store.oauth.token_exchange import HandedOn
 
+MOST_ROWS = 250
+"""Delegated tokens on a page, of all apps together: each costs the server some 0.2 ms."""
 
-async def handed_on_of(apis: Apis, grant: Grant, wording: Wording) -> list[SimpleNamespace]:
-    """The delegated tokens of an app, each after the one that it comes from; `depth` counts from 1."""
+
+async def handed_on_of(apis: Apis, grant: Grant, wording: Wording, most: int) -> list[SimpleNamespace]:
+    """The first `most` delegated tokens of an app, each after the one that it comes from; `depth` counts from 1."""
     below: dict[str, list[HandedOn]] = {}
     for one in grant.handed_on:
         below.setdefault(one.above, []).append(one)
     found: list[SimpleNamespace] = []
     waiting = [(1, one) for one in reversed(below.get("", []))]
-    while waiting:
+    while waiting and len(found) < most:
         depth, one = waiting.pop()
         waiting += [(depth + 1, child) for child in reversed(below.get(one.id, []))]
         api = await apis.active(one.actor) if one.actor != grant.client else None

@@ -21,6 +21,7 @@ from store.names import (
     check_app_name,
     check_client_id,
     check_person_name,
+    check_program_name,
     mailbox_of,
     normalise_email,
     parse_scope,
@@ -200,6 +201,13 @@ def test_a_name_with_hidden_characters_is_refused(check: object, text: str) -> N
     assert callable(check)
     with pytest.raises(ValueError, match="name"):
         check(text)
+
+
+def test_a_program_cannot_choose_a_name_that_covers_other_lines() -> None:
+    with pytest.raises(ValueError, match="at most 8 combining marks"):
+        check_program_name("Planner" + "\u0316\u0334\u0489" * 3)
+    for text in ("ကြွန်ုပ်တို့၏", "สู้ที่นี่", "हिन्दी", "བསྒྲུབས", "בְּרֵאשִׁית", "e\u0316\u0301\u0323"):
+        assert check_program_name(text) == unicodedata.normalize("NFC", text)
 
 
 @pytest.mark.parametrize("text", ["a", "A-z_0", "x" * 64])

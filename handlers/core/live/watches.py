@@ -16,6 +16,9 @@ AWAY_SECONDS = 5.0
 """Between two looks while the store is away."""
 Looking = Callable[[Any], Awaitable[Any]]
 """Asks the store; takes what it answered before, or None."""
+MOST_LOOKS = 100
+"""Sessions of a process that look once a second. If there are more, all look less often: a look at many apps takes the
+store up to half a millisecond."""
 MOST, EACH = 512, 6
 """Open pages of a process, and of one person in it."""
 
@@ -38,15 +41,15 @@ class PageWatch:
         self.pages: set[asyncio.Event] = set()
         self._task: asyncio.Future[None] | None = None
 
-    def follow(self, seconds: float) -> None:
-        """Looks at the store from now on."""
+    def follow(self, pause: Callable[[], float]) -> None:
+        """Looks at the store from now on. `pause`: seconds between two looks of weight 1."""
         if self._task is None:
-            self._task = asyncio.ensure_future(self._follow(seconds))
+            self._task = asyncio.ensure_future(self._follow(pause))
 
-    async def _follow(self, seconds: float) -> None:
+    async def _follow(self, pause: Callable[[], float]) -> None:
         try:
             while True:
-                await asyncio.sleep(seconds * self.state.weight)
+                await asyncio.sleep(pause() * self.state.weight)
                 try:
                     state = await self._look(self.state)
                 except SignedOut:
@@ -96,7 +99,7 @@ class Watches:
         if self._closed:
             watch.end()
         else:
-            watch.follow(self._seconds)
+            watch.follow(self.pause)
         try:
             yield watch
         finally:
@@ -105,6 +108,10 @@ class Watches:
                 watch.stop()
                 if self._watches.get(session) is watch:
                     del self._watches[session]
+
+    def pause(self) -> float:
+        """Seconds between two looks of a session."""
+        return self._seconds * max(1.0, len(self._watches) / MOST_LOOKS)
 
     def close(self) -> None:
         """Ends all pages: the process stops."""

@@ -10,7 +10,7 @@ from handlers.oauth.requests import IGNORED, MAX_SCOPE, bounded
 from store.apps.client_ids import is_api_id
 from store.apps.registration import Registration
 from store.lifetimes import ACCESS_TOKEN, DAY, SECOND
-from store.names import check_person_name
+from store.names import check_program_name
 from store.oauth.budgets import details_of
 from store.oauth.resources import targets_of
 from store.oauth.token_exchange import DelegatedToken, WantedToken
@@ -122,6 +122,6 @@ def _name(params: Params) -> str:
     """The name of the delegated token, for the person."""
     name = bounded(params, "name", 4 * MOST_NAME)
     try:
-        return check_person_name(name) if name else ""
+        return check_program_name(name) if name else ""
     except ValueError as error:
         raise Refused("invalid_request", f"name: {reason_of(error)}") from None

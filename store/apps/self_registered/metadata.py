@@ -17,7 +17,7 @@ from store.apps.lookalikes import check_honest_name
 from store.apps.redirect_uris import InvalidRedirectURI, check_redirect_uri, display_origin
 from store.apps.registration import MAX_REDIRECT_URIS, InvalidRegistration, Registration
 from store.apps.sectors import InvalidSector
-from store.names import DEVICE_GRANT, check_app_name
+from store.names import DEVICE_GRANT, check_program_name
 from store.refused import Refused, reason_of
 
 BASIC, POST, KEY, NOTHING = "client_secret_basic", "client_secret_post", "private_key_jwt", "none"
@@ -170,7 +170,7 @@ def _name(name: str | None, redirect_uri: str, own: str) -> str:
     if name is None:
         return display_origin(redirect_uri)[:100]
     try:
-        checked = check_app_name(name)
+        checked = check_program_name(name)
         check_honest_name(checked, own)
     except ValueError as error:
         _wrong(f"client_name: {reason_of(error).removesuffix('.')}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import ExitStack
 
 import pytest
 from tornado.httpclient import HTTPResponse
@@ -15,7 +16,8 @@ from handlers.core.words.languages import shipped
 from handlers.core.words.wording import Wording
 from store import keys
 from store.oauth.budgets import Budget
-from store.oauth.grants import NOTHING, WatchedApp
+from store.oauth.grants import NOTHING, Watched, WatchedApp
+from store.results import NO_CHOICE
 from tests.support.http.driver import Browser, Service, send
 from tests.support.http.upstream import ScriptedUpstream
 from tests.support.processes.live_page import PATH, LivePage
@@ -135,6 +137,19 @@ async def test_pages_of_a_session_share_one_look_and_nobody_looks_for_nobody(ser
         seen = looks
         await asyncio.sleep(5 * FAST)
         assert looks == seen
+
+
+async def test_many_sessions_look_less_often() -> None:
+    async def look(before: Watched) -> Watched:
+        return before
+
+    seen, watches = Watched(NO_CHOICE, (), ""), Watches()
+    for sessions, pause in ((1, 1.0), (100, 1.0), (512, 5.12)):
+        with ExitStack() as pages:
+            for number in range(sessions):
+                pages.enter_context(watches.page(str(number), asyncio.Event(), look, seen))
+            assert watches.pause() == pause
+    assert watches.pause() == 1.0
 
 
 async def test_comments_keep_a_quiet_stream_open_and_a_stop_ends_it(

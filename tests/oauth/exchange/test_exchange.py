@@ -226,6 +226,7 @@ async def test_malformed_requests_are_refused(service: Service) -> None:
         {"expires_in": str(10**17)},
         {"name": "n" * 101},
         {"name": "a\u202eb"},
+        {"name": "a" + 9 * "\u0316"},
         {"audience": "a" * 2049},
     ):
         assert await refused(service.web, root, **wrong) == (400, "invalid_request"), wrong

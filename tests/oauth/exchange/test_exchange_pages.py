@@ -61,6 +61,20 @@ async def test_the_person_sees_the_tree_and_ends_a_branch(service: Service) -> N
     assert findings(await checked(service.store, deep=True)) == []
 
 
+async def test_many_helpers_make_no_endless_page(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handlers.account.connected_apps.MOST_ROWS", 5)
+    await a_tree(service)
+    root, browser = await root_of(service), await service.signed_in()
+    page = (await browser.get(APPS)).body.decode()
+    assert page.count('name="helper"') == 4
+    assert "listed" not in page
+    for _ in range(3):
+        await handed(service.web, root, name="One of many")
+    page = (await browser.get(APPS)).body.decode()
+    assert page.count('name="helper"') == 5
+    assert "2 more helpers aren’t listed" in page
+
+
 async def test_nobody_ends_what_is_not_theirs(service: Service) -> None:
     tokens = await a_tree(service)
     await service.add_person("grace@example.com")

@@ -54,7 +54,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "homepage": "https://a.example/?" + text,
             "documents": 2,
             "bytes": 3000,
-            "handed_on": handed_on_samples(text),
+            **{"handed_on": handed_on_samples(text), "helpers_left": 2},
             "spending": Sample(spent=1, limit=5_000_000, text=text, error=text, budgets=budgets_of(text)),
         }
     )
@@ -63,7 +63,15 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     unused = Sample(
         **{
             **{**vars(app), "shown_id": text, "origin": "", "scopes": [], "domains": [], "last_used_at": None},
-            **{"documents": 0, "bytes": 0, "spending": None, "paused_at": NOW, "doing": "", "handed_on": []},
+            **{
+                "documents": 0,
+                "bytes": 0,
+                "spending": None,
+                "paused_at": NOW,
+                "doing": "",
+                "handed_on": [],
+                "helpers_left": 0,
+            },
         }
     )
     revoked = Sample(**vars(app), data_until=NOW, documents=1, bytes=1, app_deleted=True)
