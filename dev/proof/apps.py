@@ -20,9 +20,9 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def cost(number: int) -> int:
-    """The cost of the AI call with this number, in micro-dollars."""
-    return AI_INPUT + AI_OUTPUT * number
+def cost(output: int) -> int:
+    """The cost of an AI call with this number of tokens of output, in micro-dollars."""
+    return AI_INPUT + AI_OUTPUT * output
 
 
 class Backend(Hand):
@@ -178,16 +178,28 @@ class Backend(Hand):
 
     # Money.
 
-    async def ask(self, tokens: Tokens, number: int, *, stream: bool, key: str = "", most: int | None = None) -> Op:
-        """An AI call; the app hangs up after `most` bytes."""
+    async def ask(
+        self,
+        tokens: Tokens,
+        number: int,
+        *,
+        stream: bool,
+        key: str = "",
+        most: int | None = None,
+        output: int = 0,
+        **told: Any,
+    ) -> Op:
+        """An AI call; the app hangs up after `most` bytes. `output`: the tokens of the answer, otherwise its number;
+        `told`: more to note of it."""
+        output = output or number
         body = {
-            "model": f"{number}x{15 if stream else 0}",
-            "max_tokens": number + 50,
+            "model": f"{output}x{15 if stream else 0}",
+            "max_tokens": output + 50,
             "stream": stream,
             "messages": [{"role": "user", "content": "Which key opens every door there is?"}],
         }
         headers = {"Idempotency-Key": key} if key else {}
-        args = {"number": number, "cost": cost(number), "stream": stream, "key": key}
+        args = {"number": number, "cost": cost(output), "stream": stream, "key": key, **told}
         op, answer = self.begin("ai", {"family": tokens.family, "generation": tokens.generation, **args}), Response()
         answer = await self.send(
             "POST",

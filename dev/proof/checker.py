@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dev.proof import check_documents as documents
-from dev.proof import check_full as full
-from dev.proof import check_money as money
-from dev.proof import check_tokens as tokens
+from dev.proof.checks import devices, documents, full, money, tokens, trees
 from dev.proof.history import History
 from dev.proof.verdict import Found, Invariant, Verdict, judge
 
@@ -29,6 +26,13 @@ _ANSWERS = {
     "list": (200, 401, 429),
     "usage": (200, 401, 429),
     "ai": (200, 401, 409, 429, 502, 504, 529),
+    "hand_on": (200, 400, 429),
+    "end_branch": (303, 401, 403, 404),
+    "counted": (200, 429),
+    "device_begin": (200, 429),
+    "device_type": (200, 303, 400, 401, 403, 429),
+    "device_decide": (200, 400, 401, 403, 429),
+    "device_poll": (200, 400, 429),
     "top_up": (200,),
     "download": (200, 401),
 }
@@ -39,7 +43,8 @@ def answers(history: History) -> Found:
     found = Found()
     for op in history.of(*_ANSWERS):
         found.checked += op.status != 0
-        if op.status not in (0, 503, *_ANSWERS[op.kind]) or op.result.get("broken"):
+        more = (402,) if op.args.get("tree") else ()
+        if op.status not in (0, 503, *_ANSWERS[op.kind], *more) or op.result.get("broken"):
             found.wrong(f"an answer that the interface does not have: {op} {op.error}", op.person)
     return found
 
@@ -90,6 +95,27 @@ INVARIANTS = (
     Invariant("charges", "No AI call is charged twice, or otherwise than it cost.", "AI calls", money.charges_once),
     Invariant("holds", "No hold is left.", "people", money.no_hold_left),
     Invariant("spendable", "Nobody has less than nothing to spend.", "answers", money.never_below_zero),
+    Invariant(
+        "parts",
+        "No delegated token spends more than its part, nor all below a token more than its own.",
+        "tokens",
+        trees.parts_bound,
+    ),
+    Invariant(
+        "branches",
+        "Nothing works below a token that has ended.",
+        "revocations and replays",
+        trees.nothing_below_the_ended,
+    ),
+    Invariant("handed-on", "No delegated token is lost that nothing ended.", "calls", trees.branches_live),
+    Invariant(
+        "ancestors",
+        "What is charged below a token counts at every token above it.",
+        "tokens",
+        trees.charges_count_above,
+    ),
+    Invariant("decisions", "One decision on a device's request counts.", "decisions", devices.decisions_once),
+    Invariant("devices", "A device gets tokens once, if somebody allows it.", "devices", devices.tokens_once),
     Invariant("recovery", "When all is mended, everybody can go on.", "clients", all_went_on),
     Invariant("answers", "Every answer is one that the interface has; none is 500.", "answers", answers),
 )

@@ -176,7 +176,7 @@ async def pause_store(scene: Scene) -> AsyncGenerator[str]:
 
 @fault("memory", "the store's memory is full (maxmemory, noeviction)", lasts=(1.5, 3.0))
 async def fill_memory(scene: Scene) -> AsyncGenerator[str]:
-    """Meanwhile everybody revokes, signs out and deletes, which a full store must accept: `dev/proof/check_full.py`."""
+    """Meanwhile everybody revokes, signs out and deletes, which a full store accepts: `dev/proof/checks/full.py`."""
     victim = await scene.victim()
 
     def fill() -> None:

@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 from redis.crc import key_slot
 
 from store import keys
+from store.oauth.device_requests import device_key
 
 Outcome = Literal["acknowledged", "refused", "unknown"]
 OUTCOMES: tuple[Outcome, ...] = ("acknowledged", "unknown", "refused")
@@ -126,10 +127,13 @@ class History:
         return found
 
     def slots(self, op: Op) -> set[int]:
-        """Where in a cluster an operation's changes are: the person's rows and, for a new person, the address."""
+        """Where in a cluster an operation's changes are: the person's rows, for a new person the address, and
+        the request of a device."""
         users = {account.user for account in self.accounts if account.person == op.person}
         users |= {one.result["user"] for one in self.ops if one.person == op.person and one.result.get("user")}
         found = {key_slot(keys.prefix(user).encode()) for user in users}
+        if device := op.args.get("device") or op.result.get("device"):
+            found.add(key_slot(device_key(device).encode()))
         return found | ({key_slot(keys.email(op.person).encode())} if op.kind == "sign_up" else set())
 
     @classmethod

@@ -19,7 +19,8 @@ STORES = ("redis", "embedded", "cluster", "cluster-wait")
 @dataclass(frozen=True)
 class Options:
     """One run with `seconds` of load; with 0, every fault once. `hold` is the longest time of an AI call in seconds,
-    `redis_timeout` is in seconds, `calm` is the pause between two faults."""
+    `redis_timeout` is in seconds, `calm` is the pause between two faults. `planners` hand tokens on, `televisions` are
+    devices."""
 
     store: str
     seconds: float
@@ -34,6 +35,8 @@ class Options:
     redis_timeout: int = 2
     hold: int = 3
     calm: tuple[float, float] = (1.5, 3.0)
+    planners: int = 3
+    televisions: int = 2
 
     @property
     def call_limit(self) -> int:

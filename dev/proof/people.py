@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import re
 import time
@@ -42,6 +43,10 @@ APPS = (
     App("proof-retrying", "r" * 40, retry=30),
     App("proof-public", None),
 )
+PLANNER = App("proof-planner", "p" * 40)
+"""Hands tokens on to helpers."""
+TELEVISION = App("proof-television", None)
+"""Runs on devices without a browser."""
 
 
 @dataclass
@@ -90,6 +95,12 @@ class Tokens:
     def live(self) -> bool:
         """Whether there is a token to call with."""
         return bool(self.access)
+
+
+def request_in(page: Response) -> str:
+    """The id of the authorization request on a consent page; empty if this is none."""
+    found = _REQUEST_ID.search(page.body.decode("utf-8", "replace"))
+    return found[1] if found and page.status == 200 and not page.error else ""
 
 
 class Hand:
@@ -208,9 +219,9 @@ class Hand:
         op, _ = await self.call(kind, {"session": session}, "GET", "/account/credits", headers=headers)
         return op
 
-    async def consent(self) -> tuple[Op, Tokens | None]:
-        """Asks for access and allows it. Returns the code."""
-        app, op = self.app, self.begin("consent", {"session": self.session})
+    async def consent(self, budget: int = 0) -> tuple[Op, Tokens | None]:
+        """Asks for access, also to a budget (micro-dollars) unless that is 0, and allows it. Returns the code."""
+        app, op = self.app, self.begin("consent", {"session": self.session, **({"budget": budget} if budget else {})})
         query = {
             "client_id": app.client_id,
             "redirect_uri": CALLBACK,
@@ -220,11 +231,13 @@ class Hand:
             "code_challenge": s256(VERIFIER),
             "code_challenge_method": "S256",
         }
+        if budget:
+            query["authorization_details"] = json.dumps([{"type": "llm-inference", "budget": budget}])
         page = await self.send("GET", f"/oauth/authorize?{urlencode(query)}", browser=True)
         target = page.headers.get("Location", "")
-        found = _REQUEST_ID.search(page.body.decode("utf-8", "replace"))
-        if page.status == 200 and not page.error and found:
-            decision = {"request_id": found[1], "decision": "allow"}
+        found = request_in(page)
+        if found:
+            decision = {"request_id": found, "decision": "allow"}
             page = await self.send("POST", "/api/oauth/authorize", browser=True, json=decision, headers=JSON)
             if page.status == 200 and not page.error:
                 target = page.json()["redirect_to"]

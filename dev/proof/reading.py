@@ -9,7 +9,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from dev.bench.measure import ROOT, Unexpected, progress
 from dev.proof.apps import COLLECTION
@@ -17,8 +17,11 @@ from dev.proof.calling import Response
 from dev.proof.history import Account, Hosted, Op
 from dev.proof.options import Options
 from dev.proof.people import APPS, Hand, Person, Stage, Tokens
+from dev.proof.planners import Planner
 from dev.proof.stories import NAMES, Worker
+from dev.proof.televisions import Television
 
+H = TypeVar("H", bound=Hand)
 PATIENCE = 75.0
 """Seconds until a repeated request must succeed: a rate limit window may have to pass first."""
 REFUSALS = 5
@@ -28,33 +31,54 @@ PROBED = 12
 
 
 async def read_all(
-    setting: Stage, workers: Sequence[Worker], options: Options, manage: tuple[list[str], dict[str, str]]
+    setting: Stage,
+    workers: Sequence[Worker],
+    others: Sequence[Planner | Television],
+    options: Options,
+    manage: tuple[list[str], dict[str, str]],
 ) -> None:
     """Collects everything that the checker needs, and records what cannot be read."""
     try:
-        await _read_all(setting, workers, options)
-        setting.recorder.run(went_on=len(workers))
+        await _read_all(setting, workers, others, options)
+        setting.recorder.run(went_on=len(workers) + len(others))
     except Unexpected as error:
         setting.recorder.run(stuck=str(error))
     setting.recorder.fsck(await asyncio.to_thread(fsck, *manage))
 
 
-async def _read_all(setting: Stage, workers: Sequence[Worker], options: Options) -> None:
+async def _read_all(
+    setting: Stage, workers: Sequence[Worker], others: Sequence[Planner | Television], options: Options
+) -> None:
     loaded = setting.now()
+    planners = [other for other in others if isinstance(other, Planner)]
+    await each(others, sign_in_again)
     await each(workers, reconnect)
     await each(workers, read_documents)
     await each(workers, probe)
     await each(workers, present_again)
     await each(workers, newcomers)
-    await holds_over(setting, workers, loaded + options.hold_ends)
-    await each([worker for number, worker in enumerate(workers) if number % 2 == 0], read_account)
+    spenders = [worker for number, worker in enumerate(workers) if number % 2 == 0]
+    await holds_over(setting, [*workers, *planners], loaded + options.hold_ends)
+    await each(others, finish)
+    await each([*spenders, *planners], read_account)
 
 
-async def each(workers: Sequence[Worker], work: Callable[[Worker], Awaitable[None]]) -> None:
+async def sign_in_again(hand: Hand) -> None:
+    """The person signs in."""
+    hand.address = f"203.0.113.{hand.dice.randrange(1, 255)}"
+    await until_acked(hand, hand.sign_in)
+
+
+async def finish(other: Planner | Television) -> None:
+    """Does what is left to do for trees and devices."""
+    await other.finish_up()
+
+
+async def each(workers: Sequence[H], work: Callable[[H], Awaitable[None]]) -> None:
     """Runs this for every worker, a few at once. Afterwards raises the first error."""
     slots = asyncio.Semaphore(AT_ONCE)
 
-    async def one(worker: Worker) -> None:
+    async def one(worker: H) -> None:
         async with slots:
             await work(worker)
 
@@ -76,8 +100,7 @@ async def until_acked(worker: Hand, what: Callable[[], Awaitable[Op]]) -> Op:
 
 async def reconnect(worker: Worker) -> None:
     """The person signs in again and the app gets new tokens: any client can do this after the faults."""
-    worker.address = f"203.0.113.{worker.dice.randrange(1, 255)}"
-    await until_acked(worker, worker.sign_in)
+    await sign_in_again(worker)
     got: list[Tokens] = []
 
     async def connect() -> Op:
@@ -145,7 +168,7 @@ async def newcomers(worker: Worker) -> None:
         await hand.sign_in()
 
 
-async def holds_over(setting: Stage, workers: Sequence[Worker], deadline: float) -> None:
+async def holds_over(setting: Stage, workers: Sequence[Hand], deadline: float) -> None:
     """Waits until no credits are held for calls, at most for the lifetime of a hold."""
     left = {worker.person.email: worker for worker in workers}
     while left:
@@ -162,7 +185,7 @@ def _held(lines: list[dict[str, Any]]) -> int:
     return next(int(line["held"]) for line in lines if line["type"] == "balance")
 
 
-async def download(worker: Worker) -> list[dict[str, Any]]:
+async def download(worker: Hand) -> list[dict[str, Any]]:
     """All data of the person, from the person's own download."""
     answer = Response()
 
@@ -175,7 +198,7 @@ async def download(worker: Worker) -> list[dict[str, Any]]:
     return [json.loads(line) for line in answer.body.splitlines()]
 
 
-async def read_account(worker: Worker) -> None:
+async def read_account(worker: Hand) -> None:
     """The person's credits, with all entries."""
     lines = await download(worker)
     balance, opening, profile = (

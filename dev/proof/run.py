@@ -20,14 +20,28 @@ from dev.proof.faults import Kind, Scene, possible
 from dev.proof.history import History, Recorder
 from dev.proof.nemesis import Nemesis
 from dev.proof.options import Options
-from dev.proof.people import AI_INPUT, AI_OUTPUT, APPS, CALLBACK, PASSWORD, SCOPES, Person, Stage
+from dev.proof.people import (
+    AI_INPUT,
+    AI_OUTPUT,
+    APPS,
+    CALLBACK,
+    PASSWORD,
+    PLANNER,
+    SCOPES,
+    TELEVISION,
+    Person,
+    Stage,
+)
+from dev.proof.planners import CROWD, Planner
 from dev.proof.reading import read_all
 from dev.proof.servers import Keeper, Server
 from dev.proof.stores import ClusterUnderProof, EmbeddedUnderProof, RedisUnderProof, StoreUnderProof
 from dev.proof.stories import Worker
+from dev.proof.televisions import Television
 from store.crypto.keyring import KeyRing, Keys
 from store.crypto.seal import Sealer
 
+EVERY_APP = (*APPS, PLANNER, TELEVISION)
 START_CREDITS = 5_000_000
 """Micro-dollars of each person: enough that no call is capped by the balance."""
 STUB_INPUT = 40
@@ -66,16 +80,16 @@ async def run(options: Options) -> History:
                 workers=options.workers,
                 seed=options.seed,
                 wait_replicas=options.wait_replicas,
-                retry={app.client_id: app.retry for app in APPS},
+                retry={app.client_id: app.retry for app in EVERY_APP},
                 faults=[kind.name for kind in kinds],
             )
             progress(f"{scene.store.title}, {options.servers} servers, {options.workers} clients, seed {options.seed}")
-            workers = await hired(setting, options)
-            await load(options, scene, setting, workers, kinds)
+            workers, others = await hired(setting, options), await hired_others(setting, options)
+            await load(options, scene, setting, [*workers, *others], kinds)
             recorder.run(seconds=round(setting.now(), 1))
             await scene.well()
             progress(f"{setting.now():7.1f} s  the load is over; reading what is there")
-            await read_all(setting, workers, options, flags)
+            await read_all(setting, workers, others, options, flags)
         return recorder.close()
 
 
@@ -130,6 +144,7 @@ def serving(
         own = [
             *("--ops-port", str(ops_port), "--ops-host", HOST, "--trusted-proxies", HOST),
             *("--password-memory", "8192", "--password-iterations", "1", "--password-queue", "200"),
+            *("--ai-calls-per-minute", "2000", "--ai-calls-per-person", str(2 * CROWD)),
             *("--ai-config", str(directory / "models.toml"), "--log-level", "warning", *flags),
         ]
         if not embedded:
@@ -160,9 +175,11 @@ def seed(options: Options) -> dict[str, object]:
             "hostedStorage": True,
             "refreshRetrySeconds": app.retry,
         }
-        for app in APPS
+        for app in EVERY_APP
     ]
     people = {address(number) for number in range(options.workers)}
+    people |= {f"planner-{number}@example.com" for number in range(options.planners)}
+    people |= {f"viewer-{number}@example.com" for number in range(options.televisions)}
     return {
         "apps": apps,
         "users": [{"email": email, "name": "Ada", "password": PASSWORD} for email in sorted(people)],
@@ -187,6 +204,22 @@ async def hired(setting: Stage, options: Options) -> list[Worker]:
     return workers
 
 
+async def hired_others(setting: Stage, options: Options) -> list[Planner | Television]:
+    """The apps that hand tokens on, each of one person with credits, and the devices. Raises Unexpected."""
+    others: list[Planner | Television] = []
+    for number in range(options.planners):
+        person = Person(f"planner-{number}@example.com")
+        dice = random.Random(options.seed * 1000 + 500 + number)
+        others.append(Planner(setting, person, PLANNER, f"planner-{number}", dice))
+        if not (await others[-1].top_up(f"{person.email}-start", START_CREDITS)).acked:
+            raise Unexpected("nobody can be paid")
+    for number in range(options.televisions):
+        person = Person(f"viewer-{number}@example.com")
+        dice = random.Random(options.seed * 1000 + 700 + number)
+        others.append(Television(setting, person, TELEVISION, f"viewer-{number}", dice))
+    return others
+
+
 def chosen(options: Options, store: StoreUnderProof) -> list[Kind]:
     """The faults of a run. Raises Unexpected for a fault that does not fit this store on this machine."""
     found = possible(store)
@@ -197,7 +230,13 @@ def chosen(options: Options, store: StoreUnderProof) -> list[Kind]:
     return [kind for name, kind in found.items() if not options.faults or name in options.faults]
 
 
-async def load(options: Options, scene: Scene, setting: Stage, workers: Sequence[Worker], kinds: list[Kind]) -> None:
+async def load(
+    options: Options,
+    scene: Scene,
+    setting: Stage,
+    workers: Sequence[Worker | Planner | Television],
+    kinds: list[Kind],
+) -> None:
     """Runs all clients until the time is up, and the nemesis until shortly before."""
     done = asyncio.Event()
     tasks = [asyncio.ensure_future(worker.work(done)) for worker in workers]

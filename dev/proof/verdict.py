@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from dev.proof.history import History, Op
 
-UNCONFIRMED = ("put", "delete", "sign_in", "sign_up")
+UNCONFIRMED = ("put", "delete", "sign_in", "sign_up", "device_begin")
 """Operations that servers answer without waiting for replicas: see docs/replication.md."""
 MARGIN = 1.0
 """Seconds before a fault's recorded start, and after its mending, that count as part of it."""

@@ -41,6 +41,8 @@ def test_promises_hold_while_servers_store_and_connections_fail(tmp_path: Path) 
         redis_timeout=1,
         hold=1,
         calm=(0.6, 0.8),
+        planners=2,
+        televisions=3,
     )
     history = asyncio.run(run(options))
     verdicts = check(history)

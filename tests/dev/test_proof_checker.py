@@ -12,6 +12,7 @@ from dev.proof import plot, report
 from dev.proof.checker import FSCK, INVARIANTS, check, kept
 from dev.proof.history import UNREACHABLE, Fault, History, Recorder
 from dev.proof.verdict import Verdict
+from tests.dev import test_proof_trees as trees
 from tests.support.lists.offenders import each
 from tests.support.store.proof_histories import (
     APP,
@@ -215,7 +216,7 @@ def test_a_broken_promise_is_found(name: str, breaks: Break) -> None:
 
 
 def test_every_promise_has_a_test_that_breaks_it() -> None:
-    assert {name for name, _, _ in BROKEN} == {one.name for one in (*INVARIANTS, FSCK)}
+    assert {name for name, _, _ in (*BROKEN, *trees.BROKEN)} == {one.name for one in (*INVARIANTS, FSCK)}
 
 
 FINE: list[tuple[str, Break]] = [
@@ -360,7 +361,8 @@ def test_a_history_round_trips(tmp_path: Path) -> None:
         recorder.op(op)
     for fault in made.faults:
         recorder.fault(fault)
-    recorder.account(made.accounts[0])
+    for account in made.accounts:
+        recorder.account(account)
     recorder.hosted(made.hosted[0])
     assert made.fsck is not None
     recorder.fsck(made.fsck)
@@ -375,7 +377,7 @@ def test_the_report_names_and_quotes_violations() -> None:
     made = failed_over()
     made.op("exchange", {"family": "A"}, issued("A", 0), at=30.0)
     said = report.summary(made, check(made))
-    assert "| No authorization code is accepted twice. | 2 codes | **broken** |" in said
+    assert "| No authorization code is accepted twice. | 3 codes | **broken** |" in said
     assert "a code was accepted 2 times" in said
     assert "held; 1 lost to asynchronous replication" in said
     assert "| kill -9 of a primary until its replica has taken over | 1 | 1 | 2.0 |" in said
@@ -388,6 +390,6 @@ def test_the_plot_shows_every_answer_and_every_fault() -> None:
     made = failed_over()
     made.lose("put", write("d1", "v"), at=20.0)
     drawn = plot.draw(made)
-    assert drawn.count('<rect class="unknown"') == 2, "one, and the legend"
+    assert drawn.count('<rect class="unknown"') == 3, "two, and the legend"
     assert "kill -9 of a primary" in drawn
     assert 'class="moved" x=' in drawn

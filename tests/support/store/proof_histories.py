@@ -10,6 +10,8 @@ from dev.proof.history import Account, Fault, History, Hosted, Op, Outcome
 from store import keys
 
 ADA, APP, USER = "ada@example.com", "app", "0123456789abcdef0123456789abcdef"
+BOB, AGENT = "bob@example.com", "agent"
+DEVICE = "A" * 22
 
 
 SLOT = key_slot(keys.prefix(USER).encode())
@@ -17,7 +19,9 @@ SLOT = key_slot(keys.prefix(USER).encode())
 
 class Made(History):
     """A history that is written by hand: each operation takes a tenth of a second, and begins a second after the one
-    before, unless its time is given."""
+    before, unless its time is given. `who`: whose the next ones are."""
+
+    who = (ADA, APP)
 
     def op(
         self,
@@ -31,7 +35,7 @@ class Made(History):
         at: float | None = None,
     ) -> Op:
         start = float(len(self.ops)) if at is None else at
-        op = Op(len(self.ops), "worker", ADA, APP, kind, start, args or {}, start + 0.1, outcome, status, error)
+        op = Op(len(self.ops), "worker", *self.who, kind, start, args or {}, start + 0.1, outcome, status, error)
         op.result = result or {}
         self.ops.append(op)
         self.ops.sort(key=lambda op: op.start)
@@ -65,6 +69,50 @@ def write(name: str, digest: str, if_match: str = "") -> dict[str, Any]:
 
 def ask(number: int, *, stream: bool = False, key: str = "") -> dict[str, Any]:
     return token(number=number, cost=40 + 5 * number, stream=stream, key=key)
+
+
+def spend(family: str, number: int, generation: int = 0) -> dict[str, Any]:
+    """A call with a token of a tree."""
+    return {**ask(number), "family": family, "generation": generation, "tree": True}
+
+
+def reading(family: str) -> dict[str, Any]:
+    """The last reading of what a token has spent."""
+    return {"family": family, "generation": 0, "last": True}
+
+
+def trees(made: Made) -> None:
+    """A tree of tokens: R, and below it K, L and M; then a device."""
+    made.who = (BOB, AGENT)
+    made.op("consent", {"session": "t", "budget": 1000}, {"family": "R", "user": USER})
+    made.op("exchange", {"family": "R"}, issued("R", 0))
+    made.op("hand_on", token("R", 0, part=500), {"child": "K", "user": USER})
+    made.op("hand_on", token("K", 0, part=0), {"child": "L", "user": USER})
+    made.op("hand_on", token("R", 0, part=300), {"child": "M", "user": USER})
+    made.op("ai", spend("L", 2), {"charged": 48, "remaining": 900, "replayed": False})
+    made.lose("ai", spend("K", 3))
+    made.op("ai", spend("M", 4), {"charged": 60, "remaining": 900, "replayed": False})
+    made.refuse("ai", spend("M", 5), 402)
+    made.op("userinfo", token("M", 0))
+    made.op("end_branch", {"family": "M"}, status=303)
+    made.refuse("userinfo", token("M", 0), 401)
+    made.op("counted", reading("R"), {"active": True, "used": 163, "part": 1000})
+    made.op("counted", reading("K"), {"active": True, "used": 103, "part": 500})
+    made.op("counted", reading("L"), {"active": True, "used": 103, "part": 500})
+    made.op("counted", reading("M"), {"active": False})
+    entries = [{"kind": "grant", "amount": 1000, "paid": 1000, "reason": "k3"}]
+    for charge, paid in ((48, 952), (55, 897), (60, 837)):
+        entries.append({"kind": "charge", "amount": -charge, "paid": paid, "reason": ""})
+    made.op("top_up", {"key": "k3", "amount": 1000}, {"replayed": False, "spendable": 1000})
+    made.accounts.append(Account(BOB, USER, 837, 0, 0, entries))
+    made.op("device_begin", result={"device": DEVICE})
+    made.op("device_decide", {"device": DEVICE, "decision": "allow"})
+    made.refuse("device_decide", {"device": DEVICE, "decision": "deny"}, 400)
+    made.op("device_poll", {"device": DEVICE}, issued("T", 0))
+    made.op("userinfo", token("T", 0))
+    made.refuse("device_poll", {"device": DEVICE}, 400, error="invalid_grant")
+    made.refuse("userinfo", token("T", 0), 401)
+    made.who = (ADA, APP)
 
 
 def sound() -> Made:
@@ -102,6 +150,7 @@ def sound() -> Made:
     made.accounts.append(Account(ADA, USER, 955, 0, 0, entries))
     usage: dict[str, Any] = {"documents": {"used": 1}, "bytes": {"used": 10}}
     usage |= {"collections": [{"name": "notes", "documents": 1, "bytes": 10}]}
+    trees(made)
     made.hosted.append(Hosted(ADA, APP, usage, [{"collection": "notes", "id": "d1", "size": 10}]))
     made.fsck = {"status": 0, "findings": []}
     return made

@@ -12,7 +12,7 @@ from dev.proof.verdict import Found
 
 RESOURCE = ("userinfo", "usage", "balance", "put", "get", "delete", "list", "ai")
 """Calls with an access token."""
-_ALIVE = (402, 404, 409, 412, 422, 429, 507)
+ALIVE = (402, 404, 409, 412, 422, 429, 507)
 """Statuses that refuse a call although its token is live: the token is checked first."""
 _REVOCATIONS = ("revoke_access", "revoke_refresh", "disconnect")
 
@@ -56,9 +56,9 @@ def dead_stay_dead(history: History) -> Found:
     born = _born(history)
     uses = defaultdict(list)
     for op in history.of(*RESOURCE, "refresh", "exchange"):
-        if op.acked or (op.kind in RESOURCE and op.status in _ALIVE):
+        if op.acked or (op.kind in RESOURCE and op.status in ALIVE):
             uses[op.pair].append(op)
-    for death in [*(op for op in history.of(*_REVOCATIONS) if op.acked), *_replays(history)]:
+    for death in [*(op for op in history.of(*_REVOCATIONS) if op.acked), *replays(history)]:
         found.checked += 1
         for op in uses[death.pair]:
             if op.start > death.end and _covers(death, op, born):
@@ -83,7 +83,7 @@ def _covers(death: Op, use: Op, born: dict[str, Op]) -> bool:
     return True
 
 
-def _replays(history: History) -> list[Op]:
+def replays(history: History) -> list[Op]:
     """Codes and refresh tokens that were refused after an earlier use was accepted: their family is dead."""
     found: list[Op] = []
     accepted: dict[tuple[object, ...], Op] = {}
@@ -102,18 +102,18 @@ def living_live(history: History) -> Found:
     issued = {
         (op.result["of"], op.result["issued"]): op for op in history.of("exchange", "refresh") if op.acked and op.result
     }
-    threats = _threats(history)
+    known = threats(history)
     for op in history.of(*RESOURCE):
         birth = issued.get((op.args["family"], op.args["generation"]))
         if birth is None or birth.end > op.start or op.unknown:
             continue
         found.checked += 1
-        if op.status == 401 and not any(_may_end(threat, birth, op) for threat in threats[op.pair]):
+        if op.status == 401 and not any(_may_end(threat, birth, op) for threat in known[op.pair]):
             found.wrong(f"a token was refused that nothing had ended: {op}; issued by {birth}", op.person, birth)
     return found
 
 
-def _threats(history: History) -> dict[tuple[str, str], list[Op]]:
+def threats(history: History) -> dict[tuple[str, str], list[Op]]:
     """What may have ended the tokens of a pair: revocations, codes and refresh tokens presented again, and refresh
     tokens of a family from before one of these, which are replays even on first use."""
     found: dict[tuple[str, str], list[Op]] = defaultdict(list)
@@ -121,7 +121,7 @@ def _threats(history: History) -> dict[tuple[str, str], list[Op]]:
     for op in history.of(*_REVOCATIONS, "exchange", "refresh"):
         what = (op.kind, op.args.get("family"), op.args.get("generation"))
         began = history.families.get(op.args.get("family", ""), 0.0)
-        stale = op.kind == "refresh" and any(began < _over(before) for before in found[op.pair])
+        stale = op.kind == "refresh" and any(began < over(before) for before in found[op.pair])
         if op.kind in _REVOCATIONS or what in seen or stale:
             found[op.pair].append(op)
             # Without an answer, the first request may be carried out after the second.
@@ -130,13 +130,13 @@ def _threats(history: History) -> dict[tuple[str, str], list[Op]]:
     return found
 
 
-def _over(op: Op) -> float:
+def over(op: Op) -> float:
     """The latest time at which the operation may have been carried out."""
     return math.inf if op.unknown else op.end
 
 
 def _may_end(threat: Op, birth: Op, use: Op) -> bool:
-    if threat.start >= use.end or _over(threat) <= birth.start:
+    if threat.start >= use.end or over(threat) <= birth.start:
         return False
     family = birth.result["of"]
     if threat.kind in ("exchange", "revoke_refresh"):

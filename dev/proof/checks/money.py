@@ -59,34 +59,61 @@ def _booked(account: Account) -> dict[str, list[int]]:
 
 
 def charges_once(history: History) -> Found:
-    """An answered AI call is charged its cost once; a refused one is free. A stream that its app left after the start
-    is charged, unless a fault was active. Each call of a person has a different cost, so a charge identifies its
-    call."""
+    """An answered AI call is charged its cost once; a refused one is free. A call with a token of a tree may be charged
+    less, if a part or a budget covers no more. A stream that its app left after the start is charged, unless a fault
+    was active. Each call of a person who spends no part has a different cost, so a charge identifies its call."""
     found = Found()
-    calls: dict[str, dict[int, list[Op]]] = defaultdict(lambda: defaultdict(list))
-    for op in history.of("ai"):
-        calls[op.person][op.args["number"]].append(op)
     for account in history.accounts:
-        charges = Counter(-entry["amount"] for entry in account.entries if entry["kind"] == "charge")
-        open_calls: list[Op] = []
-        for ops in calls[account.person].values():
+        charges, open_calls, answered = _charges(account), list[Op](), defaultdict[int, list[Op]](list)
+        for ops in _calls(history, account.person).values():
             found.checked += 1
             acked = [op for op in ops if op.acked]
             if not acked:
                 open_calls += [op for op in ops if op.unknown][:1]
                 continue
             said = {op.result["charged"] for op in acked}
-            if said != {acked[0].args["cost"]}:
+            if len(said) > 1 or not fits(acked[0], *said):
                 found.wrong(f"a call that costs {acked[0].args['cost']} was charged {said}: {acked[0]}", account.person)
             charged = acked[0].result["charged"]
+            answered[charged].append(acked[0])
             if charges[charged] == 0:
-                found.wrong(f"a charge of {charged} is not booked: {acked[0]}", account.person, acked[0])
+                # Of several calls with the same charge, any may be the one.
+                found.wrong(f"a charge of {charged} is not booked: {acked[0]}", account.person, *answered[charged])
             charges[charged] -= charges[charged] > 0
         _settle(found, account.person, +charges, open_calls)
         for op in open_calls:
             if op.args.get("began") and not _broken_near(history, op):
                 found.wrong(f"a stream that the model's server had accepted was free: {op}", account.person, op)
     return found
+
+
+def fits(op: Op, charge: int) -> bool:
+    """Whether this may be the charge of a call: its cost; or less, if it ended early or little was left for it."""
+    whole, part = op.args["cost"], op.args.get("tree") or (op.args["stream"] and not op.acked)
+    return bool(charge == whole or (part and charge < whole))
+
+
+def leftovers(history: History) -> dict[str, Counter[int]]:
+    """Each person's charges without those of answered calls: what calls without an answer were charged."""
+    found: dict[str, Counter[int]] = defaultdict(Counter)
+    for account in history.accounts:
+        charges = _charges(account)
+        for ops in _calls(history, account.person).values():
+            charges -= Counter([op.result["charged"] for op in ops if op.acked][:1])
+        found[account.person] = +charges
+    return found
+
+
+def _charges(account: Account) -> Counter[int]:
+    return Counter(-entry["amount"] for entry in account.entries if entry["kind"] == "charge")
+
+
+def _calls(history: History, person: str) -> dict[int, list[Op]]:
+    calls: dict[int, list[Op]] = defaultdict(list)
+    for op in history.of("ai"):
+        if op.person == person:
+            calls[op.args["number"]].append(op)
+    return calls
 
 
 def _broken_near(history: History, op: Op) -> bool:
@@ -99,7 +126,7 @@ def _settle(found: Found, person: str, charges: Counter[int], calls: list[Op]) -
     """Matches the other charges to `calls` with an unknown end and removes those calls; a cut-off stream may be charged
     in part."""
     for charge in sorted(charges.elements(), reverse=True):
-        fit = [op for op in calls if charge == op.args["cost"] or (op.args["stream"] and charge < op.args["cost"])]
+        fit = [op for op in calls if fits(op, charge)]
         if not fit:
             found.wrong(f"{charge} was charged once too often, or for nothing that anybody asked for", person)
             continue
