@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help run test test-rest test-slow test-engines test-browser test-bench fuzz timing crosscheck test-cluster test-deploy test-fsck screenshots lint lock
 .PHONY: docs clean
-.PHONY: bench bench-endpoints bench-documents bench-ai bench-streams bench-peers bench-flat bench-memory bench-waiting bench-overload bench-metrics bench-starting bench-versions bench-docs
+.PHONY: bench bench-endpoints bench-documents bench-ai bench-streams bench-peers bench-flat bench-memory bench-waiting bench-holds bench-overload bench-metrics bench-starting bench-versions bench-docs
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -123,6 +123,9 @@ bench-memory: $(VENV)/installed-bench  ## measure memory in Redis and in Valkey,
 
 bench-waiting: $(VENV)/installed-bench  ## measure the cost of waiting for a replica, in 3 minutes
 	$(BIN)/python -m dev.bench.waiting $(ARGS)
+
+bench-holds: $(VENV)/installed-bench  ## measure holds with tokens that came from other tokens, in a minute
+	$(BIN)/python -m dev.bench.holds $(ARGS)
 
 bench-overload: $(VENV)/installed-bench  ## measure twice the sustainable load, in 4 minutes; writes docs/overload.md
 	$(BIN)/python -m dev.bench.overload $(ARGS)

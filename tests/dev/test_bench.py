@@ -53,6 +53,21 @@ def test_a_run_fills_every_row_of_its_tables() -> None:
     assert "120 documents for 100 people" in ran.stderr
 
 
+def test_a_run_of_holds_compares_each_token_with_that_of_the_sign_in() -> None:
+    command = [sys.executable, "-m", "dev.bench.holds", "--rounds", "1", "--calls", "20"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    rows = rows_of(ran.stdout)[2:]
+    tokens = [
+        "a sign-in, without a budget",
+        "a sign-in, with a budget",
+        *(f"{n} above it" for n in ("1 token", "3 tokens", "5 tokens")),
+    ]
+    assert [row[:2] for row in rows] == [[call, one] for call in ("hold", "settlement") for one in tokens]
+    assert all(number(cell) > 0 for row in rows for cell in row[2:])
+    assert all("(×1.00)" in cell for row in (rows[0], rows[5]) for cell in row[2:])
+
+
 def test_a_run_of_calls_fills_every_row_of_its_tables() -> None:
     options = ["--seconds", "0.01", "--burst", "0.01", "--connections", "2", "--long", "8", "--streams", "10"]
     command = [sys.executable, "-m", "dev.bench.ai", *options, "--people", "4"]

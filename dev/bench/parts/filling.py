@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
@@ -81,9 +81,18 @@ class FilledStore:
 
     def mint(self, people: int, credits: int = 0) -> list[Pair]:
         """Creates people, each with a token for one app and with credits in micro-dollars."""
-        return asyncio.run(self._mint(people, credits))
+        return asyncio.run(self.minted(people, credits))
 
-    async def _mint(self, people: int, credits: int) -> list[Pair]:
+    async def minted(self, people: int, credits: int = 0) -> list[Pair]:
+        """As `mint`."""
+        async with self.opened() as store:
+            app = Registration("bench", "Bench", ("https://app.example/callback",), SCOPES, hosted_storage=True)
+            await store.apps.create(app)
+            return [await _pair(store, app, number, credits) for number in range(people)]
+
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncIterator[Store]:
+        """The product's own way to the store."""
         store = await Store.open(
             self.url,
             Keys(self.ring),
@@ -94,9 +103,7 @@ class FilledStore:
             session_lifetime=60,
         )
         try:
-            app = Registration("bench", "Bench", ("https://app.example/callback",), SCOPES, hosted_storage=True)
-            await store.apps.create(app)
-            return [await _pair(store, app, number, credits) for number in range(people)]
+            yield store
         finally:
             await store.close()
 
