@@ -54,6 +54,7 @@ def levels_of(
         of.AI_CALLS: lambda: service.site.ai_calls.taken,
         of.AI_BODIES: lambda: service.site.long_bodies.memory.taken,
         of.DOWNLOADS: lambda: service.site.downloads.taken,
+        of.LIVE_PAGES: lambda: service.site.watches.places.taken,
         of.STORE_QUEUE: lambda: service.site.store.queue,
         of.MAIL_QUEUE: lambda: service.site.mail.queue,
         of.WEBHOOK_QUEUE: lambda: webhooks.queue,

@@ -20,6 +20,7 @@ from observability.metrics.rows import (
     EJECTIONS,
     FAILOVERS,
     LAG,
+    LIVE_PAGES,
     MAIL_QUEUE,
     MAILED,
     MOST_APPS,
@@ -215,6 +216,13 @@ METRICS: tuple[Metric, ...] = (
         "gauge",
         "Downloads under way.",
         (DOWNLOADS,),
+        ("worker",),
+    ),
+    Metric(
+        "latchkey_live_pages",
+        "gauge",
+        "Open pages of connected apps that follow what apps do. A worker has room for 512, a person for 6.",
+        (LIVE_PAGES,),
         ("worker",),
     ),
     Metric(
