@@ -20,20 +20,24 @@ async def handed_on_of(apis: Apis, grant: Grant, wording: Wording, most: int) ->
     for one in grant.handed_on:
         below.setdefault(one.above, []).append(one)
     found: list[SimpleNamespace] = []
-    waiting = [(1, one) for one in reversed(below.get("", []))]
+    waiting = [(1, bool(grant.budgets), one) for one in reversed(below.get("", []))]
     while waiting and len(found) < most:
-        depth, one = waiting.pop()
-        waiting += [(depth + 1, child) for child in reversed(below.get(one.id, []))]
+        depth, budgeted, one = waiting.pop()
+        budgeted = budgeted or one.limit is not None
+        waiting += [(depth + 1, budgeted, child) for child in reversed(below.get(one.id, []))]
         api = await apis.active(one.actor) if one.actor != grant.client else None
-        words = await api_words(apis, one.scopes)
+        # The person may have withdrawn scopes since.
+        scopes = [scope for scope in one.scopes if scope in grant.scopes]
+        words = await api_words(apis, scopes)
+        limit = None if budgeted else grant.spend_limit
         found.append(
             SimpleNamespace(
                 id=one.id,
                 depth=depth,
                 name=one.name,
                 api=api.name if api else "",
-                scopes=allowed(one.scopes, None, wording, words, budgeted=True),
-                spends="credits:spend" in one.scopes,
+                scopes=allowed(scopes, limit, wording, words, budgeted=budgeted),
+                spends="credits:spend" in scopes,
                 spent=one.spent,
                 limit=one.limit,
                 ends_at=one.ends_at,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -59,6 +60,25 @@ async def test_the_person_sees_the_tree_and_ends_a_branch(service: Service) -> N
     assert activity.count("Access that an app handed on ended") == 2
     assert activity.count("App handed part of its access on") == 4
     assert findings(await checked(service.store, deep=True)) == []
+
+
+async def test_the_page_says_what_bounds_a_helper_and_what_it_still_may_do(service: Service) -> None:
+    root, browser = await root_of(service), await service.signed_in()
+    free = await handed(service.web, root, name="Free")
+    await handed(service.web, free["access_token"], name="Bounded", authorization_details=PART)
+
+    async def words() -> list[str]:
+        tree = (await browser.get(APPS)).body.decode().partition("Handed on")[2]
+        return re.findall("Spend from your balance, ([^·<]*[^·< ])", tree)
+
+    assert await words() == ["without a limit", "within a budget"]
+    url = service.web.authorize_url(scope="profile credits:spend", prompt="consent")
+    page = await browser.get(url)
+    await browser.submit(page, "/api/oauth/authorize", decision="allow", spend_dollars="5")
+    assert await words() == ["up to $5.00 a month", "within a budget"]
+    await browser.consent(url, untick=("credits:spend",))
+    assert await words() == []
+    assert "spent" not in (await browser.get(APPS)).body.decode().partition("Handed on")[2].partition("</section>")[0]
 
 
 async def test_many_helpers_make_no_endless_page(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
