@@ -15,7 +15,7 @@ _STREAMS = {"strangers": "strangers", "people": "events", "sensitive": "sensitiv
 SECURITY_EVENTS = {stream: f"{{audit}}:{noun}" for stream, noun in _STREAMS.items()}
 """The streams of the security log, by their names in scripts."""
 _OF_AN_APP = ("days", "people", "refusals", "logo", "invitations")
-_OF_A_PERSON = ("user", "sessions", "leaving", "undos", "apps", "teams", "activity", "picture")
+_OF_A_PERSON = ("user", "sessions", "leaving", "undos", "apps", "teams", "activity", "picture", "identities")
 _FACTORS = ("factors", "passkeys", "recovery", "guesses")
 SHARDS = tuple(f"{number:03x}" for number in range(4096))
 
@@ -69,6 +69,11 @@ def email(address: str) -> str:
 def invite(address: str) -> str:
     """The open invitation of an e-mail address, in the slot of its index entry."""
     return f"{{email:{address}}}:invite"
+
+
+def identity(name: str) -> str:
+    """The entry of an identity at another server in the index. `name`: a digest of its issuer and subject."""
+    return f"{{identity:{name}}}"
 
 
 def window(kind: str, what: str) -> str:

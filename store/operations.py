@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from redis.asyncio import Redis
 
 from store import keys
+from store.accounts.identities import linked_identities
 from store.accounts.people import People
 from store.accounts.signin.passkeys import passkeys_of
 from store.accounts.signin.sessions import ACTIVITY_SHOWN, Activity, activities, ends_of, live_session
@@ -170,6 +171,7 @@ class Operator:
             reply.number("codes"),
             passkeys_of(reply.rows("rows")),
             tuple(live_session(row) for row in reply.rows("live")),
+            linked_identities(reply.rows("identities_known")),
         )
 
     async def reset_factors(self, who: str) -> Person:

@@ -80,6 +80,7 @@ _ALONE = tuple(
         *((kind, re.escape(key)) for kind, key in _ONE_OF_A_KIND.items()),
         *((kind, rf"\{{api:{_CLIENT}\}}{to}") for kind, to in (("api", ""), ("api-apps", ":apps"))),
         *((kind, rf"\{{email:(?P<name>[^:]+)\}}{to}") for kind, to in (("invite", ":invite"), ("email", ""))),
+        ("identity", rf"\{{identity:{_ID}\}}"),
         ("window", r"\{window:(?P<name>[a-z-]+):(?P<rest>.+)\}(?::[0-9a-f.:/]+)?"),
         ("device-request", r"\{device:(?P<name>[0-9a-f]{16})\}"),
         ("dpop-token", r"\{dpop:[A-Za-z0-9_-]{43}\}:[A-Za-z0-9_-]{22}"),

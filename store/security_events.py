@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 Trail = Literal["security", "ordinary", ""]
 Severity = Literal["info", "warning"]
@@ -62,6 +62,7 @@ _ALL: Final = (
     _by_person("signed_up", "Account created", counted=""),  # a different person each time; bounded by network
     _by_person("signed_in", "Signed in", counted="by_place"),
     _by_person("signed_in_by_passkey", "Signed in with a passkey", counted="by_place"),
+    _by_person("signed_in_by_provider", "Signed in with an account at another site", counted="by_place"),
     _sensitive("signed_in_by_recovery", "Signed in with a recovery code"),
     _by_person("second_step_asked", "Password correct; second step required", counted="by_place", trail=""),
     _by_stranger(
@@ -73,6 +74,7 @@ _ALL: Final = (
         "Passkey refused",
         "why: unknown, disabled, used (the challenge), or answer (it does not hold)",
     ),
+    _by_stranger("provider_refused", "Sign-in with an account at another site refused", "the provider and why"),
     _caught("codes_guessed", "Several wrong codes after the correct password"),
     _by_person("signed_out", "Signed out"),
     _by_person("session_ended", "Signed another device out"),
@@ -96,6 +98,8 @@ _ALL: Final = (
     _sensitive("passkey_added", "Passkey added"),
     _ordinary("passkey_renamed", "Passkey renamed"),
     _sensitive("passkey_removed", "Passkey removed"),
+    _sensitive("identity_linked", "Account at another site connected"),
+    _sensitive("identity_unlinked", "Account at another site disconnected"),
     _caught("passkey_copied", "Passkey refused because it may have been copied"),
     _sensitive("recovery_renewed", "Recovery codes created"),
     _sensitive("password_changed", "Password changed; all other devices signed out"),
@@ -118,6 +122,11 @@ _ALL: Final = (
     _sensitive(
         "second_step_undone",
         "Two-step verification undone; all devices signed out and password removed",
+        severity="warning",
+    ),
+    _sensitive(
+        "identity_undone",
+        "Account at another site disconnected by e-mail link; all devices signed out and password removed",
         severity="warning",
     ),
     _sensitive("account_downloaded", "Account data downloaded"),
@@ -301,38 +310,6 @@ _ALL: Final = (
     ),
 )
 EVENTS: Final[Mapping[str, Declared]] = {one.name: one for one in _ALL}
-
-
-class OutcomeEvent(NamedTuple):
-    """The event of a script's outcome, and its detail."""
-
-    event: str
-    detail: str = ""
-
-
-OUTCOMES: Final[Mapping[tuple[str, str], OutcomeEvent]] = {
-    ("start_session", "second_step"): OutcomeEvent("second_step_asked"),
-    ("finish_with_code", "wrong"): OutcomeEvent("second_step_refused", "code"),
-    ("finish_with_code", "stopped"): OutcomeEvent("second_step_refused", "code"),
-    ("finish_with_passkey", "used"): OutcomeEvent("passkey_refused", "used"),
-    ("read_passkey", "unknown"): OutcomeEvent("passkey_refused", "unknown"),
-    ("read_passkey", "suspended"): OutcomeEvent("passkey_refused", "disabled"),
-    ("try_passkey", "unknown"): OutcomeEvent("passkey_refused", "unknown"),
-    ("prove_with_code", "ok"): OutcomeEvent("confirmed", "password"),
-    ("prove_with_code", "wrong"): OutcomeEvent("confirmation_refused", "code"),
-    ("prove_with_code", "stopped"): OutcomeEvent("confirmation_refused", "code"),
-    ("prove_with_passkey", "ok"): OutcomeEvent("confirmed", "passkey"),
-    ("prove_with_passkey", "used"): OutcomeEvent("passkey_refused", "used"),
-    ("delete_user", "done"): OutcomeEvent("account_deleted"),
-    ("issue_link", "ok"): OutcomeEvent("link_issued"),
-}
-"""Events of scripts that write no trail, by script and first word of the answer."""
-WORDS: Final[Mapping[str, str]] = {
-    "rate_limited": "limited",
-    "unproved": "change_refused",
-    "insufficient_scope": "scope_refused",
-}
-"""Events by the first word of an answer, for all scripts."""
 
 
 def is_ordinary(event: str) -> bool:

@@ -11,6 +11,7 @@ from store.accounts.addresses import Addresses
 from store.accounts.audit.security_log import SecurityLog
 from store.accounts.audit.security_reading import SecurityEvents
 from store.accounts.groups import Groups
+from store.accounts.identities import Identities
 from store.accounts.links import Links
 from store.accounts.people import People
 from store.accounts.profiles import Profiles
@@ -23,6 +24,7 @@ from store.accounts.signin.second_step import SecondStep
 from store.accounts.signin.sessions import Sessions
 from store.accounts.signin.signin import SignIn
 from store.accounts.signin.totp import TotpSecrets
+from store.accounts.signin.upstream import UpstreamSignIn
 from store.accounts.undoing import Undoing
 from store.app_log import AppLog
 from store.app_stats import AppStats
@@ -151,8 +153,10 @@ class Store:
         self.rates = rates = Rates()
         self.limits = RateLimits(scripts, rates)
         addresses = Addresses(client, scripts)
+        self.identities = identities = Identities(client, scripts)
+        parting = self.teams.part_with
         self.people = People(
-            client, scripts, sealer, hasher, addresses, self.app_stats, wakeup, security, self.teams.part_with
+            client, scripts, sealer, hasher, addresses, self.app_stats, wakeup, security, parting, identities
         )
         self.groups = Groups(scripts, security)
         self.devices = Devices(scripts, sealer)
@@ -166,15 +170,16 @@ class Store:
         checks = PasskeyThread(SharedThreads(self.checks, PASSKEYS_EACH))
         self.factors = OwnFactors(scripts, sealer, secrets, challenges, checks, idle)
         self.second_step = SecondStep(scripts, sealer, secrets, challenges, self.sessions, checks)
+        self.upstream = UpstreamSignIn(scripts, sealer, self.people, identities, self.sessions)
         self.reauth = Reauth(
             scripts, self.people, self.sessions, self.factors, secrets, challenges, self.limits, checks, self.devices
         )
         self.account_deletion = AccountDeletion(self.people, self.factors, self.reauth)
         self.app_ending = OwnerDeletion("app", self.owned, self.sessions, self.factors, self.reauth)
         self.api_ending = OwnerDeletion("API", self.owned_apis, self.sessions, self.factors, self.reauth)
-        self.links = Links(scripts, sealer, hasher, addresses, self.app_stats, wakeup, idle)
+        self.links = Links(scripts, sealer, hasher, addresses, identities, self.app_stats, wakeup, idle)
         possessions = (self.owned, self.owned_apis)
-        self.undoing = Undoing(scripts, sealer, hasher, addresses, self.app_stats, wakeup, possessions)
+        self.undoing = Undoing(scripts, sealer, hasher, addresses, identities, self.app_stats, wakeup, possessions)
         self.authorizations = Authorizations(scripts, sealer, idle, bounds, rates)
         self.authorizations.keep = self.self_registered.keep
         self.progress = RequestProgress(sealer)
@@ -222,7 +227,7 @@ class Store:
             self.signing_store,
             self.pairwise,
         )
-        self.fsck = Fsck(client, scripts, self.cipher, secrets, keys, addresses)
+        self.fsck = Fsck(client, scripts, self.cipher, secrets, keys, addresses, identities)
         self.upgrade = Upgrade(client, scripts, self.key_state)
 
     @classmethod

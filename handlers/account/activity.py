@@ -24,6 +24,7 @@ KINDS = {
 SIGN_INS = frozenset(
     (
         *("signed_up", "signed_in", "signed_in_by_passkey", "signed_in_by_recovery", "signed_out", "codes_guessed"),
+        "signed_in_by_provider",
         *("session_ended", "session_crowded_out", "other_sessions_ended", "password_mistyped", "passkey_copied"),
     )
 )

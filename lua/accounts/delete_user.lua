@@ -22,12 +22,13 @@
 --- KEYS[21] teams: apps of others; whoever calls this takes the person out of their teams, and removes the list
 --- KEYS[22] payments
 --- KEYS[23] searches
+--- KEYS[24] identities
 --- ARGV[1] member: the person in the lists of the shard
 --- ARGV[2] prefix: prefix of the person's keys, up to the noun
 --- ARGV[3] shard: prefix of the shard's keys, up to 'app:'
 --- ARGV[4] steps (number): apps, sessions and kept replies freed by one call
 --- @reply more left
---- @reply done left email held
+--- @reply done left email held identities_held
 --- @derives prefix shard
 --- @idempotent
 --- @durable
@@ -44,9 +45,12 @@ if redis.call('EXISTS', user) == 1 then
   tell_of_ends(user, sessions, prefix .. 'session:', '', outbox, member, now_ms())
   redis.call('RENAME', user, leaving)
 end
+-- The names of identities at other servers stay until their entries in the index are released.
+for _, name in ipairs(redis.call('HKEYS', identities)) do redis.call('HSET', leaving, 'id:' .. name, '1') end
+redis.call('DEL', identities)
 -- The address can change until the row is gone, so only now is the address to release known.
 for _, field in ipairs(redis.call('HKEYS', leaving)) do
-  if field ~= 'email' and not string.find(field, '^app:') then redis.call('HDEL', leaving, field) end
+  if field ~= 'email' and not string.find(field, '^app:') and not string.find(field, '^id:') then redis.call('HDEL', leaving, field) end
 end
 redis.call('DEL', factors, passkeys, recovery)
 local freed, left = 0, {}
@@ -81,4 +85,6 @@ redis.call('UNLINK', audit, activity, guesses, balance, holds, ledger, used, sea
 -- The list of the shard goes last, because an interrupted deletion is found there.
 redis.call('SREM', users, member)
 touch(leaving)
-return {'done', left, redis.call('HGET', leaving, 'email') or '', held}
+local known = {}
+for _, field in ipairs(redis.call('HKEYS', leaving)) do known[#known + 1] = string.match(field, '^id:(.+)$') end
+return {'done', left, redis.call('HGET', leaving, 'email') or '', held, known}

@@ -9,6 +9,7 @@
 --- KEYS[8] outbox
 --- KEYS[9] guesses
 --- KEYS[10] sessions
+--- KEYS[11] identities
 --- ARGV[1] link_id
 --- ARGV[2] password: the raw hash
 --- ARGV[3] prefix: prefix of the person's keys, up to the noun
@@ -20,7 +21,7 @@
 --- ARGV[9] lifts (number): ms in which one reset lifts a pause
 --- ARGV[10] left_at (number): the most wrong codes that count afterwards
 --- @reply over
---- @reply ok claimed left told
+--- @reply ok claimed left told unlinked
 --- @derives prefix
 --- @durable
 --- @reserve
@@ -32,12 +33,13 @@
 
 local found = live_link(user, link, link_id)
 if not found or found.used then return {'over'} end
-local left, now = {}, now_ms()
+local left, unlinked, now = {}, {}, now_ms()
 local claimed = redis.call('HGET', user, 'verified') ~= '1'
--- Nobody confirmed this address before: a stranger may have signed up with it, and may own the second step, the passkeys
--- and the connected apps.
+-- Nobody confirmed this address before: a stranger may have signed up with it, and may own the second step, the passkeys,
+-- the identities at other servers and the connected apps.
 if claimed then
-  redis.call('DEL', factors, passkeys, recovery)
+  unlinked = redis.call('HKEYS', identities)
+  redis.call('DEL', factors, passkeys, recovery, identities)
   for _, client in ipairs(apps_of(user)) do
     local grant = prefix .. 'grant:' .. client
     local kept = {}
@@ -67,4 +69,4 @@ local told = tell_of_ends(user, sessions, prefix .. 'session:', '', outbox, memb
 redis.call('HINCRBY', user, 'epoch', 1)
 redis.call('HSET', link, 'used', '1')
 record(audit, 'password_reset', '', address, agent)
-return {'ok', claimed and 1 or 0, left, told}
+return {'ok', claimed and 1 or 0, left, told, unlinked}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from store import keys, lifetimes
 from store.accounts.addresses import Addresses
+from store.accounts.identities import Identities
 from store.accounts.people import TAKEN
 from store.accounts.signin.sessions import Session
 from store.app_stats import AppStats
@@ -32,6 +33,7 @@ _PURPOSES = {
 
 MOST_UNDOS = 10  # recovery links of one person; beyond this number no change of address
 FIRST_FACTOR = 1  # the number in the seal of a recovery link for a first second step; 0 for a change of address
+NEW_IDENTITY = 2  # the same for a linked identity at another server
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +80,14 @@ class Links:
         sealer: Sealer,
         hasher: PasswordHasher,
         addresses: Addresses,
+        identities: Identities,
         app_stats: AppStats,
         wakeup: RelayWakeup,
         idle: int,
     ) -> None:
         self._scripts = scripts
         self._addresses = addresses
+        self._identities = identities
         self._app_stats = app_stats
         self._wakeup = wakeup
         self._sealer = sealer
@@ -250,6 +254,8 @@ class Links:
         )
         if reply.word == "over":
             raise over()
+        for name in reply.rows("unlinked"):
+            await self._identities.release(name.decode(), token.user)
         for client in reply.rows("left"):
             self._app_stats.disconnected(client.decode())
             self._wakeup.add(token.user)

@@ -19,6 +19,7 @@ from store import keys
 from store.accounts.addresses import Addresses
 from store.accounts.audit.security_log import SecurityLog
 from store.accounts.groups import described
+from store.accounts.identities import Identities
 from store.app_stats import AppStats
 from store.crypto.passwords import HasherBusy, PasswordHasher
 from store.crypto.seal import NOBODY, Sealer, Token, TokenKind, new_id, new_user_id
@@ -79,7 +80,9 @@ class People:
         wakeup: RelayWakeup,
         security: SecurityLog,
         part_with: Callable[[str], Awaitable[None]],
+        identities: Identities,
     ) -> None:
+        self._identities = identities
         self._part_with = part_with
         self._client = client
         self._security = security
@@ -94,20 +97,22 @@ class People:
         self,
         email: str,
         name: str,
-        password: str,
+        password: str | None,
         *,
         verified: bool,
         event: str,
         visitor: Visitor,
         groups: Sequence[str] = (),
+        user: str = "",
     ) -> str:
-        """Creates an account and returns its user id.
+        """Creates an account and returns its user id, which is `user` if given.
 
-        `email` and `groups` are normalised already; `verified`: the address is known to be this person's. Raises
-        Refused("invalid_request") if the address has an account, HasherBusy, StoreUnavailable.
+        `email` and `groups` are normalised already; `password`: None for an account without one; `verified`: the
+        address is known to be this person's. Raises Refused("invalid_request") if the address has an account,
+        HasherBusy, StoreUnavailable.
         """
-        hashed = await self._hasher.hash(password)
-        user = new_user_id()
+        hashed = self._hasher.unusable() if password is None else await self._hasher.hash(password)
+        user = user or new_user_id()
         if not await self._addresses.reserve(email, user):
             raise Refused("invalid_request", TAKEN)
         await self._scripts.run(
@@ -194,6 +199,8 @@ class People:
         self._wakeup.add(user)
         for email in filter(None, (reply.text("email"), *map(bytes.decode, reply.rows("held")))):
             await self._addresses.release(email, user)
+        for name in reply.rows("identities_held"):
+            await self._identities.release(name.decode(), user)
         with wrapped():
             await self._client.delete(keys.person(user)["leaving"])
             await self._client.zrem(keys.DELETIONS, user)

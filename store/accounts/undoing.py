@@ -7,14 +7,14 @@ lua/include/accounts/undo.lua.
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from store import keys, lifetimes
 from store.accounts.addresses import Addresses
-from store.accounts.links import FIRST_FACTOR, over
+from store.accounts.identities import Identities
+from store.accounts.links import FIRST_FACTOR, NEW_IDENTITY, over
 from store.accounts.people import TAKEN
 from store.app_stats import AppStats
 from store.crypto.passwords import PasswordHasher
@@ -33,8 +33,9 @@ log = logging.getLogger("latchkey.accounts")
 @dataclass(frozen=True, slots=True)
 class Undo:
     """A link that takes the account of `user` back: it replaces the address `new` with `old`. `used`: the link has been
-    used; `first_factor`: the link was mailed after a first second step, not after a change of address; `since`: when
-    that was (epoch ms). For an account taken back just now: `warned` as in `Profile`; the client ids of apps that were
+    used; `first_factor`: the link was mailed after a first second step, and `identity` after a link to another server,
+    not after a change of address; `since`: when that was (epoch ms). For an account taken back just now: `warned` as in
+    `Profile`; the client ids of apps that were
     disconnected (`ended`) or whose spending limit is lower again; `own`: what happened to the person's own apps and
     APIs, by client id."""
 
@@ -43,6 +44,7 @@ class Undo:
     new: str
     used: bool
     first_factor: bool
+    identity: bool = False
     since: int = 0
     warned: Warned = NO_WARNING
     ended: tuple[str, ...] = ()
@@ -67,6 +69,7 @@ class Undoing:
         sealer: Sealer,
         hasher: PasswordHasher,
         addresses: Addresses,
+        identities: Identities,
         app_stats: AppStats,
         wakeup: RelayWakeup,
         owned: Sequence[Possessions],
@@ -75,6 +78,7 @@ class Undoing:
         self._sealer = sealer
         self._hasher = hasher
         self._addresses = addresses
+        self._identities = identities
         self._app_stats = app_stats
         self._wakeup = wakeup
         self._owned = owned
@@ -93,7 +97,8 @@ class Undoing:
             raise over()
         used = reply.word == "used"
         since = 0 if used else reply.number("at")
-        return Undo(token.user, token.client, reply.text("email"), used, token.generation == FIRST_FACTOR, since)
+        after = token.generation == FIRST_FACTOR, token.generation == NEW_IDENTITY
+        return Undo(token.user, token.client, reply.text("email"), used, *after, since)
 
     async def _take_back_own(self, user: str, since: int) -> dict[str, Phrase]:
         """What was done to the apps and APIs of a person, by client id."""
@@ -107,16 +112,16 @@ class Undoing:
 
         Ends every session, the password, every token of an app and the links of later changes. Also ends the ways to
         sign in that were added in the 7 days before the link was mailed or since, and what apps were allowed since:
-        connections end, limits are restored. Raises Refused("invalid_request"), HasherBusy.
+        connections end, limits are restored. Raises Refused("invalid_request").
         """
         token = self._open(text)
         user, old = token.user, token.client
-        seen = await self.look(text)  # an expired link costs no hash
+        seen = await self.look(text)
         if seen.used:
             if seen.new != old:
                 raise over()
             return seen
-        hashed = await self._hasher.hash(secrets.token_urlsafe(32))
+        hashed = self._hasher.unusable()
         if not await self._addresses.claim(old, user):
             raise Refused("invalid_request", TAKEN)
         # Registrations are in other slots. If an interruption follows them, the link still works and does the rest. A
@@ -128,7 +133,7 @@ class Undoing:
             undo_id=token.id,
             password=hashed,
             doubt=UNDO_LINK,
-            first_factor="1" if seen.first_factor else "0",
+            first_factor=token.generation,
             prefix=keys.prefix(user),
             member=keys.member(user),
             fresh_epoch=fresh_epoch(),
@@ -143,6 +148,8 @@ class Undoing:
         freed = reply.rows("freed")
         for email, ends in zip(freed[::2], freed[1::2], strict=True):
             await self._addresses.hold(email.decode(), user, int(ends))
+        for name in reply.rows("unlinked"):
+            await self._identities.release(name.decode(), user)
         try:
             own |= await self._take_back_own(user, seen.since)
         except StoreUnavailable:

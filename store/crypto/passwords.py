@@ -124,6 +124,11 @@ class PasswordHasher:
         parsed = _Stored.parse(stored)
         return parsed is None or parsed.parameters != self._parameters
 
+    def unusable(self) -> bytes:
+        """The 56 bytes to store for an account without a password: no password has this hash, and its check costs as
+        much as any. Scripts know it by its digest of zeros (lua/include/accounts/identity.lua)."""
+        return _Stored(self._parameters, secrets.token_bytes(16), bytes(32)).pack()
+
     def close(self) -> None:
         """Give up what waits, end the threads; blocks for the hashes that run. Later calls get HasherBusy."""
         self._executor.shutdown(wait=True, cancel_futures=True)

@@ -29,8 +29,8 @@ from redis.exceptions import NoScriptError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from store.engine.script_source import Script, own_scripts
+from store.engine.security_outcomes import OUTCOMES, WORDS
 from store.errors import StoreError, Unacknowledged, wrapped
-from store.security_events import OUTCOMES, WORDS
 
 Value = str | bytes | int
 ScriptObserver = Callable[[str, float], None]

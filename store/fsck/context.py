@@ -8,6 +8,7 @@ from typing import Any
 
 from store import keys
 from store.accounts.addresses import Addresses
+from store.accounts.identities import Identities
 from store.accounts.signin.totp import TotpSecrets
 from store.apps.registration import Registration
 from store.apps.tombstones import Tombstone
@@ -25,6 +26,7 @@ class FsckContext:
     secrets: TotpSecrets
     ring: Keys
     addresses: Addresses
+    identities: Identities
     deep: bool = False
     last: bool = False
     unsure: dict[str, None] = field(default_factory=dict)

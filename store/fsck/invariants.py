@@ -43,6 +43,20 @@ INVARIANTS = (
         "adds the address if it is free",
         apart=True,
     ),
+    Invariant(
+        "identity",
+        "an identity at another server in a person's list leads to the person",
+        ERROR,
+        "adds the entry if it is free",
+        apart=True,
+    ),
+    Invariant(
+        "identity-left",
+        "an identity at another server in the index is in its person's list",
+        NOTE,
+        "frees the entry",
+        apart=True,
+    ),
     Invariant("groups", "the groups of a person are valid names, in one order", ERROR),
     Invariant("address-left", "an address in the index belongs to its person", NOTE, "frees the address", apart=True),
     Invariant(

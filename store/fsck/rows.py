@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from store import keys, parsed_keys
-from store.fsck import apps, credits, daily, lists, pairs, payments, people, signing, webhooks
+from store.fsck import apps, credits, daily, identities, lists, pairs, payments, people, signing, webhooks
 from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import KINDS, PAIR, SLACK, KeyKind, is_known, lifetime, wrong_fields
@@ -50,6 +50,8 @@ BEYOND: dict[str, Beyond] = {
     "delivery": Beyond(webhooks.reads_of_delivery, webhooks.judge_delivery),
     "deliveries": Beyond(lists.reads_of_zset, webhooks.judge_deliveries),
     "deliveries-due": Beyond(lists.reads_of_zset, webhooks.judge_deliveries),
+    "identity": Beyond(people.no_reads, identities.judge_identity),
+    "identities": Beyond(people.no_reads, identities.judge_identities),
     "email": Beyond(people.no_reads, apps.judge_email),
     "registration": Beyond(apps.reads_of_registration, apps.judge_registration),
     "api": Beyond(apps.reads_of_registration, apps.judge_api),

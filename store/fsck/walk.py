@@ -15,6 +15,7 @@ from redis.asyncio import Redis
 
 from store import keys
 from store.accounts.addresses import Addresses
+from store.accounts.identities import Identities
 from store.accounts.signin.totp import TotpSecrets
 from store.crypto.cipher import Cipher
 from store.crypto.keyring import Keys
@@ -80,10 +81,17 @@ class Fsck:
     """A check of the whole store."""
 
     def __init__(
-        self, client: Redis, scripts: Scripts, cipher: Cipher, secrets: TotpSecrets, ring: Keys, addresses: Addresses
+        self,
+        client: Redis,
+        scripts: Scripts,
+        cipher: Cipher,
+        secrets: TotpSecrets,
+        ring: Keys,
+        addresses: Addresses,
+        identities: Identities,
     ) -> None:
         self._reader = Reader(client, scripts)
-        self._facts = (cipher, secrets, ring, addresses)
+        self._facts = (cipher, secrets, ring, addresses, identities)
         self.settle = SETTLE
 
     def _context(self, deep: bool = False, last: bool = False) -> FsckContext:

@@ -85,7 +85,7 @@ def id_token_claims(
         "iat": now,
         "auth_time": sign_in.auth_time,
         "acr": sign_in.acr,
-        "amr": list(sign_in.amr),
+        **({"amr": list(sign_in.amr)} if sign_in.amr else {}),
         "azp": client_id,
         "at_hash": half_hash(algorithm, response.access_token),
         **claims_of(sign_in.profile, sign_in.scopes, picture),

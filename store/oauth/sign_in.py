@@ -13,13 +13,18 @@ METHODS = {
     "otp": ("pwd", "otp", "mfa"),
     "pwd+passkey": ("pwd", "pop", "user", "mfa"),
     "passkey": ("pop", "user", "mfa"),
+    "up": (),
+    "up+mfa": ("mfa",),
+    "up+otp": ("otp", "mfa"),
+    "up+passkey": ("pop", "user", "mfa"),
 }
 """The ways to sign in, as sessions record them, with their values of `amr`. A code of the authenticator app and a
-recovery code are both `otp`. Every passkey verifies its user."""
+recovery code are both `otp`. Every passkey verifies its user. `up`: at another server, with `mfa` where the operator
+counts its second step; RFC 8176 has no value for that alone."""
 
 LEVELS = {
-    "phr": frozenset(("pwd+passkey", "passkey")),
-    "2": frozenset(("otp", "pwd+passkey", "passkey")),
+    "phr": frozenset(("pwd+passkey", "passkey", "up+passkey")),
+    "2": frozenset(("otp", "pwd+passkey", "passkey", "up+mfa", "up+otp", "up+passkey")),
     "1": frozenset(METHODS),
 }
 """The values of `acr`, strongest first, with the ways to sign in that satisfy them: a passkey; a second step; any."""

@@ -77,6 +77,10 @@ LOSABLE = {
     "read_passkey": "the same",
     "record_event": "a line of the activity",
     "record_own_event": "a line of the activity",
+    "drop_identity": "an entry of a list that leads nowhere, until fsck",
+    "keep_identity": "an entry that the person's list names: fsck makes it permanent",
+    "release_identity": "an entry that no list names counts for nothing and gives way",
+    "sign_in_with_identity": "a session that is begun again",
     "drop_signing_key": "the next process that reads the keys drops it again",
     "record_reencryption": "without it no key is retired: the walk is done again",
     "open_pushed": "the request is open for another browser again",
@@ -101,7 +105,7 @@ DENIALS = {
     *("insufficient_credits", "app_spend_limit", "gone", "stale", "over", "unproved", "used", "full", "present"),
     *("absent", "wrong", "regressed", "unknown", "conflict", "changed", "owned", "running", "reply_gone"),
     *("invalid_token", "insufficient_scope", "redirect_mismatch", "verifier_mismatch"),
-    *("key_mismatch", "other_key", "proof_used", "elsewhere"),
+    *("key_mismatch", "other_key", "proof_used", "elsewhere", "refused", "last"),
 }
 """Answers that promise nothing."""
 

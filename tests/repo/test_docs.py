@@ -289,6 +289,7 @@ def test_the_table_of_keys_matches_the_code() -> None:
         keys.device_request("<digest>"),
         *(key.replace("<us", shard) for key in keys.lease(user, client).values()),
         keys.email("<address>"),
+        keys.identity(one_id),
         keys.invite("<address>"),
         keys.window("<group>", "<what>"),
         keys.session(user, one_id),

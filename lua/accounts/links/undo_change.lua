@@ -12,19 +12,20 @@
 --- KEYS[8] due
 --- KEYS[9] outbox
 --- KEYS[10] sessions
+--- KEYS[11] identities
 --- ARGV[1] undo_id
 --- ARGV[2] password: the raw hash of a password that nobody knows
 --- ARGV[3] doubt (number): ms before the link was mailed; ways to sign in added since then go too
 --- ARGV[4] address
 --- ARGV[5] agent
---- ARGV[6] first_factor: '1' for a link mailed after a first second step
+--- ARGV[6] first_factor: '1' for a link mailed after a first second step, '2' after a linked identity
 --- ARGV[7] prefix: prefix of the person's keys, up to the noun
 --- ARGV[8] member: the person in the lists of the shard
 --- ARGV[9] fresh_epoch
 --- ARGV[10] grace (number): ms
 --- @reply over
 --- @reply already email
---- @reply ok email freed warned left lowered
+--- @reply ok email freed warned left lowered unlinked
 --- @derives prefix
 --- @durable
 --- @reserve
@@ -35,6 +36,7 @@
 --- @include "grant"
 --- @include "allowance"
 --- @include "ended"
+--- @include "identity"
 
 local now = now_ms()
 local row = redis.call('HMGET', user, 'status', 'email')
@@ -78,6 +80,14 @@ for _, field in ipairs(redis.call('HKEYS', passkeys)) do
   end
 end
 if redis.call('EXISTS', factors, passkeys) == 0 then redis.call('DEL', recovery) end
+local unlinked = {}
+for _, name in ipairs(redis.call('HKEYS', identities)) do
+  local _, linked = read_identity(redis.call('HGET', identities, name))
+  if tonumber(linked) >= since then
+    redis.call('HDEL', identities, name)
+    unlinked[#unlinked + 1] = name
+  end
+end
 
 -- The thief may have allowed apps something since, and may have tokens of any app by signing in there.
 local ended, lowered = {}, {}
@@ -109,5 +119,6 @@ tell_of_ends(user, sessions, prefix .. 'session:', '', outbox, member, now)
 redis.call('HINCRBY', user, 'epoch', 1)
 redis.call('DEL', window)
 if first_factor == '1' then record(audit, 'second_step_undone', '', address, agent) end
-if row[2] ~= entry.email or first_factor ~= '1' then record(audit, 'email_change_undone', '', address, agent) end
-return {'ok', row[2], freed, warned_of(user, undos, now), ended, lowered}
+if first_factor == '2' then record(audit, 'identity_undone', '', address, agent) end
+if row[2] ~= entry.email or first_factor == '0' then record(audit, 'email_change_undone', '', address, agent) end
+return {'ok', row[2], freed, warned_of(user, undos, now), ended, lowered, unlinked}

@@ -4,9 +4,10 @@
 --- KEYS[3] factors
 --- KEYS[4] passkeys
 --- KEYS[5] recovery
+--- KEYS[6] identities
 --- ARGV[1] session_prefix: prefix of a session's key, up to the session id
 --- @reply not_found
---- @reply ok since rows codes live
+--- @reply ok since rows codes live identities_known
 --- @derives session_prefix
 --- @idempotent
 
@@ -18,4 +19,4 @@ for _, id in ipairs(redis.call('ZREVRANGE', sessions, 0, 199)) do
   if row[1] == epoch then live[#live + 1] = {id, row[2], row[3], row[4], row[5]} end
 end
 return {'ok', redis.call('HGET', factors, 'since') or '0', redis.call('HGETALL', passkeys),
-  redis.call('SCARD', recovery), live}
+  redis.call('SCARD', recovery), live, redis.call('HGETALL', identities)}

@@ -30,6 +30,7 @@
 --- ARGV[20] session_prefix: prefix of a session's key, up to the session id
 --- ARGV[21] most_sessions (number): of one person
 --- ARGV[22] member: the person in the lists of the shard
+--- ARGV[23] method: otp, or up+otp after another server
 --- @reply over
 --- @reply stopped
 --- @reply rate_limited reset retry
@@ -57,7 +58,7 @@ forgive(guesses, whose)
 if end_idlest(user, sessions, session_prefix, session_epoch, most_sessions, outbox, member, now) > 0 then
   record(audit, 'session_crowded_out', '', address, agent)
 end
-write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, 'otp', now)
+write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, method, now)
 if digest ~= '' then redis.call('HSET', session, 'recovered_at', int(now)) end
 local before = sign_ins(audit)
 record(audit, digest ~= '' and 'signed_in_by_recovery' or 'signed_in', '', address, agent)

@@ -19,7 +19,7 @@
 --- ARGV[10] agent
 --- ARGV[11] session_prefix: prefix of a session's key, up to the session id
 --- ARGV[12] most_sessions (number): of one person
---- ARGV[13] method: passkey, or pwd+passkey after the password
+--- ARGV[13] method: passkey; pwd+passkey after the password, up+passkey after another server
 --- ARGV[14] member: the person in the lists of the shard
 --- @reply over
 --- @reply used

@@ -12,6 +12,7 @@ from datetime import datetime
 from redis.asyncio import Redis
 
 from store import keys
+from store.accounts.identities import LinkedIdentity, linked_identities
 from store.accounts.links import FIRST_FACTOR, Link
 from store.accounts.signin.passkey_thread import PasskeyThread
 from store.accounts.signin.passkeys import (
@@ -55,6 +56,8 @@ class Factors:
     since: datetime | None
     passkeys: tuple[Passkey, ...]
     codes: int
+    identities: tuple[LinkedIdentity, ...] = ()
+    has_password: bool = True
 
     @property
     def email(self) -> str:
@@ -186,6 +189,8 @@ class OwnFactors:
             at(since) if since else None,
             passkeys_of(reply.rows("rows")),
             reply.number("codes"),
+            linked_identities(reply.rows("identities_known")),
+            reply.number("password_known") == 1,
         )
 
     def new_secret(self, user: str) -> str:

@@ -25,13 +25,14 @@ _PASSKEY = Phrase("We don't recognize that passkey. Sign in with your password i
 
 class Half(NamedTuple):
     """A sign-in whose password was right; not a session. It has the person, the session epoch at that time, the time
-    (epoch ms), and the first session epoch whose known devices are still known, empty if an earlier release began the
-    sign-in."""
+    (epoch ms), the first session epoch whose known devices are still known, empty if an earlier release began the
+    sign-in, and `first`: how it began, `pwd` or `up` (at another server)."""
 
     user: str
     session_epoch: str
     at: str
     devices_since: str = ""
+    first: str = "pwd"
 
     def knows(self, device: Device | None) -> bool:
         """Whether a browser is a known device of the person, apart from its age, which the store checks. No I/O."""
@@ -107,6 +108,7 @@ class SecondStep:
             secret=options.secret or b"",
             step=typed.step,
             digest=typed.digest,
+            method="otp" if half.first == "pwd" else f"{half.first}+otp",
             **guessed_by(device, half.user),
             idle=self._sessions.idle,
             lifetime=self._sessions.lasts(session),
@@ -162,7 +164,7 @@ class SecondStep:
             session_epoch=session_epoch,
             credential=answer.credential,
             count=count,
-            method="pwd+passkey" if half else "passkey",
+            method=f"{half.first}+passkey" if half else "passkey",
             issued=opened.issued,
             lasts=CHALLENGE,
             idle=self._sessions.idle,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from store.accounts.identities import LinkedIdentity
 from store.accounts.signin.passkeys import Passkey
 from store.accounts.signin.sessions import LiveSession
 from store.moments import timestamp
@@ -20,6 +21,7 @@ class Security:
     codes: int
     passkeys: tuple[Passkey, ...]
     sessions: tuple[LiveSession, ...]
+    identities: tuple[LinkedIdentity, ...]
 
 
 def security_record(security: Security) -> dict[str, Any]:
@@ -34,6 +36,16 @@ def security_record(security: Security) -> dict[str, Any]:
                 "lastUsedAt": timestamp(passkey.used_at) if passkey.used_at else None,
             }
             for passkey in security.passkeys
+        ],
+        "identities": [
+            {
+                "issuer": one.identity.issuer,
+                "subject": one.identity.subject,
+                "label": one.label or None,
+                "linkedAt": timestamp(one.linked_at) if one.linked_at else None,
+                "lastUsedAt": timestamp(one.used_at) if one.used_at else None,
+            }
+            for one in security.identities
         ],
         "sessions": [
             {

@@ -17,10 +17,11 @@ from handlers.ops.security_context import SecurityLine
 from store import keys
 from store.accounts.audit import security_log
 from store.accounts.audit.logged_event import AuditEvent
+from store.engine.security_outcomes import OUTCOMES, WORDS
 from store.errors import StoreUnavailable
 from store.lifetimes import RENAME
 from store.refused import Refused
-from store.security_events import EVENTS, OUTCOMES, WORDS, is_ordinary
+from store.security_events import EVENTS, is_ordinary
 from store.wiring import Store
 from tests.runtime.test_logging import log as log  # a fixture
 from tests.runtime.test_logging import walk_through

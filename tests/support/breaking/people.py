@@ -5,6 +5,7 @@ from __future__ import annotations
 from store import keys, parsed_keys
 from tests.support.breaking.cases import GHOST, OLD, case, then
 from tests.support.store.checked_store import Furnished, broken, checked
+from tests.support.store.second_factors import arrival
 from tests.support.store.world import every_key
 
 
@@ -22,6 +23,14 @@ async def deletion_ends(f: Furnished) -> None:
     assert [key for key in await every_key(f.client) if f.other.user.encode() in key and b":limit:" not in key] != []
     assert await f.store.operator.show(f.other.user) is None
     assert broken(await checked(f.store)) == set()
+
+
+async def identity_gone(f: Furnished) -> None:
+    await f.client.delete(keys.identity(arrival(f"sub-{f.world.user}").identity.name))
+
+
+async def signs_in_elsewhere(f: Furnished) -> None:
+    assert await f.store.identities.find(arrival(f"sub-{f.world.user}").identity) == f.world.user
 
 
 NEW = "begun@example.com"
@@ -153,6 +162,10 @@ PEOPLE = [
     case(half_made, "address-begun", proof=can_sign_in_at_last),
     case(half_made_just_now, "address-begun", proof=can_sign_in_at_last),
     case(lambda f: f.client.set(keys.email("old@example.com"), f.world.user), "address-left"),
+    case(identity_gone, "identity", proof=signs_in_elsewhere),
+    case(lambda f: f.client.hset(f.person["identities"], "A" * 22, "x"), "row", "row"),
+    case(lambda f: f.client.set(keys.identity("A" * 22), f.world.user), "identity-left"),
+    case(lambda f: then(f.first("identity"), lambda key: f.client.pexpire(key, 10**8)), "lifetime identity"),
     case(lambda f: f.client.hset(keys.person(f.world.user)["undos"], "A" * 22, "then"), "row", "row"),
     case(undo_of_an_address_that_went, "undo", proof=address_is_kept),
     case(half_deleted, "deletion", proof=deletion_ends),

@@ -9,6 +9,7 @@ from tests.support.calls import (  # noqa: F401  # each enters its calls
     exchanges,
     factors,
     grants,
+    identities,
     introspection,
     operator_calls,
     security,

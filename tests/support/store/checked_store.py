@@ -32,7 +32,7 @@ from tests.support.browser.pictures import drawn
 from tests.support.store.budgeted import decided
 from tests.support.store.credit_spender import REPLY, SPENDING, Spender
 from tests.support.store.document_app import Keeper
-from tests.support.store.second_factors import App, add_passkey, half_of, shown
+from tests.support.store.second_factors import App, add_passkey, half_of, link, shown
 from tests.support.store.world import CALLBACK, VERIFIER, VISITOR, World, to_change
 
 EVERYTHING = (*SPENDING, "data:read", "data:write")
@@ -124,6 +124,7 @@ class Furnished:
         await store.limits.sign_in("192.0.2.1", world.email)
         await App.add(world)
         await add_passkey(world)
+        await link(world)
         await store.signing_keys.for_signing("ES256")
         await store.pushed.push(world.app.client_id, "scope=profile", Window(600, 599, 0))
         await store.device_requests.begin(world.app.client_id, "[]", VISITOR)

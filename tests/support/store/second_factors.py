@@ -1,14 +1,16 @@
-"""A person's authenticator apps, recovery codes and passkeys in a store: shortcuts for tests."""
+"""A person's authenticator apps, recovery codes, passkeys and identities elsewhere in a store: shortcuts for tests."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from store.accounts.identities import UpstreamIdentity
 from store.accounts.signin.passkeys import RelyingParty, decode, options_for_new, options_for_use, read_answer
 from store.accounts.signin.reauth import ReauthFailed
 from store.accounts.signin.second_step import Half
 from store.accounts.signin.sessions import SecondStepNeeded, Session
 from store.accounts.signin.totp import STEP, TotpSecrets, code_at
+from store.accounts.signin.upstream import Admission, Arrival, NewLink
 from store.refused import Refused, SignedOut, Unproved
 from store.wiring import Store
 from tests.support.store.authenticator import Authenticator
@@ -121,3 +123,19 @@ async def outcome(call: Awaitable[object]) -> str:
     except Unproved:
         return "unproved"
     return "in"
+
+
+ISSUER = "https://id.example"
+TRUSTED = Admission(by_address=True, create=True, own_step=True)
+KNOWN_ONLY = Admission(by_address=False, create=False, own_step=True)
+
+
+def arrival(subject: str, email: str = "", method: str = "up") -> Arrival:
+    """Somebody with this subject, whose address the other server verified."""
+    return Arrival(UpstreamIdentity(ISSUER, subject), email, "Ada", email or subject, method)
+
+
+async def link(world: World, subject: str = "", email: str = "") -> NewLink:
+    """Links an identity to the person's account, after a re-authentication."""
+    await reauth_if_needed(world)
+    return await world.store.upstream.link(world.session, arrival(subject or f"sub-{world.user}", email), VISITOR)
