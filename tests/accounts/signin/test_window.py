@@ -28,7 +28,7 @@ STEP, MINUTE = 3_000, 60_000
 even = st.sampled_from([20, 60, 100, 300])  # multiples of the 20 steps, as every limit of SPEC 8.1 is
 any_limit = st.integers(1, 321)
 phase = st.integers(0, MINUTE - 1)
-brisk = settings(max_examples=60, deadline=None)
+brisk = settings(max_examples=20, deadline=None)
 
 
 def spread(limit: int, seconds: int, start: int) -> list[int]:
@@ -194,7 +194,7 @@ def test_an_empty_row_equals_a_missing_row(limit: int, offset: int, gaps: list[i
     assert [window.take(reset + later) for _ in range(3)] == [fresh.take(reset + later) for _ in range(3)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     any_limit,
     phase,
