@@ -16,6 +16,7 @@ from tests.support.lists.fapi_clauses import FAPI
 from tests.support.lists.offenders import each
 from tests.support.lists.openid_clauses import DEMANDS
 from tests.support.lists.rfc_device_clauses import DEVICES
+from tests.support.lists.rfc_exchange_clauses import EXCHANGES
 from tests.support.lists.rfc_metadata_clauses import RESOURCE_METADATA
 from tests.support.lists.rfc_proof_clauses import PROOF_CLAUSES
 from tests.support.lists.rfc_registration_clauses import REGISTRATION_CLAUSES
@@ -31,6 +32,7 @@ RFCS: Mapping[str, Demand] = {
     **RESOURCE_METADATA,
     **REGISTRATION_CLAUSES,
     **DEVICES,
+    **EXCHANGES,
 }
 STANDARDS: Mapping[str, Mapping[str, Demand]] = {"openid": DEMANDS, "fapi": FAPI, "rfc": RFCS}
 """Tables of standards, by the marker of their tests."""

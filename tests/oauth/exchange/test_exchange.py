@@ -27,6 +27,9 @@ async def active(service: Service, token: str, app: App | None = None) -> bool:
 
 
 @pytest.mark.gen_test
+@pytest.mark.rfc("8693 2.2.1 answer")
+@pytest.mark.rfc("8693 2.2.1 scope")
+@pytest.mark.rfc("8693 4.1 act")
 async def test_an_app_hands_on_a_token_that_says_who_acts(service: Service) -> None:
     root = await root_of(service, details=[CREDITS])
     child = await handed(
@@ -53,6 +56,9 @@ async def test_an_app_hands_on_a_token_that_says_who_acts(service: Service) -> N
 
 @pytest.mark.gen_test
 @pytest.mark.trap(63)
+@pytest.mark.rfc("8693 2.1 resource")
+@pytest.mark.rfc("8693 2.1 several")
+@pytest.mark.rfc("8693 2.2.2 invalid_target")
 async def test_nothing_that_comes_from_a_token_is_wider(service: Service) -> None:
     root = await root_of(service, details=[{**CREDITS, "models": ["latchkey-echo"]}])
     child = await handed(
@@ -72,22 +78,23 @@ async def test_nothing_that_comes_from_a_token_is_wider(service: Service) -> Non
     assert await refused(service.web, narrow, authorization_details=[CREDITS]) == (400, "invalid_authorization_details")
     for scope in ("data:read", "profile data:read", "invented", "data:write", "email"):
         assert await refused(service.web, token, scope=scope) == (400, "invalid_scope")
-    for resource in ("https://orders.example", f"{service.base_url}/mcp", "https://invented.example"):
+    base = service.base_url
+    for resource in ("https://orders.example", f"{base}/mcp", "https://invented.example", f"{base}#a", "/", "orders"):
         assert await refused(service.web, token, resource=resource) == (400, "invalid_target")
         assert await refused(service.web, token, audience=resource) == (400, "invalid_target")
     assert await refused(service.web, token, expires_in="61") == (400, "invalid_request")
-    same = await handed(service.web, token, resource=service.base_url, audience=f"{service.base_url}/")
+    same = await handed(service.web, token, resource=base, audience=f"{base}/")
     assert same["expires_in"] <= 60
     # RFC 8693 2.1: both may be repeated.
-    here = service.base_url
-    for audiences, answer in (((here, f"{here}/"), None), ((here, f"{here}/mcp"), "invalid_target")):
+    for audiences, answer in (((base, f"{base}/"), None), ((base, f"{base}/mcp"), "invalid_target")):
         sent = {**form_of(token), "client_id": "web-app", "client_secret": service.web.secret, "audience": audiences}
-        response = await send(f"{here}/api/oauth/token", "POST", body=urlencode(sent, doseq=True))
+        response = await send(f"{base}/api/oauth/token", "POST", body=urlencode(sent, doseq=True))
         assert json_of(response).get("error") == answer
 
 
 @pytest.mark.gen_test
 @pytest.mark.trap(63)
+@pytest.mark.rfc("8693 2.1 unharmed")
 async def test_there_is_no_sixth_generation(service: Service) -> None:
     token = await root_of(service)
     chain = [token]
@@ -130,6 +137,7 @@ async def test_a_child_ends_with_the_refresh_token_of_its_root_and_with_the_gran
 
 
 @pytest.mark.gen_test
+@pytest.mark.rfc("8693 2.1 authentication")
 async def test_only_the_app_of_a_token_hands_it_on(service: Service) -> None:
     root = await root_of(service)
     other = await service.add_app("other-app")
@@ -172,6 +180,7 @@ async def test_an_api_hands_on_its_token_and_no_third_does(service: Service) -> 
 
 
 @pytest.mark.gen_test
+@pytest.mark.rfc("8693 6 minimal")
 async def test_a_jwt_says_who_acts_and_may_be_the_subject_token(service: Service) -> None:
     shop = await Shop.open(service)
     await service.store.apis.update(ORDERS.client_id, token_format="jwt")
@@ -183,6 +192,7 @@ async def test_a_jwt_says_who_acts_and_may_be_the_subject_token(service: Service
     assert (claims["scope"], claims["aud"], claims["sub"]) == ("read", ORDERS.identifier, facts["sub"])
     whole = (await service.store.signing_keys.verify(token, types=("at+jwt",))).claims
     assert claims["exp"] <= whole["exp"]
+    assert not claims.keys() & {"email", "name", "picture", "groups"}
 
 
 @pytest.mark.gen_test
@@ -206,6 +216,11 @@ async def test_what_comes_from_a_bound_token_is_bound(service: Service) -> None:
 
 
 @pytest.mark.gen_test
+@pytest.mark.rfc("8693 2.1 required")
+@pytest.mark.rfc("8693 2.1 actor type")
+@pytest.mark.rfc("8693 2.1 validation")
+@pytest.mark.rfc("8693 2.2.2 invalid_request")
+@pytest.mark.rfc("8693 3 types")
 async def test_malformed_requests_are_refused(service: Service) -> None:
     root = await root_of(service)
     other = await service.tokens(service.native, scope="profile")
