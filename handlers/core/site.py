@@ -106,6 +106,11 @@ class Site:
         return DocumentAsker(address, self.base_url, self.brand.name, self.on_loopback)
 
     @property
+    def mcp_scopes(self) -> tuple[str, ...]:
+        """The scopes that the metadata of the MCP server name; empty if it is off."""
+        return tuple(self.mcp.scopes) if self.mcp else ()
+
+    @property
     def secure(self) -> bool:
         """Whether browsers reach this server over TLS."""
         return self.base_url.startswith("https://")

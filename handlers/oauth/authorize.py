@@ -74,7 +74,7 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
         try:
             if app.require_pushed and not pushed:
                 raise Refused("invalid_request", Phrase("This app has to push its requests."))
-            rules = self.site.base_url, self.site.require_pkce, self.site.models.find
+            rules = self.site.base_url, self.site.require_pkce, self.site.models.find, self.site.mcp_scopes
             request, interaction = checked or check_request(app, redirect_uri, once(pairs), *rules)
             request = await check_api(self.store.apis, app, request)
             if pushed:

@@ -59,7 +59,7 @@ class PushHandler(BeginningHandler):
             raise Refused("invalid_request", "The request is too long.")
         redirect_uri = check_redirect_uri(app, pairs, self.site.base_url)
         check_mode(pairs)
-        rules = self.site.base_url, self.site.require_pkce, self.site.models.find
+        rules = self.site.base_url, self.site.require_pkce, self.site.models.find, self.site.mcp_scopes
         found = check_request(app, redirect_uri, sent, *rules)
         await check_api(self.store.apis, app, found[0])
         return write_record(PushedRecord(pairs, rules_of(app, self.site), found))

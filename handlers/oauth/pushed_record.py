@@ -19,7 +19,7 @@ from store.oauth.authorizations import AuthorizationRequest
 _CHECKS = 2
 """Increase it when checks of requests change: what waits meanwhile is checked again."""
 _MOST_APPS = 1000
-_latest: OrderedDict[str, tuple[tuple[Registration, str, bool], str]] = OrderedDict()
+_latest: OrderedDict[str, tuple[tuple[Registration, str, bool, tuple[str, ...]], str]] = OrderedDict()
 """The rules of each app, with what they are of."""
 
 
@@ -46,7 +46,7 @@ class PushedRecord(NamedTuple):
 
 def rules_of(app: Registration, site: Site) -> str:
     """A digest of all that a request of the app is checked against, but for its API; after it the app's profile."""
-    asked = app, site.base_url, site.require_pkce
+    asked = app, site.base_url, site.require_pkce, site.mcp_scopes
     kept = _latest.get(app.client_id)
     # Comparing registrations, or finding their hash, takes longer than the rest.
     if kept is not None and kept[0][0] is app and kept[0][1:] == asked[1:]:

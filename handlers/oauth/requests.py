@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -113,9 +113,10 @@ def check_request(
     base_url: str,
     require_pkce: bool = False,
     offered: Offered = nothing_offered,
+    at_mcp: Sequence[str] = (),
 ) -> tuple[AuthorizationRequest, Interaction]:
     """Checks the rest of the request, except that its API is there. Raises Refused, which goes back to the app.
-    `require_pkce`: see `check_pkce`; `offered` finds the models that budgets may be for."""
+    `require_pkce`: see `check_pkce`; `offered` finds the models of budgets; `at_mcp`: see `check_scope`."""
     refuse_objects(params)
     # RFC 6749 3.1.1
     response_type = params.require("response_type")
@@ -124,7 +125,7 @@ def check_request(
     state = check_state(app, params)
     claims, nonce = read_claims(params), bounded(params, "nonce", MAX_NONCE)
     details = check_details(params, offered)
-    wanted = check_scope(app, params, base_url, claims, spends=bool(details))
+    wanted = check_scope(app, params, base_url, claims, spends=bool(details), at_mcp=at_mcp)
     challenge = check_pkce(app, params, require_pkce)
     request = AuthorizationRequest(
         app.client_id,
@@ -219,15 +220,17 @@ def check_scope(
     claims: Mapping[str, Any] | None = None,
     *,
     spends: bool = False,
+    at_mcp: Sequence[str] = (),
 ) -> RequestedAccess:
     """SPEC 7: every scope registered by the app; RFC 8707 2.1: at most one API; SPEC 2.4: a data scope for an app with
     hosted storage, unless it wants to call an API. Each requested claim adds the scope that gives it, if the app
-    registered that: claims are voluntary (Core 5.5.1). An app that registered itself may leave `scope` out. An app that
-    asks for a budget (`spends`) asks for the scope that it bounds, and needs no other (RFC 9396 3.1)."""
+    registered that: claims are voluntary (Core 5.5.1). An app that registered itself may leave `scope` out: at the MCP
+    server that means `at_mcp`. An app that asks for a budget (`spends`) asks for the scope that it bounds (RFC 9396
+    3.1)."""
     targets, named = targets_of(params.several("resource"), base_url), params.get("scope") or ""
     if spends and SPEND not in named.split(" "):
         named = f"{named} {SPEND}".lstrip()
-    own, others = requested_scopes(app, named or default_scope(app, targets) or params.require("scope"))
+    own, others = requested_scopes(app, named or default_scope(app, targets, at_mcp) or params.require("scope"))
     if claims and "openid" in own:
         claimed = {name for place in ("userinfo", "id_token") for name in claims.get(place, {})}
         if also := {_CLAIMS[name] for name in claimed & _CLAIMS.keys()} & set(app.grantable):

@@ -91,16 +91,18 @@ def wanted_at(
     return RequestedAccess((*own, *theirs), api)
 
 
-def default_scope(app: Registration, targets: frozenset[str]) -> str:
+def default_scope(app: Registration, targets: frozenset[str], at_mcp: Sequence[str] = ()) -> str:
     """What a request without `scope` asks for (RFC 6749 3.3): the scopes that the resource's metadata name and the app
-    may have, otherwise `profile`. Empty for an app that somebody registered, which has to name them."""
+    may have, otherwise `profile`. `at_mcp`: those of the MCP server. Empty for an app that somebody registered: it has
+    to name them."""
     if not app.origin:
         return ""
     apis = {api_of(app, target) for target in targets if target not in (OWN, MCP)}
     theirs = [one.name for one in scopes_of_apis(app).values() if one.api in apis]
     own = [scope for scope in ADVERTISED if scope in app.scopes] if not apis else []
     if targets <= {MCP} and "profile" in own:
-        own = ["profile"]
+        named = [scope for scope in at_mcp if scope in own] if targets else []
+        own = named or ["profile"]
     return " ".join(dict.fromkeys((*own, *theirs)))
 
 

@@ -56,7 +56,7 @@ async def device_record(site: Site, app: Registration, params: Params, proof: Dp
     """A device's request as a record; with a proof, its tokens are bound to the key, as for a pushed request. Raises
     Refused."""
     details = check_details(params, site.models.find)
-    wanted = check_scope(app, params, site.base_url, spends=bool(details))
+    wanted = check_scope(app, params, site.base_url, spends=bool(details), at_mcp=site.mcp_scopes)
     request = AuthorizationRequest(
         app.client_id,
         GRANT_TYPE,
