@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dev.fuzz.corpus import Message, corpus
 from dev.fuzz.cost import LOOP, Scales
+from dev.fuzz.documented import documented
 from dev.fuzz.mutate import mutated
 from dev.fuzz.target import Hung, Target
 from dev.fuzz.tokens import Cast
@@ -37,7 +38,7 @@ class Wire:
 
     def __init__(self, target: Target, cast: Cast, keep: Path | None = None) -> None:
         self.target, self.cast, self._keep = target, cast, keep
-        self.messages = corpus(cast)
+        self.messages = [*corpus(cast), *documented(cast)]
         self.sent = self.answered = 0
         self.statuses: dict[int, int] = {}
         self._before = target.content()

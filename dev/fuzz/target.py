@@ -11,6 +11,8 @@ import sys
 import threading
 from collections.abc import Coroutine, Iterator
 from ipaddress import ip_network
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self, TypeVar
 
 import redis
@@ -21,6 +23,7 @@ from dev.fuzz.meter import Meter
 from handlers.core.site import Site
 from handlers.ops.credits import make_ops_application
 from handlers.routes import make_application
+from outbound.address_policy import AddressPolicy
 from outbound.payments.stripe_checkout import StripeAccount, StripeCheckout
 from runtime.mcp_wiring import open_mcp
 from settings.declared import Settings
@@ -29,6 +32,7 @@ from store.crypto.keyring import KeyRing, Keys
 from store.crypto.passwords import PasswordHasher
 from store.engine.connect import connect
 from store.wiring import Store
+from tests.support.http.documented_app import URL, Publisher
 from tests.support.http.http_servers import HTTP_SERVERS
 from tests.support.processes.engines import Engine, valkey
 
@@ -48,7 +52,7 @@ PROXIES = (ip_network("127.0.0.1"), ip_network("::1"))
 # Fields that may change although nothing was done: the time somebody was last seen.
 SEEN = {b"seen_at", b"last_used_at"}
 # Keys of windows, counters and pending requests, which need no change to appear.
-PASSING = (b":limit:", b"{window:", b":request:", b":par:", b":pars", b":guesses")
+PASSING = (b":limit:", b"{window:", b":request:", b":par:", b":pars", b":guesses", b":fetch")
 
 
 class Target:
@@ -63,6 +67,7 @@ class Target:
 
     def __enter__(self) -> Self:
         self._stack = contextlib.ExitStack()
+        self._folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="fuzz-", dir="/tmp")))
         self.engine: Engine = self._stack.enter_context(valkey())
         self.client: redis.Redis = self._stack.enter_context(self.engine.client())
         self._stack.enter_context(plenty())
@@ -106,7 +111,9 @@ class Target:
         # Nobody listens at Stripe's address.
         account = StripeAccount(STRIPE_KEY, (STRIPE_SECRET,), self.base_url, "http://localhost:9", "http://localhost:9")
         payments = StripeCheckout(account)
-        # A registration needs a token, which no request has.
+        self.store.apps.documents = True
+        self.publisher = await Publisher.make(self._folder, AddressPolicy(loopback=True))
+        self.publisher.publishes("Cache-Control: max-age=86400")
         self.site = Site(
             self.store,
             self.base_url,
@@ -115,8 +122,11 @@ class Target:
             # A registration needs a token, which no request has.
             dynamic_registration="token",
             payments=payments,
+            client_documents=self.publisher.documents,
             mcp=open_mcp(Settings(mcp="on"), self.base_url, "Latchkey"),
         )
+        # It is fresh for a day, so no request stores it again.
+        await self.site.client_documents.current(self.store, URL, self.site.asker("127.0.0.1"))
         self.application = make_application(self.site)
         options: dict[str, Any] = {"max_body_size": LARGEST_BODY, "body_timeout": 60.0, "idle_connection_timeout": 75.0}
         operations, self.ops_port = bind_unused_port()
@@ -137,6 +147,7 @@ class Target:
                 await server.close_all_connections()
             while self.site.tasks:
                 await asyncio.wait(self.site.tasks)
+            await self.publisher.domain.receiver.close()
             await self.site.models.close()
             await self.store.close()
             rest = asyncio.all_tasks() - {asyncio.current_task()}

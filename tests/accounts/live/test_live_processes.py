@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -12,10 +13,18 @@ from tests.support.http.driver import Browser, Service
 from tests.support.processes import two_servers
 from tests.support.processes.live_page import LivePage
 from tests.support.processes.processes import Pair
+from tests.support.processes.two_servers import STORES, pair_on
 from tests.support.store.ai_spender import Spender, mint, question
 
 pytestmark = pytest.mark.gen_test(timeout=30)
-two, service = two_servers.two, two_servers.service
+service = two_servers.service
+
+
+@pytest.fixture(scope="module", params=STORES)
+def two(request: pytest.FixtureRequest) -> Iterator[Pair]:
+    """The two servers of this module."""
+    with pair_on(request) as made:
+        yield made
 
 
 async def spends(service: Service, two: Pair) -> tuple[Spender, Browser, Browser]:

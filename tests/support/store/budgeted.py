@@ -12,8 +12,8 @@ from store.oauth.authorizations import Decision, Pending
 from store.oauth.budgets import Budget, written
 from store.oauth.tokens import TokenResponse
 from store.wiring import Store
-from tests.conftest import OpenStore
-from tests.support.processes.engines import Engine
+from tests.conftest import OpenStore, emptied
+from tests.support.processes.two_servers import STORES
 from tests.support.store.credit_spender import DOLLAR, SPENDING, Spender, a_world
 from tests.support.store.world import CALLBACK, VERIFIER, VISITOR, World
 
@@ -22,11 +22,12 @@ MONTHLY = Budget("credits", 100, "month")
 INFERENCE = Budget("llm-inference", 100)
 
 
-@pytest.fixture
-def stores(valkey_engine: Engine, open_store: OpenStore) -> list[Store]:
-    """Four stores on one empty engine, each with its own connections, with windows so wide that only money decides."""
-    valkey_engine.empty()
-    made = [open_store(valkey_engine.url) for _ in range(4)]
+@pytest.fixture(params=STORES)
+def stores(request: pytest.FixtureRequest, open_store: OpenStore) -> list[Store]:
+    """Four stores on one empty engine, each with its own connections, with windows so wide that only money decides. The
+    engine is one Valkey, and then a cluster."""
+    url = emptied(request, request.param)
+    made = [open_store(url) for _ in range(4)]
     for store in made:
         store.rates.ai, store.rates.oauth = Group(AI.name, 1_000_000), Group(OAUTH.name, 1_000_000)
     return made
