@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from cli.apis_parser import ABSENT, Verbs, add_apis
 from cli.apps_parser import add_apps, add_members, add_registration_tokens, limit
 from cli.keys_parser import add_secret_keys, add_signing_keys
+from cli.operators_parser import add_operator_keys, add_roles
 from cli.people_parser import add_groups, add_users
 from cli.terminal.parser import NoCommand, Parser, UsageError
 from latchkey import __version__
@@ -31,6 +32,7 @@ BELOW_ZERO = r"-(?:\d+|\d*\.\d+)(?:usd)?$"
 SECTIONS = {
     "serve": ["serve"],
     "apps and people": ["app", "api", "user", "credits", "token"],
+    "who operates it": ["operator-key"],
     "AI models": ["ai"],
     "the store and its keys": ["keys", "store", "fsck"],
     "what happened": ["audit"],
@@ -111,9 +113,12 @@ def build_parser(program: str = PROGRAM) -> Parser:
     add_members(noun("member", "the people who manage an app in the browser", "app"))
     add_registration_tokens(noun("registration-token", "tokens with which apps may register themselves", "app"))
     add_apis(noun("api", "APIs of yours that Latchkey protects"))
-    add_users(noun("user", "people's accounts"))
+    users = noun("user", "people's accounts")
+    add_users(users)
+    add_roles(users)
     add_groups(noun("group", "the groups of a person, for apps with the scope `groups`", "user"))
     _add_credits(noun("credits", "people's credits"))
+    add_operator_keys(noun("operator-key", "keys of programs that operate this server"))
     _add_ai(noun("ai", "the AI models of --ai-config"))
     _add_tokens(noun("token", "tokens for tests and operators"))
     add_secret_keys(noun("keys", "the secret keys that seal tokens and documents, and the keys that sign"))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from handlers.core.brand.brand import Brand
 from handlers.core.brand.reading import BrandError, load_brand
-from handlers.ops.credits import Operations
+from handlers.ops.operations import Operations
 from observability import logs
 from outbound.ai.config import ConfigError, parse_models, read_models
 from outbound.ai.models import Models, OldModels

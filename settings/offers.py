@@ -74,14 +74,14 @@ class Offers(Serving):
         "password unless it is on this machine. With it an address must be confirmed before an app sees it; without it "
         "mails are kept in the data directory. A URL with a password belongs in the environment or the file, and is "
         "refused as a flag.",
-        secret=True, live=True)
+        "both", secret=True, live=True)
     mail_from: str = declare("Mail", "ADDRESS", "", to.mail_address,
-        "Address that mails come from; empty is noreply at the host of the base URL.", live=True)
+        "Address that mails come from; empty is noreply at the host of the base URL.", "both", live=True)
     smtp_timeout: float = declare("Mail", "SECONDS", "10", to.seconds(0.1, 300),
-        "Seconds that one step of handing over a mail may take.", live=True)
+        "Seconds that one step of handing over a mail may take.", "both", live=True)
     brand: Path | None = declare("Brand", "FILE", "", to.optional_path,
         "TOML file of your own name, logo, colours, links and templates: see docs/operating.md. All of it is checked "
-        "at the start.", live=True)
+        "at the start.", "both", live=True)
     webhooks: bool = declare("Webhooks", "", "true", to.boolean,
         "Post events to apps that have registered a URL for them; off, they are kept until a server posts again.")
     webhook_posts: int = declare("Webhooks", "N", "64", to.whole(1, 1000),

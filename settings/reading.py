@@ -114,8 +114,6 @@ def _check(settings: Settings, sources: Mapping[str, str], command: Command) -> 
             "trusted_proxies and no demo: whoever reaches the server would be that person",
             *("auto_consent", "redis_url", "host", "base_url", "trusted_proxies", "demo"),
         )
-    if settings.ops_port is not None and not settings.operator_keys:
-        refuse(f"ops_port needs operator_keys: set {PREFIX}OPERATOR_KEYS", "ops_port", "operator_keys")
     if bool(settings.stripe_key) != bool(settings.stripe_webhook_secret):
         refuse(
             "stripe_key and stripe_webhook_secret must be set together: without the second, no payment becomes credits",

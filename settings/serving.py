@@ -112,13 +112,15 @@ class Serving:
         "as many.", live=True)
 
     ops_port: int | None = declare("Operations", "PORT", "", to.optional_port,
-        "TCP port of what payment back ends call, apart from everything else; 0 picks a free one, none is off.")
+        "TCP port of the management interface and of what payment back ends call, apart from everything else; 0 picks "
+        "a free one, none is off.")
     ops_host: str = declare("Operations", "HOST", "localhost", to.host,
-        "Name or address of that port. Whoever holds an operator key can give credits: leave it on loopback or on a "
-        "private network.")
+        "Name or address of that port. Whoever holds an operator key can change people and apps: leave it on loopback "
+        "or on a private network.")
     operator_keys: tuple[str, ...] = declare("Operations", "KEYS", "", to.operator_keys,
-        "Keys of which a caller of that port shows one, by commas, so that one can be replaced: each 32 characters or "
-        "more of A-Z, a-z, 0-9, _ and -.", secret=True, flag=False, many=True, live=True)
+        "Keys that open POST /ops/credits alone, by commas, so that one can be replaced: each 32 characters or more of "
+        "A-Z, a-z, 0-9, _ and -. Keys of `operator-key create` need no setting.",
+        secret=True, flag=False, many=True, live=True)
 
     metrics_port: int | None = declare("Metrics", "PORT", "", to.optional_port,
         "TCP port at which Prometheus finds /metrics, apart from everything else; 0 picks a free one, none is off.")

@@ -9,6 +9,8 @@ from __future__ import annotations
 APPS, APPS_SWEPT, APIS, DELETIONS = "{apps}:all", "{apps}:sweep", "{apis}:all", "{leaving}:all"
 UNUSED_APPS, USED_APPS, INITIAL_TOKENS = "{apps}:unused", "{apps}:used", "{apps}:tokens"
 """Apps that registered themselves, before and after their first consent; and the tokens with which they may."""
+ROLE_HOLDERS = "{operators}:people"
+"""The roles of people who operate the server, by user id."""
 KEYRING, SIGNING, APPS_CHANNEL = "{keyring}:state", "{keyring}:signing", "latchkey:apps"
 RELAYED, DELIVERIES_DUE, DELIVERY_PREFIX = "{webhooks}:sweep", "{webhooks}:due", "{webhooks}:delivery:"
 _STREAMS = {"strangers": "strangers", "people": "events", "sensitive": "sensitive", "operator": "operator"}
@@ -59,6 +61,16 @@ def pushed(client: str, one: str) -> dict[str, str]:
 def device_request(name: str) -> str:
     """A device's authorization request. `name`: a digest of its user code, in hex."""
     return f"{{device:{name}}}"
+
+
+def operator_key(key_id: str) -> dict[str, str]:
+    """The row of an operator key, and the ids of all."""
+    return {"key": f"{{operators}}:key:{key_id}", "all": "{operators}:keys"}
+
+
+def operator_reply(name: str) -> str:
+    """The reply to an operator's write, under its idempotency key. `name`: a digest of the key and of who sent it."""
+    return f"{{operators}}:reply:{name}"
 
 
 def email(address: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
@@ -15,6 +15,7 @@ from store.accounts.people import People
 from store.accounts.signin.passkeys import passkeys_of
 from store.accounts.signin.sessions import ACTIVITY_SHOWN, Activity, activities, ends_of, live_session
 from store.accounts.signin.signin_methods import Security
+from store.clock import wall
 from store.credits.credits import Credits, Granted
 from store.engine.scripts import Reply, Scripts
 from store.errors import wrapped
@@ -190,6 +191,19 @@ class Operator:
             user = (await self.find(who)).user
         await self._people.delete(user, progress)
         return user
+
+
+def suspended_until(text: str, name: str) -> datetime:
+    """The moment of a date or a time, in UTC, that was sent as `name`. Raises ValueError, also for one that has
+    passed."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{name} takes a date or a time, such as 2027-01-31 or 2027-01-31T08:00.") from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if moment <= wall.utc():
+        raise ValueError(f"{name} has passed.")
+    return moment
 
 
 def person_named(text: str) -> str:

@@ -64,6 +64,7 @@ _ONE_OF_A_KIND = {
 }
 _ONE_OF_A_KIND |= {"unused-apps": keys.UNUSED_APPS, "used-apps": keys.USED_APPS, "initial-tokens": keys.INITIAL_TOKENS}
 _ONE_OF_A_KIND |= {"relayed": keys.RELAYED, "apps-swept": keys.APPS_SWEPT, "deliveries-due": keys.DELIVERIES_DUE}
+_ONE_OF_A_KIND |= {"role-holders": keys.ROLE_HOLDERS, "operator-keys": keys.operator_key("")["all"]}
 _AT_APPS = {
     "registration": "",
     **{noun: f":{noun}" for noun in keys.app_stats("") if noun != "app"},
@@ -85,6 +86,7 @@ _ALONE = tuple(
         ("device-request", r"\{device:(?P<name>[0-9a-f]{16})\}"),
         ("dpop-token", r"\{dpop:[A-Za-z0-9_-]{43}\}:[A-Za-z0-9_-]{22}"),
         *((kind, rf"\{{(?P<shard>[0-9a-f]{{3}})\}}:{rest}") for kind, rest in _IN_SHARDS.items()),
+        *((f"operator-{noun}", rf"\{{operators\}}:{noun}:{_ID}") for noun in ("key", "reply")),
         ("delivery", re.escape(keys.DELIVERY_PREFIX) + _ID),
         *((kind, rf"\{{webhooks\}}:app:{_CLIENT}{to}") for kind, to in (("deliveries", ""), ("attempts", ":attempts"))),
         ("security-events", rf"\{{audit\}}:(?P<name>{_STREAMS})"),

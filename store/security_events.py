@@ -10,42 +10,11 @@ events pushes out cheap events only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal
+from typing import Final
 
-Trail = Literal["security", "ordinary", ""]
-Severity = Literal["info", "warning"]
-Result = Literal["ok", "refused", "failed"]
-Actor = Literal["person", "app", "operator", "server"]
-EventStream = Literal["strangers", "people", "sensitive", "operator"]
-Counted = Literal["", "by_person", "by_place", "by_app", "by_cause"]
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """An event: its name, and the sentence that people read.
-
-    `stream`: what writing the event takes. `strangers`: nothing. `people`: an account. `sensitive`: an account and more
-    than a click; these are the warnings, and changes to how a person signs in. `operator`: the operator's access.
-    `counted`: whether repetitions become one event with a count, and how they are grouped: by person, by person and
-    place, by person and app, or by cause. `store/accounts/audit/security_log.py` bounds the groups of one person.
-    `severity`: somebody should look into a warning. `trail`: the trail of the person's activity with the event, or ""
-    for an event of the security log alone. `logged`: whether the security log has the event. `actor`: who causes it.
-    `detail`: the meaning of the log's field of that name. `result`: how the attempt ended.
-    """
-
-    name: str
-    sentence: str
-    detail: str = ""
-    stream: EventStream = "people"
-    counted: Counted = "by_person"
-    severity: Severity = "info"
-    trail: Trail = "security"
-    logged: bool = True
-    actor: Actor = "person"
-    result: Result = "ok"
-
+from store.events.declared_event import Declared
+from store.events.operator_events import OPERATOR_EVENTS, by_operator, for_people
 
 # The classes of events. Each row of the table adds what differs.
 _by_stranger = partial(Declared, stream="strangers", counted="by_cause", trail="", result="refused")
@@ -53,8 +22,6 @@ _by_person = Declared
 _sensitive = partial(Declared, stream="sensitive")
 _failed_proof = partial(Declared, stream="sensitive", trail="", result="refused")
 _caught = partial(Declared, stream="sensitive", severity="warning", result="refused")
-_by_operator = partial(Declared, stream="operator", counted="", actor="operator")
-_for_people = partial(Declared, logged=False)
 _ordinary = partial(Declared, logged=False, trail="ordinary")
 
 _ALL: Final = (
@@ -83,7 +50,7 @@ _ALL: Final = (
     _by_person("confirmed", "Identity confirmed", "how: password or passkey", trail=""),
     _failed_proof("confirmation_refused", "Confirmation refused", "what was wrong: password or code"),
     # The log records each as confirmation_refused.
-    _for_people("password_mistyped", "Wrong password entered while signed in"),
+    for_people("password_mistyped", "Wrong password entered while signed in"),
     _by_person(
         "change_refused",
         "Change refused: identity not confirmed",
@@ -182,16 +149,16 @@ _ALL: Final = (
     _by_person("budget_granted", "Budget granted to an app"),
     _by_person("budget_changed", "Budget of an app changed"),
     # One event in the log says that an app was deleted; these are for the people who connected it.
-    _for_people("app_ended_by_owner", "App deleted by its developer; its documents are kept for 30 days"),
-    _for_people(
+    for_people("app_ended_by_owner", "App deleted by its developer; its documents are kept for 30 days"),
+    for_people(
         "app_ended_by_operator",
         "App deleted by the operator; its documents are kept for 30 days",
         actor="operator",
     ),
-    _for_people(
+    for_people(
         "app_ended_idle", "App unused for 90 days and deleted; its documents are kept for 30 days", actor="server"
     ),
-    _for_people("app_purged_by_operator", "App and its documents deleted by the operator", actor="operator"),
+    for_people("app_purged_by_operator", "App and its documents deleted by the operator", actor="operator"),
     # Apps of a person
     _ordinary("app_registered", "App registered"),
     _by_person("app_changed", "Your app changed"),
@@ -219,34 +186,16 @@ _ALL: Final = (
     _sensitive("api_secret_made", "Client secret created for your API"),
     _by_person("api_secret_ended", "Client secret of your API revoked"),
     _sensitive("api_deleted", "Your API deleted"),
-    # The operator, with people
-    _by_operator("created_by_operator", "Account created by the operator"),
-    _by_operator("invited_by_operator", "Invitation created by the operator", trail=""),
-    _by_operator("disabled_by_operator", "Account disabled by the operator"),
-    _by_operator("suspended_by_operator", "Account suspended by the operator"),
-    _by_operator("suspension_ended", "Suspension of the account ended", actor="server"),
-    _by_operator("enabled_by_operator", "Account enabled by the operator"),
-    _by_operator("password_set_by_operator", "Password set by the operator; all devices signed out"),
-    _by_operator("factors_reset_by_operator", "Authenticator app, passkeys and recovery codes removed by the operator"),
-    _by_operator("exported_by_operator", "Account exported by the operator"),
-    _by_operator("token_minted", "Access given by the operator"),
-    _for_people("groups_changed", "Your groups changed by the operator", actor="operator"),
-    _by_operator("groups_changed_by_operator", "Groups changed", "the groups: +added -removed", trail=""),
-    _for_people("own_app_deleted_by_operator", "Your app deleted by the operator", actor="operator"),
-    _by_operator("app_given_by_operator", "App given to you by the operator"),
-    _by_operator("app_role_given_by_operator", "Role in the team of an app given to you by the operator"),
-    _by_operator("app_role_taken_by_operator", "Removed from the team of an app by the operator"),
-    _by_operator("api_given_by_operator", "API given to you by the operator"),
     # A shop adds credits with each purchase, so buyers cause these events. Commands are the operator's own acts.
-    _by_operator("credit_added", "Credits added", stream="people", counted="by_person", trail="ordinary"),
-    _by_operator("credit_taken", "Credits taken back", stream="people", counted="by_person", trail="ordinary"),
+    by_operator("credit_added", "Credits added", stream="people", counted="by_person", trail="ordinary"),
+    by_operator("credit_taken", "Credits taken back", stream="people", counted="by_person", trail="ordinary"),
     # Payments for credits
     _by_person("credit_bought", "Credits bought", trail="ordinary"),
     _by_person(
         "credit_reversed", "Credits taken back: the payment was refunded or disputed", trail="ordinary", actor="server"
     ),
     _by_person("credit_returned", "Credits given back: the payment stands again", trail="ordinary", actor="server"),
-    _by_operator(
+    by_operator(
         "payment_unplaced",
         "Payment event that credits could not follow",
         "the payment, what happened, the amount, and why",
@@ -262,36 +211,17 @@ _ALL: Final = (
         actor="server",
     ),
     _by_stranger("operator_key_refused", "Operator key missing or invalid", severity="warning", actor="operator"),
-    # The operator, with apps and the store
-    _by_operator("app_created_by_operator", "App registered by the operator", trail=""),
-    _by_operator("app_changed_by_operator", "App changed by the operator", trail=""),
-    _by_operator("app_secret_made_by_operator", "Client secret created by the operator", trail=""),
-    _by_operator("app_deleted_by_operator", "App deleted by the operator", trail=""),
-    _by_operator("registration_token_made_by_operator", "Registration token created", trail=""),
-    _by_operator("registration_token_revoked_by_operator", "Registration token revoked", trail=""),
-    _by_operator("api_created_by_operator", "API registered by the operator", trail=""),
-    _by_operator("api_changed_by_operator", "API changed by the operator", trail=""),
-    _by_operator("api_secret_made_by_operator", "Client secret of an API created by the operator", trail=""),
-    _by_operator("api_deleted_by_operator", "API deleted by the operator", trail=""),
-    _by_operator("webhook_secret_made_by_operator", "Webhook signing secret created by the operator", trail=""),
-    _by_operator("delivery_replayed_by_operator", "Webhook event resent by the operator", trail=""),
-    _by_operator("key_made_by_operator", "Secret key created", trail=""),
-    _by_operator("key_retired_by_operator", "Secret key retired", trail=""),
-    _by_operator("signing_key_made_by_operator", "New signing key published", trail=""),
-    _by_operator("signing_key_revoked_by_operator", "Signing key revoked", trail=""),
-    _by_operator("documents_reencrypted_by_operator", "Documents re-encrypted", trail=""),
-    _by_operator("store_copied_by_operator", "Store copied", trail=""),
-    _by_operator("store_restored_by_operator", "Store restored from a copy", trail=""),
-    _by_operator("tokens_ended_by_operator", "Every session and token ended", trail=""),
-    _by_operator("store_repaired_by_operator", "Store checked with --repair", trail=""),
-    _by_operator(
-        "command_failed",
-        "Operator command refused or failed",
-        "the command and the code of the error",
+    by_operator(
+        "operator_refused",
+        "Operator key refused: its role does not allow this",
+        "the act and the route",
         severity="warning",
         trail="",
-        result="failed",
+        result="refused",
     ),
+    by_operator("operator_key_made_by_operator", "Operator key created", "the key", trail=""),
+    by_operator("operator_key_revoked_by_operator", "Operator key revoked", "the key", trail=""),
+    *OPERATOR_EVENTS,
     # The server
     _by_stranger(
         "form_refused", "Form refused: no XSRF token, or sent by another site", "the route, and xsrf or origin"

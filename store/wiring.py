@@ -85,6 +85,12 @@ from store.oauth.subjects import Subjects
 from store.oauth.token_exchange import TokenExchange
 from store.oauth.tokens import Tokens
 from store.operations import Operator
+from store.operators.cursors import Cursors
+from store.operators.operator_keys import OperatorKeys
+from store.operators.people_acts import PeopleActs
+from store.operators.people_pages import PeoplePages
+from store.operators.replies import OperatorReplies
+from store.operators.role_holders import RoleHolders
 from store.rates import Rates
 from store.reencryption import Reencryption
 from store.threads import SharedThreads, Threads
@@ -174,7 +180,8 @@ class Store:
         self.reauth = Reauth(
             scripts, self.people, self.sessions, self.factors, secrets, challenges, self.limits, checks, self.devices
         )
-        self.account_deletion = AccountDeletion(self.people, self.factors, self.reauth)
+        self.role_holders = holders = RoleHolders(client, scripts)
+        self.account_deletion = AccountDeletion(self.people, self.factors, self.reauth, holders.is_last_admin)
         self.app_ending = OwnerDeletion("app", self.owned, self.sessions, self.factors, self.reauth)
         self.api_ending = OwnerDeletion("API", self.owned_apis, self.sessions, self.factors, self.reauth)
         self.links = Links(scripts, sealer, hasher, addresses, identities, self.app_stats, wakeup, idle)
@@ -214,6 +221,11 @@ class Store:
         self.usage = UsageReports(scripts, idle)
         self.payments = Payments(scripts, idle, books or Bookkeeping())
         self.operator = Operator(client, scripts, self.people, self.credits)
+        self.operator_keys = OperatorKeys(client, scripts)
+        self.operator_replies = OperatorReplies(client)
+        self.cursors = Cursors(sealer)
+        self.people_pages = PeoplePages(client, scripts, self.people, self.cursors)
+        self.people_acts = PeopleActs(scripts, self.operator, holders, self.people_pages, self.groups, wakeup)
         self.key_state = KeyState(scripts)
         self.reencryption = Reencryption(
             client,

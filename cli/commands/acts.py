@@ -38,6 +38,9 @@ ACTS: Final[Mapping[str, str]] = {
     "export.export_user": "",
     "credits.grant_credits": "",
     "tokens.mint_token": "",
+    "operators.create_key": "operator_key_made_by_operator",
+    "operators.revoke_key": "operator_key_revoked_by_operator",
+    "operators.give": "",
     "keys.rotate_keys": "key_made_by_operator",
     "keys.reencrypt": "documents_reencrypted_by_operator",
     "keys.retire_key": "key_retired_by_operator",
@@ -64,7 +67,7 @@ READS: Final = frozenset(
         ),
         *("credits.show_credits", "audit.show_events", "shell.completion", "keys.generate_key", "keys.list_keys"),
         "signing.list_keys",
-        "registration.list_tokens",
+        *("registration.list_tokens", "operators.list_keys", "operators.list_roles"),
     }
 )
 """Commands that change nothing in the store."""

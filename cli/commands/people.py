@@ -6,19 +6,17 @@ import secrets
 import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
 from cli.commands.context import SHOWN_ONCE, Context
 from cli.terminal.outcome import CommandResult
 from cli.terminal.progress import ProgressBar
-from store.clock import wall
 from store.crypto.passwords import check_password
 from store.lifetimes import DAY, INVITE
 from store.moments import timestamp
 from store.names import check_groups, check_person_name, normalise_email
-from store.operations import Person, Suspension, person_named
+from store.operations import Person, Suspension, person_named, suspended_until
 from store.refused import Refused
 from store.results import Visitor
 
@@ -76,23 +74,9 @@ async def disable_user(context: Context, args: Namespace) -> CommandResult:
 
 async def suspend_user(context: Context, args: Namespace) -> CommandResult:
     """Disables a person, and keeps a reason that the person reads. Raises Refused("not_found"), ValueError."""
-    suspension = Suspension(args.reason, args.note, _until(args.until))
+    suspension = Suspension(args.reason, args.note, suspended_until(args.until, "--until") if args.until else None)
     person = await context.store.operator.suspend(person_named(args.email), suspension)
     return _one(person, _suspended(person))
-
-
-def _until(text: str | None) -> datetime | None:
-    """The moment of a date or a time, in UTC. Raises ValueError, also for one that has passed."""
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError("--until takes a date or a time, such as 2027-01-31 or 2027-01-31T08:00.") from None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    if moment <= wall.utc():
-        raise ValueError("--until has passed.")
-    return moment
 
 
 async def set_password(context: Context, args: Namespace) -> CommandResult:

@@ -41,6 +41,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "dpop_nonce_required": CatalogueEntry(401, "The DPoP proof needs the nonce of this answer's DPoP-Nonce header."),
     "app_paused": CatalogueEntry(403, "The person has paused this app."),
     "insufficient_scope": CatalogueEntry(403, "The token lacks the scope that this call needs."),
+    "insufficient_role": CatalogueEntry(403, "The role of this operator key does not allow this."),
     "rate_limited": CatalogueEntry(429, Phrase("Too many requests. Try again later.")),
     "access_denied": CatalogueEntry(403, Phrase("The person or the server denied the request.")),
     "unsupported_response_type": CatalogueEntry(400, "The only response type is code."),

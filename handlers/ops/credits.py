@@ -1,57 +1,34 @@
-"""The operations port, for payment back ends: a separate application, which shares only the health routes."""
+"""The operations port, for programs of the operator: a separate application, which shares only the health route."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import logging
+import re
 from collections.abc import Iterable
-from typing import cast
 
-from handlers.core.application import Latchkey
-from handlers.core.base import BaseHandler
+from handlers.admin.routes import ROUTES as ADMIN
 from handlers.core.fallback import quote_nothing
 from handlers.core.params import Params
 from handlers.core.policy import NOWHERE, OPEN, Policy
 from handlers.core.route import Route
 from handlers.core.site import Site
 from handlers.ops.health import HealthHandler
+from handlers.ops.operations import NothingHandler, Operations, OpsHandler
 from store.credits.credits import CURRENCY, SCALE
 from store.operations import person_named
+from store.operators.roles import check_act
 from store.refused import Refused
-
-
-class Operations(Latchkey):
-    """The application. `keys` are the SHA-256 digests of the operator keys."""
-
-    keys: tuple[bytes, ...] = ()
-
-    def take_keys(self, keys: Iterable[str]) -> None:
-        """Replaces the operator keys."""
-        self.keys = tuple(_digest(key) for key in keys)
-
-
-class OpsHandler(BaseHandler):
-    """A call by the operator's own programs. No browser calls it, so there is no CORS."""
-
-    def prepare(self) -> None:
-        """Raises Refused("invalid_token") without an operator key, before the rest of the request is read."""
-        if self.policy.operator and not self.shows_a_key():
-            self.store.security.note("operator_key_refused")
-            raise Refused("invalid_token", "The operator key is missing or wrong.")
-        super().prepare()
-
-    def shows_a_key(self) -> bool:
-        """Whether the request has one of the keys. Compares all digests, in constant time."""
-        header = self.request.headers.get_list("Authorization")
-        scheme, _, presented = (header[0] if len(header) == 1 else "").partition(" ")
-        digest = _digest(presented.strip())
-        fits = [hmac.compare_digest(digest, key) for key in cast(Operations, self.application).keys]
-        return scheme.lower() == "bearer" and any(fits)
 
 
 class GrantCreditsHandler(OpsHandler):
     """POST /ops/credits."""
+
+    async def prepare(self) -> None:  # type: ignore[override]  # Tornado waits for it
+        """Raises Refused("invalid_token") without an operator key of the settings or the store, and
+        Refused("insufficient_role") for a key of the store that may not give credits."""
+        if not self.shows_a_key():
+            check_act(await self.identify(), "credits.give")
+        super().prepare()
 
     async def post(self) -> None:
         """Adds or removes credits of a person, once for each idempotency key."""
@@ -85,17 +62,10 @@ class GrantCreditsHandler(OpsHandler):
         return sent.pop()
 
 
-class NothingHandler(OpsHandler):
-    """404 for everything else."""
-
-    def prepare(self) -> None:
-        """Raises Refused("not_found")."""
-        raise Refused("not_found")
-
-
 OPS_ROUTES: tuple[Route, ...] = (
     Route(r"/ops/credits", GrantCreditsHandler, "ops-credits", Policy(operator=True)),
     Route(r"/healthz", HealthHandler, "healthz", OPEN),
+    *ADMIN,
 )
 
 
@@ -107,13 +77,12 @@ def make_ops_application(site: Site, keys: Iterable[str]) -> Operations:
         default_handler_args={"policy": NOWHERE},
     )
     application.site = site
+    targets = [(route.pattern, (route.handler, route.facts)) for route in OPS_ROUTES]
+    application.literal = {pattern: target for pattern, target in targets if "(" not in pattern}
+    application.patterns = [(re.compile(pattern), target) for pattern, target in targets if "(" in pattern]
     application.take_keys(keys)
     logging.getLogger("tornado.general").addFilter(quote_nothing)
     return application
-
-
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
 def _person(text: str) -> str:

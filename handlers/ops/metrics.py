@@ -13,7 +13,7 @@ from handlers.core.fallback import quote_nothing
 from handlers.core.policy import NOWHERE, OPEN
 from handlers.core.route import Route
 from handlers.core.site import Site
-from handlers.ops.credits import NothingHandler
+from handlers.ops.operations import NothingHandler
 from observability.metrics.exposition import Exposition
 from store.refused import Refused
 

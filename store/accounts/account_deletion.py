@@ -3,6 +3,7 @@ one, the second step, or with a passkey alone."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from store.accounts.people import People
@@ -26,10 +27,17 @@ class DeletionForm(NamedTuple):
 
 
 class AccountDeletion:
-    """Deletes a signed-in person's account. Each method raises SignedOut. Methods that delete the account return whom
-    to warn."""
+    """Deletes a signed-in person's account. `is_last_admin`: whether nobody else administers this server. Each method
+    raises SignedOut. Methods that delete the account return whom to warn."""
 
-    def __init__(self, people: People, factors: OwnFactors, reauth: Reauth) -> None:
+    def __init__(
+        self,
+        people: People,
+        factors: OwnFactors,
+        reauth: Reauth,
+        is_last_admin: Callable[[str], Awaitable[bool]],
+    ) -> None:
+        self._is_last_admin = is_last_admin
         self._people = people
         self._factors = factors
         self._reauth = reauth
@@ -64,7 +72,12 @@ class AccountDeletion:
         return warned
 
     async def _check_meant(self, session: Session, typed: str) -> Warned:
-        """Whom to warn. Raises ReauthFailed unless the account's address was typed, in any form."""
+        """Whom to warn. Raises ReauthFailed unless the account's address was typed, in any form, and for the last
+        admin of this server."""
+        if await self._is_last_admin(session.user):
+            raise ReauthFailed(
+                "email", Phrase("You’re the last administrator here. Give that role to someone else first.")
+            )
         try:
             factors = await self._factors.of(session)
             if normalise_email(typed) == factors.email:

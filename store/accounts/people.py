@@ -203,6 +203,7 @@ class People:
             await self._identities.release(name.decode(), user)
         with wrapped():
             await self._client.delete(keys.person(user)["leaving"])
+            await self._client.hdel(keys.ROLE_HOLDERS, user)
             await self._client.zrem(keys.DELETIONS, user)
 
     async def half_deleted(self, user: str) -> bool:

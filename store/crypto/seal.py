@@ -59,6 +59,7 @@ class TokenKind(enum.Enum):
     LISTED = "la"
     TEAM = "ti"
     DEVICE_CODE = "dc"
+    CURSOR = "cu"
 
     prefix: str
     associated_data: tuple[list[bytes], ...]

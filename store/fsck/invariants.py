@@ -125,6 +125,8 @@ INVARIANTS = (
     ),
     Invariant("etags", "no ETag is beyond the sequence", ERROR, "advances the sequence"),
     Invariant("content", "encrypted content opens with a configured key and has the recorded size", ERROR),
+    Invariant("operator-key", "an operator key is on the list of all", ERROR, "adds it"),
+    Invariant("role-left", "a role of operators belongs to an existing person", ERROR, "drops it", apart=True),
     Invariant("balance", "the balance is the opening balance plus the ledger, after every entry", ERROR),
     Invariant(
         "holds",

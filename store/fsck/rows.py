@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from store import keys, parsed_keys
-from store.fsck import apps, credits, daily, identities, lists, pairs, payments, people, signing, webhooks
+from store.fsck import apps, credits, daily, identities, lists, operators, pairs, payments, people, signing, webhooks
 from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import KINDS, PAIR, SLACK, KeyKind, is_known, lifetime, wrong_fields
@@ -61,6 +61,8 @@ BEYOND: dict[str, Beyond] = {
     "logo": Beyond(apps.reads_of_logo, apps.judge_logo),
     "keyring": Beyond(people.no_reads, apps.judge_keyring),
     "signing": Beyond(people.no_reads, signing.judge_signing),
+    "operator-key": Beyond(operators.reads_of_operator_key, operators.judge_operator_key),
+    "role-holders": Beyond(people.no_reads, operators.judge_role_holders),
     "balance": Beyond(people.no_reads, credits.judge_balance),
     "ledger": Beyond(credits.reads_of_ledger, credits.judge_ledger),
     "lease": Beyond(people.no_reads, daily.judge_lease),

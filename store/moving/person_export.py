@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from store.wiring import Store
 
 
-async def as_zip(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, int], None]:
-    """Yields pieces of the archive, each with the number of documents in it."""
+async def as_zip(store: Store, person: Person, documents: bool = True) -> AsyncGenerator[tuple[bytes, int], None]:
+    """Yields pieces of the archive, each with the number of documents in it; `documents`: their content too."""
     apps, activity = [await _app(store, grant) for grant in person.grants], list(_activity(person))
     profile = await _profile(store, person)
     security = security_record(await store.operator.security(person.user))
@@ -43,15 +43,15 @@ async def as_zip(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, in
         yield archive.add("credits.jsonl", ledger, person.created_at), 0
         used = b"".join([json_line(record) async for record in _usage(store, person)])
         yield archive.add("usage.jsonl", used, person.created_at), 0
-        async for client, found, content in _documents(store, person):
+        async for client, found, content in _documents(store, person, documents):
             yield archive.add(f"documents/{client}/{document_path(found)}", content, found.updated_at), 1
         for piece in archive.end():
             yield piece, 0
 
 
-async def as_lines(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, int], None]:
+async def as_lines(store: Store, person: Person, documents: bool = True) -> AsyncGenerator[tuple[bytes, int], None]:
     """Yields lines, each an object with a `type`: profile, security, app, picture, activity, balance, entry, opening,
-    usage or document."""
+    usage or document, which is left out without `documents`."""
     yield json_line({"type": "profile", **await _profile(store, person)}), 0
     yield json_line({"type": "security", **security_record(await store.operator.security(person.user))}), 0
     image = await store.profiles.image(person.user, person.picture)
@@ -66,13 +66,13 @@ async def as_lines(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, 
         yield json_line(line), 0
     async for line in _usage(store, person):
         yield json_line(line), 0
-    async for client, found, content in _documents(store, person):
+    async for client, found, content in _documents(store, person, documents):
         yield json_line({"type": "document", "client_id": client, **document_record(found)}, content), 1
 
 
-async def _documents(store: Store, person: Person) -> AsyncIterator[tuple[str, Metadata, bytes]]:
+async def _documents(store: Store, person: Person, wanted: bool) -> AsyncIterator[tuple[str, Metadata, bytes]]:
     # Documents of a disconnected app are included while they are kept.
-    for client in (grant.client for grant in person.grants):
+    for client in (grant.client for grant in person.grants if wanted):
         async for page in store.person_documents.copy(person.user, client):
             for found, content in page:
                 yield client, found, content
@@ -159,7 +159,7 @@ def _activity(person: Person) -> Iterator[dict[str, Any]]:
         }
 
 
-WRITERS: dict[str, Callable[[Store, Person], AsyncGenerator[tuple[bytes, int], None]]] = {
+WRITERS: dict[str, Callable[..., AsyncGenerator[tuple[bytes, int], None]]] = {
     "zip": as_zip,
     "jsonl": as_lines,
 }

@@ -214,12 +214,6 @@ def test_secret_keys_are_refused_as_a_flag(option: str, rest: list[str], capsys:
             id="a session cannot idle for longer than it lives",
         ),
         pytest.param(
-            ["--ops-port=0"],
-            {},
-            r"^ops_port needs operator_keys: set LATCHKEY_OPERATOR_KEYS \(ops_port from --ops-port, ",
-            id="nobody gives credits without a key",
-        ),
-        pytest.param(
             ["--wait-replicas=1"],
             {},
             r"^wait_replicas must be 0 here: the embedded store has none \(wait_replicas from --wait-replicas, ",

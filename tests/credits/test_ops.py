@@ -16,7 +16,8 @@ from tornado.netutil import bind_sockets
 from handlers.core.application import Latchkey
 from handlers.core.errors import CATALOGUE
 from handlers.core.site import Site
-from handlers.ops.credits import Operations, make_ops_application
+from handlers.ops.credits import make_ops_application
+from handlers.ops.operations import Operations
 from handlers.ops.security_context import tell_security
 from handlers.routes import ROUTES, make_application
 from store.crypto.keyring import Keys

@@ -93,7 +93,7 @@ def test_without_the_setting_the_operations_port_is_closed() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "short"])
-def test_without_a_key_the_port_is_not_opened(key: str) -> None:
+def test_a_key_that_is_none_is_refused_at_the_start(key: str) -> None:
     status, log = refused(*OPS, "--redis-url", "memory", environment={"LATCHKEY_OPERATOR_KEYS": key})
     assert status == 2
     assert log.startswith("latchkey: op")

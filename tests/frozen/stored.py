@@ -24,6 +24,7 @@ _PARTS = (
 )
 """The same for what stands between colons and braces."""
 _FIELDS = (
+    (r"[0-9a-f]{32}", "<person>"),
     (r"to:.*", "to:<digest>"),
     (r"([bn]):(notes|letters)", r"\1:<collection>"),
     (r"[0-9a-f]{64}", "<digest>"),

@@ -38,6 +38,7 @@ INDEX = ROOT / "docs" / "index.md"
 NAMES = {"/models/": (":model",), "/responses/": (":response",)}
 """How the docs name the one group of a path; others are about documents."""
 HTTP = (ROOT / "docs" / "http.md").read_text("utf-8")
+ADMINISTRATION = (ROOT / "docs" / "operators" / "administration.md").read_text("utf-8")
 DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 FOLDERS = (
@@ -60,7 +61,7 @@ FOLDERS = (
 PATH_PREFIXES = tuple(f"{folder}/" for folder in FOLDERS)
 PATH_SUFFIXES = (".py", ".lua", ".md", ".cfg", ".svg", ".html", ".css")
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
-METHODS = ("GET", "POST", "PUT", "DELETE")
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 documents = each("path", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in DOCUMENTS])
 
@@ -119,6 +120,7 @@ def test_no_path_outside_the_project_is_named(path: Path) -> None:
         if not place.startswith("/") or any(mark in place for mark in "*…"):
             continue
         place = place.replace(":guide", "clients").replace(":section", "openid-client")
+        place = place.replace("people/:id", f"people/{'0' * 32}").replace(":id", "x" * 22)
         concrete = place.replace(":client_id", "an-app").replace(":delivery", "x" * 22).replace(":logo", "x" * 22)
         known = any(pattern.fullmatch(concrete) for pattern in served)
         # A prefix of a path is fine too.
@@ -198,10 +200,11 @@ def _implements(handler: type[RequestHandler], method: str) -> bool:
 
 
 def test_exactly_the_routes_are_documented() -> None:
-    documented = set(re.findall(rf"({'|'.join(METHODS)}) (/[^\s`?]*)", HTTP))
+    documented = set(re.findall(rf"({'|'.join(METHODS)}) (/[^\s`?]*)", HTTP + ADMINISTRATION))
     served: dict[str, type[RequestHandler]] = {}
     for route in (*ROUTES, *OPS_ROUTES, *METRICS_ROUTES):
-        path = re.sub(r"\(\[A-Z.*?\)", ":client_id", route.pattern.replace(DELIVERY, ":delivery")).replace("\\", "")
+        path = re.sub(r"(people|operator-keys)/\(.*?\)", r"\1/:id", route.pattern)
+        path = re.sub(r"\(\[A-Z.*?\)", ":client_id", path.replace(DELIVERY, ":delivery")).replace("\\", "")
         path = path.replace("/picture/([^/]+)", "/picture/:address").replace("/brand/([^/]+)", "/brand/:file")
         path = path.replace("/:delivery.webp", "/:logo.webp")
         path = path.replace("/guides/:client_id/:client_id", "/guides/:guide/:section")

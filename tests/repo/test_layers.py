@@ -14,14 +14,16 @@ import pytest
 from tornado.routing import URLSpec
 
 from handlers import routes
+from handlers.admin.base import AdminHandler
 from handlers.core.base import BaseHandler
 from handlers.core.errors import CATALOGUE, PUBLIC_NAME
 from handlers.core.policy import OPEN, Policy
 from handlers.core.route import Route, WrongRoute
 from handlers.core.site import Site
 from handlers.openapi.operations import OPERATIONS
-from handlers.ops.credits import OPS_ROUTES, OpsHandler, make_ops_application
+from handlers.ops.credits import OPS_ROUTES, make_ops_application
 from handlers.ops.metrics import METRICS_ROUTES, make_metrics_application
+from handlers.ops.operations import OpsHandler
 from handlers.routes import POLICIES, ROUTES, make_application
 from observability.metrics.exposition import Exposition
 from observability.metrics.memory import MetricsMemory
@@ -165,7 +167,10 @@ def patterns_of(table: tuple[Route, ...]) -> set[str]:
 
 def test_the_operations_port_needs_a_key_except_for_health() -> None:
     policies = {route.name: route.policy for route in OPS_ROUTES}
-    assert {name for name, policy in policies.items() if policy != Policy(operator=True)} == {"healthz"}
+    assert {name for name, policy in policies.items() if not policy.operator} == {"healthz"}
+    of_admin = {route.name for route in OPS_ROUTES if issubclass(route.handler, AdminHandler)}
+    assert {name for name, policy in policies.items() if policy.acts} == of_admin
+    assert policies["ops-credits"] == Policy(operator=True)
     assert policies["healthz"] == OPEN
     assert all(issubclass(route.handler, OpsHandler) for route in OPS_ROUTES if route.name != "healthz")
     assert {name for name, policy in POLICIES.items() if policy.operator} == set()

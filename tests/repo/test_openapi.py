@@ -30,8 +30,9 @@ ADDRESS = "/openapi.json"
 # Codes without a response of their own: they appear in redirects, or outside of operations.
 ELSEWHERE = {
     *("consent_required", "method_not_allowed", "request_uri_not_supported"),
+    "insufficient_role",
 }
-"""Errors that only redirects have, or that every path has."""
+"""Errors that only redirects or the operations port have, or that every path has."""
 
 
 def is_interface(handler: type[RequestHandler], name: str) -> bool:

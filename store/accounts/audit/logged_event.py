@@ -7,13 +7,14 @@ from typing import Final
 
 import orjson
 
-from store.security_events import EventStream
+from store.events.declared_event import EventStream
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
     """One event, or `count` events of the same cause. `at_ms` is in epoch milliseconds; `id` is unique. `typed` is a
-    keyed fingerprint of an address that belongs to nobody. `stream` names the stream that keeps the event."""
+    keyed fingerprint of an address that belongs to nobody. `by`: the operator key or the person with a role that did
+    it; empty for commands. `stream` names the stream that keeps the event."""
 
     event: str
     result: str
@@ -30,6 +31,7 @@ class AuditEvent:
     detail: str = ""
     request_id: str = ""
     count: int = 1
+    by: str = ""
 
     def packed(self) -> str:
         """The event in its stored form, at most some 800 bytes: JSON without time, stream and empty fields."""
@@ -43,6 +45,7 @@ class AuditEvent:
             "result": self.result,
             "severity": self.severity,
             "actor": self.actor,
+            "by": self.by,
             "person": self.person,
             "client_id": self.client,
             "address": self.address,

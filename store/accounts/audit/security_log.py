@@ -30,8 +30,9 @@ from store.engine.background import background
 from store.engine.scripts import Reply, Scripts, Value
 from store.engine.security_outcomes import OUTCOMES, WORDS
 from store.errors import StoreError
+from store.events.declared_event import Counted, Declared, EventStream
 from store.lifetimes import DAY, FACTOR
-from store.security_events import EVENTS, Counted, Declared, EventStream
+from store.security_events import EVENTS
 
 log = logging.getLogger("latchkey.security")
 
@@ -75,13 +76,15 @@ _PURPOSE: Final = b"latchkey security log"
 
 class Origin(NamedTuple):
     """The origin of the running request: address, agent and request id. `actor` overrides the event's own, for the
-    operator's commands. `network`: the address or /64 that counts as one place; if empty, the address."""
+    operator's acts. `by`: the key or person that acts for the operator. `network`: the address or /64 that counts as
+    one place; if empty, the address."""
 
     address: str = ""
     agent: str = ""
     request_id: str = ""
     actor: str = ""
     network: str = ""
+    by: str = ""
 
 
 @dataclass(slots=True)
@@ -165,6 +168,7 @@ class SecurityLog:
             typed="" if person else fingerprint,
             detail=_clean(detail, 200),
             request_id=_clean(origin.request_id),
+            by=_clean(origin.by, 150),
         )
         self.watch(event.event, event.result, event.count)
         for one in self._gather(event, declared, origin.network or event.address):

@@ -10,7 +10,7 @@ from typing import Final
 from store import keys
 from store.accounts.audit.logged_event import AuditEvent, unpacked
 from store.engine.scripts import Scripts
-from store.security_events import EventStream
+from store.events.declared_event import EventStream
 
 PAGE: Final = 250
 """Events of each stream in one read."""

@@ -27,9 +27,9 @@ confirms, mails, site, post = email_links.confirms, email_links.mails, email_lin
 THIEF, OTHER, A_WEEK = "thief@example.com", "thief@example.net", 7 * 86_400
 LINKS = {
     *("address_taken", "change", "confirm", "no_account", "reset", "signup", "signup_again", "taken_back"),
-    *("team_invitation", "credits/notice", "credits/payment"),
+    *("team_invitation", "credits/notice", "credits/payment", "operators/role_changed"),
 }
-"""Requested mails and notices of limits, each for one address only."""
+"""Requested mails, notices of limits and of what operators did, each for one address only."""
 CHANGED = "Your e-mail address was changed"
 
 
@@ -45,8 +45,8 @@ def test_every_mail_is_a_link_to_one_address_or_a_warning_to_all() -> None:
     words = {what: path.read_text() for what, path in mail_templates().items()}
     both = ("{% if earlier %}", '{% include "parts/earlier.txt" %}')
     assert {what for what, text in words.items() if not any(part in text for part in both)} == LINKS
-    sources = (ROOT / "handlers/core/mails.py", ROOT / "handlers/developer/team/team_mails.py")
-    source = "".join(path.read_text() for path in sources)
+    sources = ("core/mails.py", "developer/team/team_mails.py", "admin/operator_mails.py")
+    source = "".join((ROOT / "handlers" / path).read_text() for path in sources)
     assert all(f'"{what}"' in source for what in words), "and one of these writes it"
 
 

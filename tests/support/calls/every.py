@@ -12,6 +12,7 @@ from tests.support.calls import (  # noqa: F401  # each enters its calls
     identities,
     introspection,
     operator_calls,
+    operators,
     security,
     self_registered,
     subjects,

@@ -23,6 +23,7 @@ from store.oauth.budgets import Budget
 from store.oauth.client_assertions import Proof
 from store.oauth.proofs import for_call
 from store.oauth.token_exchange import WantedToken
+from store.operators.roles import OperatorActor
 from store.refused import Refused
 from store.results import Window
 from store.webhooks.attempts import WebhookExchange, WebhookResponse
@@ -59,6 +60,9 @@ async def registered_themselves(world: World) -> None:
         if name == "used":
             await kept.keep(app)
     await world.store.initial_tokens.create(3, 0, "For tests")
+    await world.store.operator_keys.create("support", name="For tests")
+    await world.store.role_holders.give(world.user, "auditor")
+    await world.store.operator_replies.claim(OperatorActor("key", new_id(), "admin"), "a key", b"a request")
     await world.store.client.set(keys.fetching(world.app.client_id), "a reason", px=DOCUMENT_PAUSE)
 
 

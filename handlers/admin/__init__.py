@@ -1,0 +1,1 @@
+"""The management interface, `/api/admin/v1`, on the operations port."""

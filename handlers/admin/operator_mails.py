@@ -1,0 +1,48 @@
+"""The mails that operators cause."""
+
+from __future__ import annotations
+
+from handlers.core import mails
+from handlers.core.site import Site
+from store.clock import wall
+from store.operations import Person
+from store.operators.roles import OperatorRole
+from store.phrases import Phrase
+from store.refused import Refused
+from store.results import NO_CHOICE
+
+ROLE_NAMES: dict[OperatorRole, str] = {
+    "admin": Phrase("Administrator"),
+    "support": Phrase("Support"),
+    "auditor": Phrase("Auditor"),
+}
+
+
+def invited(site: Site, email: str, link: str, asker: str) -> None:
+    """Mails an invitation."""
+    mails.write(site, "signup", email, "", mails.spoken(site, NO_CHOICE), asker, link=link)
+
+
+async def link(site: Site, kind: str, person: Person) -> None:
+    """Mails a link to choose a new password (`reset`) or to confirm the address (`confirm`). Raises
+    Refused("invalid_request") if there is nothing to send, Refused("rate_limited")."""
+    store, user, email = site.store, person.user, person.email
+    if kind == "reset":
+        made, path = await store.links.to_reset(user, email), "/reset"
+        nothing = "The account is disabled. Resume it first."
+    else:
+        made, path = await store.links.to_confirm(user, email, mailed=site.mail.confirms), "/confirm"
+        nothing = "The address is confirmed already." if person.email_verified else "The account is disabled."
+    if made is None:
+        raise Refused("invalid_request", nothing)
+    wording = mails.spoken(site, made.preferences)
+    mails.write(site, kind, email, user, wording, link=f"{site.base_url}{path}?link={made.text}")
+
+
+async def role_changed(site: Site, user: str, role: OperatorRole | None) -> None:
+    """Tells a person of a new role, or that theirs was taken."""
+    person = await site.store.operator.find(user, 0)
+    known = await site.store.people.credentials(person.email)
+    wording = mails.spoken(site, known.preferences if known else NO_CHOICE)
+    name = wording.say(ROLE_NAMES[role]) if role else ""
+    mails.write(site, "operators/role_changed", person.email, user, wording, role=name, at=wall.utc())

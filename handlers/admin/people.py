@@ -1,0 +1,100 @@
+"""/api/admin/v1/people: find, create, change and delete people."""
+
+from __future__ import annotations
+
+import secrets
+from typing import cast
+from urllib.parse import quote
+
+from handlers.admin import operator_mails
+from handlers.admin.base import AdminHandler, Record, valid
+from store.accounts.people import TAKEN
+from store.crypto.passwords import check_password
+from store.names import check_groups, check_person_name, normalise_email
+from store.operators.people_acts import Changes
+from store.operators.people_pages import Status
+from store.operators.records import person_record, summary_record
+from store.refused import Refused
+from store.results import Visitor
+
+
+class AdminPeopleHandler(AdminHandler):
+    """The list of people."""
+
+    async def get(self) -> None:
+        """A page of people: those with an address, a user id or a status, or everybody."""
+        params = self.query("query", "status", "limit", "cursor")
+        limit, cursor = self.page(params)
+        status = cast(Status, params.get("status") or "")
+        found = await self.store.people_pages.page(params.get("query") or "", status, limit, cursor)
+        self.write_page([summary_record(one) for one in found.people], found.cursor)
+
+    async def post(self) -> None:
+        """Creates an account whose address counts as confirmed, or invites the address."""
+        params = self.fields("email", "name", "password", "groups", "invite")
+        if self.flag(params, "invite"):
+            for name in ("name", "password", "groups"):
+                if params.value(name) is not None:
+                    raise Refused("invalid_request", f"An invited person chooses name and password: leave out {name}.")
+            return await self.answer_once(lambda: self._invite(params.require("email")), hidden=("link",))
+        email, name = params.require("email"), params.require("name")
+        password, groups = params.get("password"), params.texts("groups") or []
+        await self.answer_once(lambda: self._create(email, name, password, groups), 201, hidden=("password",))
+
+    async def _create(self, typed: str, name: str, password: str | None, groups: list[str]) -> Record:
+        email, name = normalise_email(typed), check_person_name(name)
+        names = check_groups(groups)
+        chosen = password or secrets.token_urlsafe(18)
+        check_password(chosen, email, name)
+        if password:
+            await self.site.breaches.check(password)
+        user = await self.store.people.create(
+            email, name, chosen, verified=True, event="created_by_operator", visitor=Visitor(), groups=names
+        )
+        record = person_record(await self.store.people_acts.view(user))
+        return record if password else {**record, "password": chosen}
+
+    async def _invite(self, typed: str) -> Record:
+        email = normalise_email(typed)
+        if await self.store.people.credentials(email):
+            raise Refused("invalid_request", TAKEN)
+        invite = await self.store.people.invite_again(email)
+        link = f"{self.site.base_url}/signup?invite={quote(invite)}"
+        operator_mails.invited(self.site, email, link, self.counted_address)
+        self.store.security.note("invited_by_operator", typed=email)
+        return {"email": email, "invited": True, "link": link}
+
+
+class AdminPersonHandler(AdminHandler):
+    """One person."""
+
+    async def get(self, user: str) -> None:
+        """The person."""
+        self.query()
+        self.write_json(person_record(await self.store.people_acts.view(user)))
+
+    async def patch(self, user: str) -> None:
+        """Changes the name, the groups, or both."""
+        params = self.fields("name", "groups")
+        groups = params.texts("groups")
+        changes = Changes(params.get("name"), None if groups is None else tuple(groups))
+        if changes == Changes():
+            raise Refused("invalid_request", "Send name, groups, or both. A role has an address of its own: …/role.")
+        with valid():
+            await self.store.people_acts.change(self.actor, user, changes)
+        self.write_json(person_record(await self.store.people_acts.view(user)))
+
+    async def delete(self, user: str) -> None:
+        """Deletes the person with everything that is theirs; `dry_run` says what that is."""
+        dry_run = self.flag(self.query("dry_run"), "dry_run")
+        gone = await self.store.people_acts.delete(self.actor, user, dry_run=dry_run)
+        self.write_json(
+            {
+                "id": gone.user,
+                "email": gone.email,
+                "apps": gone.apps,
+                "ownApps": gone.own_apps,
+                "deleted": not dry_run,
+                "dryRun": dry_run,
+            }
+        )

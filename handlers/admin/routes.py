@@ -1,0 +1,65 @@
+"""The routes of the management interface: who may do what, on one screen."""
+
+from __future__ import annotations
+
+from handlers.admin.exports import AdminExportHandler
+from handlers.admin.operator_keys import AdminOperatorKeyHandler, AdminOperatorKeysHandler
+from handlers.admin.people import AdminPeopleHandler, AdminPersonHandler
+from handlers.admin.person_acts import (
+    AdminCreditsHandler,
+    AdminResetFactorsHandler,
+    AdminResumeHandler,
+    AdminRoleHandler,
+    AdminRolesHandler,
+    AdminSendLinkHandler,
+    AdminSignOutHandler,
+    AdminSuspendHandler,
+)
+from handlers.core.policy import Policy
+from handlers.core.route import Route
+from store.operators.roles import OperatorAct
+
+BASE = "/api/admin/v1"
+USER, KEY = "([0-9a-f]{32})", "([A-Za-z0-9_-]{22})"
+_PERSON = rf"{BASE}/people/{USER}"
+
+
+def managing(**acts: OperatorAct) -> Policy:
+    """The policy of a route: the act of each method, which the table in `store/operators/roles.py` gives to roles."""
+    return Policy(operator=True, acts=tuple(acts.items()))
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(rf"{BASE}/people", AdminPeopleHandler, "admin-people", managing(GET="people.read", POST="people.create")),
+    Route(
+        _PERSON,
+        AdminPersonHandler,
+        "admin-person",
+        managing(GET="people.read", PATCH="people.change", DELETE="people.delete"),
+    ),
+    Route(rf"{_PERSON}/suspend", AdminSuspendHandler, "admin-suspend", managing(POST="people.suspend")),
+    Route(rf"{_PERSON}/resume", AdminResumeHandler, "admin-resume", managing(POST="people.resume")),
+    Route(rf"{_PERSON}/sign-out", AdminSignOutHandler, "admin-sign-out", managing(POST="people.sign_out")),
+    Route(
+        rf"{_PERSON}/reset-factors",
+        AdminResetFactorsHandler,
+        "admin-reset-factors",
+        managing(POST="people.reset_factors"),
+    ),
+    Route(rf"{_PERSON}/send-link", AdminSendLinkHandler, "admin-send-link", managing(POST="people.send_link")),
+    Route(rf"{_PERSON}/export", AdminExportHandler, "admin-export", managing(GET="people.export")),
+    Route(
+        rf"{_PERSON}/credits", AdminCreditsHandler, "admin-credits", managing(GET="credits.read", POST="credits.give")
+    ),
+    Route(rf"{_PERSON}/role", AdminRoleHandler, "admin-role", managing(PUT="roles.give", DELETE="roles.give")),
+    Route(rf"{BASE}/roles", AdminRolesHandler, "admin-roles", managing(GET="roles.read")),
+    Route(
+        rf"{BASE}/operator-keys", AdminOperatorKeysHandler, "admin-operator-keys", managing(GET="operator_keys.read")
+    ),
+    Route(
+        rf"{BASE}/operator-keys/{KEY}",
+        AdminOperatorKeyHandler,
+        "admin-operator-key",
+        managing(DELETE="operator_keys.revoke"),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Who operates the server: roles, keys, and acts that a role allows."""

@@ -1,0 +1,159 @@
+"""What operators do to people, under the rules of roles. Programs with a key and people in the console use the same."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from store import keys
+from store.accounts.groups import Groups
+from store.accounts.signin.sessions import ends_of
+from store.credits.credits import Granted
+from store.engine.scripts import Scripts
+from store.names import check_groups, check_person_name
+from store.operations import Operator, Person, Suspension
+from store.operators.people_pages import PeoplePages
+from store.operators.person_view import PersonView
+from store.operators.role_holders import RoleHolders
+from store.operators.roles import APART, OperatorAct, OperatorActor, OperatorRole, check_act
+from store.refused import Refused
+from store.webhooks.relay_wakeup import RelayWakeup
+
+
+class Changes(NamedTuple):
+    """New values of a person; None leaves one."""
+
+    name: str | None = None
+    groups: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccountRemains:
+    """What a person's deletion would remove."""
+
+    user: str
+    email: str
+    apps: int
+    own_apps: int
+
+
+class PeopleActs:
+    """The acts of operators on people. Each checks the actor's role first, and is noted in the person's trail and in
+    the security log. Every method raises Refused("insufficient_role" or "not_found"), StoreUnavailable."""
+
+    def __init__(
+        self,
+        scripts: Scripts,
+        operator: Operator,
+        holders: RoleHolders,
+        pages: PeoplePages,
+        groups: Groups,
+        wakeup: RelayWakeup,
+    ) -> None:
+        self._pages = pages
+        self._scripts = scripts
+        self._operator = operator
+        self._holders = holders
+        self._groups = groups
+        self._wakeup = wakeup
+
+    async def view(self, user: str) -> PersonView:
+        """The person with this user id."""
+        summary, person, role = await asyncio.gather(
+            self._pages.one(user), self._operator.show(user), self._holders.of(user)
+        )
+        if summary is None or person is None:
+            raise Refused("not_found", "No such person.")
+        return PersonView(summary, person, await self._operator.security(user), role)
+
+    async def suspend(self, actor: OperatorActor, user: str, suspension: Suspension) -> Person:
+        """Suspends a person. Raises Refused("access_denied") for the last admin, ValueError as `Operator.suspend`."""
+        role = await self.check(actor, "people.suspend", user)
+        if role == "admin" and await self._holders.is_last_admin(user):
+            raise Refused("access_denied", "This is the last admin. Give the role admin to somebody else first.")
+        return await self._operator.suspend(user, suspension)
+
+    async def resume(self, actor: OperatorActor, user: str) -> Person:
+        """Ends a suspension, or lets a disabled person in again."""
+        await self.check(actor, "people.resume", user)
+        return await self._operator.set_status(user, "active")
+
+    async def sign_out(self, actor: OperatorActor, user: str) -> None:
+        """Ends every session of a person; tokens of apps live on."""
+        await self.check(actor, "people.sign_out", user)
+        person = {**keys.person(user), "outbox": keys.outbox(user)}
+        reply = await self._scripts.run("sign_person_out", person, **ends_of(user))
+        if reply.word == "not_found":
+            raise Refused("not_found", "No such person.")
+        if reply.number("told"):
+            self._wakeup.add(user)
+
+    async def reset_factors(self, actor: OperatorActor, user: str) -> Person:
+        """Removes a person's second step and passkeys."""
+        await self.check(actor, "people.reset_factors", user)
+        return await self._operator.reset_factors(user)
+
+    async def change(self, actor: OperatorActor, user: str, changes: Changes) -> Person:
+        """Changes the name and the groups. Raises ValueError for wrong ones."""
+        await self.check(actor, "people.change", user)
+        person = await self._operator.find(user, 0)
+        # Both are checked before either is changed.
+        name = None if changes.name is None else check_person_name(changes.name)
+        wanted = None if changes.groups is None else {*check_groups(changes.groups)}
+        if name is not None:
+            reply = await self._scripts.run("rename_person", keys.person(user), name=name)
+            if reply.word == "not_found":
+                raise Refused("not_found", "No such person.")
+        if wanted is not None:
+            before = {*person.groups}
+            await self._groups.change(user, person.groups, add=wanted - before, remove=before - wanted)
+        return await self._operator.find(user)
+
+    async def give_role(self, actor: OperatorActor, user: str, role: OperatorRole | None) -> OperatorRole | None:
+        """Gives a person a role, or takes it, and returns the one before. Nobody changes their own. Raises Refused as
+        `RoleHolders.give`."""
+        check_act(actor, "roles.give")
+        if (actor.kind, actor.id) == ("person", user):
+            raise Refused("access_denied", "Nobody changes their own role. Ask another admin.")
+        return await give_role(self._operator, self._holders, user, role, actor.shown)
+
+    async def give_credits(self, actor: OperatorActor, user: str, amount: int, reason: str, key: str) -> Granted:
+        """Adds or takes credits, once for each key. Raises Refused as `Credits.grant`."""
+        check_act(actor, "credits.give")
+        _, granted = await self._operator.credit(user, amount, reason=reason, key=key)
+        return granted
+
+    async def delete(self, actor: OperatorActor, user: str, *, dry_run: bool = False) -> AccountRemains:
+        """Deletes a person with everything that is theirs; `dry_run` only counts. Raises Refused("access_denied") for a
+        person with a role."""
+        role = await self.check(actor, "people.delete", user)
+        if role:
+            raise Refused("access_denied", f"This person has the role {role}. Take the role first.")
+        person = await self._operator.find(user, 0)
+        if not dry_run:
+            await self._operator.delete(user)
+        return AccountRemains(user, person.email, len(person.grants), len(person.registered))
+
+    async def check(self, actor: OperatorActor, act: OperatorAct, user: str) -> OperatorRole | None:
+        """The role of the person whom an act concerns. Raises Refused("insufficient_role") if the actor may not do it,
+        Refused("access_denied") if it is the actor."""
+        check_act(actor, act)
+        if (actor.kind, actor.id) == ("person", user):
+            raise Refused("access_denied", "Use your own account pages for this, or ask another admin.")
+        role = await self._holders.of(user)
+        if role and act in APART and actor.role != "admin":
+            raise Refused("insufficient_role", f"This person has the role {role}, so only an admin may do this.")
+        return role
+
+
+async def give_role(
+    operator: Operator, holders: RoleHolders, who: str, role: OperatorRole | None, by: str
+) -> OperatorRole | None:
+    """Gives a person (an e-mail address or a user id) a role, notes it with the person, and returns the one before.
+    Raises Refused."""
+    person = await operator.find(who, 0)
+    before = await holders.give(person.user, role, by)
+    if before != role:
+        await operator.note(person.user, "role_given_by_operator" if role else "role_taken_by_operator")
+    return before

@@ -1,0 +1,75 @@
+"""Replies to operators' writes, kept under their idempotency keys: a repeated request is done once."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.crypto.seal import fingerprint
+from store.errors import wrapped
+from store.lifetimes import OPERATOR_REPLY
+from store.operators.roles import OperatorActor
+from store.refused import Refused
+
+MOST_KEY = 255
+"""Characters of an idempotency key."""
+MOST_REPLY = 65_536
+"""Bytes of a reply that is kept; a longer one is not."""
+_IN_PROGRESS = 0
+
+
+class KeptReply(NamedTuple):
+    """The status and the body of an earlier reply; `body` is empty if it was too long."""
+
+    status: int
+    body: bytes
+
+
+class ClaimedWrite(NamedTuple):
+    """A write that is in progress under an idempotency key."""
+
+    name: str
+    digest: str
+
+
+class OperatorReplies:
+    """Claims keys, and keeps replies for a day. A write whose outcome is unknown stays claimed: nothing is done twice.
+    Every method raises StoreUnavailable."""
+
+    def __init__(self, client: Redis) -> None:
+        self._client = client
+
+    async def claim(self, actor: OperatorActor, key: str, request: bytes) -> ClaimedWrite | KeptReply:
+        """Claims a key for this request (method, path and body), or returns the reply to the same request before.
+        Raises Refused("idempotency_mismatch" or "idempotency_in_progress"), Refused("invalid_request") for a wrong
+        key."""
+        if not 1 <= len(key) <= MOST_KEY or not key.isprintable():
+            raise Refused("invalid_request", f"An idempotency key is 1 to {MOST_KEY} printable characters.")
+        claimed = ClaimedWrite(fingerprint(f"{actor.kind} {actor.id} {key}"), hashlib.sha256(request).hexdigest()[:32])
+        name = keys.operator_reply(claimed.name)
+        with wrapped():
+            value = f"{claimed.digest} {_IN_PROGRESS} "
+            kept: Any = await self._client.set(name, value, nx=True, get=True, px=OPERATOR_REPLY)
+        if kept is None:
+            return claimed
+        digest, status, body = kept.split(b" ", 2)
+        if digest.decode() != claimed.digest:
+            raise Refused("idempotency_mismatch", "This key was used with another request.")
+        if int(status) == _IN_PROGRESS:
+            raise Refused("idempotency_in_progress")
+        return KeptReply(int(status), body)
+
+    async def keep(self, claimed: ClaimedWrite, status: int, body: bytes) -> None:
+        """Keeps the reply to a claimed write."""
+        body = body if len(body) <= MOST_REPLY else b""
+        with wrapped():
+            value = f"{claimed.digest} {status} ".encode() + body
+            await self._client.set(keys.operator_reply(claimed.name), value, px=OPERATOR_REPLY)
+
+    async def drop(self, claimed: ClaimedWrite) -> None:
+        """Frees the key of a write that was refused: it changed nothing."""
+        with wrapped():
+            await self._client.delete(keys.operator_reply(claimed.name))

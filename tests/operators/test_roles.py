@@ -1,0 +1,195 @@
+"""The table of roles, row by row: every route of the management interface with a key of every role."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tornado.httpclient import HTTPResponse
+
+from handlers.admin.routes import ROUTES
+from handlers.core.site import Site
+from handlers.ops.credits import OPS_ROUTES
+from handlers.ops.security_context import tell_security
+from handlers.routes import ROUTES as MAIN
+from handlers.routes import make_application
+from store.operations import Suspension
+from store.operators.people_acts import Changes
+from store.operators.roles import ACTS, ALLOWED, ROLES, OperatorActor, OperatorRole
+from store.refused import Refused
+from store.results import Visitor
+from tests.credits.test_ops import served
+from tests.operators.conftest import API, Desk, refused
+from tests.support.http.driver import EMAIL, json_of, send
+
+pytestmark = pytest.mark.gen_test
+
+READERS, SUPPORT, ADMIN = "admin support auditor", "admin support", "admin"
+EXPECTED: dict[str, str] = {
+    "admin-people GET": READERS,
+    "admin-people POST": ADMIN,
+    "admin-person GET": READERS,
+    "admin-person PATCH": ADMIN,
+    "admin-person DELETE": ADMIN,
+    "admin-suspend POST": SUPPORT,
+    "admin-resume POST": SUPPORT,
+    "admin-sign-out POST": SUPPORT,
+    "admin-reset-factors POST": SUPPORT,
+    "admin-send-link POST": SUPPORT,
+    "admin-export GET": READERS,
+    "admin-credits GET": "admin support auditor credits",
+    "admin-credits POST": "admin credits",
+    "admin-role PUT": ADMIN,
+    "admin-role DELETE": ADMIN,
+    "admin-roles GET": READERS,
+    "admin-operator-keys GET": READERS,
+    "admin-operator-key DELETE": ADMIN,
+}
+"""The roles that may use each route: written down a second time, so that a changed table or a new route fails here."""
+
+
+def path_of(pattern: str, user: str) -> str:
+    """An address that the pattern matches."""
+    path = pattern.removeprefix(API).replace("([0-9a-f]{32})", user)
+    return path.replace("([A-Za-z0-9_-]{22})", "k" * 22).replace("([A-Za-z0-9_-]{1,64})", "web-app")
+
+
+def test_every_route_and_method_has_a_row() -> None:
+    known = {f"{route.name} {method}" for route in ROUTES for method, _ in route.policy.acts}
+    assert known == set(EXPECTED)
+    assert set(ALLOWED) == set(ACTS)
+    for route in ROUTES:
+        answered = {name for name in ("GET", "POST", "PUT", "PATCH", "DELETE") if name.lower() in vars(route.handler)}
+        assert answered == {method for method, _ in route.policy.acts}, route.name
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize("role", ROLES)
+async def test_each_role_may_do_what_the_table_says(desk: Desk, role: OperatorRole) -> None:
+    for route in ROUTES:
+        for method, act in route.policy.acts:
+            body = None if method in ("GET", "DELETE") else "{}"
+            response = await desk.ask(method, path_of(route.pattern, desk.ada), body, role=role)
+            may = role in EXPECTED[f"{route.name} {method}"].split()
+            if may:
+                assert json_of(response).get("error") != "insufficient_role" if response.code >= 400 else True
+                assert response.code not in (401, 403), (route.name, method, response.body)
+                if (route.name, method) == ("admin-person", "DELETE"):
+                    desk.ada = await desk.person(f"next-{role}@example.com")
+            else:
+                assert role in refused(response, 403, "insufficient_role"), (route.name, method)
+                noted = [event for event in desk.events if event.event == "operator_refused"]
+                assert noted[-1].detail == f"{act} {route.name}"
+                assert f"The {role}" in noted[-1].by
+
+
+async def test_credits_on_the_old_address_need_a_role_too(desk: Desk) -> None:
+    for role in ROLES:
+        headers = {"Authorization": f"Bearer {await desk.key(role)}", "Content-Type": "application/json"}
+        body = json.dumps({"user": EMAIL, "amount": 5, "key": role})
+        response = await send(f"{desk.url}/ops/credits", "POST", body=body, headers=headers)
+        if role in ("admin", "credits"):
+            assert response.code == 200
+        else:
+            refused(response, 403, "insufficient_role")
+    assert (await desk.store.credits.show(desk.ada)).paid == 10
+
+
+async def test_the_main_port_has_no_management_interface(desk: Desk, site: Site) -> None:
+    assert not [route.name for route in MAIN if route.pattern.startswith(API)]
+    headers = {"Authorization": f"Bearer {await desk.key('admin')}"}
+    main = make_application(site)
+    tell_security(main)
+    async with served(main) as theirs:
+        for route in ROUTES:
+            for method, _ in route.policy.acts:
+                path = API + path_of(route.pattern, desk.ada)
+                response = await send(f"{theirs}{path}", method, headers=headers, described=False)
+                assert response.code in (403, 404), (route.name, method, response.code)
+                assert desk.ada.encode() not in response.body
+    assert {route.name for route in ROUTES} <= {route.name for route in OPS_ROUTES}
+
+
+async def _acts(desk: Desk, path: str, role: OperatorRole) -> list[HTTPResponse]:
+    asked: tuple[tuple[str, Any], ...] = (
+        ("suspend", {"reason": "Unpaid"}),
+        ("sign-out", None),
+        ("reset-factors", None),
+        ("send-link", {"kind": "reset"}),
+        ("resume", None),
+    )
+    return [await desk.ask("POST", f"{path}/{act}", body or {}, role=role) for act, body in asked]
+
+
+async def test_support_does_nothing_to_people_with_a_role(desk: Desk) -> None:
+    path = f"/people/{desk.ada}"
+    assert [response.code for response in await _acts(desk, path, "support")] == [200, 200, 200, 400, 200]
+    await desk.do("PUT", f"{path}/role", {"role": "auditor"})
+    for response in await _acts(desk, path, "support"):
+        assert "role auditor" in refused(response, 403, "insufficient_role")
+    assert (await desk.get(path))["status"] == "active"
+    assert [response.code for response in await _acts(desk, path, "admin")] == [200, 200, 200, 400, 200]
+
+
+async def test_the_last_admin_stays(desk: Desk) -> None:
+    path = f"/people/{desk.ada}"
+    await desk.do("PUT", f"{path}/role", {"role": "admin"})
+    for method, at, body in (
+        ("DELETE", f"{path}/role", None),
+        ("PUT", f"{path}/role", {"role": "support"}),
+        ("POST", f"{path}/suspend", {"reason": "Gone"}),
+        ("DELETE", path, None),
+    ):
+        refused(await desk.ask(method, at, body), 403, "access_denied")
+    other = await desk.person("bea@example.com")
+    await desk.do("PUT", f"/people/{other}/role", {"role": "admin"})
+    assert (await desk.do("PUT", f"{path}/role", {"role": "support"}))["before"] == "admin"
+    refused(await desk.ask("DELETE", f"/people/{other}/role"), 403, "access_denied")
+    refused(await desk.ask("DELETE", path), 403, "access_denied")  # the role comes first
+    assert [one["role"] for one in (await desk.get("/roles"))["items"]] == ["admin", "support"]
+    await desk.do("DELETE", f"{path}/role")
+    assert (await desk.do("DELETE", path))["deleted"] is True
+
+
+async def test_nobody_changes_their_own_role_or_acts_on_themselves(desk: Desk) -> None:
+    store, ada = desk.store, desk.ada
+    await store.role_holders.give(ada, "admin")
+    await store.role_holders.give(await desk.person("bea@example.com"), "admin")
+    herself = OperatorActor("person", ada, "admin")
+    for attempt in (
+        store.people_acts.give_role(herself, ada, "support"),
+        store.people_acts.give_role(herself, ada, None),
+        store.people_acts.suspend(herself, ada, Suspension("Why")),
+        store.people_acts.reset_factors(herself, ada),
+        store.people_acts.change(herself, ada, Changes("Another")),
+        store.people_acts.delete(herself, ada),
+    ):
+        with pytest.raises(Refused, match="access_denied"):
+            await attempt
+    with pytest.raises(Refused, match="insufficient_role"):
+        await store.people_acts.give_role(OperatorActor("person", ada, "support"), ada, "admin")
+    assert await store.role_holders.of(ada) == "admin"
+
+
+async def test_a_role_works_only_after_a_second_step(desk: Desk) -> None:
+    store = desk.store
+    credentials = await store.people.credentials(EMAIL)
+    assert credentials
+    signed_in = await store.sessions.start(credentials, Visitor())
+    session = store.sessions.open(signed_in.cookie)
+    assert session
+    assert await store.role_holders.in_session(session) is None
+    await store.role_holders.give(desk.ada, "support")
+    assert await store.role_holders.in_session(session) == ("support", False)
+    for method, works in (("pwd", False), ("otp", True), ("passkey", True), ("pwd+passkey", True)):
+        await store.client.hset(session.keys()["session"], "method", method)
+        assert await store.role_holders.in_session(session) == ("support", works)
+
+
+async def test_people_have_roles_of_people_only(desk: Desk) -> None:
+    for role in ("credits", "scim", "owner", ""):
+        response = await desk.ask("PUT", f"/people/{desk.ada}/role", {"role": role})
+        refused(response, 400, "invalid_request")
+    refused(await desk.ask("PUT", f"/people/{'0' * 32}/role", {"role": "support"}), 404, "not_found")
+    assert (await desk.get("/roles"))["items"] == []

@@ -1,0 +1,163 @@
+"""Calls of operators with roles: keys, roles of people, pages, acts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from store.operations import Suspension
+from store.operators.people_acts import Changes
+from store.operators.replies import ClaimedWrite
+from store.operators.roles import OperatorActor
+from tests.support.calls.prepared import Call, call, drained
+from tests.support.store.world import World
+
+ADMIN = OperatorActor("key", "k" * 22, "admin", "Tests")
+
+
+@call("operator_keys.create", "add_operator_key")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator_keys.create("support", name="Tests")
+
+
+@call("operator_keys.open")
+async def _(w: World) -> Call:
+    _key, text = await w.store.operator_keys.create("support")
+    return lambda: w.store.operator_keys.open(text, "127.0.0.1")
+
+
+@call("operator_keys.used", "note_key_use")
+async def _(w: World) -> Call:
+    key, _text = await w.store.operator_keys.create("support")
+    return lambda: w.store.operator_keys.used(key, "127.0.0.1", 2**42)
+
+
+@call("operator_keys.list")
+async def _(w: World) -> Call:
+    await w.store.operator_keys.create("support")
+    return lambda: w.store.operator_keys.list()
+
+
+@call("operator_keys.revoke", "drop_operator_key")
+async def _(w: World) -> Call:
+    key, _text = await w.store.operator_keys.create("support")
+    return lambda: w.store.operator_keys.revoke(key.id)
+
+
+@call("operator_replies.claim")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator_replies.claim(ADMIN, w.user, b"a request")
+
+
+async def claimed(w: World) -> ClaimedWrite:
+    """A write in progress."""
+    found = await w.store.operator_replies.claim(ADMIN, f"{w.user} again", b"a request")
+    assert isinstance(found, ClaimedWrite)
+    return found
+
+
+@call("operator_replies.keep")
+async def _(w: World) -> Call:
+    write = await claimed(w)
+    return lambda: w.store.operator_replies.keep(write, 200, b"{}")
+
+
+@call("operator_replies.drop")
+async def _(w: World) -> Call:
+    write = await claimed(w)
+    return lambda: w.store.operator_replies.drop(write)
+
+
+@call("role_holders.of")
+async def _(w: World) -> Call:
+    return lambda: w.store.role_holders.of(w.user)
+
+
+@call("role_holders.in_session")
+async def _(w: World) -> Call:
+    await w.store.role_holders.give(w.user, "auditor")
+    return lambda: w.store.role_holders.in_session(w.session)
+
+
+@call("role_holders.list")
+async def _(w: World) -> Call:
+    return lambda: w.store.role_holders.list()
+
+
+@call("role_holders.is_last_admin")
+async def _(w: World) -> Call:
+    return lambda: w.store.role_holders.is_last_admin(w.user)
+
+
+@call("role_holders.give", "give_operator_role")
+async def _(w: World) -> Call:
+    return lambda: w.store.role_holders.give(w.user, "support")
+
+
+@call("people_pages.page", "summarise_person")
+async def _(w: World) -> Call:
+    return lambda: w.store.people_pages.page(w.email)
+
+
+@call("people_pages.everyone", "summarise_person")
+async def _(w: World) -> Call:
+    async def everyone() -> list[Any]:
+        return await drained(w.store.people_pages.everyone(w.email))
+
+    return everyone
+
+
+@call("people_pages.one", "summarise_person")
+async def _(w: World) -> Call:
+    return lambda: w.store.people_pages.one(w.user)
+
+
+@call("people_acts.view", "describe_security", "describe_user", "summarise_person")
+async def _(w: World) -> Call:
+    return lambda: w.store.people_acts.view(w.user)
+
+
+@call("people_acts.check")
+async def _(w: World) -> Call:
+    return lambda: w.store.people_acts.check(ADMIN, "people.suspend", w.user)
+
+
+@call("people_acts.suspend", "describe_user", "set_user_status")
+async def _(w: World) -> Call:
+    return lambda: w.store.people_acts.suspend(ADMIN, w.user, Suspension("Unpaid"))
+
+
+@call("people_acts.resume", "describe_user", "set_user_status")
+async def _(w: World) -> Call:
+    return lambda: w.store.people_acts.resume(ADMIN, w.user)
+
+
+@call("people_acts.sign_out", "sign_person_out")
+async def _(w: World) -> Call:
+    return lambda: w.store.people_acts.sign_out(ADMIN, w.user)
+
+
+@call("people_acts.reset_factors", "describe_user", "reset_factors")
+async def _(w: World) -> Call:
+    return lambda: w.store.people_acts.reset_factors(ADMIN, w.user)
+
+
+@call("people_acts.change", "describe_user", "rename_person", "set_groups")
+async def _(w: World) -> Call:
+    changes = Changes("Another name", (*(await w.store.operator.find(w.user)).groups, "new"))
+    return lambda: w.store.people_acts.change(ADMIN, w.user, changes)
+
+
+@call("people_acts.give_role", "describe_user", "give_operator_role", "record_event")
+async def _(w: World) -> Call:
+    await w.store.role_holders.give(w.user, None)
+    return lambda: w.store.people_acts.give_role(ADMIN, w.user, "auditor")
+
+
+@call("people_acts.give_credits", "describe_user", "grant_credit")
+async def _(w: World) -> Call:
+    return lambda: w.store.people_acts.give_credits(ADMIN, w.user, 5, "Payment", w.user)
+
+
+@call("people_acts.delete", "begin_leaving", "delete_user", "describe_user", "release_email")
+async def _(w: World) -> Call:
+    return lambda: w.store.people_acts.delete(ADMIN, w.user)
