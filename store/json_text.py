@@ -96,8 +96,18 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for name, value in pairs:
         if name in values:
             raise Ambiguous("A JSON key is repeated.")
-        values[check_text(name)] = check_text(value) if isinstance(value, str) else value
+        values[check_text(name)] = value
+        _check_texts(value)
     return values
+
+
+def _check_texts(value: Any) -> None:
+    """Checks a text, or the texts of a list. Objects in it are checked already. Raises Ambiguous."""
+    if isinstance(value, str):
+        check_text(value)
+    elif isinstance(value, list):
+        for one in value:
+            _check_texts(one)
 
 
 def values_in(body: bytes) -> int:
