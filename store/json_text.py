@@ -72,8 +72,7 @@ def decode_strictly(body: bytes, deepest: int = MAX_NESTING) -> Any:
     # The parser's own limit on depth differs between releases of Python.
     check_nesting(body, deepest)
     try:
-        text = body.decode("utf-8")
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+        return _STRICT.decode(body.decode("utf-8"))
     except NotJSON:
         raise
     except (ValueError, RecursionError):
@@ -155,3 +154,6 @@ def _skip(number: str) -> int:
 
 def _refuse(constant: str) -> None:
     raise ValueError(constant)
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse)

@@ -17,7 +17,7 @@ _STREAMS = {"strangers": "strangers", "people": "events", "sensitive": "sensitiv
 SECURITY_EVENTS = {stream: f"{{audit}}:{noun}" for stream, noun in _STREAMS.items()}
 """The streams of the security log, by their names in scripts."""
 _OF_AN_APP = ("days", "people", "refusals", "logo", "invitations")
-_OF_A_PERSON = ("user", "sessions", "leaving", "undos", "apps", "teams", "activity", "picture", "identities")
+_OF_A_PERSON = ("user", "sessions", "leaving", "undos", "apps", "teams", "activity", "picture", "identities", "audit")
 _FACTORS = ("factors", "passkeys", "recovery", "guesses")
 SHARDS = tuple(f"{number:03x}" for number in range(4096))
 
@@ -175,8 +175,8 @@ def grant_prefix(user: str) -> str:
 
 def person(user: str) -> dict[str, str]:
     """The fixed keys of a person."""
-    own = {noun: prefix(user) + noun for noun in (*_OF_A_PERSON, *_FACTORS)}
-    return {**credits(user), **own, "users": shard_users(user[:3]), "audit": audit(user)}
+    base, found = prefix(user), {**credits(user), "users": shard_users(user[:3])}
+    return found | {noun: base + noun for noun in (*_OF_A_PERSON, *_FACTORS)}
 
 
 def audit(user: str) -> str:
@@ -231,8 +231,8 @@ def hosted(user: str, client: str) -> dict[str, str]:
 
 def credits(user: str) -> dict[str, str]:
     """The credits of a person, and the list of kept replies."""
-    nouns = ("balance", "holds", "ledger", "replies", "used", "searches", "payments")
-    return {noun: prefix(user) + noun for noun in nouns}
+    base, nouns = prefix(user), ("balance", "holds", "ledger", "replies", "used", "searches", "payments")
+    return {noun: base + noun for noun in nouns}
 
 
 def settled(user: str, hold: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from typing import Any
 
 from tornado.iostream import StreamClosedError
@@ -142,8 +142,10 @@ class Call(Asker):
             self._meter.see_reply(reply)
             await self._meter.count_input()
             tokens = self._meter.used()
-            with self._readable():
+            try:
                 stored = StoredReply(WHOLE, *self._exchange.whole(reply, tokens))
+            except BrokenStream as error:
+                raise self._senseless(error) from None
             return stored, await self._settle(tokens, stored)
         except (UpstreamFailed, TimeoutError) as error:
             self._limit = None
@@ -184,21 +186,18 @@ class Call(Asker):
         """Whether the app is gone: it hung up, or did not read until the time was over."""
         return isinstance(error, ClientGone) or (isinstance(error, TimeoutError) and (self._cut or self._sending))
 
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        """Raises UpstreamFailed if what the server sends makes no sense."""
-        try:
-            yield
-        except BrokenStream as error:
-            raise UpstreamFailed("upstream_error", f"{self._server}: {error}") from None
+    def _senseless(self, error: BrokenStream) -> UpstreamFailed:
+        """The failure of a call whose answer makes no sense."""
+        return UpstreamFailed("upstream_error", f"{self._server}: {error}")
 
     async def _pass_in_time(self, client: AppConnection) -> None:
         """Passes events on within the call's time. If the app is gone, meters what was on its way to the app."""
         async with aclosing(self._failover.stream(self._request, self)) as events:
             try:
                 async with asyncio.timeout_at(self._deadline) as self._limit:
-                    with self._readable():
-                        await self._pass_all(client, events)
+                    await self._pass_all(client, events)
+            except BrokenStream as error:
+                raise self._senseless(error) from None
             except (ClientGone, TimeoutError) as error:
                 self._limit = None
                 if self._begun and self._left_by(error) and not self._stopped:
@@ -265,8 +264,10 @@ class Call(Asker):
     async def _end_stream(self, client: AppConnection) -> None:
         await self._meter.count_input()
         tokens = self._meter.used()
-        with self._readable():
+        try:
             head, tail = self._exchange.end(tokens)
+        except BrokenStream as error:
+            raise self._senseless(error) from None
         self._keep(head)
         stored = StoredReply(STREAM, bytes(self._stored), tail) if self._stored is not None else None
         charge = await self._settle(tokens, stored)

@@ -161,8 +161,8 @@ class CallHandler(ExchangeHandler):
 
     def write_reply(self, exchange: ModelExchange, stored: StoredReply, charge: Charge, *, reads: bool) -> None:
         """Writes the whole answer, with the cost in its place."""
-        self.set_header("Content-Type", stored.media_type)
-        self.finish(stored.head + cost_of(exchange, charge, reads=reads) + stored.tail)
+        body = stored.head + cost_of(exchange, charge, reads=reads) + stored.tail
+        self.write_whole(body, {"Content-Type": stored.media_type})
 
     def on_connection_close(self) -> None:
         """Called when the app hangs up."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from store.clock import wall
 from store.lifetimes import MINUTE, SECOND
@@ -21,8 +22,13 @@ def limit_headers(window: Window) -> dict[str, str]:
     """The fields for a window. The OpenAI API says in how much time a window is empty, the Messages API says when."""
     left = max(0, window.reset - round(wall.time() * SECOND))
     limit, remaining = str(window.limit), str(window.remaining)
-    moment = timestamp(datetime.fromtimestamp(window.reset // SECOND, UTC))
-    return dict(zip(_SPELT, (limit, remaining, duration(left), limit, remaining, moment), strict=True))
+    values = (limit, remaining, duration(left), limit, remaining, _moment(window.reset // SECOND))
+    return dict(zip(_SPELT, values, strict=True))
+
+
+@lru_cache(maxsize=1024)
+def _moment(seconds: int) -> str:
+    return timestamp(datetime.fromtimestamp(seconds, UTC))
 
 
 def duration(ms: int) -> str:

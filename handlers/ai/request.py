@@ -32,10 +32,13 @@ def read_request(params: Params, *, form: bool, counting: bool = False) -> AIReq
     Refused("invalid_request")."""
     model = params.require("model")
     max_tokens, stream = (_value(params, name, form) for name in ("max_tokens", "stream"))
-    given = {name: _value(params, name, form) for name in FIELDS}
-    if not form:
+    if form:
+        given = {name: _value(params, name, form) for name in FIELDS}
+    else:
+        value = params.value
+        given = {name: value(name) for name in FIELDS}
         # What nobody knows here changes nothing in what is billed, as far as is known: it is the server's to judge.
-        given |= {name: params.value(name) for name in params.names() if name not in FIELDS and name not in _READ}
+        given |= {name: value(name) for name in params.names() if name not in FIELDS and name not in _READ}
     if max_tokens is None and counting:
         max_tokens = 1
     if not _is_whole(max_tokens) or not 1 <= max_tokens <= MOST_TOKENS:

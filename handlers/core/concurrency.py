@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from store.phrases import Phrase
 from store.refused import Refused
@@ -37,8 +35,7 @@ class ConcurrencyLimit:
         """Changes the limits. Requests that have a place keep it."""
         self._most, self._each = most, each
 
-    @contextmanager
-    def place(self, person: str = "", *, window: Window | None = None) -> Iterator[None]:
+    def place(self, person: str = "", *, window: Window | None = None) -> HeldPlace:
         """Holds a place during the block; without a `person`, it counts for nobody. Raises Refused:
         "temporarily_unavailable" if all places are taken, "rate_limited" with the `window` if the person has the
         maximum."""
@@ -50,12 +47,31 @@ class ConcurrencyLimit:
         if person and each is not None and self._people[person] >= each:
             words = Phrase("Too many of these are already in progress.")
             raise Refused("rate_limited", words, window=window, retry_after=later())
+        return HeldPlace(self, person)
+
+    def take(self, person: str) -> None:
+        """Takes a place."""
         self.taken += 1
         self._people[person] += 1
-        try:
-            yield
-        finally:
-            self.taken -= 1
-            self._people[person] -= 1
-            if not self._people[person]:
-                del self._people[person]
+
+    def leave(self, person: str) -> None:
+        """Frees a place."""
+        self.taken -= 1
+        self._people[person] -= 1
+        if not self._people[person]:
+            del self._people[person]
+
+
+class HeldPlace:
+    """A place of a limit, held during a block."""
+
+    __slots__ = ("_limit", "_person")
+
+    def __init__(self, limit: ConcurrencyLimit, person: str) -> None:
+        self._limit, self._person = limit, person
+
+    def __enter__(self) -> None:
+        self._limit.take(self._person)
+
+    def __exit__(self, *error: object) -> None:
+        self._limit.leave(self._person)

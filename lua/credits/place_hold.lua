@@ -56,28 +56,18 @@
 --- @include "guard"
 --- @include "credits"
 --- @include "spending"
---- @include "daily"
---- @include "notices"
---- @include "budgets"
-
--- The output tokens that `room` covers, and their cost with the input; nothing if these are too few.
-local function fit(room)
-  room = room - fee
-  local amount = cost_of(input, output, input_price, output_price)
-  if amount <= room then return output, amount + fee end
-  if output_price == 0 then return end
-  local left = room * 1000000 - input * input_price
-  local cut = left > 0 and (left - math.fmod(left, output_price)) / output_price or 0
-  amount = cost_of(input, cut, input_price, output_price)
-  if amount > room or cut < least then return end
-  return cut, amount + fee
-end
 
 local now = now_ms()
+-- What the guard needs of the grant, then the limit of the month and the values of BUDGET_FIELDS.
+local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'last_used_at', 'paused_at', 'spend_limit',
+  'spend_month', 'spent', 'budget:credits', 'used:credits', 'budget:llm-inference', 'used:llm-inference')
 local word, a, b, scope, granted, chain =
-  admit(user, grant, family, access, window, needed, limit, period, now, proof, counted ~= '')
+  admit(user, grant, family, access, window, needed, limit, period, now, proof, counted ~= '', given)
 if word ~= 'ok' then return {word, a, b} end
-if slice > 0 then add_slice(lease, final, slice, now) end
+if slice > 0 then
+  --- @include "daily"
+  add_slice(lease, final, slice, now)
+end
 reads = reads ~= '' and has_scope(scope, reads) and has_scope(granted, reads) and 1 or 0
 
 if digest ~= '' then
@@ -91,17 +81,18 @@ if digest ~= '' then
   end
 end
 
-local held, own, standing, by_counter = held_of(holds, client, now)
+local held, own, standing, by_counter, others = held_of(holds, client, now)
 if standing >= most then return {'crowded', a, b} end
-local today = day_of(now)
 -- The limit that binds, what calls in progress hold of it, and when it starts again.
 local room, refusal, open, ends = paid_of(balance) - held, 'insufficient_credits', held, now
 local month, month_ends = month_of(now)
-local ceiling, spent, _, budgets = spent_of(grant, month)
+local ceiling, spent = given[6] and tonumber(given[6]), in_period(given[7], given[8], month)
 if ceiling and ceiling - spent - own < room then
   room, refusal, open, ends = ceiling - spent - own, 'app_spend_limit', own, month_ends
 end
 if person_day > 0 then
+  --- @include "daily"
+  local today = day_of(now)
   local left = person_day - spent_on(balance, today) - held
   if left < room then room, refusal, open, ends = left, 'person_spend_limit', held, (today + 1) * DAY_MS end
 end
@@ -110,20 +101,26 @@ if chain then
   local own_row = redis.call('HMGET', family, 'used', 'budget:credits', 'budget:llm-inference')
   table.insert(chain, 1, {family_id, own_row[1], own_row[2], own_row[3]})
 end
-local counters, rooms = rooms_of(budgets, chain or {}, by_counter, model, now)
-for _, budget in ipairs(rooms) do
-  if budget.barred then return {'model_not_allowed', a, b} end
-  if budget.left < room then room, refusal, open, ends = budget.left, 'budget_exhausted', budget.open, budget.ends end
+local counters = {}
+if chain or given[9] or given[11] then
+  --- @include "budgets"
+  local rooms
+  counters, rooms = rooms_of({given[9], given[10], given[11], given[12]}, chain or {}, by_counter, model, now)
+  for _, budget in ipairs(rooms) do
+    if budget.barred then return {'model_not_allowed', a, b} end
+    if budget.left < room then room, refusal, open, ends = budget.left, 'budget_exhausted', budget.open, budget.ends end
+  end
 end
 
 -- A limit may have been lowered below what is spent; free calls still have room.
-local tokens, amount = fit(math.max(room, 0))
-if amount and amount > 0 and leasing == '1' then
-  local day, left, on_lease = lease_of(lease, today, now)
-  if amount > left then
-    if day ~= final then return {'lease', a, b, day, amount - left} end
+local tokens, amount = fit(math.max(room, 0) - fee, input, output, least, input_price, output_price)
+if amount and amount + fee > 0 and leasing == '1' then
+  --- @include "daily"
+  local day, left, on_lease = lease_of(lease, day_of(now), now)
+  if amount + fee > left then
+    if day ~= final then return {'lease', a, b, day, amount + fee - left} end
     room, refusal, open, ends = left, 'app_day_limit', on_lease, (day + 1) * DAY_MS
-    tokens, amount = fit(room)
+    tokens, amount = fit(room - fee, input, output, least, input_price, output_price)
   end
 end
 if not amount then
@@ -136,11 +133,13 @@ if not amount then
   end
   local notices, to = {}, {}
   if mails == '1' and not enough then
+    --- @include "notices"
     notices, to = notice_of_refusal(user, grant, balance, refusal, ceiling, person_day, now)
   end
   return {refusal, a, b, enough and 2 or math.ceil((ends - now) / 1000), notices, to}
 end
-write_hold(holds, hold, amount, now + hold_ttl, client, now, counters)
+amount = amount + fee
+write_hold(holds, hold, amount, now + hold_ttl, client, counters, others)
 if amount > 0 and leasing == '1' then redis.call('HSET', lease, hold, int(amount) .. ' ' .. int(now + hold_ttl)) end
 if digest ~= '' then
   redis.call('HSET', idem, 'digest', digest, 'state', 'running', 'hold', hold)

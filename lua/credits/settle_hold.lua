@@ -45,12 +45,7 @@
 --- @reserve
 --- @include "credits"
 --- @include "spending"
---- @include "daily"
 --- @include "usage"
---- @include "notices"
---- @include "budgets"
---- @include "replies"
---- @include "touch"
 
 local now = now_ms()
 -- An earlier release kept the mark among the holds.
@@ -58,42 +53,71 @@ local row = redis.call('GET', settled) or redis.call('HGET', holds, hold)
 if not row or redis.call('EXISTS', user) == 0 then return {'ended'} end
 local stands, amount, ends, _, counters = read_hold(row)
 if ends <= now then return {'ended'} end
+local before = redis.call('HMGET', balance, 'paid', 'spent_day', 'day_spent', 'oldest_at')
+local paid = tonumber(before[1] or '0')
 if not stands then
+  --- @include "touch"
   touch(holds)
-  return {'ok', amount, spendable_of(balance, holds, now), {}, {}}
+  return {'ok', amount, math.max(0, paid - held_now(holds, now)), {}, {}}
 end
 
 local charged = math.min(amount, cost)
-end_settled(holds, settled, hold, charged, ends, client)
-if leased == '1' then end_on_lease(lease, hold, charged) end
+redis.call('HDEL', holds, hold)
+-- A mark stays until the hold would have ended, so that a repeated settlement finds it. Marks have keys of their own, so their
+-- number costs later calls nothing.
+redis.call('SET', settled, 's' .. int(charged) .. ' ' .. int(ends) .. ' ' .. client, 'PXAT', int(ends))
+if leased == '1' then
+  --- @include "daily"
+  end_on_lease(lease, hold, charged)
+end
 local notices, to = {}, {}
 if input + output + cache_read + cache_write + cache_write_1h + web_search > 0 then
   local fields = {'client', client, 'model', model, 'input', int(input), 'output', int(output),
     'price', price_version, 'hold', hold}
-  local others = {cache_read = cache_read, cache_write = cache_write, cache_write_1h = cache_write_1h,
-    web_search = web_search}
-  for name, number in pairs(others) do
-    if number > 0 then
-      fields[#fields + 1] = name
-      fields[#fields + 1] = int(number)
+  if cache_read + cache_write + cache_write_1h + web_search > 0 then
+    local others = {cache_read = cache_read, cache_write = cache_write, cache_write_1h = cache_write_1h,
+      web_search = web_search}
+    for name, number in pairs(others) do
+      if number > 0 then
+        fields[#fields + 1] = name
+        fields[#fields + 1] = int(number)
+      end
     end
   end
   if counters ~= '' then
+    --- @include "budgets"
     book_budgets(grant, prefix .. 'family:', counters, charged)
     fields[#fields + 1] = 'counts'
     fields[#fields + 1] = counters
   end
-  if mails == '1' then notices, to = notices_of_charge(user, grant, balance, charged, person_day, low, now) end
-  book_entry(ledger, balance, 'charge', -charged, fields, retention, most, now)
-  book_spending(grant, charged, (month_of(now)))
-  book_day(balance, charged, day_of(now))
-  local counts = {1, charged, input, output, cache_read, cache_write, cache_write_1h}
-  book_usage(used, searches, day_of(now), client, model, counts, web_search, usage_most, usage_lasts, now)
+  local given = redis.call('HMGET', grant, 'epoch', 'spend_limit', 'spend_month', 'spent')
+  local limit, today = tonumber(given[2] or '0'), math.floor(now / 86400000)
+  local spent, month = in_period(given[3], given[4], (month_of(now)))
+  local day_spent, day = in_period(before[2], before[3], today)
+  if mails == '1' and charged > 0 then
+    local of_app = limit > 0 and crossed(limit, spent, spent + charged)
+    local of_day = person_day > 0 and crossed(person_day, day_spent, day_spent + charged)
+    local poor = low > 0 and paid >= low and paid - charged < low
+    if of_app or of_day or poor then
+      --- @include "notices"
+      notices, to = notices_of_charge(user, grant, balance, of_app, limit, month, of_day, person_day, day, poor and low)
+    end
+  end
+  paid = paid - charged
+  redis.call('HSET', balance, 'paid', int(paid), 'spent_day', int(day), 'day_spent', int(day_spent + charged))
+  append_entry(ledger, balance, 'charge', -charged, paid, fields, before[4], retention, most, now)
+  -- A missing grant must not come back as a row without an epoch.
+  if given[1] then redis.call('HSET', grant, 'spend_month', int(month), 'spent', int(spent + charged)) end
+  book_usage(used, searches, today, client, model, charged, input, output, cache_read, cache_write, cache_write_1h,
+    web_search, usage_most, usage_lasts, now)
 end
-local left = spendable_of(balance, holds, now)
+local left = math.max(0, paid - held_now(holds, now))
 if keyed == '1' and redis.call('HGET', idem, 'hold') == hold then
   redis.call('HSET', idem, 'state', 'done', 'charged', int(charged), 'left', int(left))
   redis.call('PEXPIREAT', idem, int(now + keep))
-  if sealed ~= '' then keep_reply(balance, replies, reply, reply_prefix, name, sealed, keep, max_reply_bytes, now) end
+  if sealed ~= '' then
+    --- @include "replies"
+    keep_reply(balance, replies, reply, reply_prefix, name, sealed, keep, max_reply_bytes, now)
+  end
 end
 return {'ok', charged, left, notices, to}

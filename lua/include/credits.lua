@@ -1,8 +1,8 @@
 --- @include "now"
 -- A person's credits, in whole micro-dollars. `balance` (hash): paid, which is always opening plus the sum of the ledger;
--- opening and opening_at, for the folded entries; reply_bytes. `holds` (hash by id): 'amount ends client' of an open hold,
--- with its counters after a space if it counts for budgets.
--- `settled` (string for each settled hold, until the hold would have ended): 's<charged> ends client'; `holds` of an earlier
+-- opening and opening_at, for the folded entries; oldest_at, a time (ms) before which no entry of the ledger was written;
+-- reply_bytes. `holds` (hash by id): 'amount ends client' of an open hold, with its counters after a space if it counts for
+-- budgets. `settled` (string for each settled hold, until the hold would have ended): 's<charged> ends client'; `holds` of an earlier
 -- release has such marks too. `ledger` (stream): see `book_entry`. The held total is never stored: it is the sum of the
 -- holds that have not ended, so a hold ends by itself. `reversed` of `balance` is what reversals of payments have taken; they
 -- may leave less than is held, or less than nothing.
@@ -14,21 +14,36 @@ local function cost_of(input, output, input_price, output_price)
   return (exact - part) / 1000000 + (part > 0 and 1 or 0)
 end
 
+-- The output tokens that `room` covers, up to `output`, and their cost with the input; nothing if these are less than `least`.
+local function fit(room, input, output, least, input_price, output_price)
+  local amount = cost_of(input, output, input_price, output_price)
+  if amount <= room then return output, amount end
+  if output_price == 0 then return end
+  local left = room * 1000000 - input * input_price
+  local cut = left > 0 and (left - math.fmod(left, output_price)) / output_price or 0
+  amount = cost_of(input, cut, input_price, output_price)
+  if amount > room or cut < least then return end
+  return cut, amount
+end
+
 local function read_hold(row)
   local state, amount, ends, client, counters = string.match(row, '^(s?)(%d+) (%d+) (%S*) ?(.*)$')
   return state == '', tonumber(amount), tonumber(ends), client, counters
 end
 
--- The total held, the total of one app, the number of open holds, and the total of the app's holds by counter. Drops ended
--- holds.
+-- The total held, the total of one app, the number of open holds, the total of the app's holds by counter, and whether a row
+-- is left. Drops ended holds.
 local function held_of(holds, client, now)
-  local all, own, standing, by_counter = 0, 0, 0, {}
+  local all, own, standing, by_counter, left = 0, 0, 0, {}, false
   local rows = redis.call('HGETALL', holds)
   for position = 1, #rows, 2 do
     local stands, amount, ends, holder, counters = read_hold(rows[position + 1])
     if ends <= now then
       redis.call('HDEL', holds, rows[position])
-    elseif stands then
+    else
+      left = true
+    end
+    if stands and ends > now then
       all, standing = all + amount, standing + 1
       if holder == client then
         own = own + amount
@@ -36,63 +51,68 @@ local function held_of(holds, client, now)
       end
     end
   end
-  return all, own, standing, by_counter
+  return all, own, standing, by_counter, left
 end
 
-local function write_hold(holds, id, amount, ends, client, now, counters)
-  local parts = {int(amount), int(ends), client, unpack(counters)}
-  redis.call('HSET', holds, id, table.concat(parts, ' '))
-  local left = redis.call('PTTL', holds)
-  if left < 0 or now + left < ends then redis.call('PEXPIREAT', holds, int(ends)) end
-end
-
--- Ends a hold with a charge. A mark stays until the hold would have ended, so that a repeated settlement finds it. Marks
--- have keys of their own, so their number costs later calls nothing.
-local function end_settled(holds, settled, id, charged, ends, client)
-  redis.call('HDEL', holds, id)
-  redis.call('SET', settled, 's' .. int(charged) .. ' ' .. int(ends) .. ' ' .. client, 'PXAT', int(ends))
+-- `others`: whether `holds` has other rows. Then it has an expiry, too.
+local function write_hold(holds, id, amount, ends, client, counters, others)
+  ends = int(ends)
+  local row = int(amount) .. ' ' .. ends .. ' ' .. client
+  if counters[1] then row = row .. ' ' .. table.concat(counters, ' ') end
+  redis.call('HSET', holds, id, row)
+  if others then redis.call('PEXPIREAT', holds, ends, 'GT') else redis.call('PEXPIREAT', holds, ends) end
 end
 
 local function paid_of(balance)
   return tonumber(redis.call('HGET', balance, 'paid') or '0')
 end
 
--- What is left to spend beyond the holds of calls in progress.
-local function spendable_of(balance, holds, now)
-  return math.max(0, paid_of(balance) - held_of(holds, '', now))
-end
-
--- The amount of an entry is its fourth element: 'kind' kind 'amount' amount ...
-local function amount_of(entry)
-  return tonumber(entry[2][4])
+-- The total of the open holds.
+local function held_now(holds, now)
+  local sum = 0
+  for _, row in ipairs(redis.call('HVALS', holds)) do
+    local amount, ends = string.match(row, '^(%d+) (%d+)')
+    if amount and tonumber(ends) > now then sum = sum + tonumber(amount) end
+  end
+  return sum
 end
 
 -- Folds entries older than `retention` ms, and those beyond the newest `most`, into the opening balance; a hundred entries
--- at a call.
-local function fold(ledger, balance, retention, most, now)
+-- at a call. The amount of an entry is its fourth element: 'kind' kind 'amount' amount ... `oldest`: the field oldest_at of
+-- `balance`, if there is one. It spares most calls the reading of an entry, which takes longer than the writing of one.
+local function fold(ledger, balance, oldest, retention, most, now)
   local over = redis.call('XLEN', ledger) - most
-  local sum, folded, last = 0, {}, nil
-  local oldest = redis.call('XRANGE', ledger, '-', '+', 'COUNT', '1')[1]
-  if not oldest then return end
+  if over <= 0 and oldest and tonumber(oldest) > now - retention then return end
   local function ripe(entry, position)
     return position <= over or tonumber(string.match(entry[1], '^%d+')) <= now - retention
   end
-  if not ripe(oldest, 1) then return end
-  for position, entry in ipairs(redis.call('XRANGE', ledger, '-', '+', 'COUNT', '100')) do
+  local entries = redis.call('XRANGE', ledger, '-', '+', 'COUNT', '8')
+  if #entries == 8 and ripe(entries[8], 8) then entries = redis.call('XRANGE', ledger, '-', '+', 'COUNT', '100') end
+  local sum, folded, last = 0, {}, nil
+  for position, entry in ipairs(entries) do
+    oldest = string.match(entry[1], '^%d+')
     if not ripe(entry, position) then break end
-    sum = sum + amount_of(entry)
+    sum = sum + tonumber(entry[2][4])
     folded[#folded + 1] = entry[1]
-    last = entry[1]
+    last = oldest
   end
+  if oldest then redis.call('HSET', balance, 'oldest_at', oldest) end
+  if not last then return end
   redis.call('XDEL', ledger, unpack(folded))
   redis.call('HINCRBY', balance, 'opening', int(sum))
-  redis.call('HSET', balance, 'opening_at', string.match(last, '^%d+'))
+  redis.call('HSET', balance, 'opening_at', last)
 end
 
--- Appends an entry and updates the balance; `amount` is negative for a charge. Returns the balance.
+-- Appends an entry to the ledger; `amount` is negative for a charge. The caller has written `paid`, the balance after it.
+local function append_entry(ledger, balance, kind, amount, paid, fields, oldest, retention, most, now)
+  redis.call('XADD', ledger, '*', 'kind', kind, 'amount', int(amount), 'paid', int(paid), unpack(fields))
+  fold(ledger, balance, oldest, retention, most, now)
+end
+
+-- Appends an entry and updates the balance, which it returns.
 local function book_entry(ledger, balance, kind, amount, fields, retention, most, now)
   local paid = redis.call('HINCRBY', balance, 'paid', int(amount))
-  redis.call('XADD', ledger, '*', 'kind', kind, 'amount', int(amount), 'paid', int(paid), unpack(fields))
-  fold(ledger, balance, retention, most, now)
+  local oldest = redis.call('HGET', balance, 'oldest_at')
+  append_entry(ledger, balance, kind, amount, paid, fields, oldest, retention, most, now)
   return paid
 end

@@ -11,14 +11,15 @@ end
 -- The guard of every resource call: user active, token live, app not paused, scope carried, window open. So a dead
 -- token takes nothing from a window (SPEC 5.4, 8.1). `needed`: the token must carry one of these scopes, and if the first is
 -- '@mcp', it must be for the MCP server (`resource.lua`), otherwise for Latchkey's own API; `proof`: of the key
--- that the token is bound to, or empty; `counted`: `check_token` has counted request and proof already.
+-- that the token is bound to, or empty; `counted`: `check_token` has counted request and proof already; `given`: the values
+-- of the grant that are read here, if the script has read them together with others.
 -- Returns a word; with 'ok' also remaining, reset, scopes of the token, scopes of the grant, and of a delegated token the
 -- delegated families above it, each {id, charges, budgets}; with 'rate_limited' also reset and retry.
-local function admit(user, grant, family, access, window, needed, limit, period, now, proof, counted)
+local function admit(user, grant, family, access, window, needed, limit, period, now, proof, counted, given)
   if redis.call('HGET', user, 'status') ~= 'active' then return 'invalid_token' end
   local scope = redis.call('GET', access)
   if not scope then return 'invalid_token' end
-  local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'last_used_at', 'paused_at')
+  given = given or redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'last_used_at', 'paused_at')
   local line = redis.call('HMGET', family, 'epoch', 'revoked', 'scope', 'up')
   if not line[1] or line[1] ~= given[1] or line[2] or given[3] then return 'invalid_token' end
   local chain

@@ -1,4 +1,5 @@
 --- @include "now"
+--- @include "period"
 -- An app's spending of a person's credits in a calendar month (UTC). Fields of the grant: spend_limit (absent: no limit),
 -- spend_month, and spent, which counts only for that month.
 
@@ -26,21 +27,11 @@ end
 -- The fields of budgets (`lua/include/credits/budgets.lua`), read with the limit so that a call takes no more commands.
 local BUDGET_FIELDS = {'budget:credits', 'used:credits', 'budget:llm-inference', 'used:llm-inference'}
 
--- The limit (nil without one), the spending of this month, the month, and the values of BUDGET_FIELDS. If the clock steps back
--- over the end of a month, the later month continues, so that no month starts again.
+-- The limit (nil without one), the spending of this month, the month that counts, and the values of BUDGET_FIELDS.
 local function spent_of(grant, month)
   local row = redis.call('HMGET', grant, 'spend_limit', 'spend_month', 'spent', unpack(BUDGET_FIELDS))
-  local budgets = {row[4], row[5], row[6], row[7]}
-  local limit, booked = row[1] and tonumber(row[1]) or nil, tonumber(row[2] or '0')
-  if booked < month then return limit, 0, month, budgets end
-  return limit, tonumber(row[3]), booked, budgets
-end
-
-local function book_spending(grant, amount, month)
-  -- A missing grant must not come back as a row without an epoch.
-  if redis.call('EXISTS', grant) == 0 then return end
-  local _, spent, counted = spent_of(grant, month)
-  redis.call('HSET', grant, 'spend_month', int(counted), 'spent', int(spent + amount))
+  local spent, counted = in_period(row[2], row[3], month)
+  return row[1] and tonumber(row[1]) or nil, spent, counted, {row[4], row[5], row[6], row[7]}
 end
 
 -- `wanted`: '' keeps the limit, 'none' removes it, otherwise micro-dollars a month.

@@ -6,7 +6,7 @@ events are counted at once.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
@@ -146,7 +146,10 @@ class Measures:
         self._figures[self._place.row(family, *labels)] += by
 
     def _observe(self, family: RowFamily, seconds: float, *labels: str) -> None:
-        self._spread(family, [seconds], *labels)
+        seconds = max(0.0, seconds)  # the clock may have been set back
+        at, figures = self._place.row(family, *labels), self._figures
+        figures[at + bisect_left(family.bounds, seconds)] += 1.0
+        figures[at + len(family.bounds) + 1] += seconds
 
 
 def _gathered(pairs: Iterable[tuple[K, float]]) -> dict[K, list[float]]:

@@ -30,7 +30,7 @@ class Failover:
 
     def __init__(self, model: Model, person: str, app: str, measures: Measures) -> None:
         self._measures = measures
-        self._candidates = ranked(model.candidates, person, app)
+        self._candidates = ranked(model.candidates, person, app) if model.others else [model]
         self.model = self._candidates[0]
         """The model at the server that was asked last."""
         self._left = list(self._candidates)

@@ -57,9 +57,14 @@ class Posted:
     def __init__(self, content: bytes) -> None:
         self._content = content
 
+    @property
+    def short(self) -> bytes | None:
+        """The body, if it can be sent at once."""
+        return self._content if len(self._content) <= SLICE else None
+
     def data(self) -> Any:
-        """The body, for aiohttp. A long one is sent in pieces: more than 1 MiB at once would block the event loop."""
-        return self._content if len(self._content) <= SLICE else io.BytesIO(self._content)
+        """The body, for aiohttp. It is sent in pieces: more than 1 MiB at once would block the event loop."""
+        return io.BytesIO(self._content)
 
 
 class _LongPosted(Posted):
@@ -68,6 +73,8 @@ class _LongPosted(Posted):
         self._request = request
         # Without a length it would be sent in chunks, which some servers refuse.
         self.headers = {"content-length": str(1 + request.size + len(end))}
+
+    short = None
 
     def data(self) -> Any:
         return self._request.slices(self._content)

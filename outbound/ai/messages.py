@@ -20,12 +20,14 @@ from outbound.ai.idle_timeout import IdleTimeout
 from outbound.ai.long_request import LONG, Posted, posted
 from outbound.ai.models import NOBODY, Asker, Model, Timeouts
 from outbound.ai.protocols import PROTOCOLS, THE_REQUEST, Dialect, overloaded
+from outbound.ai.quick_post import QuickPosts, QuickResponse
 from outbound.ai.retry_after import retry_after
 from outbound.ai.server_keys import FixedKey, KeyUnreadable, ServerKey
 from outbound.ai.tokens import texts_of
 
 log = logging.getLogger("latchkey.upstream")
 
+Response = aiohttp.ClientResponse | QuickResponse
 API_VERSION = "2023-06-01"
 MAX_REPLY_BYTES = 32 * 2**20
 READ_BYTES = 2**16
@@ -38,6 +40,8 @@ _OVERLOADED = (429, 529)
 _AGAIN = (429, 500, 502, 503, 529)
 _THE_ACCOUNT = (401, 402, 403)
 _ANSWERS = {"content", "choices", "output"}
+_HEADERS = {"accept-encoding": "identity", "user-agent": "Latchkey"}
+_JSON = {"content-type": "application/json"}
 
 
 class MessagesUpstream:
@@ -138,19 +142,22 @@ class MessagesUpstream:
 
     async def _begin(
         self, body: Mapping[str, Any], stack: contextlib.AsyncExitStack, asker: Asker
-    ) -> tuple[aiohttp.ClientResponse, AsyncIterator[StreamEvent], StreamEvent]:
+    ) -> tuple[Response, AsyncIterator[StreamEvent], StreamEvent]:
         """The stream with its first event."""
-        async with self._first_byte(asker):
-            response = await self._post(PROTOCOLS[asker.dialect].path, body, asker)
-            stack.callback(response.close)
-            asker.accept()
-            events = _events(self.name, response, asker)
-            first = await anext(events, None)
+        try:
+            async with self._first_byte(asker):
+                response = await self._post(PROTOCOLS[asker.dialect].path, body, asker)
+                stack.callback(response.close)
+                asker.accept()
+                events = _events(self.name, response, asker)
+                first = await anext(events, None)
+        except TimeoutError:
+            raise self._mute() from None
         if first is None:
             raise Passing("upstream_error", f"{self.name}: the stream was empty")
         return response, events, first
 
-    def _finish(self, response: aiohttp.ClientResponse) -> None:
+    def _finish(self, response: Response) -> None:
         """Reads the end of the body in the background. Many servers send it separately after the last event, and the
         connection can't be reused without it."""
         if response.closed:
@@ -165,13 +172,16 @@ class MessagesUpstream:
         ending.add_done_callback(ended)
 
     async def _json(self, path: str, body: Mapping[str, Any], asker: Asker) -> dict[str, Any]:
-        async with self._first_byte(asker):
-            response = await self._post(path, body, asker)
+        try:
+            async with self._first_byte(asker):
+                response = await self._post(path, body, asker)
+        except TimeoutError:
+            raise self._mute() from None
         async with response:
             asker.accept()
             return await self._object(response, asker)
 
-    async def _object(self, response: aiohttp.ClientResponse, asker: Asker) -> dict[str, Any]:
+    async def _object(self, response: Response, asker: Asker) -> dict[str, Any]:
         body = bytearray()
         asker.receive(body)
         try:
@@ -186,24 +196,26 @@ class MessagesUpstream:
             raise UpstreamFailed("upstream_error", f"{self.name}: the reply is no JSON object")
         return value
 
-    async def _post(self, path: str, body: Mapping[str, Any], asker: Asker) -> aiohttp.ClientResponse:
+    async def _post(self, path: str, body: Mapping[str, Any], asker: Asker) -> Response:
         """The response, once its head has arrived. Raises UpstreamFailed; Elsewhere if another attempt may help."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._connections),
                 auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
-                headers={"accept-encoding": "identity", "user-agent": "Latchkey"},
+                headers=_HEADERS,
                 skip_auto_headers=("user-agent",),
             )
+            assert self._session.connector is not None
+            self._posts = QuickPosts(self._session.connector, _HEADERS)
         content = posted(body)
         headers = {**asker.headers, **passed_on(traced=self._traced)}
         try:
             key = await self._key.get()
-            response = await self._send(self._session, path, content, headers, key)
+            response = await self._send(path, content, headers, key)
             if response.status == HTTPStatus.UNAUTHORIZED and (newer := await self._key.renew(key)):
                 response.close()
-                response = await self._send(self._session, path, content, headers, newer)
+                response = await self._send(path, content, headers, newer)
         except KeyUnreadable as error:
             raise Elsewhere("upstream_error", f"{self.name}: no key: {error}") from None
         except aiohttp.ConnectionTimeoutError:
@@ -215,19 +227,21 @@ class MessagesUpstream:
         async with response:
             raise await self._failure(response, asker.dialect)
 
-    async def _send(
-        self, session: aiohttp.ClientSession, path: str, content: Posted, headers: Mapping[str, str], key: str
-    ) -> aiohttp.ClientResponse:
-        return await session.post(
-            self.url + path,
+    async def _send(self, path: str, content: Posted, headers: Mapping[str, str], key: str) -> Response:
+        assert self._session is not None
+        url, given = self.url + path, {**_JSON, **content.headers, **self.headers_with(key), **headers}
+        if content.short is not None:
+            return await self._posts.post(url, content.short, given, self.limits.connect, READ_BYTES)
+        return await self._session.post(
+            url,
             data=content.data(),
-            headers={"content-type": "application/json", **content.headers, **self.headers_with(key), **headers},
+            headers=given,
             timeout=aiohttp.ClientTimeout(total=None, connect=self.limits.connect),
             allow_redirects=False,
             read_bufsize=READ_BYTES,
         )
 
-    async def _failure(self, response: aiohttp.ClientResponse, dialect: Dialect) -> UpstreamFailed:
+    async def _failure(self, response: Response, dialect: Dialect) -> UpstreamFailed:
         detail = f"{self.name}: status {response.status}"
         if response.status in _AGAIN:
             code: Code = "overloaded" if response.status in _OVERLOADED else "upstream_error"
@@ -243,14 +257,12 @@ class MessagesUpstream:
         found, description, param = PROTOCOLS[dialect].refused(response.status, body)
         return UpstreamFailed(found, detail, description, param=param)
 
-    @contextlib.asynccontextmanager
-    async def _first_byte(self, asker: Asker) -> AsyncIterator[None]:
+    def _first_byte(self, asker: Asker) -> asyncio.Timeout:
         until = asyncio.get_running_loop().time() + self.limits.first_byte
-        try:
-            async with asyncio.timeout_at(until if asker.begins_by is None else min(until, asker.begins_by)):
-                yield
-        except TimeoutError:
-            raise self._unanswered(self._silence(self.limits.first_byte, "before the answer began")) from None
+        return asyncio.timeout_at(until if asker.begins_by is None else min(until, asker.begins_by))
+
+    def _mute(self) -> UpstreamFailed:
+        return self._unanswered(self._silence(self.limits.first_byte, "before the answer began"))
 
     def _unanswered(self, detail: str) -> UpstreamFailed:
         # The server may still work on the call, and bill it.
@@ -273,16 +285,17 @@ def _judge(kind: type[MessagesUpstream], name: str, limits: Timeouts, refuses_un
     return kind(name, "", "", limits, 1, refuses_unknown=refuses_unknown)
 
 
-async def _read(response: aiohttp.ClientResponse, body: bytearray) -> bytes:
+async def _read(response: Response, body: bytearray) -> bytes:
     """Reads the body into `body`. Raises UpstreamFailed if it is too large, aiohttp.ClientError if it is cut off."""
-    async for piece in response.content.iter_any():
-        body += piece
+    content = response.content
+    while not content.at_eof():
+        body += await content.readany()
         if len(body) > MAX_REPLY_BYTES:
             raise UpstreamFailed("upstream_error", "the reply is too large")
     return bytes(body)
 
 
-async def _read_end(response: aiohttp.ClientResponse) -> None:
+async def _read_end(response: Response) -> None:
     # aiohttp raises RuntimeError for a connection that was closed before the read.
     with contextlib.suppress(aiohttp.ClientError, TimeoutError, RuntimeError):
         async with asyncio.timeout(END):
@@ -290,7 +303,7 @@ async def _read_end(response: aiohttp.ClientResponse) -> None:
                 await response.content.readany()
 
 
-async def _events(name: str, response: aiohttp.ClientResponse, asker: Asker) -> AsyncIterator[StreamEvent]:
+async def _events(name: str, response: Response, asker: Asker) -> AsyncIterator[StreamEvent]:
     reader, begun = PROTOCOLS[asker.dialect].reader(), False
     try:
         async for piece in response.content.iter_any():

@@ -119,21 +119,28 @@ class Model:
     @property
     def total(self) -> float:
         """Seconds that a call may take in all, whichever servers are asked."""
+        if not self.others:  # as most models; a call asks all three
+            return self.upstream.limits.total
         return max(one.upstream.limits.total for one in self.candidates)
 
     @property
     def refuses_unknown(self) -> bool:
         """Whether one of the servers refuses what nobody knows here. A call must suit all of them."""
-        return any(one.upstream.refuses_unknown for one in self.candidates)
+        return self.upstream.refuses_unknown or any(one.upstream.refuses_unknown for one in self.others)
 
     def most_input(self, request: Mapping[str, Any], size: int) -> int:
         """An upper bound of the input tokens in a request of `size` bytes, at any of the servers."""
+        if not self.others:
+            return self.upstream.most_input(self, request, size)
         return max(one.upstream.most_input(one, request, size) for one in self.candidates)
 
     def price(self, now: datetime | None = None) -> Price | None:
         """The price at `now` (default: the present); None before the first price applies."""
         moment = now or wall.utc()
-        return next((price for begins, price in reversed(self.prices) if begins <= moment), None)
+        for begins, price in reversed(self.prices):
+            if begins <= moment:
+                return price
+        return None
 
 
 class Models:

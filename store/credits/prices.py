@@ -77,7 +77,7 @@ class Price:
     @property
     def dearest_input(self) -> int:
         """The most that a token of input may cost, whatever kind the upstream reports for it."""
-        return max(map(self.of, INPUT_KINDS))
+        return max(self.input, self.cache_read or 0, self.cache_write or 0, self.cache_write_1h or 0)
 
     def cost(self, tokens: TokenCounts) -> int:
         """The cost of these tokens and searches in micro-dollars: the exact sum, rounded up once."""

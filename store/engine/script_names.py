@@ -42,6 +42,11 @@ def unknown_names(body: str, known: Iterable[str]) -> set[str]:
     return odd and odd.intersection(_WORD.findall(_FIELD.sub("''", code)))
 
 
+def names_used(source: str) -> set[str]:
+    """Every name in a piece of Lua, also what it declares and Lua's own."""
+    return {*_WORD.findall(_SILENT.sub("''", source))}
+
+
 def names_offered(source: str) -> frozenset[str]:
     """The names that an include declares for the scripts that include it."""
     return frozenset(_WORD.findall(" ".join(_TOP.findall(source))))

@@ -16,7 +16,7 @@ The header of each file is its contract::
 
 The loader writes a local for each key and argument (`local limit = tonumber(ARGV[1])`) between includes and body.
 No body reads `KEYS` or `ARGV` itself. The loader refuses a body with a name that neither the body nor the header nor
-an include declares.
+an include declares. It leaves out what the body doesn't use of its includes (`store/engine/script_parts.py`).
 
 No two files have the same name, whatever folder they are in.
 """
@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from store.engine.script_names import names_offered, unknown_names
+from store.engine.script_parts import branches, composed, without_branches
 
 LUA = Path(__file__).resolve().parent.parent.parent / "lua"
 
@@ -161,10 +162,16 @@ def _load(path: Path, includes: Mapping[str, Include]) -> Script:
         raise ScriptError(f"{path.name}: @reserve needs a key")
     done: dict[str, str] = {}
     _resolve(_needs(head), includes, path.name, (), done)
-    offered = frozenset().union(*(includes[name].offered for name in done))
-    if odd := unknown_names(body, offered.union(keys.values(), args.values())):
+    known = frozenset().union(*(includes[name].offered for name in done), keys.values(), args.values())
+    odd, of_branches = unknown_names(without_branches(body), known), []
+    for branch in branches(body):
+        own: dict[str, str] = {}
+        _resolve((branch.include,), includes, path.name, (), own)
+        odd |= unknown_names(without_branches(body) + branch.code, known.union(*(includes[n].offered for n in own)))
+        of_branches.append(own.values())
+    if odd:
         raise ScriptError(f"{path.name}: neither in the header nor declared: {', '.join(sorted(odd))}")
-    source = "".join((*done.values(), *taken, body))
+    source = composed(done.values(), "".join(taken), body, of_branches)
     if RECORDING in done:
         source = _OUTBOX_KEYS.format(source)
     if reserve:

@@ -202,7 +202,7 @@ KINDS: dict[str, KeyKind] = {
     "balance": KeyKind(
         "hash",
         fields={"paid": rb"-?[0-9]+"},
-        others="opening|opening_at|reply_bytes|reversed|spent_day|day_spent|day_told",
+        others="opening|opening_at|reply_bytes|reversed|spent_day|day_spent|day_told|oldest_at",
     ),
     "holds": KeyKind("hash", 0),
     "settled": KeyKind("string", HOLD_MOST, value=rb"s[0-9]{1,16} [0-9]{1,16} [A-Za-z0-9_-]{1,64}", outlives=True),

@@ -197,6 +197,37 @@ return {'ok', found, most, 1e5}
     assert script.source == "-- Of b.\nlocal most, least = 9, 1\nlocal function held(b) end\n" + taken + body
 
 
+def include_and_script(folder: Path, include: str, body: str) -> Script:
+    (folder / "include").mkdir()
+    (folder / "include" / "a.lua").write_text(include)
+    (folder / "good.lua").write_text(f"--- KEYS[1] user\n--- @reply ok\n{body}")
+    return load_scripts(folder)["good"]
+
+
+MOST = "local MOST = 9\n\n"
+ADD = "-- Adds.\nlocal function add(n)\n  return n + MOST\nend\n\n"
+A = f"-- Of a.\n\n{MOST}{ADD}local function odd() end\n"
+
+
+def test_a_script_has_no_more_of_an_include_than_it_uses(tmp_path: Path) -> None:
+    """What is used, and what that uses, with the comment right above; other comments and functions are left out."""
+    body = "-- Not odd().\nreturn {user, 'odd', add(1)}\n"
+    script = include_and_script(tmp_path, A, f'--- @include "a"\n{body}')
+    assert script.source == f"{MOST}{ADD}local user = KEYS[1]\n{body}"
+
+
+def test_an_include_of_one_branch_stands_there(tmp_path: Path) -> None:
+    body = "if user == '' then\n  --- @include \"a\"\n  add(1)\nend\nreturn {MOST}\n"
+    script = include_and_script(tmp_path, A, f'--- @include "a"\n{body}')
+    whole = f"{MOST}local user = KEYS[1]\nif user == '' then\n{ADD}  add(1)\nend\nreturn {{MOST}}\n"
+    assert script.source == whole, "what both use is declared once"
+
+
+def test_an_include_of_one_branch_is_unknown_elsewhere(tmp_path: Path) -> None:
+    with pytest.raises(ScriptError, match="declared: add"):
+        include_and_script(tmp_path, A, 'if user then\n  --- @include "a"\n  add(1)\nend\nreturn {add(2)}\n')
+
+
 def test_scripts_are_in_folders_and_duplicate_names_are_refused(tmp_path: Path) -> None:
     for folder in ("include/deep", "one", "two"):
         (tmp_path / folder).mkdir(parents=True)

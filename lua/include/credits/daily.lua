@@ -1,4 +1,5 @@
 --- @include "now"
+--- @include "period"
 -- Daily limits (UTC), in whole micro-dollars. A person's limit: `balance` has spent_day, and day_spent, the charges of that
 -- day. An app's limit: people of one app are in many slots, so each shard has a part of the day's sum, its lease. `lease`
 -- (hash): day; leased; spent, the charges of calls that began that day; by hold, 'amount ends' of an open hold. A hold ends
@@ -12,14 +13,7 @@ end
 -- The person's charges of today, and the day that counts.
 local function spent_on(balance, today)
   local row = redis.call('HMGET', balance, 'spent_day', 'day_spent')
-  local booked = tonumber(row[1] or '0')
-  if booked < today then return 0, today end
-  return tonumber(row[2]), booked
-end
-
-local function book_day(balance, amount, today)
-  local spent, day = spent_on(balance, today)
-  redis.call('HSET', balance, 'spent_day', int(day), 'day_spent', int(spent + amount))
+  return in_period(row[1], row[2], today)
 end
 
 -- The day of the lease, the rest of the lease, and the sum of its open holds. Drops ended holds and the fields of

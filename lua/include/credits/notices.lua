@@ -23,32 +23,20 @@ local function note_full(found, about, key, period, limit)
   for _, part in ipairs({about, '100', int(limit)}) do found[#found + 1] = part end
 end
 
--- Adds the notice of the greatest share that a charge crossed.
-local function note_share(found, about, key, period, limit, before, after)
-  if after >= limit then return note_full(found, about, key, period, limit) end
-  for _, share in ipairs({80, 50}) do
-    if before * 100 < limit * share and after * 100 >= limit * share then
-      for _, part in ipairs({about, int(share), int(limit)}) do found[#found + 1] = part end
-      return
-    end
-  end
+local function note_share(found, share, about, key, period, limit)
+  if share == 100 then return note_full(found, about, key, period, limit) end
+  for _, part in ipairs({about, int(share), int(limit)}) do found[#found + 1] = part end
 end
 
--- The notices of a charge that is about to be booked, and to whom they go. `person_day`: the person's daily limit, 0 for
--- none; `low`: a balance below it is low.
-local function notices_of_charge(user, grant, balance, charged, person_day, low, now)
-  local found = {}
-  if charged == 0 then return found, {} end
+-- The notices of a charge that crossed these shares of the app's and the day's limit, or made the balance `low` (micro-dollars;
+-- nil if it did not), and to whom they go.
+local function notices_of_charge(user, grant, balance, app, limit, month, day, person_day, counted_day, low)
   local wanted, to = noticed(user)
+  local found = {}
   if not wanted then return found, {} end
-  local limit, spent, month = spent_of(grant, (month_of(now)))
-  if limit and limit > 0 then note_share(found, 'app', grant, month, limit, spent, spent + charged) end
-  if person_day > 0 then
-    local before, day = spent_on(balance, day_of(now))
-    note_share(found, 'day', balance, day, person_day, before, before + charged)
-  end
-  local paid = paid_of(balance)
-  if low > 0 and paid >= low and paid - charged < low then
+  if app then note_share(found, app, 'app', grant, month, limit) end
+  if day then note_share(found, day, 'day', balance, counted_day, person_day) end
+  if low then
     for _, part in ipairs({'balance', '0', int(low)}) do found[#found + 1] = part end
   end
   return found, #found > 0 and to or {}

@@ -27,9 +27,10 @@ local function prune_usage(used, searches, today, most)
   end
 end
 
--- Adds a call with `searched` searches. `counts`: as in a row, from `calls` on. Beyond `most` rows of one day, apps and
--- models are not told apart.
-local function book_usage(used, searches, today, client, model, counts, searched, most, lasts, now)
+-- Adds a call with `searched` searches; the other numbers are as in a row. Beyond `most` rows of one day, apps and models are
+-- not told apart.
+local function book_usage(used, searches, today, client, model, charged, input, output, cache_read, cache_write,
+    cache_write_1h, searched, most, lasts, now)
   local field = int(today) .. ' ' .. client .. ' ' .. model
   local row = redis.call('HGET', used, field)
   if not row and redis.call('HLEN', used) >= most then
@@ -39,11 +40,12 @@ local function book_usage(used, searches, today, client, model, counts, searched
       row = redis.call('HGET', used, field)
     end
   end
-  local sums = {}
-  for number in string.gmatch(row or '0 0 0 0 0 0 0', '%d+') do sums[#sums + 1] = int(number + counts[#sums + 1]) end
-  if redis.call('HSET', used, field, table.concat(sums, ' ')) == 1 then
-    redis.call('PEXPIREAT', used, int(now + lasts))
-  end
+  local calls, c, i, o, cr, cw, cw1 = string.match(row or '', '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+  if not calls then calls, c, i, o, cr, cw, cw1 = 0, 0, 0, 0, 0, 0, 0 end
+  -- One format makes one text; the sums by themselves would be seven.
+  row = string.format('%.0f %.0f %.0f %.0f %.0f %.0f %.0f', calls + 1, c + charged, i + input, o + output,
+    cr + cache_read, cw + cache_write, cw1 + cache_write_1h)
+  if redis.call('HSET', used, field, row) == 1 then redis.call('PEXPIREAT', used, int(now + lasts)) end
   if searched > 0 then
     redis.call('HINCRBY', searches, field, int(searched))
     redis.call('PEXPIREAT', searches, int(now + lasts))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -45,11 +44,14 @@ class ModelExchange:
         self.done = False
         """Whether a stream has all of its events."""
         self._limits = limits
+        self._text: bytes | None = None
 
-    @cached_property
+    @property
     def text(self) -> bytes:
         """The request as JSON. Raises ValueError for half a character or an infinite number, RecursionError."""
-        return strictly_encoded(self.request)
+        if self._text is None:
+            self._text = strictly_encoded(self.request)
+        return self._text
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -71,8 +73,7 @@ class ModelExchange:
         """Frees the request, also as it was `asked`, and returns its text."""
         asked.clear()
         asked.text = b""
-        text, self.request = self.text, {}
-        del self.text
+        text, self.request, self._text = self.text, {}, None
         return text
 
     def whole(self, reply: Mapping[str, Any], tokens: TokenCounts) -> Halves:

@@ -19,7 +19,7 @@ def from_messages(body: dict[str, Any], model: Model, version: str, betas: list[
     headers = messages_same.forwarded_headers(version, betas, strict=strict)
     found: ModelExchange
     searches = messages_same.searches(body)
-    price = model.price()
+    price = model.price() if searches else None
     if searches and (model.upstream.dialect != "anthropic" or price is None or price.web_search is None):
         raise Untranslatable("tools", f"tools: {messages_same.WEB_SEARCH} is not offered for this model.")
     if model.upstream.dialect == "anthropic":
