@@ -55,7 +55,7 @@ if not line[1] or line[4] == 'crowded' then return {'dead'} end
 -- family was bound is no bound token, so its replay counts: otherwise a thief could bind the family and never be noticed.
 local bound, since = family_key(line[8])
 if bound and generation >= since and bound ~= jkt then return {'other_key'} end
-local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', unpack(BUDGET_FIELDS))
+local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'paused_at', unpack(BUDGET_FIELDS))
 local connected = given[1] and not given[3]
 local current = tonumber(line[1])
 local now = now_ms()
@@ -102,9 +102,13 @@ end
 -- The budgets of a token with these scopes: they are for Latchkey's own credits.
 local ours = api == '' or api == 'mcp'
 local function told(scope)
-  return ours and has_scope(scope, 'credits:spend') and budgets_told(given, 4, now) or {}
+  return ours and has_scope(scope, 'credits:spend') and budgets_told(given, 5, now) or {}
 end
-if details ~= '' and not (ours and are_granted(details, given, 4)) then return {'invalid_details', remaining, reset} end
+if details ~= '' and not (ours and are_granted(details, given, 5)) then return {'invalid_details', remaining, reset} end
+-- An ID token has the person's profile, which a paused app does not get at userinfo either. (Core 12.2 lets it be missing.)
+local function person(scope)
+  return given[4] and {} or id_token_fields(user, authorized and own_scopes(scope) or scope, line[6])
+end
 if again then
   local of, issued, names = read_api_row(successor)
   -- A request for another resource is no repetition, and there is no second token.
@@ -116,7 +120,7 @@ if again then
   names = of and intersect(names, names_at(scope, of)) or scope
   if names == '' then return {'scope_withdrawn', remaining, reset} end
   return {'ok', remaining, reset, names, math.ceil(left / 1000),
-    id_token_fields(user, authorized and own_scopes(scope) or scope, line[6]),
+    person(scope),
     of and api_token_fields(grant, of, issued, now + left, line[6]) or {}, told(scope)}
 end
 -- RFC 6749 6: a scope that was not granted originally is refused; a narrower one is for this access token only.
@@ -132,5 +136,5 @@ issue_tokens(family, access, generation + 1, line[2], access_row(api, names, now
 if binds ~= '' and jkt ~= '' and not bound then redis.call('HSET', family, 'jkt', jkt .. ' ' .. int(generation + 1)) end
 redis.call('HSET', grant, 'last_used_at', int(now))
 return {'ok', remaining, reset, names, math.floor(ttl / 1000),
-  id_token_fields(user, authorized and own_scopes(scope) or scope, line[6]),
+  person(scope),
   api ~= '' and api_token_fields(grant, api, now, now + ttl, line[6]) or {}, told(scope)}

@@ -123,6 +123,19 @@ async def test_a_paused_app_gets_no_jwt_that_an_api_would_accept(service: Servic
     assert (await shop.refresh(fresh))["access_token"].count(".") == 2
 
 
+async def test_a_paused_app_gets_no_profile_by_refreshing(service: Service) -> None:
+    await service.store.apps.update("web-app", scopes=("openid", "profile"), refresh_retry_seconds=60)
+    browser = await service.signed_in()
+    tokens = await service.tokens(browser=browser, scope="openid profile")
+    assert await press(browser, "web-app", "pause") == 303
+    for _ in range(2):  # the second is a repetition
+        fresh = json_of(await service.web.refresh(tokens["refresh_token"]))
+        assert fresh["scope"] == "openid profile"
+        assert "id_token" not in fresh, "it would say what userinfo does not"
+    assert await press(browser, "web-app", "resume") == 303
+    assert "id_token" in json_of(await service.web.refresh(fresh["refresh_token"]))
+
+
 async def test_only_a_decision_of_the_person_ends_a_pause(service: Service) -> None:
     browser, app = await service.signed_in(), service.web
     token = (await service.tokens(browser=browser))["access_token"]
