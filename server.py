@@ -19,6 +19,7 @@ from handlers.core.words.languages import shipped
 from observability import logs
 from observability.metrics.memory import MetricsMemory
 from outbound.ai.config import ConfigError, load_models
+from outbound.assertion_issuers import IssuersError, load_issuers
 from runtime import event_loop, notify, workers
 from runtime.arguments import load
 from runtime.early_stop import EarlyStop
@@ -36,6 +37,7 @@ from store.engine.connect import unix_url
 from store.engine.embedded import EmbeddedStore
 from store.engine.memory import default_memory, limit_of
 from store.errors import StartupError, StoreError
+from store.oauth.assertions.issuers import TrustedIssuers
 
 
 def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:
@@ -47,8 +49,8 @@ def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:
     try:
         settings = reread()
         settings.require_keys()
-        brand = load_brand(settings.brand)
-    except (SettingsError, BrandError) as error:
+        brand, issuers = load_brand(settings.brand), load_issuers(settings.assertion_issuers)
+    except (SettingsError, BrandError, IssuersError) as error:
         typed = program.removesuffix(" serve")  # `latchkey serve` suggests `latchkey keys generate`
         said = str(error) if typed == program else str(error).replace("manage.py", typed)
         logs.configure("info", logs.wanted(argv, os.environ))
@@ -57,7 +59,7 @@ def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:
     logs.configure(settings.log_level, settings.log_format)
     notify.keep_address()
     try:
-        return run(settings, brand, reread)
+        return run(settings, brand, issuers, reread)
     except (StartupError, StoreError, KeyRingError, ConfigError, OSError) as error:
         logs.complain(error)
         return 1
@@ -65,7 +67,7 @@ def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:
         return 130
 
 
-def run(settings: Settings, brand: Brand, reread: Callable[[], Settings]) -> int:
+def run(settings: Settings, brand: Brand, issuers: TrustedIssuers, reread: Callable[[], Settings]) -> int:
     """Loads the words of pages, binds the sockets or takes those that systemd passes, starts an embedded store, serves.
     Raises StartupError, KeyRingError, OSError."""
     shipped()
@@ -98,6 +100,7 @@ def run(settings: Settings, brand: Brand, reread: Callable[[], Settings]) -> int
             embedded,
             load_models(settings.ai_config),
             brand,
+            issuers,
             ops_sockets=ops_sockets,
             metrics_sockets=metrics_sockets,
             memory=MetricsMemory(settings.workers),

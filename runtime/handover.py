@@ -29,7 +29,7 @@ class Handover:
         """Raises SettingsError if the content is too large."""
         if len(content) > LARGEST:
             raise SettingsError(
-                f"the settings, the file of models and the brand are too large: there is room for {LARGEST} bytes"
+                f"the settings and the files that they name are too large: there is room for {LARGEST} bytes"
             )
         given = self._figures[_GIVEN] + 1
         self._slots[given % 2][: len(content)] = content

@@ -7,6 +7,7 @@ from outbound.address_policy import AddressPolicy
 from outbound.client_documents import ClientDocuments
 from outbound.client_keys import ClientKeys
 from outbound.fetching import Fetcher
+from outbound.issuer_keys import IssuerKeys
 from outbound.mail.inbox import Inbox
 from outbound.mail.mailer import LATE_RETRIES, Mailer, SmtpServer, Spool
 from outbound.payments.provider import PaymentProvider
@@ -44,6 +45,12 @@ def open_client_keys(settings: Settings) -> ClientKeys:
     """Fetches the keys of apps, from addresses that webhooks may go to. A client waits for it, so not for long."""
     policy = AddressPolicy(settings.webhook_networks, loopback=settings.here_alone)
     return ClientKeys(Fetcher(policy, whole=KEYS_SECONDS))
+
+
+def open_issuer_keys(settings: Settings) -> IssuerKeys:
+    """Fetches the keys of issuers of assertions, from addresses that webhooks may go to. An app waits for it."""
+    policy = AddressPolicy(settings.webhook_networks, loopback=settings.here_alone)
+    return IssuerKeys(Fetcher(policy, whole=KEYS_SECONDS))
 
 
 def open_client_documents(settings: Settings) -> ClientDocuments:

@@ -15,6 +15,7 @@ from runtime.hangup import Hangup
 from settings.declared import Settings
 from store.crypto.keyring import Keys
 from store.engine.embedded import EmbeddedStore
+from store.oauth.assertions.issuers import TrustedIssuers
 
 
 @dataclass
@@ -30,6 +31,8 @@ class Runtime:
     embedded: EmbeddedStore | None
     models: Models
     brand: Brand = field(default_factory=Brand)
+    issuers: TrustedIssuers = field(default_factory=TrustedIssuers)
+    """Identity providers whose assertions connect apps."""
     supervisor: int | None = None
     """Its process id, noted before the first fork: a worker that asks for its parent may already be an orphan."""
     ops_sockets: list[socket.socket] = field(default_factory=list)

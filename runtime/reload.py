@@ -1,5 +1,5 @@
-"""Reloads the configuration file, the file of AI models and the keys on SIGHUP. All of it takes effect, or nothing does
-and the log says why.
+"""Reloads the configuration file, the files that it names and the keys on SIGHUP. All of it takes effect, or nothing
+does and the log says why.
 
 A single process reloads without closing a connection, and requests in progress continue with the old values. A
 supervisor reads and checks everything, keeps it for workers that start later, hands it to the present ones, and passes
@@ -14,6 +14,7 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from handlers.core.brand.brand import Brand
 from handlers.core.brand.reading import BrandError, load_brand
@@ -21,6 +22,7 @@ from handlers.ops.operations import Operations
 from observability import logs
 from outbound.ai.config import ConfigError, parse_models, read_models
 from outbound.ai.models import Models, OldModels
+from outbound.assertion_issuers import IssuersError, load_issuers
 from runtime.handover import Handover
 from runtime.listening import Listening, body_bounds
 from runtime.notify import notify_ready, notify_reloading
@@ -33,6 +35,7 @@ from settings.reading import check
 from settings.types import SettingsError
 from store.crypto.keyring import KeyRing, KeyRingError
 from store.errors import StartupError, StoreError
+from store.oauth.assertions.issuers import TrustedIssuers
 from store.wiring import Store
 
 log = logging.getLogger("latchkey.reload")
@@ -40,36 +43,45 @@ log = logging.getLogger("latchkey.reload")
 MARGIN_SECONDS = 5.0
 OF_MAIL = {"smtp_url", "mail_from", "smtp_timeout"}
 """The settings that a mailer is made of."""
-WRONG = (SettingsError, BrandError, ConfigError, KeyRingError, StartupError, StoreError, OSError)
+WRONG = (SettingsError, BrandError, IssuersError, ConfigError, KeyRingError, StartupError, StoreError, OSError)
 """Errors that mean: the new configuration is unusable."""
+
+
+class ConfiguredFiles(NamedTuple):
+    """The content of files that settings name: the text of that of AI models, the brand, and the issuers of
+    assertions."""
+
+    source: str
+    brand: Brand
+    issuers: TrustedIssuers
 
 
 @dataclass(frozen=True)
 class Fresh:
-    """A checked configuration. `source` is the text of the file of AI models. `ring` and `models` are None if they
-    don't change, and `brand` may be the present one. `changed` names the settings with new values, `kept` those that
-    take effect only after a restart."""
+    """A checked configuration. `ring` and `models` are None if they don't change, and `files` may have the present
+    brand and issuers. `changed` names the settings with new values, `kept` those that take effect only after a
+    restart."""
 
     settings: Settings
-    source: str
-    brand: Brand
+    files: ConfiguredFiles
     ring: KeyRing | None
     models: Models | None
     changed: tuple[str, ...]
     kept: tuple[str, ...]
 
     @classmethod
-    def of(cls, before: Settings, settings: Settings, source: str, brand: Brand, kept: tuple[str, ...] = ()) -> Fresh:
+    def of(cls, before: Settings, settings: Settings, files: ConfiguredFiles, kept: tuple[str, ...] = ()) -> Fresh:
         """Compares `settings` with those in use, `before`. Raises ConfigError, KeyRingError."""
         changed = _differing(before, settings)
         ring = KeyRing.parse(settings.secret_keys) if "secret_keys" in changed else None
         # Also if the file's name is unchanged: its content may differ.
-        models = parse_models(settings.ai_config, source) if settings.ai_config or "ai_config" in changed else None
-        return cls(settings, source, brand, ring, models, changed, kept)
+        reads = settings.ai_config or "ai_config" in changed
+        models = parse_models(settings.ai_config, files.source) if reads else None
+        return cls(settings, files, ring, models, changed, kept)
 
     def give(self, handover: Handover) -> None:
         """Hands the configuration to workers. Raises SettingsError if it is too large."""
-        handover.give(pickle.dumps((self.settings, self.source, self.brand)))
+        handover.give(pickle.dumps((self.settings, self.files)))
 
     @classmethod
     def take(cls, before: Settings, handover: Handover) -> Fresh | None:
@@ -80,7 +92,7 @@ class Fresh:
 
     def keep(self, runtime: Runtime) -> None:
         """Keeps the configuration for processes that start later, and applies the log settings."""
-        runtime.settings, runtime.brand = self.settings, self.brand
+        runtime.settings, runtime.brand, runtime.issuers = self.settings, self.files.brand, self.files.issuers
         if self.ring is not None:
             runtime.keys.replace(self.ring)
         runtime.models = self.models or runtime.models
@@ -98,8 +110,8 @@ def _differing(before: Settings, after: Settings) -> tuple[str, ...]:
 
 
 def read_checked(before: Settings, reread: Callable[[], Settings]) -> Fresh:
-    """Reads and checks everything, and changes nothing. Raises SettingsError, BrandError, ConfigError, KeyRingError,
-    OSError."""
+    """Reads and checks everything, and changes nothing. Raises SettingsError, BrandError, IssuersError, ConfigError,
+    KeyRingError, OSError."""
     wanted = reread()
     wanted.require_keys()
     stay = {item.name for item in SETTINGS if not item.live}
@@ -112,7 +124,8 @@ def read_checked(before: Settings, reread: Callable[[], Settings]) -> Fresh:
     kept = tuple(name for name in _differing(before, wanted) if name in stay)
     settings = replace(wanted, **{name: getattr(before, name) for name in kept})
     check(settings)
-    return Fresh.of(before, settings, read_models(settings.ai_config), load_brand(settings.brand), kept)
+    models, issuers = read_models(settings.ai_config), load_issuers(settings.assertion_issuers)
+    return Fresh.of(before, settings, ConfiguredFiles(models, load_brand(settings.brand), issuers), kept)
 
 
 @contextmanager
@@ -159,7 +172,7 @@ class Reloads:
         fresh.tell()
 
     def _take_up(self, fresh: Fresh) -> None:
-        runtime, settings, brand = self._runtime, fresh.settings, fresh.brand
+        runtime, settings, (_, brand, issuers) = self._runtime, fresh.settings, fresh.files
         other = OF_MAIL.intersection(fresh.changed) or brand != runtime.brand
         mailer = open_mailer(settings, runtime.base_url, brand) if other else None
         # Nothing below can fail.
@@ -171,7 +184,7 @@ class Reloads:
         if fresh.models is not None:
             fresh.models.keep_health(site.models)
             self._old_models.add(site.models, settings.call_seconds + MARGIN_SECONDS)
-        site = renewed(site, settings, brand, fresh.models)
+        site = renewed(site, settings, brand, fresh.models, issuers)
         largest, bodies = body_bounds(settings)
         for one in self._listening:
             one.application.site = site

@@ -20,11 +20,13 @@ from runtime.outbound_wiring import (
     open_client_keys,
     open_fetcher,
     open_inbox,
+    open_issuer_keys,
     open_mailer,
     open_payments,
 )
 from runtime.process_state import Runtime
 from settings.declared import Settings
+from store.oauth.assertions.issuers import TrustedIssuers
 from store.wiring import Store
 
 HOLD_MARGIN_SECONDS = 5.0
@@ -46,6 +48,8 @@ def open_site(runtime: Runtime, store: Store, webhooks: WebhookSender) -> Site:
         inbox=open_inbox(settings),
         fetcher=open_fetcher(settings),
         client_keys=open_client_keys(settings),
+        issuer_keys=open_issuer_keys(settings),
+        issuers=runtime.issuers,
         long_bodies=LongBodies(_body_memory(settings)),
         client_documents=open_client_documents(settings),
         ai_calls=ConcurrencyLimit(settings.ai_calls, settings.ai_calls_per_person),
@@ -62,7 +66,7 @@ def open_site(runtime: Runtime, store: Store, webhooks: WebhookSender) -> Site:
     )
 
 
-def renewed(site: Site, settings: Settings, brand: Brand, models: Models | None) -> Site:
+def renewed(site: Site, settings: Settings, brand: Brand, models: Models | None, issuers: TrustedIssuers) -> Site:
     """The site with reloaded settings and brand, and other models unless None. Requests in progress keep their places,
     and what is mailed keeps its mailer."""
     site.ai_calls.resize(settings.ai_calls, settings.ai_calls_per_person)
@@ -71,7 +75,8 @@ def renewed(site: Site, settings: Settings, brand: Brand, models: Models | None)
     before = site.brand if site.brand != brand else site.brand_before
     payments = open_payments(settings, site.base_url, site.payments)
     live = _live(settings, brand)
-    return replace(site, models=models or site.models, peers={}, brand_before=before, payments=payments, **live)
+    models = models or site.models
+    return replace(site, models=models, issuers=issuers, peers={}, brand_before=before, payments=payments, **live)
 
 
 def _body_memory(settings: Settings) -> int:

@@ -146,6 +146,10 @@ class Offers(Serving):
     ai_request_size: int = declare("AI calls", "BYTES", "1048576", to.whole(1024, 2**25),
         "Largest request of an AI call, in bytes.", live=True)
 
+    assertion_issuers: Path | None = declare("Agents", "FILE", "", to.optional_path,
+        "TOML file of identity providers whose assertions (ID-JAG) connect apps for people: see docs/agents/"
+        "enterprise.md; none without it.", live=True)
+
     mcp: str = declare("MCP", "WHEN", "off", to.one_of("off", "on"),
         "Whether assistants reach the documents, credits and AI calls of a person who connects them, at /mcp (Model "
         "Context Protocol): off or on, which needs the extra packages of latchkey[mcp].")

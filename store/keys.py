@@ -214,6 +214,11 @@ def code(user: str, code_id: str) -> str:
     return f"{prefix(user)}code:{code_id}"
 
 
+def redeemed(user: str, digest: str) -> str:
+    """The mark of an identity provider's assertion that was used for a person."""
+    return f"{prefix(user)}redeemed:{digest}"
+
+
 def grant(user: str, client: str) -> str:
     """The grant of a (user, app) pair."""
     return f"{grant_prefix(user)}{client}"

@@ -31,6 +31,8 @@ DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 """The grant type of devices (RFC 8628 3.4)."""
 EXCHANGE_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 """The grant type of delegated tokens (RFC 8693 2.1)."""
+ASSERTION_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+"""The grant type of assertions (RFC 7523 2.1)."""
 
 _LOCAL_ATOM = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]")
 _ENCODED_WORD = re.compile(r"=\?.*\?=")

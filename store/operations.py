@@ -44,7 +44,7 @@ class Suspension(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Person:
     """A person as the operator sees them; `registered` has the client ids of their own apps, `joined` those of
-    others whose teams they are in."""
+    others whose teams they are in, `kept_out` those that no issuer of assertions may connect."""
 
     user: str
     email: str
@@ -59,6 +59,7 @@ class Person:
     groups: tuple[str, ...] = ()
     suspension: Suspension | None = None
     joined: tuple[str, ...] = ()
+    kept_out: tuple[str, ...] = ()
 
     @property
     def apps(self) -> tuple[str, ...]:
@@ -226,6 +227,7 @@ def _person(user: str, reply: Reply, activity: int) -> Person:
         groups_in(reply.text("groups")),
         _suspension(reply.rows("suspension")),
         tuple(client.decode() for client in reply.rows("joined")),
+        tuple(client.decode() for client in reply.rows("kept_out")),
     )
 
 
@@ -237,7 +239,7 @@ def _suspension(row: list[bytes]) -> Suspension | None:
 
 
 def _grant(row: list[Any]) -> Grant:
-    client, scope, connected, used, revoked, spend_limit, paused, budgets = row
+    client, scope, connected, used, revoked, spend_limit, paused, issuer, budgets = row
     return Grant(
         client.decode(),
         tuple(scope.decode().split()),
@@ -248,4 +250,5 @@ def _grant(row: list[Any]) -> Grant:
         spend_limit=int(spend_limit) if spend_limit else None,
         budgets=told_budgets(budgets),
         paused_at=at(int(paused)) if paused else None,
+        issuer=issuer.decode(),
     )

@@ -92,10 +92,11 @@ _ALONE = tuple(
         ("security-events", rf"\{{audit\}}:(?P<name>{_STREAMS})"),
     )
 )
+_WITH_IDS = ("session", "challenge", "request", "code", "family", "dpop", "settled", "redeemed")
 _ROWS = tuple(
     (kind, re.compile(pattern, re.S))
     for kind, pattern in (
-        *((noun, f"{noun}:{_ID}") for noun in ("session", "challenge", "request", "code", "family", "dpop", "settled")),
+        *((noun, f"{noun}:{_ID}") for noun in _WITH_IDS),
         ("ended", rf"session:{_ID}:ended"),
         ("access", f"access:{_ID}:(?P<rest>0|[1-9][0-9]{{0,9}})"),
         *((noun, f"{noun}:{_CLIENT}") for noun in ("grant", "docs", "meta", "index", "usage")),

@@ -68,6 +68,7 @@ from store.lifetimes import CLIENT, DEVICE_REQUESTS, INTROSPECT
 from store.limits import RateLimits
 from store.oauth.api_access import ApiAccess
 from store.oauth.app_tokens import AppTokens
+from store.oauth.assertions.assertion_grants import AssertionGrants
 from store.oauth.authorizations import Authorizations
 from store.oauth.client_assertions import ClientAssertions
 from store.oauth.device_requests import DeviceRequests
@@ -203,6 +204,9 @@ class Store:
         self.mcp_messages = McpMessages(scripts)
         self.app_tokens = AppTokens(scripts, sealer, self.apis, access, self.client_windows, proofs)
         self.token_exchange = TokenExchange(scripts, sealer, self.limits, self.apps, access, proofs)
+        self.assertion_grants = AssertionGrants(
+            scripts, sealer, addresses, self.app_stats, bounds, self.apis, access, proofs
+        )
         self.pushed = PushedRequests(scripts, sealer)
         self.device_requests = DeviceRequests(scripts, sealer, keys, self.limits, self.tokens)
         self.device_windows = Portions(scripts, DEVICE_REQUESTS)

@@ -147,7 +147,7 @@ def api(cast: Cast) -> list[Message]:
         ),
         message("POST", "/api/oauth/device_authorization", as_form, urlencode({**device, **client, "scope": "admin"})),
         message("POST", "/api/oauth/device_authorization", as_json, json.dumps({**device, "client_id": "nobody"})),
-        *(message("POST", "/api/oauth/token", as_form, urlencode({**f, **client})) for f in (poll, handed_on(cast))),
+        *(message("POST", "/api/oauth/token", as_form, urlencode({**f, **client})) for f in (poll, *handed_on(cast))),
         message("POST", "/api/oauth/introspect", as_form, urlencode({**ended, **client})),
         message("POST", "/api/oauth/register", as_json | NO_TOKEN, json.dumps(METADATA)),
         message("POST", "/api/oauth/register", as_form | NO_TOKEN, urlencode(as_texts(METADATA))),

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from dev.fuzz.jwts import signed, wrong_jwts
+from dev.fuzz.signed import spent_id_jag
 from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast
 from handlers.oauth.delegated.token_exchange import ACCESS
 from store.clock import wall
@@ -77,12 +78,14 @@ def hostile_access(cast: Cast) -> Iterator[tuple[str, str, str, dict[str, str]]]
             yield what, "/api/oauth/userinfo", "", {"Authorization": f"Bearer {text}"}
 
 
-def handed_on(cast: Cast) -> dict[str, str]:
-    """The parameters of a token exchange, without the app's credentials."""
-    return {
+def handed_on(cast: Cast) -> tuple[dict[str, str], dict[str, str]]:
+    """The parameters of a token exchange, and of an identity provider's assertion that has ended, without the app's
+    credentials."""
+    exchanged = {
         "grant_type": EXCHANGE_GRANT,
         "subject_token": cast.sealed(TokenKind.ACCESS, "web-app"),
         **dict.fromkeys(("subject_token_type", "requested_token_type"), ACCESS),
         **{"scope": "profile", "name": "Grüße", "expires_in": "60", "audience": cast.base_url},
         "authorization_details": '[{"type": "credits", "limit": 5, "period": "total"}]',
     }
+    return exchanged, spent_id_jag(cast)

@@ -7,12 +7,15 @@ from typing import Any
 
 import orjson
 
+from dev.fuzz.issuers import ISSUER
 from dev.fuzz.jwts import signed, wrong_jwts, wrong_proofs
 from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast
 from store.clock import wall
 from store.crypto.dpop import TYPE, token_hash
 from store.crypto.jose.jws import LONGEST
 from store.crypto.seal import new_id
+from store.names import ASSERTION_GRANT
+from store.oauth.assertions.id_jag import ID_JAG
 from store.oauth.tokens import s256
 
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -43,6 +46,24 @@ def spent_proof(cast: Cast) -> dict[str, str]:
     """The parameters of an assertion that is right but for its end: it can change nothing."""
     text = signed(cast.key, header(cast, "JWT"), claims_of_assertion(cast, ends=-3600))
     return {"client_assertion_type": ASSERTION_TYPE, "client_assertion": text}
+
+
+def claims_of_id_jag(cast: Cast, ends: int = 60) -> dict[str, Any]:
+    """The claims of an identity provider's assertion that ends in this number of seconds. The key of `key-app` signs
+    it."""
+    now = int(wall.time())
+    return {
+        **{"iss": ISSUER, "sub": "ada", "aud": cast.base_url, "client_id": "web-app", "email": "ada@example.com"},
+        **{"iat": now - 60, "exp": now + ends, "jti": new_id(), "scope": "profile"},
+        **{"resource": [cast.base_url], "aud_sub": cast.ada, "cnf": {"jkt": "k" * 43}},
+    }
+
+
+def spent_id_jag(cast: Cast) -> dict[str, str]:
+    """The parameters of an identity provider's assertion that is right but for its end, without the app's
+    credentials."""
+    text = signed(cast.key, header(cast, ID_JAG), claims_of_id_jag(cast, ends=-50))
+    return {"grant_type": ASSERTION_GRANT, "assertion": text, "scope": "profile", "resource": cast.base_url}
 
 
 def signed_request(cast: Cast) -> dict[str, str]:
@@ -100,6 +121,12 @@ def hostile_tokens(cast: Cast) -> Iterator[tuple[str, str, dict[str, str]]]:
         yield name, "/api/oauth/revoke", _as_proof(text)
     for name, value in _PADDINGS.items():
         yield name, "/api/oauth/revoke", _as_proof(signed(cast.key, heads["assertion"], _padded(proof, value)))
+    jag, head = claims_of_id_jag(cast), header(cast, ID_JAG)
+    texts = wrong_jwts(cast.key, head, jag)
+    texts |= {name: signed(cast.key, head, _padded(jag, value)) for name, value in _PADDINGS.items()}
+    client = {"client_id": "web-app", "client_secret": cast.secret, "grant_type": ASSERTION_GRANT}
+    for name, text in texts.items():
+        yield name, "/api/oauth/token", {**client, "assertion": text}
     for name, text in wrong_jwts(cast.key, heads["request"], asked).items():
         yield name, "/oauth/authorize", {"client_id": cast.key_app.client_id, "request": text}
     for name, value in _PADDINGS.items():

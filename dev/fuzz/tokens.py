@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from dev.fuzz.issuers import trust
 from dev.fuzz.target import Target
 from store import keys
 from store.accounts.links import Link
@@ -71,6 +72,7 @@ class Cast:
         cast.secret = secret
         cast.key = PrivateKey.generate(ES256)
         jwks = registered_keys(orjson.dumps({"keys": [cast.key.public.to_jwk()]}))
+        trust(target.site, "web-app", cast.key.public)
         facts = Registration("key-app", "An App", (CALLBACK,), SCOPES, private_key_jwt=True, jwks=jwks)
         cast.key_app, _ = await cast.store.apps.create(facts)
         await cast.store.credits.grant(cast.ada, CREDITS)

@@ -21,7 +21,7 @@ ENDLESS = 2**24
 """Bytes after which an answer counts as endless."""
 
 CODES = {PUBLIC_NAME.get(code, code) for code in CATALOGUE}
-STATUSES = {entry.status for entry in CATALOGUE.values()} | {200, 201, 204, 206, 303, 400, 414, 416, 431}
+STATUSES = {entry.status for entry in CATALOGUE.values()} | {200, 201, 202, 204, 206, 303, 400, 414, 416, 431}
 _STATUS = re.compile(rb"HTTP/1\.1 ([1-5]\d\d) [^\r\n]*")
 
 

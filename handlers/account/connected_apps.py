@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from types import SimpleNamespace
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from handlers.account.handed_on import MOST_ROWS, handed_on_of
 from handlers.account.live import words_of
@@ -91,6 +92,8 @@ class AppsPage(PageHandler):
                 data_until=grant.data_until,
                 app_deleted=grant.app_deleted,
                 paused_at=grant.paused_at,
+                issuer=self.site.issuers.name_of(grant.issuer) if grant.issuer else "",
+                issuer_host=urlsplit(grant.issuer).netloc,
                 documents=grant.documents,
                 bytes=grant.bytes,
                 doing=words_of(grant.doings, wording),
@@ -235,6 +238,7 @@ class RevokeAppHandler(PageHandler):
         self.check_same_origin()
         # On the first page the form's only field is the XSRF token, which a program may send as a header.
         number = page_number(self.body().get("page") or "") if self.request.body else 1
-        await self.store.grants.revoke(self.require_session(), client_id, self.visitor)
+        keeps_out = self.site.issuers.know(client_id)
+        await self.store.grants.revoke(self.require_session(), client_id, self.visitor, keeps_out=keeps_out)
         self.store.app_stats.disconnected(client_id)
         self.see_done(done_path(number, "disconnected"))

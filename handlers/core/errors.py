@@ -48,7 +48,8 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "unsupported_grant_type": CatalogueEntry(
         400,
         "The grant types are authorization_code, refresh_token, client_credentials, "
-        "urn:ietf:params:oauth:grant-type:device_code and urn:ietf:params:oauth:grant-type:token-exchange.",
+        "urn:ietf:params:oauth:grant-type:device_code, urn:ietf:params:oauth:grant-type:token-exchange and, where the "
+        "operator trusts an issuer of assertions, urn:ietf:params:oauth:grant-type:jwt-bearer.",
     ),
     "authorization_pending": CatalogueEntry(400, "The person has not decided yet. Poll again after the interval."),
     "slow_down": CatalogueEntry(400, "This poll came too early. Wait 5 seconds longer before each of the next ones."),

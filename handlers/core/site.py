@@ -28,11 +28,13 @@ from outbound.breaches import Breaches
 from outbound.client_documents import ClientDocuments, DocumentAsker
 from outbound.client_keys import ClientKeys
 from outbound.fetching import Fetcher
+from outbound.issuer_keys import IssuerKeys
 from outbound.mail.inbox import Inbox
 from outbound.mail.mailer import Mailer, Spool
 from outbound.payments.provider import PaymentProvider
 from store.accounts.signin.passkeys import RelyingParty, relying_party_of
 from store.errors import StoreUnavailable
+from store.oauth.assertions.issuers import TrustedIssuers
 from store.webhooks.urls import is_loopback_url
 from store.wiring import Store
 
@@ -89,6 +91,9 @@ class Site:
     """Fetches the files that prove apps' domains."""
     client_documents: ClientDocuments = field(default_factory=lambda: ClientDocuments(Fetcher(AddressPolicy())))
     client_keys: ClientKeys = field(default_factory=lambda: ClientKeys(Fetcher(AddressPolicy())))
+    issuers: TrustedIssuers = field(default_factory=TrustedIssuers)
+    """Identity providers whose assertions connect apps."""
+    issuer_keys: IssuerKeys = field(default_factory=lambda: IssuerKeys(Fetcher(AddressPolicy())))
     here_alone: bool = True
     """Whether only this machine is served, whatever the base URL is."""
     posts_events: bool = True

@@ -4,6 +4,7 @@ Connect Discovery 4), and GET /.well-known/jwks.json (RFC 7517)."""
 from __future__ import annotations
 
 from handlers.core.api import ApiHandler
+from handlers.oauth.delegated.assertion_grant import supported
 from handlers.oauth.requests import PROMPTS, RESPONSE_MODES
 from store.apps.sectors import SUBJECT_TYPES
 from store.crypto.dpop import ALGORITHMS
@@ -27,6 +28,7 @@ class MetadataHandler(ApiHandler):
         """Answers with the metadata document."""
         base = self.site.base_url
         confidential = ["client_secret_basic", "client_secret_post", "private_key_jwt"]
+        asserted, profiles = supported(bool(self.site.issuers.all))
         methods, algorithms = [*confidential, "none"], list(CLIENT_ALGORITHMS)
         self.set_header("Cache-Control", CACHED)
         self.write_json(
@@ -54,7 +56,9 @@ class MetadataHandler(ApiHandler):
                     "client_credentials",
                     DEVICE_GRANT,
                     EXCHANGE_GRANT,
+                    *asserted,
                 ],
+                **profiles,
                 "token_endpoint_auth_methods_supported": methods,
                 "token_endpoint_auth_signing_alg_values_supported": algorithms,
                 "revocation_endpoint_auth_methods_supported": methods,

@@ -1,4 +1,5 @@
-"""POST /api/oauth/token. SPEC 4.3, OpenID Connect Core 3.1.3, 12, RFC 8628 3.4, RFC 8693 2."""
+"""POST /api/oauth/token. SPEC 4.3, OpenID Connect Core 3.1.3, 12, RFC 8628 3.4, RFC 8693 2, RFC 7523
+2.1."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any
 from handlers.core.api import ApiHandler
 from handlers.core.params import Params
 from handlers.core.site import Site
+from handlers.oauth.delegated.assertion_grant import accept_assertion
 from handlers.oauth.delegated.token_exchange import exchange_token
 from handlers.oauth.details import check_details
 from handlers.oauth.device.authorization import check_device_grant
@@ -18,7 +20,7 @@ from store.apps.registration import Registration
 from store.crypto.dpop import DpopProof
 from store.crypto.signing_keys import Signer
 from store.errors import StoreError
-from store.names import EXCHANGE_GRANT, parse_scope
+from store.names import ASSERTION_GRANT, EXCHANGE_GRANT, parse_scope
 from store.oauth.budgets import details_of
 from store.oauth.device_requests import GRANT_TYPE
 from store.oauth.id_tokens import TYPE, id_token_claims
@@ -46,6 +48,9 @@ class TokenHandler(ApiHandler):
             return
         if grant_type == EXCHANGE_GRANT:
             await exchange_token(self, params)
+            return
+        if grant_type == ASSERTION_GRANT:
+            await accept_assertion(self, params)
             return
         if grant_type not in ("authorization_code", "refresh_token", GRANT_TYPE):
             raise Refused("unsupported_grant_type")

@@ -10,7 +10,7 @@ from handlers.ai.errors import envelope, openai_envelope
 from handlers.core.errors import CATALOGUE, PUBLIC_NAME
 from handlers.openapi.ai_examples import AI_EXAMPLES
 from handlers.openapi.client_operations import CLIENT_EXAMPLES
-from handlers.openapi.exchange_schemas import DELEGATED_EXAMPLE, EXCHANGE_EXAMPLE
+from handlers.openapi.exchange_schemas import ASSERTION_EXAMPLE, DELEGATED_EXAMPLE, EXCHANGE_EXAMPLE
 from handlers.openapi.shapes import Schema
 from store.credits.credits import CURRENCY, SCALE
 from store.refused import Refused
@@ -49,6 +49,7 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             **_CLIENT,
         },
         "exchange": EXCHANGE_EXAMPLE,
+        "assertion": ASSERTION_EXAMPLE,
         "itself": {"grant_type": "client_credentials", "resource": "https://orders.example", **_CLIENT},
     },
     "Tokens": {

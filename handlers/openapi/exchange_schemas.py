@@ -1,4 +1,4 @@
-"""The schemas of token exchange. RFC 8693."""
+"""The schemas of grants of access that somebody else decided on: token exchange (RFC 8693), assertions (RFC 7523)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from functools import reduce
 from handlers.oauth.delegated.token_exchange import ACCESS, MAX_AUDIENCE, MAX_LIFE, MOST_NAME, SUBJECT_TYPES
 from handlers.openapi.budget_schemas import DETAILS
 from handlers.openapi.shapes import COUNT, FILLED, TEXT, Schema, written
-from store.names import EXCHANGE_GRANT
+from store.crypto.jose.jws import LONGEST
+from store.names import ASSERTION_GRANT, EXCHANGE_GRANT
 from store.oauth.token_exchange import DEEPEST
 
 _ACTOR = {"sub": FILLED, "client_id": FILLED}
@@ -37,6 +38,15 @@ EXCHANGE_EXAMPLE = {
 DELEGATED_EXAMPLE = {
     **{"access_token": "lk_at_an-access-token", "issued_token_type": ACCESS, "token_type": "Bearer"},
     **{"expires_in": 600, "scope": "profile"},
+}
+ASSERTED: Schema = {
+    "grant_type": {"const": ASSERTION_GRANT},
+    "assertion": {**FILLED, "maxLength": LONGEST, "description": "by an issuer that the operator trusts (ID-JAG)"},
+}
+"""What sends an assertion."""
+ASSERTION_EXAMPLE = {
+    **{"grant_type": ASSERTION_GRANT, "assertion": "an.id-jag.jwt", "resource": "https://id.example.org/mcp"},
+    **{"client_id": "notes-app", "client_secret": "a-client-secret"},
 }
 
 

@@ -89,7 +89,8 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "server. With a DPoP proof, the tokens are bound to its key, and `token_type` is `DPoP`. A device "
                 "polls with its device code (RFC 8628): until the person has decided, it hears "
                 "`authorization_pending`, or `slow_down` if it polls too often. A token exchange (RFC 8693) makes an "
-                "access token a delegated one, no wider in scope, resource, budget and life, which ends with it."
+                "access token a delegated one, no wider in scope, resource, budget and life, which ends with it. An "
+                "assertion of an identity provider that the operator trusts (RFC 7523, ID-JAG) gives an access token."
             ),
             {200: Success("the tokens", "Tokens", headers=("Pragma",))},
             errors=(

@@ -13,7 +13,7 @@ from handlers.oauth.token import VERIFIER
 from handlers.openapi.ai_schemas import AI_SCHEMAS, MONEY_IS, PRICES
 from handlers.openapi.budget_schemas import ASKED_DETAILS, CHOSEN, DETAILS
 from handlers.openapi.client_operations import CLIENT_SCHEMAS
-from handlers.openapi.exchange_schemas import ACT, EXCHANGED, NARROWED, delegated
+from handlers.openapi.exchange_schemas import ACT, ASSERTED, EXCHANGED, NARROWED, delegated
 from handlers.openapi.shapes import (
     ADDRESS,
     ANY_SCOPES,
@@ -81,6 +81,7 @@ SCHEMAS: dict[str, Schema] = {
                 {**_CLIENT, **_SECRET, "resource": TEXT},
             ),
             read(EXCHANGED, {**_CLIENT, **_SECRET, **NARROWED, **_DETAILS}),
+            read(ASSERTED, {**_CLIENT, **_SECRET, "scope": TEXT, "resource": TEXT}),
             read(
                 {"grant_type": {"const": "client_credentials"}}, {**_CLIENT, **_SECRET, "resource": TEXT, "scope": TEXT}
             ),
@@ -102,10 +103,11 @@ SCHEMAS: dict[str, Schema] = {
                 },
             ),
             delegated(TOKEN_TYPE),
-            # For an API, opaque or a JWT; a token of an app for itself comes alone.
+            # For an API, opaque or a JWT; a token of an app for itself, or for an assertion, comes alone.
             written(
                 {"access_token": FILLED, "token_type": TOKEN_TYPE, "expires_in": COUNT, "scope": FILLED},
                 {
+                    "authorization_details": DETAILS,
                     "refresh_token": exactly("lk_rt_[A-Za-z0-9_-]+"),
                     "id_token": exactly(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+"),
                 },
@@ -263,7 +265,10 @@ SCHEMAS: dict[str, Schema] = {
             ),
         },
         # Where the operator switched them on.
-        {"registration_endpoint": ADDRESS, "client_id_metadata_document_supported": {"const": True}},
+        {
+            **{"registration_endpoint": ADDRESS, "client_id_metadata_document_supported": {"const": True}},
+            "authorization_grant_profiles_supported": listed(TEXT),
+        },
     ),
     "KeySet": written({"keys": listed({"oneOf": [_RSA_KEY, _EC_KEY, _ED_KEY]})}),
     **CLIENT_SCHEMAS,

@@ -23,7 +23,7 @@ for _, member in ipairs(redis.call('SRANDMEMBER', app_users, steps)) do
     redis.call('UNLINK', prefix .. noun .. ':' .. client)
   end
   -- The next write counts the person's documents of all apps again.
-  redis.call('HDEL', prefix .. 'user', app_field(client), 'stored')
+  redis.call('HDEL', prefix .. 'user', app_field(client), kept_out_field(client), 'stored')
   if redis.call('EXISTS', prefix .. 'user') == 1 then record(prefix .. 'audit', 'app_purged_by_operator', client, '', '') end
   redis.call('SREM', app_users, member)
   forget_due(due, client, member)

@@ -17,6 +17,21 @@ local function enter_app(user, client, scope)
   end
 end
 
+-- A person who disconnects an app keeps it out of reach of issuers of assertions: a field of the person's row, with the time,
+-- until they allow the app themselves.
+local function kept_out_field(client)
+  return 'kept_out:' .. client
+end
+
+local function kept_out_of(row)
+  local found = {}
+  for _, field in ipairs(redis.call('HKEYS', row)) do
+    found[#found + 1] = string.match(field, '^kept_out:(.*)$')
+  end
+  table.sort(found)
+  return found
+end
+
 -- The client ids of the connected apps, in no order.
 local function apps_of(row)
   local found = {}

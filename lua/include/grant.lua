@@ -18,7 +18,7 @@ local function open_grant(user, grant, app_users, kept, due, outbox, client, mem
   if connects then
     epoch = fresh_epoch
     redis.call('HSET', grant, 'epoch', epoch, 'connected_at', int(now))
-    redis.call('HDEL', grant, 'revoked_at', 'paused_at', 'last_used_at', 'app_deleted', 'grown_at', 'raised', 'delegated',
+    redis.call('HDEL', grant, 'revoked_at', 'paused_at', 'last_used_at', 'app_deleted', 'grown_at', 'raised', 'delegated', 'issuer',
       'budget:credits', 'used:credits', 'budget:llm-inference', 'used:llm-inference')
     redis.call('PERSIST', grant)
     forget_remembered(grant)
@@ -27,6 +27,7 @@ local function open_grant(user, grant, app_users, kept, due, outbox, client, mem
   end
   -- Counts as a new connection if the account is taken back.
   if not connects and not covers(granted, ticked) then redis.call('HSET', grant, 'grown_at', int(now)) end
+  redis.call('HDEL', user, kept_out_field(client))
   local scope = decided_scopes(granted, asked, ticked)
   redis.call('HSET', grant, 'scope', scope)
   enter_app(user, client, scope)

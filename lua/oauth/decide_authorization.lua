@@ -117,6 +117,8 @@ local resumed = asked[15] and redis.call('HDEL', grant, 'paused_at') == 1
 local epoch, connected = open_grant(
   user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, asked[2], scope,
   fresh_epoch, now)
+-- What the person allows is theirs from now on.
+redis.call('HDEL', grant, 'issuer')
 -- A device asks each time.
 if asked[6] then remember(grant, asked[6], asked[2], scope) end
 if has_scope(scope, 'credits:spend') then

@@ -48,12 +48,12 @@ page = math.min(page, pages)
 for position = (page - 1) * size + 1, math.min(page * size, #found) do
   local client, scope, connected, ended = unpack(found[position])
   local grant = grant_prefix .. client
-  local row = redis.call('HMGET', grant, 'last_used_at', 'app_deleted', 'paused_at', 'epoch', 'delegated')
+  local row = redis.call('HMGET', grant, 'last_used_at', 'app_deleted', 'paused_at', 'epoch', 'delegated', 'issuer')
   local ends = ended ~= '' and redis.call('PTTL', grant) + now or 0
   local kept = redis.call('HMGET', usage_prefix .. client, 'documents', 'bytes')
   local ceiling, spent, _, budgets = spent_of(grant, month)
   rows[#rows + 1] = {client, scope, connected, row[1] or '', ended, ends, kept[1] or '0', kept[2] or '0',
-    ceiling and int(ceiling) or '', int(spent), row[2] or '', row[3] or '', budgets_told(budgets, 1, now),
+    ceiling and int(ceiling) or '', int(spent), row[2] or '', row[3] or '', row[6] or '', budgets_told(budgets, 1, now),
     doings_of(prefix, client, row[1], today, running, windows, now),
     row[5] and ended == '' and tree_of(prefix, row[5], row[4], now) or {}}
 end

@@ -16,6 +16,7 @@
 --- ARGV[5] address
 --- ARGV[6] agent
 --- ARGV[7] member: the person in the lists of the shard
+--- ARGV[8] keeps_out: '1' if an issuer of assertions could connect the app again
 --- @reply signed_out
 --- @reply not_found
 --- @reply ok until
@@ -28,7 +29,7 @@
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
-local given = redis.call('HMGET', grant, 'epoch', 'revoked_at')
+local given = redis.call('HMGET', grant, 'epoch', 'revoked_at', 'issuer')
 if not given[1] then return {'not_found'} end
 if given[2] then
   -- For a repeated call, "not connected" means that it is done.
@@ -38,5 +39,6 @@ end
 
 end_grant(user, grant, {docs, meta, index, usage}, due, outbox, client, member, 'disconnected_by_person', fresh_epoch, grace,
   now)
+if keeps_out == '1' or given[3] then redis.call('HSET', user, kept_out_field(client), int(now)) end
 record(audit, 'app_disconnected', client, address, agent)
 return {'ok', now + grace}

@@ -26,6 +26,7 @@ from store.lifetimes import (
     DEVICE_REQUEST,
     DOCUMENT_PAUSE,
     DPOP_MARK,
+    ID_JAG,
     INVITE,
     MAIL,
     MINUTE,
@@ -184,7 +185,7 @@ KINDS: dict[str, KeyKind] = {
             "password": TEXT,
             "created_at": NUMBER,
         },
-        others=r"verified|picture|credit_mails|groups|language|zone|stored|hosted|devices|app:[A-Za-z0-9_-]{1,64}",
+        others=r"verified|picture|credit_mails|groups|language|zone|stored|hosted|devices|(?:app|kept_out):[A-Za-z0-9_-]{1,64}",
     ),
     "leaving": KeyKind("hash", outlives=True),
     "undos": KeyKind("hash", UNDO_LINK, others=r"[A-Za-z0-9_-]{22}"),
@@ -256,6 +257,7 @@ KINDS: dict[str, KeyKind] = {
     ),
     "access": KeyKind("string", ACCESS_TOKEN, value=_ACCESS, outlives=True),
     "dpop": KeyKind("string", DPOP_MARK, value=b"1", outlives=True),
+    "redeemed": KeyKind("string", ID_JAG, value=b"1", outlives=True),
     "presented": _WINDOW,
     "limit": _WINDOW,
     "idem": KeyKind("hash", 0, {"digest": rb"[0-9a-f]{32}"}, others="state|hold|charged|left", outlives=True),
@@ -266,7 +268,7 @@ KINDS: dict[str, KeyKind] = {
         0,
         {"epoch": EPOCH, "scope": SCOPES, "connected_at": NUMBER},
         others=r"last_used_at|revoked_at|paused_at|app_deleted|spend_limit|raised|grown_at|spend_month|limit_told|spent|"
-        r"to:(?:[A-Za-z0-9_-]{16}){1,2}|f:[A-Za-z0-9_-]{22}|delegated|(?:budget|used):(?:credits|llm-inference)",
+        r"to:(?:[A-Za-z0-9_-]{16}){1,2}|f:[A-Za-z0-9_-]{22}|delegated|issuer|(?:budget|used):(?:credits|llm-inference)",
         forms={
             **{f"budget:{kind}": BUDGET for kind in BUDGET_TYPES},
             **{f"used:{kind}": _COUNTED for kind in BUDGET_TYPES},

@@ -109,6 +109,7 @@ async def _profile(store: Store, person: Person) -> dict[str, Any]:
         "status": person.status,
         "suspension": _suspension(person),
         "groups": list(person.groups),
+        "keptOutApps": list(person.kept_out),
         "createdAt": timestamp(person.created_at),
         "registeredApps": [app.record() for app in registered if app and app.owner == person.user],
         "teams": [_membership(app, one) for app in teams if app for one in app.members if one.user == person.user],
@@ -142,6 +143,7 @@ async def _app(store: Store, grant: Grant) -> dict[str, Any]:
         # The client id on the wire, where that is the URL of a metadata document.
         **({"documentUrl": app.document_url} if app and app.document_url else {}),
         "scopes": list(grant.scopes),
+        **({"connectedBy": grant.issuer} if grant.issuer else {}),
         **{name: timestamp(moment) if moment else None for name, moment in times.items()},
         "spendLimit": grant.spend_limit,  # micro-dollars a month
         "authorizationDetails": [{**budget.detail(), "used": budget.used} for budget in grant.budgets],

@@ -89,7 +89,8 @@ class Grant:
     its hosted data for the person; `spend_limit` (None without one) and `spent` are micro-dollars of this month;
     `app_deleted`: the app itself is gone; `paused_at`: since when the person has paused it;
     `budgets`: what the person granted it by authorization details; `doings`: what it does at the moment;
-    `handed_on`: the tree of its delegated tokens."""
+    `handed_on`: the tree of its delegated tokens; `issuer`: the issuer of assertions that gave the app access, empty if
+    the person did."""
 
     client: str
     scopes: tuple[str, ...]
@@ -103,6 +104,7 @@ class Grant:
     spent: int = 0
     app_deleted: bool = False
     paused_at: datetime | None = None
+    issuer: str = ""
     budgets: tuple[Budget, ...] = ()
     doings: Doings = NOTHING
     handed_on: tuple[HandedOn, ...] = ()
@@ -226,9 +228,9 @@ class Grants:
         refuse_signed_out(reply)
         return GrantCount(profile_of(session.user, reply), reply.number("apps"), reply.number("documents"))
 
-    async def revoke(self, session: Session, client: str, visitor: Visitor) -> datetime:
-        """Ends every token of the pair at once; returns when the hosted data ends, in 30 days. Raises SignedOut,
-        Refused("not_found")."""
+    async def revoke(self, session: Session, client: str, visitor: Visitor, *, keeps_out: bool = False) -> datetime:
+        """Ends every token of the pair at once; returns when the hosted data ends, in 30 days. `keeps_out`: an issuer
+        of assertions could connect the app again, and must not. Raises SignedOut, Refused("not_found")."""
         reply = await self._scripts.run(
             "revoke_grant",
             {
@@ -242,6 +244,7 @@ class Grants:
             fresh_epoch=fresh_epoch(),
             grace=GRACE,
             idle=self._idle,
+            keeps_out="1" if keeps_out else "",
             **visitor.fields(),
         )
         refuse_signed_out(reply)
@@ -297,7 +300,7 @@ def _at(value: bytes) -> datetime | None:
 
 
 def _grant(row: list[Any]) -> Grant:
-    client, scope, connected, used, revoked, ends, documents, size, limit, spent, deleted, paused, *trees = row
+    client, scope, connected, used, revoked, ends, documents, size, limit, spent, deleted, paused, issuer, *trees = row
     budgets, doings, handed_on = trees
     return Grant(
         client.decode(),
@@ -312,6 +315,7 @@ def _grant(row: list[Any]) -> Grant:
         int(spent),
         bool(deleted),
         _at(paused),
+        issuer.decode(),
         told_budgets(budgets),
         told_doings(doings),
         tuple(told_handed_on(one) for one in handed_on),

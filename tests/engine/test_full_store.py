@@ -37,6 +37,7 @@ REFUSED = {
     "authorizations.decide": "a grant and a code",
     "calls.hold": "a hold, and in the end a reply",
     "device_requests.begin": "a request of a device",
+    "assertion_grants.issue": "a grant, a family and its token",
     "device_requests.claim": "a decision, which needs room for a grant",
     "device_requests.decided": "a grant and a code",
     "device_requests.exchange": "a family and its tokens",

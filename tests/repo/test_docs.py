@@ -300,6 +300,7 @@ def test_the_table_of_keys_matches_the_code() -> None:
         keys.used_challenge(user, one_id),
         keys.request(user, one_id),
         keys.settled(user, one_id),
+        keys.redeemed(user, one_id),
         keys.link(user, "<purpose>"),
         keys.code(user, one_id),
         keys.dpop(one_id, "<thumbprint>", user),

@@ -26,9 +26,12 @@ from handlers.openapi.document import codes_of, document, operation_id
 from handlers.openapi.operations import OPERATIONS
 from handlers.openapi.schemas import SCHEMAS
 from handlers.routes import ROUTES
+from store.names import ASSERTION_GRANT
+from store.oauth.assertions.issuers import TrustedIssuers
 from store.oauth.device_requests import GRANT_TYPE
 from store.wiring import Store
 from tests.oauth.exchange.exchanging import TYPE, form_of
+from tests.support.calls.assertions import trusted_for
 from tests.support.http import driver
 from tests.support.http.documented import call
 from tests.support.http.dpop_app import BoundApp
@@ -142,6 +145,7 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
             lambda: service.web.token(grant_type="client_credentials"),
             lambda: service.web.token(grant_type=GRANT_TYPE, device_code="x"),
             lambda: service.web.token(**form_of("x", actor_token="x", actor_token_type=TYPE)),
+            lambda: service.web.token(grant_type=ASSERTION_GRANT, assertion="x"),
             lambda: BoundApp(service.web).refresh("lk_rt_unknown"),
         ],
         "device-authorization": [
@@ -161,7 +165,8 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
 
 
 @pytest.mark.gen_test
-async def test_each_handler_reads_exactly_its_documented_parameters(service: Service, reads: Reads) -> None:
+async def test_each_handler_reads_exactly_its_documented_parameters(service: Service, site: Site, reads: Reads) -> None:
+    object.__setattr__(site, "issuers", TrustedIssuers((trusted_for("web-app", service.base_url),)))
     by_operation = await ask_each(service)
     assert set(by_operation) == {
         operation_id(name, method) for name, methods in OPERATIONS.items() for method in methods

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from outbound.address_policy import AddressPolicy
-from outbound.client_keys import FRESH_SECONDS, PAUSE_SECONDS, STALE_SECONDS, ClientKeys
+from outbound.client_keys import ClientKeys
+from outbound.published_keys import FRESH_SECONDS, PAUSE_SECONDS, STALE_SECONDS
 from store.apps.registration import Registration
 from store.crypto.jose import jws
 from store.crypto.jose.jwk import LONGEST_SET, PublicKey

@@ -16,10 +16,12 @@ from store.credits.calls import CallEstimate, Hold
 from store.credits.prices import TokenCounts
 from store.lifetimes import UNUSED_APP
 from store.names import SCOPES
+from store.oauth.assertions.issuers import TrustedIssuers
 from store.oauth.token_exchange import WantedToken
 from store.results import Caller, Visitor
 from tests.support.browser.pictures import drawn
 from tests.support.browser.tour_kit import DAY, DAYS, Stand
+from tests.support.calls.assertions import said_of, trusted_for
 from tests.support.store.charges import PRICE, charge
 from tests.support.store.credit_spender import PRICE as TOKEN_PRICE
 from tests.support.store.document_app import Keeper
@@ -154,6 +156,15 @@ async def spend_of_budget(stand: Stand, client_id: str, amount: int) -> None:
     held = await stand.store.calls.hold(caller_with(stand, tokens.access_token), "credits:spend", estimate)
     assert isinstance(held, Hold)
     await stand.store.calls.settle(held, TokenCounts(amount, 0))
+
+
+async def connected_by_issuer(stand: Stand, client_id: str) -> TrustedIssuers:
+    """A company's identity provider gives the app access; the issuers that the operator trusts from now on."""
+    app, base = await stand.store.apps.find(client_id), stand.service.base_url
+    assert app is not None
+    trusted = trusted_for(client_id, base, "apps:read", "data:read")
+    await stand.store.assertion_grants.issue(app, trusted, said_of(demo.EMAIL), "", (), base)
+    return TrustedIssuers((trusted,))
 
 
 async def sign_in_elsewhere(stand: Stand) -> Any:

@@ -50,6 +50,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "last_used_at": NOW,
             "refresh_days": 7,
             "paused_at": None,
+            "issuer": text,
+            "issuer_host": text,
             "doing": text,
             "homepage": "https://a.example/?" + text,
             "documents": 2,
@@ -72,6 +74,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
                 "handed_on": [],
                 "helpers_left": 0,
             },
+            "issuer": "",
         }
     )
     revoked = Sample(**vars(app), data_until=NOW, documents=1, bytes=1, app_deleted=True)
@@ -172,6 +175,15 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "wrong": True,
             "number": 2,
             "pages": 3,
+        },
+        "account/apps.html issuer": {
+            **known,
+            "apps": [Sample(**{**vars(used), "spending": None})],
+            "revoked": [],
+            "notice": None,
+            "wrong": False,
+            "number": 1,
+            "pages": 1,
         },
         "account/apps.html empty": {
             **known,

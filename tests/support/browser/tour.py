@@ -17,7 +17,7 @@ from outbound.mail.mailer import Mailer, Spool
 from outbound.payments.stripe_checkout import StripeAccount, StripeCheckout
 from runtime import demo
 from store.credits.payments import Movement
-from tests.support.browser.furnished_account import SPENDS, TOOLS, furnish, spend_of_budget
+from tests.support.browser.furnished_account import SPENDS, TOOLS, connected_by_issuer, furnish, spend_of_budget
 from tests.support.browser.tour_devices import devices
 from tests.support.browser.tour_kit import Tour
 from tests.support.browser.tour_people import GRACE, NOBODY, PASSWORD, asks, factors, mailed
@@ -264,6 +264,9 @@ def consent(tour: Tour) -> None:
     tour.stand.run(spend_of_budget(tour.stand, "curious", 40_000))
     tour.open("/account/apps")
     tour.stop("account/apps.html budget", "used this month")
+    tour.stand.change(issuers=tour.stand.run(connected_by_issuer(tour.stand, "curious")))
+    tour.open("/account/apps")
+    tour.stop("account/apps.html issuer", "connected it for you")
     tour.open(asks("weather-diary", ("profile",)))
     tour.stop("oauth/consent.html kept", "keeps what you allowed before")
     tour.open(asks("weather-diary").replace("prompt=consent", "prompt=none"))

@@ -4,6 +4,7 @@ from tests.support.calls import (  # noqa: F401  # each enters its calls
     accounts,
     apis,
     apps,
+    assertions,
     devices,
     documents_and_credits,
     exchanges,

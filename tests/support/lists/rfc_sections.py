@@ -130,9 +130,17 @@ SECTIONS: dict[str, dict[str, str]] = {
         "5.5": "A Word on User Interaction and User-Installed Apps",
     },
     "7009": {"2.1": "Revocation Request", "2.2": "Revocation Response", "2.2.1": "Error Response"},
-    "7521": {"4.2": "Using Assertions for Client Authentication", "4.2.1": "Error Responses"},
+    "7521": {
+        "4.1": "Using Assertions as Authorization Grants",
+        "4.2": "Using Assertions for Client Authentication",
+        "4.2.1": "Error Responses",
+        "5.2": "General Assertion Format and Processing Rules",
+        "8.1": "Forged Assertion",
+        "8.2": "Stolen Assertion",
+    },
     "7523": {
         "3": "JWT Format and Processing Requirements",
+        "3.1": "Authorization Grant Processing",
         "3.2": "Client Authentication Processing",
     },
     "7636": {

@@ -30,6 +30,7 @@ from store.webhooks.attempts import WebhookExchange, WebhookResponse
 from store.wiring import Store
 from tests.conftest import OpenStore, emptied
 from tests.support.browser.pictures import drawn
+from tests.support.calls.assertions import BASE_URL, said_of, trusted_for
 from tests.support.store.budgeted import decided
 from tests.support.store.credit_spender import REPLY, SPENDING, Spender
 from tests.support.store.document_app import Keeper
@@ -132,6 +133,8 @@ class Furnished:
         await store.signing_keys.for_signing("ES256")
         await store.pushed.push(world.app.client_id, "scope=profile", Window(600, 599, 0))
         await store.device_requests.begin(world.app.client_id, "[]", VISITOR)
+        trusted = trusted_for(world.app.client_id, BASE_URL, "data:read")
+        await store.assertion_grants.issue(world.app, trusted, said_of(world.email), "", (), BASE_URL)
         await store.client_assertions.use(world.app.client_id, Proof(new_id(), 60_000))
         await call_with_key(world)
         await registered_themselves(world)

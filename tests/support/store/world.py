@@ -111,7 +111,7 @@ class World:
 
     async def revoke_app(self) -> None:
         """The person disconnects the app."""
-        await self.store.grants.revoke(self.session, self.app.client_id, VISITOR)
+        await self.store.grants.revoke(self.session, self.app.client_id, VISITOR, keeps_out=True)
 
     def caller(self, access_token: str) -> Caller:
         """The person that an access token belongs to."""
