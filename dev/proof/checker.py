@@ -43,8 +43,10 @@ def answers(history: History) -> Found:
     found = Found()
     for op in history.of(*_ANSWERS):
         found.checked += op.status != 0
-        more = (402,) if op.args.get("tree") else ()
-        if op.status not in (0, 503, *_ANSWERS[op.kind], *more) or op.result.get("broken"):
+        allowed = [0, 503, *_ANSWERS[op.kind]]
+        allowed += [402] if op.args.get("tree") else []
+        allowed += [507] if op.kind == "put" and full.may_be_full(history, op) else []
+        if op.status not in allowed or op.result.get("broken"):
             found.wrong(f"an answer that the interface does not have: {op} {op.error}", op.person)
     return found
 

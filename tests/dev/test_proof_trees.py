@@ -1,4 +1,5 @@
-"""The checker of the proof on trees of delegated tokens and on devices: each broken promise is found."""
+"""The checker of the proof on trees of delegated tokens, on devices and on answers that depend on what happens: each
+broken promise is found."""
 
 from __future__ import annotations
 
@@ -8,8 +9,21 @@ from typing import Any
 import pytest
 
 from dev.proof.checker import check
+from dev.proof.history import Fault
 from tests.support.lists.offenders import each
-from tests.support.store.proof_histories import AGENT, BOB, DEVICE, USER, Made, issued, reading, sound, spend, token
+from tests.support.store.proof_histories import (
+    AGENT,
+    BOB,
+    DEVICE,
+    USER,
+    Made,
+    issued,
+    reading,
+    sound,
+    spend,
+    token,
+    write,
+)
 
 Break = Callable[[Made], Any]
 POLL: dict[str, Any] = {"device": DEVICE}
@@ -110,6 +124,8 @@ BROKEN: list[tuple[str, str, Break]] = [
     ),
     ("ancestors", "a call of an ended token that no longer counts", lambda made: counted(made, 0, used=103)),
     ("ancestors", "a charge that counts twice", lambda made: counted(made, 1, used=151)),
+    ("answers", "a budget that nobody set", lambda made: made.refuse("ai", {**spend("R", 9), "tree": False}, 402)),
+    ("answers", "a quota that nobody passed", lambda made: made.refuse("put", written(), 507)),
     ("decisions", "two decisions", lambda made: made.op("device_decide", DENY)),
     (
         "decisions",
@@ -135,7 +151,18 @@ def waits(made: Made, error: str) -> None:
     made.refuse("device_poll", POLL, 400, error=error)
 
 
+def written() -> dict[str, Any]:
+    return {**write("d7", "w"), **token("R", 0)}
+
+
 FINE: list[tuple[str, Break]] = [
+    (
+        "a document that a store refuses which was full a moment ago",
+        lambda made: (
+            made.faults.append(Fault("memory", "", 80.0, 81.0)),  # type: ignore[func-returns-value]
+            made.refuse("put", written(), 507, at=90.0),
+        ),
+    ),
     ("a call without an answer that counts nowhere", nowhere),
     (
         "a token without an answer to its end, which is dead",

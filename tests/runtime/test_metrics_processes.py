@@ -14,12 +14,14 @@ import pytest
 
 from dev.lab.engines import wait_until
 from latchkey import __version__
+from tests.support.http.driver import Service
 from tests.support.http.raw_http import listens, status_of
 from tests.support.http.scraped_metrics import METRICS, Samples, metrics_port, scrape, scraped, until
-from tests.support.processes.measured_server import WORKERS, answered, running
+from tests.support.processes.live_page import LivePage
+from tests.support.processes.measured_server import WORKERS, answered, running, service
 from tests.support.processes.processes import QUICK, Pair, Server, children
 
-__all__ = ["running"]  # a fixture
+__all__ = ["running", "service"]  # fixtures
 
 pytestmark = pytest.mark.slow
 
@@ -192,3 +194,16 @@ def test_a_single_process_has_metrics_too(tmp_path: Path) -> None:
         assert server.stop() == 0
         assert not listens(port)
         assert "Traceback" not in server.log
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_open_pages_of_connected_apps_are_counted(service: Service, running: Pair) -> None:
+    server = running.servers[0]
+    await_all(server)
+    browser = await service.signed_in(running.email)
+    async with LivePage.opening(server.here) as visit:
+        for _ in range(2):
+            page = await visit(browser)
+            assert await page.event() == "apps"
+        wait_until(lambda: level(server, "latchkey_live_pages") == 2)
+    wait_until(lambda: level(server, "latchkey_live_pages") == 0)

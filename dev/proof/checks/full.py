@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from dev.proof.history import History
+from dev.proof.history import History, Op
 from dev.proof.verdict import Found
+from runtime.memory_watch import LOOK_SECONDS
 
 ENDINGS = ("sign_in", "sign_out", "revoke_access", "revoke_refresh", "disconnect", "delete", "erase")
+NOTICED = LOOK_SECONDS + 5.0
+"""Seconds within which every server has noticed that the store has room again."""
+
+
+def may_be_full(history: History, op: Op) -> bool:
+    """Whether a server may take the store for too full for documents: see docs/operations.md."""
+    return any(one.name == "memory" and one.begin < op.end and op.start < one.end + NOTICED for one in history.faults)
 
 
 def ends_all_the_same(history: History) -> Found:
