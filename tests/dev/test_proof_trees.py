@@ -12,11 +12,14 @@ from dev.proof.checker import check
 from dev.proof.history import Fault
 from tests.support.lists.offenders import each
 from tests.support.store.proof_histories import (
+    ADA,
     AGENT,
+    APP,
     BOB,
     DEVICE,
     USER,
     Made,
+    ask,
     issued,
     reading,
     sound,
@@ -35,9 +38,9 @@ def counted(made: Made, number: int, **changes: Any) -> None:
     made.only("counted", number).result.update(changes)
 
 
-def charge(made: Made, amount: int) -> None:
+def charge(made: Made, amount: int, account: int = 1) -> None:
     """One more charge in the ledger."""
-    books = made.accounts[1]
+    books = made.accounts[account]
     books.paid -= amount
     books.entries.append({"kind": "charge", "amount": -amount, "paid": books.paid, "reason": ""})
 
@@ -151,11 +154,21 @@ def waits(made: Made, error: str) -> None:
     made.refuse("device_poll", POLL, 400, error=error)
 
 
+def two_cut_off(made: Made) -> None:
+    """Two streams that their app left: the earlier one while a server died, so the one charge is for the later."""
+    made.who = (ADA, APP)
+    made.faults.append(Fault("server", "", 149.0, 151.0))
+    for number, at in ((20, 150.0), (21, 170.0)):
+        made.lose("ai", {**ask(number, stream=True), "began": True}, at=at)
+    charge(made, 40, account=0)
+
+
 def written() -> dict[str, Any]:
     return {**write("d7", "w"), **token("R", 0)}
 
 
 FINE: list[tuple[str, Break]] = [
+    ("a stream that was free in a fault, and another that was charged in part", two_cut_off),
     (
         "a document that a store refuses which was full a moment ago",
         lambda made: (

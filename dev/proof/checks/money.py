@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Container
 
 from dev.proof.history import Account, History, Op
 from dev.proof.verdict import Found
@@ -80,9 +81,10 @@ def charges_once(history: History) -> Found:
                 # Of several calls with the same charge, any may be the one.
                 found.wrong(f"a charge of {charged} is not booked: {acked[0]}", account.person, *answered[charged])
             charges[charged] -= charges[charged] > 0
-        _settle(found, account.person, +charges, open_calls)
+        due = {op.number for op in open_calls if op.args.get("began") and not _broken_near(history, op)}
+        _settle(found, account.person, +charges, open_calls, due)
         for op in open_calls:
-            if op.args.get("began") and not _broken_near(history, op):
+            if op.number in due:
                 found.wrong(f"a stream that the model's server had accepted was free: {op}", account.person, op)
     return found
 
@@ -122,15 +124,15 @@ def _broken_near(history: History, op: Op) -> bool:
     return any(one.begin < end and (one.end or end) > begin for one in history.faults if one.name != "hang-up")
 
 
-def _settle(found: Found, person: str, charges: Counter[int], calls: list[Op]) -> None:
+def _settle(found: Found, person: str, charges: Counter[int], calls: list[Op], due: Container[int]) -> None:
     """Matches the other charges to `calls` with an unknown end and removes those calls; a cut-off stream may be charged
-    in part."""
+    in part. The numbers in `due` are those of calls that must have been charged."""
     for charge in sorted(charges.elements(), reverse=True):
         fit = [op for op in calls if fits(op, charge)]
         if not fit:
             found.wrong(f"{charge} was charged once too often, or for nothing that anybody asked for", person)
             continue
-        calls.remove(min(fit, key=lambda op: (not op.args.get("began"), op.args["cost"])))
+        calls.remove(min(fit, key=lambda op: (op.number not in due, not op.args.get("began"), op.args["cost"])))
 
 
 def no_hold_left(history: History) -> Found:
