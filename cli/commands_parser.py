@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from cli.apis_parser import ABSENT, Verbs, add_apis
 from cli.apps_parser import add_apps, add_members, add_registration_tokens, limit
 from cli.keys_parser import add_secret_keys, add_signing_keys
+from cli.moving_parser import add_export, add_import
 from cli.operators_parser import add_operator_keys, add_roles
 from cli.people_parser import add_groups, add_users
 from cli.terminal.parser import NoCommand, Parser, UsageError
@@ -33,6 +34,7 @@ SECTIONS = {
     "serve": ["serve"],
     "apps and people": ["app", "api", "user", "credits", "token"],
     "who operates it": ["operator-key"],
+    "moving in and out": ["import", "export"],
     "AI models": ["ai"],
     "the store and its keys": ["keys", "store", "fsck"],
     "what happened": ["audit"],
@@ -123,6 +125,14 @@ def build_parser(program: str = PROGRAM) -> Parser:
     _add_tokens(noun("token", "tokens for tests and operators"))
     add_secret_keys(noun("keys", "the secret keys that seal tokens and documents, and the keys that sign"))
     add_signing_keys(noun("signing", "the keys that sign tokens for others", "keys"))
+    about = "bring people in from a file; an import that was interrupted continues"
+    examples: tuple[str, ...] = ("import people.jsonl --dry-run", "import people.jsonl", "import people.jsonl --update")
+    add_import(nouns.add_parser("import", help=about, description=_sentence(about), examples=examples, **given))
+    about, examples = (
+        "write all people into a file, as lines for `import`",
+        ("export people.jsonl", "export - --hashes"),
+    )
+    add_export(nouns.add_parser("export", help=about, description=_sentence(about), examples=examples, **given))
     about = "check the whole store beside the servers that use it"
     _add_fsck(
         nouns.add_parser(

@@ -13,6 +13,8 @@ ROLE_HOLDERS = "{operators}:people"
 """The roles of people who operate the server, by user id."""
 KEYRING, SIGNING, APPS_CHANNEL = "{keyring}:state", "{keyring}:signing", "latchkey:apps"
 RELAYED, DELIVERIES_DUE, DELIVERY_PREFIX = "{webhooks}:sweep", "{webhooks}:due", "{webhooks}:delivery:"
+HASH_PRICES = "{import}:prices"
+"""What checks of imported password hashes cost, and how many have each price."""
 _STREAMS = {"strangers": "strangers", "people": "events", "sensitive": "sensitive", "operator": "operator"}
 SECURITY_EVENTS = {stream: f"{{audit}}:{noun}" for stream, noun in _STREAMS.items()}
 """The streams of the security log, by their names in scripts."""
@@ -86,6 +88,11 @@ def invite(address: str) -> str:
 def identity(name: str) -> str:
     """The entry of an identity at another server in the index. `name`: a digest of its issuer and subject."""
     return f"{{identity:{name}}}"
+
+
+def importing(name: str) -> str:
+    """How far an import has come. `name`: a digest of the beginning of its input."""
+    return f"{{import:{name}}}"
 
 
 def window(kind: str, what: str) -> str:

@@ -25,6 +25,7 @@ ID_JAG = ID_JAG_LIFE + 3 * MINUTE  # the mark of a used one: its life, and clock
 DOCUMENT_PAUSE = 10 * SECOND  # between two fetches of one client ID metadata document
 UNUSED_APP = 90 * DAY  # an app that registered itself, without a consent or a token
 EMAIL_RESERVATION = 60 * SECOND
+IMPORT = 7 * DAY  # how far an interrupted import has come
 INVITE = 7 * DAY
 TEAM_INVITATION = 7 * DAY  # to the team of an app
 SAME_INVITE = 60 * MINUTE  # in which asking again mails the same invitation

@@ -34,7 +34,7 @@ EXCHANGE_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 ASSERTION_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 """The grant type of assertions (RFC 7523 2.1)."""
 
-_LOCAL_ATOM = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]")
+_LOCAL_ATOM = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+")
 _ENCODED_WORD = re.compile(r"=\?.*\?=")
 """What readers of mail headers decode, even inside an address, where it must not be (RFC 2047 5). It may hide a line
 break, and so another header."""
@@ -175,6 +175,8 @@ def is_domain(text: str) -> bool:
 
 def _is_atom(text: str) -> bool:
     """RFC 5322 3.2.3 with the letters, marks and digits of RFC 6532; no spaces, controls, invisibles or delimiters."""
+    if _LOCAL_ATOM.fullmatch(text):
+        return True
     return text != "" and all(
         _LOCAL_ATOM.fullmatch(char) or (not char.isascii() and unicodedata.category(char)[0] in "LMN") for char in text
     )
@@ -198,7 +200,7 @@ def _check_display_name(text: str, what: str) -> str:
     name = unicodedata.normalize("NFC", text) if len(text) <= MAX_TYPED_NAME_LENGTH else ""
     if not 1 <= len(name) <= MAX_NAME_LENGTH:
         raise ValueError(Phrase("%(what)s must have 1 to %(most)s characters.", what=what, most=MAX_NAME_LENGTH))
-    if any(_is_hidden(char) for char in name):
+    if not name.isprintable() and any(_is_hidden(char) for char in name):
         raise ValueError(
             Phrase("%(what)s can't have control characters or characters that change the text direction.", what=what)
         )

@@ -61,6 +61,7 @@ _ONE_OF_A_KIND = {
     "all-leaving": keys.DELETIONS,
     "keyring": keys.KEYRING,
     "signing": keys.SIGNING,
+    "hash-prices": keys.HASH_PRICES,
 }
 _ONE_OF_A_KIND |= {"unused-apps": keys.UNUSED_APPS, "used-apps": keys.USED_APPS, "initial-tokens": keys.INITIAL_TOKENS}
 _ONE_OF_A_KIND |= {"relayed": keys.RELAYED, "apps-swept": keys.APPS_SWEPT, "deliveries-due": keys.DELIVERIES_DUE}
@@ -81,7 +82,7 @@ _ALONE = tuple(
         *((kind, re.escape(key)) for kind, key in _ONE_OF_A_KIND.items()),
         *((kind, rf"\{{api:{_CLIENT}\}}{to}") for kind, to in (("api", ""), ("api-apps", ":apps"))),
         *((kind, rf"\{{email:(?P<name>[^:]+)\}}{to}") for kind, to in (("invite", ":invite"), ("email", ""))),
-        ("identity", rf"\{{identity:{_ID}\}}"),
+        *((kind, rf"\{{{tag}:{_ID}\}}") for kind, tag in (("identity", "identity"), ("importing", "import"))),
         ("window", r"\{window:(?P<name>[a-z-]+):(?P<rest>.+)\}(?::[0-9a-f.:/]+)?"),
         ("device-request", r"\{device:(?P<name>[0-9a-f]{16})\}"),
         ("dpop-token", r"\{dpop:[A-Za-z0-9_-]{43}\}:[A-Za-z0-9_-]{22}"),

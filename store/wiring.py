@@ -12,11 +12,14 @@ from store.accounts.audit.security_log import SecurityLog
 from store.accounts.audit.security_reading import SecurityEvents
 from store.accounts.groups import Groups
 from store.accounts.identities import Identities
+from store.accounts.import_state import ImportState
 from store.accounts.links import Links
+from store.accounts.movers import Movers
 from store.accounts.people import People
 from store.accounts.profiles import Profiles
 from store.accounts.signin.devices import Devices
 from store.accounts.signin.factors import Challenges, OwnFactors
+from store.accounts.signin.hash_prices import HashPrices
 from store.accounts.signin.listed_accounts import ListedAccounts
 from store.accounts.signin.passkey_thread import PasskeyThread
 from store.accounts.signin.reauth import Reauth
@@ -159,12 +162,13 @@ class Store:
         self.owned_apis = OwnedApis(scripts, self.apis, self.apps, notes)
         self.rates = rates = Rates()
         self.limits = RateLimits(scripts, rates)
-        addresses = Addresses(client, scripts)
+        self.addresses = addresses = Addresses(client, scripts)
         self.identities = identities = Identities(client, scripts)
-        parting = self.teams.part_with
-        self.people = People(
-            client, scripts, sealer, hasher, addresses, self.app_stats, wakeup, security, parting, identities
-        )
+        self.hash_prices = prices = HashPrices(client)
+        self.movers = Movers(scripts)
+        self.import_state = ImportState(client, scripts)
+        of_index = (self.teams.part_with, identities, prices)
+        self.people = People(client, scripts, sealer, hasher, addresses, self.app_stats, wakeup, security, *of_index)
         self.groups = Groups(scripts, security)
         self.devices = Devices(scripts, sealer)
         self.listed_accounts = ListedAccounts(sealer)
@@ -172,7 +176,8 @@ class Store:
         lifetime = session_lifetime * 1000
         self.sessions = Sessions(scripts, sealer, hasher, self.devices, idle, lifetime, security, bounds, wakeup)
         self.signing_in = SignIn(self.limits, self.people, self.sessions, self.devices)
-        secrets, challenges = TotpSecrets(keys), Challenges(client, sealer)
+        self.totp_secrets = secrets = TotpSecrets(keys)
+        challenges = Challenges(client, sealer)
         self.checks = Threads("latchkey-passkey", workers=1, queue=PASSKEYS_WAITING)
         checks = PasskeyThread(SharedThreads(self.checks, PASSKEYS_EACH))
         self.factors = OwnFactors(scripts, sealer, secrets, challenges, checks, idle)

@@ -36,6 +36,8 @@ ACTS: Final[Mapping[str, str]] = {
     "people.add_groups": "",
     "people.remove_groups": "",
     "export.export_user": "",
+    "moving.import_people": "",
+    "moving.export_people": "",
     "credits.grant_credits": "",
     "tokens.mint_token": "",
     "operators.create_key": "operator_key_made_by_operator",

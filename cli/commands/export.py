@@ -34,7 +34,7 @@ async def export_user(context: Context, args: Namespace) -> CommandResult:
     documents = size = 0
     # Don't draw over standard output on a terminal.
     quiet = args.output == STANDARD_OUTPUT and sys.stdout.isatty()
-    with ProgressBar(io.StringIO() if quiet else sys.stderr) as bar, _target(args.output) as file:
+    with ProgressBar(io.StringIO() if quiet else sys.stderr) as bar, target(args.output) as file:
         async for piece, number in write(context.store, person):
             file.write(piece)
             documents += number
@@ -47,7 +47,7 @@ async def export_user(context: Context, args: Namespace) -> CommandResult:
 
 
 @contextlib.contextmanager
-def _target(output: str) -> Iterator[BinaryIO]:
+def target(output: str) -> Iterator[BinaryIO]:
     """Standard output, or a private file that gets its name once it is complete."""
     if output == STANDARD_OUTPUT:
         yield sys.stdout.buffer

@@ -20,6 +20,7 @@ from store.accounts.addresses import Addresses
 from store.accounts.audit.security_log import SecurityLog
 from store.accounts.groups import described
 from store.accounts.identities import Identities
+from store.accounts.signin.hash_prices import HashPrices
 from store.app_stats import AppStats
 from store.crypto.passwords import HasherBusy, PasswordHasher
 from store.crypto.seal import NOBODY, Sealer, Token, TokenKind, new_id, new_user_id
@@ -81,9 +82,11 @@ class People:
         security: SecurityLog,
         part_with: Callable[[str], Awaitable[None]],
         identities: Identities,
+        prices: HashPrices,
     ) -> None:
         self._identities = identities
         self._part_with = part_with
+        self._prices = prices
         self._client = client
         self._security = security
         self._scripts = scripts
@@ -140,6 +143,7 @@ class People:
 
     async def credentials(self, email: str) -> Credentials | None:
         """The credentials for a sign-in with this address, or None if there is no such account."""
+        await self._prices.fresh()
         user = await self.find(email)
         # An address without an account gets the same call, for a random user: the timing must reveal nothing.
         reply = await self._scripts.run("read_credentials", keys.person(user or new_user_id()), email=email)
@@ -160,7 +164,8 @@ class People:
     ) -> Credentials | None:
         """As `verify`, for credentials read before; `known`: a known device, with its own places in the password
         pool."""
-        right = await self._hasher.verify(password, found.password if found else None, known=known)
+        stored, like = (found.password, None) if found else (None, self._prices.like(email))
+        right = await self._hasher.verify(password, stored, known=known, like=like)
         if found is None or not right or not found.active:
             why = "unknown" if found is None else "password" if not right else "disabled"
             self._security.note(refused, person=found.user if found else "", typed=email, detail=why)
@@ -169,7 +174,9 @@ class People:
             return None
         if self._hasher.needs_rehash(found.password):
             with suppress(HasherBusy):  # the next sign-in hashes it
-                return replace(found, rehash=await self._hasher.hash(password, known=known))
+                rehash = await self._hasher.hash(password, known=known)
+                self._prices.replaced(found.password)
+                return replace(found, rehash=rehash)
         return found
 
     async def delete(self, user: str, progress: Callable[[int], None] = unheard) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import secrets
 import struct
-import threading
 import unicodedata
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
 
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
+from store.crypto.foreign.hashes import ForeignHash, unpack
+from store.crypto.foreign.texts import argon2_text
 from store.crypto.guessable import check_guessable, fold
+from store.crypto.hash_pool import HasherBusy, HashPool
 from store.phrases import Phrase
 
 MIN_PASSWORD_LENGTH = 10
@@ -28,15 +26,13 @@ MAX_ITERATIONS = 16
 _VERSION = 1
 _LANES = 1
 _MAX_LANES = 4
+# The digest of an account without a password.
+_NOBODYS = bytes(32)
 # Version, memory in KiB, iterations, lanes, salt, hash: 56 bytes. A Redis hash with a field above 64 bytes would lose
 # its compact encoding.
 _STORED = struct.Struct(">BIHB16s32s")
 
-_Result = TypeVar("_Result")
-
-
-class HasherBusy(Exception):
-    """Too many hashes are waiting; nothing was done, and a later retry may work."""
+__all__ = ["HasherBusy", "PasswordHasher", "check_length", "check_password", "hash_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +81,11 @@ class _Stored:
 class PasswordHasher:
     """Hashes and verifies passwords in `workers` threads; at most `queue` more calls wait, others get HasherBusy.
 
-    A quarter of the places is reserved for `known` callers: browsers that the person signed in with before.
+    A quarter of the places is reserved for `known` callers: browsers that the person signed in with before. Hashes of
+    other servers have as many threads and places of their own, because one may take twenty times as long as ours.
 
-    Memory in use is at most `workers` times `memory_kib` (and up to MAX_MEMORY_KIB for a hash made with more).
-    Raises ValueError for a cost outside the bounds of this module.
+    Memory in use is at most `workers` times `memory_kib` (and up to MAX_MEMORY_KIB for a hash made with more), and
+    `workers` times 128 MiB for hashes of other servers. Raises ValueError for a cost outside the bounds of this module.
     """
 
     def __init__(self, memory_kib: int = 19456, iterations: int = 2, workers: int = 2, queue: int = 32) -> None:
@@ -96,18 +93,19 @@ class PasswordHasher:
             raise ValueError("a password hasher needs one worker at least and no negative queue")
         self._parameters = _Parameters(memory_kib, iterations, _LANES)
         self._dummy = _Stored(self._parameters, secrets.token_bytes(16), secrets.token_bytes(32))
-        self._executor = ThreadPoolExecutor(workers, thread_name_prefix="password")
-        self._lock = threading.Lock()
-        self._free = workers + queue
-        self._kept = self._free // 4
+        self._pool = HashPool(workers, queue, "password")
+        self._foreign = HashPool(workers, queue, "foreign-password")
 
     async def hash(self, password: str, *, known: bool = False) -> bytes:
         """Return the 56 bytes to store. Raises HasherBusy; ValueError for invalid text, as `check_password`."""
         encoded = _encode(password)
-        return await self._run(lambda: self._hash(encoded), known)
+        return await self._pool.run(lambda: self._hash(encoded), known)
 
-    async def verify(self, password: str, stored: bytes | None, *, known: bool = False) -> bool:
-        """Whether this is the password. None means an unknown account: the same work, and False.
+    async def verify(
+        self, password: str, stored: bytes | None, *, known: bool = False, like: ForeignHash | None = None
+    ) -> bool:
+        """Whether this is the password. None means an unknown account: the same work, and False; `like` is the hash of
+        another server whose work that is.
 
         Also False for a password that could never have been set, and for bytes that are no password hash. Raises
         HasherBusy.
@@ -116,44 +114,44 @@ class PasswordHasher:
             encoded = _encode(password)
         except ValueError:
             return False
+        foreign = like if stored is None else unpack(stored)
+        if foreign is not None:
+            # Other servers hash what the browser sends; ours normalise it first.
+            forms = dict.fromkeys((password.encode(), encoded))
+            matched = await self._foreign.run(lambda: [foreign.matches(form) for form in forms], known)
+            return any(matched) and stored is not None
         parsed = None if stored is None else _Stored.parse(stored)
-        return await self._run(lambda: _verify(encoded, parsed or self._dummy), known) and parsed is not None
+        return await self._pool.run(lambda: _verify(encoded, parsed or self._dummy), known) and parsed is not None
 
     def needs_rehash(self, stored: bytes) -> bool:
-        """Whether the hash was made at another cost than is configured now, so the next sign-in should replace it."""
+        """Whether the hash is another server's, or was made at another cost than is configured now, so the next sign-in
+        should replace it."""
         parsed = _Stored.parse(stored)
         return parsed is None or parsed.parameters != self._parameters
 
     def unusable(self) -> bytes:
         """The 56 bytes to store for an account without a password: no password has this hash, and its check costs as
         much as any. Scripts know it by its digest of zeros (lua/include/accounts/identity.lua)."""
-        return _Stored(self._parameters, secrets.token_bytes(16), bytes(32)).pack()
+        return _Stored(self._parameters, secrets.token_bytes(16), _NOBODYS).pack()
 
     def close(self) -> None:
         """Give up what waits, end the threads; blocks for the hashes that run. Later calls get HasherBusy."""
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        self._pool.close()
+        self._foreign.close()
 
     def _hash(self, password: bytes) -> bytes:
         salt = secrets.token_bytes(16)
         return _Stored(self._parameters, salt, self._parameters.derive(password, salt)).pack()
 
-    async def _run(self, work: Callable[[], _Result], known: bool) -> _Result:
-        with self._lock:
-            if self._free <= (0 if known else self._kept):
-                raise HasherBusy("too many passwords are being checked")
-            self._free -= 1
-        try:
-            future = self._executor.submit(work)
-        except RuntimeError:
-            self._release()
-            raise HasherBusy("the password hasher is closed") from None
-        # Not when the caller stops waiting: a thread that still runs still uses its memory.
-        future.add_done_callback(lambda _: self._release())
-        return await asyncio.wrap_future(future)
 
-    def _release(self) -> None:
-        with self._lock:
-            self._free += 1
+def hash_text(stored: bytes) -> str | None:
+    """One of our own hashes in the form of Argon2's reference implementation; None for other bytes, and for an account
+    without a password."""
+    parsed = _Stored.parse(stored)
+    if parsed is None or parsed.digest == _NOBODYS:
+        return None
+    at = parsed.parameters
+    return argon2_text("argon2id", at.memory_kib, at.iterations, at.lanes, parsed.salt, parsed.digest)
 
 
 def check_length(password: str) -> str:

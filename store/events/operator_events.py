@@ -13,6 +13,12 @@ for_people = partial(Declared, logged=False)
 OPERATOR_EVENTS: Final = (
     # The operator, with people
     by_operator("created_by_operator", "Account created by the operator"),
+    for_people("imported", "Account moved here from another server by the operator", actor="operator"),
+    for_people("profile_changed_by_operator", "Name or linked accounts changed by the operator", actor="operator"),
+    by_operator(
+        "people_imported_by_operator", "People imported", "how many were created, updated and refused", trail=""
+    ),
+    by_operator("people_exported_by_operator", "People exported", "how many, and with or without secrets", trail=""),
     by_operator("invited_by_operator", "Invitation created by the operator", trail=""),
     by_operator("disabled_by_operator", "Account disabled by the operator"),
     by_operator("suspended_by_operator", "Account suspended by the operator"),

@@ -10,6 +10,7 @@ from store.accounts.identities import UpstreamIdentity, check_identity, identity
 from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, Mend, found
 from store.fsck.kinds import SLACK
+from store.fsck.people import is_new
 from store.fsck.reading import Look, in_words, row_of
 from store.lifetimes import EMAIL_RESERVATION
 from store.parsed_keys import ParsedKey
@@ -53,7 +54,9 @@ async def judge_identities(context: FsckContext, at: ParsedKey, key: str, look: 
         if in_words(entry.seen[0]) == at.user and entry.left == -1:
             continue
         if context.is_sure(key):
-            wrong.append(found("identity", key, f"{name} leads elsewhere", _enter(context, identity, at.user)))
+            begun = await is_new(context, at.user, keys.person(at.user)["user"])
+            kind = "identity-begun" if begun else "identity"
+            wrong.append(found(kind, key, f"{name} leads elsewhere", _enter(context, identity, at.user)))
     return wrong
 
 

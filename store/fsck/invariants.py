@@ -51,6 +51,13 @@ INVARIANTS = (
         apart=True,
     ),
     Invariant(
+        "identity-begun",
+        "the identities of an account without sign-ins lead to it, unless its creation was interrupted",
+        NOTE,
+        "adds the entries if they are free",
+        apart=True,
+    ),
+    Invariant(
         "identity-left",
         "an identity at another server in the index is in its person's list",
         NOTE,

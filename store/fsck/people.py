@@ -85,10 +85,10 @@ async def _address(context: FsckContext, user: str, key: str, email: str) -> lis
         if await context.addresses.reserve(email, user):
             await context.addresses.keep(email, user)
 
-    return [found("address-begun" if await _is_new(context, user, key) else "address", key, what, enter)]
+    return [found("address-begun" if await is_new(context, user, key) else "address", key, what, enter)]
 
 
-async def _is_new(context: FsckContext, user: str, key: str) -> bool:
+async def is_new(context: FsckContext, user: str, key: str) -> bool:
     """Whether nobody has signed in to the account yet: a process may have died while it created the account."""
     person = keys.person(user)
     look = await context.reader.look(key, ("EXISTS", person["sessions"], person["activity"]), ("GET", person["audit"]))

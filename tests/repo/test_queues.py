@@ -42,7 +42,7 @@ BOUNDS = {
     "outbound/ai/server_keys.py to_thread": "nobody's: one reading for each server of models at a time",
     "handlers/ops/inbox.py to_thread": "nobody's: a demo, for the person at its machine",
     "handlers/ops/metrics.py ThreadPoolExecutor": "nobody's: the operator's own port",
-    "store/crypto/passwords.py ThreadPoolExecutor": "by address and account: test_passwords.py, test_known_devices.py",
+    "store/crypto/hash_pool.py ThreadPoolExecutor": "by address and account: test_passwords.py, test_known_devices.py",
     "store/crypto/signing_store.py to_thread": "nobody's: one key is made at a time, a few in a quarter of a year",
     "store/wiring.py Threads": "by address before: test_passkeys_hostile.py",
     "store/limits.py KeyedSemaphore": "one form of a person that verifies a password: test_own_passwords.py",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from store import keys, parsed_keys
+from store.accounts.identities import UpstreamIdentity
 from tests.support.breaking.cases import GHOST, OLD, case, then
+from tests.support.moving.movers import bring, line
 from tests.support.store.checked_store import Furnished, broken, checked
 from tests.support.store.second_factors import arrival
 from tests.support.store.world import every_key
@@ -67,6 +69,12 @@ async def can_sign_in_at_last(f: Furnished) -> None:
 async def app_deletion_ends(f: Furnished) -> None:
     await f.store.apps.delete(f.own_app)
     assert broken(await checked(f.store)) == set()
+
+
+async def half_moved_in(f: Furnished) -> None:
+    link = UpstreamIdentity("https://a.example", "1")
+    await bring(f.store, [line(NEW, links=[link._asdict()])])
+    await f.client.delete(keys.identity(link.name))
 
 
 async def half_deleted(f: Furnished) -> None:
@@ -163,6 +171,7 @@ PEOPLE = [
     case(half_made_just_now, "address-begun", proof=can_sign_in_at_last),
     case(lambda f: f.client.set(keys.email("old@example.com"), f.world.user), "address-left"),
     case(identity_gone, "identity", proof=signs_in_elsewhere),
+    case(half_moved_in, "identity-begun"),
     case(lambda f: f.client.hset(f.person["identities"], "A" * 22, "x"), "row", "row"),
     case(lambda f: f.client.set(keys.identity("A" * 22), f.world.user), "identity-left"),
     case(lambda f: then(f.first("identity"), lambda key: f.client.pexpire(key, 10**8)), "lifetime identity"),

@@ -14,6 +14,7 @@ from tests.support.calls import (  # noqa: F401  # each enters its calls
     introspection,
     operator_calls,
     operators,
+    people_moving,
     security,
     self_registered,
     subjects,

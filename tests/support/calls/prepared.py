@@ -14,9 +14,9 @@ Call = Callable[[], Awaitable[Any]]
 Prepare = Callable[[World], Awaitable[Call]]
 
 # These are not store calls. `follow` never returns: tests/apps/test_app_cache.py tests it. `judge` does not use the
-# store.
+# store, and `fresh` uses it once a minute.
 _NOT_NOUNS = {"client", "keys", "hasher", "scripts", "sealer", "checks"}
-_APART = {"announcements.follow", "people.judge"}
+_APART = {"announcements.follow", "people.judge", "hash_prices.fresh"}
 
 CALLS: dict[str, Prepared] = {}
 

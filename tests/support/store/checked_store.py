@@ -31,6 +31,7 @@ from store.wiring import Store
 from tests.conftest import OpenStore, emptied
 from tests.support.browser.pictures import drawn
 from tests.support.calls.assertions import BASE_URL, said_of, trusted_for
+from tests.support.moving.movers import bring, line
 from tests.support.store.budgeted import decided
 from tests.support.store.credit_spender import REPLY, SPENDING, Spender
 from tests.support.store.document_app import Keeper
@@ -65,6 +66,12 @@ async def registered_themselves(world: World) -> None:
     await world.store.role_holders.give(world.user, "auditor")
     await world.store.operator_replies.claim(OperatorActor("key", new_id(), "admin"), "a key", b"a request")
     await world.store.client.set(keys.fetching(world.app.client_id), "a reason", px=DOCUMENT_PAUSE)
+
+
+async def moved_in(world: World) -> None:
+    """An import was interrupted before its first batch."""
+    await bring(world.store, [line("moves@example.com")], batches=0)
+    await world.store.hash_prices.add({"bcrypt 10": 1})
 
 
 async def every_app(client: str, event: str) -> bool:
@@ -138,6 +145,7 @@ class Furnished:
         await store.client_assertions.use(world.app.client_id, Proof(new_id(), 60_000))
         await call_with_key(world)
         await registered_themselves(world)
+        await moved_in(world)
         with suppress(Refused):
             await store.second_step.with_code(await half_of(world), "000000", VISITOR)
         other = await World.make(store)

@@ -1,0 +1,36 @@
+--- Write people who move in, all of one shard; the reservations of their addresses and identities name their ids already.
+--- A person who is there is left alone: the import was interrupted after this script.
+--- KEYS[1] users
+--- ARGV[1] prefix: prefix of a person's keys, up to the member in the lists of the shard
+--- ARGV[2] people (json): for each the member, email, verified (1 or 0), name, created_at (ms, or empty for now), status, groups (one in each line, or empty), identities (the name and the text of each), the lengths of the password hash and of the sealed secret of an authenticator app
+--- ARGV[3] secrets: these hashes and sealed secrets, one after the other
+--- @reply ok written
+--- @derives prefix
+--- @idempotent
+--- @durable
+--- @include "now"
+--- @include "touch"
+
+local now, at, written = int(now_ms()), 1, 0
+for _, one in ipairs(people) do
+  local member, email, verified, name, created_at, status, groups, identities, length, sealed = unpack(one)
+  local own = prefix .. member .. ':'
+  local user = own .. 'user'
+  local password, secret = string.sub(secrets, at, at + length - 1), string.sub(secrets, at + length, at + length + sealed - 1)
+  at = at + length + sealed
+  if redis.call('EXISTS', user, own .. 'leaving') == 0 then
+    -- The fields that every call reads come first, because a small hash is searched from its beginning.
+    redis.call('HSET', user, 'status', status, 'epoch', '1', 'email', email, 'name', name, 'password', password,
+      'created_at', created_at ~= '' and created_at or now)
+    if verified == 1 then redis.call('HSET', user, 'verified', '1') end
+    if groups ~= '' then redis.call('HSET', user, 'groups', groups) end
+    if #identities > 0 then redis.call('HSET', own .. 'identities', unpack(identities)) end
+    if sealed > 0 then redis.call('HSET', own .. 'factors', 'secret', secret, 'step', '0', 'since', now) end
+    redis.call('SADD', users, member)
+    -- The first line of the trail, in the form of lua/include/audit.lua.
+    redis.call('SET', own .. 'audit', now .. ' imported   \n')
+    written = written + 1
+  end
+end
+if written == 0 then touch(prefix .. people[1][1] .. ':user') end
+return {'ok', written}
