@@ -93,13 +93,19 @@ async def furnish(stand: Stand) -> None:
 
 
 async def hand_on(stand: Stand, app: Registration, token: str) -> None:
-    """An app hands on a part of its access, and its helper a part of that."""
+    """An app hands on a part of its access, and its helper a part of that. With three more, the list is long enough to
+    scroll."""
+    root = token
     helpers = (("Rain planner", SPENDS[2:], 500_000), (LONG, SPENDS[2:4], 200_000), ("", SPENDS[3:4], 0))
     for name, scopes, limit in helpers:
         part = f"credits {limit} total *" if limit else ""
         subject = await stand.store.token_exchange.subject(app, token, "")
         wanted = WantedToken(scopes=scopes, details=part, name=name)
         token = (await stand.store.token_exchange.exchange(app, subject, wanted, None, "")).access_token
+    for scopes in (SPENDS[2:], SPENDS[3:4], SPENDS[3:4]):
+        subject = await stand.store.token_exchange.subject(app, root, "")
+        wanted = WantedToken(scopes=scopes, name="Rain planner")
+        await stand.store.token_exchange.exchange(app, subject, wanted, None, "")
 
 
 async def register(stand: Stand, client_id: str, name: str, scopes: tuple[str, ...], **facts: Any) -> Registration:
