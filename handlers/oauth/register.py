@@ -29,6 +29,7 @@ from store.apps.self_registered.metadata import (
 from store.apps.tombstones import BY_OWNER
 from store.errors import StoreUnavailable
 from store.lifetimes import UNUSED_APP
+from store.oauth.budgets import BUDGET_TYPES
 from store.refused import Refused
 
 ACCESS_PREFIX = "lk_rg_"
@@ -63,7 +64,10 @@ class RegistrationPage(ApiHandler):
 
     async def tell(self, app: Registration, token: str, secret: str | None, status: int) -> None:
         """RFC 7591 3.2.1, RFC 7592 3: what is registered, and how to change it. A secret is shown once."""
-        answer = metadata_of(await self.store.self_registered.filled(app))
+        filled = await self.store.self_registered.filled(app)
+        answer = metadata_of(filled)
+        if "credits:spend" in filled.scopes:
+            answer["authorization_details_types"] = list(BUDGET_TYPES)  # RFC 9396 10
         answer["client_id_issued_at"] = app.created_at // 1000
         if secret:
             answer |= {"client_secret": secret, "client_secret_expires_at": 0}

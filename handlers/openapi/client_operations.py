@@ -8,6 +8,7 @@ from handlers.openapi.operation import Operation, Success
 from handlers.openapi.shapes import ADDRESS, COUNT, FILLED, FLAG, TEXT, Schema, listed, read, written
 from store.apps.self_registered.metadata import APPLICATIONS, METHODS
 from store.crypto.jose.private import OURS
+from store.names import EXCHANGE_GRANT
 
 _ERRORS = ("invalid_request", "invalid_client_metadata", "invalid_redirect_uri", "invalid_token")
 _BEARER: tuple[tuple[str, ...], ...] = (("registration",),)
@@ -16,6 +17,7 @@ _ASKED: Schema = {
     "token_endpoint_auth_method": {"enum": [*METHODS], "default": METHODS[0]},
     "grant_types": listed(TEXT),
     "response_types": listed(TEXT),
+    "authorization_details_types": listed(TEXT),
     "application_type": {"enum": [*APPLICATIONS]},
     "post_logout_redirect_uris": listed(TEXT),
     "jwks": {"type": "object"},
@@ -49,6 +51,7 @@ CLIENT_SCHEMAS: dict[str, Schema] = {
             "client_secret": FILLED,
             "client_secret_expires_at": {"const": 0},
             "post_logout_redirect_uris": listed(FILLED),
+            "authorization_details_types": listed(FILLED),
             "jwks": {"type": "object"},
             "jwks_uri": FILLED,
         },
@@ -66,7 +69,7 @@ CLIENT_EXAMPLES: dict[str, dict[str, Any]] = {
         "native": {
             "client_id": "9zYkT7bXcQf2LmA",
             **_METADATA,
-            "grant_types": ["authorization_code", "refresh_token"],
+            "grant_types": ["authorization_code", "refresh_token", EXCHANGE_GRANT],
             "response_types": ["code"],
             "scope": "openid profile email",
             "id_token_signed_response_alg": "RS256",

@@ -16,6 +16,7 @@ from store.documents.archive import Packed, ZipWriter, document_path, json_line
 from store.documents.documents import Metadata, document_record
 from store.moments import at, timestamp
 from store.oauth.grants import Grant
+from store.oauth.token_exchange import HandedOn
 from store.operations import Person
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 async def as_zip(store: Store, person: Person, documents: bool = True) -> AsyncGenerator[tuple[bytes, int], None]:
     """Yields pieces of the archive, each with the number of documents in it; `documents`: their content too."""
-    apps, activity = [await _app(store, grant) for grant in person.grants], list(_activity(person))
+    apps, activity = [await _app(store, person.user, grant) for grant in person.grants], list(_activity(person))
     profile = await _profile(store, person)
     security = security_record(await store.operator.security(person.user))
     with closing(ZipWriter()) as archive:
@@ -59,7 +60,7 @@ async def as_lines(store: Store, person: Person, documents: bool = True) -> Asyn
         encoded = base64.b64encode(image).decode()
         yield json_line({"type": "picture", "mediaType": "image/webp", "base64": encoded}), 0
     for grant in person.grants:
-        yield json_line({"type": "app", **await _app(store, grant)}), 0
+        yield json_line({"type": "app", **await _app(store, person.user, grant)}), 0
     for entry in _activity(person):
         yield json_line({"type": "activity", **entry}), 0
     async for line in _credits(store, person):
@@ -129,8 +130,8 @@ def _membership(app: Registration, member: Member) -> dict[str, Any]:
     return {"client_id": app.client_id, "name": app.name, "role": member.role, "since": timestamp(at(member.since))}
 
 
-async def _app(store: Store, grant: Grant) -> dict[str, Any]:
-    app = await store.apps.find(grant.client)
+async def _app(store: Store, user: str, grant: Grant) -> dict[str, Any]:
+    app, handed_on = await store.apps.find(grant.client), await store.token_exchange.listed(user, grant.client)
     times = {
         "connectedAt": grant.connected_at,
         "lastUsedAt": grant.last_used_at,
@@ -147,6 +148,15 @@ async def _app(store: Store, grant: Grant) -> dict[str, Any]:
         **{name: timestamp(moment) if moment else None for name, moment in times.items()},
         "spendLimit": grant.spend_limit,  # micro-dollars a month
         "authorizationDetails": [{**budget.detail(), "used": budget.used} for budget in grant.budgets],
+        "handedOn": [_handed_on(one) for one in handed_on],
+    }
+
+
+def _handed_on(one: HandedOn) -> dict[str, Any]:
+    """A delegated token. Amounts are micro-dollars."""
+    return {
+        **{"id": one.id, "from": one.above or None, "name": one.name or None, "actor": one.actor},
+        **{"scopes": list(one.scopes), "spent": one.spent, "limit": one.limit, "endsAt": timestamp(one.ends_at)},
     }
 
 

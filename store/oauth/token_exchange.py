@@ -174,6 +174,12 @@ class TokenExchange:
             lasts = min(lasts, whole)
         return DelegatedToken(sealed, lasts, scope, window, told_budgets(reply.rows("budgets")))
 
+    async def listed(self, user: str, client: str) -> tuple[HandedOn, ...]:
+        """The live delegated tokens of a person and an app. Raises StoreUnavailable."""
+        known = {"grant": keys.grant(user, client)}
+        reply = await self._scripts.run("list_delegated", known, prefix=keys.prefix(user))
+        return tuple(told_handed_on(row) for row in reply.rows("rows"))
+
 
 def act_of(app: Registration, actors: str) -> dict[str, Any] | None:
     """The claim `act` (RFC 8693 4.1) for a token of the app. `actors`: client ids with spaces between them, the

@@ -17,7 +17,7 @@ from store.apps.lookalikes import check_honest_name
 from store.apps.redirect_uris import InvalidRedirectURI, check_redirect_uri, display_origin
 from store.apps.registration import MAX_REDIRECT_URIS, InvalidRegistration, Registration
 from store.apps.sectors import InvalidSector
-from store.names import DEVICE_GRANT, check_program_name
+from store.names import DEVICE_GRANT, EXCHANGE_GRANT, check_program_name
 from store.refused import Refused, reason_of
 
 BASIC, POST, KEY, NOTHING = "client_secret_basic", "client_secret_post", "private_key_jwt", "none"
@@ -33,12 +33,12 @@ FLAGS = {
 LISTS = {"redirect_uris": "redirect_uris", "post_logout_redirect_uris": "post_logout_redirect_uris"}
 MEMBERS = (
     *(*LISTS, *TEXTS, *FLAGS, "client_name", "token_endpoint_auth_method", "grant_types", "response_types"),
-    *("application_type", "jwks", "jwks_uri", "sector_identifier_uri"),
+    *("application_type", "jwks", "jwks_uri", "sector_identifier_uri", "authorization_details_types"),
 )
 """What is read of a registration."""
 OF_A_CHANGE = ("client_id", "client_secret")
 """What is also read of a change."""
-STRUCTURED = frozenset((*LISTS, *FLAGS, "grant_types", "response_types", "jwks"))
+STRUCTURED = frozenset((*LISTS, *FLAGS, "grant_types", "response_types", "jwks", "authorization_details_types"))
 """Members that are no text."""
 NEVER_SENT = frozenset(
     (
@@ -94,7 +94,8 @@ def metadata_of(app: Registration) -> dict[str, Any]:
         "client_name": app.name,
         **{name: uris for name, uris in lists.items() if uris},
         "token_endpoint_auth_method": method,
-        "grant_types": [*GRANTS, *((DEVICE_GRANT,) if app.signs_in_devices else ())],
+        # Every app may exchange its tokens.
+        "grant_types": [*GRANTS, *((DEVICE_GRANT,) if app.signs_in_devices else ()), EXCHANGE_GRANT],
         "response_types": list(RESPONSES),
         "scope": " ".join(app.scopes),
         **kept,
@@ -126,6 +127,8 @@ def _check_kinds(metadata: Mapping[str, Any]) -> None:
         types = _texts(metadata, name)
         if types is not None and not set(types) & set(ours):
             _wrong(f"{name} must have {ours[0]}.")
+    # RFC 9396 10: what the app will use. It may ask for all types here, whichever it names.
+    _texts(metadata, "authorization_details_types")
     if (kind := _text(metadata, "application_type")) is not None and kind not in APPLICATIONS:
         _wrong(f"application_type is {' or '.join(APPLICATIONS)}.")
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 import pytest
 
+from store.moving.person_export import as_lines
 from tests.oauth.exchange.exchanging import handed, root_of
 from tests.support.http.api_shop import called
 from tests.support.http.driver import Browser, Service, fields_of
@@ -111,3 +113,18 @@ async def test_nobody_ends_what_is_not_theirs(service: Service) -> None:
     assert forged.code == 403
     assert await live(service, tokens) == [True] * 4
     assert (await called(service, root)).code == 200
+
+
+async def test_the_export_has_the_tree(service: Service) -> None:
+    await a_tree(service)
+    person = await service.store.operator.find("ada@example.com")
+    lines = [json.loads(line) async for line, _ in as_lines(service.store, person)]
+    [app] = [line for line in lines if line["type"] == "app"]
+    planner, first, second, last = app["handedOn"]
+    assert [one["name"] for one in (planner, first, second, last)] == ["<b>Planner</b>", "First", "Second", None]
+    assert [one["from"] for one in (planner, first, second, last)] == [None, planner["id"], planner["id"], first["id"]]
+    assert (planner["limit"], planner["spent"], planner["actor"], first["scopes"]) == (
+        *(2_500_000, 0, "web-app"),
+        ["profile"],
+    )
+    assert second["endsAt"] < planner["endsAt"]

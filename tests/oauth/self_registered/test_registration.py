@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from handlers.core.site import Site
+from store.names import DEVICE_GRANT, EXCHANGE_GRANT
 from store.refused import Refused
 from store.wiring import Store
 from tests.support.http.driver import Service, answer_of, json_of, send
@@ -52,6 +53,7 @@ async def test_what_is_left_out_has_the_defaults_of_the_rfc(service: Service) ->
     assert made["client_secret"].startswith("lk_cs_")
     assert (made["client_name"], made["response_types"]) == ("127.0.0.1", ["code"])
     assert "software_id" not in made
+    assert "authorization_details_types" not in made, "it may not ask for credits:spend"
     kept = await service.store.apps.find(made["client_id"])
     assert kept
     assert kept.pkce_required
@@ -59,7 +61,18 @@ async def test_what_is_left_out_has_the_defaults_of_the_rfc(service: Service) ->
     assert not kept.from_operator
 
 
+@pytest.mark.gen_test
+async def test_the_answer_says_what_the_app_may_use(service: Service) -> None:
+    service.store.self_registered.scopes = ("profile", "credits:spend")
+    asked = ["authorization_code", DEVICE_GRANT, EXCHANGE_GRANT, "password"]
+    metadata = {"redirect_uris": ["http://127.0.0.1/cb"], "grant_types": asked, "authorization_details_types": ["x"]}
+    made = json_of(await post_registration(service.base_url, metadata))
+    assert made["grant_types"] == ["authorization_code", "refresh_token", DEVICE_GRANT, EXCHANGE_GRANT]
+    assert made["authorization_details_types"] == ["credits", "llm-inference"]
+
+
 _REFUSED = [
+    pytest.param({"authorization_details_types": "credits"}, "invalid_client_metadata", id="details"),
     pytest.param({"redirect_uris": []}, "invalid_redirect_uri", id="none"),
     pytest.param({"redirect_uris": ["http://app.example/cb"]}, "invalid_redirect_uri", id="http"),
     pytest.param({"redirect_uris": ["javascript:alert(1)"]}, "invalid_redirect_uri", id="script"),

@@ -14,6 +14,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.token_exchange.exchange(w.app, subject, WantedToken(name="A helper"), None, "")
 
 
+@call("token_exchange.listed", "list_delegated")
+async def _(w: World) -> Call:
+    return lambda: w.store.token_exchange.listed(w.user, w.app.client_id)
+
+
 @call("token_exchange.subject")
 async def _(w: World) -> Call:
     token = (await w.tokens()).access_token
