@@ -20,6 +20,7 @@ from observability import logs
 from observability.metrics.memory import MetricsMemory
 from outbound.ai.config import ConfigError, load_models
 from outbound.assertion_issuers import IssuersError, load_issuers
+from outbound.identity.config import ProvidersError, load_providers
 from runtime import event_loop, notify, workers
 from runtime.arguments import load
 from runtime.early_stop import EarlyStop
@@ -60,7 +61,7 @@ def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:
     notify.keep_address()
     try:
         return run(settings, brand, issuers, reread)
-    except (StartupError, StoreError, KeyRingError, ConfigError, OSError) as error:
+    except (StartupError, StoreError, KeyRingError, ConfigError, ProvidersError, OSError) as error:
         logs.complain(error)
         return 1
     except KeyboardInterrupt:
@@ -106,6 +107,7 @@ def run(settings: Settings, brand: Brand, issuers: TrustedIssuers, reread: Calla
             memory=MetricsMemory(settings.workers),
             passed=bool(passed),
             reread=reread,
+            providers=load_providers(settings.identity_config),
             early=early,
             hangup=hangup,
         )

@@ -6,6 +6,7 @@ import logging
 import re
 from pathlib import Path
 
+from handlers.account.elsewhere.routes import ROUTES as ELSEWHERE
 from handlers.account.reauth_forms import check_posts
 from handlers.account.routes import ROUTES as ACCOUNT
 from handlers.account.signin_routes import ROUTES as SIGNIN
@@ -40,6 +41,7 @@ ROUTES: tuple[Route, ...] = (
     *MCP,
     *SIGNIN,
     *ACCOUNT,
+    *ELSEWHERE,
     *CREDITS,
     *DEVELOPER,
     *TEAM,

@@ -7,6 +7,7 @@ from outbound.address_policy import AddressPolicy
 from outbound.client_documents import ClientDocuments
 from outbound.client_keys import ClientKeys
 from outbound.fetching import Fetcher
+from outbound.identity.sign_in import SignInElsewhere
 from outbound.issuer_keys import IssuerKeys
 from outbound.mail.inbox import Inbox
 from outbound.mail.mailer import LATE_RETRIES, Mailer, SmtpServer, Spool
@@ -51,6 +52,11 @@ def open_issuer_keys(settings: Settings) -> IssuerKeys:
     """Fetches the keys of issuers of assertions, from addresses that webhooks may go to. An app waits for it."""
     policy = AddressPolicy(settings.webhook_networks, loopback=settings.here_alone)
     return IssuerKeys(Fetcher(policy, whole=KEYS_SECONDS))
+
+
+def open_sign_in(settings: Settings) -> SignInElsewhere:
+    """Signs people in at identity providers, at addresses that webhooks may go to and at the providers' own."""
+    return SignInElsewhere(settings.webhook_networks, loopback=settings.here_alone)
 
 
 def open_client_documents(settings: Settings) -> ClientDocuments:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from handlers.core.brand.brand import Brand
 from observability.metrics.memory import MetricsMemory
 from outbound.ai.models import Models
+from outbound.identity.providers import Providers
 from runtime.early_stop import EarlyStop
 from runtime.handover import Handover
 from runtime.hangup import Hangup
@@ -33,6 +34,8 @@ class Runtime:
     brand: Brand = field(default_factory=Brand)
     issuers: TrustedIssuers = field(default_factory=TrustedIssuers)
     """Identity providers whose assertions connect apps."""
+    providers: Providers = field(default_factory=Providers)
+    """Identity providers with which people sign in."""
     supervisor: int | None = None
     """Its process id, noted before the first fork: a worker that asks for its parent may already be an orphan."""
     ops_sockets: list[socket.socket] = field(default_factory=list)

@@ -23,6 +23,7 @@ from runtime.outbound_wiring import (
     open_issuer_keys,
     open_mailer,
     open_payments,
+    open_sign_in,
 )
 from runtime.process_state import Runtime
 from settings.declared import Settings
@@ -50,6 +51,8 @@ def open_site(runtime: Runtime, store: Store, webhooks: WebhookSender) -> Site:
         client_keys=open_client_keys(settings),
         issuer_keys=open_issuer_keys(settings),
         issuers=runtime.issuers,
+        providers=runtime.providers,
+        elsewhere=open_sign_in(settings),
         long_bodies=LongBodies(_body_memory(settings)),
         client_documents=open_client_documents(settings),
         ai_calls=ConcurrencyLimit(settings.ai_calls, settings.ai_calls_per_person),
@@ -90,6 +93,7 @@ def _live(settings: Settings, brand: Brand) -> dict[str, Any]:
         "brand": brand,
         "templates": templates_of(brand.templates),
         "signup": settings.signup,
+        "allowed_domains": settings.allowed_domains,
         "app_registration": settings.app_registration,
         "apps_per_person": settings.apps_per_person,
         "require_pkce": settings.require_pkce,

@@ -21,9 +21,15 @@ class Offers(Serving):
     """Accounts, mail, documents, credits, AI calls, and what is made at the first start."""
 
     # fmt: off
-    signup: str = declare("Accounts", "WHO", "open", to.one_of("open", "invite", "off"),
-        "Who may create an account: open (everybody), invite (who was invited) or off (the operator alone does).",
-        live=True)
+    signup: str = declare("Accounts", "WHO", "open", to.one_of("open", "invite", "upstream", "off"),
+        "Who may create an account: open (everybody), invite (who was invited), upstream (who comes from an identity "
+        "provider that may create accounts) or off (the operator alone does).", live=True)
+    allowed_domains: tuple[str, ...] = declare("Accounts", "DOMAINS", "", to.domains,
+        "Domains, by commas, whose e-mail addresses may be used to create an account; empty is every domain. "
+        "Invitations by the operator count for any.", many=True, live=True)
+    identity_config: Path | None = declare("Accounts", "FILE", "", to.optional_path,
+        "TOML file of identity providers (OpenID Connect, GitHub, Google, Microsoft, Apple) with which people sign in: "
+        "see docs/operating/identity-providers.md.")
     app_registration: str = declare("Accounts", "WHO", "everybody", to.one_of("everybody", "operator"),
         "Who may register apps: everybody (who is signed in) or operator (by command alone).", live=True)
     apps_per_person: int = declare("Accounts", "N", "20", to.whole(1, 1000),

@@ -19,8 +19,7 @@ Where = Literal["server", "both"]
 Network = IPv4Network | IPv6Network
 T = TypeVar("T")
 
-PREFIX = "LATCHKEY_"
-EMBEDDED, MEMORY = "embedded", "memory"
+PREFIX, EMBEDDED, MEMORY = "LATCHKEY_", "embedded", "memory"
 _NAME = r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*"
 _ORIGIN = re.compile(rf"(https?)://({_NAME}|\[[0-9A-Fa-f:.]+\])(?::([0-9]{{1,5}}))?/?", re.IGNORECASE | re.ASCII)
 
@@ -232,6 +231,14 @@ def origin(text: str) -> str:
 def origins(text: str) -> tuple[str, ...]:
     """Return origins separated by commas, each as `origin`."""
     return tuple(origin(one.strip()) for one in text.split(",") if one.strip())
+
+
+def domains(text: str) -> tuple[str, ...]:
+    """Return domains by commas."""
+    domain = r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]"
+    if not re.fullmatch(rf"(?:{domain}(?:,{domain})*)?", joined := "".join(text.lower().split())):
+        raise ValueError("domains such as example.com, by commas")
+    return tuple(filter(None, joined.split(",")))
 
 
 def redis_url(text: str) -> str:

@@ -28,6 +28,7 @@ from store.accounts.signin.sessions import Sessions
 from store.accounts.signin.signin import SignIn
 from store.accounts.signin.totp import TotpSecrets
 from store.accounts.signin.upstream import UpstreamSignIn
+from store.accounts.signin.upstream_flow import UpstreamFlows
 from store.accounts.undoing import Undoing
 from store.app_log import AppLog
 from store.app_stats import AppStats
@@ -182,6 +183,7 @@ class Store:
         checks = PasskeyThread(SharedThreads(self.checks, PASSKEYS_EACH))
         self.factors = OwnFactors(scripts, sealer, secrets, challenges, checks, idle)
         self.second_step = SecondStep(scripts, sealer, secrets, challenges, self.sessions, checks)
+        self.upstream_flows = UpstreamFlows(sealer)
         self.upstream = UpstreamSignIn(scripts, sealer, self.people, identities, self.sessions)
         self.reauth = Reauth(
             scripts, self.people, self.sessions, self.factors, secrets, challenges, self.limits, checks, self.devices

@@ -158,6 +158,8 @@ class Stage:
             "/account/security/passkeys/rename": {"credential": "a", "name": "a"},
             "/account/security/sessions/end": {"session": "a"},
             "/account/security/passkeys/remove": {"credential": "a"},
+            "/account/security/accounts/remove": {"identity": "a"},
+            "/signin/with/idp/callback": {"code": "a", "state": "a", "iss": "a", "error": "a", "user": "a"},
             "/account/email": {"email": "a@example.com", "current_password": PASSWORD},
             "/account/language": {"language": "en", "zone": "Europe/Berlin"},
             "/account/credits/mails": {"wanted": "yes"},

@@ -116,7 +116,11 @@ class UndoHandler(LinkPage):
         undo = await self.store.undoing.look(link)
         if undo.used:
             return await self.undone(undo)
-        title = Phrase("Remove this sign-in method") if undo.first_factor else Phrase("Take your address back")
+        title = (
+            Phrase("Remove this sign-in method")
+            if undo.first_factor or undo.identity
+            else Phrase("Take your address back")
+        )
         self.render("links/undo.html", title=title, undo=undo, link=link)
 
     async def post(self) -> None:
@@ -136,7 +140,7 @@ class UndoHandler(LinkPage):
         email = undo.new if undo.used else undo.old
         title = Phrase("Your address is restored")
         text: str = Phrase("The address of your account is %(email)s again.", email=email)
-        if undo.first_factor:
+        if undo.first_factor or undo.identity:
             title = Phrase("The sign-in method was removed")
             text = Phrase("The address of your account is %(email)s.", email=email)
         text = sentences(

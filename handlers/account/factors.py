@@ -24,7 +24,7 @@ class FactorsPage(SecurityPage):
 
     def tell(self, factors: Factors, what: str, undo: Link | None = None) -> None:
         """Mails a notice of the change, with a link that undoes it if there is one."""
-        mails.factors_changed(self.site, factors, what, self.visitor, undo)
+        mails.factors_changed(self.site, factors.user, factors.warned, what, self.visitor, undo)
 
     def show_codes(self, factors: Factors, codes: list[str], notice: str) -> None:
         """The page of new recovery codes."""

@@ -14,10 +14,12 @@ from handlers.core.devices import device_phrase
 from handlers.core.errors import REAUTH_FIRST
 from handlers.core.params import Params
 from handlers.core.words.sentences import sentences
+from store.accounts.identities import LinkedIdentity
 from store.accounts.signin.factors import Factors
 from store.accounts.signin.reauth import ReauthFailed
-from store.accounts.signin.sessions import Activity
+from store.accounts.signin.sessions import Activity, Session
 from store.crypto.passwords import check_password
+from store.crypto.seal import fingerprint
 from store.phrases import Phrase
 from store.refused import Refused, reason_of
 
@@ -31,6 +33,8 @@ NOTICES = {
     "passkey": Phrase("Your passkey was added."),
     "passkey-renamed": Phrase("The passkey was renamed."),
     "passkey-removed": Phrase("The passkey was removed."),
+    "linked": Phrase("The account was connected. You can now sign in with it."),
+    "unlinked": Phrase("The account was disconnected."),
 }
 LOOK_AT_FACTORS = Phrase(
     "It doesn’t remove any passkey, authenticator app or recovery codes. Check those below, and remove what isn’t "
@@ -39,6 +43,11 @@ LOOK_AT_FACTORS = Phrase(
 SECURITY_SHOWN, ORDINARY_SHOWN = 10, 5
 """Events shown on this page; all are on the page of the activity."""
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+
+
+def link_key(session: Session) -> str:
+    """What a link that connects an account carries: only pages of this session know it."""
+    return fingerprint(f"connect {session.user} {session.session_id}")
 
 
 class SecurityPage(GuardedPage):
@@ -62,6 +71,19 @@ class SecurityPage(GuardedPage):
             app=names.get(entry.client, ""),
             address=entry.address,
             device=device_phrase(entry.agent),
+        )
+
+    def shown_identity(self, linked: LinkedIdentity) -> SimpleNamespace:
+        """A connected account as the page shows it; `works`: it can sign the person in."""
+        provider = self.site.providers.of(linked.identity)
+        return SimpleNamespace(
+            name=linked.identity.name,
+            title=provider.title if provider else linked.identity.issuer,
+            type=provider.type if provider else "oidc",
+            label=linked.label,
+            linked_at=linked.linked_at,
+            used_at=linked.used_at,
+            works=provider is not None,
         )
 
     async def show(self, part: str = "", error: str = "", notice: str | None = None, wrong: str = "") -> None:
@@ -100,6 +122,9 @@ class SecurityPage(GuardedPage):
             ordinary=[self.shown(entry, apps) for entry in ordinary],
             devices=devices,
             factors=factors,
+            identities=[self.shown_identity(one) for one in factors.identities],
+            providers=list(self.site.providers),
+            link_key=link_key(session),
             passkeys_offered=self.site.relying_party is not None,
             here=device_phrase(self.visitor.agent),
         )

@@ -20,6 +20,7 @@ from handlers.core import mails
 from handlers.core.base import DEVICE_COOKIE
 from handlers.core.page import PageHandler, next_query, safe_next
 from handlers.core.params import Params, once, parse_pairs
+from outbound.identity.providers import Provider
 from store.accounts.people import Invited
 from store.accounts.signin.sessions import SecondStepNeeded, SignedIn
 from store.crypto.passwords import MIN_PASSWORD_LENGTH
@@ -33,7 +34,10 @@ CHALLENGE_COOKIE = "challenge"
 GOING_COOKIE = "going"
 KEEP = "keep"
 """The field of a person who wants to stay signed in when the browser closes."""
+CREATED_BY_OPERATOR = Phrase("Only the operator of this server can create accounts. Ask them for one.")
 INVITATION_OVER = Phrase("This invitation has expired or was already used. Only the newest one works.")
+FROM_ELSEWHERE = Phrase("Accounts here are created by signing in with one of these.")
+OTHER_DOMAIN = Phrase("Accounts here need an e-mail address of %(domains)s.")
 LINK_OVER = Phrase("This link has expired or was already used. Only the newest link works.")
 
 
@@ -97,8 +101,9 @@ class SignInPage(PageHandler):
         passkey_error: str | None = None,
         *,
         keep: bool = False,
+        hint: str = "",
     ) -> None:
-        """The sign-in page, with the error if there is one."""
+        """The sign-in page, with the error if there is one, or a hint."""
         why = await self.reason_for(target)
         self.render(
             "signin/signin.html",
@@ -112,9 +117,11 @@ class SignInPage(PageHandler):
             why=why,
             keep=keep,
             error=error,
+            hint=hint,
             passkey_error=passkey_error,
             passkeys=self.site.relying_party is not None,
             signup_open=self.site.signup == "open",
+            providers=list(self.site.providers),
             next_query=next_query(target),
         )
 
@@ -186,6 +193,8 @@ class SignUpHandler(SignInPage):
         if not invite and await self.went_on(target):
             return
         invited = await self.check_invited(invite)
+        if self.site.signup == "upstream" and not invited:
+            return await self.show_providers(target)
         if invited:
             target = target if query.get("next") else self.going_on(invited.target)
             return await self.show(target, invited.email, invite=invite)
@@ -209,10 +218,23 @@ class SignUpHandler(SignInPage):
             need = Phrase("You need an invitation to create an account here.")
             raise Refused("access_denied", INVITATION_OVER if invite else need)
         if self.site.signup == "off":
-            raise Refused(
-                "access_denied", Phrase("Only the operator of this server can create accounts. Ask them for one.")
-            )
+            raise Refused("access_denied", CREATED_BY_OPERATOR)
         return invited
+
+    async def show_providers(self, target: str) -> None:
+        """The page of a server where accounts come from identity providers: the sign-in page, which says so."""
+        if not any(one.create for one in self.site.providers):
+            raise Refused("access_denied", CREATED_BY_OPERATOR)
+        await self.show_sign_in(target, hint=FROM_ELSEWHERE)
+
+    def creating(self) -> list[Provider]:
+        """The providers that may create accounts."""
+        return [one for one in self.site.providers if one.create and self.site.signup == "open"]
+
+    def check_domain(self, email: str) -> None:
+        """Raises ValueError if no account may be made with an address of this domain."""
+        if not self.site.may_sign_up(email):
+            raise ValueError(OTHER_DOMAIN.filled(domains=", ".join(self.site.allowed_domains)))
 
     async def show(
         self,
@@ -234,6 +256,8 @@ class SignUpHandler(SignInPage):
             email=email,
             name=name,
             error=error,
+            providers=self.creating(),
+            next_query=next_query(target),
             invite=invite,
             keep=keep,
             min_password=MIN_PASSWORD_LENGTH,
@@ -246,6 +270,8 @@ class SignUpHandler(SignInPage):
         target, invite, keep = safe_next(params.get("next")), params.get("invite"), bool(params.get(KEEP))
         typed, name, password = (params.get(field) or "" for field in ("email", "name", "password"))
         invited = await self.check_invited(invite)
+        if self.site.signup == "upstream" and invited is None:
+            raise Refused("access_denied", FROM_ELSEWHERE)
         taken = await self.store.limits.sign_up(self.counted_address)
         if invite and invited is None:
             return await self.begin(target, typed, name, over=True)
@@ -253,6 +279,8 @@ class SignUpHandler(SignInPage):
             return await self.invite(typed, target)
         try:
             email = invited.email if invited else normalise_email(typed)
+            if invited is None:
+                self.check_domain(email)
             name = check_person_name(name)
             await self.check_new_password(password, email, name)
             async with taken:
@@ -284,6 +312,8 @@ class SignUpHandler(SignInPage):
             "signin/signup_address.html",
             title=Phrase("Create an account"),
             signed_in=await self.profile_if_known(),
+            providers=self.creating(),
+            next_query=next_query(target),
             why=await self.reason_for(target),
             next=target,
             email=email,
@@ -294,6 +324,7 @@ class SignUpHandler(SignInPage):
         """Mails an invitation, or a notice if there is an account. The page says the same in both cases."""
         try:
             email = normalise_email(typed)
+            self.check_domain(email)
         except ValueError as error:
             self.set_status(400)
             return await self.ask(target, typed, reason_of(error))
@@ -311,17 +342,3 @@ class SignUpHandler(SignInPage):
             mail_reaches_people=True,
             if_account=False,
         )
-
-
-class SignOutHandler(PageHandler):
-    """Ends the session."""
-
-    async def post(self) -> None:
-        """Takes one click, and goes on to `next`."""
-        self.check_same_origin()
-        target = safe_next(self.body().get("next"))
-        session = self.session()
-        if session:
-            await self.store.sessions.end(session, self.visitor)
-        self.write_session(None)
-        self.see_other(target)

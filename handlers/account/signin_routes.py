@@ -27,7 +27,8 @@ from handlers.account.security import (
     ReauthOptionsHandler,
     SecurityHandler,
 )
-from handlers.account.signin import SignInHandler, SignOutHandler, SignUpHandler
+from handlers.account.signin import SignInHandler, SignUpHandler
+from handlers.account.signout import SignOutHandler
 from handlers.core.person_posts import (
     ACTIVITY,
     AGAIN,

@@ -23,7 +23,6 @@ from outbound.mail.mail import Mail
 from outbound.mail.message import BULLET
 from outbound.mail.room import NoRoom
 from store.accounts.links import AddressChange, Link
-from store.accounts.signin.factors import Factors
 from store.accounts.signin.guesses import GuessNotice
 from store.accounts.signin.sessions import SignedIn
 from store.accounts.undoing import Undo
@@ -227,15 +226,17 @@ def taken_back(site: Site, undo: Undo, visitor: Visitor) -> None:
     own = [Phrase("%(app)s: %(what)s", app=client, what=what) for client, what in undo.own.items()]
     texts = {"own": listed(wording, own), "lines": listed(wording, lines)}
     write(site, "taken_back", undo.old, user, wording, **{**texts, **values})
-    if undo.first_factor:
+    if undo.first_factor:  # a link to another site is in the mail above
         warn(site, "second_step_undone", user, undo.warned, **values)
 
 
-def factors_changed(site: Site, factors: Factors, what: str, visitor: Visitor, undo: Link | None = None) -> None:
-    """Tells the person that the second step changed. `what` is the subject of the mail, and `factors` are the ones
-    before the change. An undo link for a first second step goes only to the address that it is for."""
+def factors_changed(
+    site: Site, user: str, warned: Warned, what: str, visitor: Visitor, undo: Link | None = None
+) -> None:
+    """Tells the person that a way to sign in changed. `what` is the subject of the mail, and `warned` is from before
+    the change. An undo link goes only to the address that it is for."""
     link = _address(site, "/account/email/undo", undo) if undo else ""
-    user, wording, (first, *others) = factors.user, spoken(site, factors.preferences), factors.warned.addresses
+    wording, (first, *others) = spoken(site, warned.preferences), warned.addresses
     values = {"said": what, **_circumstances(visitor)}
     write(site, "second_step", undo.email if undo else first, user, wording, link=link, earlier="", **values)
     for email in others:

@@ -28,6 +28,8 @@ from outbound.breaches import Breaches
 from outbound.client_documents import ClientDocuments, DocumentAsker
 from outbound.client_keys import ClientKeys
 from outbound.fetching import Fetcher
+from outbound.identity.providers import Providers
+from outbound.identity.sign_in import SignInElsewhere
 from outbound.issuer_keys import IssuerKeys
 from outbound.mail.inbox import Inbox
 from outbound.mail.mailer import Mailer, Spool
@@ -51,6 +53,7 @@ class Site:
     store: Store
     base_url: str
     signup: str = "open"
+    allowed_domains: tuple[str, ...] = ()
     app_registration: str = "everybody"
     apps_per_person: int = 20
     require_pkce: bool = False
@@ -94,6 +97,9 @@ class Site:
     issuers: TrustedIssuers = field(default_factory=TrustedIssuers)
     """Identity providers whose assertions connect apps."""
     issuer_keys: IssuerKeys = field(default_factory=lambda: IssuerKeys(Fetcher(AddressPolicy())))
+    providers: Providers = field(default_factory=Providers)
+    """Identity providers with which people sign in."""
+    elsewhere: SignInElsewhere = field(default_factory=SignInElsewhere)
     here_alone: bool = True
     """Whether only this machine is served, whatever the base URL is."""
     posts_events: bool = True
@@ -109,6 +115,10 @@ class Site:
     def asker(self, address: str) -> DocumentAsker:
         """Who causes the fetch of a metadata document."""
         return DocumentAsker(address, self.base_url, self.brand.name, self.on_loopback)
+
+    def may_sign_up(self, email: str) -> bool:
+        """Whether accounts with addresses of this domain may be created."""
+        return not self.allowed_domains or email.partition("@")[2] in self.allowed_domains
 
     @property
     def mcp_scopes(self) -> tuple[str, ...]:

@@ -60,6 +60,7 @@ class TokenKind(enum.Enum):
     TEAM = "ti"
     DEVICE_CODE = "dc"
     CURSOR = "cu"
+    UPSTREAM = "up"
 
     prefix: str
     associated_data: tuple[list[bytes], ...]

@@ -33,6 +33,7 @@ def test_every_template_is_rendered_here() -> None:
         "chart_ranges",
         "passkey_words",
         "password_and_code",
+        "provider_mark",
         "used_rows",
     )
     shared = {
@@ -43,6 +44,7 @@ def test_every_template_is_rendered_here() -> None:
         "developer/logo_form.html",
         "mail/layout.html",
         "signin/address_fields.html",
+        *("signin/providers.html", "account/identities.html"),
         "account/budget.html",
         "account/handed_on.html",
         "account/budget_field.html",
@@ -190,6 +192,7 @@ ONE_CLICK = {
 DESTRUCTIVE = {
     *("account-app-revoke", "account-data-delete", "account-document-delete", "account-delete"),
     *("account-picture-remove", "account-passkeys-remove", "account-authenticator-remove", "account-recovery"),
+    "account-identity-remove",
     *("developer-delete", "developer-api-delete", "developer-end-secret", "developer-api-end-secret"),
     "developer-logo-remove",
     *("developer-team-remove", "developer-team-leave"),

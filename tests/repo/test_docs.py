@@ -119,7 +119,7 @@ def test_no_path_outside_the_project_is_named(path: Path) -> None:
         place = span.removeprefix("GET ").removeprefix("POST ").partition("?")[0]
         if not place.startswith("/") or any(mark in place for mark in "*…"):
             continue
-        place = place.replace(":guide", "clients").replace(":section", "openid-client")
+        place = place.replace(":guide", "clients").replace(":section", "openid-client").replace(":provider", "idp")
         place = place.replace("people/:id", f"people/{'0' * 32}").replace(":id", "x" * 22)
         concrete = place.replace(":client_id", "an-app").replace(":delivery", "x" * 22).replace(":logo", "x" * 22)
         known = any(pattern.fullmatch(concrete) for pattern in served)
@@ -208,7 +208,7 @@ def test_exactly_the_routes_are_documented() -> None:
         path = re.sub(r"(people|operator-keys)/\(.*?\)", r"\1/:id", route.pattern)
         path = re.sub(r"\(\[A-Z.*?\)", ":client_id", path.replace(DELIVERY, ":delivery")).replace("\\", "")
         path = path.replace("/picture/([^/]+)", "/picture/:address").replace("/brand/([^/]+)", "/brand/:file")
-        path = path.replace("/:delivery.webp", "/:logo.webp")
+        path = path.replace("/:delivery.webp", "/:logo.webp").replace("([a-z0-9-]{1,32})", ":provider")
         path = path.replace("/guides/:client_id/:client_id", "/guides/:guide/:section")
         path = path.replace("/guides/:client_id", "/guides/:guide")
         for name in next((names for part, names in NAMES.items() if part in path), (":collection", ":docId")):

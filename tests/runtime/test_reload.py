@@ -83,6 +83,7 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "downloads": (7, lambda r: vars(r.site.downloads)["_most"]),
     "operator_keys": ((OPERATOR_KEY,), lambda r: (OPERATOR_KEY,) * len(vars(r.ops.application)["keys"])),
     "signup": ("off", lambda r: r.site.signup),
+    "allowed_domains": (("example.org",), lambda r: r.site.allowed_domains),
     "app_registration": ("operator", lambda r: r.site.app_registration),
     "dpop_nonce": ("required", lambda r: "required" if r.site.dpop_nonce_required else "optional"),
     "require_pkce": (True, lambda r: r.site.require_pkce),

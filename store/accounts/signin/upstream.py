@@ -48,11 +48,10 @@ class Arrival(NamedTuple):
 
 class Admission(NamedTuple):
     """What the operator allows an arrival. `by_address`: an account with the same verified address may be linked;
-    `create`: an account may be made; `own_step`: a second step here is asked for."""
+    `create`: an account may be made."""
 
-    by_address: bool
-    create: bool
-    own_step: bool
+    by_address: bool = False
+    create: bool = False
 
 
 class NewLink(NamedTuple):
@@ -160,14 +159,14 @@ class UpstreamSignIn:
         self,
         user: str,
         arrival: Arrival,
-        admission: Admission,
+        own_step: bool,
         visitor: Visitor,
         device: Device | None = None,
         *,
         kept: bool = True,
     ) -> SignedIn:
-        """Starts a session for the person with this identity. Raises NotLinked if it was unlinked meanwhile, Suspended,
-        SecondStepNeeded."""
+        """Starts a session for the person with this identity. `own_step`: a second step here is asked for, if the
+        person has one. Raises NotLinked if it was unlinked meanwhile, Suspended, SecondStepNeeded."""
         session = Session(user, new_id(), kept)
         reply = await self._scripts.run(
             "sign_in_with_identity",
@@ -176,7 +175,7 @@ class UpstreamSignIn:
             name=arrival.identity.name,
             text=arrival.identity.text,
             label=arrival.label,
-            own_step="1" if admission.own_step else "0",
+            own_step="1" if own_step else "0",
             method=arrival.method,
             idle=self._sessions.idle,
             lifetime=self._sessions.lasts(session),

@@ -57,9 +57,9 @@ class Unverified:
     sub: str
 
 
-def sign(claims: Mapping[str, Any], key: PrivateKey, typ: str) -> str:
-    """The claims as a token of this type, signed."""
-    signed = f"{_written_header(typ, key.algorithm, key.kid)}.{base64url.encode(orjson.dumps(claims))}"
+def sign(claims: Mapping[str, Any], key: PrivateKey, typ: str, kid: str = "") -> str:
+    """The claims as a token of this type, signed. `kid`: another name of the key than its own."""
+    signed = f"{_written_header(typ, key.algorithm, kid or key.kid)}.{base64url.encode(orjson.dumps(claims))}"
     return f"{signed}.{base64url.encode(key.sign(signed.encode()))}"
 
 

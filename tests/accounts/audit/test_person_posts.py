@@ -140,6 +140,7 @@ FORMS: dict[str, Form] = {
     "account-passkeys-options": (f"{SECURITY}/passkeys/options", lambda v: {}),
     "account-passkeys-rename": (f"{SECURITY}/passkeys/rename", lambda v: {"credential": "AAAA", "name": "x"}),
     "account-passkeys-remove": (f"{SECURITY}/passkeys/remove", lambda v: {"credential": "AAAA"}),
+    "account-identity-remove": (f"{SECURITY}/accounts/remove", lambda v: {"identity": "A" * 22}),
     "account-delete": ("/account/delete", lambda v: {"email": EMAIL}),
     "developer-app": (OWN, lambda v: APP_FIELDS),
     "developer-rotate": (f"{OWN}/rotate", lambda v: {}),

@@ -12,6 +12,8 @@ from handlers.core.route import WrongRoute
 from handlers.routes import POSTS, ROUTES
 from outbound.mail.mail import Mail
 from outbound.mail.mailer import Mailer
+from store import keys
+from store.accounts.identities import UpstreamIdentity
 from store.apps.client_secrets import secret_mark
 from store.apps.webhooks import newest_mark
 from tests.accounts.audit.test_person_posts import (
@@ -314,6 +316,21 @@ async def _(post: Post) -> Act:
         await ada.browser.submit(page, PASSKEYS, credential=device.create(options), name="Another")
         form = {**await reauth_by_passkey(ada), "credential": device.credential}
         await ada.browser.send(f"{PASSKEYS}/remove", "POST", form=form)
+
+    return act
+
+
+@acts("account-identity-remove")
+async def _(post: Post) -> Act:
+    ada = await Person.arrive(post.service)
+    await ada.add_passkey()
+    store, listed = post.service.store, keys.person(post.service.ada)["identities"]
+
+    async def act(number: int) -> None:
+        one = UpstreamIdentity("https://id.example", str(number))
+        await store.client.hset(listed, one.name, one.text)
+        form = {**await reauth_by_passkey(ada), "identity": one.name}
+        await ada.browser.send(f"{SECURITY}/accounts/remove", "POST", form=form)
 
     return act
 

@@ -39,7 +39,7 @@ async def unconfirmed(store: Store) -> World:
 async def signs_in(w: World, subject: str, admission: Admission = KNOWN_ONLY, email: str = "") -> SignedIn:
     one = arrival(subject, email)
     arrived = await w.store.upstream.admit(one, admission, VISITOR)
-    return await w.store.upstream.sign_in(arrived.user, one, admission, VISITOR)
+    return await w.store.upstream.sign_in(arrived.user, one, True, VISITOR)
 
 
 async def sound(store: Store) -> None:
@@ -136,7 +136,7 @@ async def test_a_trusted_address_links_the_account_and_mails_the_undo(store: Sto
     assert arrived.user == w.user
     assert arrived.link is not None
     assert arrived.link.undo is not None
-    assert (await store.upstream.sign_in(w.user, one, TRUSTED, VISITOR)).user == w.user
+    assert (await store.upstream.sign_in(w.user, one, True, VISITOR)).user == w.user
     seen = await store.undoing.look(arrived.link.undo.text)
     assert (seen.identity, seen.first_factor) == (True, False)
     await store.undoing.undo(arrived.link.undo.text, VISITOR)
@@ -161,7 +161,7 @@ async def test_a_second_step_here_follows_unless_the_operator_counts_the_other_o
     assert session is not None
     assert await store.client.hget(session.keys()["session"], "method") == b"up+otp"
     one = arrival("s1", method="up+mfa")
-    found = await store.upstream.sign_in(w.user, one, KNOWN_ONLY._replace(own_step=False), VISITOR)
+    found = await store.upstream.sign_in(w.user, one, False, VISITOR)
     session = store.sessions.open(found.cookie)
     assert session is not None
     assert await store.client.hget(session.keys()["session"], "method") == b"up+mfa"

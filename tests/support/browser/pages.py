@@ -30,7 +30,7 @@ from store.results import NO_CHOICE, Preferences
 from tests.support.browser.consent_samples import budgets_of, consent_pages, handed_on_samples
 from tests.support.browser.english import AUTOESCAPE, ENGLISH, SPOKEN
 from tests.support.browser.portal_samples import LOGO, NOW, portal_pages
-from tests.support.browser.security_samples import security_pages
+from tests.support.browser.security_samples import PROVIDERS, security_pages
 
 ROOT = Path(__file__).parent.parent.parent.parent
 VOID = {"meta", "link", "input", "img", "br"}
@@ -107,6 +107,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     by_form = {"back": WayBack(text, {"state": text})}
     message: dict[str, Any] = {**stranger, "heading": text, "text": text, "onward": None, "sign_out_to": ""}
     known: dict[str, Any] = {"signed_in": person}
+    elsewhere: dict[str, Any] = {"providers": PROVIDERS, "next_query": ""}
     choosing = {"others": [Sample(id="an-entry", email=text)], "next": text, "creates": "1"}
     stepping: dict[str, Any] = {**known, **to_app, "passkey": True, "again": text}
     mail_sent = {**stranger, "email": text, "lasts": "1 hour", "onward": "/account", "if_account": True}
@@ -125,6 +126,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "signup_open": True,
             "choosable": True,
             "next_query": "?next=%2F",
+            **{"hint": text, "providers": PROVIDERS},
         },
         "signin/signin.html first": {
             **stranger,
@@ -132,12 +134,12 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "error": None,
             "passkey_error": None,
             **{"passkeys": False, "signup_open": False, "choosable": False},
-            "next_query": "",
+            **{"next_query": "", "hint": "", "providers": []},
         },
         "signin/second_step.html": {**stranger, "error": text, "has_app": True, "has_passkey": True},
         "signin/second_step.html recovery": {**stranger, "error": None, "has_app": False, "has_passkey": False},
-        "signin/signup.html": {**sign_up, "error": None, "invite": None},
-        "signin/signup.html invited": {**sign_up, "error": text, "invite": text},
+        "signin/signup.html": {**sign_up, **elsewhere, "error": None, "invite": None},
+        "signin/signup.html invited": {**sign_up, "error": text, "invite": text, "providers": []},
         **consent_pages(text, known, Sample(**vars(app), logo_path=LOGO)),
         "oauth/form_post.html": {**known, "app": app, "app_domain": text, "action": text, "fields": {"state": text}},
         "signin/choose.html": {**known, **choosing, "app": app, "onward_to": text},
@@ -310,7 +312,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "links/undo.html second step": {**stranger, "undo": Undo(text, text, f"{text}.", False, True), "link": text},
         "links/reset.html": {**stranger, "email": text, "link": text, "error": text, "min_password": 10},
         "signin/forgot.html": {**stranger, "email": text, "error": text},
-        "signin/signup_address.html": {**stranger, "next": text, "email": text, "error": text},
+        "signin/signup_address.html": {**stranger, **elsewhere, "next": text, "email": text, "error": text},
         "links/mail_sent.html": mail_sent,
         "links/mail_sent.html demo": {**mail_sent, "demo_inbox": True},
         "links/inbox.html": {**known, "mails": [mail]},

@@ -5,7 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace as Sample
 from typing import Any
 
+from outbound.identity.providers import TITLES
 from tests.support.browser.portal_samples import NOW
+
+PROVIDERS = [Sample(name=kind, title="Elsewhere", type=kind) for kind in ("oidc", *TITLES)]
+"""A provider of each type."""
 
 
 def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -14,6 +18,10 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
     bare = Sample(at=NOW, text=text, app=None, address="", device="")
     passkey = Sample(credential=text, name=text, created_at=NOW, used_at=NOW)
     unused_passkey = Sample(credential=text, name=text, created_at=NOW, used_at=None)
+    linked = Sample(name=text, title=text, type="github", label=text, linked_at=NOW, used_at=NOW, works=True)
+    unused_link = Sample(
+        **{**vars(linked), "type": "oidc", "label": "", "linked_at": None, "used_at": None, "works": False}
+    )
     device = Sample(session_id=text, device=text, address=text, created_at=NOW, seen_at=NOW, here=True, twin=True)
     security: dict[str, Any] = {
         **known,
@@ -21,11 +29,14 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
         "passkeys_offered": True,
         "here": text,
         "wrong": "",
+        **{"identities": [linked, unused_link], "providers": PROVIDERS, "link_key": text},
     }
     return {
         "account/security.html": {
             **security,
-            "errors": dict.fromkeys(("confirm", "password", "passkeys", "authenticator", "recovery"), text),
+            "errors": dict.fromkeys(
+                ("confirm", "password", "passkeys", "identities", "authenticator", "recovery"), text
+            ),
             "wrong": "code",
             "notice": None,
             "activity": [entry, bare],
@@ -57,6 +68,7 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
             "ordinary": [],
             "passkeys_offered": False,
             "devices": [device],
+            **{"identities": [], "providers": []},
             "factors": Sample(proved=True, second=False, secret=None, since=None, codes=0, passkeys=()),
         },
         "account/activity.html": {

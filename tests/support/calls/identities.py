@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from store.accounts.identities import UpstreamIdentity
 from tests.support.calls.prepared import Call, call
-from tests.support.store.second_factors import KNOWN_ONLY, TRUSTED, arrival, link, reauth_if_needed
+from tests.support.store.second_factors import TRUSTED, arrival, link, reauth_if_needed
 from tests.support.store.world import VISITOR, World
 
 
@@ -66,7 +66,7 @@ async def _(w: World) -> Call:
 @call("upstream.sign_in", "sign_in_with_identity")
 async def _(w: World) -> Call:
     await linked(w)
-    return lambda: w.store.upstream.sign_in(w.user, arrival(f"sub-{w.user}"), KNOWN_ONLY, VISITOR)
+    return lambda: w.store.upstream.sign_in(w.user, arrival(f"sub-{w.user}"), True, VISITOR)
 
 
 @call("upstream.link", "link_identity", "keep_identity")

@@ -126,8 +126,8 @@ async def outcome(call: Awaitable[object]) -> str:
 
 
 ISSUER = "https://id.example"
-TRUSTED = Admission(by_address=True, create=True, own_step=True)
-KNOWN_ONLY = Admission(by_address=False, create=False, own_step=True)
+TRUSTED = Admission(by_address=True, create=True)
+KNOWN_ONLY = Admission()
 
 
 def arrival(subject: str, email: str = "", method: str = "up") -> Arrival:
