@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dev.bench.measure import table
 from dev.proof.faults import KINDS
 from dev.proof.history import OUTCOMES, History
+from dev.proof.people import TELEVISION
 from dev.proof.verdict import Verdict
 
 SHOWN = 5
@@ -58,11 +59,13 @@ def faults(history: History) -> str:
 
 def recoveries(history: History) -> list[tuple[str, float]]:
     """For each fault, the longest time in seconds that a worker waited, after the fault was mended, for a certain
-    answer to a new request: an acknowledgement or a refusal."""
+    answer to a new request: an acknowledgement or a refusal. Devices don't count: they wait between two polls."""
     found = []
     for fault in history.faults:
         waited: dict[str, float] = {}
         for op in history.ops:
+            if op.client == TELEVISION.client_id:
+                continue
             if op.start >= fault.end and not op.unknown and op.sent and op.worker not in waited:
                 waited[op.worker] = op.end - fault.end
         found.append((fault.name, max(waited.values(), default=0.0)))
