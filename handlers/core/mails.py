@@ -223,6 +223,7 @@ def taken_back(site: Site, undo: Undo, visitor: Visitor) -> None:
             write(site, "address_restored", email, user, wording, earlier="yes", **values)
     lines = [Phrase("%(app)s: disconnected", app=client) for client in undo.ended]
     lines += [Phrase("%(app)s: spending limit restored", app=client) for client in undo.lowered]
+    lines += [Phrase("%(app)s: paused again", app=client) for client in undo.paused]
     own = [Phrase("%(app)s: %(what)s", app=client, what=what) for client, what in undo.own.items()]
     texts = {"own": listed(wording, own), "lines": listed(wording, lines)}
     write(site, "taken_back", undo.old, user, wording, **{**texts, **values})

@@ -57,6 +57,7 @@
 --- @include "spending"
 --- @include "allowance"
 --- @include "budgets"
+--- @include "pauses"
 --- @include "audit"
 --- @include "signed_in"
 
@@ -113,7 +114,7 @@ if redis.call('EXISTS', grant) == 0 and
   return {'full', remaining, reset}
 end
 -- Allowing a paused app resumes it if the page said so. An older page, from before the pause, leaves the pause.
-local resumed = asked[15] and redis.call('HDEL', grant, 'paused_at') == 1
+local resumed = asked[15] and resume(grant, now)
 local epoch, connected = open_grant(
   user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, asked[2], scope,
   fresh_epoch, now)

@@ -15,6 +15,7 @@
 --- @reserve
 --- @include "session"
 --- @include "audit"
+--- @include "pauses"
 --- @include "touch"
 
 local now = now_ms()
@@ -30,7 +31,7 @@ if pause == '1' then
   redis.call('HSET', grant, 'paused_at', int(now))
   record(audit, 'app_paused', client, address, agent)
 else
-  redis.call('HDEL', grant, 'paused_at')
+  resume(grant, now)
   record(audit, 'app_resumed', client, address, agent)
 end
 return {'ok'}

@@ -35,9 +35,8 @@ class Undo:
     """A link that takes the account of `user` back: it replaces the address `new` with `old`. `used`: the link has been
     used; `first_factor`: the link was mailed after a first second step, and `identity` after a link to another server,
     not after a change of address; `since`: when that was (epoch ms). For an account taken back just now: `warned` as in
-    `Profile`; the client ids of apps that were
-    disconnected (`ended`) or whose spending limit is lower again; `own`: what happened to the person's own apps and
-    APIs, by client id."""
+    `Profile`; the client ids of apps that were disconnected (`ended`), whose spending limit is lower again, or which
+    are `paused` again; `own`: what happened to the person's own apps and APIs, by client id."""
 
     user: str
     old: str
@@ -49,6 +48,7 @@ class Undo:
     warned: Warned = NO_WARNING
     ended: tuple[str, ...] = ()
     lowered: tuple[str, ...] = ()
+    paused: tuple[str, ...] = ()
     own: Mapping[str, Phrase] = field(default_factory=dict)
 
 
@@ -154,8 +154,11 @@ class Undoing:
             own |= await self._take_back_own(user, seen.since)
         except StoreUnavailable:
             log.warning("account taken back, but its apps were checked only before that, not after")
-        ended, lowered = (tuple(id.decode() for id in reply.rows(name)) for name in ("left", "lowered"))
+        ended, lowered, paused = (
+            tuple(one.decode() for one in reply.rows(name)) for name in ("left", "lowered", "paused")
+        )
         for client in ended:
             self._app_stats.disconnected(client)
         self._wakeup.add(user)
-        return replace(seen, new=reply.text("email"), warned=warned_of(reply), ended=ended, lowered=lowered, own=own)
+        done = replace(seen, new=reply.text("email"), warned=warned_of(reply), own=own)
+        return replace(done, ended=ended, lowered=lowered, paused=paused)

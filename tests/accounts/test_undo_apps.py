@@ -116,6 +116,27 @@ async def test_spend_limits_raised_since_the_change_are_reset(
     assert (await grants(world))[world.app.client_id][1] == left * DOLLAR
 
 
+async def test_apps_resumed_since_the_change_are_paused_again(clock: FakeClock, memory_store: Store) -> None:
+    world = await World.make(memory_store, scopes=SPENDING)
+    early, _ = await world.register(f"early-{world.user}", scopes=SPENDING)
+    running, _ = await world.register(f"running-{world.user}", scopes=SPENDING)
+    for app in (None, early, running):
+        await connect(world, app)
+    for app in (world.app, early):
+        await memory_store.grants.pause(world.session, app.client_id, VISITOR)
+    clock.advance(60)
+    await memory_store.grants.resume(world.session, early.client_id, VISITOR)
+    clock.advance(60)
+    undo = await undo_of(world, THIEF)
+    clock.advance(60)
+    await memory_store.grants.resume(world.session, world.app.client_id, VISITOR)
+    assert (await take_back(world, undo)).paused == (world.app.client_id,)
+    found = await memory_store.operator.show(world.user)
+    assert found is not None
+    assert [grant.client for grant in found.grants if grant.paused_at] == [world.app.client_id]
+    assert (await world.events()).count("app_paused") == 3
+
+
 async def test_limits_raised_before_the_change_stay(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store, scopes=SPENDING)
     await connect(world, limit=DOLLAR)

@@ -183,8 +183,9 @@ async def test_lists_in_mails_are_in_the_persons_language(memory_store: Store) -
     owner = Profile("u1", EMAIL, True, "Ada", "", warned)
     mails.app_changed(site, owner, app, changed_lines(app, {**fields, "require_pushed": True}), VISITOR)
     own = {"mine": taken_back_phrase(off=True, ended=True)}
-    undo = Undo("u1", EMAIL, EMAIL, False, False, ended=("one",), lowered=("two",), own=own, warned=warned)
+    apps: dict[str, Any] = {"ended": ("one",), "lowered": ("two",), "paused": ("three",)}
+    undo = Undo("u1", EMAIL, EMAIL, False, False, own=own, warned=warned, **apps)
     mails.taken_back(site, undo, Visitor())
     lines = list(lists_of(posted))
-    assert len(lines) == mails.MOST_LINES + 1 + 3
+    assert len(lines) == mails.MOST_LINES + 1 + 4
     assert [line for line in lines if not line.startswith("⟦")] == []

@@ -25,7 +25,7 @@
 --- ARGV[10] grace (number): ms
 --- @reply over
 --- @reply already email
---- @reply ok email freed warned left lowered unlinked
+--- @reply ok email freed warned left lowered unlinked paused
 --- @derives prefix
 --- @durable
 --- @reserve
@@ -35,6 +35,7 @@
 --- @include "connected"
 --- @include "grant"
 --- @include "allowance"
+--- @include "pauses"
 --- @include "ended"
 --- @include "identity"
 
@@ -90,7 +91,7 @@ for _, name in ipairs(redis.call('HKEYS', identities)) do
 end
 
 -- The thief may have allowed apps something since, and may have tokens of any app by signing in there.
-local ended, lowered = {}, {}
+local ended, lowered, paused = {}, {}, {}
 for _, client in ipairs(apps_of(user)) do
   local grant = prefix .. 'grant:' .. client
   local given = redis.call('HMGET', grant, 'epoch', 'revoked_at', 'connected_at', 'grown_at')
@@ -110,6 +111,10 @@ for _, client in ipairs(apps_of(user)) do
         record(audit, 'spend_limit_set', client, address, agent)
         lowered[#lowered + 1] = client
       end
+      if pause_again(grant, entry.at) then
+        record(audit, 'app_paused', client, address, agent)
+        paused[#paused + 1] = client
+      end
     end
   end
 end
@@ -121,4 +126,4 @@ redis.call('DEL', window)
 if first_factor == '1' then record(audit, 'second_step_undone', '', address, agent) end
 if first_factor == '2' then record(audit, 'identity_undone', '', address, agent) end
 if row[2] ~= entry.email or first_factor == '0' then record(audit, 'email_change_undone', '', address, agent) end
-return {'ok', row[2], freed, warned_of(user, undos, now), ended, lowered, unlinked}
+return {'ok', row[2], freed, warned_of(user, undos, now), ended, lowered, unlinked, paused}
