@@ -40,7 +40,7 @@ NAMES = sorted(mail_templates())
 VALUES: dict[str, Any] = dict.fromkeys(
     (
         *("address", "agent", "balance", "client", "identifier", "limit", "lines", "link", "name", "new", "old", "own"),
-        *("share", "used_up", "who", "amount", "below", "news"),
+        *("share", "used_up", "who", "amount", "below", "news", "role"),
     ),
     "1",
 )
