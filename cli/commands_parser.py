@@ -126,7 +126,12 @@ def build_parser(program: str = PROGRAM) -> Parser:
     add_secret_keys(noun("keys", "the secret keys that seal tokens and documents, and the keys that sign"))
     add_signing_keys(noun("signing", "the keys that sign tokens for others", "keys"))
     about = "bring people in from a file; an import that was interrupted continues"
-    examples: tuple[str, ...] = ("import people.jsonl --dry-run", "import people.jsonl", "import people.jsonl --update")
+    examples: tuple[str, ...] = (
+        "import people.jsonl --dry-run",
+        "import people.jsonl",
+        "import people.jsonl --update",
+        "import realm.json --from keycloak",
+    )
     add_import(nouns.add_parser("import", help=about, description=_sentence(about), examples=examples, **given))
     about, examples = (
         "write all people into a file, as lines for `import`",

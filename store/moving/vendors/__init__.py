@@ -1,0 +1,1 @@
+"""Exports of other servers, read as lines of an import."""
