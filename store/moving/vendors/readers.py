@@ -13,7 +13,7 @@ from store.moving.import_lines import MAX_LINE, ImportLine
 from store.moving.vendors.json_pieces import objects_in
 from store.moving.vendors.records import Brought, from_ms, is_ahead, named, objects, text
 
-Read = Callable[[dict[str, Any], Brought], dict[str, Any] | None]
+RecordReader = Callable[[dict[str, Any], Brought], dict[str, Any] | None]
 """Turns a record into a line; None for a record that is no person. Raises ValueError."""
 OTHER_CODES = "The authenticator app has other codes than six digits of SHA-1 for 30 seconds."
 
@@ -26,7 +26,7 @@ def lines_from(vendor: str, file: BinaryIO, brought: Brought) -> Iterator[Import
         yield _line(read, raw, brought)
 
 
-def _line(read: Read, raw: bytes, brought: Brought) -> ImportLine:
+def _line(read: RecordReader, raw: bytes, brought: Brought) -> ImportLine:
     if not raw:
         return ImportLine(b"", "The record has more than a MiB.")
     try:
@@ -202,7 +202,7 @@ def _supabase(row: dict[str, Any], brought: Brought) -> dict[str, Any] | None:
     }
 
 
-READERS: Final[Mapping[str, Read]] = {
+READERS: Final[Mapping[str, RecordReader]] = {
     "keycloak": _keycloak,
     "auth0": _auth0,
     "django": _django,
