@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help run test test-rest test-slow test-engines test-browser test-bench fuzz timing crosscheck test-cluster test-deploy test-fsck screenshots lint lock
 .PHONY: docs clean
-.PHONY: bench bench-endpoints bench-documents bench-ai bench-streams bench-peers bench-flat bench-memory bench-waiting bench-holds bench-overload bench-metrics bench-starting bench-versions bench-docs
+.PHONY: bench bench-endpoints bench-documents bench-ai bench-streams bench-peers bench-flat bench-memory bench-directory bench-waiting bench-holds bench-overload bench-metrics bench-starting bench-versions bench-docs
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -120,6 +120,9 @@ bench-flat: $(VENV)/installed-bench  ## measure over a full store, in 20 minutes
 
 bench-memory: $(VENV)/installed-bench  ## measure memory in Redis and in Valkey, in 4 minutes
 	$(BIN)/python -m dev.bench.memory $(ARGS)
+
+bench-directory: $(VENV)/installed-bench  ## measure finding people among a million, in 10 minutes (ARGS="--people 100000")
+	$(BIN)/python -m dev.bench.directory $(ARGS)
 
 bench-waiting: $(VENV)/installed-bench  ## measure the cost of waiting for a replica, in 3 minutes
 	$(BIN)/python -m dev.bench.waiting $(ARGS)

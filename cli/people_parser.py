@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from cli.apis_parser import Verbs
 
+ANY, WAYS, LIMIT = "any", ("any", "address", "name", "domain"), 50
+"""As `store/directory/queries.py` has them: the parser loads nothing of the store."""
+
 
 def add_users(verb: Verbs) -> None:
     """Declares the verbs of `user`."""
@@ -28,7 +31,15 @@ def add_users(verb: Verbs) -> None:
     )
     for named in (create, invite):
         named.add_argument("--email", metavar="E", required=True, help="the address that the person signs in with")
-    verb("list", "people.list_users", "every person", "", "--json")
+    listed = verb(
+        "list", "people.list_users", "every person, or those that a search finds", "", "--query turing", "--json"
+    )
+    about_query = "the beginning of an address or of a word of a name; a domain; or a whole address or `sub`"
+    listed.add_argument("--query", metavar="Q", help=about_query)
+    listed.add_argument("--by", choices=WAYS, default=ANY, help="what the query is compared with; default: any")
+    listed.add_argument("--status", choices=("active", "disabled"), default="", help="people of this status alone")
+    listed.add_argument("--limit", type=int, metavar="N", default=LIMIT, help=f"of a search; default: {LIMIT}")
+    verb("reindex", "people.reindex", "compare the index of people, in which a search looks, with everybody", "")
     question = "Delete {email}, with everything apps keep for this person?"
     ada = "ada@example.com"
     reset = verb("set-password", "people.set_password", "give a person a new password; every session ends", ada)

@@ -76,6 +76,8 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         if settings.webhooks:
             await relaying.enter_async_context(store.outbox.relaying(store.webhooks.wants, webhooks.wake))
             webhooks.start()
+        await relaying.enter_async_context(store.directory_relay.relaying())
+        await relaying.enter_async_context(store.directory_rebuild.continuing())
         garbage.settle()
         # Look the site up at each call: a reload replaces it.
         store.app_sweep.fetch = lambda url, most: application.site.fetcher.fetch(url, most)

@@ -96,6 +96,8 @@ async def open_store(settings: Settings, url: str, keys: Keys) -> AsyncIterator[
         yield store
     finally:
         with suppress(StoreError):
+            await store.directory_relay.hinted()
+        with suppress(StoreError):
             await store.app_stats.flush()
         with suppress(StoreError):
             await store.app_log.flush()

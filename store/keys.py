@@ -12,6 +12,8 @@ UNUSED_APPS, USED_APPS, INITIAL_TOKENS = "{apps}:unused", "{apps}:used", "{apps}
 ROLE_HOLDERS = "{operators}:people"
 """The roles of people who operate the server, by user id."""
 KEYRING, SIGNING, APPS_CHANNEL = "{keyring}:state", "{keyring}:signing", "latchkey:apps"
+DIRECTORY_REBUILD, DIRECTORY_SWEPT = "{directory}:rebuild", "{directory}:sweep"
+"""How far a rebuild of the index of people has come; and the mark of a sweep of its relay."""
 RELAYED, DELIVERIES_DUE, DELIVERY_PREFIX = "{webhooks}:sweep", "{webhooks}:due", "{webhooks}:delivery:"
 HASH_PRICES = "{import}:prices"
 """What checks of imported password hashes cost, and how many have each price."""
@@ -145,6 +147,33 @@ def outbox_keys(shard: str) -> dict[str, str]:
     return {"outbox": f"{{{shard}}}:outbox", "due": f"{{{shard}}}:due"}
 
 
+def directory_family(family: str) -> str:
+    """The sections of a family of the index of people (`store/directory/entries.py`), in hex."""
+    return f"{{directory}}:{family}"
+
+
+def directory_section(family: str, section: str) -> dict[str, str]:
+    """A section of the index of people: where its buckets begin, and the prefix of the buckets' keys. `section`: the
+    bytes with which its texts begin, in hex."""
+    listed = f"{{directory:{family}:{section}}}"
+    return {"listed": listed, "bucket": f"{listed}:"}
+
+
+def directory_relay(shard: str) -> dict[str, str]:
+    """The people of a shard whom the index of people may not fit, and the relay that is writing about them."""
+    return {"changed": f"{{{shard}}}:changed", "relaying": f"{{{shard}}}:relaying"}
+
+
+def changed(user: str) -> dict[str, str]:
+    """The notes in the shard of a person on changes that the index of people lacks."""
+    return {"changed": directory_relay(user[:3])["changed"]}
+
+
+def changed_shard(key: str) -> str:
+    """The shard of a key of `changed`."""
+    return key[1:4]
+
+
 def app_field(client: str) -> str:
     """The field of an app in the row of a person who has connected it."""
     return f"app:{client}"
@@ -157,7 +186,7 @@ def outbox(user: str) -> str:
 
 def account_deletion(user: str) -> dict[str, str]:
     """The keys that a person's deletion removes, and the keys where it announces itself."""
-    return {**person(user), **outbox_keys(user[:3])}
+    return {**person(user), **outbox_keys(user[:3]), **changed(user)}
 
 
 def deliveries(client: str) -> dict[str, str]:

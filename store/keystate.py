@@ -11,7 +11,7 @@ from store.errors import StartupError
 from store.lifetimes import DAY, LONGEST_SEALED, MINUTE
 from store.refused import Refused
 
-LAYOUT = 3
+LAYOUT = 4
 """The number of the store's layout. `store/upgrade.py` explains older numbers and upgrades from them."""
 
 NOTES_LOST = 3 * 60 * MINUTE

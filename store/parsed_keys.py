@@ -49,6 +49,8 @@ def without_input(key: str) -> str:
     digest = f"#{hashlib.sha256(key.encode()).hexdigest()[:12]}"
     if key.startswith("{email:"):
         return keys.email(digest)
+    if key.startswith("{directory:"):
+        return keys.directory_section("", digest)["listed"]
     return keys.window("", digest) if key.startswith("{window:") else key
 
 
@@ -66,14 +68,16 @@ _ONE_OF_A_KIND = {
 _ONE_OF_A_KIND |= {"unused-apps": keys.UNUSED_APPS, "used-apps": keys.USED_APPS, "initial-tokens": keys.INITIAL_TOKENS}
 _ONE_OF_A_KIND |= {"relayed": keys.RELAYED, "apps-swept": keys.APPS_SWEPT, "deliveries-due": keys.DELIVERIES_DUE}
 _ONE_OF_A_KIND |= {"role-holders": keys.ROLE_HOLDERS, "operator-keys": keys.operator_key("")["all"]}
+_ONE_OF_A_KIND |= {"directory-rebuild": keys.DIRECTORY_REBUILD, "directory-swept": keys.DIRECTORY_SWEPT}
 _AT_APPS = {
     "registration": "",
     **{noun: f":{noun}" for noun in keys.app_stats("") if noun != "app"},
     "assertion": f":jti:{_ID}",
 }
 _AT_APPS |= {"fetching": ":fetch", "pushed": f":par:{_ID}", "all-pushed": ":pars", "app-spending": ":spending"}
-_IN_SHARDS = {noun: noun for noun in ("users", "outbox", "due")}
+_IN_SHARDS = {noun: noun for noun in ("users", "outbox", "due", "changed", "relaying")}
 _IN_SHARDS |= {"app-users": f"app:{_CLIENT}:users", "lease": f"app:{_CLIENT}:lease"}
+_FAMILY, _HEX = "(?P<name>address|name|domain)", "(?:[0-9a-f]{2})"
 _STREAMS = "|".join(key.rpartition(":")[2] for key in keys.SECURITY_EVENTS.values())
 _ALONE = tuple(
     (kind, re.compile(pattern, re.S))
@@ -88,6 +92,9 @@ _ALONE = tuple(
         ("dpop-token", r"\{dpop:[A-Za-z0-9_-]{43}\}:[A-Za-z0-9_-]{22}"),
         *((kind, rf"\{{(?P<shard>[0-9a-f]{{3}})\}}:{rest}") for kind, rest in _IN_SHARDS.items()),
         *((f"operator-{noun}", rf"\{{operators\}}:{noun}:{_ID}") for noun in ("key", "reply")),
+        ("directory-family", rf"\{{directory\}}:{_FAMILY}"),
+        ("directory-section", rf"\{{directory:{_FAMILY}:(?P<rest>{_HEX}{{1,2}})\}}"),
+        ("directory-bucket", rf"\{{directory:{_FAMILY}:(?P<rest>{_HEX}{{1,2}}\}}:{_HEX}*)"),
         ("delivery", re.escape(keys.DELIVERY_PREFIX) + _ID),
         *((kind, rf"\{{webhooks\}}:app:{_CLIENT}{to}") for kind, to in (("deliveries", ""), ("attempts", ":attempts"))),
         ("security-events", rf"\{{audit\}}:(?P<name>{_STREAMS})"),

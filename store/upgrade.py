@@ -9,6 +9,8 @@ Layout 2: the person's row has the connected apps, and its fields have new names
 lists of a shard are sets of short ids; the audit trail is one text.
 
 Layout 3: the due list of the shard has the expiry of data that disconnected apps keep.
+
+Layout 4: there is an index of people. Servers fill it in the background after the upgrade.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from store import keys, parsed_keys
+from store.directory.rebuild import DirectoryRebuild
 from store.engine.restored import every_key
 from store.engine.scripts import Scripts
 from store.errors import wrapped
@@ -40,7 +43,8 @@ _TOKEN = re.compile(r"(\{[0-9a-f]{3}\}:[0-9a-f]{32}:)(?:(code|family):[^:]+:([^:
 class Upgrade:
     """Upgrades a store from every earlier layout."""
 
-    def __init__(self, client: Redis, scripts: Scripts, state: KeyState) -> None:
+    def __init__(self, client: Redis, scripts: Scripts, state: KeyState, rebuild: DirectoryRebuild) -> None:
+        self._rebuild = rebuild
         self._client = client
         self._scripts = scripts
         self._state = state
@@ -50,16 +54,18 @@ class Upgrade:
         No server of an earlier release may be running. Raises StoreError, StoreUnavailable."""
         log.info("bringing the store from layout %d to layout %d", layout, LAYOUT)
         seen, logged_at = 0, time.monotonic()
-        # Families are on no list, so the upgrade reads every key, this one time.
-        async for found in every_key(self._client):
-            steps = (step for key in found for step in self._steps(key, layout))
-            for outcome in await asyncio.gather(*steps, return_exceptions=True):
-                if isinstance(outcome, BaseException):
-                    raise outcome
-            seen += len(found)
-            if time.monotonic() - logged_at > LOG_SECONDS:
-                logged_at = time.monotonic()
-                log.info("%d keys of the store checked", seen)
+        if layout < 3:
+            # Families are on no list, so the upgrade reads every key, this one time.
+            async for found in every_key(self._client):
+                steps = (step for key in found for step in self._steps(key, layout))
+                for outcome in await asyncio.gather(*steps, return_exceptions=True):
+                    if isinstance(outcome, BaseException):
+                        raise outcome
+                seen += len(found)
+                if time.monotonic() - logged_at > LOG_SECONDS:
+                    logged_at = time.monotonic()
+                    log.info("%d keys of the store checked", seen)
+        await self._rebuild.begin()
         await self._state.note_layout()
         log.info("the store is now in layout %d; %d keys were checked", LAYOUT, seen)
 

@@ -58,6 +58,9 @@ from store.crypto.passwords import PasswordHasher
 from store.crypto.seal import Sealer
 from store.crypto.signing_keys import SigningKeys
 from store.crypto.signing_store import SigningStore
+from store.directory.rebuild import DirectoryRebuild
+from store.directory.relay import DirectoryRelay
+from store.directory.search import Directory
 from store.documents.documents import Documents, Quotas
 from store.documents.hosting import Hosting, OwnerLimits
 from store.documents.person_documents import PersonDocuments
@@ -171,6 +174,11 @@ class Store:
         of_index = (self.teams.part_with, identities, prices)
         self.people = People(client, scripts, sealer, hasher, addresses, self.app_stats, wakeup, security, *of_index)
         self.groups = Groups(scripts, security)
+        changed = RelayWakeup()
+        scripts.changed = changed.add_key
+        self.directory_relay = relay = DirectoryRelay(client, scripts, changed)
+        self.directory_rebuild = DirectoryRebuild(client, scripts, relay)
+        self.directory = Directory(scripts, sealer, addresses, relay)
         self.devices = Devices(scripts, sealer)
         self.listed_accounts = ListedAccounts(sealer)
         self.bounds = bounds = Bounds()
@@ -236,6 +244,7 @@ class Store:
         self.operator_replies = OperatorReplies(client)
         self.cursors = Cursors(sealer)
         self.people_pages = PeoplePages(client, scripts, self.people, self.cursors)
+        self.people_pages.matching = self.directory.matching
         self.people_acts = PeopleActs(scripts, self.operator, holders, self.people_pages, self.groups, wakeup)
         self.key_state = KeyState(scripts)
         self.reencryption = Reencryption(
@@ -250,8 +259,8 @@ class Store:
             self.signing_store,
             self.pairwise,
         )
-        self.fsck = Fsck(client, scripts, self.cipher, secrets, keys, addresses, identities)
-        self.upgrade = Upgrade(client, scripts, self.key_state)
+        self.fsck = Fsck(client, scripts, self.cipher, secrets, keys, addresses, identities, relay)
+        self.upgrade = Upgrade(client, scripts, self.key_state, self.directory_rebuild)
 
     @classmethod
     async def open(

@@ -48,6 +48,7 @@ ACTS: Final[Mapping[str, str]] = {
     "keys.retire_key": "key_retired_by_operator",
     "signing.rotate_keys": "signing_key_made_by_operator",
     "signing.revoke_key": "signing_key_revoked_by_operator",
+    "people.reindex": "store_repaired_by_operator",
     "fsck.check_store": "store_repaired_by_operator",
     "backup.back_up": "store_copied_by_operator",
     "backup.restore": "store_restored_by_operator",

@@ -13,6 +13,8 @@ from cli.commands.context import SHOWN_ONCE, Context
 from cli.terminal.outcome import CommandResult
 from cli.terminal.progress import ProgressBar
 from store.crypto.passwords import check_password
+from store.directory.queries import ANY
+from store.directory.rebuild import IN_A_COMMAND
 from store.lifetimes import DAY, INVITE
 from store.moments import timestamp
 from store.names import check_groups, check_person_name, normalise_email
@@ -37,9 +39,40 @@ async def create_user(context: Context, args: Namespace) -> CommandResult:
 
 
 async def list_users(context: Context, args: Namespace) -> CommandResult:
-    """Lists all people."""
-    people: AsyncIterator[Person] = context.store.operator.people()
+    """Lists all people, or those that a search finds. Raises ValueError."""
+    if args.query is None and (args.status or args.by != ANY):
+        raise ValueError("--by and --status go with --query.")
+    people: AsyncIterator[Person] = context.store.operator.people() if args.query is None else _found(context, args)
     return CommandResult({"users": [_user(person) async for person in people]}, ("email", "sub", "status", "name"))
+
+
+async def _found(context: Context, args: Namespace) -> AsyncIterator[Person]:
+    left, cursor = args.limit, ""
+    while left > 0:
+        page = await context.store.directory.search(
+            args.query, by=args.by, status=args.status, limit=left, cursor=cursor
+        )
+        for found in page.people:
+            person = await context.store.operator.show(found.user)
+            if person:
+                yield person
+        left, cursor = left - len(page.people), page.cursor
+        if not cursor:
+            return
+
+
+async def reindex(context: Context, args: Namespace) -> CommandResult:
+    """Rebuilds the index of people while servers run. An interrupted run continues where it was. Raises StoreError,
+    StoreUnavailable."""
+    rebuild, left = context.store.directory_rebuild, 0
+    await rebuild.begin()
+    with ProgressBar(sys.stderr) as bar:
+        async for progress in rebuild.fill(IN_A_COMMAND):
+            bar.show(progress.done / progress.of, "people are compared")
+        async for progress in rebuild.clean():
+            bar.show(progress.done / progress.of, "entries are compared")
+            left = progress.left
+    return CommandResult({"removed": left}, note="Everybody is in the index.")
 
 
 async def show_user(context: Context, args: Namespace) -> CommandResult:

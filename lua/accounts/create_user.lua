@@ -2,6 +2,7 @@
 --- KEYS[1] user
 --- KEYS[2] users
 --- KEYS[3] audit
+--- KEYS[4] changed
 --- ARGV[1] member: the person in the lists of the shard
 --- ARGV[2] email
 --- ARGV[3] email_verified: '1' or '0'
@@ -15,9 +16,11 @@
 --- @reply ok
 --- @include "now"
 --- @include "audit"
+--- @include "changed"
 
 if redis.call('EXISTS', user) == 1 then return {'exists'} end
 local now = now_ms()
+note_change(user, changed, member)
 -- The fields that every call reads come first, because a small hash is searched from its beginning.
 redis.call('HSET', user, 'status', 'active', 'epoch', '1', 'email', email, 'name', name, 'password', password,
   'created_at', int(now))

@@ -23,6 +23,7 @@
 --- KEYS[22] payments
 --- KEYS[23] searches
 --- KEYS[24] identities
+--- KEYS[25] changed
 --- ARGV[1] member: the person in the lists of the shard
 --- ARGV[2] prefix: prefix of the person's keys, up to the noun
 --- ARGV[3] shard: prefix of the shard's keys, up to 'app:'
@@ -39,7 +40,9 @@
 --- @include "due"
 --- @include "undo"
 --- @include "ended"
+--- @include "changed"
 
+if redis.call('EXISTS', user) == 1 then note_change(user, changed, member) end
 redis.call('HDEL', user, 'status')
 if redis.call('EXISTS', user) == 1 then
   tell_of_ends(user, sessions, prefix .. 'session:', '', outbox, member, now_ms())

@@ -282,8 +282,9 @@ class Links:
             raise Refused("invalid_request", TAKEN)
         reply = await self._scripts.run(
             "change_address",
-            {**self._keys(token), **session.keys()},
+            {**self._keys(token), **session.keys(), **keys.changed(user)},
             link_id=token.id,
+            member=keys.member(user),
             email=new,
             idle=self._idle,
             undo_id=undo_id,

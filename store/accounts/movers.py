@@ -53,7 +53,7 @@ class Movers:
         ]
         await self._scripts.run(
             "import_people",
-            {"users": keys.shard_users(shard)},
+            {"users": keys.shard_users(shard), **keys.changed(rows[0].user)},
             prefix=keys.member_prefix(shard),
             people=json.dumps(people),
             secrets=b"".join(part for one in rows for part in (one.password, one.secret)),
@@ -64,7 +64,8 @@ class Movers:
         more than MOST_IDENTITIES, which changes nothing."""
         reply = await self._scripts.run(
             "update_imported",
-            keys.person(user),
+            {**keys.person(user), **keys.changed(user)},
+            member=keys.member(user),
             email=email,
             name=name,
             added=json.dumps(_in_pairs(identities)),

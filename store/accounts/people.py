@@ -120,7 +120,7 @@ class People:
             raise Refused("invalid_request", TAKEN)
         await self._scripts.run(
             "create_user",
-            keys.person(user),
+            {**keys.person(user), **keys.changed(user)},
             member=keys.member(user),
             email=email,
             email_verified="1" if verified else "0",

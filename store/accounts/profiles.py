@@ -49,8 +49,9 @@ class Profiles:
         """Changes the name, already checked by `check_person_name`. Raises SignedOut, Refused("rate_limited")."""
         reply = await self._scripts.run(
             "rename_user",
-            {**session.keys(), "window": keys.limit(session.user, RENAME.name)},
+            {**session.keys(), **keys.changed(session.user), "window": keys.limit(session.user, RENAME.name)},
             name=name,
+            member=keys.member(session.user),
             limit=RENAME.limit,
             period=RENAME.period,
             idle=self._idle,

@@ -36,6 +36,8 @@ Value = str | bytes | int
 ScriptObserver = Callable[[str, float], None]
 """Receives how many seconds a script took, for one call in `TIMED`, because reading the clock has a cost."""
 TIMED = 8
+NOTING = "local function note_change("
+"""In scripts that note a person whom the index of people no longer fits."""
 Hear = Callable[[str, "Reply", Mapping[str, str], Mapping[str, "Value"]], None]
 """Receives each answer that concerns security: the script, its answer, keys and arguments."""
 
@@ -104,11 +106,14 @@ class Scripts:
                 },
                 _picker(script.keys),
                 _picker(script.args),
+                NOTING in script.source,
             )
             for name, script in (own_scripts() if scripts is None else scripts).items()
         }
         self.observer: ScriptObserver | None = None
         self.hear: Hear | None = None
+        self.changed: Callable[[str], None] | None = None
+        """Receives the key of the notes that a script may have written with `note_change`."""
         self._lost: Counter[tuple[str, str]] = Counter()
         self._timed = cycle((True, *[False] * (TIMED - 1))).__next__
 
@@ -128,7 +133,7 @@ class Scripts:
         idempotent script is sent once more), Unacknowledged if the script ran but too few replicas confirmed in time,
         StoreError if the answer breaks the script's header.
         """
-        script, words, keys_of, args_of = self._scripts[name]
+        script, words, keys_of, args_of, notes = self._scripts[name]
         if len(args) != len(script.args):
             raise StoreError(f"{name}: takes {script.args}")
         ordered: list[Value] = [*keys_of(keys), *args_of(args)]
@@ -150,6 +155,8 @@ class Scripts:
             observer(name, perf_counter() - began)
         if (found.heard or reply.noted) and self.hear is not None:
             self.hear(name, reply, keys, args)
+        if notes and self.changed is not None:
+            self.changed(keys["changed"])
         return reply
 
 

@@ -14,6 +14,7 @@ from store.apps.registration import Registration
 from store.apps.tombstones import Tombstone
 from store.crypto.cipher import Cipher
 from store.crypto.keyring import Keys
+from store.directory.relay import DirectoryRelay
 from store.fsck.reading import Reader
 
 
@@ -27,6 +28,7 @@ class FsckContext:
     ring: Keys
     addresses: Addresses
     identities: Identities
+    directory: DirectoryRelay
     deep: bool = False
     last: bool = False
     unsure: dict[str, None] = field(default_factory=dict)

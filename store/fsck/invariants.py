@@ -64,6 +64,27 @@ INVARIANTS = (
         "frees the entry",
         apart=True,
     ),
+    Invariant(
+        "directory",
+        "the index of people has everybody under address, domain and each word of the name",
+        ERROR,
+        "adds what is missing",
+        apart=True,
+    ),
+    Invariant(
+        "directory-left",
+        "an entry of the index of people is what its person's row says, once and in its bucket",
+        ERROR,
+        "removes it",
+        apart=True,
+    ),
+    Invariant(
+        "directory-bucket",
+        "a bucket of the index of people is in its section, and the section on the list of its family",
+        ERROR,
+        "lists the section; writes the people of a lost bucket again",
+        apart=True,
+    ),
     Invariant("groups", "the groups of a person are valid names, in one order", ERROR),
     Invariant("address-left", "an address in the index belongs to its person", NOTE, "frees the address", apart=True),
     Invariant(

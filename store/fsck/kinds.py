@@ -9,6 +9,8 @@ from store import lifetimes
 from store.accounts.audit.security_log import KEPT_MS
 from store.app_log import KEPT_MS as KEPT_MS_OF_REFUSALS
 from store.app_stats import DAYS_KEPT, MODEL, NAMES, USED
+from store.directory.relay import IDLE
+from store.directory.relay import SWEEP_SECONDS as DIRECTORY_SWEEP_SECONDS
 from store.fsck.budgets import BUDGET
 from store.lifetimes import (
     ACCESS_TOKEN,
@@ -165,6 +167,13 @@ KINDS: dict[str, KeyKind] = {
     ),
     "outbox": KeyKind("stream"),
     "due": KeyKind("zset"),
+    "changed": KeyKind("hash", others="[0-9a-f]{29}"),
+    "relaying": KeyKind("string", IDLE, value=rb"[A-Za-z0-9_-]{22}"),
+    "directory-family": KeyKind("zset"),
+    "directory-section": KeyKind("zset"),
+    "directory-bucket": KeyKind("list"),
+    "directory-rebuild": KeyKind("string", value=rb"[0-9]{1,4}"),
+    "directory-swept": KeyKind("string", int(DIRECTORY_SWEEP_SECONDS * 1000), value=b"1"),
     "apps-swept": KeyKind("string", APPS_SWEEP, value=b"1"),
     "relayed": KeyKind("string", int(SWEEP_SECONDS * 1000), value=b"1"),
     "delivery": KeyKind(

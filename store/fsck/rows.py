@@ -7,7 +7,20 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from store import keys, parsed_keys
-from store.fsck import apps, credits, daily, identities, lists, operators, pairs, payments, people, signing, webhooks
+from store.fsck import (
+    apps,
+    credits,
+    daily,
+    directory,
+    identities,
+    lists,
+    operators,
+    pairs,
+    payments,
+    people,
+    signing,
+    webhooks,
+)
 from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import KINDS, PAIR, SLACK, KeyKind, is_known, lifetime, wrong_fields
@@ -53,6 +66,8 @@ BEYOND: dict[str, Beyond] = {
     "identity": Beyond(people.no_reads, identities.judge_identity),
     "identities": Beyond(people.no_reads, identities.judge_identities),
     "email": Beyond(people.no_reads, apps.judge_email),
+    "directory-section": Beyond(people.no_reads, directory.judge_section),
+    "directory-bucket": Beyond(people.no_reads, directory.judge_bucket),
     "registration": Beyond(apps.reads_of_registration, apps.judge_registration),
     "api": Beyond(apps.reads_of_registration, apps.judge_api),
     "days": Beyond(apps.reads_of_app_stats, apps.judge_app_stats),

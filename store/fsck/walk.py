@@ -19,6 +19,7 @@ from store.accounts.identities import Identities
 from store.accounts.signin.totp import TotpSecrets
 from store.crypto.cipher import Cipher
 from store.crypto.keyring import Keys
+from store.directory.relay import DirectoryRelay
 from store.engine.scripts import Scripts
 from store.fsck import apps, rows
 from store.fsck.context import FsckContext
@@ -89,9 +90,10 @@ class Fsck:
         ring: Keys,
         addresses: Addresses,
         identities: Identities,
+        directory: DirectoryRelay,
     ) -> None:
         self._reader = Reader(client, scripts)
-        self._facts = (cipher, secrets, ring, addresses, identities)
+        self._facts = (cipher, secrets, ring, addresses, identities, directory)
         self.settle = SETTLE
 
     def _context(self, deep: bool = False, last: bool = False) -> FsckContext:

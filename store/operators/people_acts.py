@@ -102,7 +102,9 @@ class PeopleActs:
         name = None if changes.name is None else check_person_name(changes.name)
         wanted = None if changes.groups is None else {*check_groups(changes.groups)}
         if name is not None:
-            reply = await self._scripts.run("rename_person", keys.person(user), name=name)
+            reply = await self._scripts.run(
+                "rename_person", {**keys.person(user), **keys.changed(user)}, name=name, member=keys.member(user)
+            )
             if reply.word == "not_found":
                 raise Refused("not_found", "No such person.")
         if wanted is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+from store import keys
+
 
 class RelayWakeup:
     """Shards whose outbox is probably not empty. Hints only save time: a sweep finds every event without them."""
@@ -18,6 +20,10 @@ class RelayWakeup:
         if written:
             self._shards.add(user[:3])
             self._some.set()
+
+    def add_key(self, changed: str) -> None:
+        """Adds the shard of these notes on people."""
+        self.add(keys.changed_shard(changed))
 
     async def take(self, seconds: float) -> frozenset[str]:
         """The shards hinted at since the last call: waits for one, at most `seconds`."""

@@ -41,6 +41,8 @@ REFUSED = {
     "device_requests.claim": "a decision, which needs room for a grant",
     "device_requests.decided": "a grant and a code",
     "device_requests.exchange": "a family and its tokens",
+    "directory_rebuild.clean": "the note on a person who is compared once more",
+    "directory_relay.repeat": "the same",
     "document_fetches.begin": "the mark of a fetch; apps whose documents are kept go on",
     "document_fetches.failed": "the mark of a failed fetch",
     "documents.write": "a document",

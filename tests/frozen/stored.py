@@ -11,6 +11,7 @@ _WHOLE = (
     (r"^\{window:([^:}]*):[^}]*\}(:.+)?$", r"{window:\1:<what>}"),
     (r"^\{dpop:[^:}]*\}", "{dpop:<thumbprint>}"),
     (r"^\{device:[^:}]*\}", "{device:<code>}"),
+    (r"^\{directory:([a-z]+):[0-9a-f]+\}(:?).*$", r"{directory:\1:<section>}\2"),
     (r"^\{[0-9a-f]{3}\}:[0-9a-f]{32}:", "u:"),
     (r"^\{[0-9a-f]{3}\}:", "{<shard>}:"),
 )
@@ -28,6 +29,7 @@ _FIELDS = (
     (r"to:.*", "to:<digest>"),
     (r"([bn]):(notes|letters)", r"\1:<collection>"),
     (r"[0-9a-f]{64}", "<digest>"),
+    (r"[0-9a-f]{29}", "<member>"),
     (r"\d{5} [A-Za-z0-9_-]+ [^ ]+", "<day> <client> <model>"),
     (r"[A-Za-z0-9_-]{43}:(state|public|private)", r"<thumbprint>:\1"),
 )

@@ -67,6 +67,8 @@ class Crowd:
         with Pipe(self._socket_path) as pipe:
             pipe.send(("SET", keys.email(self.address(user)), user) for user in users)
             pipe.run("create_user", (_account(user) for user in users))
+            # No measurement that uses these people looks for them by name.
+            pipe.send(("DEL", notes) for notes in {keys.changed(user)["changed"] for user in users})
         return users
 
     def consent(self, users: Iterable[str], *, access_ttl: int = _LIVE) -> list[Lineage]:
@@ -278,7 +280,7 @@ def _user_id(shard: int) -> str:
 
 
 def _account(user: str) -> Call:
-    return keys.person(user), {
+    return {**keys.person(user), **keys.changed(user)}, {
         "member": keys.member(user),
         "email": Crowd.address(user),
         "email_verified": "1",

@@ -7,6 +7,7 @@
 --- KEYS[5] factors
 --- KEYS[6] passkeys
 --- KEYS[7] undos
+--- KEYS[8] changed
 --- ARGV[1] link_id
 --- ARGV[2] email: the new address
 --- ARGV[3] idle (number): ms
@@ -15,6 +16,7 @@
 --- ARGV[6] most (number): such links of one person
 --- ARGV[7] address
 --- ARGV[8] agent
+--- ARGV[9] member: the person in the lists of the shard
 --- @reply signed_out
 --- @reply over
 --- @reply full
@@ -28,6 +30,7 @@
 --- @include "undo"
 --- @include "audit"
 --- @include "touch"
+--- @include "changed"
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
@@ -49,6 +52,7 @@ if redis.call('HGET', user, 'verified') == '1' then
   if number >= most then return {'full'} end
   add_undo(undos, entries, undo_id, found.email, lasts, now)
 end
+note_change(user, changed, member)
 redis.call('HSET', user, 'email', email, 'verified', '1')
 redis.call('HSET', link, 'used', '1')
 record(audit, 'email_changed', '', address, agent)

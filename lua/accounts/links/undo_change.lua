@@ -13,6 +13,7 @@
 --- KEYS[9] outbox
 --- KEYS[10] sessions
 --- KEYS[11] identities
+--- KEYS[12] changed
 --- ARGV[1] undo_id
 --- ARGV[2] password: the raw hash of a password that nobody knows
 --- ARGV[3] doubt (number): ms before the link was mailed; ways to sign in added since then go too
@@ -38,6 +39,7 @@
 --- @include "pauses"
 --- @include "ended"
 --- @include "identity"
+--- @include "changed"
 
 local now = now_ms()
 local row = redis.call('HMGET', user, 'status', 'email')
@@ -119,6 +121,7 @@ for _, client in ipairs(apps_of(user)) do
   end
 end
 
+note_change(user, changed, member)
 redis.call('HSET', user, 'email', entry.email, 'verified', '1', 'password', password)
 tell_of_ends(user, sessions, prefix .. 'session:', '', outbox, member, now)
 redis.call('HINCRBY', user, 'epoch', 1)

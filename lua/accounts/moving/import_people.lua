@@ -1,6 +1,7 @@
 --- Write people who move in, all of one shard; the reservations of their addresses and identities name their ids already.
 --- A person who is there is left alone: the import was interrupted after this script.
 --- KEYS[1] users
+--- KEYS[2] changed
 --- ARGV[1] prefix: prefix of a person's keys, up to the member in the lists of the shard
 --- ARGV[2] people (json): for each the member, email, verified (1 or 0), name, created_at (ms, or empty for now), status, groups (one in each line, or empty), identities (the name and the text of each), the lengths of the password hash and of the sealed secret of an authenticator app
 --- ARGV[3] secrets: these hashes and sealed secrets, one after the other
@@ -10,6 +11,7 @@
 --- @durable
 --- @include "now"
 --- @include "touch"
+--- @include "changed"
 
 local now, at, written = int(now_ms()), 1, 0
 for _, one in ipairs(people) do
@@ -19,6 +21,7 @@ for _, one in ipairs(people) do
   local password, secret = string.sub(secrets, at, at + length - 1), string.sub(secrets, at + length, at + length + sealed - 1)
   at = at + length + sealed
   if redis.call('EXISTS', user, own .. 'leaving') == 0 then
+    note_change(user, changed, member)
     -- The fields that every call reads come first, because a small hash is searched from its beginning.
     redis.call('HSET', user, 'status', status, 'epoch', '1', 'email', email, 'name', name, 'password', password,
       'created_at', created_at ~= '' and created_at or now)

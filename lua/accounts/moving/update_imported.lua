@@ -3,10 +3,12 @@
 --- KEYS[1] user
 --- KEYS[2] identities
 --- KEYS[3] audit
+--- KEYS[4] changed
 --- ARGV[1] email
 --- ARGV[2] name
 --- ARGV[3] added (json): the name and the text of each identity
 --- ARGV[4] most (number): identities of one person
+--- ARGV[5] member: the person in the lists of the shard
 --- @reply not_found
 --- @reply full
 --- @reply ok
@@ -14,6 +16,7 @@
 --- @durable
 --- @include "audit"
 --- @include "touch"
+--- @include "changed"
 
 local row = redis.call('HMGET', user, 'email', 'name')
 if row[1] ~= email then return {'not_found'} end
@@ -25,7 +28,10 @@ for place = 1, #added, 2 do
   end
 end
 if #fresh > 0 and redis.call('HLEN', identities) + #fresh / 2 > most then return {'full'} end
-if row[2] ~= name then redis.call('HSET', user, 'name', name) end
+if row[2] ~= name then
+  note_change(user, changed, member)
+  redis.call('HSET', user, 'name', name)
+end
 if #fresh > 0 then redis.call('HSET', identities, unpack(fresh)) end
 if row[2] ~= name or #fresh > 0 then
   record(audit, 'profile_changed_by_operator', '', '', '')

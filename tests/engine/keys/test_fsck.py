@@ -22,6 +22,7 @@ from tests.support.breaking.data import (
     revoked_for_ever,
     without_metadata,
 )
+from tests.support.breaking.directory import DIRECTORY
 from tests.support.breaking.people import (
     PEOPLE,
     family_gone,
@@ -36,7 +37,7 @@ from tests.support.store.world import every_key
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
-CASES = [*PEOPLE, *DATA]
+CASES = [*PEOPLE, *DIRECTORY, *DATA]
 
 few_shards, one_store = checked_store.few_shards, checked_store.one_store
 
@@ -54,7 +55,7 @@ async def test_a_store_with_data_of_every_kind_is_sound(store: Store) -> None:
     await Furnished.make(store)
     there = [parsed_keys.read(key.decode()) for key in await every_key(store.client)]
     assert None not in there
-    seldom = {"leaving", "all-leaving"}
+    seldom = {"leaving", "all-leaving", "relaying", "directory-rebuild", "directory-swept"}
     assert {at.kind for at in there if at} == KINDS.keys() - seldom
     report = await checked(store, deep=True)
     assert findings(report) == []

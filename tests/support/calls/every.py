@@ -6,6 +6,7 @@ from tests.support.calls import (  # noqa: F401  # each enters its calls
     apps,
     assertions,
     devices,
+    directory,
     documents_and_credits,
     exchanges,
     factors,

@@ -199,7 +199,10 @@ async def _(w: World) -> Call:
 
 
 @call(
-    "upgrade.run", *(f"upgrade_{what}" for what in ("token", "person", "people", "connected", "grant")), "note_layout"
+    "upgrade.run",
+    *(f"upgrade_{what}" for what in ("token", "person", "people", "connected", "grant")),
+    "begin_rebuild",
+    "note_layout",
 )
 async def _(w: World) -> Call:
     await w.tokens()
@@ -233,7 +236,7 @@ async def _(w: World) -> Call:
     return lambda: w.store.fsck.check(keys.grant(w.user, client))
 
 
-@call("fsck.run", "inspect_keys", "inspect_documents", "mend_keys")
+@call("fsck.run", "inspect_keys", "inspect_documents", "mend_keys", "read_section")
 async def _(w: World) -> Call:
     client = await held(w)
     await w.store.client.hset(keys.hosted(w.user, client)["usage"], "documents", "7")

@@ -181,6 +181,8 @@ class Furnished:
         await store.owned.set_logo(world.session, made.registration.client_id, b"a logo", VISITOR)
         member = await world.person(f"member-{world.email}")
         await store.teams.put(made.registration.client_id, member, "viewer")
+        await store.directory_relay.repeat([world.user, other.user, member])
+        await store.client.hset(keys.changed(member)["changed"], keys.member(member), "")
         return cls(store, world, keeper, other, made.registration.client_id, registered.client_id, member)
 
     @property

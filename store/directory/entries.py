@@ -1,0 +1,85 @@
+"""The entries of a person in the index: which texts, in which section and in which order.
+
+The index has three families. `address` has the folded address, `name` the folded name begun at each of its words,
+`domain` a digest of the domain and then the local part. A section has the entries that begin with the same two bytes
+(of a domain: with the same byte of the digest), so sections follow the order of the texts. The first bytes are not
+repeated in the entries.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+from store.directory.folding import fold, name_texts
+
+ADDRESS, NAME, DOMAIN = "address", "name", "domain"
+FAMILIES = (ADDRESS, NAME, DOMAIN)
+MAX_TEXT = 48
+"""Bytes of a text in the index: with the id and the overhead, an entry stays within 64 bytes. People with the same
+first 48 bytes differ by their rows."""
+DOMAIN_BYTES = 4
+"""Bytes of the digest of a domain. Domains that share them differ by the rows."""
+ID_BYTES = 16
+
+
+class Section(NamedTuple):
+    """A section of a family; `begin`: the bytes with which all its texts begin."""
+
+    family: str
+    begin: bytes
+
+
+class IndexEntry(NamedTuple):
+    """An entry: its section, and the rest of the text with the id of the person."""
+
+    section: Section
+    rest: bytes
+
+    @property
+    def key(self) -> bytes:
+        """The place of the entry in the order of its section."""
+        return key_of(self.rest)
+
+
+def begin_length(family: str) -> int:
+    """How many bytes name a section of this family."""
+    return 1 if family == DOMAIN else 2
+
+
+def key_of(rest: bytes) -> bytes:
+    """The place of an entry in the order of its section (`key_of` in `lua/include/directory/buckets.lua`)."""
+    return rest[:-ID_BYTES] + b"\0" + rest[-ID_BYTES:]
+
+
+def user_of(rest: bytes) -> str:
+    """The user id of an entry."""
+    return rest[-ID_BYTES:].hex()
+
+
+def domain_text(domain: str, local: str) -> bytes:
+    """The text in the family `domain`, for a folded local part or the beginning of one."""
+    return hashlib.sha256(domain.encode()).digest()[:DOMAIN_BYTES] + local.encode()
+
+
+def texts_of(family: str, email: str, name: str) -> list[bytes]:
+    """The texts of a person in a family, in full. The index has their first MAX_TEXT bytes."""
+    if family == NAME:
+        return [text.encode() for text in name_texts(name)]
+    if family == ADDRESS:
+        return [fold(email).encode()]
+    local, _, domain = email.rpartition("@")
+    return [domain_text(domain, fold(local))]
+
+
+def entry_of(family: str, text: bytes, user: str) -> IndexEntry:
+    """The entry of a person under a text."""
+    text, length = text[:MAX_TEXT], begin_length(family)
+    return IndexEntry(Section(family, text[:length]), text[length:] + bytes.fromhex(user))
+
+
+def entries_of(user: str, email: str, name: str) -> set[IndexEntry]:
+    """All entries of a person; none without an address."""
+    if not email:
+        return set()
+    return {entry_of(family, text, user) for family in FAMILIES for text in texts_of(family, email, name)}

@@ -1,0 +1,142 @@
+"""Reads and writes sections of the index: each is one script in one slot.
+
+A section is a list of the beginnings of its buckets, and the buckets, all under one hash tag. The sections of a family
+are on a list in a slot of its own; a section goes onto it before its first entry, and stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.directory.entries import FAMILIES, IndexEntry, Section
+from store.engine.scripts import Reply, Scripts
+from store.errors import wrapped
+
+MOST = 120
+"""Entries in a bucket. Below the bound of small lists in every engine, so that they are one block of memory."""
+ENTRIES_AT_ONCE = 256
+"""Entries in one call, so that it takes the store a few milliseconds."""
+CALLS_AT_ONCE = 32
+WITHOUT_PAUSE = 5000
+"""Entries that are sorted into sections while the loop waits: some milliseconds."""
+
+T = TypeVar("T")
+
+
+class Buckets(NamedTuple):
+    """Neighbouring buckets: the beginning of each, its entries, and the beginning of the next one; empty at the end."""
+
+    starts: list[bytes]
+    entries: list[list[bytes]]
+    after: bytes
+
+
+class Sections:
+    """The sections of the index. Every method raises StoreUnavailable."""
+
+    def __init__(self, client: Redis, scripts: Scripts) -> None:
+        self._client = client
+        self._scripts = scripts
+        self.most = MOST
+
+    async def change(self, removed: Iterable[IndexEntry], added: Iterable[IndexEntry]) -> None:
+        """Removes and adds entries. A repetition changes nothing."""
+        changes: dict[Section, tuple[list[bytes], list[bytes]]] = defaultdict(lambda: ([], []))
+        for place, entries in enumerate((removed, added)):
+            for number, (section, rest) in enumerate(entries, 1):
+                changes[section][place].append(rest)
+                if number % WITHOUT_PAUSE == 0:
+                    await asyncio.sleep(0)
+        await in_parallel(
+            self._change(section, some, of_added)
+            for section, (out, into) in changes.items()
+            for some, of_added in _steps(out, into)
+        )
+
+    async def _change(self, section: Section, removed: Sequence[bytes], added: Sequence[bytes]) -> None:
+        named = keys.directory_section(section.family, section.begin.hex())
+        out, into = _packed(removed), _packed(added)
+
+        async def run(begin: str) -> Reply:
+            return await self._scripts.run(
+                "change_section",
+                named,
+                bucket=named["bucket"],
+                removed=out,
+                added=into,
+                most=self.most,
+                begin=begin,
+            )
+
+        if (await run("0")).word == "unknown":
+            with wrapped():
+                await self._client.zadd(keys.directory_family(section.family), {section.begin.hex(): 0})
+            await run("1")
+
+    async def read(self, section: Section, key: bytes, most: int) -> Buckets:
+        """Reads at most `most` buckets, from the one that has this key."""
+        named = keys.directory_section(section.family, section.begin.hex())
+        reply = await self._scripts.run("read_section", named, bucket=named["bucket"], key=key, most=most)
+        return Buckets(reply.rows("starts"), reply.rows("entries"), reply.raw("after"))
+
+    async def listed(self, family: str, begin: bytes, after: bytes | None, most: int) -> list[Section]:
+        """At most `most` sections of a family whose texts begin like this, in order, behind the section `after`."""
+        low = f"[{begin.hex()}" if after is None else f"({after.hex()}"
+        high = f"[{begin.hex()}g" if begin else "+"  # g comes after all digits
+        with wrapped():
+            found: Any = await self._client.zrangebylex(keys.directory_family(family), low, high, 0, most)
+        return [Section(family, bytes.fromhex(one.decode())) for one in found]
+
+    async def every(self) -> list[Section]:
+        """All sections: at most 65,536 of a family, some hundreds in most languages."""
+        found = []
+        for family in FAMILIES:
+            found += await self.listed(family, b"", None, -1)
+        return found
+
+
+async def in_parallel(calls: Iterable[Awaitable[T]], most: int = CALLS_AT_ONCE) -> list[T]:
+    """The answers of the calls, of which at most `most` run at a time. Raises the first error when all have ended."""
+    answers: list[T] = []
+    waiting: list[Awaitable[T]] = []
+
+    async def run() -> None:
+        for answer in await asyncio.gather(*waiting, return_exceptions=True):
+            if isinstance(answer, BaseException):
+                raise answer
+            answers.append(answer)
+        waiting.clear()
+
+    iterator = iter(calls)
+    try:
+        for one in iterator:
+            waiting.append(one)
+            if len(waiting) == most:
+                await run()
+        await run()
+    finally:
+        for one in waiting:
+            if asyncio.iscoroutine(one):
+                one.close()
+    return answers
+
+
+def in_steps(items: Sequence[T], most: int) -> Iterable[Sequence[T]]:
+    """A sequence in pieces of at most `most`."""
+    return (items[start : start + most] for start in range(0, len(items), most))
+
+
+def _steps(removed: list[bytes], added: list[bytes]) -> Iterable[tuple[Sequence[bytes], Sequence[bytes]]]:
+    for start in range(0, max(len(removed), len(added)), ENTRIES_AT_ONCE):
+        end = start + ENTRIES_AT_ONCE
+        yield removed[start:end], added[start:end]
+
+
+def _packed(entries: Sequence[bytes]) -> bytes:
+    return b"".join(bytes((len(one),)) + one for one in entries)
