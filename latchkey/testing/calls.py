@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from html.parser import HTMLParser
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 SECONDS = 30.0
 """The limit for one call."""
@@ -38,6 +38,14 @@ class Calls:
         """The JSON of an answer."""
         headers = {"Content-Type": "application/json"} if body is not None else {}
         status, _, answer = self._send(method, path, body, headers)
+        if status != 200:
+            raise _error(status, answer)
+        return json.loads(answer)
+
+    def send_form(self, path: str, fields: dict[str, str], headers: dict[str, str]) -> Any:
+        """The JSON of the answer to a form, as an app's back end sends one."""
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        status, _, answer = self._send("POST", path, urlencode(fields), kind | headers)
         if status != 200:
             raise _error(status, answer)
         return json.loads(answer)

@@ -11,11 +11,12 @@ from typing import Any, overload
 from urllib.parse import urlencode
 
 from latchkey.testing.calls import Calls, listed
+from latchkey.testing.exchanges import Exchanges
 from latchkey.testing.records import app_record
 from latchkey.testing.values import Api, App, Balance, Key, Person, Redirect, TokenResponse, balance_of
 
 
-class Latchkey:
+class Latchkey(Exchanges):
     """The whole service at `url`, empty at the start of each test.
 
     Every method is an ordinary call that takes milliseconds, and is done when it returns. It also works in async tests,

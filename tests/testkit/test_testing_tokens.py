@@ -380,3 +380,16 @@ def test_published_keys_are_fetched_in_each_test_and_as_time_passes(
     assert status(first) == 401, "a set is not fetched twice within ten seconds"
     latchkey.travel(seconds=10)
     assert status(first) == 400
+
+
+def test_a_token_is_handed_on_by_its_app_and_by_the_api_that_it_is_for(latchkey: Latchkey, orders: Api) -> None:
+    ada, app = latchkey.person("ada@example.com"), latchkey.app(scopes="orders:read orders:write")
+    token = latchkey.token(ada, app)
+    helper = latchkey.exchange(token, app, "orders:read", name="Helper", seconds=60)
+    assert (helper.scope, helper.expires_in, helper.refresh_token) == ("orders:read", 60, "")
+    form = {"token": helper.access_token, "client_id": orders.client_id, "client_secret": orders.client_secret}
+    facts = httpx.post(f"{latchkey.url}/api/oauth/introspect", data=form).json()
+    assert (facts["sub"], facts["act"]["client_id"]) == (ada.sub, app.client_id)
+    assert latchkey.exchange(helper, orders).scope == "orders:read"
+    with pytest.raises(LatchkeyError, match="invalid_scope"):
+        latchkey.exchange(helper, app, ["orders:write"])
