@@ -32,7 +32,7 @@ local function is_before(one, other)
 end
 
 -- Moves the upper half of a bucket to a new one. Its beginning is the shortest that fits, and a prefix of an entry.
--- In a slot that is being moved, the first write may fail, and nothing has changed then.
+-- In a slot that is being moved, the first write may fail; it changes nothing.
 local function divide(start, all)
   local order, entry_of = {}, {}
   for place, entry in ipairs(all) do
