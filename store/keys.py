@@ -316,3 +316,40 @@ def token(user: str, client: str, family: str, generation: int) -> dict[str, str
 def dpop(mark: str, jkt: str, user: str = "") -> str:
     """The mark of a DPoP proof: of a call for a person, or else in a slot of its key's thumbprint."""
     return f"{prefix(user)}dpop:{mark}" if user else f"{{dpop:{jkt}}}:{mark}"
+
+
+def hold(user: str, client: str, family: str, generation: int, group: str, key: str) -> dict[str, str]:
+    """The keys of a call's hold: those of `token`, the window of the group, credits, the idempotency key, given as its
+    fingerprint, and the lease. In one go, because every call needs them."""
+    base = prefix(user)
+    return {
+        "user": base + "user",
+        "grant": f"{base}grant:{client}",
+        "family": f"{base}family:{family}",
+        "access": f"{base}access:{family}:{generation}",
+        "window": f"{base}limit:{group}",
+        "balance": base + "balance",
+        "holds": base + "holds",
+        "idem": f"{base}idem:{client}:{key}",
+        "reply": f"{base}reply:{client}:{key}",
+        "lease": f"{{{user[:3]}}}:app:{client}:lease",
+    }
+
+
+def settlement(user: str, client: str, hold_id: str, key: str) -> dict[str, str]:
+    """The keys of a call's settlement, in the same way."""
+    base = prefix(user)
+    return {
+        "user": base + "user",
+        "grant": f"{base}grant:{client}",
+        "balance": base + "balance",
+        "holds": base + "holds",
+        "ledger": base + "ledger",
+        "idem": f"{base}idem:{client}:{key}",
+        "reply": f"{base}reply:{client}:{key}",
+        "replies": base + "replies",
+        "lease": f"{{{user[:3]}}}:app:{client}:lease",
+        "used": base + "used",
+        "settled": settled(user, hold_id),
+        "searches": base + "searches",
+    }

@@ -192,13 +192,7 @@ class Calls:
         group = self._rates.ai
         return await self._scripts.run(
             "place_hold",
-            {
-                **keys.token(caller.user, caller.client, caller.family, caller.generation),
-                **keys.credits(caller.user),
-                **keys.idempotency(caller.user, caller.client, _mark(estimate.key)),
-                "window": keys.limit(caller.user, group.name),
-                "lease": keys.lease(caller.user, caller.client)["lease"],
-            },
+            keys.hold(caller.user, caller.client, caller.family, caller.generation, group.name, _mark(estimate.key)),
             needed=caller.demands(needed),
             limit=group.limit,
             period=group.period,
@@ -232,13 +226,7 @@ class Calls:
         estimate, key, tokens = hold.estimate, _mark(hold.estimate.key), tokens.bounded
         answer = await self._scripts.run(
             "settle_hold",
-            {
-                **keys.person(hold.user),
-                **keys.idempotency(hold.user, hold.client, key),
-                "grant": keys.grant(hold.user, hold.client),
-                "lease": keys.lease(hold.user, hold.client)["lease"],
-                "settled": keys.settled(hold.user, hold.hold_id),
-            },
+            keys.settlement(hold.user, hold.client, hold.hold_id, key),
             client=hold.client,
             hold=hold.hold_id,
             model=estimate.model,

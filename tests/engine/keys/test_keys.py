@@ -125,3 +125,11 @@ def test_typed_text_is_left_out_of_parsed_keys() -> None:
         assert "192" not in hidden
         assert hidden == parsed_keys.without_input(key) != parsed_keys.without_input(key.replace("a", "b"))
     assert parsed_keys.without_input(keys.grant(USER, CLIENT)) == keys.grant(USER, CLIENT)
+
+
+def test_the_keys_of_a_call_are_those_of_its_parts() -> None:
+    lease = {"lease": keys.lease(USER, CLIENT)["lease"]}
+    parts = {**keys.token(USER, CLIENT, ONE, 7), **keys.credits(USER), **keys.idempotency(USER, CLIENT, "k"), **lease}
+    parts |= {"window": keys.limit(USER, "ai"), "settled": keys.settled(USER, "h")}
+    for found in (keys.hold(USER, CLIENT, ONE, 7, "ai", "k"), keys.settlement(USER, CLIENT, "h", "k")):
+        assert found == {noun: parts[noun] for noun in found}
