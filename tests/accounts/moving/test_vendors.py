@@ -62,7 +62,7 @@ def opens(found: ForeignHash | None, password: str = PASSWORD) -> bool:
     return found is not None and found.matches(password.encode()) and not found.matches(b"another")
 
 
-def _keycloak_user(**more: Any) -> dict[str, Any]:
+def keycloak_user(**more: Any) -> dict[str, Any]:
     return {
         "id": "2a117809-8285-4718-a131-bd61fb57cd1f",
         "createdTimestamp": 1740654221121,
@@ -109,9 +109,9 @@ def realm(*users: dict[str, Any]) -> bytes:
     return json.dumps(whole, indent=2).encode()
 
 
-def test_keycloak_user_comes_with_password_app_groups_and_links() -> None:
+def testkeycloak_user_comes_with_password_app_groups_and_links() -> None:
     brought = Brought(issuers={"corp": "https://sso.corp.example"})
-    ada = one("keycloak", realm(_keycloak_user()), brought)
+    ada = one("keycloak", realm(keycloak_user()), brought)
     assert (ada.email, ada.name, ada.verified, ada.active) == (ADA, "Ada Lovelace", True, True)
     assert ada.created_at == 1740654221121
     assert opens(ada.password)
@@ -136,14 +136,14 @@ def test_keycloak_hashes_of_every_release_and_what_is_no_person() -> None:
     }
     bcrypted = {"type": "password", "secretData": json.dumps({"value": HASH}), "credentialData": "{}"}
     for credential in (argon2, old, bcrypted):
-        assert opens(one("keycloak", realm(_keycloak_user(credentials=[credential]))).password)
+        assert opens(one("keycloak", realm(keycloak_user(credentials=[credential]))).password)
     eight = {"type": "otp", "secretData": '{"value":"x"}', "credentialData": '{"subType":"totp","digits":8}'}
     found = people(
         "keycloak",
         realm(
-            _keycloak_user(serviceAccountClientId="client", email=None),
-            _keycloak_user(credentials=[eight]),
-            _keycloak_user(credentials=5, enabled=False),
+            keycloak_user(serviceAccountClientId="client", email=None),
+            keycloak_user(credentials=[eight]),
+            keycloak_user(credentials=5, enabled=False),
         ),
     )
     assert found[0] == OTHER_CODES
@@ -333,7 +333,7 @@ def _write(folder: Path, name: str, content: bytes | Iterable[bytes]) -> str:
 
 
 def test_the_command_reads_an_export_and_names_links_that_it_left_out(home: Home, tmp_path: Path) -> None:
-    path = _write(tmp_path, "realm.json", realm(_keycloak_user(), _keycloak_user(email="x")))
+    path = _write(tmp_path, "realm.json", realm(keycloak_user(), keycloak_user(email="x")))
     dry = home.words("import", path, "--from", "keycloak", "--dry-run")
     assert json.loads(dry.out)["refused"] == [{"line": 2, "reason": "An e-mail address must have one @."}]
     assert "1 links to corp were left out" in dry.err or "2 links to corp were left out" in dry.err
