@@ -165,7 +165,7 @@ docs: $(VENV)/installed  ## write docs/settings.md, and the generated parts of d
 
 clean:  ## remove everything that make and the tools made; data/ stays
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/support/node/node_modules tests/oauth/clients/node/node_modules
-	rm -rf tests/ai/clients/node/node_modules tests/mcp/node/node_modules
+	rm -rf tests/ai/clients/node/node_modules tests/mcp/node/node_modules tests/support/elsewhere/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp files say when the environment last took what the lock files hold.

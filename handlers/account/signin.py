@@ -102,8 +102,9 @@ class SignInPage(PageHandler):
         *,
         keep: bool = False,
         hint: str = "",
+        trouble: str = "",
     ) -> None:
-        """The sign-in page, with the error if there is one, or a hint."""
+        """The sign-in page, with the error if there is one, a hint, or trouble that is not about what was typed."""
         why = await self.reason_for(target)
         self.render(
             "signin/signin.html",
@@ -118,6 +119,7 @@ class SignInPage(PageHandler):
             keep=keep,
             error=error,
             hint=hint,
+            trouble=trouble,
             passkey_error=passkey_error,
             passkeys=self.site.relying_party is not None,
             signup_open=self.site.signup == "open",

@@ -22,6 +22,7 @@ OTHERS = re.compile(
     "Ada Lovelace|Elsa Herschel|Grace Hopper|Hedy Lamarr|Latchkey Echo|"
     "Weather Diary|Old Reader|Pocket Notes|Tool Box|Überregionales .*meteorologinnen|Star Atlas|"
     "To try things out|Gift card, number 1007|Harbo is run by Harbo Works Ltd|Read the chapter on ferns again|to read|"
+    r"Example Inc\.|GitHub|Google|Microsoft|Apple|https://gone.example|"
     "Star Map|Rain planner|Example Works|(orders|times):[a-z]+|(Cancel|Place|See your) (orders|timetable)|"
     r"What you ordered, when, and what it cost|It can order in your name, up to 100 \$ a day|"
     "Living Room TV|LivingRoomTV/7.1 .*|[B-Z]{4}-[B-Z]{4}|"

@@ -86,7 +86,7 @@ class CallbackHandler(ElsewherePage):
         if flow.links:
             raise Refused("temporarily_unavailable" if status == 503 else "access_denied", why)
         self.set_status(status)
-        await self.show_sign_in(self.target_of(flow), error=why, keep=flow.kept)
+        await self.show_sign_in(self.target_of(flow), trouble=why, keep=flow.kept)
 
     async def sign_in(self, provider: Provider, flow: Flow, arrival: Arrival) -> None:
         """Starts a session, or leads to the second step."""

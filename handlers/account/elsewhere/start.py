@@ -34,6 +34,6 @@ class StartHandler(ElsewherePage):
         try:
             await self.send_away(provider, flow, going, email_for(self.store.links, target, None))
         except ProviderAway as away:
-            error = self.note_away(provider, away)
+            trouble = self.note_away(provider, away)
             self.set_status(503)
-            await self.show_sign_in(target, error=error)
+            await self.show_sign_in(target, trouble=trouble)

@@ -239,9 +239,10 @@ async def test_nobody_else_connects_an_account(service: Service, idp: ProviderDo
     session = service.store.sessions.open(ada.cookies["latchkey_session"])
     assert session is not None
     assert await service.store.client.hlen(keys.person(service.ada)["identities"]) == 0
+    idp.subject = "an identity that nobody has"
     ada = await signed_in(service)
     back = idp.allows(await leaves(ada, CONNECT + link_of((await ada.get("/account/security")).body)))
-    again = await service.signed_in()
+    again = await signed_in(service)
     again.cookies["latchkey_elsewhere"] = ada.cookies["latchkey_elsewhere"]
     assert (await again.get(back)).code == 403, "another session of the same person"
     assert await service.store.client.hlen(keys.person(service.ada)["identities"]) == 0

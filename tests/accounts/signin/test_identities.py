@@ -192,6 +192,7 @@ async def test_a_claimed_address_takes_a_strangers_identities_away(store: Store)
     with pytest.raises(NotLinked):
         await signs_in(w, "s1")
     assert await store.identities.entry(arrival("s1").identity) is None
+    assert not await store.client.exists(keys.person(w.user)["identities"])
 
 
 async def test_a_link_needs_a_confirmation_of_its_own(clock: FakeClock, memory_store: Store) -> None:

@@ -91,7 +91,7 @@ def test_no_kind_opens_as_another_under_any_prefix(sealed_as: TokenKind, opened_
 
 
 def test_prefixes_are_recognisable_and_all_different() -> None:
-    kinds = "ac at br ce cf ch cu dc dn dv hs in la pc pg pr pu rq rt ss ti un"
+    kinds = "ac at br ce cf ch cu dc dn dv hs in la pc pg pr pu rq rt ss ti un up"
     assert sorted(kind.prefix for kind in TokenKind) == [f"lk_{word}_" for word in kinds.split()]
 
 

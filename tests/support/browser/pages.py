@@ -126,7 +126,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "signup_open": True,
             "choosable": True,
             "next_query": "?next=%2F",
-            **{"hint": text, "providers": PROVIDERS},
+            **{"hint": text, "trouble": text, "providers": PROVIDERS},
         },
         "signin/signin.html first": {
             **stranger,
@@ -134,7 +134,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "error": None,
             "passkey_error": None,
             **{"passkeys": False, "signup_open": False, "choosable": False},
-            **{"next_query": "", "hint": "", "providers": []},
+            **{"next_query": "", "hint": "", "trouble": "", "providers": []},
         },
         "signin/second_step.html": {**stranger, "error": text, "has_app": True, "has_passkey": True},
         "signin/second_step.html recovery": {**stranger, "error": None, "has_app": False, "has_passkey": False},

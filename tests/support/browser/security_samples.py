@@ -5,11 +5,19 @@ from __future__ import annotations
 from types import SimpleNamespace as Sample
 from typing import Any
 
-from outbound.identity.providers import TITLES
+from outbound.identity.providers import ISSUERS, OIDC, TITLES, Provider, Providers
 from tests.support.browser.portal_samples import NOW
 
 PROVIDERS = [Sample(name=kind, title="Elsewhere", type=kind) for kind in ("oidc", *TITLES)]
 """A provider of each type."""
+
+
+def elsewhere() -> Providers:
+    """A provider of each type, of which none answers."""
+    listed = (OIDC, *TITLES)
+    titles = {OIDC: "Example Inc.", **TITLES}
+    issuers = {OIDC: "https://login.example.invalid", **ISSUERS}
+    return Providers(tuple(Provider(one, titles[one], one, issuers[one], "us", create=True) for one in listed))
 
 
 def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -43,6 +51,7 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
             "ordinary": [bare, entry],
             "factors": Sample(
                 proved=False,
+                has_password=True,
                 second=True,
                 recovered=False,
                 asks_code=True,
@@ -58,7 +67,9 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
             "notice": text,
             "activity": [],
             "ordinary": [],
-            "factors": Sample(proved=True, second=True, secret=b"x", since=NOW, codes=10, passkeys=(passkey,)),
+            "factors": Sample(
+                proved=True, has_password=True, second=True, secret=b"x", since=NOW, codes=10, passkeys=(passkey,)
+            ),
         },
         "account/security.html changed": {
             **security,
@@ -69,7 +80,9 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
             "passkeys_offered": False,
             "devices": [device],
             **{"identities": [], "providers": []},
-            "factors": Sample(proved=True, second=False, secret=None, since=None, codes=0, passkeys=()),
+            "factors": Sample(
+                proved=True, has_password=False, second=False, secret=None, since=None, codes=0, passkeys=()
+            ),
         },
         "account/activity.html": {
             **known,
@@ -83,7 +96,7 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
         },
         "account/confirm_yourself.html": {
             **known,
-            "factors": Sample(asks_code=True, secret=b"sealed", passkeys=(passkey,)),
+            "factors": Sample(asks_code=True, has_password=True, secret=b"sealed", passkeys=(passkey,)),
             "does": text,
             "action": "/developer/apps/x",
             "back": "/developer/apps/x",
@@ -94,7 +107,7 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
         },
         "account/confirm_yourself.html first": {
             **known,
-            "factors": Sample(asks_code=False, secret=None, passkeys=()),
+            "factors": Sample(asks_code=False, has_password=False, secret=None, passkeys=()),
             "does": text,
             "action": "/developer/apps/x/rotate",
             "back": "/developer/apps/x",

@@ -18,6 +18,7 @@ from outbound.payments.stripe_checkout import StripeAccount, StripeCheckout
 from runtime import demo
 from store.credits.payments import Movement
 from tests.support.browser.furnished_account import SPENDS, TOOLS, connected_by_issuer, furnish, spend_of_budget
+from tests.support.browser.security_samples import elsewhere
 from tests.support.browser.tour_devices import devices
 from tests.support.browser.tour_kit import Tour
 from tests.support.browser.tour_people import GRACE, NOBODY, PASSWORD, asks, factors, mailed
@@ -59,6 +60,16 @@ def strangers(tour: Tour) -> None:
     tour.stop("base/home.html closed", "One sign-in")
     tour.open("/signup")
     tour.stop("base/message.html", "Only the operator of this server can create accounts")
+    tour.stand.change(providers=elsewhere())
+    tour.open("/signin")
+    tour.stop("signin/signin.html elsewhere", "Continue with GitHub")
+    tour.open("/signup")
+    tour.stop("signin/signup.html elsewhere", "Continue with Google")
+    tour.open("/signin/with/oidc")
+    tour.stop("signin/signin.html away", "isn't answering right now")
+    tour.stand.change(signup="upstream", providers=elsewhere())
+    tour.open("/signup")
+    tour.stop("signin/signin.html upstream", "Accounts here are created")
     tour.stand.change()
     tour.open("/forgot")
     tour.stop("signin/forgot.html first", "Forgot your password?")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import re
 
+from store import keys
+from store.accounts.identities import UpstreamIdentity
 from store.accounts.signin.totp import STEP, code_at
-from tests.support.browser.tour_kit import Tour
+from tests.support.browser.security_samples import elsewhere
+from tests.support.browser.tour_kit import Stand, Tour
 from tests.support.http.driver import App, challenge
 
 PASSWORD = "correct horse battery"
@@ -22,6 +25,17 @@ def asks(client_id: str, scopes: tuple[str, ...] = ALL, back: str = "") -> str:
     """The address at which an app asks; `back` is where the person comes back to."""
     app = App("", client_id, None, back or f"https://{client_id}.example/callback")
     return app.authorize_url(scope=" ".join(scopes), prompt="consent", code_challenge=challenge())
+
+
+async def connected(stand: Stand, email: str) -> None:
+    """Connects two accounts at other sites to a person's."""
+    user = await stand.store.people.find(email)
+    assert user
+    for issuer, subject, used in (("https://github.com", "583231", "hedy"), ("https://gone.example", "7", "")):
+        one, since = UpstreamIdentity(issuer, subject), int(stand.clock.time() * 1000) - 86_400_000
+        value = f"{one.text}\n{since} {since if used else 0} {used}"
+        await stand.store.client.hset(keys.person(user)["identities"], one.name, value)
+        await stand.store.client.set(keys.identity(one.name), user)
 
 
 def factors(tour: Tour) -> None:
@@ -59,6 +73,11 @@ def factors(tour: Tour) -> None:
     browser.wait_for("not used yet")
     tour.submit("/account/security/confirm", password=PASSWORD, code=codes[0])
     tour.stop("account/security.html proved", "You can now change how you sign in")
+    stand.change(providers=elsewhere())
+    stand.run(connected(stand, HEDY))
+    tour.open("/account/security")
+    tour.stop("account/security.html connected", "Connect Microsoft")
+    stand.change()
     tour.submit("/account/security/passkeys/rename", name="")
     tour.stop("account/security.html wrong name", "Enter a name for the passkey")
     tour.submit("/account/security/recovery")
