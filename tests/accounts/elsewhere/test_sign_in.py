@@ -151,6 +151,30 @@ async def test_the_second_step_here_follows(service: Service, idp: ProviderDoubl
     assert done.headers["Location"] == "/account/apps"
 
 
+COUNTS = {**TRUSTED, "own_step": False, "mfa_acr": ("gold",)}
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "method"),
+    [
+        (COUNTS, {"amr": ["pwd", "mfa"]}, b"up+mfa"),
+        (COUNTS, {"acr": "gold"}, b"up+mfa"),
+        (COUNTS, {"acr": "silver", "amr": "mfa"}, b"up"),
+        (COUNTS, {}, b"up"),
+        ({**COUNTS, "own_step": True}, {"amr": ["mfa"], "acr": "gold"}, b"up"),
+    ],
+)
+async def test_a_second_step_there_counts_where_the_operator_says_so(
+    service: Service, idp: ProviderDouble, options: Any, said: dict[str, Any], method: bytes
+) -> None:
+    idp.claims |= said
+    browser = service.browser()
+    assert (await goes_and_comes(browser, idp)).code == 303
+    session = service.store.sessions.open(browser.cookies["latchkey_session"])
+    assert session is not None
+    assert await service.store.client.hget(session.keys()["session"], "method") == method
+
+
 async def test_a_suspended_person_reads_why(service: Service, idp: ProviderDouble) -> None:
     ada = await confirmed(service)
     await goes_and_comes(ada, idp, await connect_link(ada))
