@@ -72,6 +72,10 @@ def build_parser(program: str = PROGRAM) -> Parser:
     """The parser of all commands. Each takes the settings and `--json`, before and after the command."""
     common = CommandParser(add_help=False)
     common.add_argument("--json", action="store_true", default=ABSENT, help="print one JSON object")
+    about = "run the command against the operations port of a server elsewhere, such as https://ops.example.org:8081"
+    common.add_argument("--server", metavar="URL", default=ABSENT, help=about)
+    about = "the file with the operator key for --server, which only you can read"
+    common.add_argument("--key-file", metavar="FILE", default=ABSENT, help=about)
     common.add_help_settings()
     add_arguments(common, "manage")
     aside = {item.group for item in SETTINGS}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from cli.apis_parser import Verbs
+from cli.apps_parser import limit
 
-ANY, WAYS, LIMIT = "any", ("any", "address", "name", "domain"), 50
+ANY, WAYS = "any", ("any", "address", "name", "domain")
 """As `store/directory/queries.py` has them: the parser loads nothing of the store."""
 
 
@@ -32,13 +33,24 @@ def add_users(verb: Verbs) -> None:
     for named in (create, invite):
         named.add_argument("--email", metavar="E", required=True, help="the address that the person signs in with")
     listed = verb(
-        "list", "people.list_users", "every person, or those that a search finds", "", "--query turing", "--json"
+        "list",
+        "people.list_users",
+        "people: everybody, or those who match",
+        "",
+        "--query ada@example.com --json",
+        "--status suspended --limit 20",
+        "--stream",
     )
     about_query = "the beginning of an address or of a word of a name; a domain; or a whole address or `sub`"
-    listed.add_argument("--query", metavar="Q", help=about_query)
+    listed.add_argument("--query", metavar="Q", default="", help=about_query)
     listed.add_argument("--by", choices=WAYS, default=ANY, help="what the query is compared with; default: any")
-    listed.add_argument("--status", choices=("active", "disabled"), default="", help="people of this status alone")
-    listed.add_argument("--limit", type=int, metavar="N", default=LIMIT, help=f"of a search; default: {LIMIT}")
+    states = ("active", "disabled", "suspended")
+    about_status = "active, disabled, or suspended for those who were given a reason"
+    listed.add_argument("--status", metavar="S", choices=states, default="", help=about_status)
+    about_limit = "the people of one page: 1 to 100; the answer has the cursor of the next page"
+    listed.add_argument("--limit", metavar="N", type=limit, help=about_limit)
+    listed.add_argument("--cursor", metavar="C", help="the cursor that a page before ended with")
+    listed.add_argument("--stream", action="store_true", help="print one JSON object a line, as they come")
     verb("reindex", "people.reindex", "compare the index of people, in which a search looks, with everybody", "")
     question = "Delete {email}, with everything apps keep for this person?"
     ada = "ada@example.com"

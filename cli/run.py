@@ -62,12 +62,26 @@ def run(args: argparse.Namespace, settings: Settings) -> CommandResult:
         confirm(args.ask.format(**vars(args)), args.yes)
     if args.password_stdin:
         args.password = read_password()
+    if getattr(args, "server", None) or getattr(args, "key_file", None):
+        return _elsewhere(args)
     if args.offline:
         offline: CommandResult = command(settings, args)
         return offline
     settings.require_keys()
     with store_url(settings) as (url, server_runs):
         return asyncio.run(_within(url, server_runs, command, args, settings))
+
+
+def _elsewhere(args: argparse.Namespace) -> CommandResult:
+    """Runs the command against the server of `--server`. Raises FAILURES, UsageError."""
+    if not getattr(args, "server", None) or not getattr(args, "key_file", None):
+        raise UsageError(
+            "--server and --key-file go together: the key file has a key of `latchkey operator-key create`"
+        )
+    from cli.remote.client import RemoteServer, read_key
+    from cli.remote.commands import run_remote
+
+    return run_remote(RemoteServer(args.server, read_key(args.key_file)), args)
 
 
 def named(text: str) -> Callable[..., Any]:

@@ -31,7 +31,7 @@ from runtime.process_state import Runtime
 from runtime.site_wiring import renewed
 from runtime.wiring import limit_store
 from settings.declared import SETTINGS, Settings
-from settings.reading import check
+from settings.reading import check, sources_of, with_sources
 from settings.types import SettingsError
 from store.crypto.keyring import KeyRing, KeyRingError
 from store.errors import StartupError, StoreError
@@ -123,6 +123,8 @@ def read_checked(before: Settings, reread: Callable[[], Settings]) -> Fresh:
         stay.add("trusted_proxies")
     kept = tuple(name for name in _differing(before, wanted) if name in stay)
     settings = replace(wanted, **{name: getattr(before, name) for name in kept})
+    sources = {name: source for name, source in sources_of(wanted).items() if name not in kept}
+    with_sources(settings, sources | {name: sources_of(before)[name] for name in kept if name in sources_of(before)})
     check(settings)
     models, issuers = read_models(settings.ai_config), load_issuers(settings.assertion_issuers)
     return Fresh.of(before, settings, ConfiguredFiles(models, load_brand(settings.brand), issuers), kept)

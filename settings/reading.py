@@ -67,9 +67,22 @@ def from_namespace(namespace: argparse.Namespace, environ: Mapping[str, str], co
         else:
             continue
         values[item.name], sources[item.name] = item.read(text, source), source
-    settings = Settings(**values)
+    settings = with_sources(Settings(**values), sources)
     _check(settings, sources, command)
     return settings
+
+
+def with_sources(settings: Settings, sources: Mapping[str, str]) -> Settings:
+    """Notes where the values come from: by name, without those of defaults."""
+    # It is no setting, and two settings with the same values are equal wherever these come from.
+    object.__setattr__(settings, "sources", dict(sources))
+    return settings
+
+
+def sources_of(settings: Settings) -> Mapping[str, str]:
+    """Where the values come from; empty if nobody noted it."""
+    found: Mapping[str, str] = getattr(settings, "sources", {})
+    return found
 
 
 def _refuse_password(item: Setting, text: str) -> None:

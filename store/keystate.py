@@ -59,8 +59,13 @@ class KeyState:
     async def known(self) -> frozenset[int]:
         """The key ids that this store has known. Data sealed under them may still live, so none of them may name a new
         key."""
+        return frozenset(await self.sealed())
+
+    async def sealed(self) -> dict[int, int]:
+        """When each of these keys sealed last (epoch ms), 0 for one that never did."""
         reply = await self._scripts.run("list_keys", {"keyring": keys.KEYRING})
-        return frozenset(int(key_id) for key_id in reply.rows("ids"))
+        times = zip(reply.rows("ids"), reply.rows("sealed"), strict=True)
+        return {int(key_id): int(at or 0) for key_id, at in times}
 
     async def note_sealing(self, key_id: int) -> int:
         """Notes that a key seals from now on; returns the present time in epoch ms."""

@@ -93,7 +93,11 @@ from store.oauth.subjects import Subjects
 from store.oauth.token_exchange import TokenExchange
 from store.oauth.tokens import Tokens
 from store.operations import Operator
+from store.operators.app_acts import AppActs
 from store.operators.cursors import Cursors
+from store.operators.delivery_pages import DeliveryPages
+from store.operators.event_filter import EventFilters
+from store.operators.health import HealthReader
 from store.operators.operator_keys import OperatorKeys
 from store.operators.people_acts import PeopleActs
 from store.operators.people_pages import PeoplePages
@@ -240,9 +244,13 @@ class Store:
         self.usage = UsageReports(scripts, idle)
         self.payments = Payments(scripts, idle, books or Bookkeeping())
         self.operator = Operator(client, scripts, self.people, self.credits)
+        self.app_acts = AppActs(self.apps, self.apis, self.webhooks, self.owned, self.operator)
+        self.cursors = Cursors(sealer)
+        self.event_filters = EventFilters(security, self.operator)
+        self.delivery_pages = DeliveryPages(self.apps, self.deliveries, self.cursors)
+        self.health = HealthReader(client)
         self.operator_keys = OperatorKeys(client, scripts)
         self.operator_replies = OperatorReplies(client)
-        self.cursors = Cursors(sealer)
         self.people_pages = PeoplePages(client, scripts, self.people, self.cursors)
         self.people_pages.matching = self.directory.matching
         self.people_acts = PeopleActs(scripts, self.operator, holders, self.people_pages, self.groups, wakeup)

@@ -18,7 +18,6 @@ from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.audit.security_reading import EventFilter
 from store.clock import wall
 from store.moments import at, timestamp
-from store.names import is_user_id, normalise_email
 from store.refused import Refused
 from store.wiring import Store
 
@@ -36,7 +35,7 @@ async def show_events(context: Context, args: Namespace) -> CommandResult:
     if args.follow and context.settings.redis_url == EMBEDDED and not context.server_runs:
         # This command would lock the store, so that no server could start on it.
         raise Refused("invalid_request", "No server runs on this data directory, so nothing can follow.")
-    wanted = await _wanted(context.store, args.person)
+    wanted = await context.store.event_filters.of(args.person or "")
     since = None if args.since is None else _moment(args.since)
     if args.follow:
         await _follow(context.store, args, since, wanted)
@@ -70,22 +69,6 @@ def _print(event: AuditEvent, as_json: bool) -> None:
 
 def _record(event: AuditEvent) -> dict[str, Any]:
     return {"at": timestamp(at(event.at_ms)), **event.shown()}
-
-
-async def _wanted(store: Store, who: str | None) -> EventFilter:
-    """A filter for a person's events: by user id, or by e-mail address, with or without an account. Raises
-    ValueError."""
-    if who is None:
-        return lambda event: True
-    if is_user_id(who):
-        return lambda event: event.person == who
-    email = normalise_email(who)
-    typed = frozenset(store.security.fingerprints(email))
-    try:
-        user = (await store.operator.find(email, 0)).user
-    except Refused:
-        return lambda event: event.typed in typed
-    return lambda event: event.person == user or event.typed in typed
 
 
 def _moment(text: str) -> int:

@@ -35,7 +35,7 @@ async def grant_credits(context: Context, args: Namespace) -> CommandResult:
         "replayed": granted.replayed,
     }
     note = "This key did the same before; nothing was done now." if granted.replayed else ""
-    return CommandResult(record, note=note, words=_in_dollars(record))
+    return CommandResult(record, note=note, words=in_dollars(record))
 
 
 async def show_credits(context: Context, args: Namespace) -> CommandResult:
@@ -52,10 +52,10 @@ async def show_credits(context: Context, args: Namespace) -> CommandResult:
         "holds": holds_record(account),
         "entries": [entry_record(entry) for page in read for entry in page.entries],
     }
-    return CommandResult(record, COLUMNS, words=_in_dollars(record))
+    return CommandResult(record, COLUMNS, words=in_dollars(record))
 
 
-def _in_dollars(record: dict[str, Any]) -> dict[str, Any]:
+def in_dollars(record: dict[str, Any]) -> dict[str, Any]:
     """A record for people: amounts in dollars, and empty values left out."""
     words: dict[str, Any] = {"currency": "", "scale": ""}
     for name, value in record.items():

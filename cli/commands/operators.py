@@ -50,7 +50,12 @@ async def give(context: Context, args: Namespace) -> CommandResult:
         from cli.role_mail import mail_role  # what mails need takes longer to load than most commands run
 
         await mail_role(context, person.user, role)
-    record = {"sub": person.user, "email": person.email, "role": role, "before": before}
+    return told_role(person.user, person.email, role, before)
+
+
+def told_role(user: str, email: str, role: str | None, before: str | None) -> CommandResult:
+    """The result of a changed role."""
+    record = {"sub": user, "email": email, "role": role, "before": before}
     words = {"role": role or NOBODY, "before": before or NOBODY}
     note = "The role works once this person signs in with two-step verification." if role else ""
     return CommandResult(record, note=note, words=words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import sys
 from argparse import Namespace
@@ -12,15 +13,22 @@ from urllib.parse import quote
 from cli.commands.context import SHOWN_ONCE, Context
 from cli.terminal.outcome import CommandResult
 from cli.terminal.progress import ProgressBar
+from cli.terminal.tables import word
 from store.crypto.passwords import check_password
 from store.directory.queries import ANY
 from store.directory.rebuild import IN_A_COMMAND
 from store.lifetimes import DAY, INVITE
 from store.moments import timestamp
-from store.names import check_groups, check_person_name, normalise_email
+from store.names import check_groups, check_person_name, is_user_id, normalise_email
 from store.operations import Person, Suspension, person_named, suspended_until
+from store.operators.cursors import MOST_AT_ONCE
+from store.operators.people_pages import PersonSummary
 from store.refused import Refused
 from store.results import Visitor
+
+USERS = ("email", "sub", "status", "name")
+AT_ONCE = 1000
+"""People that are printed as one table."""
 
 
 async def create_user(context: Context, args: Namespace) -> CommandResult:
@@ -39,15 +47,47 @@ async def create_user(context: Context, args: Namespace) -> CommandResult:
 
 
 async def list_users(context: Context, args: Namespace) -> CommandResult:
-    """Lists all people, or those that a search finds. Raises ValueError."""
-    if args.query is None and (args.status or args.by != ANY):
-        raise ValueError("--by and --status go with --query.")
-    people: AsyncIterator[Person] = context.store.operator.people() if args.query is None else _found(context, args)
-    return CommandResult({"users": [_user(person) async for person in people]}, ("email", "sub", "status", "name"))
+    """Lists people: one page, everybody, or with `--stream` one JSON object a line. Many people are printed as they
+    come, and never all in memory. Raises Refused("invalid_request"), ValueError."""
+    if args.by != ANY:
+        return CommandResult({"users": [_user(person) async for person in _found(context, args)]}, USERS)
+    pages, status = context.store.people_pages, args.status
+    if args.limit is not None or args.cursor is not None:
+        page = await pages.page(args.query, status, args.limit or MOST_AT_ONCE, args.cursor or "")
+        record = {"users": [_listed(one) for one in page.people], "nextCursor": page.cursor or None}
+        return CommandResult(record, USERS, words={"nextCursor": page.cursor})
+    first: list[dict[str, Any]] = []
+    found = pages.everyone(args.query, status)
+    as_json, begun = getattr(args, "json", False), False
+    async for one in found:
+        if args.stream:
+            print(json.dumps(_listed(one)))
+            continue
+        first.append(_listed(one))
+        if len(first) == AT_ONCE:
+            print(in_pieces(first, as_json, begun), end="")
+            first, begun = [], True
+    if args.stream:
+        return CommandResult({})
+    if not begun:
+        return CommandResult({"users": first}, USERS)
+    print(in_pieces(first, as_json, begun), end="]}\n" if as_json else "")
+    return CommandResult({})
+
+
+def in_pieces(users: list[dict[str, Any]], as_json: bool, begun: bool) -> str:
+    """A part of a long list: of its JSON object, or of its table."""
+    if as_json:
+        joined = ", ".join(json.dumps(user) for user in users)
+        return ((", " if joined else "") if begun else '{"users": [') + joined
+    return "".join("  ".join(word(user[name]) for name in USERS) + "\n" for user in users)
 
 
 async def _found(context: Context, args: Namespace) -> AsyncIterator[Person]:
-    left, cursor = args.limit, ""
+    """People found by `--by`: by address, name or domain alone."""
+    if not args.query:
+        raise ValueError("--by goes with --query.")
+    left, cursor = args.limit or MOST_AT_ONCE, ""
     while left > 0:
         page = await context.store.directory.search(
             args.query, by=args.by, status=args.status, limit=left, cursor=cursor
@@ -149,7 +189,12 @@ async def remove_groups(context: Context, args: Namespace) -> CommandResult:
 
 
 async def delete_user(context: Context, args: Namespace) -> CommandResult:
-    """Deletes a person and all their data. Raises Refused("not_found"), ValueError."""
+    """Deletes a person and all their data. Raises Refused("not_found"), Refused("access_denied") for the last admin,
+    ValueError."""
+    who, holders = person_named(args.email), context.store.role_holders
+    user = who if is_user_id(who) else await context.store.people.find(who)
+    if user and await holders.is_last_admin(user):
+        raise Refused("access_denied", "This is the last admin. Give the role admin to somebody else first.")
     with ProgressBar(sys.stderr) as bar:
         user = await context.store.operator.delete(
             person_named(args.email), lambda apps: bar.tell(f"{apps:,} apps disconnected")
@@ -194,6 +239,18 @@ def _suspended(person: Person) -> dict[str, Any]:
         return {}
     reason, note, until = person.suspension
     return {"reason": reason, "note": note, "until": timestamp(until) if until else None}
+
+
+def _listed(one: PersonSummary) -> dict[str, Any]:
+    return {
+        "sub": one.user,
+        "email": one.email,
+        "email_verified": one.email_verified,
+        "name": one.name,
+        "status": one.status,
+        "groups": list(one.groups),
+        "createdAt": timestamp(one.created_at),
+    }
 
 
 def _user(person: Person) -> dict[str, Any]:

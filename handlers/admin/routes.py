@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
+from handlers.admin.apis import (
+    AdminApiSecretHandler,
+    AdminApisHandler,
+    AdminApiStatusHandler,
+    AdminOneApiHandler,
+)
+from handlers.admin.apps import (
+    AdminAppLogHandler,
+    AdminAppSecretHandler,
+    AdminAppsHandler,
+    AdminAppStatusHandler,
+    AdminOneAppHandler,
+    AdminTeamHandler,
+    AdminTeammateHandler,
+    AdminWebhookSecretHandler,
+)
 from handlers.admin.exports import AdminExportHandler
 from handlers.admin.operator_keys import AdminOperatorKeyHandler, AdminOperatorKeysHandler
 from handlers.admin.people import AdminPeopleHandler, AdminPersonHandler
@@ -15,8 +31,15 @@ from handlers.admin.person_acts import (
     AdminSignOutHandler,
     AdminSuspendHandler,
 )
+from handlers.admin.server import AdminHealthHandler, AdminKeysHandler, AdminSettingsHandler
+from handlers.admin.trails import (
+    AdminAuditHandler,
+    AdminDeliveriesHandler,
+    AdminGrantsHandler,
+    AdminSendDeliveryHandler,
+)
 from handlers.core.policy import Policy
-from handlers.core.route import Route
+from handlers.core.route import CLIENT, Route
 from store.operators.roles import OperatorAct
 
 BASE = "/api/admin/v1"
@@ -62,4 +85,62 @@ ROUTES: tuple[Route, ...] = (
         "admin-operator-key",
         managing(DELETE="operator_keys.revoke"),
     ),
+    Route(rf"{BASE}/apps", AdminAppsHandler, "admin-apps", managing(GET="apps.read", POST="apps.change")),
+    Route(
+        rf"{BASE}/apps/{CLIENT}",
+        AdminOneAppHandler,
+        "admin-app",
+        managing(GET="apps.read", PATCH="apps.change", DELETE="apps.change"),
+    ),
+    Route(
+        rf"{BASE}/apps/{CLIENT}/(suspend|resume)",
+        AdminAppStatusHandler,
+        "admin-app-status",
+        managing(POST="apps.change"),
+    ),
+    Route(
+        rf"{BASE}/apps/{CLIENT}/rotate-secret", AdminAppSecretHandler, "admin-app-secret", managing(POST="apps.change")
+    ),
+    Route(
+        rf"{BASE}/apps/{CLIENT}/rotate-webhook-secret",
+        AdminWebhookSecretHandler,
+        "admin-app-webhook-secret",
+        managing(POST="apps.change"),
+    ),
+    Route(rf"{BASE}/apps/{CLIENT}/team", AdminTeamHandler, "admin-team", managing(GET="apps.read")),
+    Route(
+        rf"{BASE}/apps/{CLIENT}/team/{USER}",
+        AdminTeammateHandler,
+        "admin-teammate",
+        managing(PUT="apps.change", DELETE="apps.change"),
+    ),
+    Route(rf"{BASE}/apps/{CLIENT}/log", AdminAppLogHandler, "admin-app-log", managing(GET="apps.read")),
+    Route(rf"{BASE}/apis", AdminApisHandler, "admin-apis", managing(GET="apis.read", POST="apis.change")),
+    Route(
+        rf"{BASE}/apis/{CLIENT}",
+        AdminOneApiHandler,
+        "admin-api",
+        managing(GET="apis.read", PATCH="apis.change", DELETE="apis.change"),
+    ),
+    Route(
+        rf"{BASE}/apis/{CLIENT}/(suspend|resume)",
+        AdminApiStatusHandler,
+        "admin-api-status",
+        managing(POST="apis.change"),
+    ),
+    Route(
+        rf"{BASE}/apis/{CLIENT}/rotate-secret", AdminApiSecretHandler, "admin-api-secret", managing(POST="apis.change")
+    ),
+    Route(rf"{BASE}/grants", AdminGrantsHandler, "admin-grants", managing(GET="grants.read")),
+    Route(rf"{BASE}/audit", AdminAuditHandler, "admin-audit", managing(GET="audit.read")),
+    Route(rf"{BASE}/webhooks/deliveries", AdminDeliveriesHandler, "admin-deliveries", managing(GET="webhooks.read")),
+    Route(
+        rf"{BASE}/webhooks/deliveries/{KEY}/send",
+        AdminSendDeliveryHandler,
+        "admin-send-delivery",
+        managing(POST="webhooks.send"),
+    ),
+    Route(rf"{BASE}/keys", AdminKeysHandler, "admin-keys", managing(GET="keys.read")),
+    Route(rf"{BASE}/settings", AdminSettingsHandler, "admin-settings", managing(GET="settings.read")),
+    Route(rf"{BASE}/health", AdminHealthHandler, "admin-health", managing(GET="health.read")),
 )

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterable
 
+from handlers.admin.interface_document import AdminOpenApiHandler, admin_document_bytes
 from handlers.admin.routes import ROUTES as ADMIN
 from handlers.core.fallback import quote_nothing
 from handlers.core.params import Params
@@ -65,6 +66,7 @@ class GrantCreditsHandler(OpsHandler):
 OPS_ROUTES: tuple[Route, ...] = (
     Route(r"/ops/credits", GrantCreditsHandler, "ops-credits", Policy(operator=True)),
     Route(r"/healthz", HealthHandler, "healthz", OPEN),
+    Route(r"/openapi\.json", AdminOpenApiHandler, "admin-openapi", OPEN),
     *ADMIN,
 )
 
@@ -78,7 +80,8 @@ def make_ops_application(site: Site, keys: Iterable[str]) -> Operations:
     )
     application.site = site
     targets = [(route.pattern, (route.handler, route.facts)) for route in OPS_ROUTES]
-    application.literal = {pattern: target for pattern, target in targets if "(" not in pattern}
+    application.openapi = admin_document_bytes(ADMIN, "/")
+    application.literal = {pattern.replace(r"\.", "."): target for pattern, target in targets if "(" not in pattern}
     application.patterns = [(re.compile(pattern), target) for pattern, target in targets if "(" in pattern]
     application.take_keys(keys)
     logging.getLogger("tornado.general").addFilter(quote_nothing)

@@ -1,11 +1,15 @@
 --- List the ids of the secret keys that the store was written with, including those no longer configured.
 --- KEYS[1] keyring
---- @reply ok ids
+--- @reply ok ids sealed
 --- @idempotent
 
-local ids = {}
+local ids, sealed = {}, {}
 for _, field in ipairs(redis.call('HKEYS', keyring)) do
   local id = string.match(field, '^check:(%d+)$')
-  if id then ids[#ids + 1] = id end
+  if id then
+    ids[#ids + 1] = id
+    -- When it sealed last, as far as servers have noted it.
+    sealed[#sealed + 1] = redis.call('HGET', keyring, 'sealed_at:' .. id) or ''
+  end
 end
-return {'ok', ids}
+return {'ok', ids, sealed}

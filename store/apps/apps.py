@@ -315,6 +315,13 @@ class Apps:
         listed = dict.fromkeys([*await self._listed(), *(await self._themselves() if themselves else ())])
         return [app async for _, app in self._stored(listed) if isinstance(app, Registration)]
 
+    async def beyond(self, after: str) -> AsyncIterator[Registration]:
+        """Yields every registration by client id, from the one after `after` on, read in batches."""
+        every = sorted({*await self._listed(), *await self._themselves()})
+        async for _, app in self._stored([client_id for client_id in every if client_id > after]):
+            if isinstance(app, Registration):
+                yield app
+
     async def all_remembered(self) -> Sequence[Registration | Remains]:
         """Every registration, and the remains in tombstones, as `list`."""
         listed = dict.fromkeys([*await self._listed(), *await self._themselves()])

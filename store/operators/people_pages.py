@@ -19,6 +19,7 @@ from store.moments import at
 from store.names import is_user_id, normalise_email
 from store.operators.cursors import MOST_AT_ONCE, USUAL, Cursors
 from store.refused import Refused
+from store.results import groups_in
 
 Status = Literal["", "active", "disabled", "suspended"]
 STATUSES: Final[tuple[Status, ...]] = ("active", "disabled", "suspended")
@@ -45,6 +46,7 @@ class PersonSummary:
     created_at: datetime
     suspended: bool = False
     signed_in_at: datetime | None = None
+    groups: tuple[str, ...] = ()
 
 
 class PeoplePage(NamedTuple):
@@ -111,6 +113,7 @@ class PeoplePages:
             at(reply.number("created_at")),
             bool(reply.raw("suspended")),
             at(int(signed_in)) if signed_in else None,
+            groups_in(reply.text("groups")),
         )
 
     async def _exact(self, query: str) -> list[PersonSummary]:

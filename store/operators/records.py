@@ -1,16 +1,24 @@
-"""People, keys and roles as JSON, as the management interface and commands write them."""
+"""What operators see as JSON, as the management interface and commands write them."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
+from store.accounts.audit.logged_event import AuditEvent
+from store.app_log import LoggedRefusal
+from store.apps.api_record import ApiRegistration
+from store.apps.owners.team import Teammate
+from store.apps.registration import Registration
+from store.crypto.signing_store import ListedKey
 from store.moments import at, timestamp
+from store.oauth.grants import Grant
 from store.operations import Suspension
 from store.operators.operator_keys import OperatorKey
 from store.operators.people_pages import PersonSummary
 from store.operators.person_view import PersonView
 from store.operators.role_holders import RoleHolder
+from store.webhooks.deliveries import Delivery
 
 
 def summary_record(one: PersonSummary) -> dict[str, Any]:
@@ -78,6 +86,90 @@ def key_record(key: OperatorKey) -> dict[str, Any]:
 def holder_record(holder: RoleHolder) -> dict[str, Any]:
     """A person with a role."""
     return {"id": holder.user, "role": holder.role, "since": timestamp(at(holder.since)), "givenBy": holder.by}
+
+
+def app_record(app: Registration) -> dict[str, Any]:
+    """An app, without secrets."""
+    return {**app.record(), "createdAt": timestamp(at(app.created_at))}
+
+
+def api_record(api: ApiRegistration) -> dict[str, Any]:
+    """An API, without secrets."""
+    return {**api.record(), "createdAt": timestamp(at(api.created_at))}
+
+
+def mate_record(mate: Teammate) -> dict[str, Any]:
+    """A person in the team of an app."""
+    member, person = mate
+    return {
+        "sub": member.user,
+        "email": person.email if person else None,
+        "name": person.name if person else None,
+        "role": member.role,
+        "since": timestamp(at(member.since)),
+    }
+
+
+def refusal_record(one: LoggedRefusal) -> dict[str, Any]:
+    """Why an app was refused."""
+    cause = {"door": one.cause.door, "error": one.cause.code, "description": one.cause.description}
+    times = {"times": one.times, "first": timestamp(one.first), "last": timestamp(one.last)}
+    return {**cause, "value": one.cause.value, **times}
+
+
+def grant_record(user: str, grant: Grant) -> dict[str, Any]:
+    """A grant of a person to an app."""
+    return {
+        "person": user,
+        "client_id": grant.client,
+        "scopes": list(grant.scopes),
+        "connectedAt": _moment(grant.connected_at),
+        "lastUsedAt": _moment(grant.last_used_at),
+        "revokedAt": _moment(grant.revoked_at),
+        "dataUntil": _moment(grant.data_until),
+        "pausedAt": _moment(grant.paused_at),
+        "spendLimit": grant.spend_limit,
+        "authorizationDetails": [{**budget.detail(), "used": budget.used} for budget in grant.budgets],
+    }
+
+
+def event_record(event: AuditEvent) -> dict[str, Any]:
+    """An event of the security log."""
+    return {"at": timestamp(at(event.at_ms)), **event.shown()}
+
+
+def delivery_record(one: Delivery) -> dict[str, Any]:
+    """A webhook delivery, without its content."""
+    return {
+        "id": one.id,
+        "client_id": one.client_id,
+        "type": one.type,
+        "sub": one.sub,
+        "state": one.state,
+        "attempts": one.attempts,
+        "occurredAt": timestamp(at(one.occurred_at)),
+        "nextAttemptAt": timestamp(at(one.next_attempt_at)) if one.next_attempt_at else None,
+        "lastStatus": one.last_status,
+        "lastError": one.last_error,
+    }
+
+
+def secret_key_record(key_id: int, front: bool, sealed_at: int) -> dict[str, Any]:
+    """A secret key, without the key."""
+    sealed = timestamp(at(sealed_at)) if sealed_at else None
+    return {"kind": "secret", "id": str(key_id), "front": front, "lastSealedAt": sealed}
+
+
+def signing_key_record(listed: ListedKey) -> dict[str, Any]:
+    """A key that signs, without its private half."""
+    return {
+        "kind": "signing",
+        "id": listed.row.kid,
+        "alg": listed.row.algorithm,
+        "state": listed.phase.value,
+        "signsFrom": timestamp(at(listed.row.first_use)),
+        "until": timestamp(at(listed.until)) if listed.until else None,
+    }
 
 
 def _moment(moment: datetime | None) -> str | None:

@@ -21,6 +21,7 @@ from tests.support.http.driver import Browser, answer_of
 from tests.support.processes.processes import QUICK, Server
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+ADMINISTRATION = ROOT / "docs" / "operators" / "administration.md"
 OPERATING = ROOT / "docs" / "operating.md"
 QUICKSTART = ROOT / "docs" / "quickstart.md"
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
@@ -145,3 +146,39 @@ def test_what_a_developer_pastes_works(tmp_path: Path) -> None:
     assert reply["content"] == [{"type": "text", "text": "Hello"}]
     assert reply["credits"] == {"charged": CREDITS - balance["spendable"], "remaining": balance["spendable"]}
     assert revoked.split("\n") == ["{}", "401"]
+
+
+@pytest.mark.slow
+def test_what_an_administrator_pastes_works(tmp_path: Path) -> None:
+    served, key_commands, *pasted = blocks(ADMINISTRATION, "sh")
+    assert "serve --ops-port" in served
+    with Server("--ops-port", "0", *QUICK) as server:
+        environment = terminal(tmp_path, server.ready()) | {"PYTHONPATH": str(ROOT)}
+        listening = re.search(r"operations on (\S+)$", server.log, re.MULTILINE)
+        assert listening
+
+        def run(script: str, **more: str) -> str:
+            done = subprocess.run(
+                ["bash", "-euc", script],
+                cwd=tmp_path,
+                env=environment | more,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
+            return done.stdout
+
+        made = json.loads(
+            run(key_commands.splitlines()[0].replace("support", "admin").partition(" --address")[0] + " --json")
+        )
+        ada = json.loads(run("latchkey user create --email ada@example.com --name Ada --json"))
+        # Without this flag, curl succeeds whatever a server answers.
+        curl = shutil.which("curl")
+        (tmp_path / "curl").write_text(f'#!/bin/sh\nexec {curl} --fail-with-body -sS "$@"\n')
+        (tmp_path / "curl").chmod(0o755)
+        named = {"SERVER": listening[1], "ADMIN": f"{listening[1]}/api/admin/v1", "PERSON": ada["sub"]}
+        named |= {"OPERATOR_KEY": made["key"], "KEY": f"Authorization: Bearer {made['key']}"}
+        assert len(pasted) > 12
+        for script in pasted:
+            run(script, **named)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 import pytest
 from tornado.httpclient import HTTPResponse
 
+from handlers.admin.interface_document import admin_document
+from handlers.admin.routes import ROUTES
 from handlers.core.site import Site
 from handlers.ops.credits import make_ops_application
 from handlers.ops.operations import Operations
@@ -16,12 +19,19 @@ from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.signin.sessions import Session
 from store.operators.roles import OperatorRole
 from store.wiring import Store
+from tests.support.http.conformance import Interface
 from tests.support.http.driver import EMAIL, PASSWORD, Service, json_of, send
 from tests.support.store.world import VISITOR
 
 API = "/api/admin/v1"
 SETTING = "operator-key_0123456789-abcdefgh"
 """A key of the settings."""
+
+
+@lru_cache(maxsize=1)
+def described() -> Interface:
+    """The interface, as its OpenAPI document describes it."""
+    return Interface(admin_document(ROUTES, "/"))
 
 
 @pytest.fixture
@@ -63,7 +73,10 @@ class Desk:
         text = body if body is None or isinstance(body, str) else json.dumps(body)
         if text is not None:
             sent.setdefault("Content-Type", "application/json")
-        return await send(f"{self.url}{API}{path}", method, body=text, headers=sent)
+        response = await send(f"{self.url}{API}{path}", method, body=text, headers=sent, described=False)
+        names = {name.lower(): value for name, value in response.headers.get_all()}
+        described().check(method, f"{API}{path}".partition("?")[0], response.code, names, response.body)
+        return response
 
     async def get(self, path: str, role: OperatorRole = "admin") -> Any:
         """The JSON of a successful GET."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tornado.httpclient import HTTPResponse
 
+from handlers.admin.interface_operations import ADMIN_OPERATIONS
 from handlers.admin.routes import ROUTES
 from handlers.core.site import Site
 from handlers.ops.credits import OPS_ROUTES
@@ -43,6 +44,32 @@ EXPECTED: dict[str, str] = {
     "admin-role PUT": ADMIN,
     "admin-role DELETE": ADMIN,
     "admin-roles GET": READERS,
+    "admin-apps GET": READERS,
+    "admin-apps POST": ADMIN,
+    "admin-app GET": READERS,
+    "admin-app PATCH": ADMIN,
+    "admin-app DELETE": ADMIN,
+    "admin-app-status POST": ADMIN,
+    "admin-app-secret POST": ADMIN,
+    "admin-app-webhook-secret POST": ADMIN,
+    "admin-team GET": READERS,
+    "admin-teammate PUT": ADMIN,
+    "admin-teammate DELETE": ADMIN,
+    "admin-app-log GET": READERS,
+    "admin-apis GET": READERS,
+    "admin-apis POST": ADMIN,
+    "admin-api GET": READERS,
+    "admin-api PATCH": ADMIN,
+    "admin-api DELETE": ADMIN,
+    "admin-api-status POST": ADMIN,
+    "admin-api-secret POST": ADMIN,
+    "admin-grants GET": READERS,
+    "admin-audit GET": READERS,
+    "admin-deliveries GET": READERS,
+    "admin-send-delivery POST": ADMIN,
+    "admin-keys GET": READERS,
+    "admin-settings GET": READERS,
+    "admin-health GET": READERS,
     "admin-operator-keys GET": READERS,
     "admin-operator-key DELETE": ADMIN,
 }
@@ -52,13 +79,18 @@ EXPECTED: dict[str, str] = {
 def path_of(pattern: str, user: str) -> str:
     """An address that the pattern matches."""
     path = pattern.removeprefix(API).replace("([0-9a-f]{32})", user)
-    return path.replace("([A-Za-z0-9_-]{22})", "k" * 22).replace("([A-Za-z0-9_-]{1,64})", "web-app")
+    return (
+        path.replace("([A-Za-z0-9_-]{22})", "k" * 22)
+        .replace("([A-Za-z0-9_-]{1,64})", "web-app")
+        .replace("(suspend|resume)", "resume")
+    )
 
 
 def test_every_route_and_method_has_a_row() -> None:
     known = {f"{route.name} {method}" for route in ROUTES for method, _ in route.policy.acts}
     assert known == set(EXPECTED)
     assert set(ALLOWED) == set(ACTS)
+    assert set(ADMIN_OPERATIONS) == known
     for route in ROUTES:
         answered = {name for name in ("GET", "POST", "PUT", "PATCH", "DELETE") if name.lower() in vars(route.handler)}
         assert answered == {method for method, _ in route.policy.acts}, route.name

@@ -120,7 +120,7 @@ def test_no_path_outside_the_project_is_named(path: Path) -> None:
         if not place.startswith("/") or any(mark in place for mark in "*…"):
             continue
         place = place.replace(":guide", "clients").replace(":section", "openid-client").replace(":provider", "idp")
-        place = place.replace("people/:id", f"people/{'0' * 32}").replace(":id", "x" * 22)
+        place = place.replace("people/:id", f"people/{'0' * 32}").replace(":user", "0" * 32).replace(":id", "x" * 22)
         concrete = place.replace(":client_id", "an-app").replace(":delivery", "x" * 22).replace(":logo", "x" * 22)
         known = any(pattern.fullmatch(concrete) for pattern in served)
         # A prefix of a path is fine too.
@@ -205,7 +205,8 @@ def test_exactly_the_routes_are_documented() -> None:
     documented = set(re.findall(rf"({'|'.join(METHODS)}) (/[^\s`?]*)", HTTP + ADMINISTRATION))
     served: dict[str, type[RequestHandler]] = {}
     for route in (*ROUTES, *OPS_ROUTES, *METRICS_ROUTES):
-        path = re.sub(r"(people|operator-keys)/\(.*?\)", r"\1/:id", route.pattern)
+        path = re.sub(r"(people|operator-keys|webhooks/deliveries)/\(.*?\)", r"\1/:id", route.pattern)
+        path = path.replace("([0-9a-f]{32})", ":user")
         path = re.sub(r"\(\[A-Z.*?\)", ":client_id", path.replace(DELIVERY, ":delivery")).replace("\\", "")
         path = path.replace("/picture/([^/]+)", "/picture/:address").replace("/brand/([^/]+)", "/brand/:file")
         path = path.replace("/:delivery.webp", "/:logo.webp").replace("([a-z0-9-]{1,32})", ":provider")
@@ -213,8 +214,9 @@ def test_exactly_the_routes_are_documented() -> None:
         path = path.replace("/guides/:client_id", "/guides/:guide")
         for name in next((names for part, names in NAMES.items() if part in path), (":collection", ":docId")):
             path = path.replace("([^/]+)", name, 1)
-        served[path] = route.handler
-        assert any(path == known for _, known in documented), f"{path} is not in docs/http.md"
+        for one in [path.replace("(suspend|resume)", act) for act in ("suspend", "resume")]:
+            served[one] = route.handler
+            assert any(one == known for _, known in documented), f"{one} is not in docs/http.md"
     for method, path in documented - {("GET", "/static/…")}:
         assert path in served, f"{method} {path} is documented, but no route"
         assert _implements(served[path], method), f"{method} {path} is documented, but not a method of the route"

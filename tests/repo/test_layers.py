@@ -167,14 +167,14 @@ def patterns_of(table: tuple[Route, ...]) -> set[str]:
 
 def test_the_operations_port_needs_a_key_except_for_health() -> None:
     policies = {route.name: route.policy for route in OPS_ROUTES}
-    assert {name for name, policy in policies.items() if not policy.operator} == {"healthz"}
+    assert {name for name, policy in policies.items() if not policy.operator} == {"healthz", "admin-openapi"}
     of_admin = {route.name for route in OPS_ROUTES if issubclass(route.handler, AdminHandler)}
     assert {name for name, policy in policies.items() if policy.acts} == of_admin
     assert policies["ops-credits"] == Policy(operator=True)
     assert policies["healthz"] == OPEN
     assert all(issubclass(route.handler, OpsHandler) for route in OPS_ROUTES if route.name != "healthz")
     assert {name for name, policy in POLICIES.items() if policy.operator} == set()
-    assert patterns_of(OPS_ROUTES) & patterns_of(ROUTES) == {"/healthz"}
+    assert patterns_of(OPS_ROUTES) & patterns_of(ROUTES) == {"/healthz", r"/openapi\.json"}
     assert not patterns_of(METRICS_ROUTES) & (patterns_of(ROUTES) | patterns_of(OPS_ROUTES))
 
 

@@ -14,6 +14,8 @@ from store.events.declared_event import EventStream
 
 PAGE: Final = 250
 """Events of each stream in one read."""
+MOST_READS: Final = 20
+"""Reads for one page of a list."""
 POLL_SECONDS: Final = 0.5
 """The pause between two reads of `follow`."""
 _SEEN: Final = 5_000
@@ -50,6 +52,25 @@ class SecurityEvents:
                 break
             until = f"({page[-1][0]}"
         return found[:most][::-1]
+
+    async def page(
+        self, most: int, since: int = 0, wanted: EventFilter = lambda event: True, until: str = "+"
+    ) -> tuple[list[AuditEvent], str]:
+        """At most `most` wanted events, newest first, and the position of the next page, "" at the end. Reads at most
+        MOST_READS pages of each stream, so it may find fewer."""
+        found: list[AuditEvent] = []
+        seen = _Seen()
+        for _ in range(MOST_READS):
+            page = await self._page(until, str(since), PAGE, backwards=True)
+            for entry, event in page:
+                if event and event.at_ms >= since and wanted(event) and seen.is_new(event):
+                    found.append(event)
+                    if len(found) == most:
+                        return found, f"({entry}"
+            if len(page) < PAGE:
+                return found, ""
+            until = f"({page[-1][0]}"
+        return found, until
 
     async def end(self) -> str:
         """The id of the newest entry: `newest` up to it and `follow` from it together yield every event once."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from store.operations import Suspension
+from store.operators.app_acts import AppOrder
 from store.operators.people_acts import Changes
 from store.operators.replies import ClaimedWrite
 from store.operators.roles import OperatorActor
 from tests.support.calls.prepared import Call, call, drained
-from tests.support.store.world import World
+from tests.support.store.world import CALLBACK, World
 
 ADMIN = OperatorActor("key", "k" * 22, "admin", "Tests")
 
@@ -161,3 +162,82 @@ async def _(w: World) -> Call:
 @call("people_acts.delete", "begin_leaving", "delete_user", "describe_user", "release_email")
 async def _(w: World) -> Call:
     return lambda: w.store.people_acts.delete(ADMIN, w.user)
+
+
+async def no_sector(uri: str, redirect_uris: tuple[str, ...]) -> None:
+    """Takes every sector."""
+
+
+def ordered(**fields: Any) -> AppOrder:
+    """An order for an app."""
+    return AppOrder({"name": "Ordered", "redirect_uris": (CALLBACK,), "scopes": "profile", **fields})
+
+
+@call("app_acts.create", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.app_acts.create(ordered(), "", no_sector)
+
+
+@call("app_acts.update", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.app_acts.update(w.app.client_id, AppOrder({"name": "Another"}), "", no_sector)
+
+
+@call("app_acts.set_status", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.app_acts.set_status(w.app.client_id, "disabled")
+
+
+@call("app_acts.find")
+async def _(w: World) -> Call:
+    w.store.apps.forget()
+    return lambda: w.store.app_acts.find(w.app.client_id)
+
+
+@call("app_acts.begin_deletion", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.app_acts.begin_deletion(w.app.client_id)
+
+
+@call("app_acts.page")
+async def _(w: World) -> Call:
+    return lambda: w.store.app_acts.page("", "", 5)
+
+
+@call("event_filters.of", "describe_user")
+async def _(w: World) -> Call:
+    return lambda: w.store.event_filters.of(w.email)
+
+
+@call("delivery_pages.page", "list_deliveries")
+async def _(w: World) -> Call:
+    return lambda: w.store.delivery_pages.page("", w.app.client_id, 5, "")
+
+
+@call("health.read")
+async def _(w: World) -> Call:
+    return lambda: w.store.health.read()
+
+
+@call("security_events.page", "read_events")
+async def _(w: World) -> Call:
+    return lambda: w.store.security_events.page(5)
+
+
+@call("key_state.sealed", "list_keys")
+async def _(w: World) -> Call:
+    return lambda: w.store.key_state.sealed()
+
+
+@call("apps.beyond")
+async def _(w: World) -> Call:
+    async def every() -> list[Any]:
+        return await drained(w.store.apps.beyond(""))
+
+    return every
+
+
+@call("app_acts.delete", "save_app", "retire_app", "bury_app")
+async def _(w: World) -> Call:
+    await w.tokens()
+    return lambda: w.store.app_acts.delete(w.app.client_id)

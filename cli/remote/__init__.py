@@ -1,0 +1,1 @@
+"""Commands against a server elsewhere, through its management interface."""

@@ -1,0 +1,78 @@
+"""What the management interface takes and answers, by route and method: what the route map doesn't say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+PAGED: Final = ("limit", "cursor")
+
+
+class AdminOperation(NamedTuple):
+    """`answer` names a schema of `interface_schemas.py`; `many`: a page of it. `query`: parameters; `body`: the schema
+    of the request, empty for none. `once`: takes an `Idempotency-Key`. `status`: of a success."""
+
+    summary: str
+    answer: str
+    query: tuple[str, ...] = ()
+    body: str = ""
+    many: bool = False
+    once: bool = False
+    status: int = 200
+
+
+ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
+    "admin-people GET": AdminOperation("Find people", "PersonSummary", ("query", "status", *PAGED), many=True),
+    "admin-people POST": AdminOperation(
+        "Create or invite a person", "NewPerson", (), "PersonOrder", once=True, status=201
+    ),
+    "admin-person GET": AdminOperation("Show a person", "Person"),
+    "admin-person PATCH": AdminOperation("Change name and groups of a person", "Person", (), "PersonChange"),
+    "admin-person DELETE": AdminOperation(
+        "Delete a person with everything that is theirs", "DeletedPerson", ("dry_run",)
+    ),
+    "admin-suspend POST": AdminOperation("Suspend a person", "Person", (), "Suspension"),
+    "admin-resume POST": AdminOperation("Let a person in again", "Person"),
+    "admin-sign-out POST": AdminOperation("End every session of a person", "Person"),
+    "admin-reset-factors POST": AdminOperation("Remove authenticator app, passkeys and recovery codes", "Person"),
+    "admin-send-link POST": AdminOperation("Mail a person a link", "SentLink", (), "LinkOrder", once=True),
+    "admin-export GET": AdminOperation("Export everything about a person", "", ("format", "documents")),
+    "admin-credits GET": AdminOperation("Show balance and ledger of a person", "Ledger", PAGED),
+    "admin-credits POST": AdminOperation("Add or take credits of a person", "Granted", (), "CreditOrder", once=True),
+    "admin-role PUT": AdminOperation("Give a person a role of operators", "GivenRole", (), "RoleOrder"),
+    "admin-role DELETE": AdminOperation("Take the role of a person", "GivenRole"),
+    "admin-roles GET": AdminOperation("List people with a role", "RoleHolder", many=True),
+    "admin-operator-keys GET": AdminOperation("List operator keys", "OperatorKey", many=True),
+    "admin-operator-key DELETE": AdminOperation("End an operator key", "Ended"),
+    "admin-apps GET": AdminOperation("Find apps", "App", ("query", *PAGED), many=True),
+    "admin-apps POST": AdminOperation("Register an app", "App", (), "AppOrder", once=True, status=201),
+    "admin-app GET": AdminOperation("Show an app", "App"),
+    "admin-app PATCH": AdminOperation("Change an app", "App", (), "AppChange"),
+    "admin-app DELETE": AdminOperation("Delete an app", "DeletedApp", ("dry_run", "purge")),
+    "admin-app-status POST": AdminOperation("Suspend an app, or let it work again", "App"),
+    "admin-app-secret POST": AdminOperation("Make a new client secret", "NewSecret", (), "Rotation", once=True),
+    "admin-app-webhook-secret POST": AdminOperation("Make a new secret that signs webhooks", "NewSecret", once=True),
+    "admin-team GET": AdminOperation("List the team of an app", "Teammate", many=True),
+    "admin-teammate PUT": AdminOperation("Give a person a role in the team", "Teammate", (), "TeamOrder", many=True),
+    "admin-teammate DELETE": AdminOperation("Remove a person from the team", "Teammate", many=True),
+    "admin-app-log GET": AdminOperation("List why an app was refused", "Refusal", many=True),
+    "admin-apis GET": AdminOperation("List APIs", "Api", PAGED, many=True),
+    "admin-apis POST": AdminOperation("Register an API", "Api", (), "ApiOrder", once=True, status=201),
+    "admin-api GET": AdminOperation("Show an API", "Api"),
+    "admin-api PATCH": AdminOperation("Change an API", "Api", (), "ApiChange"),
+    "admin-api DELETE": AdminOperation("Delete an API", "DeletedApi", ("dry_run",)),
+    "admin-api-status POST": AdminOperation("Suspend an API, or let it work again", "Api"),
+    "admin-api-secret POST": AdminOperation(
+        "Make a new secret for introspection", "NewSecret", (), "Rotation", once=True
+    ),
+    "admin-grants GET": AdminOperation("List the apps that a person connected", "AppGrant", ("person",), many=True),
+    "admin-audit GET": AdminOperation(
+        "List security events, newest first", "Event", ("person", "app", "event", "since", *PAGED), many=True
+    ),
+    "admin-deliveries GET": AdminOperation("List webhook deliveries", "Delivery", ("state", "app", *PAGED), many=True),
+    "admin-send-delivery POST": AdminOperation("Post a webhook event once more", "Delivery", (), "DeliveryOrder"),
+    "admin-keys GET": AdminOperation("List secret keys and keys that sign", "ServerKey", many=True),
+    "admin-settings GET": AdminOperation("List the settings in force", "SettingList"),
+    "admin-health GET": AdminOperation("Show the health of server and store", "Health"),
+}
+"""The operations, by the name of the route and the method."""

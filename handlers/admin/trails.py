@@ -1,0 +1,75 @@
+"""/api/admin/v1/audit, /grants and /webhooks/deliveries."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from handlers.admin.base import AdminHandler, valid
+from store.operations import person_named
+from store.operators.records import delivery_record, event_record, grant_record
+from store.refused import Refused
+
+
+class AdminAuditHandler(AdminHandler):
+    """The security log."""
+
+    async def get(self) -> None:
+        """A page of events, newest first: of a person (address or id), of an app, of one name, since a time."""
+        params = self.query("person", "app", "event", "since", "limit", "cursor")
+        limit, cursor = self.page(params)
+        person, app, event = (params.get(name) or "" for name in ("person", "app", "event"))
+        since = params.get("since") or ""
+        asked = f"audit {person} {app} {event} {since}"
+        until = self.store.cursors.open(asked, cursor) or "+"
+        with valid():
+            wanted = await self.store.event_filters.of(person, app, event)
+            begin = _moment(since) if since else 0
+        found, position = await self.store.security_events.page(limit, begin, wanted, until)
+        self.write_page(
+            [event_record(one) for one in found], self.store.cursors.seal(asked, position) if position else ""
+        )
+
+
+class AdminGrantsHandler(AdminHandler):
+    """The apps that a person connected."""
+
+    async def get(self) -> None:
+        """The grants of a person: at most 500, so this list has one page."""
+        with valid():
+            who = person_named(self.query("person").require("person"))
+        person = await self.store.operator.find(who, 0)
+        self.write_page([grant_record(person.user, grant) for grant in person.grants], "")
+
+
+class AdminDeliveriesHandler(AdminHandler):
+    """Webhook deliveries of all apps."""
+
+    async def get(self) -> None:
+        """A page of deliveries, app by app, in a state (`pending`, `delivered`, `failed`) or in any."""
+        params = self.query("state", "app", "limit", "cursor")
+        limit, cursor = self.page(params)
+        found = await self.store.delivery_pages.page(params.get("state") or "", params.get("app") or "", limit, cursor)
+        self.write_page([delivery_record(one) for one in found.deliveries], found.cursor)
+
+
+class AdminSendDeliveryHandler(AdminHandler):
+    """POST …/send."""
+
+    async def post(self, delivery: str) -> None:
+        """Posts the event to its app once more."""
+        client = self.fields("client_id").require("client_id")
+        if not await self.store.deliveries.replay(client, delivery):
+            raise Refused("not_found", "There is no such delivery of this app, or it is being posted just now.")
+        self.site.wake_webhooks()
+        self.store.security.note("delivery_replayed_by_operator", client=client)
+        found = await self.store.deliveries.read(client, delivery)
+        self.write_json(delivery_record(found) if found else {"id": delivery})
+
+
+def _moment(text: str) -> int:
+    """Epoch milliseconds of a date or time. Raises ValueError."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("since takes a date or a time, such as 2026-11-23T06:30:00Z.") from None
+    return max(0, round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))

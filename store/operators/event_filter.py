@@ -1,0 +1,39 @@
+"""Filters of security events: by person, app and kind."""
+
+from __future__ import annotations
+
+from store.accounts.audit.logged_event import AuditEvent
+from store.accounts.audit.security_log import SecurityLog
+from store.accounts.audit.security_reading import EventFilter
+from store.names import is_user_id, normalise_email
+from store.operations import Operator
+from store.refused import Refused
+
+
+class EventFilters:
+    """Makes filters."""
+
+    def __init__(self, security: SecurityLog, operator: Operator) -> None:
+        self._security = security
+        self._operator = operator
+
+    async def of(self, person: str = "", app: str = "", event: str = "") -> EventFilter:
+        """A filter for a person's events (by user id, or by e-mail address with or without an account), an app's
+        events, and events of one name; empty for any. Raises ValueError, StoreUnavailable."""
+        user, typed = await self._of_person(person) if person else ("", frozenset[str]())
+
+        def wanted(one: AuditEvent) -> bool:
+            theirs = not person or (user != "" and one.person == user) or one.typed in typed
+            return theirs and app in ("", one.client) and event in ("", one.event)
+
+        return wanted
+
+    async def _of_person(self, who: str) -> tuple[str, frozenset[str]]:
+        if is_user_id(who):
+            return who, frozenset()
+        email = normalise_email(who)
+        typed = frozenset(self._security.fingerprints(email))
+        try:
+            return (await self._operator.find(email, 0)).user, typed
+        except Refused:
+            return "", typed

@@ -1,0 +1,209 @@
+"""Apps, APIs, deliveries, the trail and the server itself in the management interface."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handlers.ops.operations import Operations, ServerFacts
+from runtime.arguments import load
+from settings.in_force import in_force
+from store.app_log import Cause
+from store.webhooks.deliveries import WebhookEvent, new_event_id
+from tests.operators.conftest import Desk, refused
+from tests.support.http.driver import EMAIL, json_of
+
+pytestmark = pytest.mark.gen_test
+NEW = {"name": "Shop", "redirect_uris": ["https://shop.example/cb"], "scopes": "profile data:read"}
+
+
+async def test_an_app_is_made_changed_suspended_and_deleted(desk: Desk) -> None:
+    made = await desk.do("POST", "/apps", {**NEW, "client_id": "shop", "owner": EMAIL, "verified": True})
+    assert (made["client_id"], made["name"], made["owner"], made["verified"]) == ("shop", "Shop", desk.ada, True)
+    assert made["client_secret"]
+    changed = await desk.do("PATCH", "/apps/shop", {"name": "The shop", "scopes": ["profile"], "verified": False})
+    assert (changed["name"], changed["scopes"], changed["verified"]) == ("The shop", ["profile"], False)
+    assert "client_secret" not in changed
+    assert (await desk.do("POST", "/apps/shop/suspend", {}))["status"] == "disabled"
+    assert await desk.store.apps.active("shop") is None
+    assert (await desk.do("POST", "/apps/shop/resume", {}))["status"] == "active"
+    assert (await desk.get("/apps/shop"))["people"] == 0
+    tried = await desk.do("DELETE", "/apps/shop?dry_run=true")
+    assert (tried["deleted"], tried["dryRun"]) == (False, True)
+    assert (await desk.do("DELETE", "/apps/shop"))["deleted"] is True
+    refused(await desk.ask("GET", "/apps/shop"), 404, "not_found")
+    noted = [event for event in desk.events if event.client == "shop"]
+    assert [event.event for event in noted if event.by]
+    assert {event.by.split()[0] for event in noted if event.by} == {"key"}
+    assert {"app_created_by_operator", "app_changed_by_operator", "app_deleted_by_operator"} <= {
+        event.event for event in noted
+    }
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param({**NEW, "redirect_uris": ["javascript:alert(1)"]}, id="a script as redirect URI"),
+        pytest.param({**NEW, "scopes": "everything"}, id="unknown scope"),
+        pytest.param({**NEW, "name": "Latchkey"}, id="our own name"),
+        pytest.param({**NEW, "webhookUrl": "http://10.0.0.1/x"}, id="webhook without TLS"),
+        pytest.param({**NEW, "owner": "nobody@example.com"}, id="no such owner"),
+        pytest.param({**NEW, "public": "yes"}, id="flag as text"),
+        pytest.param({**NEW, "client_id": "a b"}, id="client id with a space"),
+        pytest.param({**NEW, "client_id": "web-app"}, id="client id that is taken"),
+        pytest.param({**NEW, "secrets": ["x"]}, id="a secret of one's own"),
+        pytest.param({"name": "Shop"}, id="nothing else"),
+        pytest.param({**NEW, "authMethod": "password"}, id="unknown method"),
+        pytest.param({**NEW, "jwks": [1]}, id="keys that are none"),
+    ],
+)
+async def test_what_makes_no_app_is_refused(desk: Desk, body: Any) -> None:
+    response = await desk.ask("POST", "/apps", body)
+    assert response.code in (400, 404), response.body
+    assert [app["client_id"] for app in (await desk.get("/apps"))["items"]] == ["native-app", "web-app"]
+
+
+async def test_apps_come_page_by_page_and_by_words(desk: Desk) -> None:
+    for number in range(3):
+        await desk.do("POST", "/apps", {**NEW, "client_id": f"shop-{number}", "name": f"Shop {number}"})
+    first = await desk.get("/apps?limit=4")
+    assert [app["client_id"] for app in first["items"]] == ["native-app", "shop-0", "shop-1", "shop-2"]
+    rest = await desk.get(f"/apps?limit=4&cursor={first['nextCursor']}")
+    assert ([app["client_id"] for app in rest["items"]], rest["nextCursor"]) == (["web-app"], None)
+    assert [app["client_id"] for app in (await desk.get("/apps?query=SHOP%201"))["items"]] == ["shop-1"]
+    refused(await desk.ask("GET", f"/apps?query=shop&cursor={first['nextCursor']}"), 400, "invalid_request")
+
+
+async def test_a_secret_is_rotated_once_for_a_key(desk: Desk) -> None:
+    key = {"Idempotency-Key": "rotate"}
+    first = json_of(await desk.ask("POST", "/apps/web-app/rotate-secret", {"dropOld": True}, headers=key))
+    again = json_of(await desk.ask("POST", "/apps/web-app/rotate-secret", {"dropOld": True}, headers=key))
+    assert first["client_secret"]
+    assert again == {**first, "client_secret": None}
+    refused(await desk.ask("POST", "/apps/nothing/rotate-secret", {}), 404, "not_found")
+
+
+async def test_the_team_of_an_app_changes(desk: Desk) -> None:
+    bea = await desk.person("bea@example.com")
+    path = "/apps/web-app/team"
+    assert [one["role"] for one in (await desk.do("PUT", f"{path}/{desk.ada}", {"role": "owner"}))["items"]] == [
+        "owner"
+    ]
+    team = (await desk.do("PUT", f"{path}/{bea}", {"role": "viewer"}))["items"]
+    assert [(one["sub"], one["role"]) for one in team] == [(desk.ada, "owner"), (bea, "viewer")]
+    assert len((await desk.do("DELETE", f"{path}/{bea}"))["items"]) == 1
+    refused(await desk.ask("PUT", f"{path}/{bea}", {"role": "admin"}), 400, "invalid_request")
+
+
+async def test_the_log_of_an_app_is_shown(desk: Desk) -> None:
+    desk.store.app_log.refused("web-app", Cause("token", "invalid_grant", "The code is used.", ""))
+    await desk.store.app_log.flush()
+    [one] = (await desk.get("/apps/web-app/log"))["items"]
+    assert (one["door"], one["error"], one["times"]) == ("token", "invalid_grant", 1)
+
+
+async def test_an_api_is_made_changed_and_deleted(desk: Desk) -> None:
+    body = {
+        "identifier": "https://orders.example",
+        "name": "Orders",
+        "scopes": [{"name": "orders:read", "title": "See your orders", "care": True}],
+        "owner": EMAIL,
+    }
+    made = await desk.do("POST", "/apis", body)
+    path = f"/apis/{made['client_id']}"
+    assert made["client_secret"]
+    assert made["owner"] == desk.ada
+    changed = await desk.do("PATCH", path, {"tokenFormat": "jwt", "tokenLifetime": 60})
+    assert (changed["tokenFormat"], changed["tokenLifetime"], changed["scopes"]) == ("jwt", 60, made["scopes"])
+    assert (await desk.do("POST", f"{path}/suspend", {}))["status"] == "disabled"
+    assert (await desk.do("POST", f"{path}/resume", {}))["status"] == "active"
+    assert (await desk.do("POST", f"{path}/rotate-secret", {}))["client_secret"]
+    assert [one["client_id"] for one in (await desk.get("/apis"))["items"]] == [made["client_id"]]
+    for wrong in ({}, {"scopes": "orders"}, {"scopes": [{"name": 1}]}, {"scopes": [{"name": "a", "x": 1}]}):
+        refused(await desk.ask("PATCH", path, wrong), 400, "invalid_request")
+    assert (await desk.do("DELETE", f"{path}?dry_run=true"))["deleted"] is False
+    assert (await desk.do("DELETE", path))["deleted"] is True
+    refused(await desk.ask("GET", path), 404, "not_found")
+
+
+async def test_grants_of_a_person_are_listed(desk: Desk) -> None:
+    app = await desk.store.apps.find("web-app")
+    assert app
+    await desk.store.tokens.mint(desk.ada, app, ("profile",))
+    for who in (EMAIL, desk.ada):
+        [grant] = (await desk.get(f"/grants?person={who}"))["items"]
+        assert (grant["person"], grant["client_id"], grant["scopes"]) == (desk.ada, "web-app", ["profile"])
+    refused(await desk.ask("GET", "/grants"), 400, "invalid_request")
+    refused(await desk.ask("GET", "/grants?person=nobody@example.com"), 404, "not_found")
+
+
+async def test_the_trail_says_who_did_what_to_whom_and_from_where(desk: Desk) -> None:
+    for act in ("suspend", "resume", "suspend"):
+        await desk.do("POST", f"/people/{desk.ada}/{act}", {"reason": act} if act == "suspend" else {}, role="support")
+    await desk.store.security.flush()
+    page = await desk.get(f"/audit?person={EMAIL}&limit=2")
+    assert [one["event"] for one in page["items"]] == ["suspended_by_operator", "enabled_by_operator"]
+    one = page["items"][0]
+    assert (one["actor"], one["person"], one["address"]) == ("operator", desk.ada, "127.0.0.1")
+    assert one["by"].endswith("The support")
+    assert one["request_id"]
+    rest = await desk.get(f"/audit?person={EMAIL}&limit=2&cursor={page['nextCursor']}")
+    assert rest["items"][0]["event"] == "suspended_by_operator"
+    assert (await desk.get("/audit?event=enabled_by_operator&since=2020-01-01"))["items"]
+    assert (await desk.get("/audit?app=nothing"))["items"] == []
+    assert (await desk.get("/audit?since=2099-01-01"))["items"] == []
+    refused(await desk.ask("GET", "/audit?since=soon"), 400, "invalid_request")
+    refused(await desk.ask("GET", f"/audit?cursor={page['nextCursor']}"), 400, "invalid_request")
+
+
+async def test_deliveries_of_all_apps_are_listed_and_sent_again(desk: Desk) -> None:
+    made = []
+    for number in range(2):
+        app = await desk.do(
+            "POST", "/apps", {**NEW, "client_id": f"shop-{number}", "webhookUrl": "http://localhost:9/x"}
+        )
+        assert app["webhook_secret"]
+        for _ in range(2):
+            event = WebhookEvent(new_event_id(), "account.deleted", app["client_id"], desk.ada, 1)
+            await desk.store.deliveries.enqueue(event)
+            made.append(event.id)
+    first = await desk.get("/webhooks/deliveries?state=pending&limit=3")
+    assert len(first["items"]) == 3, first
+    rest = await desk.get(f"/webhooks/deliveries?state=pending&limit=3&cursor={first['nextCursor']}")
+    found = [*first["items"], *rest["items"]]
+    assert {one["id"] for one in found} == {*made}
+    assert rest["nextCursor"] is None
+    assert len((await desk.get("/webhooks/deliveries?app=shop-1"))["items"]) == 2
+    assert (await desk.get("/webhooks/deliveries?state=failed"))["items"] == []
+    refused(await desk.ask("GET", "/webhooks/deliveries?state=lost"), 400, "invalid_request")
+    path = f"/webhooks/deliveries/{made[0]}/send"
+    assert (await desk.do("POST", path, {"client_id": "shop-0"}))["state"] == "pending"
+    refused(await desk.ask("POST", path, {"client_id": "shop-1"}), 404, "not_found")
+
+
+async def test_keys_settings_and_health_are_shown_without_secrets(desk: Desk, app: Operations) -> None:
+    environ = {
+        "LATCHKEY_REDIS_URL": "redis://user:a-password@store.example:6379/1",
+        "LATCHKEY_SECRET_KEYS": "1:" + "A" * 43,
+        "LATCHKEY_OPERATOR_KEYS": "k" * 32,
+        "LATCHKEY_SMTP_URL": "smtps://me:a-password@mail.example",
+    }
+    settings = load(["--workers", "3"], environ)
+    app.facts = lambda: ServerFacts("1.2.3", settings.workers, in_force(settings))
+    response = await desk.ask("GET", "/settings")
+    items = {item["name"]: item for item in json_of(response)["items"]}
+    assert b"a-password" not in response.body
+    assert b"kkkk" not in response.body
+    assert b"AAAA" not in response.body
+    assert items["workers"] == {"name": "workers", "value": 3, "source": "--workers", "secret": False}
+    assert items["signup"]["source"] == "default"
+    assert items["redis_url"]["value"] == "redis://store.example:6379/1"
+    assert items["redis_url"]["source"] == "LATCHKEY_REDIS_URL"
+    assert (items["secret_keys"]["value"], items["secret_keys"]["secret"]) == (None, True)
+    health = await desk.get("/health")
+    assert (health["status"], health["version"], health["workers"]) == ("ok", "1.2.3", 3)
+    assert health["queues"]["webhooks"] == 0
+    keys = (await desk.get("/keys"))["items"]
+    assert [key["kind"] for key in keys if key.get("front")] == ["secret"]
+    assert "private" not in str(keys)

@@ -1,0 +1,134 @@
+"""Commands against a server elsewhere: the same answers through its management interface."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import manage
+from cli.commands.acts import ACTS, READS
+from cli.remote.commands import REMOTE
+from tests.support.processes.processes import QUICK, Server
+
+EVE = "eve@example.com"
+
+
+class Elsewhere:
+    """A server, and a shell on another machine with a key of a role."""
+
+    def __init__(self, server: Server, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        self.server, self.capsys, self.folder = server, capsys, tmp_path
+        found = re.search(r"operations on (\S+)$", server.log, re.MULTILINE)
+        assert found
+        self.url = found[1]
+        self.file = self.key_file("admin")
+
+    def local(self, *words: str) -> Any:
+        """The JSON of a command on the server's machine."""
+        return self._run("--data-dir", str(self.server.data_dir), *words)
+
+    def key_file(self, role: str) -> Path:
+        """A file with a new key."""
+        key = self.local("operator-key", "create", "--role", role)["key"]
+        file = self.folder / f"{role}.key"
+        file.write_text(f"{key}\n")
+        file.chmod(0o600)
+        return file
+
+    def there(self, *words: str, file: Path | None = None) -> Any:
+        """The JSON of a command against the server."""
+        return self._run("--server", self.url, "--key-file", str(file or self.file), *words)
+
+    def error(self, *words: str, file: Path | None = None, url: str = "") -> tuple[int, str, str]:
+        """Exit status, code and description of a command that fails."""
+        named = ("--server", url or self.url, "--key-file", str(file or self.file))
+        status = manage.main([*named, *words, "--json"], {})
+        found = json.loads(self.capsys.readouterr().err)
+        return status, found["error"], found["error_description"]
+
+    def _run(self, *words: str) -> Any:
+        status = manage.main([*words, "--json"], {})
+        shown = self.capsys.readouterr()
+        assert status == 0, shown.err
+        return json.loads(shown.out)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Elsewhere]:
+    """A server with an operations port, and without keys in its settings."""
+    with Server("--ops-port", "0", *QUICK) as server:
+        server.ready()
+        yield Elsewhere(server, capsys, tmp_path)
+
+
+def test_every_remote_command_is_a_command() -> None:
+    assert set(REMOTE) <= {*ACTS, *READS}
+
+
+def test_people_and_apps_are_managed_from_elsewhere(elsewhere: Elsewhere, tmp_path: Path) -> None:
+    there, local = elsewhere.there, elsewhere.local
+    made = there("user", "create", "--email", EVE, "--name", "Eve", "--group", "staff")
+    assert made["password"]
+    shown = there("user", "show", EVE)
+    assert {name: value for name, value in local("user", "show", EVE).items() if name != "activity"} == {
+        name: value for name, value in shown.items() if name != "activity"
+    }
+    assert there("user", "group", "add", EVE, "admins")["groups"] == ["admins", "staff"]
+    assert there("user", "group", "remove", EVE, "staff")["groups"] == ["admins"]
+    assert there("user", "suspend", EVE, "--reason", "Unpaid")["status"] == "disabled"
+    assert there("user", "list", "--status", "suspended")["users"][0]["sub"] == made["sub"]
+    assert there("user", "resume", EVE)["status"] == "active"
+    assert there("user", "list", "--limit", "1")["nextCursor"] is None
+    assert there("user", "role", EVE, "admin") == {"sub": made["sub"], "email": EVE, "role": "admin", "before": None}
+    assert [one["id"] for one in there("user", "roles")["roles"]] == [made["sub"]]
+    assert elsewhere.error("user", "role", EVE, "none")[:2] == (1, "access_denied")
+    assert there("credits", "grant", EVE, "5usd", "--key", "once")["paid"] == 5_000_000
+    assert there("credits", "grant", EVE, "5usd", "--key", "once")["replayed"] is True
+    assert [entry["amount"] for entry in there("credits", "show", EVE)["entries"]] == [5_000_000]
+    output = tmp_path / "eve.zip"
+    there("user", "export", EVE, "--output", str(output))
+    assert output.read_bytes().startswith(b"PK")
+    app = there("app", "create", "--name", "Web", "--redirect-uri", "https://web.example/cb", "--scopes", "profile")
+    assert app["client_secret"]
+    assert there("app", "update", app["client_id"], "--name", "The web", "--disable")["status"] == "disabled"
+    assert local("app", "show", app["client_id"])["name"] == "The web"
+    assert there("app", "list") == local("app", "list")
+    assert there("app", "rotate-secret", app["client_id"])["client_secret"]
+    assert there("app", "deliveries", app["client_id"])["deliveries"] == []
+    assert there("app", "delete", app["client_id"], "--yes")["deleted"] is True
+    assert {event["event"] for event in there("audit", "--person", EVE)["events"]} >= {"suspended_by_operator"}
+    assert there("operator-key", "list")["keys"][0]["role"] == "admin"
+    assert "keys" in there("keys", "signing", "list")
+    assert elsewhere.error("user", "delete", EVE, "--yes")[:2] == (1, "access_denied")
+
+
+def test_mistakes_are_answered_with_what_to_do(elsewhere: Elsewhere, tmp_path: Path) -> None:
+    error, good = elsewhere.error, elsewhere.file
+    support = elsewhere.key_file("support")
+    assert error("app", "list", url="http://ops.example.org:8081")[0] == 2
+    assert "tunnel" in error("app", "list", url="http://ops.example.org:8081")[2]
+    assert error("app", "list", url="ftp://localhost")[0] == 2
+    assert error("app", "list", url="http://localhost:1")[:2] == (1, "server_error")
+    status, code, said = error("user", "create", "--email", EVE, "--name", "Eve", file=support)
+    assert (status, code) == (1, "insufficient_role")
+    assert "admin" in said
+    assert "server's machine" in error("fsck")[2]
+    assert "server's machine" in error("operator-key", "create", "--role", "admin")[2]
+    assert error("user", "show", "nobody@example.com")[:2] == (1, "not_found")
+    wide, empty, strange = (tmp_path / name for name in ("wide", "empty", "strange"))
+    for file, text, mode in ((wide, good.read_text(), 0o644), (empty, "", 0o600), (strange, "lk_ok_x\ny\n", 0o600)):
+        file.write_text(text)
+        file.chmod(mode)
+    assert f"chmod 600 {wide}" in error("app", "list", file=wide)[2]
+    for file in (empty, strange):
+        assert "operator-key create" in error("app", "list", file=file)[2]
+    assert "cannot be read" in error("app", "list", file=tmp_path / "missing")[2]
+    key = elsewhere.there("operator-key", "list", file=good)["keys"][0]["id"]
+    elsewhere.there("operator-key", "revoke", key, "--yes")
+    assert error("app", "list", file=good)[1] == "invalid_token"
+    assert good.read_text().strip() not in elsewhere.server.log
