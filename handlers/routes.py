@@ -10,6 +10,8 @@ from handlers.account.elsewhere.routes import ROUTES as ELSEWHERE
 from handlers.account.reauth_forms import check_posts
 from handlers.account.routes import ROUTES as ACCOUNT
 from handlers.account.signin_routes import ROUTES as SIGNIN
+from handlers.admin.console.base import check_console
+from handlers.admin.console.routes import ROUTES as CONSOLE
 from handlers.ai.routes import ROUTES as AI
 from handlers.core.application import Latchkey
 from handlers.core.fallback import FallbackHandler, StaticHandler, files_in, quote_nothing
@@ -46,6 +48,7 @@ ROUTES: tuple[Route, ...] = (
     *DEVELOPER,
     *TEAM,
     *DEVELOPER_APIS,
+    *CONSOLE,
     *GUIDES,
     *OPENAPI,
     *HEALTH,
@@ -59,6 +62,7 @@ def make_application(site: Site) -> Latchkey:
     """The Tornado application. Raises WrongRoute."""
     check_posts(ROUTES)
     check_acts(ROUTES)
+    check_console(ROUTES)
     application = Latchkey(
         [route.spec() for route in ROUTES],
         default_handler_class=FallbackHandler,

@@ -98,6 +98,7 @@ from store.operators.cursors import Cursors
 from store.operators.delivery_pages import DeliveryPages
 from store.operators.event_filter import EventFilters
 from store.operators.health import HealthReader
+from store.operators.hosted_sizes import HostedSizes
 from store.operators.operator_keys import OperatorKeys
 from store.operators.people_acts import PeopleActs
 from store.operators.people_pages import PeoplePages
@@ -251,6 +252,7 @@ class Store:
         self.health = HealthReader(client)
         self.operator_keys = OperatorKeys(client, scripts)
         self.operator_replies = OperatorReplies(client)
+        self.hosted_sizes = HostedSizes(client)
         self.people_pages = PeoplePages(client, scripts, self.people, self.cursors)
         self.people_pages.matching = self.directory.matching
         self.people_acts = PeopleActs(scripts, self.operator, holders, self.people_pages, self.groups, wakeup)

@@ -28,7 +28,7 @@ EVENT_TABLE = "store/security_events.py"
 Keywords = dict[str, tuple[int, ...]]
 """The positions of the messages among the arguments of each function."""
 _CALLS: Keywords = {"_": (1,), "_n": (1, 2)}
-_CODE: Keywords = {**_CALLS, "PersonPost": (1,), "factor": (1,)}
+_CODE: Keywords = {**_CALLS, "PersonPost": (1,), "factor": (1,), "operators_form": (1,)}
 _PHRASES: Keywords = {**_CODE, "Phrase": (1,), "plural": (1, 2)}
 _EVENTS: Keywords = dict.fromkeys(
     (

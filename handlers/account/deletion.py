@@ -18,9 +18,24 @@ from store.moving.person_export import WRITERS
 from store.operations import Person
 from store.phrases import Phrase
 from store.refused import Refused, SignedOut
+from store.wiring import Store
 
 MEDIA_TYPES = {"zip": "application/zip", "jsonl": "application/x-ndjson"}
 PIECE_BYTES = 64 * 1024
+
+
+async def pieces_of(store: Store, form: str, person: Person, documents: bool = True) -> AsyncGenerator[bytes, None]:
+    """All data of a person as a file of this form, in pieces large enough to send; `documents`: their content too."""
+    waiting: list[bytes] = []
+    size = 0
+    async with aclosing(WRITERS[form](store, person, documents)) as written:
+        async for piece, _ in written:
+            waiting.append(piece)
+            size += len(piece)
+            if size >= PIECE_BYTES:
+                yield b"".join(waiting)
+                waiting, size = [], 0
+    yield b"".join(waiting)
 
 
 class DownloadHandler(DownloadPage):
@@ -37,20 +52,7 @@ class DownloadHandler(DownloadPage):
         if person is None:
             raise SignedOut
         name = f"latchkey-{wall.utc():%Y-%m-%d}.{form}"
-        await self.send_file(name, MEDIA_TYPES[form], self.pieces(form, person))
-
-    async def pieces(self, form: str, person: Person) -> AsyncGenerator[bytes, None]:
-        """The file, in pieces large enough to send."""
-        waiting: list[bytes] = []
-        size = 0
-        async with aclosing(WRITERS[form](self.store, person)) as written:
-            async for piece, _ in written:
-                waiting.append(piece)
-                size += len(piece)
-                if size >= PIECE_BYTES:
-                    yield b"".join(waiting)
-                    waiting, size = [], 0
-        yield b"".join(waiting)
+        await self.send_file(name, MEDIA_TYPES[form], pieces_of(self.store, form, person))
 
 
 class DeleteAccountHandler(ReauthPage):

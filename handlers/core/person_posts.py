@@ -109,3 +109,8 @@ def factor(does: str, undo: str, tells: tuple[str, ...] = (ACTIVITY, PERSON)) ->
     """The rules of a form that changes how a person signs in."""
     windows = REAUTH_WINDOWS if PERSON in tells else ()
     return PersonPost(does, ReauthRule.RECENT, tells, undo, once=True, windows=windows)
+
+
+def operators_form(does: str, undo: str = "", keeps: tuple[str, ...] = ()) -> PersonPost:
+    """The rules of a form of operators. The person whom it concerns sees it in their activity."""
+    return PersonPost(does, ReauthRule.RECENT, (ACTIVITY,), undo, keeps=keeps)

@@ -38,6 +38,7 @@ INDEX = ROOT / "docs" / "index.md"
 NAMES = {"/models/": (":model",), "/responses/": (":response",)}
 """How the docs name the one group of a path; others are about documents."""
 HTTP = (ROOT / "docs" / "http.md").read_text("utf-8")
+CONSOLE = (ROOT / "docs" / "operators" / "console.md").read_text("utf-8")
 ADMINISTRATION = (ROOT / "docs" / "operators" / "administration.md").read_text("utf-8")
 DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -202,7 +203,7 @@ def _implements(handler: type[RequestHandler], method: str) -> bool:
 
 
 def test_exactly_the_routes_are_documented() -> None:
-    documented = set(re.findall(rf"({'|'.join(METHODS)}) (/[^\s`?]*)", HTTP + ADMINISTRATION))
+    documented = set(re.findall(rf"({'|'.join(METHODS)}) (/[^\s`?]*)", HTTP + ADMINISTRATION + CONSOLE))
     served: dict[str, type[RequestHandler]] = {}
     for route in (*ROUTES, *OPS_ROUTES, *METRICS_ROUTES):
         path = re.sub(r"(people|operator-keys|webhooks/deliveries)/\(.*?\)", r"\1/:id", route.pattern)

@@ -43,6 +43,7 @@ SITE = "https://id.example"
 HOSTILE = "<script>alert(1)</script>"
 LINES = "\n".join(["- Redirect URI added: https://evil.example/", f"- {HOSTILE}"])
 VALUES: dict[str, Any] = {
+    "role": Phrase.known("Support"),
     **{"balance": "", "share": "80%", "used_up": "yes", "amount": "$5.00", "below": "yes", "news": "taken"},
     **dict.fromkeys(("address", "agent", "client", "identifier", "limit", "name", "new", "old", "who"), HOSTILE),
     **{"lines": LINES, "own": LINES, "site": SITE, "said": Phrase("A passkey was added to your account")},

@@ -27,6 +27,7 @@ from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
 from store.credits.prices import TokenCounts
 from store.credits.used import Total
 from store.results import NO_CHOICE, Preferences
+from tests.support.admin.console_samples import console_pages
 from tests.support.browser.consent_samples import budgets_of, consent_pages, handed_on_samples
 from tests.support.browser.english import AUTOESCAPE, ENGLISH, SPOKEN
 from tests.support.browser.portal_samples import LOGO, NOW, portal_pages
@@ -276,6 +277,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "account/document.html": {**known, "app": app, "found": document, "text": text},
         **portal_pages(text, known),
         **security_pages(text, known),
+        **console_pages(text, known),
         "account/language.html": {
             **known,
             "languages": [("en", "en", text), ("pt", "pt-BR", text)],

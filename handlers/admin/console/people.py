@@ -1,0 +1,52 @@
+"""/admin/people: the list of people, by search and status."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from handlers.admin.console.base import ConsolePage
+from store.operators.people_pages import STATUSES, Status
+from store.phrases import Phrase
+from store.refused import Refused
+
+PEOPLE = "/admin/people"
+STATUS_NAMES: dict[str, str] = {
+    "": Phrase("Everybody"),
+    "active": Phrase("Active"),
+    "disabled": Phrase("Disabled"),
+    "suspended": Phrase("Suspended"),
+}
+NOTICES = {"deleted": Phrase("The account was deleted.")}
+
+
+def status_of(text: str) -> Status:
+    """The status of this name; "" for none. Raises Refused("invalid_request")."""
+    for one in ("", *STATUSES):
+        if one == text:
+            return one
+    raise Refused("invalid_request", Phrase("There is no such status."))
+
+
+class ConsolePeopleHandler(ConsolePage):
+    """The list."""
+
+    async def get(self) -> None:
+        """Shows a page of people. `query` finds by address or id, `status` filters, `cursor` goes on."""
+        params = self.asked()
+        query, status = params.get("query") or "", status_of(params.get("status") or "")
+        pages = self.store.people_pages
+        found = await pages.page(query, status, cursor=params.get("cursor") or "")
+        chosen = {name: value for name, value in (("query", query), ("status", status)) if value}
+        self.show_page(
+            "admin/people.html",
+            PEOPLE,
+            Phrase("People"),
+            query=query,
+            status=status,
+            statuses=STATUS_NAMES,
+            people=found.people,
+            whole=pages.matching is None,
+            first=f"?{urlencode(chosen)}" if params.get("cursor") else "",
+            onward=f"?{urlencode({**chosen, 'cursor': found.cursor})}" if found.cursor else "",
+            notice=self.notice(NOTICES),
+        )

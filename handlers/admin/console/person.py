@@ -1,0 +1,130 @@
+"""/admin/people/ID: one person, with what operators may do to them."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from types import SimpleNamespace
+from typing import Final
+
+from handlers.account.connected_apps import EVENTS
+from handlers.admin.console.base import ConsolePage, role_name
+from handlers.admin.console.people import PEOPLE, STATUS_NAMES
+from handlers.core.devices import device_phrase
+from handlers.core.page import DownloadPage
+from handlers.core.params import Params
+from store.operators.person_view import PersonView
+from store.operators.roles import APART, PEOPLES_ROLES, OperatorAct, OperatorActor, may
+from store.phrases import Phrase
+
+ENTRIES, EVENTS_SHOWN = 5, 15
+"""Lines of the ledger, and events, on this page."""
+ON_PEOPLE: Final[tuple[OperatorAct, ...]] = (
+    "people.suspend",
+    "people.resume",
+    "people.sign_out",
+    "people.send_link",
+    "people.reset_factors",
+    "people.export",
+    "people.export_documents",
+    "people.delete",
+    "credits.give",
+    "roles.give",
+)
+"""The acts that a person's page offers."""
+TO_ONESELF: Final = frozenset[OperatorAct](("people.export", "people.export_documents", "credits.give"))
+"""Acts that the table allows on the own account."""
+KINDS = {
+    "grant": Phrase("Credits from the operator"),
+    "purchase": Phrase("Purchase"),
+    "reversal": Phrase("Refund or dispute"),
+    "charge": Phrase("AI call"),
+}
+"""What an entry of the ledger is."""
+NOTICES = {
+    "suspended": Phrase("The account is suspended. Every session and token has ended."),
+    "resumed": Phrase("The account works again."),
+    "signed-out": Phrase("Every session of this person has ended. Apps keep their access."),
+    "reset": Phrase("The second step and the passkeys were removed. The password alone signs in now."),
+    "link": Phrase("The e-mail is on its way."),
+    "credits": Phrase("The credits were changed."),
+    "role": Phrase("The role was changed. The person gets an e-mail."),
+}
+
+
+def offered(actor: OperatorActor, view: PersonView) -> frozenset[OperatorAct]:
+    """What this operator may do to this person: what the page has buttons for. The store checks it once more."""
+    if actor.role == "auditor":
+        return frozenset()
+    acts = {act for act in ON_PEOPLE if may(actor.role, act)}
+    if view.person.user == actor.id:
+        acts &= TO_ONESELF
+    if view.role:
+        acts.discard("people.delete")
+        if actor.role != "admin":
+            acts -= APART
+    acts.discard("people.resume" if view.person.status == "active" else "people.suspend")
+    return frozenset(acts)
+
+
+class PersonPage(ConsolePage, DownloadPage):
+    """Shared by the page of a person and its forms."""
+
+    async def show(self, user: str, part: str = "", error: str = "", typed: Params | None = None) -> None:
+        """The page. `part`: the form with the error, which shows what was `typed`. Raises Refused("not_found")."""
+        store = self.store
+        view = await store.people_acts.view(user)
+        person = view.person
+        clients = [grant.client for grant in person.grants]
+        account, hosted, names = await asyncio.gather(
+            store.credits.show(user, most=ENTRIES),
+            store.hosted_sizes.of(user, clients),
+            self.names_of([*clients, *person.registered, *(entry.client for entry in person.activity)]),
+        )
+        acts = offered(self.actor, view)
+        self.show_page(
+            "admin/person.html",
+            PEOPLE,
+            person.name or person.email,
+            view=view,
+            person=person,
+            summary=view.summary,
+            status_name=STATUS_NAMES["suspended" if view.summary.suspended else person.status],
+            role_here=role_name(view.role) if view.role else "",
+            roles=[(role, role_name(role)) for role in PEOPLES_ROLES],
+            itself=user == self.actor.id,
+            offers=acts,
+            account=account,
+            kinds=KINDS,
+            hosted=[(client, names[client], usage) for client, usage in hosted.items()],
+            names=names,
+            sessions=[
+                SimpleNamespace(
+                    device=device_phrase(one.agent), address=one.address, since=one.created_at, seen=one.seen_at
+                )
+                for one in view.security.sessions
+            ],
+            entries=[
+                SimpleNamespace(
+                    at=entry.at,
+                    text=EVENTS.get(entry.event, entry.event),
+                    app=names.get(entry.client, ""),
+                    address=entry.address,
+                    device=device_phrase(entry.agent),
+                )
+                for entry in person.activity[:EVENTS_SHOWN]
+            ],
+            part=part,
+            error=error,
+            typed=typed or Params({}),
+            nonce=(typed and typed.get("key")) or secrets.token_urlsafe(16),
+            notice=self.notice(NOTICES),
+        )
+
+
+class ConsolePersonHandler(PersonPage):
+    """The page."""
+
+    async def get(self, user: str) -> None:
+        """Shows the person."""
+        await self.show(user)

@@ -1,0 +1,108 @@
+"""The routes of the console: who may see and do what, on one screen."""
+
+from __future__ import annotations
+
+from handlers.admin.console.base import CONSOLE
+from handlers.admin.console.people import PEOPLE, ConsolePeopleHandler
+from handlers.admin.console.person import ConsolePersonHandler
+from handlers.admin.console.person_acts import (
+    ConsoleCreditsHandler,
+    ConsoleDeleteHandler,
+    ConsoleExportHandler,
+    ConsoleResetFactorsHandler,
+    ConsoleResumeHandler,
+    ConsoleRoleHandler,
+    ConsoleSendLinkHandler,
+    ConsoleSignOutHandler,
+    ConsoleSuspendHandler,
+)
+from handlers.admin.console.search import ConsoleSearchHandler
+from handlers.core.person_posts import AGAIN, NOTHING_LASTS, operators_form
+from handlers.core.policy import Policy
+from handlers.core.route import Route
+from store.operators.roles import OperatorAct
+
+_PERSON = rf"{PEOPLE}/([0-9a-f]{{32}})"
+
+
+def shows(act: OperatorAct) -> Policy:
+    """The policy of a page: the act, which the table of `store/operators/roles.py` gives to roles."""
+    return Policy(xsrf=True, acts=(("GET", act),))
+
+
+def does(act: OperatorAct) -> Policy:
+    """The policy of a form."""
+    return Policy(xsrf=True, acts=(("POST", act),))
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(CONSOLE, ConsolePeopleHandler, "console", shows("people.read")),
+    Route(rf"{CONSOLE}/search", ConsoleSearchHandler, "console-search", shows("people.read")),
+    Route(PEOPLE, ConsolePeopleHandler, "console-people", shows("people.read")),
+    Route(_PERSON, ConsolePersonHandler, "console-person", shows("people.read")),
+    Route(
+        rf"{_PERSON}/suspend",
+        ConsoleSuspendHandler,
+        "console-suspend",
+        does("people.suspend"),
+        operators_form("suspend a person", "resume them", ("reason", "note", "until")),
+    ),
+    Route(
+        rf"{_PERSON}/resume",
+        ConsoleResumeHandler,
+        "console-resume",
+        does("people.resume"),
+        operators_form("let a person in again", "suspend them"),
+    ),
+    Route(
+        rf"{_PERSON}/sign-out",
+        ConsoleSignOutHandler,
+        "console-sign-out",
+        does("people.sign_out"),
+        operators_form("sign a person out everywhere", "they sign in again"),
+    ),
+    Route(
+        rf"{_PERSON}/send-link",
+        ConsoleSendLinkHandler,
+        "console-send-link",
+        does("people.send_link"),
+        operators_form("mail a person a link", NOTHING_LASTS, ("kind",)),
+    ),
+    Route(
+        rf"{_PERSON}/reset-factors",
+        ConsoleResetFactorsHandler,
+        "console-reset-factors",
+        does("people.reset_factors"),
+        operators_form("remove a person’s second step and passkeys"),
+    ),
+    Route(
+        rf"{_PERSON}/credits",
+        ConsoleCreditsHandler,
+        "console-credits",
+        does("credits.give"),
+        operators_form(
+            "change a person’s credits", "the same amount with a minus in front", ("amount", "reason", "key")
+        ),
+    ),
+    Route(
+        rf"{_PERSON}/role",
+        ConsoleRoleHandler,
+        "console-role",
+        does("roles.give"),
+        operators_form("change a person’s role", AGAIN, ("role",)),
+    ),
+    Route(
+        rf"{_PERSON}/export",
+        ConsoleExportHandler,
+        "console-export",
+        does("people.export"),
+        operators_form("download a person’s data", NOTHING_LASTS, ("format", "documents")),
+    ),
+    Route(
+        rf"{_PERSON}/delete",
+        ConsoleDeleteHandler,
+        "console-delete",
+        does("people.delete"),
+        operators_form("delete a person’s account", keeps=("address",)),
+    ),
+)

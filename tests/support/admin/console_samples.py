@@ -1,0 +1,76 @@
+"""Sample data of the operators' console."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace as Sample
+from typing import Any
+
+from handlers.admin.console.people import STATUS_NAMES
+from handlers.admin.console.person import KINDS, ON_PEOPLE
+from handlers.core.params import Params
+from store.credits.credits import Account, LedgerEntry
+from store.documents.documents import Usage
+from store.oauth.grants import Grant
+from store.operations import Suspension
+from tests.support.browser.portal_samples import NOW
+
+
+def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The values of these templates, as `pages` has them. `known`: those of a person who is signed in."""
+    frame: dict[str, Any] = {**known, "role": text, "query": text, "here": "/admin/people", "may": lambda act: True}
+    frame["notice"] = text
+    one = Sample(
+        **{"user": text, "email": text, "name": text, "status": "active", "suspended": False, "created_at": NOW},
+        **{"email_verified": False, "signed_in_at": NOW},
+    )
+    suspended = Sample(**{**vars(one), "suspended": True, "signed_in_at": None, "email_verified": True})
+    disabled = Sample(**{**vars(one), "status": "disabled", "name": ""})
+    people = {**frame, "statuses": STATUS_NAMES, "status": "active", "whole": False, "first": text, "onward": text}
+    people["people"] = [one, suspended, disabled]
+    passkey = Sample(name=text, created_at=NOW, used_at=NOW)
+    security = Sample(app_since=NOW, codes=3, passkeys=[passkey, Sample(**{**vars(passkey), "used_at": None})])
+    security.identities = [text]
+    grant = Grant(text, (text, "profile"), NOW, NOW, None, None)
+    entries = tuple(
+        LedgerEntry(f"{number}-0", NOW, kind, 5, 5, text, text) for number, kind in enumerate((*KINDS, text))
+    )
+    person = Sample(
+        **{"user": text, "email": text, "name": text, "status": "disabled", "email_verified": False},
+        **{"created_at": NOW, "groups": (text,), "suspension": Suspension(text, text, NOW), "registered": (text,)},
+        grants=[grant, Grant(text, (), NOW, None, NOW, NOW), Grant(text, (), NOW, None, None, None, paused_at=NOW)],
+    )
+    page: dict[str, Any] = {
+        **{**frame, "view": Sample(security=security, role="support"), "person": person, "summary": one},
+        **{"status_name": text, "role_here": text, "roles": [("support", text)], "itself": False},
+        **{"offers": frozenset(ON_PEOPLE), "account": Account(5, 2, 1, None, (), entries), "kinds": KINDS},
+        "hosted": [(text, text, Usage(2, 3000, tuple((text, 1, 5) for _ in range(11))))],
+        "names": {text: text},
+        "sessions": [Sample(device=text, address=text, since=NOW, seen=NOW)],
+        "entries": [Sample(at=NOW, text=text, app=text, address=text, device=text)],
+        **{"part": "", "error": "", "nonce": text},
+        "typed": Params(dict.fromkeys(("amount", "reason", "note", "until"), text)),
+    }
+    bare = Sample(app_since=None, codes=0, passkeys=[], identities=[])
+    plain = Sample(**{**vars(person), "suspension": None, "registered": (), "grants": [], "groups": ()})
+    plain.status, plain.email_verified = "active", True
+    quiet: dict[str, Any] = {
+        **{**page, "person": plain, "view": Sample(security=bare, role=None), "role_here": "", "sessions": []},
+        **{"hosted": [], "entries": [], "offers": frozenset(), "account": Account(0, 0, 0, None, (), ())},
+        "summary": suspended,
+    }
+    return {
+        "admin/people.html": people,
+        "admin/people.html first": {**people, "first": "", "onward": "", "whole": True},
+        "admin/people.html empty": {**people, "people": [], "first": "", "onward": "", "query": ""},
+        "admin/people.html nobody": {**people, "people": [], "onward": "", "whole": True},
+        "admin/people.html next": {**people, "people": []},
+        "admin/person.html": page,
+        "admin/person.html plain": quiet,
+        "admin/person.html itself": {**quiet, "itself": True},
+        "admin/person.html own acts": {**page, "itself": True, "offers": frozenset(("credits.give",))},
+        "admin/person.html apart": {**page, "offers": frozenset(("people.export",))},
+        **{
+            f"admin/person.html wrong {part}": {**page, "part": part, "error": text}
+            for part in ("suspend", "credits", "role", "send-link", "delete", "reset-factors", "export")
+        },
+    }

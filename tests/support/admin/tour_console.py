@@ -1,0 +1,74 @@
+"""The tour's leg through the operators' console."""
+
+from __future__ import annotations
+
+from runtime import demo
+from store import keys
+from store.operators.roles import OperatorRole
+from tests.support.browser.tour_kit import Tour
+from tests.support.browser.tour_people import PASSWORD
+
+EVA, SAM, ANA = "eva@example.com", "sam@example.com", "ana@example.com"
+OPERATORS: tuple[tuple[OperatorRole, str, str], ...] = (
+    ("admin", EVA, "Eva Admin"),
+    ("support", SAM, "Sam Support"),
+    ("auditor", ANA, "Ana Auditor"),
+)
+
+
+def enter(tour: Tour, email: str, user: str) -> None:
+    """Signs an operator in, as with a second step."""
+    store = tour.stand.store
+
+    async def with_second_step() -> None:
+        async for name in store.client.scan_iter(match=f"{keys.session_prefix(user)}*"):
+            await store.client.hset(name, "method", "otp")
+
+    tour.sign_in(email, PASSWORD, "/account")
+    tour.browser.wait_for("Your account")
+    tour.stand.run(with_second_step())
+
+
+def console(tour: Tour) -> None:
+    """Visits the console as each role: lists, a person, forms, and what is refused."""
+    stand, store = tour.stand, tour.stand.store
+    ids = {}
+    for role, email, name in OPERATORS:
+        ids[role] = stand.run(stand.service.add_person(email, name, PASSWORD))
+        stand.run(store.role_holders.give(ids[role], role))
+    demo_user = stand.run(store.operator.find(demo.EMAIL)).user
+    person = f"/admin/people/{demo_user}"
+    tour.sign_in(EVA, PASSWORD, "/admin")
+    tour.stop("base/message.html second step", "Set up a second step")
+    enter(tour, EVA, ids["admin"])
+    tour.open("/admin/people")
+    tour.stop("admin/people.html first", "Last sign-in")
+    tour.open("/admin/people?query=nobody%40example.com")
+    tour.stop("admin/people.html nobody", "Nobody found")
+    tour.open("/admin/people?status=suspended")
+    tour.stop("admin/people.html empty", "Nobody has this status")
+    tour.open(f"/admin/search?q={demo.EMAIL}")
+    tour.stop("admin/person.html", "Delete the account")
+    tour.submit(f"{person}/suspend", reason="Unpaid since May")
+    tour.stop("account/confirm_yourself.html operator", "suspend a person")
+    tour.submit(f"{person}/suspend", confirm_password=PASSWORD, until="tomorrow")
+    tour.submit(f"{person}/suspend", until="tomorrow")
+    tour.stop("admin/person.html wrong suspend", "takes a date")
+    tour.submit(f"{person}/credits", amount="much")
+    tour.stop("admin/person.html wrong credits", "amount in dollars")
+    tour.submit(f"{person}/delete", address="nobody@example.com")
+    tour.stop("admin/person.html wrong delete", "Nothing was deleted")
+    tour.open(f"/admin/people/{ids['admin']}")
+    tour.stop("admin/person.html own acts", "This is you")
+    other = f"/admin/people/{ids['support']}"
+    tour.open(other)
+    tour.submit(f"{other}/suspend", reason="On leave", note="Back in January", until="2099-01-31")
+    tour.stop("admin/person.html suspended", "The account is suspended")
+    tour.submit(f"{other}/resume")
+    enter(tour, SAM, ids["support"])
+    tour.open(f"/admin/people/{ids['admin']}")
+    tour.stop("admin/person.html apart", "only an administrator can do more")
+    enter(tour, ANA, ids["auditor"])
+    tour.open(person)
+    tour.stop("admin/person.html plain", "Recent activity")
+    tour.sign_in(demo.EMAIL, demo.PASSWORD)
