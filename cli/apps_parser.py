@@ -137,6 +137,8 @@ def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     add("--dpop-required", "it gets tokens with a DPoP proof only", action=flag)
     add("--device-grant", "signs people in on devices that show a code (RFC 8628); on by default", action=flag)
     add("--hosted-storage", "keeps documents here; needs a data: scope", action=flag)
+    about = "a group whose members alone may use it; may be repeated, once empty for everybody"
+    add("--allowed-group", about, metavar="GROUP", action="append", dest="allowed_groups")
     about = "fapi2: the FAPI 2.0 Security Profile. Brings its settings along, and refuses everything weaker"
     add("--profile", about, choices=("fapi2", "none"))
     marks = parser.add_mutually_exclusive_group()

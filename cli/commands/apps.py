@@ -42,6 +42,7 @@ APP_OPTIONS = (
         "dpop_required",
         "profile",
         "device_grant",
+        "allowed_groups",
     ),
 )
 

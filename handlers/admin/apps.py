@@ -18,7 +18,7 @@ from store.operators.records import app_record, mate_record, refusal_record
 from store.refused import Refused
 
 TEXTS = ("name", "homepage", "webhookUrl", "idTokenAlg", "backchannelLogoutUri", "subjectType", "profile", "jwksUri")
-LISTS = ("redirect_uris", "webhookEvents", "postLogoutRedirectUris")
+LISTS = ("redirect_uris", "webhookEvents", "postLogoutRedirectUris", "allowedGroups")
 FLAGS = (
     *(
         "public",

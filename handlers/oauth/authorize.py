@@ -39,7 +39,7 @@ from store.apps.owners.members import role_of
 from store.apps.owners.roles import may
 from store.apps.redirect_uris import display_origin, is_interceptable
 from store.apps.registration import Registration
-from store.oauth.authorizations import AuthorizationRequest, ConsentRequest, Pending, SignInAgain, StepUp
+from store.oauth.authorizations import AuthorizationRequest, ConsentRequest, Outsider, Pending, SignInAgain, StepUp
 from store.oauth.progress import RequestStep
 from store.phrases import Phrase
 from store.refused import Refused, SignedOut
@@ -177,6 +177,8 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
             )
         except (SignedOut, SignInAgain):
             return self.sign_in_first(here, interaction)
+        except Outsider as outsider:
+            return self.keep_out(app, request, interaction, outsider)
         except StepUp as needed:
             return self.step_up(app, request, interaction, needed.profile, here)
         if not isinstance(begun, Pending):
@@ -263,6 +265,23 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
             self.see_other(chooser_address(target))
         else:
             self.to_sign_in(target)
+
+    def keep_out(
+        self, app: Registration, request: AuthorizationRequest, interaction: Interaction, outsider: Outsider
+    ) -> None:
+        """Tells a person that the app is for members of groups, and lets them go back to it. The page doesn't name the
+        groups: that is nobody's business but the operator's."""
+        if interaction.quiet:
+            raise outsider
+        answer = {"error": outsider.code, "error_description": outsider.description}
+        self.render(
+            "oauth/keep_out.html",
+            title=Phrase("You can’t use %(app)s yet", app=app.name),
+            signed_in=outsider.profile,
+            app=app,
+            app_domain=display_origin(request.redirect_uri),
+            back=self.way_back(app, request.redirect_uri, answer, request.state, request.mode),
+        )
 
     def step_up(
         self, app: Registration, request: AuthorizationRequest, interaction: Interaction, profile: Profile, here: Pairs

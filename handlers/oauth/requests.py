@@ -141,6 +141,7 @@ def check_request(
         api=wanted.api,
         jkt=check_key(params),
         details=details,
+        allowed=app.members_of,
     )
     return request, check_interaction(params, claims)
 
@@ -329,8 +330,7 @@ def words_of(text: str | None) -> frozenset[str]:
 
 def _member(claims: Mapping[str, Any], place: str, name: str) -> Mapping[str, Any]:
     """What was requested of a claim at a place; null asks for nothing special."""
-    value = claims.get(place, {}).get(name)
-    if value is not None and not isinstance(value, dict):
+    if not isinstance(value := claims.get(place, {}).get(name), dict | None):
         raise Refused("invalid_request", f"The claim {name} is requested by an object or null.")
     return value or {}
 

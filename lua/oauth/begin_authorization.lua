@@ -32,9 +32,11 @@
 --- ARGV[24] jkt: the key that the code is bound to, or empty
 --- ARGV[25] member: the person in the lists of the shard
 --- ARGV[26] details: the requested budgets, lines 'type limit period models', or empty
+--- ARGV[27] allowed: the groups whose members may use the app, one in each line; empty for everybody
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply sign_in
+--- @reply outsider email email_verified name picture preferences
 --- @reply step_up email email_verified name picture preferences
 --- @reply remembered
 --- @reply page email email_verified name picture preferences granted spend_limit groups details paused
@@ -43,6 +45,7 @@
 --- @include "remembered"
 --- @include "window"
 --- @include "signed_in"
+--- @include "groups"
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
@@ -57,6 +60,10 @@ if fresh >= 0 or since > 0 then
   earliest = fresh >= 0 and now - fresh or math.huge
   if since > 0 and now - since <= since_lasts then earliest = math.min(earliest, since) end
   if tonumber(born[1]) < earliest then return {'sign_in'} end
+end
+if not in_groups(user, allowed) then
+  local email, verified, name, picture, preferences = profile(user)
+  return {'outsider', email, verified, name, picture, preferences}
 end
 if methods ~= '' and not has_scope(methods, born[2] or 'pwd') then
   local email, verified, name, picture, preferences = profile(user)

@@ -38,6 +38,7 @@
 --- ARGV[21] fresh_sid: public id for a session that has none; empty for a device, which learns none
 --- ARGV[22] amounts: of budgets that the person set, lines 'type limit'
 --- ARGV[23] lasts (number): ms until the budgets end; 0 for no end
+--- ARGV[24] allowed: the groups whose members may use the app, one in each line; empty for everybody
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply gone remaining reset
@@ -60,6 +61,7 @@
 --- @include "pauses"
 --- @include "audit"
 --- @include "signed_in"
+--- @include "groups"
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
@@ -83,6 +85,8 @@ local asked = redis.call('HMGET', request, 'redirect_uri', 'scope', 'challenge',
 local mode, api, device = asked[9] or '', asked[12], fresh_sid == ''
 -- If the registration has changed since, the checks of the request are void.
 if not asked[1] or asked[5] ~= terms then return {'gone', remaining, reset} end
+-- Somebody may have taken the person out of the groups since.
+if decision == 'allow' and not in_groups(user, allowed) then return {'gone', remaining, reset} end
 -- The page was shown to a sign-in that was new and strong enough. Another session of the person may be neither.
 local born = redis.call('HMGET', session, 'created_at', 'method')
 if tonumber(born[1]) < tonumber(asked[10] or '0') or (asked[11] and not has_scope(asked[11], born[2] or 'pwd')) then

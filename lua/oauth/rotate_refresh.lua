@@ -23,8 +23,10 @@
 --- ARGV[15] jkt: the key that the access token is bound to, or empty
 --- ARGV[16] binds: '1' if refresh tokens are bound to the key too
 --- ARGV[17] details: the budgets that the token request names, lines 'type limit period ends models', or empty
+--- ARGV[18] allowed: the groups whose members may use the app, one in each line; empty for everybody
 --- @reply dead
 --- @reply other_key
+--- @reply outsider
 --- @reply replayed
 --- @reply rate_limited reset retry
 --- @reply invalid_target remaining reset
@@ -44,6 +46,7 @@
 --- @include "touch"
 --- @include "announce"
 --- @include "reserve"
+--- @include "groups"
 
 local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end
@@ -87,6 +90,8 @@ if revoked or (generation < current and not again) then
   return {'replayed'}
 end
 if status ~= 'active' then return {'dead'} end
+-- The family stays: the person may be in the group again tomorrow.
+if not in_groups(user, allowed) then return {'outsider'} end
 -- A family older than the setting counts its lifetime from its first rotation under the setting.
 local born = tonumber(line[5])
 if lifetime > 0 and born and now >= born + lifetime then return {'dead'} end

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import msgpack
 
 from store.apps.client_ids import client_id_of
-from store.apps.client_secrets import live_notes, note_of, secret_digest, secret_mark, secret_matches
-from store.apps.registration import LIVE_SECRETS, InvalidRegistration, told
+from store.apps.client_secrets import live_notes, note_of, secret_digest, secret_mark, secret_matches, told
+from store.apps.registration import LIVE_SECRETS, InvalidRegistration
 from store.names import SCOPES, check_app_name
 from store.phrases import Phrase
 from store.refused import Refused

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from store.apps.api_scopes import check_api_scopes
 from store.apps.client_keys import BY_KEY, BY_NOTHING, BY_SECRET, check_jwks_uri
-from store.apps.client_secrets import secret_matches
+from store.apps.client_secrets import secret_matches, told
 from store.apps.logos import LOGO_ID, logo_path
 from store.apps.owners.roles import Member, well_formed
 from store.apps.profiles import NONE, PROFILES, ProfileRules, lacking
@@ -42,27 +42,26 @@ class InvalidRegistration(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """An app. `secrets` holds SHA-256 digests, newest first; `created_at` is in epoch milliseconds; `status` is
-    active, off (by its owner) or disabled (by the operator). `webhook_secrets` are sealed, newest first; of two, the
-    older signs for a day after `webhook_rotated_at` (epoch ms). `verified`: the operator has verified the app. `domain`
-    is proven until `domain_until` (epoch ms); `domain_checked` is the time of the last check (epoch ms),
-    `domain_misses` the number of checks since the last good one that found no file, or a file without the app.
-    `secrets_at`: when the owner made each secret, 0 if somebody else did; `secret_notes`: what owners see of secrets
-    (`store/apps/client_secrets.py`); `changed_at`: the owner's last act on the
-    app, other than ending something (both epoch ms). `api_scopes` are scopes of APIs, qualified; `owner_scopes`
-    are those among them that the owner chose, so nobody but people can give them to the app.
-    `post_logout_redirect_uris`: where a sign-out that the app requested may lead; `backchannel_logout_uri`: where it
-    hears that a session has ended, empty for nowhere. `private_key_jwt`: the app authenticates by signed assertions;
-    `jwks` has its public keys (`store/apps/client_keys.py`), or `jwks_uri` is where they are. `require_pushed`: its
-    authorization requests must be pushed (RFC 9126). `dpop_required`: its access tokens are bound to keys. `profile`:
-    one of PROFILES, whose rules then hold too. `logo` is the id of the app's logo, whose image has a key of its own.
-    `webhook_events`: the types of events it wants, or EVERY. `members`: the team without its first owner, `owner`;
-    `member_scopes`: those of `owner_scopes` that somebody else of the team chose. `origin`: DYNAMIC or DOCUMENT if the
-    app registered itself, otherwise empty; it then has no scopes in its row, and gets them when it is read
-    (`store/apps/self_registered/kept.py`). A document is at `document_url` and is read again after `fresh_until` (epoch
-    ms); the client id is a digest of the URL. `access_digest`: of the token that changes a dynamic registration.
-    `secret_in_body`: the app said that it sends its secret in the body. `device_grant`: it may sign people in on
-    devices that show a code (RFC 8628)."""
+    """An app. `secrets` holds SHA-256 digests, newest first; `created_at` is in epoch milliseconds; `status` is active,
+    off (by its owner) or disabled (by the operator). `webhook_secrets` are sealed, newest first; of two, the older
+    signs for a day after `webhook_rotated_at` (epoch ms). `verified`: the operator has verified the app. `domain` is
+    proven until `domain_until` (epoch ms); `domain_checked` is the time of the last check (epoch ms), `domain_misses`
+    the number of checks since the last good one that found no file, or a file without the app. `secrets_at`: when the
+    owner made each secret, 0 if somebody else did; `secret_notes`: what owners see of secrets
+    (`store/apps/client_secrets.py`); `changed_at`: the owner's last act on the app, other than ending something (both
+    epoch ms). `api_scopes` are scopes of APIs, qualified; `owner_scopes` are those among them that the owner chose, so
+    nobody but people can give them to the app. `post_logout_redirect_uris`: where a sign-out that the app requested may
+    lead; `backchannel_logout_uri`: where it hears that a session has ended, empty for nowhere. `private_key_jwt`: the
+    app authenticates by signed assertions; `jwks` has its public keys (`store/apps/client_keys.py`), or `jwks_uri` is
+    where they are. `require_pushed`: its authorization requests must be pushed (RFC 9126). `dpop_required`: its access
+    tokens are bound to keys. `profile`: one of PROFILES, whose rules then hold too. `logo` is the id of the app's logo,
+    whose image has a key of its own. `webhook_events`: the types of events it wants, or EVERY. `members`: the team
+    without its first owner, `owner`; `member_scopes`: those of `owner_scopes` that somebody else of the team chose.
+    `origin`: DYNAMIC or DOCUMENT if the app registered itself, otherwise empty; it then has no scopes in its row, and
+    gets them when it is read (`store/apps/self_registered/kept.py`). A document is at `document_url` and is read again
+    after `fresh_until` (epoch ms); the client id is a digest of the URL. `access_digest`: of the token that changes a
+    dynamic registration. `secret_in_body`: the app said that it sends its secret in the body. `device_grant`: it may
+    sign people in on devices that show a code (RFC 8628). `allowed_groups`: whose members alone may use it."""
 
     client_id: str
     name: str
@@ -113,6 +112,7 @@ class Registration:
     access_digest: bytes = b""
     secret_in_body: bool = False
     device_grant: bool = False
+    allowed_groups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_client_id(self.client_id)
@@ -316,6 +316,11 @@ class Registration:
         present ones is void: a withdrawn redirect URI gets no code, even for a pending request."""
         return terms_of(self)
 
+    @property
+    def members_of(self) -> str:
+        """The groups whose members alone may use the app, one in each line; empty for everybody."""
+        return "\n".join(self.allowed_groups)
+
     def place(self, redirect_uri: str) -> str:
         """The field of a grant that remembers consent to a redirect URI: a digest of the URI and of the app's details
         on the page. A change of any of them ends remembered consent."""
@@ -337,11 +342,6 @@ class Registration:
     def unpack(cls, packed: bytes) -> Registration:
         """The inverse of `pack`."""
         return cls(**fields_of(packed))
-
-
-def told(times: Sequence[int]) -> tuple[int, ...]:
-    """The times of secrets. A registration without known times has one form, because registrations are compared."""
-    return tuple(times) if any(times) else ()
 
 
 def check_homepage(address: str) -> None:

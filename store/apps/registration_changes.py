@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from store.apps.client_secrets import live_notes, note_of, secret_digest, secret_mark
-from store.apps.registration import LIVE_SECRETS, Registration, told
+from store.apps.client_secrets import live_notes, note_of, secret_digest, secret_mark, told
+from store.apps.registration import LIVE_SECRETS, Registration
 from store.apps.sectors import InvalidSector, check_told_at
 from store.phrases import Phrase
 from store.refused import Refused

@@ -42,6 +42,7 @@ RECORD = {
     "jwksUri": "jwks_uri",
     "requirePushed": "require_pushed",
     "deviceGrant": "device_grant",
+    "allowedGroups": "allowed_groups",
     "profile": "profile",
     "webhookUrl": "webhook_url",
     "webhookEvents": "webhook_events",
@@ -119,6 +120,7 @@ def terms_of(app: Any) -> str:
     """A digest of the fields of a Registration that an authorization request is checked against."""
     checked: tuple[object, ...] = (app.redirect_uris, app.scopes, app.public, app.pkce_required)
     checked += (app.hosted_storage, *((app.api_scopes,) if app.api_scopes else ()))
+    checked += (*((app.allowed_groups,) if app.allowed_groups else ()),)
     checked += (*(("pushed",) if app.require_pushed else ()), *((app.profile,) if app.profile != NO_PROFILE else ()))
     return _digest_of_terms(checked)
 

@@ -28,7 +28,8 @@ class AuthorizationRequest(NamedTuple):
     is the id of a pushed request, or empty. `api` is the client id of the API that the app wants to call, or empty; its
     scopes are qualified. `jkt` is the thumbprint of the key that the code is bound to (RFC 9449 10), or empty. `device`
     is the id of a device's request, or empty: such a request has no redirect URI and no place.
-    `details`: the requested budgets, as scripts take them (`store/oauth/budgets.py`), or empty."""
+    `details`: the requested budgets, as scripts take them (`store/oauth/budgets.py`), or empty. `allowed`:
+    `Registration.members_of`."""
 
     client: str
     redirect_uri: str
@@ -45,6 +46,7 @@ class AuthorizationRequest(NamedTuple):
     jkt: str = ""
     device: str = ""
     details: str = ""
+    allowed: str = ""
 
 
 class Awaited(NamedTuple):
@@ -113,6 +115,14 @@ class ConsentRequest(NamedTuple):
     api: str = ""
 
 
+class Outsider(Refused):
+    """The person is in none of the groups whose members may use the app."""
+
+    def __init__(self, profile: Profile) -> None:
+        super().__init__("access_denied", Phrase("This app is only for members of certain groups."))
+        self.profile = profile
+
+
 class NothingTicked(Refused):
     """The person allowed none of the scopes. The request stays open; `asked` and `pending` show its page again."""
 
@@ -155,7 +165,7 @@ class Authorizations:
         """Returns a code if a live grant covers the scopes and remembers consent to them at this redirect URI.
         Otherwise keeps the request for 10 minutes. `fresh`: how long ago the sign-in may have been, in ms. `since`: the
         time of a sign-in for this request (epoch ms), which counts for 10 minutes whatever `fresh` says. Without both,
-        any sign-in will do. Raises SignedOut, SignInAgain, StepUp, Refused("rate_limited")."""
+        any sign-in will do. Raises SignedOut, SignInAgain, Outsider, StepUp, Refused("rate_limited")."""
         # A pushed or a device's request has one pending one, whose id says so. So its end can come before the decision.
         code_id = new_id()
         one_id = request.pushed or request.device or code_id
@@ -195,8 +205,11 @@ class Authorizations:
             jkt=request.jkt,
             member=keys.member(session.user),
             details=request.details,
+            allowed=request.allowed,
         )
         refuse_signed_out(reply)
+        if reply.word == "outsider":
+            raise Outsider(profile_of(session.user, reply))
         if reply.word == "sign_in":
             raise SignInAgain
         if reply.word == "step_up":
@@ -281,6 +294,7 @@ class Authorizations:
             fresh_sid="" if device else new_id(),
             amounts=amounts((budgets or {}).items()),
             lasts=budgets_last,
+            allowed=app.members_of,
             **visitor.fields(),
         )
         refuse_signed_out(reply)

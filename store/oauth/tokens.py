@@ -194,8 +194,11 @@ class Tokens:
                 target=target,
                 apis=allowed.lifetimes,
                 details=details,
+                allowed=app.members_of,
                 **bound,
             )
+            if reply.word == "outsider":
+                raise UnknownUser(Refused("invalid_grant", "The person is in none of the groups of this app any more."))
             if reply.word in ("dead", "replayed"):
                 self._wakeup.add(token.user, reply.word == "replayed")
                 raise UnknownUser(bad_refresh_token())

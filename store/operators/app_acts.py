@@ -21,7 +21,7 @@ from store.apps.registration import Registration
 from store.apps.sectors import check_sector_uri
 from store.apps.webhooks import Webhooks
 from store.crypto.jose.private import OURS
-from store.names import check_app_name
+from store.names import check_app_name, check_groups
 from store.operations import Operator, person_named
 from store.refused import Refused
 from store.results import unheard
@@ -162,6 +162,8 @@ class AppActs:
         for name in ("redirect_uris", "post_logout_redirect_uris"):
             if name in fields:
                 fields[name] = tuple(filter(None, fields[name]))
+        if "allowed_groups" in fields:
+            fields["allowed_groups"] = check_groups(filter(None, fields["allowed_groups"]))
         if "webhook_events" in fields:
             fields["webhook_events"] = chosen_types(filter(None, fields["webhook_events"]))
         # Without a base URL, assume the server of a developer's machine.

@@ -10,7 +10,7 @@
                "idTokenAlg": "RS256", "subjectType": "public", "postLogoutRedirectUris": ["https://web.example/bye"],
                "backchannelLogoutUri": "https://web.example/logout", "authMethod": "client_secret",
                "jwks": {"keys": []}, "jwksUri": "https://web.example/jwks.json", "requirePushed": false,
-               "dpopRequired": false, "deviceGrant": true, "profile": "none"}],
+               "dpopRequired": false, "deviceGrant": true, "allowedGroups": ["staff"], "profile": "none"}],
      "users": [{"email": "ada@example.com", "name": "Ada", "password": "...", "credits": 5000000,
                 "groups": ["staff"]}]}
 
@@ -53,6 +53,7 @@ _APP_FIELDS = (
     *("issInResponse", "refreshRetrySeconds", "refreshLifetimeDays", "homepage", "webhookUrl", "webhook_secret"),
     *("idTokenAlg", "subjectType", "postLogoutRedirectUris", "backchannelLogoutUri", "dpopRequired"),
     *("authMethod", "jwks", "jwksUri", "requirePushed", "profile", "webhookEvents", "deviceGrant"),
+    "allowedGroups",
 )
 _USER_FIELDS = ("email", "name", "password", "credits", "groups")
 P = ParamSpec("P")
@@ -170,6 +171,7 @@ def _app(fields: Fields, apis: Sequence[ApiRegistration]) -> SeedApp:
     scopes = scopes.split() if isinstance(scopes, str) else fields.texts("scopes")
     own, theirs = _checked(fields.at("scopes"), resolve_scopes, " ".join(scopes), apis)
     events = fields.texts("webhookEvents") if "webhookEvents" in fields.given else EVERY
+    groups = fields.texts("allowedGroups") if "allowedGroups" in fields.given else ()
     facts: dict[str, Any] = {
         **proof,
         "client_id": _checked(fields.at("client_id"), check_client_id, fields.text("client_id")),
@@ -189,6 +191,7 @@ def _app(fields: Fields, apis: Sequence[ApiRegistration]) -> SeedApp:
         "require_pushed": fields.boolean("requirePushed", False),
         "dpop_required": fields.boolean("dpopRequired", False),
         "device_grant": fields.boolean("deviceGrant", True),
+        "allowed_groups": _checked(fields.at("allowedGroups"), check_groups, groups),
         "homepage": fields.text("homepage", ""),
         "webhook_url": fields.text("webhookUrl", ""),
         "webhook_events": _checked(fields.at("webhookEvents"), chosen_types, events),

@@ -128,6 +128,7 @@ def test_an_app_record_has_the_apis_fields(home: Home) -> None:
         "jwksUri": "",
         "requirePushed": False,
         "deviceGrant": True,
+        "allowedGroups": [],
         "profile": "none",
         "webhookUrl": "",
         "webhookEvents": ["all"],

@@ -216,6 +216,7 @@ class Crowd:
             "jkt": "",
             "member": keys.member(user),
             "details": "",
+            "allowed": "",
         }
 
     def _writes(self, lineages: Iterable[Lineage], numbers: Sequence[int], content: bytes) -> Iterator[Call]:

@@ -68,6 +68,7 @@ async def device_record(site: Site, app: Registration, params: Params, proof: Dp
         api=wanted.api,
         jkt=check_key(params, proof),
         details=details,
+        allowed=app.members_of,
     )
     request = await check_api(site.store.apis, app, request)
     return write_record(PushedRecord([], rules_of(app, site), (request, Interaction(frozenset()))))

@@ -30,6 +30,7 @@
 --- ARGV[16] most_apps (number): of one person
 --- ARGV[17] family_id
 --- ARGV[18] most_families (number): of one person and app
+--- ARGV[19] allowed: the groups whose members may use the app, one in each line; empty for everybody
 --- @reply unknown
 --- @reply kept_out
 --- @reply not_allowed
@@ -45,11 +46,13 @@
 --- @include "families"
 --- @include "budgets"
 --- @include "audit"
+--- @include "groups"
 
 -- Whoever only claims an address is not its person, and the index may name somebody who had it before.
 local person = redis.call('HMGET', user, 'status', 'email', 'verified', kept_out_field(client))
 if person[1] ~= 'active' or person[2] ~= email or person[3] ~= '1' then return {'unknown'} end
 if person[4] then return {'kept_out'} end
+if not in_groups(user, allowed) then return {'not_allowed'} end
 local now = now_ms()
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
 local before = given[1] and not given[3] and given[2] or ''

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from store.apps.client_secrets import told
 from store.apps.owners.members import role_of, without_given
 from store.apps.owners.roles import may
-from store.apps.registration import Registration, told
+from store.apps.registration import Registration
 from store.lifetimes import UNDO_LINK
 from store.phrases import Phrase
 

@@ -120,6 +120,7 @@ class AssertionGrants:
                 family_id=token.id,
                 most_apps=self._bounds.grants,
                 most_families=self._bounds.families,
+                allowed=app.members_of,
             )
             if reply.word != "ok":
                 raise Refused("invalid_grant", _REFUSALS[reply.word])

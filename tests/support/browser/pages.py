@@ -145,6 +145,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "oauth/form_post.html": {**known, "app": app, "app_domain": text, "action": text, "fields": {"state": text}},
         "signin/choose.html": {**known, **choosing, "app": app, "onward_to": text},
         "signin/choose.html nobody": {**stranger, **choosing, "app": None, "onward_to": ""},
+        "oauth/keep_out.html": {**known, "app": app, "app_domain": text, "back": stepping["back"]},
+        "oauth/keep_out.html form_post": {**known, "app": app, "app_domain": text, **by_form},
         "oauth/step_up.html": stepping,
         "oauth/step_up.html second step": {**stepping, "passkey": False},
         "oauth/step_up.html form_post": {**stepping, **by_form},
