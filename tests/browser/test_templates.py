@@ -61,7 +61,7 @@ def test_every_template_is_rendered_here() -> None:
     assert kept - shared == {name.split()[0] for name in pages("")}
 
 
-TO_AN_APP = ("oauth/form_post.html", "oauth/leaving.html form_post", "oauth/step_up.html form_post")
+TO_AN_APP = ("oauth/form_post.html", *(f"oauth/{name}.html form_post" for name in ("leaving", "step_up", "keep_out")))
 """Their forms go to an app. They hold the answer and nothing else of this server."""
 
 
