@@ -23,7 +23,7 @@ class AdminAuditHandler(AdminHandler):
         until = self.store.cursors.open(asked, cursor) or "+"
         with valid():
             wanted = await self.store.event_filters.of(person, app, event)
-            begin = _moment(since) if since else 0
+            begin = moment_of(since) if since else 0
         found, position = await self.store.security_events.page(limit, begin, wanted, until)
         self.write_page(
             [event_record(one) for one in found], self.store.cursors.seal(asked, position) if position else ""
@@ -66,7 +66,7 @@ class AdminSendDeliveryHandler(AdminHandler):
         self.write_json(delivery_record(found) if found else {"id": delivery})
 
 
-def _moment(text: str) -> int:
+def moment_of(text: str) -> int:
     """Epoch milliseconds of a date or time. Raises ValueError."""
     try:
         moment = datetime.fromisoformat(text)

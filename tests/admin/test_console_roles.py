@@ -34,6 +34,13 @@ EXPECTED: dict[str, str] = {
     "console-role POST": ADMIN,
     "console-export POST": READERS,
     "console-delete POST": ADMIN,
+    "console-audit GET": READERS,
+    "console-audit-file GET": READERS,
+    "console-apps GET": READERS,
+    "console-app GET": READERS,
+    "console-app-status POST": ADMIN,
+    "console-app-verify POST": ADMIN,
+    "console-apis GET": READERS,
 }
 """The roles that may use each page: written down a second time, so that a changed table or a new page fails here."""
 FORMS: dict[str, dict[str, str]] = {
@@ -43,6 +50,8 @@ FORMS: dict[str, dict[str, str]] = {
     "console-role": {"role": "none"},
     "console-export": {"format": "jsonl"},
     "console-delete": {"address": EMAIL},
+    "console-app-status": {"status": "disabled"},
+    "console-app-verify": {"verified": "yes"},
 }
 """What the forms carry."""
 

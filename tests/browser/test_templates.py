@@ -197,13 +197,16 @@ DESTRUCTIVE = {
     *("developer-delete", "developer-api-delete", "developer-end-secret", "developer-api-end-secret"),
     "developer-logo-remove",
     *("developer-team-remove", "developer-team-leave"),
-    *("console-suspend", "console-reset-factors", "console-delete"),
+    *("console-suspend", "console-reset-factors", "console-delete", "console-app-status"),
 }
 """Forms whose buttons are red, because nobody can take back what they do, or only with effort. Each asks once."""
 
 
-CONTINUED = {("developer/apps.html", "developer-delete"), ("developer/apps.html full", "developer-delete")}
-"""Forms that go on with something that was asked for already."""
+CONTINUED = {
+    *(("developer/apps.html", "developer-delete"), ("developer/apps.html full", "developer-delete")),
+    ("admin/app.html off", "console-app-status"),
+}
+"""Forms that go on with something that was asked for already, or undo it."""
 SHOWN_AGAIN = ("admin/person.html wrong",)
 """States of pages that show a red form again, unfolded, with its error."""
 
@@ -221,7 +224,7 @@ def test_red_buttons_are_for_danger_and_ask_once() -> None:
                 asked.add(f"{route} on {name} has no red button")
             # On a page of its own a deletion asks for a name or address to be typed.
             if route in DESTRUCTIVE and route not in ("account-delete", "developer-delete", "developer-api-delete"):
-                if name.startswith(SHOWN_AGAIN):
+                if name.startswith(SHOWN_AGAIN) or (name, route) in CONTINUED:
                     continue
                 unfolds = any(parent.tag == "details" and "open" not in parent.attributes for parent in form.parents)
                 inner = any("inner" in one.get("class").split() for one in (form, *form.parents))

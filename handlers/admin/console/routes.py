@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from handlers.admin.console.apps import (
+    APIS,
+    APPS,
+    ConsoleApisHandler,
+    ConsoleAppHandler,
+    ConsoleAppsHandler,
+    ConsoleAppStatusHandler,
+    ConsoleAppVerifyHandler,
+)
+from handlers.admin.console.audit import AUDIT, ConsoleAuditFileHandler, ConsoleAuditHandler
 from handlers.admin.console.base import CONSOLE
 from handlers.admin.console.people import PEOPLE, ConsolePeopleHandler
 from handlers.admin.console.person import ConsolePersonHandler
@@ -19,7 +29,7 @@ from handlers.admin.console.person_acts import (
 from handlers.admin.console.search import ConsoleSearchHandler
 from handlers.core.person_posts import AGAIN, NOTHING_LASTS, operators_form
 from handlers.core.policy import Policy
-from handlers.core.route import Route
+from handlers.core.route import CLIENT, Route
 from store.operators.roles import OperatorAct
 
 _PERSON = rf"{PEOPLE}/([0-9a-f]{{32}})"
@@ -105,4 +115,23 @@ ROUTES: tuple[Route, ...] = (
         does("people.delete"),
         operators_form("delete a person’s account", keeps=("address",)),
     ),
+    Route(AUDIT, ConsoleAuditHandler, "console-audit", shows("audit.read")),
+    Route(rf"{AUDIT}/export", ConsoleAuditFileHandler, "console-audit-file", shows("audit.read")),
+    Route(APPS, ConsoleAppsHandler, "console-apps", shows("apps.read")),
+    Route(rf"{APPS}/{CLIENT}", ConsoleAppHandler, "console-app", shows("apps.read")),
+    Route(
+        rf"{APPS}/{CLIENT}/status",
+        ConsoleAppStatusHandler,
+        "console-app-status",
+        does("apps.change"),
+        operators_form("switch an app on or off", AGAIN, ("status",)),
+    ),
+    Route(
+        rf"{APPS}/{CLIENT}/verify",
+        ConsoleAppVerifyHandler,
+        "console-app-verify",
+        does("apps.change"),
+        operators_form("change whether an app is verified", AGAIN, ("verified",)),
+    ),
+    Route(APIS, ConsoleApisHandler, "console-apis", shows("apis.read")),
 )

@@ -23,16 +23,18 @@ class ConsoleSearchHandler(ConsolePage):
         self.see_other(await self._place(typed) or f"{PEOPLE}?{urlencode({'query': typed})}")
 
     async def _place(self, typed: str) -> str | None:
-        found = await self.store.people_pages.page(typed, limit=2) if typed else None
-        if found and len(found.people) == 1 and not found.cursor:
-            return f"{PEOPLE}/{found.people[0].user}"
-        if not typed or is_user_id(typed) or "@" in typed:
+        if not typed:
             return None
+        if is_user_id(typed) or "@" in typed:
+            found = await self.store.people_pages.page(typed, limit=1)
+            # Search may also find people whose addresses only begin so.
+            exact = [one for one in found.people if typed.casefold() in (one.user, one.email)]
+            return f"{PEOPLE}/{exact[0].user}" if exact else None
         if _CLIENT.fullmatch(typed):
             if await self.store.apps.find(typed):
                 return f"{CONSOLE}/apps/{quote(typed)}"
             if await self.store.apis.find(typed):
-                return f"{CONSOLE}/apis/{quote(typed)}"
+                return f"{CONSOLE}/apis?{urlencode({'query': typed})}"
             if typed in EVENTS:
                 return f"{CONSOLE}/audit?{urlencode({'event': typed})}"
         if _REQUEST.fullmatch(typed):

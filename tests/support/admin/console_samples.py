@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace as Sample
 from typing import Any
 
+from handlers.admin.console.audit import ShownEvent
 from handlers.admin.console.people import STATUS_NAMES
 from handlers.admin.console.person import KINDS, ON_PEOPLE
 from handlers.core.params import Params
+from handlers.developer.log import LogEntry
+from store.accounts.audit.logged_event import AuditEvent
+from store.app_log import Cause, LoggedRefusal
+from store.app_stats import AppFigures
 from store.credits.credits import Account, LedgerEntry
 from store.documents.documents import Usage
 from store.oauth.grants import Grant
@@ -58,7 +64,35 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         **{"hosted": [], "entries": [], "offers": frozenset(), "account": Account(0, 0, 0, None, (), ())},
         "summary": suspended,
     }
+    logged = AuditEvent("signed_in", "failed", "info", "operator", "1", person=text, client=text, address=text, count=2)
+    by = replace(logged, by=text, detail=text, agent=text)
+    audit: dict[str, Any] = {**frame, "chosen": dict.fromkeys(("person", "app", "event", "since", "request"), text)}
+    audit |= {"error": "", "people": {text: text}, "file": "/admin/audit/export", "first": text, "onward": text}
+    app = Sample(
+        **{"client_id": text, "wire_id": text, "name": text, "redirect_uris": (text,), "scopes": (text,)},
+        **{"api_scopes": (text,), "owner": text, "homepage": text, "status": "active", "active": True},
+        verified=False,
+    )
+    off = Sample(**{**vars(app), "status": "disabled", "active": False, "verified": True, "owner": "", "homepage": ""})
+    listed = {**frame, "made": lambda app: NOW, "first": text, "onward": text}
+    cause = Cause("token", "invalid_grant", text, text)
+    refused = LogEntry(LoggedRefusal(cause, 2, NOW, NOW), text, text)
+    shown: dict[str, Any] = {**frame, "app": app, "made": NOW, "figures": AppFigures(2, ()), "entries": [refused]}
+    shown["role_names"] = {"owner": text}
+    shown["team"] = [(Sample(user=text, role="owner"), Sample(email=text)), (Sample(user=text, role="viewer"), None)]
+    api = Sample(client_id=text, identifier=text, name=text, owner=text, active=True, scopes=(Sample(name=text),))
     return {
+        "admin/audit.html": {**audit, "events": [ShownEvent(NOW, text, one, text, text) for one in (logged, by)]},
+        "admin/audit.html wrong": {**audit, "events": [], "error": text, "first": "", "onward": ""},
+        "admin/audit.html empty": {**audit, "events": [], "chosen": {}, "first": "", "onward": ""},
+        "admin/audit.html next": {**audit, "events": []},
+        "admin/apps.html": {**listed, "apps": [app, off]},
+        "admin/apps.html empty": {**listed, "apps": [], "first": "", "onward": ""},
+        "admin/app.html": shown,
+        "admin/app.html off": {**shown, "app": off, "entries": [], "team": []},
+        "admin/app.html auditor": {**shown, "may": lambda act: False},
+        "admin/apis.html": {**frame, "apis": [api, Sample(**{**vars(api), "active": False, "owner": ""})]},
+        "admin/apis.html empty": {**frame, "apis": []},
         "admin/people.html": people,
         "admin/people.html first": {**people, "first": "", "onward": "", "whole": True},
         "admin/people.html empty": {**people, "people": [], "first": "", "onward": "", "query": ""},

@@ -277,9 +277,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "onward": None,
         },
         "account/document.html": {**known, "app": app, "found": document, "text": text},
-        **portal_pages(text, known),
-        **security_pages(text, known),
-        **console_pages(text, known),
+        **{**portal_pages(text, known), **security_pages(text, known), **console_pages(text, known)},
         "account/language.html": {
             **known,
             "languages": [("en", "en", text), ("pt", "pt-BR", text)],

@@ -1,0 +1,122 @@
+"""/admin/apps and /admin/apis: what people sign in to, and what accepts its tokens."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from urllib.parse import urlencode
+
+from handlers.admin.console.base import ConsolePage
+from handlers.core.params import Params
+from handlers.developer.log import entry_of
+from handlers.developer.team.role_names import ROLE_NAMES
+from outbound.sector_files import check_sector
+from store.moments import at
+from store.operators.app_acts import AppOrder
+from store.phrases import Phrase
+from store.refused import Refused
+
+APPS, APIS = "/admin/apps", "/admin/apis"
+PAGE = 50
+NOTICES = {
+    "on": Phrase("The app works again."),
+    "off": Phrase("The app is disabled. Every token of it has ended."),
+    "verified": Phrase("The app is shown as verified."),
+    "unverified": Phrase("The app is no longer shown as verified."),
+}
+
+
+class ConsoleAppsHandler(ConsolePage):
+    """The list of apps."""
+
+    async def get(self) -> None:
+        """Shows a page of apps by client id: those whose id, name, address or owner has `query`, or all."""
+        params = self.asked()
+        query = (params.get("query") or "").strip()[:254]
+        asked = f"console apps {query}"
+        after = self.store.cursors.open(asked, params.get("cursor") or "")
+        found = await self.store.app_acts.page(query, after, PAGE + 1)
+        onward = self.store.cursors.seal(asked, found[PAGE - 1].client_id) if len(found) > PAGE else ""
+        self.show_page(
+            "admin/apps.html",
+            APPS,
+            Phrase("Apps"),
+            query=query,
+            apps=found[:PAGE],
+            made=lambda app: at(app.created_at),
+            first=f"{APPS}?{urlencode({'query': query})}" if after else "",
+            onward=f"{APPS}?{urlencode({'query': query, 'cursor': onward})}" if onward else "",
+        )
+
+
+class ConsoleAppHandler(ConsolePage):
+    """One app."""
+
+    async def get(self, client_id: str) -> None:
+        """Shows the registration, team, numbers and refused requests."""
+        app = await self.store.app_acts.find(client_id)
+        self.show_page(
+            "admin/app.html",
+            APPS,
+            app.name,
+            app=app,
+            made=at(app.created_at),
+            role_names=ROLE_NAMES,
+            figures=await self.store.app_stats.of(client_id),
+            team=await self.store.teams.people(app),
+            entries=[entry_of(app, one) for one in await self.store.app_log.of(client_id)],
+            notice=self.notice(NOTICES),
+        )
+
+
+class AppForm(ConsolePage):
+    """A form of an app's page."""
+
+    async def post(self, client_id: str) -> None:
+        """Changes the app, and shows it."""
+        done = await self.act(client_id, self.body())
+        self.store.security.note("app_changed_by_operator", client=client_id)
+        self.see_done(f"{APPS}/{client_id}?{done}")
+
+    @abstractmethod
+    async def act(self, client_id: str, params: Params) -> str:
+        """Changes the app, and returns the key of the notice. Raises Refused."""
+
+
+class ConsoleAppStatusHandler(AppForm):
+    """…/status."""
+
+    async def act(self, client_id: str, params: Params) -> str:
+        """Disables the app, or lets it work again."""
+        status = params.require("status")
+        if status not in ("active", "disabled"):
+            raise Refused("invalid_request", "status is active or disabled.")
+        await self.store.app_acts.set_status(client_id, status)
+        return "on" if status == "active" else "off"
+
+
+class ConsoleAppVerifyHandler(AppForm):
+    """…/verify."""
+
+    async def act(self, client_id: str, params: Params) -> str:
+        """Marks the app as verified on the consent page, or takes the mark."""
+        verified = params.require("verified") == "yes"
+        order = AppOrder({"verified": verified})
+        await self.store.app_acts.update(client_id, order, self.site.base_url, self._check_sector)
+        return "verified" if verified else "unverified"
+
+    async def _check_sector(self, uri: str, redirect_uris: tuple[str, ...]) -> None:
+        await check_sector(self.site.fetcher, uri, redirect_uris)
+
+
+class ConsoleApisHandler(ConsolePage):
+    """The list of APIs."""
+
+    async def get(self) -> None:
+        """Shows the APIs whose id, identifier, name or owner has `query`, or all."""
+        query = (self.asked().get("query") or "").strip()[:254]
+        found = [
+            api
+            for api in await self.store.apis.every()
+            if query.casefold() in " ".join((api.client_id, api.identifier, api.name, api.owner)).casefold()
+        ]
+        self.show_page("admin/apis.html", APIS, Phrase("APIs"), query=query, apis=found)

@@ -1,0 +1,93 @@
+"""The console's pages of events, apps and APIs."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from store.apps.api_record import ApiRegistration, ApiScope
+from tests.admin.conftest import Console
+from tests.admin.test_console_people import proved, shown
+from tests.support.http.driver import EMAIL, PASSWORD
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+
+async def test_events_are_filtered_and_exported(console: Console) -> None:
+    admin, path = await proved(console)
+    await admin.do(f"{path}/suspend", reason="Unpaid")
+    await admin.do(f"{path}/resume")
+    await console.store.security.flush()
+    auditor = await console.operator("auditor")
+    everything = shown(await auditor.open("/admin/audit"))
+    assert f"by person {admin.user}" in everything
+    user = console.service.ada
+    theirs = (await auditor.browser.get(f"/admin/audit/export?person={EMAIL}")).body.decode()
+    events = [json.loads(line) for line in theirs.splitlines()]
+    assert len(events) >= 3
+    assert {event["person"] for event in events} == {user}
+    assert [event["at"] for event in events] == sorted((event["at"] for event in events), reverse=True)
+    one = events[0]
+    for query, count in (
+        (f"request={one['request_id']}", 1),
+        (f"person={user}&event={one['event']}", 1),
+        ("event=no_such_event", 0),
+        ("since=2099-01-01", 0),
+        (f"app=web-app&person={user}", 0),
+    ):
+        lines = (await auditor.browser.get(f"/admin/audit/export?{query}")).body.splitlines()
+        assert len(lines) == count, query
+        text = await auditor.open(f"/admin/audit?{query}")
+        assert len(re.findall(r'<th scope="row">', text)) == count, query
+    for wrong in ("since=yesterday", "person=nobody", "cursor=x"):
+        assert (await auditor.browser.get(f"/admin/audit?{wrong}")).code == 400
+
+
+async def test_the_log_goes_on_page_by_page(console: Console) -> None:
+    auditor = await console.operator("auditor")
+    for number in range(60):
+        console.store.security.note("operator_key_revoked_by_operator", detail=f"key {number}")
+    await console.store.security.flush()
+    page = await auditor.open("/admin/audit?event=operator_key_revoked_by_operator")
+    onward = re.search(r'href="(/admin/audit\?[^"]*cursor=[^"]*)"', page)
+    assert onward
+    following = await auditor.open(onward[1].replace("&amp;", "&"))
+    assert [len(re.findall(r'<th scope="row">', one)) for one in (page, following)] == [50, 10]
+
+
+async def test_an_app_is_found_disabled_and_verified(console: Console) -> None:
+    admin = await console.operator("admin")
+    await console.service.add_app("mine", owner=console.service.ada)
+    for query in ("Mine", "mine", console.service.ada):
+        listed = await admin.open(f"/admin/apps?query={query}")
+        assert re.findall(r'href="/admin/apps/([^"?]+)"', listed) == ["mine"], query
+    path = "/admin/apps/mine"
+    assert EMAIL in await admin.open(path) or console.service.ada in await admin.open(path)
+    assert (await admin.send(f"{path}/status", status="disabled")).code == 403
+    await admin.do(f"{path}/status", status="disabled", confirm_password=PASSWORD)
+    app = await console.store.apps.find("mine")
+    assert app
+    assert app.status == "disabled"
+    assert "Disabled by the operator" in await admin.open(path)
+    await admin.do(f"{path}/status", status="active")
+    await admin.do(f"{path}/verify", verified="yes")
+    app = await console.store.apps.find("mine")
+    assert app
+    assert (app.status, app.verified) == ("active", True)
+    noted = [event for event in console.events if event.event == "app_changed_by_operator"]
+    assert {(event.client, event.by) for event in noted} == {("mine", f"person {admin.user}")}
+    assert len(noted) == 3
+    assert (await admin.send(f"{path}/status", status="x")).code == 400
+    for act in ("status", "verify"):
+        answer = await admin.send(f"/admin/apps/nothing/{act}", status="disabled", verified="yes")
+        assert answer.code == 404, act
+    assert (await admin.browser.get("/admin/apps/nothing")).code == 404
+
+
+async def test_apis_are_listed(console: Console) -> None:
+    auditor = await console.operator("auditor")
+    await console.store.apis.create(ApiRegistration("https://a.example", "Orders", (ApiScope("read", "Read"),)))
+    assert "Orders" in await auditor.open("/admin/apis?query=orders")
+    assert "No APIs found" in await auditor.open("/admin/apis?query=invoices")
