@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from datetime import datetime
 from urllib.parse import urlencode
 
 from handlers.admin.console.base import ConsolePage
@@ -10,6 +11,7 @@ from handlers.core.params import Params
 from handlers.developer.log import entry_of
 from handlers.developer.team.role_names import ROLE_NAMES
 from outbound.sector_files import check_sector
+from store.apps.registration import Registration
 from store.moments import at
 from store.operators.app_acts import AppOrder
 from store.phrases import Phrase
@@ -42,7 +44,7 @@ class ConsoleAppsHandler(ConsolePage):
             Phrase("Apps"),
             query=query,
             apps=found[:PAGE],
-            made=lambda app: at(app.created_at),
+            made=_made,
             first=f"{APPS}?{urlencode({'query': query})}" if after else "",
             onward=f"{APPS}?{urlencode({'query': query, 'cursor': onward})}" if onward else "",
         )
@@ -59,7 +61,7 @@ class ConsoleAppHandler(ConsolePage):
             APPS,
             app.name,
             app=app,
-            made=at(app.created_at),
+            made=_made(app),
             role_names=ROLE_NAMES,
             figures=await self.store.app_stats.of(client_id),
             team=await self.store.teams.people(app),
@@ -120,3 +122,8 @@ class ConsoleApisHandler(ConsolePage):
             if query.casefold() in " ".join((api.client_id, api.identifier, api.name, api.owner)).casefold()
         ]
         self.show_page("admin/apis.html", APIS, Phrase("APIs"), query=query, apis=found)
+
+
+def _made(app: Registration) -> datetime | None:
+    """When the app was registered; None for one whose time was not kept."""
+    return at(app.created_at) if app.created_at else None

@@ -13,6 +13,7 @@ from handlers.admin.console.apps import (
 )
 from handlers.admin.console.audit import AUDIT, ConsoleAuditFileHandler, ConsoleAuditHandler
 from handlers.admin.console.base import CONSOLE
+from handlers.admin.console.overview import ConsoleHandler
 from handlers.admin.console.people import PEOPLE, ConsolePeopleHandler
 from handlers.admin.console.person import ConsolePersonHandler
 from handlers.admin.console.person_acts import (
@@ -46,7 +47,7 @@ def does(act: OperatorAct) -> Policy:
 
 
 ROUTES: tuple[Route, ...] = (
-    Route(CONSOLE, ConsolePeopleHandler, "console", shows("people.read")),
+    Route(CONSOLE, ConsoleHandler, "console", shows("health.read")),
     Route(rf"{CONSOLE}/search", ConsoleSearchHandler, "console-search", shows("people.read")),
     Route(PEOPLE, ConsolePeopleHandler, "console-people", shows("people.read")),
     Route(_PERSON, ConsolePersonHandler, "console-person", shows("people.read")),

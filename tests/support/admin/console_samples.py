@@ -7,6 +7,7 @@ from types import SimpleNamespace as Sample
 from typing import Any
 
 from handlers.admin.console.audit import ShownEvent
+from handlers.admin.console.overview import Check
 from handlers.admin.console.people import STATUS_NAMES
 from handlers.admin.console.person import KINDS, ON_PEOPLE
 from handlers.core.params import Params
@@ -16,8 +17,10 @@ from store.app_log import Cause, LoggedRefusal
 from store.app_stats import AppFigures
 from store.credits.credits import Account, LedgerEntry
 from store.documents.documents import Usage
+from store.engine.memory import Room
 from store.oauth.grants import Grant
 from store.operations import Suspension
+from store.operators.health import StoreHealth
 from tests.support.browser.portal_samples import NOW
 
 
@@ -93,6 +96,19 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "admin/app.html auditor": {**shown, "may": lambda act: False},
         "admin/apis.html": {**frame, "apis": [api, Sample(**{**vars(api), "active": False, "owner": ""})]},
         "admin/apis.html empty": {**frame, "apis": []},
+        "admin/overview.html": {
+            **{**frame, "checks": [Check(text, True, text), Check(text, False, text)], "queues": [(text, 2)]},
+            **{"health": StoreHealth(text, text, 1, 0, 5, 0.5, Room(5, 9), 0), "room": True},
+        },
+        "admin/overview.html full": {
+            **{
+                **frame,
+                "checks": [],
+                "queues": [],
+                "health": StoreHealth("", "", 1, 0, 5, 0.5, None, 0),
+                "room": False,
+            },
+        },
         "admin/people.html": people,
         "admin/people.html first": {**people, "first": "", "onward": "", "whole": True},
         "admin/people.html empty": {**people, "people": [], "first": "", "onward": "", "query": ""},

@@ -41,6 +41,8 @@ def console(tour: Tour) -> None:
     tour.sign_in(EVA, PASSWORD, "/admin")
     tour.stop("base/message.html second step", "Set up a second step")
     enter(tour, EVA, ids["admin"])
+    tour.open("/admin")
+    tour.stop("admin/overview.html", "Checklist")
     tour.open("/admin/people")
     tour.stop("admin/people.html first", "Last sign-in")
     tour.open("/admin/people?query=nobody%40example.com")
