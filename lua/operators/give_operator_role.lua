@@ -10,6 +10,7 @@
 --- @durable
 --- @reserve
 --- @include "now"
+--- @include "touch"
 
 -- A row is `role since by`.
 local function role_in(row) return string.match(row or '', '^%S+') or '' end
@@ -23,9 +24,11 @@ if before == 'admin' and role ~= 'admin' then
   if admins < 2 then return {'last_admin'} end
 end
 if before == '' and role ~= '' and redis.call('HLEN', holders) >= most then return {'full'} end
-if role == '' then
+if role == before then
+  touch(holders)
+elseif role == '' then
   redis.call('HDEL', holders, member)
-elseif role ~= before then
+else
   redis.call('HSET', holders, member, role .. ' ' .. int(now_ms()) .. ' ' .. by)
 end
 return {'ok', before}

@@ -77,6 +77,7 @@ def check_records(sub: str, profile: Record, apps: list[Record], activity: list[
         "email_verified",
         "name",
         "picture",
+        "keptOutApps",
         "status",
         "suspension",
         "groups",
@@ -104,6 +105,7 @@ def check_security(security: Record) -> None:
     (passkey,) = security.pop("passkeys")
     assert (passkey["name"], passkey["lastUsedAt"]) == ("My phone", None)
     assert {(one["address"], one["agent"]) for one in security.pop("sessions")} == {("192.0.2.9", "Firefox")}
+    assert security.pop("identities") == []
     assert security == {}
 
 

@@ -98,6 +98,8 @@ LOSABLE = {
     "release_email": "an entry that the row does not bear out counts for nothing",
     "rename_passkey": "a name",
     "rename_user": "a name",
+    "rename_person": "a name",
+    "note_key_use": "when an operator key was last used",
     "retire_key": "a key that is known a little longer",
     "save_picture": "a picture",
     "save_preferences": "a language and a zone",

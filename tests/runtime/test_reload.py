@@ -122,6 +122,7 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
 }
 """Another value, and what has it then."""
 ELSEWHERE = {"stripe_key", "stripe_webhook_secret", "log_level", "log_format", "secret_keys", "ai_config", "brand"}
+ELSEWHERE |= {"assertion_issuers"}
 """Settings with tests of their own."""
 
 
