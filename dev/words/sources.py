@@ -23,7 +23,7 @@ TEMPLATES = ROOT / "templates"
 CODE = ("handlers", "outbound", "store")
 OWN = ("store/phrases.py", "handlers/core/person_posts.py")
 """Modules that make messages of what others write."""
-EVENT_TABLE = "store/security_events.py"
+EVENT_TABLES = ("store/security_events.py", "store/events/operator_events.py")
 
 Keywords = dict[str, tuple[int, ...]]
 """The positions of the messages among the arguments of each function."""
@@ -37,8 +37,8 @@ _EVENTS: Keywords = dict.fromkeys(
         "_sensitive",
         "_failed_proof",
         "_caught",
-        "_by_operator",
-        "_for_people",
+        "by_operator",
+        "for_people",
         "_ordinary",
     ),
     (2,),
@@ -80,7 +80,7 @@ def from_code(root: Path = ROOT) -> Iterator[Found]:
         source = path.read_bytes()
         # Other modules have messages of other kinds.
         keywords = _PHRASES if b"from store.phrases import" in source else _CODE
-        keywords = _EVENTS if name == EVENT_TABLE else keywords
+        keywords = _EVENTS if name in EVENT_TABLES else keywords
         check_calls(name, source.decode(), keywords)
         for _, texts in _texts(source, keywords):
             yield Found(*texts, name, False)
