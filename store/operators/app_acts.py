@@ -21,6 +21,7 @@ from store.apps.registration import Registration
 from store.apps.sectors import check_sector_uri
 from store.apps.webhooks import Webhooks
 from store.crypto.jose.private import OURS
+from store.directory.folding import MAX_QUERY
 from store.names import check_app_name, check_groups
 from store.operations import Operator, person_named
 from store.refused import Refused
@@ -144,7 +145,7 @@ class AppActs:
     async def page(self, query: str, after: str, most: int) -> list[Registration]:
         """At most `most` apps in the order of client ids, beyond the id `after`, whose client id, name, address or
         owner has this text."""
-        wanted, found = query.casefold().strip(), list[Registration]()
+        wanted, found = query[:MAX_QUERY].casefold().strip(), list[Registration]()
         async for app in self._apps.beyond(after):
             told = (app.client_id, app.wire_id, app.name, app.homepage, app.owner, *app.redirect_uris)
             if not wanted or any(wanted in text.casefold() for text in told):

@@ -116,6 +116,7 @@ RAW = {
     "half of a surrogate pair": b'{%b, "stop_sequences": ["\\ud800"]}' % GOOD,
     "half of a surrogate pair in a system": b'{%b, "system": "\\ud800"}' % GOOD,
     "NUL": b'{%b, "system": "\\u0000"}' % GOOD,
+    "NUL in a list": b'{%b, "stop_sequences": ["a\\u0000b"]}' % GOOD,
     "no UTF-8": b'{%b, "metadata": {"user_id": "\xff"}}' % GOOD,
     "nested 100,000 deep": b'{%b, "metadata": %b}' % (GOOD, b"[" * 100_000 + b"]" * 100_000),
     "nested 210 deep": b'{%b, "metadata": %b1%b}' % (GOOD, b'{"a":' * 209, b"}" * 209),
@@ -143,7 +144,7 @@ async def test_odd_but_valid_requests_are_no_500(service: Service, upstream: Scr
         assert (await spender.ask(body)).code in (200, 400), nesting
         await spender.fresh_window()
     for request in (
-        question(temperature=-1e300, top_k=10**30, stop_sequences=["a\0b"], metadata=[None], tool_choice="x"),
+        question(temperature=-1e300, top_k=10**30, stop_sequences=["a\1b"], metadata=[None], tool_choice="x"),
         question(thinking={"budget_tokens": "x"}),
         question(thinking={"budget_tokens": -5}),
         question(thinking=[7]),

@@ -219,6 +219,8 @@ async def test_deleting_the_owner_keeps_only_the_apps(store: Store) -> None:
         spell.APPS,
         spell.app(client),
         spell.app(world.app.client_id),
+        # Notes that the index of people takes up.
+        spell.directory_relay(world.user[:3])["changed"],
     }
     await store.apps.delete(client)
     assert await store.apps.fresh(client) == (None, None)

@@ -14,6 +14,7 @@ from store.webhooks.deliveries import WebhookEvent, new_event_id
 from tests.operators.conftest import Desk, refused
 from tests.support.http.driver import EMAIL, json_of
 
+HIDDEN = "a-password"
 pytestmark = pytest.mark.gen_test
 NEW = {"name": "Shop", "redirect_uris": ["https://shop.example/cb"], "scopes": "profile data:read"}
 
@@ -184,16 +185,16 @@ async def test_deliveries_of_all_apps_are_listed_and_sent_again(desk: Desk) -> N
 
 async def test_keys_settings_and_health_are_shown_without_secrets(desk: Desk, app: Operations) -> None:
     environ = {
-        "LATCHKEY_REDIS_URL": "redis://user:a-password@store.example:6379/1",
+        "LATCHKEY_REDIS_URL": f"redis://user:{HIDDEN}@store.example:6379/1",
         "LATCHKEY_SECRET_KEYS": "1:" + "A" * 43,
         "LATCHKEY_OPERATOR_KEYS": "k" * 32,
-        "LATCHKEY_SMTP_URL": "smtps://me:a-password@mail.example",
+        "LATCHKEY_SMTP_URL": f"smtps://me:{HIDDEN}@mail.example",
     }
     settings = load(["--workers", "3"], environ)
     app.facts = lambda: ServerFacts("1.2.3", settings.workers, in_force(settings))
     response = await desk.ask("GET", "/settings")
     items = {item["name"]: item for item in json_of(response)["items"]}
-    assert b"a-password" not in response.body
+    assert HIDDEN.encode() not in response.body
     assert b"kkkk" not in response.body
     assert b"AAAA" not in response.body
     assert items["workers"] == {"name": "workers", "value": 3, "source": "--workers", "secret": False}

@@ -112,6 +112,7 @@ async def test_a_record_is_what_was_pushed(service: Service) -> None:
     site, registered = Site(service.store, service.base_url), await service.store.apps.active(service.web.client_id)
     assert registered is not None
     app = replace(registered, scopes=("openid", "profile", "credits:spend"), hosted_storage=False)
+    app = replace(app, allowed_groups=("staff",))
     claims = '{"id_token": {"sub": {"values": ["b", "a"]}, "acr": {"essential": true, "values": ["phr"]}}}'
     more = {"scope": "openid profile", "nonce": "n", "claims": claims, "max_age": "60", "prompt": "login consent"}
     more["authorization_details"] = '[{"type":"credits","limit":5,"models":["latchkey-echo"]}]'
