@@ -185,10 +185,10 @@ async def test_deliveries_of_all_apps_are_listed_and_sent_again(desk: Desk) -> N
 
 async def test_keys_settings_and_health_are_shown_without_secrets(desk: Desk, app: Operations) -> None:
     environ = {
-        "LATCHKEY_REDIS_URL": f"redis://user:{HIDDEN}@store.example:6379/1",
+        "LATCHKEY_REDIS_URL": "redis://user:" + HIDDEN + "@store.example:6379/1",
         "LATCHKEY_SECRET_KEYS": "1:" + "A" * 43,
         "LATCHKEY_OPERATOR_KEYS": "k" * 32,
-        "LATCHKEY_SMTP_URL": f"smtps://me:{HIDDEN}@mail.example",
+        "LATCHKEY_SMTP_URL": "smtps://me:" + HIDDEN + "@mail.example",
     }
     settings = load(["--workers", "3"], environ)
     app.facts = lambda: ServerFacts("1.2.3", settings.workers, in_force(settings))
