@@ -27,6 +27,8 @@ from tests.support.http.http_servers import request
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 BEHIND = 6
 """Characters of the prefix."""
+NOW = 1_700_000_000
+"""When the request to an identity provider begins and is opened."""
 
 
 def flipped(text: str) -> Iterator[str]:
@@ -130,6 +132,8 @@ async def one_of_each(cast: Cast) -> dict[TokenKind, str]:
         TokenKind.BROWSER: store.pushed.cookie_of(new_id()),
         TokenKind.TEAM: await team_invitation(cast),
         TokenKind.LISTED: store.listed_accounts.with_account((), ada, email),
+        TokenKind.CURSOR: store.cursors.seal("apps", "web-app"),
+        TokenKind.UPSTREAM: store.upstream_flows.begin("google", NOW, "/account", user=ada, session_id=new_id()).text,
         **{kind: link.text for kind, link in links.items() if link is not None},
     }
 
@@ -160,6 +164,12 @@ def openers(cast: Cast) -> dict[TokenKind, Callable[[str], Awaitable[bool]]]:
         except Refused:
             return False
 
+    async def cursor(text: str) -> bool:
+        try:
+            return bool(store.cursors.open("apps", text))
+        except Refused:
+            return False
+
     async def kept(text: str) -> bool:
         return store.pushed.browser_of(text) is not None
 
@@ -185,6 +195,8 @@ def openers(cast: Cast) -> dict[TokenKind, Callable[[str], Awaitable[bool]]]:
         TokenKind.BROWSER: kept,
         TokenKind.TEAM: lambda text: refused(store.teams.look(text)),
         TokenKind.LISTED: lambda text: known(store.listed_accounts.open(text) or None),
+        TokenKind.CURSOR: cursor,
+        TokenKind.UPSTREAM: lambda text: known(store.upstream_flows.open(text, NOW)),
     }
 
 

@@ -72,7 +72,7 @@ class EmbeddedStore:
                 self._process.kill()
                 self._process.wait()
             if isinstance(exc, redis.RedisError):
-                raise StartupError(f"The store at {self.socket_path} does not answer: {exc}") from exc
+                raise StartupError(f"The store at {self.socket_path} cannot be used: {exc}") from exc
             raise
 
     @classmethod

@@ -92,9 +92,20 @@ def test_without_the_setting_the_operations_port_is_closed() -> None:
         assert "operations on" not in server.ready().log
 
 
-@pytest.mark.parametrize("key", ["", "short"])
-def test_a_key_that_is_none_is_refused_at_the_start(key: str) -> None:
-    status, log = refused(*OPS, "--redis-url", "memory", environment={"LATCHKEY_OPERATOR_KEYS": key})
+def test_without_keys_in_the_settings_the_operations_port_refuses_every_key_that_the_store_lacks() -> None:
+    with Server(*OPS, "--redis-url", "memory", *QUICK, environment={"LATCHKEY_OPERATOR_KEYS": ""}) as server:
+        port = ops_port(server.ready())
+        for shown in ("", KEY):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+            body = json.dumps({"user": EMAIL, "amount": 500, "key": "payment-1"})
+            headers = {"Authorization": f"Bearer {shown}", "Content-Type": "application/json"}
+            connection.request("POST", "/ops/credits", body, headers)
+            assert connection.getresponse().status == 401
+            connection.close()
+
+
+def test_a_key_that_is_none_is_refused_at_the_start() -> None:
+    status, log = refused(*OPS, "--redis-url", "memory", environment={"LATCHKEY_OPERATOR_KEYS": "short"})
     assert status == 2
     assert log.startswith("latchkey: op")
     assert log.count("\n") == 1

@@ -56,7 +56,9 @@ def test_every_kind_of_token_is_tried(stage: Stage) -> None:
     # A nonce comes in a signed proof: tests/oauth/dpop/test_proofs.py has it.
     # An entry of the list of accounts that is not ours is left out: tests/accounts/signin/test_chooser.py has it.
     others = {TokenKind.CHALLENGE, TokenKind.DEVICE, TokenKind.PROGRESS, TokenKind.BROWSER, TokenKind.DPOP_NONCE}
-    others.add(TokenKind.LISTED)
+    # A cursor comes with the key of an operator: tests/operators/test_people.py has it.
+    # The request to an identity provider comes with an answer of the provider: tests/accounts/elsewhere has it.
+    others |= {TokenKind.LISTED, TokenKind.CURSOR, TokenKind.UPSTREAM}
     assert {kind for kind, _ in stage.ways.values()} == set(TokenKind) - others
 
 

@@ -55,6 +55,12 @@ async def _(w: World) -> Call:
     return lambda: w.store.documents.list(caller, "data:read", "notes", content=True)
 
 
+@call("hosted_sizes.of")
+async def _(w: World) -> Call:
+    caller = await document_caller(w)
+    return lambda: w.store.hosted_sizes.of(w.user, [caller.client])
+
+
 @call("documents.usage", "read_usage")
 async def _(w: World) -> Call:
     caller = await document_caller(w)

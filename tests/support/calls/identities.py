@@ -57,7 +57,7 @@ async def _(w: World) -> Call:
     return lambda: w.store.identities.free_stale(one.name)
 
 
-@call("upstream.admit", "link_by_address", "keep_identity", "create_user", "confirm_email")
+@call("upstream.admit", "create_user", "confirm_email", "link_by_address", "keep_identity")
 async def _(w: World) -> Call:
     one = arrival(f"first-{w.user}", f"first-{w.email}")
     return lambda: w.store.upstream.admit(one, TRUSTED, VISITOR)
