@@ -251,7 +251,7 @@ class Store:
         self.delivery_pages = DeliveryPages(self.apps, self.deliveries, self.cursors)
         self.health = HealthReader(client)
         self.operator_keys = OperatorKeys(client, scripts)
-        self.operator_replies = OperatorReplies(client)
+        self.operator_replies = OperatorReplies(client, scripts)
         self.hosted_sizes = HostedSizes(client)
         self.people_pages = PeoplePages(client, scripts, self.people, self.cursors)
         self.people_pages.matching = self.directory.matching

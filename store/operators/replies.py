@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from redis.asyncio import Redis
 
 from store import keys
 from store.crypto.seal import fingerprint
+from store.engine.scripts import Scripts
 from store.errors import wrapped
 from store.lifetimes import OPERATOR_REPLY
 from store.operators.roles import OperatorActor
@@ -39,8 +40,9 @@ class OperatorReplies:
     """Claims keys, and keeps replies for a day. A write whose outcome is unknown stays claimed: nothing is done twice.
     Every method raises StoreUnavailable."""
 
-    def __init__(self, client: Redis) -> None:
+    def __init__(self, client: Redis, scripts: Scripts) -> None:
         self._client = client
+        self._scripts = scripts
 
     async def claim(self, actor: OperatorActor, key: str, request: bytes) -> ClaimedWrite | KeptReply:
         """Claims a key for this request (method, path and body), or returns the reply to the same request before.
@@ -50,12 +52,15 @@ class OperatorReplies:
             raise Refused("invalid_request", f"An idempotency key is 1 to {MOST_KEY} printable characters.")
         claimed = ClaimedWrite(fingerprint(f"{actor.kind} {actor.id} {key}"), hashlib.sha256(request).hexdigest()[:32])
         name = keys.operator_reply(claimed.name)
-        with wrapped():
-            value = f"{claimed.digest} {_IN_PROGRESS} "
-            kept: Any = await self._client.set(name, value, nx=True, get=True, px=OPERATOR_REPLY)
-        if kept is None:
+        reply = await self._scripts.run(
+            "claim_operator_reply",
+            {"operator_reply": name},
+            value=f"{claimed.digest} {_IN_PROGRESS} ",
+            lasts=OPERATOR_REPLY,
+        )
+        if reply.word == "ok":
             return claimed
-        digest, status, body = kept.split(b" ", 2)
+        digest, status, body = reply.raw("value").split(b" ", 2)
         if digest.decode() != claimed.digest:
             raise Refused("idempotency_mismatch", "This key was used with another request.")
         if int(status) == _IN_PROGRESS:
@@ -65,9 +70,12 @@ class OperatorReplies:
     async def keep(self, claimed: ClaimedWrite, status: int, body: bytes) -> None:
         """Keeps the reply to a claimed write."""
         body = body if len(body) <= MOST_REPLY else b""
-        with wrapped():
-            value = f"{claimed.digest} {status} ".encode() + body
-            await self._client.set(keys.operator_reply(claimed.name), value, px=OPERATOR_REPLY)
+        await self._scripts.run(
+            "keep_operator_reply",
+            {"operator_reply": keys.operator_reply(claimed.name)},
+            value=f"{claimed.digest} {status} ".encode() + body,
+            lasts=OPERATOR_REPLY,
+        )
 
     async def drop(self, claimed: ClaimedWrite) -> None:
         """Frees the key of a write that was refused: it changed nothing."""

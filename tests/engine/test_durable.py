@@ -99,6 +99,8 @@ LOSABLE = {
     "rename_passkey": "a name",
     "rename_user": "a name",
     "rename_person": "a name",
+    "claim_operator_reply": "a write that is done again if its request is sent again; the write itself is waited for",
+    "keep_operator_reply": "a reply; the write that it tells of was waited for",
     "note_key_use": "when an operator key was last used",
     "retire_key": "a key that is known a little longer",
     "save_picture": "a picture",

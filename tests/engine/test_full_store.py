@@ -31,6 +31,7 @@ pytestmark = pytest.mark.slow
 
 REFUSED = {
     "apis.create": "a registration of an API",
+    "app_acts.create": "a registration",
     "app_tokens.issue": "an access token",
     "apps.create": "a registration",
     "authorizations.begin": "a pending request",
@@ -55,11 +56,13 @@ REFUSED = {
     "movers.update": "an identity at another server",
     "import_state.note": "the place of an import, which can go on when there is room",
     "hash_prices.add": "a price of imported password hashes",
+    "operator_keys.create": "a key of an operator",
     "outbox.relay": "the mark of a sweep; what a process tells of by itself goes on",
     "owned.set_logo": "a logo",
     "owned.give": "an entry in an owner's list",
     "owned.register": "a registration",
     "app_sweep.sweep": "what can wait until there is room: it comes again",
+    "people_acts.change": "a name and groups",
     "people.create": "an account",
     "people.invite": "an invitation",
     "people.invite_again": "an invitation",
@@ -81,6 +84,8 @@ REFUSED = {
     "tokens.exchange": "a family and its tokens",
     "tokens.mint": "a grant, a family and its tokens",
     "tokens.refresh": "an access token",
+    "upstream.admit": "an account, with an identity at another server",
+    "upstream.link": "an identity at another server",
 }
 """Calls that a full store refuses, each with the data it would add."""
 

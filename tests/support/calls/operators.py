@@ -44,7 +44,7 @@ async def _(w: World) -> Call:
     return lambda: w.store.operator_keys.revoke(key.id)
 
 
-@call("operator_replies.claim")
+@call("operator_replies.claim", "claim_operator_reply")
 async def _(w: World) -> Call:
     return lambda: w.store.operator_replies.claim(ADMIN, w.user, b"a request")
 
@@ -56,7 +56,7 @@ async def claimed(w: World) -> ClaimedWrite:
     return found
 
 
-@call("operator_replies.keep")
+@call("operator_replies.keep", "keep_operator_reply")
 async def _(w: World) -> Call:
     write = await claimed(w)
     return lambda: w.store.operator_replies.keep(write, 200, b"{}")
