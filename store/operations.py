@@ -24,6 +24,7 @@ from store.moments import at
 from store.names import is_user_id, normalise_email
 from store.oauth.budgets import told_budgets
 from store.oauth.grants import Grant
+from store.phrases import Phrase
 from store.refused import Refused
 from store.results import groups_in, unheard
 
@@ -110,9 +111,11 @@ class Operator:
         """Disables a person and keeps why. Raises Refused("not_found"), ValueError."""
         for text in (suspension.reason, suspension.note):
             if len(text) > MAX_REASON or not text.isprintable():
-                raise ValueError(f"Reason and note are one line of at most {MAX_REASON} printable characters.")
+                raise ValueError(
+                    Phrase("Reason and note are one line of at most %(most)s printable characters.", most=MAX_REASON)
+                )
         if not suspension.reason.strip():
-            raise ValueError("The reason is empty: the person reads it.")
+            raise ValueError(Phrase("The reason is empty: the person reads it."))
         return await self.set_status(who, "disabled", suspension)
 
     async def set_status(self, who: str, status: str, suspension: Suspension | None = None) -> Person:
@@ -200,10 +203,12 @@ def suspended_until(text: str, name: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"{name} takes a date or a time, such as 2027-01-31 or 2027-01-31T08:00.") from None
+        raise ValueError(
+            Phrase("%(name)s takes a date or a time, such as 2027-01-31 or 2027-01-31T08:00.", name=name)
+        ) from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     if moment <= wall.utc():
-        raise ValueError(f"{name} has passed.")
+        raise ValueError(Phrase("%(name)s has passed.", name=name))
     return moment
 
 

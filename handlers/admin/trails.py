@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from handlers.admin.base import AdminHandler, valid
 from store.operations import person_named
 from store.operators.records import delivery_record, event_record, grant_record
+from store.phrases import Phrase
 from store.refused import Refused
 
 
@@ -23,7 +24,7 @@ class AdminAuditHandler(AdminHandler):
         until = self.store.cursors.open(asked, cursor) or "+"
         with valid():
             wanted = await self.store.event_filters.of(person, app, event)
-            begin = moment_of(since) if since else 0
+            begin = moment_of(since, "since") if since else 0
         found, position = await self.store.security_events.page(limit, begin, wanted, until)
         self.write_page(
             [event_record(one) for one in found], self.store.cursors.seal(asked, position) if position else ""
@@ -66,10 +67,10 @@ class AdminSendDeliveryHandler(AdminHandler):
         self.write_json(delivery_record(found) if found else {"id": delivery})
 
 
-def moment_of(text: str) -> int:
-    """Epoch milliseconds of a date or time. Raises ValueError."""
+def moment_of(text: str, name: str) -> int:
+    """Epoch milliseconds of a date or a time that was sent as `name`. Raises ValueError."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError("since takes a date or a time, such as 2026-11-23T06:30:00Z.") from None
+        raise ValueError(Phrase("%(name)s takes a date or a time, such as 2026-11-23T06:30:00Z.", name=name)) from None
     return max(0, round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))

@@ -18,6 +18,7 @@ from store.lifetimes import CREDIT_KEY, CREDITS_READ, PROOF, SPENDING_MAIL, UNDO
 from store.moments import at
 from store.oauth.budgets import amounts
 from store.oauth.guard import admitted
+from store.phrases import Phrase
 from store.refused import Refused, refuse_signed_out, refuse_unproved
 from store.results import Allowance, Caller, Profile, Visitor, Window, allowance_of, profile_of
 
@@ -178,7 +179,9 @@ class Credits:
         if not 0 < abs(amount) <= MAX_AMOUNT:
             raise Refused("invalid_request", f"amount is 1 to {MAX_AMOUNT} micro-dollars, or as many below zero.")
         if len(reason) > MAX_REASON or not reason.isprintable():
-            raise Refused("invalid_request", f"reason is at most {MAX_REASON} printable characters.")
+            raise Refused(
+                "invalid_request", Phrase("reason is at most %(most)s printable characters.", most=MAX_REASON)
+            )
         if key is not None and (not 1 <= len(key) <= 255 or not key.isprintable()):
             raise Refused("invalid_request", "An idempotency key is 1 to 255 printable characters.")
         # A grant without a key gets one, so that it can be sent again if the answer is lost.
@@ -204,11 +207,11 @@ class Credits:
         if reply.word == "not_found":
             raise Refused("not_found", "No such person.")
         if reply.word == "mismatch":
-            raise Refused("idempotency_mismatch", "This key was used with another amount or reason.")
+            raise Refused("idempotency_mismatch", Phrase("This key was used with another amount or reason."))
         if reply.word == "too_much":
-            raise Refused("invalid_request", f"A balance never exceeds {MAX_PAID} micro-dollars.")
+            raise Refused("invalid_request", Phrase("A balance never exceeds %(most)s micro-dollars.", most=MAX_PAID))
         if reply.word == "insufficient_credits":
-            raise Refused("insufficient_credits", "There is not as much to take.")
+            raise Refused("insufficient_credits", Phrase("There is not as much to take."))
         return Granted(Balance(reply.number("paid"), reply.number("held")), reply.number("replayed") == 1)
 
     async def show(self, user: str, *, before: str = "", most: int = ENTRIES_AT_ONCE) -> Account:

@@ -15,8 +15,9 @@ from store.names import check_groups, check_person_name
 from store.operations import Operator, Person, Suspension
 from store.operators.people_pages import PeoplePages
 from store.operators.person_view import PersonView
-from store.operators.role_holders import RoleHolders
+from store.operators.role_holders import LAST_ADMIN, RoleHolders
 from store.operators.roles import APART, OperatorAct, OperatorActor, OperatorRole, check_act
+from store.phrases import Phrase
 from store.refused import Refused
 from store.webhooks.relay_wakeup import RelayWakeup
 
@@ -71,7 +72,7 @@ class PeopleActs:
         """Suspends a person. Raises Refused("access_denied") for the last admin, ValueError as `Operator.suspend`."""
         role = await self.check(actor, "people.suspend", user)
         if role == "admin" and await self._holders.is_last_admin(user):
-            raise Refused("access_denied", "This is the last admin. Give the role admin to somebody else first.")
+            raise Refused("access_denied", LAST_ADMIN)
         return await self._operator.suspend(user, suspension)
 
     async def resume(self, actor: OperatorActor, user: str) -> Person:
@@ -117,7 +118,7 @@ class PeopleActs:
         `RoleHolders.give`."""
         check_act(actor, "roles.give")
         if (actor.kind, actor.id) == ("person", user):
-            raise Refused("access_denied", "Nobody changes their own role. Ask another admin.")
+            raise Refused("access_denied", Phrase("Nobody changes their own role. Ask another admin."))
         return await give_role(self._operator, self._holders, user, role, actor.shown)
 
     async def give_credits(self, actor: OperatorActor, user: str, amount: int, reason: str, key: str) -> Granted:
@@ -131,7 +132,7 @@ class PeopleActs:
         person with a role."""
         role = await self.check(actor, "people.delete", user)
         if role:
-            raise Refused("access_denied", f"This person has the role {role}. Take the role first.")
+            raise Refused("access_denied", Phrase("This person has the role %(role)s. Take the role first.", role=role))
         person = await self._operator.find(user, 0)
         if not dry_run:
             await self._operator.delete(user)
@@ -142,7 +143,7 @@ class PeopleActs:
         Refused("access_denied") if it is the actor."""
         check_act(actor, act)
         if (actor.kind, actor.id) == ("person", user):
-            raise Refused("access_denied", "Use your own account pages for this, or ask another admin.")
+            raise Refused("access_denied", Phrase("Use your own account pages for this, or ask another admin."))
         role = await self._holders.of(user)
         if role and act in APART and actor.role != "admin":
             raise Refused("insufficient_role", f"This person has the role {role}, so only an admin may do this.")

@@ -13,11 +13,13 @@ from store.engine.scripts import Scripts
 from store.errors import wrapped
 from store.oauth.sign_in import LEVELS
 from store.operators.roles import PEOPLES_ROLES, OperatorRole, check_operator_role
+from store.phrases import Phrase
 from store.refused import Refused
 
 MOST_HOLDERS = 500
 BY_COMMAND = "command"
 """Who gives a role with the command line."""
+LAST_ADMIN = Phrase("This is the last admin. Give the role admin to somebody else first.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,12 @@ class RoleHolders:
             most=MOST_HOLDERS,
         )
         if reply.word == "last_admin":
-            raise Refused("access_denied", "This is the last admin. Give the role admin to somebody else first.")
+            raise Refused("access_denied", LAST_ADMIN)
         if reply.word == "full":
-            raise Refused("invalid_request", f"{MOST_HOLDERS} people have a role. Take one from somebody first.")
+            raise Refused(
+                "invalid_request",
+                Phrase("%(most)s people have a role. Take one from somebody first.", most=MOST_HOLDERS),
+            )
         before = reply.text("before")
         return check_operator_role(before) if before else None
 

@@ -21,16 +21,17 @@ ENGLISH = ("base/docs.html", "base/home.html branded", "demo ")
 OTHERS = re.compile(
     "Ada Lovelace|Elsa Herschel|Grace Hopper|Hedy Lamarr|Latchkey Echo|"
     "(Eva|Sam|Ana) [AS][a-z]+|On leave|Back in January|"
-    "Weather Diary|Old Reader|Pocket Notes|Tool Box|Überregionales .*meteorologinnen|Star Atlas|"
+    "Weather Diary|The Daily Leaf|Old Reader|Pocket Notes|Tool Box|Überregionales .*meteorologinnen|Star Atlas|"
     "To try things out|Gift card, number 1007|Harbo is run by Harbo Works Ltd|Read the chapter on ferns again|to read|"
     r"Example Inc\.|GitHub|Google|Microsoft|Apple|https://gone.example|"
-    "Star Map|Rain planner|Example Works|(orders|times):[a-z]+|(Cancel|Place|See your) (orders|timetable)|"
+    "Star Map|Rain planner|Example Works|openid|(apps|credits|data|orders|times):[a-z]+|"
+    "(Cancel|Place|See your) (orders|timetable)|"
     r"What you ordered, when, and what it cost|It can order in your name, up to 100 \$ a day|"
     "Living Room TV|LivingRoomTV/7.1 .*|[B-Z]{4}-[B-Z]{4}|"
     "Mozilla/5.0 .*|(POST|Authorization:) .*|"
     "([A-Z2-7]{4} ){7}"  # the secret of an authenticator app
 )
-"""Names of people and apps, documents, and what operators write."""
+"""Names of people, apps and scopes, documents, and what operators write."""
 
 
 @pytest.fixture(scope="module", params=[LONGER, BACKWARDS], ids=["longer", "rtl"])

@@ -56,7 +56,7 @@ class AuditPage(ConsolePage):
             known = await self.store.event_filters.of(
                 chosen.get("person", ""), chosen.get("app", ""), chosen.get("event", "")
             )
-            begin = moment_of(chosen["since"]) if "since" in chosen else 0
+            begin = moment_of(chosen["since"], Phrase("Since")) if "since" in chosen else 0
         request = chosen.get("request")
         return (lambda one: known(one) and request in (None, one.request_id)), begin
 
