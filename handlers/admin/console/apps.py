@@ -70,7 +70,7 @@ class ConsoleAppHandler(ConsolePage):
         )
 
 
-class AppForm(ConsolePage):
+class ConsoleAppForm(ConsolePage):
     """A form of an app's page."""
 
     async def post(self, client_id: str) -> None:
@@ -84,7 +84,7 @@ class AppForm(ConsolePage):
         """Changes the app, and returns the key of the notice. Raises Refused."""
 
 
-class ConsoleAppStatusHandler(AppForm):
+class ConsoleAppStatusHandler(ConsoleAppForm):
     """…/status."""
 
     async def act(self, client_id: str, params: Params) -> str:
@@ -96,7 +96,7 @@ class ConsoleAppStatusHandler(AppForm):
         return "on" if status == "active" else "off"
 
 
-class ConsoleAppVerifyHandler(AppForm):
+class ConsoleAppVerifyHandler(ConsoleAppForm):
     """…/verify."""
 
     async def act(self, client_id: str, params: Params) -> str:

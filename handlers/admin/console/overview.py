@@ -9,7 +9,7 @@ from store.operators.health import StoreHealth
 from store.phrases import Phrase
 
 
-class Check(NamedTuple):
+class ChecklistRow(NamedTuple):
     """A row of the list: what is checked, whether it is done, and what to do otherwise."""
 
     name: str
@@ -40,20 +40,20 @@ class ConsoleHandler(ConsolePage):
             room=not store.headroom.low,
         )
 
-    def _checks(self, admins: int) -> list[Check]:
+    def _checks(self, admins: int) -> list[ChecklistRow]:
         site = self.site
         return [
-            Check(
+            ChecklistRow(
                 Phrase("People reach the server by https"),
                 site.base_url.startswith("https://"),
                 Phrase("Put a proxy with a certificate in front, and set --base-url to its address."),
             ),
-            Check(
+            ChecklistRow(
                 Phrase("E-mail reaches people"),
                 site.mail.confirms,
                 Phrase("Set --smtp-url, and send yourself a link from your own page."),
             ),
-            Check(
+            ChecklistRow(
                 Phrase("A second administrator can help if the first can’t sign in"),
                 admins > 1,
                 Phrase("Give somebody else the role on their page under People."),

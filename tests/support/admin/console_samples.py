@@ -7,7 +7,7 @@ from types import SimpleNamespace as Sample
 from typing import Any
 
 from handlers.admin.console.audit import ShownEvent
-from handlers.admin.console.overview import Check
+from handlers.admin.console.overview import ChecklistRow
 from handlers.admin.console.people import STATUS_NAMES
 from handlers.admin.console.person import KINDS, ON_PEOPLE
 from handlers.core.params import Params
@@ -97,7 +97,11 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "admin/apis.html": {**frame, "apis": [api, Sample(**{**vars(api), "active": False, "owner": ""})]},
         "admin/apis.html empty": {**frame, "apis": []},
         "admin/overview.html": {
-            **{**frame, "checks": [Check(text, True, text), Check(text, False, text)], "queues": [(text, 2)]},
+            **{
+                **frame,
+                "checks": [ChecklistRow(text, True, text), ChecklistRow(text, False, text)],
+                "queues": [(text, 2)],
+            },
             **{"health": StoreHealth(text, text, 1, 0, 5, 0.5, Room(5, 9), 0), "room": True},
         },
         "admin/overview.html full": {
