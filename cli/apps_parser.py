@@ -137,6 +137,8 @@ def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     add("--dpop-required", "it gets tokens with a DPoP proof only", action=flag)
     add("--device-grant", "signs people in on devices that show a code (RFC 8628); on by default", action=flag)
     add("--hosted-storage", "keeps documents here; needs a data: scope", action=flag)
+    about = "the operator's own app: people who sign in to it are asked for nothing but spending and data"
+    add("--first-party", about, action=flag)
     about = "a group whose members alone may use it; may be repeated, once empty for everybody"
     add("--allowed-group", about, metavar="GROUP", action="append", dest="allowed_groups")
     about = "fapi2: the FAPI 2.0 Security Profile. Brings its settings along, and refuses everything weaker"

@@ -43,6 +43,7 @@ APP_OPTIONS = (
         "profile",
         "device_grant",
         "allowed_groups",
+        "first_party",
     ),
 )
 

@@ -29,6 +29,7 @@ FLAGS = (
         "requirePushed",
         "dpopRequired",
         "deviceGrant",
+        "firstParty",
     ),
 )
 NUMBERS = ("refreshRetrySeconds", "refreshLifetimeDays")

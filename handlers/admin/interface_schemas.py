@@ -46,7 +46,7 @@ _APP_CHANGE: Final[JsonSchema] = {
     **{"dpopRequired": FLAG, "deviceGrant": FLAG, "webhookUrl": TEXT, "webhookEvents": TEXTS, "idTokenAlg": TEXT},
     **{"postLogoutRedirectUris": TEXTS, "backchannelLogoutUri": TEXT, "profile": TEXT, "jwksUri": TEXT},
     **{"jwks": {"type": "object"}, "authMethod": TEXT, "refreshRetrySeconds": COUNT, "refreshLifetimeDays": COUNT},
-    **{"owner": TEXT, "anyName": FLAG, "allowedGroups": TEXTS},
+    **{"owner": TEXT, "anyName": FLAG, "allowedGroups": TEXTS, "firstParty": FLAG},
 }
 _SCOPE: Final[JsonSchema] = record({"name": TEXT}, {"title": TEXT, "detail": TEXT, "care": FLAG})
 _API_CHANGE: Final[JsonSchema] = {

@@ -45,6 +45,9 @@ from store.phrases import Phrase
 from store.refused import Refused, SignedOut
 from store.results import Profile
 
+SIGN_IN_SCOPES = frozenset(("openid", "profile", "email", "groups"))
+"""What the operator's own apps get without a page."""
+
 
 class AuthorizeHandler(PushedArrivals, ConsentPage):
     """The address to which an app sends a person's browser."""
@@ -185,12 +188,25 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
             if request.pushed:
                 await self.end_pushed(app, request.pushed)
             return self.send_back(app, request.redirect_uri, {"code": begun.code}, request.state, request.mode)
+        confirmed = begun.profile.email_verified or not self.site.mail.confirms
+        if confirmed and not (always_ask or begun.paused) and needs_no_consent(app, request):
+            return await self.let_in(app, session, request, begun)
         if interaction.quiet:
             raise interaction.quietly(Refused("consent_required", Phrase("The person has to consent.")))
-        if self.site.mail.confirms and not begun.profile.email_verified:
+        if not confirmed:
             return await self.confirm_first(app, begun.profile, again(here))
         asked = ConsentRequest(request.redirect_uri, request.scopes, request.api)
         await self.show_consent(app, asked, begun, again(here))
+
+    async def let_in(self, app: Registration, session: Session, request: AuthorizationRequest, begun: Pending) -> None:
+        """Decides in the place of the person, who is only signed in to the operator's own app."""
+        async with self.store.pushed.answered(app.client_id, request.pushed):
+            decided = await self.store.authorizations.decide(
+                session, app, begun.request_id, allow=True, scopes=None, visitor=self.visitor
+            )
+        if decided.connected:
+            self.store.app_stats.connected(app.client_id)
+        self.send_back(app, decided.redirect_uri, {"code": decided.code or ""}, decided.state, decided.mode)
 
     def step_of(self, session: Session | None, here: Pairs) -> RequestStep | None:
         """What this person has done for this request, by the mark in its address."""
@@ -302,6 +318,13 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
             again=f"/signin?{urlencode({'next': address_of(hinted(here, profile.email))})}",
             back=self.way_back(app, request.redirect_uri, answer, request.state, request.mode),
         )
+
+
+def needs_no_consent(app: Registration, request: AuthorizationRequest) -> bool:
+    """Whether the request only signs a person in, and the app is the operator's own. An app that has an owner is not:
+    its owner could send the answers elsewhere."""
+    own = app.first_party and not (app.owner or app.origin)
+    return own and not (request.api or request.details) and SIGN_IN_SCOPES.issuperset(request.scopes)
 
 
 def try_page(base_url: str, client_id: str) -> str:

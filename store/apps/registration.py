@@ -28,10 +28,8 @@ LIVE_SECRETS = 2
 _DOMAIN = ("domain", "domain_until", "domain_checked", "domain_misses")
 _APART = ("secrets", "secrets_at", "secret_notes", "verified", "owner", "members", *_DOMAIN)
 """Fields that have their own time, or none."""
-MOST_RETRY = 60
-"""The longest refresh retry window of an app, in seconds."""
-MOST_LIFETIME = 3650
-"""The longest lifetime of refresh tokens in days, if it is limited at all."""
+MOST_RETRY, MOST_LIFETIME = 60, 3650
+"""The longest refresh retry window of an app in seconds, and the longest lifetime of refresh tokens in days."""
 DYNAMIC, DOCUMENT = "dynamic", "document"
 """How an app registered itself: by dynamic registration (RFC 7591), or by a Client ID metadata document."""
 
@@ -61,7 +59,8 @@ class Registration:
     gets them when it is read (`store/apps/self_registered/kept.py`). A document is at `document_url` and is read again
     after `fresh_until` (epoch ms); the client id is a digest of the URL. `access_digest`: of the token that changes a
     dynamic registration. `secret_in_body`: the app said that it sends its secret in the body. `device_grant`: it may
-    sign people in on devices that show a code (RFC 8628). `allowed_groups`: whose members alone may use it."""
+    sign people in on devices that show a code (RFC 8628). `allowed_groups`: whose members alone may use it.
+    `first_party`: the operator's own app, which needs no consent to sign people in."""
 
     client_id: str
     name: str
@@ -113,6 +112,7 @@ class Registration:
     secret_in_body: bool = False
     device_grant: bool = False
     allowed_groups: tuple[str, ...] = ()
+    first_party: bool = False
 
     def __post_init__(self) -> None:
         check_client_id(self.client_id)

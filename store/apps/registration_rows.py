@@ -43,6 +43,7 @@ RECORD = {
     "requirePushed": "require_pushed",
     "deviceGrant": "device_grant",
     "allowedGroups": "allowed_groups",
+    "firstParty": "first_party",
     "profile": "profile",
     "webhookUrl": "webhook_url",
     "webhookEvents": "webhook_events",

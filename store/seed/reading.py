@@ -10,7 +10,8 @@
                "idTokenAlg": "RS256", "subjectType": "public", "postLogoutRedirectUris": ["https://web.example/bye"],
                "backchannelLogoutUri": "https://web.example/logout", "authMethod": "client_secret",
                "jwks": {"keys": []}, "jwksUri": "https://web.example/jwks.json", "requirePushed": false,
-               "dpopRequired": false, "deviceGrant": true, "allowedGroups": ["staff"], "profile": "none"}],
+               "dpopRequired": false, "deviceGrant": true, "allowedGroups": ["staff"], "profile": "none",
+               "firstParty": false}],
      "users": [{"email": "ada@example.com", "name": "Ada", "password": "...", "credits": 5000000,
                 "groups": ["staff"]}]}
 
@@ -53,7 +54,7 @@ _APP_FIELDS = (
     *("issInResponse", "refreshRetrySeconds", "refreshLifetimeDays", "homepage", "webhookUrl", "webhook_secret"),
     *("idTokenAlg", "subjectType", "postLogoutRedirectUris", "backchannelLogoutUri", "dpopRequired"),
     *("authMethod", "jwks", "jwksUri", "requirePushed", "profile", "webhookEvents", "deviceGrant"),
-    "allowedGroups",
+    *("allowedGroups", "firstParty"),
 )
 _USER_FIELDS = ("email", "name", "password", "credits", "groups")
 P = ParamSpec("P")
@@ -191,6 +192,7 @@ def _app(fields: Fields, apis: Sequence[ApiRegistration]) -> SeedApp:
         "require_pushed": fields.boolean("requirePushed", False),
         "dpop_required": fields.boolean("dpopRequired", False),
         "device_grant": fields.boolean("deviceGrant", True),
+        "first_party": fields.boolean("firstParty", False),
         "allowed_groups": _checked(fields.at("allowedGroups"), check_groups, groups),
         "homepage": fields.text("homepage", ""),
         "webhook_url": fields.text("webhookUrl", ""),

@@ -129,6 +129,7 @@ def test_an_app_record_has_the_apis_fields(home: Home) -> None:
         "requirePushed": False,
         "deviceGrant": True,
         "allowedGroups": [],
+        "firstParty": False,
         "profile": "none",
         "webhookUrl": "",
         "webhookEvents": ["all"],
