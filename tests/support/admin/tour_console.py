@@ -98,4 +98,5 @@ def console(tour: Tour) -> None:
     tour.stop("admin/person.html plain", "Recent activity")
     tour.open("/admin/apps/curious")
     tour.stop("admin/app.html auditor", "Refused requests")
-    tour.sign_in(demo.EMAIL, demo.PASSWORD)
+    tour.open("/account")
+    tour.submit("/signout")
