@@ -23,7 +23,7 @@ OTHERS = re.compile(
     "(Eva|Sam|Ana) [AS][a-z]+|On leave|Back in January|"
     "Weather Diary|The Daily Leaf|Old Reader|Pocket Notes|Tool Box|Überregionales .*meteorologinnen|Star Atlas|"
     "To try things out|Gift card, number 1007|Harbo is run by Harbo Works Ltd|Read the chapter on ferns again|to read|"
-    r"Example Inc\.|GitHub|Google|Microsoft|Apple|https://gone.example|"
+    r"Example Inc\.|GitHub|Google|Microsoft|Apple|https://gone.example|https://github.com|"
     "Star Map|Rain planner|Example Works|openid|(apps|credits|data|orders|times):[a-z]+|"
     "(Cancel|Place|See your) (orders|timetable)|"
     r"What you ordered, when, and what it cost|It can order in your name, up to 100 \$ a day|"
