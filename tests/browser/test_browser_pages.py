@@ -26,7 +26,7 @@ NO_PAGE = {
     *("signin-choose-remove", "account-passkey-offer"),
     *("signout", "account-picture-remove", "account-download", "account-export", "account-app-revoke"),
     *("account-data-delete", "account-document-delete", "account-session-end", "account-sessions-end"),
-    *("signin-elsewhere", "signin-callback", "account-identity-add", "account-identity-remove"),
+    *("signin-callback", "account-identity-add", "account-identity-remove"),
     *("account-authenticator-remove", "account-app-pause", "account-app-resume", "account-app-end"),
     "account-apps-live",  # a stream of events
     *("developer-end-secret", "developer-status", "developer-webhook-test", "developer-delivery-again"),
@@ -35,7 +35,7 @@ NO_PAGE = {
     *("developer-model-usage-file", "account-credit-mails"),
     *("developer-api-end-secret", "developer-api-status", "developer-logo-remove"),
     *("console-search", "console-resume", "console-sign-out", "console-reset-factors", "console-role"),
-    *("console-send-link", "console-export", "console-audit-file", "console-app-verify"),
+    *("console-send-link", "console-export", "console-audit-file", "console-app-status", "console-app-verify"),
     # What a script asks for to use a passkey.
     *(route.name for route in ROUTES if route.name.endswith("-options")),
 }
