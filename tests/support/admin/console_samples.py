@@ -23,6 +23,15 @@ from store.operations import Suspension
 from store.operators.health import StoreHealth
 from tests.support.browser.portal_samples import NOW
 
+RARE = frozenset(
+    (
+        *("admin/audit.html next", "admin/overview.html full", "admin/people.html", "admin/people.html next"),
+        "admin/person.html itself",
+        *(f"admin/person.html wrong {part}" for part in ("export", "reset-factors", "role", "send-link")),
+    )
+)
+"""States without a stop on the tour: of many people or a full store, and mistakes in forms like one that has a stop."""
+
 
 def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The values of these templates, as `pages` has them. `known`: those of a person who is signed in."""
