@@ -28,6 +28,7 @@ from store.directory.sections import Sections, in_parallel
 from store.engine.background import background
 from store.engine.scripts import Scripts
 from store.errors import StoreError, StoreUnavailable, wrapped
+from store.names import is_user_id
 from store.webhooks.relay_wakeup import RelayWakeup
 
 log = logging.getLogger("latchkey.directory")
@@ -138,7 +139,7 @@ class DirectoryRelay:
         # A busy relay looks once more before it ends.
         rows = reply.rows("taken") if reply.word == "ok" else []
         return [
-            Listed(keys.user_of(shard, member), email.decode(), name.decode(), noted.decode())
+            Listed(shard + _text(member), _text(email), _text(name), _text(noted))
             for member, noted, email, name in rows
         ]
 
@@ -147,6 +148,8 @@ class DirectoryRelay:
         removed: set[IndexEntry] = set()
         added: set[IndexEntry] = set()
         for place, person in enumerate(people, 1):
+            if not is_user_id(person.user):
+                continue  # damage, whose note is dropped
             now = entries_of(person.user, person.email, person.name)
             added |= now
             for line in person.noted.split("\n"):
@@ -210,3 +213,8 @@ class DirectoryRelay:
             first = await self._client.set(keys.DIRECTORY_SWEPT, "1", nx=True, px=int(SWEEP_SECONDS * 1000))
         if first:
             await self.sweep()
+
+
+def _text(raw: bytes) -> str:
+    """A value of a row as text, also of one that is damaged."""
+    return raw.decode("utf-8", "replace")

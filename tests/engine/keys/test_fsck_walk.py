@@ -114,6 +114,8 @@ async def spoil(client: Any, key: bytes, garbage: bytes) -> None:
         await client.zadd(key, {garbage: float("inf"), garbage + b" x": -1.5})
     elif kind == b"set":
         await client.sadd(key, garbage)
+    elif kind == b"list":
+        await client.rpush(key, garbage)
     else:
         await client.xadd(key, {b"kind": b"charge", b"amount": garbage, b"paid": garbage, b"client": garbage})
 

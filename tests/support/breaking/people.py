@@ -79,6 +79,9 @@ async def half_moved_in(f: Furnished) -> None:
 
 async def half_deleted(f: Furnished) -> None:
     person = keys.person(f.other.user)
+    email, name = await f.client.hmget(person["user"], "email", "name")
+    changed, member = keys.changed(f.other.user)["changed"], keys.member(f.other.user)
+    await f.client.hset(changed, member, email + b"\t" + name)  # as the script that deletes
     await f.client.hdel(person["user"], "status")
     await f.client.rename(person["user"], person["leaving"])
 
