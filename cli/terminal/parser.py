@@ -249,7 +249,8 @@ class _HelpSettings(argparse.Action):
 
 def meant(word: str, known: Iterable[str]) -> str:
     """A question with the closest known word, or nothing."""
-    near = difflib.get_close_matches(word, list(known), 1)
+    # Above a third of other letters it would be a guess: --secret-key is not --server.
+    near = difflib.get_close_matches(word, list(known), 1, cutoff=0.65)
     return f": did you mean {near[0]}?" if near else ""
 
 

@@ -23,18 +23,8 @@ every_page = each("name", pages(""))
 
 def test_every_template_is_rendered_here() -> None:
     parts = (
-        "layout",
-        "brand_link",
-        "account_tabs",
-        "app_badge",
-        "activity_rows",
-        "app_mark",
-        "chart",
-        "chart_ranges",
-        "passkey_words",
-        "password_and_code",
-        "provider_mark",
-        "used_rows",
+        *("layout", "brand_link", "account_tabs", "app_badge", "activity_rows", "app_mark", "chart", "chart_ranges"),
+        *("pager", "passkey_words", "password_and_code", "provider_mark", "used_rows", "way_back"),
     )
     shared = {
         "developer/delivery_headers.html",

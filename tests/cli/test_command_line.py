@@ -177,7 +177,7 @@ def test_a_mistake_gets_a_suggestion(words: str, complaint: str, capsys: pytest.
 
 def test_secrets_are_not_suggested_as_flags(capsys: pytest.CaptureFixture[str]) -> None:
     assert manage.main(["app", "list", "--secret-key", "1:x"], {}) == 2
-    assert "did you mean --secret" not in capsys.readouterr().err
+    assert "did you mean" not in capsys.readouterr().err
 
 
 def test_the_server_answers_a_mistake_in_one_line() -> None:

@@ -121,8 +121,8 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "ai_request_size": (2048, lambda r: r.site.max_ai_request),
 }
 """Another value, and what has it then."""
-ELSEWHERE = {"stripe_key", "stripe_webhook_secret", "log_level", "log_format", "secret_keys", "ai_config", "brand"}
-ELSEWHERE |= {"assertion_issuers"}
+ELSEWHERE = {"stripe_key", "stripe_webhook_secret", "log_level", "log_format", "secret_keys"}
+ELSEWHERE |= {"ai_config", "assertion_issuers", "brand"}
 """Settings with tests of their own."""
 
 
