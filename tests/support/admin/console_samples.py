@@ -27,7 +27,7 @@ RARE = frozenset(
     (
         *("admin/audit.html next", "admin/overview.html full", "admin/people.html", "admin/people.html next"),
         "admin/person.html itself",
-        *(f"admin/person.html wrong {part}" for part in ("export", "reset-factors", "role", "send-link")),
+        *(f"admin/person.html wrong {part}" for part in ("reset-factors", "role", "send-link")),
     )
 )
 """States without a stop on the tour: of many people or a full store, and mistakes in forms like one that has a stop."""
@@ -134,6 +134,6 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "admin/person.html apart": {**page, "offers": frozenset(("people.export",))},
         **{
             f"admin/person.html wrong {part}": {**page, "part": part, "error": text}
-            for part in ("suspend", "credits", "role", "send-link", "delete", "reset-factors", "export")
+            for part in ("suspend", "credits", "role", "send-link", "delete", "reset-factors")
         },
     }
