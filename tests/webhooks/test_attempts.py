@@ -356,6 +356,9 @@ async def test_the_list_filters_by_event_and_state(service: Service, receiver: R
 
     assert await listed("type=grant.revoked") == ids["grant.revoked"][::-1]
     assert await listed("state=delivered") == [done.id]
-    assert await listed("type=grant.revoked&state=delivered") == []
-    assert len(await listed("type=user.deleted&state=pending")) == 29
+    # Events of one millisecond are due together, so the queue decides which of them goes first.
+    theirs, others = ("user.deleted", "grant.revoked")[:: 1 if done.id in ids["user.deleted"] else -1]
+    assert await listed(f"type={theirs}&state=delivered") == [done.id]
+    assert await listed(f"type={others}&state=delivered") == []
+    assert len(await listed(f"type={theirs}&state=pending")) == 29
     assert len(await listed("type=nothing&state=odd")) == 60, "an unknown filter is none"
