@@ -128,6 +128,14 @@ class Identities:
         known = {"identity": keys.identity(identity.name)}
         return (await self._scripts.run("keep_identity", known, user_id=user)).word == "ok"
 
+    async def restore(self, identity: UpstreamIdentity, user: str) -> bool:
+        """Writes the entry of an identity on the person's list that lost it; returns whether it is this person's
+        now. A lost answer leaves a list without its entry: the entry was a reservation, which has expired."""
+        with wrapped():
+            if not await self._client.hexists(keys.person(user)["identities"], identity.name):
+                return False
+        return await self.reserve(identity, user) and await self.keep(identity, user)
+
     async def release(self, name: str, user: str) -> None:
         """Frees the identity of this name, if it is this person's."""
         await self._scripts.run("release_identity", {"identity": keys.identity(name)}, user_id=user)

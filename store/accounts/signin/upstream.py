@@ -91,11 +91,13 @@ class UpstreamSignIn:
         user = await self._identities.find(arrival.identity)
         if user is not None:
             return Arrived(user)
-        if not arrival.email or not (admission.by_address or admission.create):
+        if not arrival.email:
             raise NotLinked
         known = await self._people.find(arrival.email)
         if known is None:
             return await self._created(arrival, admission, visitor)
+        if await self._identities.restore(arrival.identity, known):
+            return Arrived(known)
         if not admission.by_address:
             raise NotLinked
         if not await self._identities.reserve(arrival.identity, known):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from store import keys
 from store.accounts.signin.sessions import SecondStepNeeded, SignedIn
 from store.accounts.signin.upstream import Admission, NotLinked
+from store.engine.scripts import Scripts
+from store.errors import StoreUnavailable
+from store.lifetimes import EMAIL_RESERVATION
 from store.refused import Suspended, Unproved
 from store.wiring import Store
 from tests.support.processes.engines import FakeClock
@@ -27,6 +31,8 @@ from tests.support.store.second_factors import (
 from tests.support.store.world import VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
+
+ONLY_CREATES = Admission(create=True)
 
 
 async def unconfirmed(store: Store) -> World:
@@ -81,6 +87,32 @@ async def test_an_identity_belongs_to_one_person(store: Store) -> None:
     again = await refusal_of(link(first, "s1"))
     assert again == "invalid_request"
     assert (await signs_in(first, "s1")).user == first.user, "to link it again changes nothing"
+
+
+@pytest.mark.parametrize("lost", ["link_by_address", "keep_identity"])
+@pytest.mark.parametrize("admission", [KNOWN_ONLY, ONLY_CREATES, TRUSTED])
+async def test_a_lost_answer_at_the_first_sign_in_locks_nobody_out(
+    memory_store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, lost: str, admission: Admission
+) -> None:
+    run, email = Scripts.run, f"lost-{lost}@elsewhere.example"
+
+    async def loses(self: Scripts, script: str, /, *args: Any, **more: Any) -> Any:
+        if script == lost == "keep_identity":
+            raise StoreUnavailable("the call was lost")
+        reply = await run(self, script, *args, **more)
+        if script == lost:
+            raise StoreUnavailable("the answer was lost")
+        return reply
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Scripts, "run", loses)
+        with pytest.raises(StoreUnavailable):
+            await signs_in(await World.make(memory_store), "lost", ONLY_CREATES, email)
+    clock.advance(EMAIL_RESERVATION + 1000)
+    assert await memory_store.identities.entry(arrival("lost").identity) is None
+    found = await signs_in(await World.make(memory_store), "lost", admission, email)
+    assert found.user == await memory_store.people.find(email)
+    await sound(memory_store)
 
 
 @pytest.mark.parametrize("at_once", [2, 8])
