@@ -23,6 +23,8 @@ from observability import logs
 from outbound.ai.config import ConfigError, parse_models, read_models
 from outbound.ai.models import Models, OldModels
 from outbound.assertion_issuers import IssuersError, load_issuers
+from outbound.identity.config import ProvidersError, parse_providers, read_providers
+from outbound.identity.providers import Providers
 from runtime.handover import Handover
 from runtime.listening import Listening, body_bounds
 from runtime.notify import notify_ready, notify_reloading
@@ -43,41 +45,48 @@ log = logging.getLogger("latchkey.reload")
 MARGIN_SECONDS = 5.0
 OF_MAIL = {"smtp_url", "mail_from", "smtp_timeout"}
 """The settings that a mailer is made of."""
-WRONG = (SettingsError, BrandError, IssuersError, ConfigError, KeyRingError, StartupError, StoreError, OSError)
+WRONG = (
+    *(SettingsError, BrandError, IssuersError, ProvidersError, ConfigError, KeyRingError),
+    *(StartupError, StoreError, OSError),
+)
 """Errors that mean: the new configuration is unusable."""
 
 
 class ConfiguredFiles(NamedTuple):
-    """The content of files that settings name: the text of that of AI models, the brand, and the issuers of
-    assertions."""
+    """The content of files that settings name: the text of that of AI models, the brand, the issuers of assertions, and
+    the text of that of identity providers, whose secrets are in the environment."""
 
     source: str
     brand: Brand
     issuers: TrustedIssuers
+    providers: str
 
 
 @dataclass(frozen=True)
 class Fresh:
     """A checked configuration. `ring` and `models` are None if they don't change, and `files` may have the present
-    brand and issuers. `changed` names the settings with new values, `kept` those that take effect only after a
+    brand, issuers and providers. `changed` names the settings with new values, `kept` those that take effect only after a
     restart."""
 
     settings: Settings
     files: ConfiguredFiles
     ring: KeyRing | None
     models: Models | None
+    providers: Providers
     changed: tuple[str, ...]
     kept: tuple[str, ...]
 
     @classmethod
     def of(cls, before: Settings, settings: Settings, files: ConfiguredFiles, kept: tuple[str, ...] = ()) -> Fresh:
-        """Compares `settings` with those in use, `before`. Raises ConfigError, KeyRingError."""
+        """Compares `settings` with those in use, `before`. Raises ConfigError, ProvidersError,
+        KeyRingError."""
         changed = _differing(before, settings)
         ring = KeyRing.parse(settings.secret_keys) if "secret_keys" in changed else None
         # Also if the file's name is unchanged: its content may differ.
         reads = settings.ai_config or "ai_config" in changed
         models = parse_models(settings.ai_config, files.source) if reads else None
-        return cls(settings, files, ring, models, changed, kept)
+        providers = parse_providers(settings.identity_config, files.providers)
+        return cls(settings, files, ring, models, providers, changed, kept)
 
     def give(self, handover: Handover) -> None:
         """Hands the configuration to workers. Raises SettingsError if it is too large."""
@@ -93,6 +102,7 @@ class Fresh:
     def keep(self, runtime: Runtime) -> None:
         """Keeps the configuration for processes that start later, and applies the log settings."""
         runtime.settings, runtime.brand, runtime.issuers = self.settings, self.files.brand, self.files.issuers
+        runtime.providers = self.providers
         if self.ring is not None:
             runtime.keys.replace(self.ring)
         runtime.models = self.models or runtime.models
@@ -110,8 +120,8 @@ def _differing(before: Settings, after: Settings) -> tuple[str, ...]:
 
 
 def read_checked(before: Settings, reread: Callable[[], Settings]) -> Fresh:
-    """Reads and checks everything, and changes nothing. Raises SettingsError, BrandError, IssuersError, ConfigError,
-    KeyRingError, OSError."""
+    """Reads and checks everything, and changes nothing. Raises SettingsError, BrandError, IssuersError, ProvidersError,
+    ConfigError, KeyRingError, OSError."""
     wanted = reread()
     wanted.require_keys()
     stay = {item.name for item in SETTINGS if not item.live}
@@ -127,7 +137,8 @@ def read_checked(before: Settings, reread: Callable[[], Settings]) -> Fresh:
     with_sources(settings, sources | {name: sources_of(before)[name] for name in kept if name in sources_of(before)})
     check(settings)
     models, issuers = read_models(settings.ai_config), load_issuers(settings.assertion_issuers)
-    return Fresh.of(before, settings, ConfiguredFiles(models, load_brand(settings.brand), issuers), kept)
+    files = ConfiguredFiles(models, load_brand(settings.brand), issuers, read_providers(settings.identity_config))
+    return Fresh.of(before, settings, files, kept)
 
 
 @contextmanager
@@ -174,7 +185,7 @@ class Reloads:
         fresh.tell()
 
     def _take_up(self, fresh: Fresh) -> None:
-        runtime, settings, (_, brand, issuers) = self._runtime, fresh.settings, fresh.files
+        runtime, settings, (_, brand, issuers, _) = self._runtime, fresh.settings, fresh.files
         other = OF_MAIL.intersection(fresh.changed) or brand != runtime.brand
         mailer = open_mailer(settings, runtime.base_url, brand) if other else None
         # Nothing below can fail.
@@ -186,7 +197,7 @@ class Reloads:
         if fresh.models is not None:
             fresh.models.keep_health(site.models)
             self._old_models.add(site.models, settings.call_seconds + MARGIN_SECONDS)
-        site = renewed(site, settings, brand, fresh.models, issuers)
+        site = renewed(site, settings, brand, fresh.models, issuers, fresh.providers)
         largest, bodies = body_bounds(settings)
         for one in self._listening:
             one.application.site = site

@@ -13,6 +13,7 @@ from handlers.core.site import Site
 from observability.metrics.measures import Measures
 from outbound.ai.models import Models
 from outbound.breaches import Breaches
+from outbound.identity.providers import Providers
 from outbound.webhooks.poster import WebhookSender
 from runtime.mcp_wiring import open_mcp
 from runtime.outbound_wiring import (
@@ -69,7 +70,14 @@ def open_site(runtime: Runtime, store: Store, webhooks: WebhookSender) -> Site:
     )
 
 
-def renewed(site: Site, settings: Settings, brand: Brand, models: Models | None, issuers: TrustedIssuers) -> Site:
+def renewed(
+    site: Site,
+    settings: Settings,
+    brand: Brand,
+    models: Models | None,
+    issuers: TrustedIssuers,
+    providers: Providers,
+) -> Site:
     """The site with reloaded settings and brand, and other models unless None. Requests in progress keep their places,
     and what is mailed keeps its mailer."""
     site.ai_calls.resize(settings.ai_calls, settings.ai_calls_per_person)
@@ -78,8 +86,16 @@ def renewed(site: Site, settings: Settings, brand: Brand, models: Models | None,
     before = site.brand if site.brand != brand else site.brand_before
     payments = open_payments(settings, site.base_url, site.payments)
     live = _live(settings, brand)
-    models = models or site.models
-    return replace(site, models=models, issuers=issuers, peers={}, brand_before=before, payments=payments, **live)
+    return replace(
+        site,
+        models=models or site.models,
+        issuers=issuers,
+        providers=providers,
+        peers={},
+        brand_before=before,
+        payments=payments,
+        **live,
+    )
 
 
 def _body_memory(settings: Settings) -> int:

@@ -122,7 +122,7 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
 }
 """Another value, and what has it then."""
 ELSEWHERE = {"stripe_key", "stripe_webhook_secret", "log_level", "log_format", "secret_keys"}
-ELSEWHERE |= {"ai_config", "assertion_issuers", "brand"}
+ELSEWHERE |= {"ai_config", "assertion_issuers", "brand", "identity_config"}
 """Settings with tests of their own."""
 
 
