@@ -80,6 +80,19 @@ async def test_a_person_connects_an_account_and_signs_in_with_it(
 
 
 @trusted
+@pytest.mark.parametrize("kept", [True, False])
+async def test_a_person_stays_signed_in_who_asks_for_it(
+    service: Service, idp: ProviderDouble, options: Any, kept: bool
+) -> None:
+    browser = service.browser()
+    page = (await browser.get("/signin")).body.decode()
+    links = [link for link in re.findall(r'href="(/signin/with/idp[^"]*)"', page) if ("keep" in link) is kept]
+    done = await goes_and_comes(browser, idp, *links)
+    [cookie] = [one for one in done.headers.get_list("Set-Cookie") if one.startswith("latchkey_session=")]
+    assert ("max-age" in cookie.lower() or "expires" in cookie.lower()) is kept
+
+
+@trusted
 async def test_a_trusted_provider_makes_one_account_for_first_sign_ins_at_once(
     service: Service, idp: ProviderDouble, options: Any
 ) -> None:
