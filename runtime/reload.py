@@ -65,8 +65,8 @@ class ConfiguredFiles(NamedTuple):
 @dataclass(frozen=True)
 class Fresh:
     """A checked configuration. `ring` and `models` are None if they don't change, and `files` may have the present
-    brand, issuers and providers. `changed` names the settings with new values, `kept` those that take effect only after a
-    restart."""
+    brand, issuers and providers. `changed` names the settings with new values, `kept` those that take effect only after
+    a restart."""
 
     settings: Settings
     files: ConfiguredFiles

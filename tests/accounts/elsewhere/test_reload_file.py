@@ -14,7 +14,7 @@ from outbound.identity.config import ProvidersError
 from store.crypto.keyring import Keys
 from tests.support.elsewhere import journeys
 from tests.support.elsewhere.double import CLIENT_ID, ProviderDouble
-from tests.support.elsewhere.journeys import goes_and_comes, leaves
+from tests.support.elsewhere.journeys import leaves
 from tests.support.http.driver import Service
 from tests.support.processes.reloaded_service import Reloading
 
