@@ -245,7 +245,7 @@ class Store:
         self.usage = UsageReports(scripts, idle)
         self.payments = Payments(scripts, idle, books or Bookkeeping())
         self.operator = Operator(client, scripts, self.people, self.credits)
-        self.app_acts = AppActs(self.apps, self.apis, self.webhooks, self.owned, self.operator)
+        self.app_acts = AppActs(self.apps, self.apis, self.webhooks, self.owned, self.operator, self.self_registered)
         self.cursors = Cursors(sealer)
         self.event_filters = EventFilters(security, self.operator)
         self.delivery_pages = DeliveryPages(self.apps, self.deliveries, self.cursors)

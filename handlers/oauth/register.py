@@ -22,6 +22,7 @@ from store.apps.self_registered.metadata import (
     OF_A_CHANGE,
     STRUCTURED,
     check_unchanged,
+    chosen_by_operator,
     metadata_of,
     registration_of,
     with_secret_of,
@@ -59,8 +60,8 @@ class RegistrationPage(ApiHandler):
     def registration(self, metadata: dict[str, Any], client_id: str, **fields: Any) -> Registration:
         """The app that the metadata describe. Raises Refused."""
         base, here, own = self.site.base_url, self.site.on_loopback, self.site.brand.name
-        common = {"origin": DYNAMIC, "refresh_lifetime_days": REFRESH_DAYS}
-        return registration_of(metadata, client_id, base, own, loopback=here, **common, **fields)
+        fields = {"origin": DYNAMIC, "refresh_lifetime_days": REFRESH_DAYS} | fields
+        return registration_of(metadata, client_id, base, own, loopback=here, **fields)
 
     async def tell(self, app: Registration, token: str, secret: str | None, status: int) -> None:
         """RFC 7591 3.2.1, RFC 7592 3: what is registered, and how to change it. A secret is shown once."""
@@ -124,7 +125,8 @@ class ClientConfigurationHandler(RegistrationPage):
         packed, present = await self._own(client_id)
         metadata = self.metadata(*OF_A_CHANGE)
         check_unchanged(metadata, present)
-        changed = with_secret_of(self.registration(metadata, client_id), present)
+        asked = self.registration(metadata, client_id, **chosen_by_operator(present))
+        changed = with_secret_of(asked, present)
         secret = None
         if changed.has_secret and not changed.secrets:
             changed, secret = with_new_secret(changed, await self.store.apps.now())

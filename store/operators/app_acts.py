@@ -19,6 +19,7 @@ from store.apps.profiles import NONE, PROFILES
 from store.apps.redirect_uris import InvalidRedirectURI, check_redirect_uri
 from store.apps.registration import Registration
 from store.apps.sectors import check_sector_uri
+from store.apps.self_registered.kept import SelfRegistered
 from store.apps.webhooks import Webhooks
 from store.crypto.jose.private import OURS
 from store.directory.folding import MAX_QUERY
@@ -55,12 +56,21 @@ class OrderedApp(NamedTuple):
 class AppActs:
     """Registers, changes and deletes apps. Methods raise StoreUnavailable."""
 
-    def __init__(self, apps: Apps, apis: Apis, webhooks: Webhooks, owned: OwnedApps, operator: Operator) -> None:
+    def __init__(
+        self,
+        apps: Apps,
+        apis: Apis,
+        webhooks: Webhooks,
+        owned: OwnedApps,
+        operator: Operator,
+        self_registered: SelfRegistered,
+    ) -> None:
         self._apps = apps
         self._apis = apis
         self._webhooks = webhooks
         self._owned = owned
         self._operator = operator
+        self._self_registered = self_registered
 
     async def create(
         self, order: AppOrder, base_url: str, check_sector: CheckSector, client_id: str | None = None
@@ -110,6 +120,7 @@ class AppActs:
             return replace(given_to(app, owner) if owner else app, **fields)
 
         changed, signing = await self._apps.change(client_id, given, logo=order.logo), None
+        await self._self_registered.keep(changed)
         if url is not None:
             changed, signing = await self._webhooks.set_url(client_id, url)
         return OrderedApp(changed, None, signing)
@@ -117,7 +128,9 @@ class AppActs:
     async def set_status(self, client_id: str, status: str) -> Registration:
         """Disables an app, which stops every token of it at once, or lets it work again (`active`). Raises
         Refused("not_found")."""
-        return await self._apps.update(client_id, status=status)
+        changed = await self._apps.update(client_id, status=status)
+        await self._self_registered.keep(changed)
+        return changed
 
     async def find(self, client_id: str) -> Registration:
         """The app with this client id. Raises Refused("not_found")."""

@@ -18,7 +18,8 @@ from store.apps.api_scopes import ApiScopeName
 from store.apps.apis import Apis
 from store.apps.apps import Apps
 from store.apps.cache import retried
-from store.apps.registration import Registration
+from store.apps.registration import InvalidRegistration, Registration
+from store.apps.self_registered.metadata import chosen_by_operator
 from store.apps.tombstones import BY_IDLE, Tombstone
 from store.clock import wall
 from store.engine.scripts import Scripts
@@ -26,7 +27,7 @@ from store.errors import wrapped
 from store.lifetimes import DAY, UNUSED_APP
 from store.moments import epoch_ms
 from store.phrases import Phrase
-from store.refused import Refused
+from store.refused import Refused, reason_of
 
 REFRESH_DAYS = 365
 """The longest life of its refresh tokens."""
@@ -104,15 +105,20 @@ class SelfRegistered:
     async def put(self, read: Registration, now: int, lasts: int) -> bool | None:
         """Writes what a document says, read at `now` (epoch ms). What the operator did to the app stays. An app that
         ended because nobody used it comes back: its URL says that it is the same. Returns whether the document says
-        something new, None for a new app. Raises Refused("not_found") for a deleted app, StoreUnavailable."""
+        something new, None for a new app. Raises Refused("not_found") for a deleted app,
+        Refused("invalid_client_metadata") for a document against the profile that the operator chose,
+        StoreUnavailable."""
 
         async def attempt() -> tuple[bool | None] | None:
             packed, present = await self._apps.row(read.client_id)
             if packed and present is None and not _comes_back(packed):
                 raise Refused("not_found", GONE)
-            app = replace(read, created_at=present.created_at if present else now)
-            if present:
-                app = replace(app, status=present.status)
+            try:
+                app = replace(read, created_at=now)
+                if present:
+                    app = replace(app, created_at=present.created_at, **chosen_by_operator(present))
+            except InvalidRegistration as error:
+                raise Refused("invalid_client_metadata", f"{reason_of(error).removesuffix('.')}.") from None
             if not await self.save(app, packed, lasts):
                 return None
             same = present and replace(present, fresh_until=0) == replace(app, fresh_until=0)
@@ -121,7 +127,8 @@ class SelfRegistered:
         return (await retried(attempt))[0]
 
     async def keep(self, app: Registration) -> None:
-        """Keeps an app that somebody is about to allow. Raises Refused("invalid_request") if it has ended,
+        """Keeps an app that somebody is about to allow, or that an operator has changed: a document's app would come
+        back without what the operator decided. Raises Refused("invalid_request") if it has ended,
         StoreUnavailable."""
         if not app.origin:
             return
@@ -165,11 +172,16 @@ class SelfRegistered:
         return reply.word == "ok"
 
     async def end_idle(self) -> None:
-        """Deletes some apps that nobody has used for UNUSED_APP. Raises StoreUnavailable."""
+        """Deletes some apps that nobody has used for UNUSED_APP. One that an operator has barred stays, so that its
+        document can't bring it back. Raises StoreUnavailable."""
         with wrapped():
             since = epoch_ms(*await self._client.time()) - UNUSED_APP
             found: Any = await self._client.zrangebyscore(keys.USED_APPS, "-inf", since, start=0, num=MOST_ENDED)
         for client_id in (one.decode() for one in found):
+            app = await self._apps.find(client_id)
+            if app is not None and (not app.active or app.allowed_groups):
+                await self._note(client_id)
+                continue
             with suppress(Refused):  # it is gone already
                 await self._apps.begin_deletion(client_id, reason=BY_IDLE)
                 await self._apps.finish_deletion(client_id)

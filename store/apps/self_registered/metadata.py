@@ -49,6 +49,7 @@ NEVER_SENT = frozenset(
 """RFC 7592 2.2: a change has none of these."""
 LONGEST_METADATA = 2**14
 """Bytes of a registration."""
+_OF_OPERATOR = ("status", "allowed_groups", "profile", "refresh_lifetime_days")
 
 
 def registration_of(
@@ -103,9 +104,14 @@ def metadata_of(app: Registration) -> dict[str, Any]:
     }
 
 
+def chosen_by_operator(present: Registration) -> dict[str, Any]:
+    """The fields that only an operator changes: an app can't lift a restriction by a change of its metadata."""
+    return {name: getattr(present, name) for name in _OF_OPERATOR}
+
+
 def with_secret_of(app: Registration, present: Registration) -> Registration:
     """A changed registration with the secrets that it keeps, and everything that no metadata have."""
-    kept = {name: getattr(present, name) for name in ("created_at", "access_digest", "status")}
+    kept = {name: getattr(present, name) for name in ("created_at", "access_digest")}
     if app.has_secret and present.has_secret:
         kept |= {name: getattr(present, name) for name in ("secrets", "secret_notes", "secrets_at")}
     return replace(app, **kept)

@@ -193,6 +193,19 @@ async def test_a_change_of_redirect_uris_ends_remembered_consent(service: Servic
 
 
 @pytest.mark.gen_test
+@pytest.mark.rfc("7592 2.2 server's")
+async def test_a_change_leaves_what_the_operator_decided(service: Service) -> None:
+    app, apps = await register(service.base_url), service.store.apps
+    await apps.update(app.client_id, allowed_groups=("staff",), refresh_lifetime_days=7)
+    assert (await app.manage("PUT", {**NATIVE, "client_id": app.client_id})).code == 200
+    kept = await apps.find(app.client_id)
+    assert kept is not None
+    assert (kept.allowed_groups, kept.refresh_lifetime_days) == (("staff",), 7)
+    page = await (await service.signed_in()).get(app.authorize_url(**QUIET))
+    assert "is only for members of certain groups" in page.body.decode()
+
+
+@pytest.mark.gen_test
 async def test_an_app_that_becomes_confidential_gets_a_secret(service: Service) -> None:
     app = await register(service.base_url, redirect_uris=["https://app.example/a"])
     whole = {**NATIVE, "client_id": app.client_id, "redirect_uris": ["https://app.example/a"]}
