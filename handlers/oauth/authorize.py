@@ -189,7 +189,7 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
                 await self.end_pushed(app, request.pushed)
             return self.send_back(app, request.redirect_uri, {"code": begun.code}, request.state, request.mode)
         confirmed = begun.profile.email_verified or not self.site.mail.confirms
-        if confirmed and not (always_ask or begun.paused) and needs_no_consent(app, request):
+        if confirmed and not (always_ask or begun.paused or begun.ended) and needs_no_consent(app, request):
             return await self.let_in(app, session, request, begun)
         if interaction.quiet:
             raise interaction.quietly(Refused("consent_required", Phrase("The person has to consent.")))
@@ -202,7 +202,7 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
         """Decides in the place of the person, who is only signed in to the operator's own app."""
         async with self.store.pushed.answered(app.client_id, request.pushed):
             decided = await self.store.authorizations.decide(
-                session, app, begun.request_id, allow=True, scopes=None, visitor=self.visitor
+                session, app, begun.request_id, allow=True, scopes=None, visitor=self.visitor, unseen=True
             )
         if decided.connected:
             self.store.app_stats.connected(app.client_id)
@@ -288,7 +288,7 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
         """Tells a person that the app is for members of groups, and lets them go back to it. The page doesn't name the
         groups: that is nobody's business but the operator's."""
         if interaction.quiet:
-            raise outsider
+            raise interaction.quietly(outsider)
         answer = {"error": outsider.code, "error_description": outsider.description}
         self.render(
             "oauth/keep_out.html",

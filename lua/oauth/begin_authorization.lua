@@ -39,13 +39,14 @@
 --- @reply outsider email email_verified name picture preferences
 --- @reply step_up email email_verified name picture preferences
 --- @reply remembered
---- @reply page email email_verified name picture preferences granted spend_limit groups details paused
+--- @reply page email email_verified name picture preferences granted spend_limit groups details paused ended
 --- @include "session"
 --- @include "scope"
 --- @include "remembered"
 --- @include "window"
 --- @include "signed_in"
 --- @include "groups"
+--- @include "connected"
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
@@ -108,4 +109,6 @@ if paused ~= '' then redis.call('HSET', request, 'paused', '1') end
 redis.call('PEXPIREAT', request, int(now + request_ttl))
 local email, verified, name, picture, preferences = profile(user)
 local groups = has_scope(scope, 'groups') and redis.call('HGET', user, 'groups') or ''
-return {'page', email, verified, name, picture, preferences, granted, given[4] or '', groups, details, paused}
+-- What the person ended begins again with a page.
+local ended = (given[3] or redis.call('HEXISTS', user, kept_out_field(client)) == 1) and '1' or ''
+return {'page', email, verified, name, picture, preferences, granted, given[4] or '', groups, details, paused, ended}

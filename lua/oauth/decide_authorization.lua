@@ -39,6 +39,7 @@
 --- ARGV[22] amounts: of budgets that the person set, lines 'type limit'
 --- ARGV[23] lasts (number): ms until the budgets end; 0 for no end
 --- ARGV[24] allowed: the groups whose members may use the app, one in each line; empty for everybody
+--- ARGV[25] unseen: '1' if the person saw no page, because the operator's own app only signs them in
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply gone remaining reset
@@ -93,6 +94,13 @@ if tonumber(born[1]) < tonumber(asked[10] or '0') or (asked[11] and not has_scop
   return {'gone', remaining, reset}
 end
 
+if unseen == '1' then
+  -- The person may have ended or paused the app a moment ago, and nobody else takes that back.
+  local given = redis.call('HMGET', grant, 'revoked_at', 'paused_at')
+  local kept_out = redis.call('HEXISTS', user, kept_out_field(client)) == 1
+  if given[1] or given[2] or kept_out then return {'gone', remaining, reset} end
+end
+
 if decision ~= 'allow' then
   redis.call('DEL', request)
   record(audit, 'consent_denied', client, address, agent)
@@ -123,7 +131,7 @@ local epoch, connected = open_grant(
   user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, asked[2], scope,
   fresh_epoch, now)
 -- What the person allows is theirs from now on.
-redis.call('HDEL', grant, 'issuer')
+if unseen == '' then redis.call('HDEL', grant, 'issuer') end
 -- A device asks each time.
 if asked[6] then remember(grant, asked[6], asked[2], scope) end
 if has_scope(scope, 'credits:spend') then

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from store import keys
@@ -81,7 +81,7 @@ class Remembered:
 class Pending:
     """The person has to decide: details for the page, and the id that the page sends back with the decision.
     `spend_limit` is that of an earlier consent, in micro-dollars a month; `budgets` are requested;
-    `paused`: the person has paused the app."""
+    `paused`: the person has paused the app; `ended`: they have disconnected it."""
 
     request_id: str
     profile: Profile
@@ -89,6 +89,7 @@ class Pending:
     spend_limit: int | None = None
     budgets: tuple[Budget, ...] = ()
     paused: bool = False
+    ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +221,7 @@ class Authorizations:
             return Remembered(self._sealer.seal(Token(TokenKind.CODE, session.user, request.client, code_id, 0)))
         kind = PUSHED if request.pushed else DEVICE if request.device else 0
         request_id = self._sealer.seal(Token(TokenKind.REQUEST, session.user, request.client, one_id, kind))
-        return _pending(request_id, session.user, reply)
+        return replace(_pending(request_id, session.user, reply), ended=bool(reply.raw("ended")))
 
     def awaited(self, session: Session, request_id: str) -> Awaited | None:
         """What a request id of this person names, or None for any other text. No I/O."""
@@ -242,13 +243,14 @@ class Authorizations:
         spend_limit: int | Literal["none", ""] = "",
         budgets: Mapping[str, int] | None = None,
         budgets_last: int = 0,
+        unseen: bool = False,
     ) -> Decision:
         """Carries out the decision on a pending request and uses the request up. `scopes` are the plain names of the
         ticked scopes, None for all requested ones. The grant loses requested scopes that were not ticked, and keeps
         scopes that were not requested. A decision ends a grace window (SPEC 3.1); the grant then has only the ticked
         scopes. `spend_limit` is what the app may spend in a calendar month, in micro-dollars; "" leaves it unchanged.
         `budgets` has the amounts that the person set, by type: they lower what the app asked for. Budgets end after
-        `budgets_last` ms; 0: never.
+        `budgets_last` ms; 0: never. `unseen`: the person saw no page, so nothing that they ended begins again.
         Raises SignedOut, NothingTicked, Refused("invalid_request" or "rate_limited"), Refused("access_denied") if the
         person has the most apps allowed: that changes nothing, and the request stays open."""
         token = self._sealer.open(TokenKind.REQUEST, request_id)
@@ -295,6 +297,7 @@ class Authorizations:
             amounts=amounts((budgets or {}).items()),
             lasts=budgets_last,
             allowed=app.members_of,
+            unseen="1" if unseen else "",
             **visitor.fields(),
         )
         refuse_signed_out(reply)

@@ -54,10 +54,11 @@ if person[1] ~= 'active' or person[2] ~= email or person[3] ~= '1' then return {
 if person[4] then return {'kept_out'} end
 if not in_groups(user, allowed) then return {'not_allowed'} end
 local now = now_ms()
-local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
+local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'issuer')
 local before = given[1] and not given[3] and given[2] or ''
 if implied == '' then
-  scope = intersect(scope, before)
+  -- What an issuer gave is no word of the person.
+  scope = given[4] and '' or intersect(scope, before)
   if scope == '' then return {'not_allowed'} end
 end
 if redis.call('EXISTS', redeemed) == 1 then return {'used'} end

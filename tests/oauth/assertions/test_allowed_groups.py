@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.oauth.assertions.identity_provider import Enterprise, granted, refused
@@ -35,6 +37,17 @@ async def test_only_members_get_a_code(service: Service) -> None:
     await join(service)
     assert KEPT_OUT in (await browser.get(app.authorize_url())).body.decode(), "remembered consent does not help"
     assert answer_of(await browser.get(app.authorize_url(prompt="none")))["error"] == "access_denied"
+
+
+async def test_an_app_learns_nothing_about_who_is_signed_in_by_guessing(service: Service) -> None:
+    app = await service.add_app("newsroom", allowed_groups=GROUPS, scopes=("openid", "profile"))
+    browser = await service.signed_in()
+    errors = set()
+    for sub in (service.ada, "0" * 32):
+        claims = json.dumps({"id_token": {"sub": {"value": sub}}})
+        answer = answer_of(await browser.get(app.authorize_url(scope="openid", prompt="none", claims=claims)))
+        errors.add((answer["error"], answer["error_description"]))
+    assert errors == {("login_required", "The person has to sign in.")}
 
 
 async def test_a_decision_needs_the_group_too(service: Service) -> None:

@@ -142,6 +142,26 @@ async def test_the_operator_may_leave_the_consent_to_the_person(enterprise: Ente
     assert (await refused(service.web, enterprise.assertion()))[:2] == (400, "invalid_grant")
 
 
+async def test_what_an_issuer_gave_is_no_word_of_the_person(enterprise: Enterprise, service: Service) -> None:
+    assert (await granted(service.web, enterprise.assertion()))["scope"]
+    enterprise.trusts(implied=False)
+    assert "has not allowed this app yet" in (await refused(service.web, enterprise.assertion()))[2]
+    browser = await service.signed_in()
+    assert "code" in answer_of(await browser.consent(service.web.authorize_url(scope="profile", prompt="consent")))
+    assert (await granted(service.web, enterprise.assertion()))["scope"]
+
+
+async def test_a_sign_in_without_a_page_is_no_word_of_the_person(enterprise: Enterprise, service: Service) -> None:
+    await service.store.apps.update("web-app", first_party=True)
+    assert (await granted(service.web, enterprise.assertion()))["scope"]
+    browser, url = await service.signed_in(), service.web.authorize_url(scope="profile")
+    assert "code" in answer_of(await browser.get(url))
+    assert "Example Works" in await page_of(service)
+    assert (await browser.submit(await browser.get(APPS), f"{APPS}/web-app/revoke")).code == 303
+    assert (await browser.get(url)).code == 200
+    assert "Only they" in (await refused(service.web, enterprise.assertion()))[2]
+
+
 async def test_an_assertion_that_is_bound_to_a_key_counts_with_its_proof(
     enterprise: Enterprise, service: Service
 ) -> None:

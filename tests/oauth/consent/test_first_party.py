@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.http.driver import EMAIL, Service, answer_of, json_of
+from store import keys
+from store.oauth.authorizations import AuthorizationRequest, Pending
+from store.refused import Refused
+from store.results import Visitor
+from tests.support.http.driver import CALLBACK, EMAIL, Service, answer_of, json_of
 
 pytestmark = pytest.mark.gen_test
 SIGN_IN = "openid profile email groups"
@@ -39,6 +43,41 @@ async def test_an_app_with_an_owner_or_at_an_address_that_others_may_take_asks(s
     url = native.authorize_url(scope="profile", redirect_uri="http://127.0.0.1:5000/cb")
     assert (await browser.get(url)).code == 200
     assert (await service.store.operator.find(EMAIL)).apps == ()
+
+
+@pytest.mark.parametrize("kept_out", [True, False])
+async def test_an_app_that_the_person_disconnected_asks_again(service: Service, kept_out: bool) -> None:
+    """Any link leads to a silent sign-in. It must not undo what the person did."""
+    app = await service.add_app("intranet", scopes=("profile",), first_party=True)
+    browser = await service.signed_in()
+    answer_of(await browser.get(app.authorize_url(scope="profile")))
+    session = service.store.sessions.open(browser.cookies["latchkey_session"])
+    assert session is not None
+    await service.store.grants.revoke(session, "intranet", Visitor(), keeps_out=kept_out)
+    if kept_out:  # for longer than its documents
+        await service.store.client.delete(keys.grant(service.ada, "intranet"))
+    quiet = answer_of(await browser.get(app.authorize_url(scope="profile", prompt="none")))
+    assert quiet["error"] == "consent_required"
+    assert "code" in answer_of(await browser.consent(app.authorize_url(scope="profile")))
+    assert "code" in answer_of(await browser.get(app.authorize_url(scope="profile", prompt="none")))
+
+
+@pytest.mark.parametrize("act", ["pause", "revoke"])
+async def test_what_the_person_ends_at_this_moment_stays_ended(service: Service, act: str) -> None:
+    app = await service.add_app("intranet", scopes=("profile",), first_party=True)
+    browser, store = await service.signed_in(), service.store
+    answer_of(await browser.get(app.authorize_url(scope="profile")))
+    session, known = store.sessions.open(browser.cookies["latchkey_session"]), await store.apps.find("intranet")
+    assert session is not None
+    assert known is not None
+    request = AuthorizationRequest("intranet", CALLBACK, ("profile",), "", "", known.terms, known.place(CALLBACK))
+    begun = await store.authorizations.begin(session, request, always_ask=True)
+    assert isinstance(begun, Pending)
+    await getattr(store.grants, act)(session, "intranet", Visitor())
+    with pytest.raises(Refused, match="invalid_request"):
+        await store.authorizations.decide(
+            session, known, begun.request_id, allow=True, scopes=None, visitor=Visitor(), unseen=True
+        )
 
 
 async def test_a_paused_app_asks_again(service: Service) -> None:
