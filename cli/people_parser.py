@@ -76,6 +76,18 @@ def add_users(verb: Verbs) -> None:
     suspend.add_argument("--reason", metavar="R", required=True, help="shown to the person who signs in; one line")
     suspend.add_argument("--note", metavar="N", default="", help="for operators, never shown to the person")
     suspend.add_argument("--until", metavar="DATE", help="a date or time (UTC) from which the person may sign in again")
+    delete = verb(
+        "delete",
+        "people.delete_user",
+        "delete a person and all that is theirs, at once or after a wait",
+        ada,
+        f'{ada} --wait 7 --reason "Asked for by post" --yes',
+        ask=question,
+    )
+    delete.add_argument(
+        "--wait", metavar="DAYS", type=int, help="disable now, and delete in 1 to 90 days; the person gets a mail"
+    )
+    delete.add_argument("--reason", metavar="R", default="", help="with --wait: shown to the person; one line")
     about = "one person: second step, connected apps, newest activity"
     for named in (
         reset,
@@ -91,7 +103,8 @@ def add_users(verb: Verbs) -> None:
             "let the person in again; tokens that have not expired work again",
             ada,
         ),
-        verb("delete", "people.delete_user", "delete a person and all that is theirs", ada, ask=question),
+        delete,
+        verb("cancel-deletion", "people.cancel_deletion", "cancel a deletion that waits", ada),
     ):
         named.add_argument("email", metavar="EMAIL|SUB", help="e-mail address, or the `sub` that public apps see")
 

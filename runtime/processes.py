@@ -86,6 +86,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         # Look the site up at each call: a reload replaces it.
         store.app_sweep.fetch = lambda url, most: application.site.fetcher.fetch(url, most)
         await relaying.enter_async_context(store.app_sweep.sweeping())
+        await relaying.enter_async_context(store.planned_deletions.deleting())
         if alone:
             announce(runtime, demo)
         try:

@@ -25,6 +25,8 @@ SCOPES = (
 """All scopes (SPEC 2.4; OpenID Connect Core 5.4), in the order that people and token responses see."""
 ADVERTISED = tuple(scope for scope in SCOPES if scope != "groups")
 """The scopes in metadata. Some clients request all of these, and few apps are registered for `groups`."""
+MAX_REASON = 500
+"""Characters of the reason for a suspension or deletion, and of a note about it."""
 MAX_GROUPS = 50
 """The most groups of a person."""
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
@@ -216,3 +218,11 @@ def _is_hidden(char: str) -> bool:
 
 def _is_visible(char: str) -> bool:
     return unicodedata.category(char)[0] in "LNPS" and char not in _INVISIBLE_LETTERS
+
+
+def check_reason(text: str) -> None:
+    """Checks the reason for a suspension or deletion, or a note about it. Raises ValueError."""
+    if len(text) > MAX_REASON or not text.isprintable():
+        raise ValueError(
+            Phrase("Reason and note are one line of at most %(most)s printable characters.", most=MAX_REASON)
+        )

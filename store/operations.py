@@ -21,7 +21,7 @@ from store.engine.scripts import Reply, Scripts
 from store.errors import wrapped
 from store.lifetimes import GRACE
 from store.moments import at
-from store.names import is_user_id, normalise_email
+from store.names import check_reason, is_user_id, normalise_email
 from store.oauth.budgets import told_budgets
 from store.oauth.grants import Grant
 from store.phrases import Phrase
@@ -29,8 +29,7 @@ from store.refused import Refused
 from store.results import groups_in, unheard
 
 SHARDS_AT_ONCE = 256
-MAX_REASON = 500
-"""Characters of the reason for a suspension, and of the note."""
+TO_BE_DELETED = Phrase("This account is to be deleted. Cancel the deletion first.")
 
 
 class Suspension(NamedTuple):
@@ -45,7 +44,8 @@ class Suspension(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Person:
     """A person as the operator sees them; `registered` has the client ids of their own apps, `joined` those of
-    others whose teams they are in, `kept_out` those that no issuer of assertions may connect."""
+    others whose teams they are in, `kept_out` those that no issuer of assertions may connect. `delete_at`: when the
+    operator deletes the account."""
 
     user: str
     email: str
@@ -61,6 +61,7 @@ class Person:
     suspension: Suspension | None = None
     joined: tuple[str, ...] = ()
     kept_out: tuple[str, ...] = ()
+    delete_at: datetime | None = None
 
     @property
     def apps(self) -> tuple[str, ...]:
@@ -110,17 +111,15 @@ class Operator:
     async def suspend(self, who: str, suspension: Suspension) -> Person:
         """Disables a person and keeps why. Raises Refused("not_found"), ValueError."""
         for text in (suspension.reason, suspension.note):
-            if len(text) > MAX_REASON or not text.isprintable():
-                raise ValueError(
-                    Phrase("Reason and note are one line of at most %(most)s printable characters.", most=MAX_REASON)
-                )
+            check_reason(text)
         if not suspension.reason.strip():
             raise ValueError(Phrase("The reason is empty: the person reads it."))
         return await self.set_status(who, "disabled", suspension)
 
     async def set_status(self, who: str, status: str, suspension: Suspension | None = None) -> Person:
         """Enables (`active`) or disables (`disabled`) a person. Disabling kills every token and session at once. An
-        earlier suspension is forgotten. Raises Refused("not_found")."""
+        earlier suspension is forgotten. Raises Refused("not_found"), Refused("invalid_request") for a person whose
+        deletion is planned."""
         person = await self.find(who)
         why = suspension or Suspension("")
         reply = await self._scripts.run(
@@ -134,6 +133,8 @@ class Operator:
         )
         if reply.word == "not_found":
             raise Refused("not_found", "No such person.")
+        if reply.word == "leaving":
+            raise Refused("invalid_request", TO_BE_DELETED)
         return await self.find(person.user)
 
     async def note(self, user: str, event: str, client: str = "") -> None:
@@ -233,6 +234,7 @@ def _person(user: str, reply: Reply, activity: int) -> Person:
         _suspension(reply.rows("suspension")),
         tuple(client.decode() for client in reply.rows("joined")),
         tuple(client.decode() for client in reply.rows("kept_out")),
+        at(int(planned)) if (planned := reply.text("delete_at")) else None,
     )
 
 

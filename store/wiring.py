@@ -16,6 +16,7 @@ from store.accounts.import_state import ImportState
 from store.accounts.links import Links
 from store.accounts.movers import Movers
 from store.accounts.people import People
+from store.accounts.planned_deletions import PlannedDeletions
 from store.accounts.profiles import Profiles
 from store.accounts.signin.devices import Devices
 from store.accounts.signin.factors import Challenges, OwnFactors
@@ -178,6 +179,7 @@ class Store:
         self.import_state = ImportState(client, scripts)
         of_index = (self.teams.part_with, identities, prices)
         self.people = People(client, scripts, sealer, hasher, addresses, self.app_stats, wakeup, security, *of_index)
+        self.planned_deletions = planned = PlannedDeletions(scripts, self.people, wakeup)
         self.groups = Groups(scripts, security)
         changed = RelayWakeup()
         scripts.changed = changed.add_key
@@ -255,7 +257,7 @@ class Store:
         self.hosted_sizes = HostedSizes(client)
         self.people_pages = PeoplePages(client, scripts, self.people, self.cursors)
         self.people_pages.matching = self.directory.matching
-        self.people_acts = PeopleActs(scripts, self.operator, holders, self.people_pages, self.groups, wakeup)
+        self.people_acts = PeopleActs(scripts, self.operator, holders, self.people_pages, self.groups, wakeup, planned)
         self.key_state = KeyState(scripts)
         self.reencryption = Reencryption(
             client,

@@ -33,6 +33,7 @@ ACTS: Final[Mapping[str, str]] = {
     "people.suspend_user": "",
     "people.enable_user": "",
     "people.delete_user": "",
+    "people.cancel_deletion": "",
     "people.add_groups": "",
     "people.remove_groups": "",
     "export.export_user": "",

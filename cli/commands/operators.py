@@ -47,9 +47,11 @@ async def give(context: Context, args: Namespace) -> CommandResult:
     before = await give_role(store.operator, store.role_holders, person_named(args.email), role, BY_COMMAND)
     person = await store.operator.find(person_named(args.email), 0)
     if before != role:
-        from cli.role_mail import mail_role  # what mails need takes longer to load than most commands run
+        from cli.operator_mail import mailing  # what mails need takes longer to load than most commands run
+        from handlers.admin.operator_mails import role_changed
 
-        await mail_role(context, person.user, role)
+        async with mailing(context) as site:
+            await role_changed(site, person.user, role)
     return told_role(person.user, person.email, role, before)
 
 

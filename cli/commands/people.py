@@ -195,11 +195,41 @@ async def delete_user(context: Context, args: Namespace) -> CommandResult:
     user = who if is_user_id(who) else await context.store.people.find(who)
     if user and await holders.is_last_admin(user):
         raise Refused("access_denied", "This is the last admin. Give the role admin to somebody else first.")
+    if args.wait is not None:
+        return await _plan_deletion(context, args, who)
+    if args.reason:
+        raise Refused("invalid_request", "--reason goes with --wait: a person who is deleted at once reads nothing.")
     with ProgressBar(sys.stderr) as bar:
         user = await context.store.operator.delete(
             person_named(args.email), lambda apps: bar.tell(f"{apps:,} apps disconnected")
         )
     return CommandResult({"sub": user, "deleted": True})
+
+
+async def _plan_deletion(context: Context, args: Namespace, who: str) -> CommandResult:
+    person = await context.store.operator.find(who, 0)
+    if role := await context.store.role_holders.of(person.user):
+        raise Refused("access_denied", f"This person has the role {role}. Take the role first.")
+    await context.store.planned_deletions.plan(person.user, args.wait, args.reason)
+    return await _told_of_deletion(context, person.user, "deletion_planned")
+
+
+async def cancel_deletion(context: Context, args: Namespace) -> CommandResult:
+    """Cancels a planned deletion. Raises Refused("not_found"), Refused("invalid_request") without one, ValueError."""
+    person = await context.store.operator.find(person_named(args.email), 0)
+    await context.store.planned_deletions.cancel(person.user)
+    return await _told_of_deletion(context, person.user, "deletion_cancelled")
+
+
+async def _told_of_deletion(context: Context, user: str, what: str) -> CommandResult:
+    """The person, who got a mail."""
+    from cli.operator_mail import mailing  # what mails need takes longer to load than most commands run
+    from handlers.admin import operator_mails
+
+    person = await context.store.operator.find(user, 0)
+    async with mailing(context) as site:
+        await getattr(operator_mails, what)(site, person)
+    return _one(person, _suspended(person))
 
 
 async def invite_user(context: Context, args: Namespace) -> CommandResult:
@@ -234,11 +264,12 @@ def _words(record: dict[str, Any]) -> dict[str, str]:
 
 
 def _suspended(person: Person) -> dict[str, Any]:
-    """Why the person is suspended; nothing for others."""
+    """Why the person is suspended, and when they are deleted; nothing for others."""
+    planned = {"deletionAt": timestamp(person.delete_at)} if person.delete_at else {}
     if person.suspension is None:
-        return {}
+        return planned
     reason, note, until = person.suspension
-    return {"reason": reason, "note": note, "until": timestamp(until) if until else None}
+    return {"reason": reason, "note": note, "until": timestamp(until) if until else None, **planned}
 
 
 def _listed(one: PersonSummary) -> dict[str, Any]:

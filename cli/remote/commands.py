@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from cli.commands import credits as money
 from cli.commands import export as exports
@@ -30,7 +31,8 @@ def _user(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _person(record: Mapping[str, Any], more: Mapping[str, Any] | None = None, note: str = "") -> CommandResult:
-    shown = {**_user(record), **(record.get("suspension") or {}), **(more or {})}
+    planned = {"deletionAt": record["deletionAt"]} if record.get("deletionAt") else {}
+    shown = {**_user(record), **(record.get("suspension") or {}), **planned, **(more or {})}
     return CommandResult(shown, note=note, words={} if shown.get("groups") else {"groups": ""})
 
 
@@ -81,9 +83,13 @@ def _act(act: str) -> RemoteCommand:
 
 
 def delete_user(server: RemoteServer, args: Namespace) -> CommandResult:
-    """Deletes a person."""
-    record = server.do("DELETE", f"/people/{server.person(args.email)['id']}")
-    return CommandResult({"sub": record["id"], "deleted": True})
+    """Deletes a person, at once or after a wait."""
+    path = f"/people/{server.person(args.email)['id']}"
+    if args.wait is None:
+        record = server.do("DELETE", path + (f"?{urlencode({'reason': args.reason})}" if args.reason else ""))
+        return CommandResult({"sub": record["id"], "deleted": True})
+    server.do("DELETE", f"{path}?{urlencode({'wait_days': args.wait, 'reason': args.reason})}")
+    return _person(server.get(path))
 
 
 def _groups(change: Callable[[set[str], set[str]], set[str]]) -> RemoteCommand:
@@ -255,6 +261,7 @@ REMOTE: Final[Mapping[str, RemoteCommand]] = {
     "people.enable_user": _act("resume"),
     "people.reset_factors": _act("reset-factors"),
     "people.delete_user": delete_user,
+    "people.cancel_deletion": _act("cancel-deletion"),
     "people.add_groups": _groups(lambda present, named: present | named),
     "people.remove_groups": _groups(lambda present, named: present - named),
     "export.export_user": export_user,

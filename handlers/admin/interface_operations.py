@@ -29,8 +29,9 @@ ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
     "admin-person GET": AdminOperation("Show a person", "Person"),
     "admin-person PATCH": AdminOperation("Change name and groups of a person", "Person", (), "PersonChange"),
     "admin-person DELETE": AdminOperation(
-        "Delete a person with everything that is theirs", "DeletedPerson", ("dry_run",)
+        "Delete a person with everything that is theirs", "DeletedPerson", ("dry_run", "wait_days", "reason")
     ),
+    "admin-cancel-deletion POST": AdminOperation("Cancel the planned deletion of a person", "Person"),
     "admin-suspend POST": AdminOperation("Suspend a person", "Person", (), "Suspension"),
     "admin-resume POST": AdminOperation("Let a person in again", "Person"),
     "admin-sign-out POST": AdminOperation("End every session of a person", "Person"),

@@ -37,6 +37,7 @@ _PERSON: Final[JsonSchema] = {
 }
 _SEEN: Final[JsonSchema] = {
     **{"groups": TEXTS, "role": maybe(ROLE), "suspension": maybe(reference("ShownSuspension"))},
+    **{"deletionAt": maybe(TIME)},
     **{"authenticatorApp": FLAG, "passkeys": COUNT, "recoveryCodesLeft": COUNT, "sessions": COUNT},
     **{"apps": TEXTS, "ownApps": TEXTS, "teams": TEXTS, "activity": {"type": "array", "items": {"type": "object"}}},
 }
@@ -69,7 +70,9 @@ ADMIN_SCHEMAS: Final[JsonSchema] = {
     "ShownSuspension": record({"reason": TEXT, "note": TEXT, "until": maybe(TIME)}),
     "PersonOrder": record({"email": TEXT}, {"name": TEXT, "password": TEXT, "groups": TEXTS, "invite": FLAG}),
     "PersonChange": record({}, {"name": TEXT, "groups": TEXTS}),
-    "DeletedPerson": record({"id": ID, "email": TEXT, "apps": COUNT, "ownApps": COUNT, **_GONE}),
+    "DeletedPerson": record(
+        {"id": ID, "email": TEXT, "apps": COUNT, "ownApps": COUNT, **_GONE, "deletionAt": maybe(TIME)}
+    ),
     "Suspension": record({"reason": TEXT}, {"note": TEXT, "until": TEXT}),
     "LinkOrder": record({"kind": {"enum": ["reset", "confirm"]}}),
     "SentLink": record({"id": ID, "email": TEXT, "kind": TEXT, "sent": FLAG}),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from handlers.core import mails
 from handlers.core.site import Site
 from store.clock import wall
@@ -37,6 +39,23 @@ async def link(site: Site, kind: str, person: Person) -> None:
         raise Refused("invalid_request", nothing)
     wording = mails.spoken(site, made.preferences)
     mails.write(site, kind, email, user, wording, link=f"{site.base_url}{path}?link={made.text}")
+
+
+async def deletion_planned(site: Site, person: Person) -> None:
+    """Tells a person that their account will be deleted, when, and why."""
+    reason = person.suspension.reason if person.suspension else ""
+    await _tell(site, "operators/deletion_planned", person, reason=reason, deleted_at=person.delete_at)
+
+
+async def deletion_cancelled(site: Site, person: Person) -> None:
+    """Tells a person that their account stays."""
+    await _tell(site, "operators/deletion_cancelled", person, active=person.status == "active")
+
+
+async def _tell(site: Site, what: str, person: Person, **values: Any) -> None:
+    known = await site.store.people.credentials(person.email)
+    wording = mails.spoken(site, known.preferences if known else NO_CHOICE)
+    mails.write(site, what, person.email, person.user, wording, **values)
 
 
 async def role_changed(site: Site, user: str, role: OperatorRole | None) -> None:

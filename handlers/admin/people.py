@@ -8,8 +8,11 @@ from urllib.parse import quote
 
 from handlers.admin import operator_mails
 from handlers.admin.base import AdminHandler, Record, valid
+from handlers.core.params import Params
 from store.accounts.people import TAKEN
+from store.accounts.planned_deletions import MOST_DAYS
 from store.crypto.passwords import check_password
+from store.moments import timestamp
 from store.names import check_groups, check_person_name, normalise_email
 from store.operators.people_acts import Changes
 from store.operators.people_pages import Status
@@ -85,16 +88,39 @@ class AdminPersonHandler(AdminHandler):
         self.write_json(person_record(await self.store.people_acts.view(user)))
 
     async def delete(self, user: str) -> None:
-        """Deletes the person with everything that is theirs; `dry_run` says what that is."""
-        dry_run = self.flag(self.query("dry_run"), "dry_run")
-        gone = await self.store.people_acts.delete(self.actor, user, dry_run=dry_run)
+        """Deletes the person with everything that is theirs, or plans that in `wait_days`; `dry_run` says what would
+        go."""
+        params = self.query("dry_run", "wait_days", "reason")
+        dry_run, days, reason = self.flag(params, "dry_run"), _days(params), params.get("reason") or ""
+        acts, planned = self.store.people_acts, None
+        gone = await acts.delete(self.actor, user, dry_run=dry_run or days > 0)
+        if days and not dry_run:
+            with valid():
+                person = await acts.plan_deletion(self.actor, user, days, reason)
+            await operator_mails.deletion_planned(self.site, person)
+            planned = person.delete_at
         self.write_json(
             {
                 "id": gone.user,
                 "email": gone.email,
                 "apps": gone.apps,
                 "ownApps": gone.own_apps,
-                "deleted": not dry_run,
+                "deleted": not (dry_run or days),
                 "dryRun": dry_run,
+                "deletionAt": timestamp(planned) if planned else None,
             }
         )
+
+
+def _days(params: Params) -> int:
+    """`wait_days`; 0 without one. Raises Refused("invalid_request")."""
+    text = params.get("wait_days")
+    if text is None:
+        if params.get("reason"):
+            raise Refused(
+                "invalid_request", "reason goes with wait_days: a person who is deleted at once reads nothing."
+            )
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= MOST_DAYS):
+        raise Refused("invalid_request", f"wait_days is 1 to {MOST_DAYS}.")
+    return int(text)

@@ -64,6 +64,17 @@ class AdminResetFactorsHandler(AdminPersonAct):
         await self.write_person(user)
 
 
+class AdminCancelDeletionHandler(AdminPersonAct):
+    """POST …/cancel-deletion."""
+
+    async def post(self, user: str) -> None:
+        """Cancels the planned deletion of the person, and mails them."""
+        self.fields()
+        person = await self.store.people_acts.cancel_deletion(self.actor, user)
+        await operator_mails.deletion_cancelled(self.site, person)
+        await self.write_person(user)
+
+
 class AdminSendLinkHandler(AdminHandler):
     """POST …/send-link."""
 

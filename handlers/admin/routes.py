@@ -22,6 +22,7 @@ from handlers.admin.exports import AdminExportHandler
 from handlers.admin.operator_keys import AdminOperatorKeyHandler, AdminOperatorKeysHandler
 from handlers.admin.people import AdminPeopleHandler, AdminPersonHandler
 from handlers.admin.person_acts import (
+    AdminCancelDeletionHandler,
     AdminCreditsHandler,
     AdminResetFactorsHandler,
     AdminResumeHandler,
@@ -70,6 +71,12 @@ ROUTES: tuple[Route, ...] = (
         managing(POST="people.reset_factors"),
     ),
     Route(rf"{_PERSON}/send-link", AdminSendLinkHandler, "admin-send-link", managing(POST="people.send_link")),
+    Route(
+        rf"{_PERSON}/cancel-deletion",
+        AdminCancelDeletionHandler,
+        "admin-cancel-deletion",
+        managing(POST="people.delete"),
+    ),
     Route(rf"{_PERSON}/export", AdminExportHandler, "admin-export", managing(GET="people.export")),
     Route(
         rf"{_PERSON}/credits", AdminCreditsHandler, "admin-credits", managing(GET="credits.read", POST="credits.give")

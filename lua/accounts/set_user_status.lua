@@ -10,6 +10,7 @@
 --- ARGV[5] note: about a suspension, for operators; or empty
 --- ARGV[6] ends: when a suspension ends, ms; or empty
 --- @reply not_found
+--- @reply leaving
 --- @reply ok told
 --- @derives session_prefix
 --- @durable
@@ -17,9 +18,10 @@
 --- @include "audit"
 --- @include "ended"
 
-local row = redis.call('HMGET', user, 'status', 'suspended_reason', 'suspended_note', 'suspended_until')
+local row = redis.call('HMGET', user, 'status', 'suspended_reason', 'suspended_note', 'suspended_until', 'delete_at')
 local present = row[1]
 if not present then return {'not_found'} end
+if row[5] then return {'leaving'} end
 local suspended = reason ~= '' and (row[2] ~= reason or (row[3] or '') ~= note or (row[4] or '') ~= ends)
 local told = 0
 if present ~= status then

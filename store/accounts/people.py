@@ -184,7 +184,7 @@ class People:
         last the address that the row named. `finish_deletions` continues an interrupted deletion. Calls `progress` with
         the number of apps disconnected so far."""
         disconnected, parted = 0, False
-        await self._scripts.run("begin_leaving", {"leaving": keys.DELETIONS}, user_id=user)
+        await self._scripts.run("begin_leaving", {"leaving": keys.DELETIONS}, user_id=user, at="", seen="")
         word = "more"
         while word == "more":
             reply = await self._scripts.run(
@@ -222,17 +222,27 @@ class People:
             listed = bool(await self._client.sismember(known["users"], keys.member(user)))
             return listed or bool(await self._client.exists(known["leaving"]))
 
-    async def finish_deletions(self) -> None:
-        """Continues interrupted deletions. A deletion interrupted before its first write is dropped."""
+    async def finish_deletions(self, age: int = 0) -> None:
+        """Continues deletions that were interrupted at least `age` seconds ago, and begins planned ones that are due. A
+        deletion interrupted before its first write is dropped."""
         with wrapped():
-            begun: list[Any] = await self._client.zrange(keys.DELETIONS, 0, -1)
             seconds, _ = await self._client.time()
-        for user in begun:
-            if await self.half_deleted(user.decode()):
-                await self.delete(user.decode())
-        with wrapped():
+            begun: list[Any] = await self._client.zrange(keys.DELETIONS, "-inf", seconds, byscore=True, withscores=True)
+        for user, since in ((one.decode(), int(score)) for one, score in begun):
+            state = await self._scripts.run("claim_deletion", keys.person(user), member=keys.member(user))
+            if state.word == "due" or (state.word == "begun" and seconds - since >= age):
+                await self.delete(user)
+            elif state.word == "later":
+                await self.plan(user, state.number("at") // 1000, seen=since)
             # A younger deletion may be about to begin in another process.
-            await self._client.zremrangebyscore(keys.DELETIONS, "-inf", seconds - ABOUT_TO_BEGIN)
+            elif state.word == "none" and seconds - since > ABOUT_TO_BEGIN:
+                await self.plan(user, 0, seen=since)
+
+    async def plan(self, user: str, at: int, seen: int | None = None) -> None:
+        """Lists a deletion that begins at a time (s), if the person's row has a plan for it; 0 takes it off the list.
+        `seen`: only in the place of this time."""
+        known, before = {"leaving": keys.DELETIONS}, "" if seen is None else seen
+        await self._scripts.run("begin_leaving", known, user_id=user, at=at, seen=before)
 
     async def invite(self, email: str, target: str = "") -> str:
         """An invitation: a sealed text. Its holder can sign up with this address, once, within 7 days, and continue to

@@ -95,6 +95,7 @@ INVARIANTS = (
         apart=True,
     ),
     Invariant("deletion", "a started deletion is on the list of deletions to finish", ERROR, "adds it", apart=True),
+    Invariant("deletion-unlisted", "a planned deletion is on the list of deletions", ERROR, "adds it", apart=True),
     Invariant(
         "deletion-open",
         "a started deletion has finished; the next start of a server continues that of an account",

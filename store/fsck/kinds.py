@@ -205,7 +205,7 @@ KINDS: dict[str, KeyKind] = {
             "password": TEXT,
             "created_at": NUMBER,
         },
-        others=r"verified|picture|credit_mails|groups|language|zone|stored|hosted|devices|(?:app|kept_out):[A-Za-z0-9_-]{1,64}",
+        others=r"delete_(?:at|was)|suspended_(?:reason|note|until)|verified|picture|credit_mails|groups|language|zone|stored|hosted|devices|(?:app|kept_out):[A-Za-z0-9_-]{1,64}",
     ),
     "leaving": KeyKind("hash", outlives=True),
     "undos": KeyKind("hash", UNDO_LINK, others=r"[A-Za-z0-9_-]{22}"),

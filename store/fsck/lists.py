@@ -121,10 +121,10 @@ async def judge_deletion(context: FsckContext, at: ParsedKey, key: str, look: Lo
             continue
         person = keys.person(user)
         reads: list[Read] = [("HEXISTS", person["user"], "status"), ("EXISTS", person["leaving"])]
-        there = await context.reader.look(person["user"], *reads, ("SISMEMBER", person["users"], keys.member(user)))
-        lives, half, listed = there.seen
-        if not lives and (half or listed):
-            continue  # the check of the person's remains finds that
+        reads += [("SISMEMBER", person["users"], keys.member(user)), ("HEXISTS", person["user"], "delete_at")]
+        lives, half, listed, planned = (await context.reader.look(person["user"], *reads)).seen
+        if planned or (not lives and (half or listed)):
+            continue  # the check of the person finds that
         mend = context.reader.mend(key, [(str(since), "ZSCORE", key, user)], ("ZREM", key, user))
         wrong.append(found("deletion-left", key, f"{user} is not being deleted", mend))
     return wrong

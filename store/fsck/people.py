@@ -61,7 +61,17 @@ async def judge_user(context: FsckContext, at: ParsedKey, key: str, look: Look, 
     wrong += await directory.missing(context, at.user, key, row)
     clients = [name[4:] for name in row if name.startswith("app:")]
     wrong += await _connected(context, at.user, key, clients)
+    wrong += await _planned(context, at.user, key, in_words(row.get("delete_at")))
     return wrong + await _stored(context, at.user, key, in_words(row.get("stored")), clients)
+
+
+async def _planned(context: FsckContext, user: str, key: str, at: str) -> list[Finding]:
+    """Checks that a planned deletion is on the list, or it would never begin."""
+    if not at or await context.reader.command("ZSCORE", keys.DELETIONS, user) is not None or not context.is_sure(key):
+        return []
+    listing = ("ZADD", keys.DELETIONS, str(int(at) // 1000), user)
+    mend = context.reader.mend(keys.DELETIONS, [], listing)
+    return [found("deletion-unlisted", key, "its planned deletion is on no list", mend)]
 
 
 def _sound(groups: tuple[str, ...]) -> bool:

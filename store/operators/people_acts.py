@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from store import keys
 from store.accounts.groups import Groups
+from store.accounts.planned_deletions import PlannedDeletions
 from store.accounts.signin.sessions import ends_of
 from store.credits.credits import Granted
 from store.engine.scripts import Scripts
 from store.names import check_groups, check_person_name
-from store.operations import Operator, Person, Suspension
+from store.operations import TO_BE_DELETED, Operator, Person, Suspension
 from store.operators.people_pages import PeoplePages
 from store.operators.person_view import PersonView
 from store.operators.role_holders import LAST_ADMIN, RoleHolders
@@ -51,7 +52,9 @@ class PeopleActs:
         pages: PeoplePages,
         groups: Groups,
         wakeup: RelayWakeup,
+        planned: PlannedDeletions,
     ) -> None:
+        self._planned = planned
         self._pages = pages
         self._scripts = scripts
         self._operator = operator
@@ -130,13 +133,29 @@ class PeopleActs:
     async def delete(self, actor: OperatorActor, user: str, *, dry_run: bool = False) -> AccountRemains:
         """Deletes a person with everything that is theirs; `dry_run` only counts. Raises Refused("access_denied") for a
         person with a role."""
-        role = await self.check(actor, "people.delete", user)
-        if role:
-            raise Refused("access_denied", Phrase("This person has the role %(role)s. Take the role first.", role=role))
+        await self._check_deletable(actor, user)
         person = await self._operator.find(user, 0)
         if not dry_run:
             await self._operator.delete(user)
         return AccountRemains(user, person.email, len(person.grants), len(person.registered))
+
+    async def plan_deletion(self, actor: OperatorActor, user: str, days: int, reason: str) -> Person:
+        """Disables a person, and plans the deletion in `days`; the person may read `reason`. Raises
+        Refused("access_denied") for a person with a role, ValueError as `PlannedDeletions.plan`."""
+        await self._check_deletable(actor, user)
+        await self._planned.plan(user, days, reason)
+        return await self._operator.find(user, 0)
+
+    async def cancel_deletion(self, actor: OperatorActor, user: str) -> Person:
+        """Cancels a planned deletion. Raises Refused as `PlannedDeletions.cancel`."""
+        await self.check(actor, "people.delete", user)
+        await self._planned.cancel(user)
+        return await self._operator.find(user, 0)
+
+    async def _check_deletable(self, actor: OperatorActor, user: str) -> None:
+        role = await self.check(actor, "people.delete", user)
+        if role:
+            raise Refused("access_denied", Phrase("This person has the role %(role)s. Take the role first.", role=role))
 
     async def check(self, actor: OperatorActor, act: OperatorAct, user: str) -> OperatorRole | None:
         """The role of the person whom an act concerns. Raises Refused("insufficient_role") if the actor may not do it,
@@ -156,6 +175,8 @@ async def give_role(
     """Gives a person (an e-mail address or a user id) a role, notes it with the person, and returns the one before.
     Raises Refused."""
     person = await operator.find(who, 0)
+    if role and person.delete_at:
+        raise Refused("invalid_request", TO_BE_DELETED)
     before = await holders.give(person.user, role, by)
     if before != role:
         await operator.note(person.user, "role_given_by_operator" if role else "role_taken_by_operator")

@@ -42,6 +42,7 @@ def person_record(view: PersonView) -> dict[str, Any]:
         "groups": list(person.groups),
         "role": view.role,
         "suspension": suspension_record(person.suspension),
+        "deletionAt": _moment(person.delete_at),
         "authenticatorApp": security.app_since is not None,
         "passkeys": len(security.passkeys),
         "recoveryCodesLeft": security.codes,

@@ -35,8 +35,8 @@ NO_PAGE = {
     *("account-spending-file", "account-usage-file", "developer-usage-file"),
     *("developer-model-usage-file", "account-credit-mails"),
     *("developer-api-end-secret", "developer-api-status", "developer-logo-remove"),
-    *("console-search", "console-resume", "console-sign-out", "console-reset-factors", "console-role"),
-    *("console-send-link", "console-export", "console-audit-file", "console-app-status", "console-app-verify"),
+    *("console-search", "console-cancel-deletion", "console-sign-out", "console-reset-factors", "console-export"),
+    *("console-audit-file", "console-app-status", "console-app-verify"),
     # What a script asks for to use a passkey.
     *(route.name for route in ROUTES if route.name.endswith("-options")),
 }

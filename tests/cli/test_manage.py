@@ -270,6 +270,8 @@ def test_the_life_of_a_person_by_commands(home: Home) -> None:
     assert home.json("user", "resume", "ada@example.com") == made
     for until in ("2020-01-31", "soon"):
         assert "--until" in home.error("user", "suspend", "ada@example.com", "--reason", "Spam", "--until", until)[2]
+    assert home.json("user", "delete", "ada@example.com", "--wait", "7", "--yes")["deletionAt"]
+    assert home.json("user", "cancel-deletion", "ada@example.com") == made
     assert home.with_store(can_sign_in)
     assert home.json("user", "list") == {"users": [made]}
     deleted = home.json("user", "delete", "ada@example.com", "--yes")

@@ -34,6 +34,7 @@ PASSING = {
 }
 LOSABLE = {
     "announce_ended": "what has ended is on the list as before, and told of under the same id",
+    "claim_deletion": "found due again",
     "claim_deliveries": "an attempt that is made again",
     "drop_events": "moved again, under the same id",
     "forget_deliveries": "what is left ends in 30 days",
@@ -45,7 +46,7 @@ LOSABLE = {
     "add_hosted": "a sum that is about right, and counted again",
     "add_numbers": "numbers are approximate by design",
     "add_refusals": "a log that helps an owner; the request happens again",
-    "begin_leaving": "a note for who goes on; the deletion, which follows, is waited for",
+    "begin_leaving": "a note for who goes on; the deletion, which follows, is waited for, and fsck adds a lost plan",
     "begin_authorization": "the person comes again, and so does the code",
     "change_section": "entries of the index of people; fsck finds a missing one, and a rebuild adds it",
     "begin_rebuild": "begun again by command; fsck says who is missing",

@@ -284,3 +284,24 @@ async def test_a_deletion_can_be_tried_first(desk: Desk) -> None:
     assert (await desk.do("DELETE", f"/people/{bea}"))["deleted"] is True
     refused(await desk.ask("GET", f"/people/{bea}"), 404, "not_found")
     assert (await desk.get("/people?query=bea@example.com"))["items"] == []
+
+
+async def test_a_deletion_can_wait(desk: Desk, site: Site) -> None:
+    sent: list[Any] = []
+    site.mail.post = sent.append  # type: ignore[assignment]
+    path = f"/people/{desk.ada}"
+    for query in ("wait_days=0", "wait_days=91", "wait_days=x", "reason=Why", "wait_days=7&reason=" + "x" * 501):
+        refused(await desk.ask("DELETE", f"{path}?{query}"), 400, "invalid_request")
+    assert (await desk.do("DELETE", f"{path}?wait_days=7&dry_run=true"))["deletionAt"] is None
+    assert sent == []
+    planned = await desk.do("DELETE", f"{path}?wait_days=7&reason=Asked+for")
+    assert (planned["deleted"], planned["dryRun"]) == (False, False)
+    shown = await desk.get(path)
+    assert (shown["deletionAt"], shown["status"]) == (planned["deletionAt"], "disabled")
+    assert shown["suspension"]["reason"] == "Asked for"
+    said = refused(await desk.ask("POST", f"{path}/resume", {}), 400, "invalid_request")
+    assert "Cancel the deletion" in said
+    kept = await desk.do("POST", f"{path}/cancel-deletion", {})
+    assert (kept["deletionAt"], kept["status"], kept["suspension"]) == (None, "active", None)
+    refused(await desk.ask("POST", f"{path}/cancel-deletion", {}), 400, "invalid_request")
+    assert [mail.what for mail in sent] == ["operators/deletion_planned", "operators/deletion_cancelled"]

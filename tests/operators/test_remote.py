@@ -83,6 +83,10 @@ def test_people_and_apps_are_managed_from_elsewhere(elsewhere: Elsewhere, tmp_pa
     assert there("user", "suspend", EVE, "--reason", "Unpaid")["status"] == "disabled"
     assert there("user", "list", "--status", "suspended")["users"][0]["sub"] == made["sub"]
     assert there("user", "resume", EVE)["status"] == "active"
+    planned = there("user", "delete", EVE, "--wait", "7", "--reason", "Asked for", "--yes")
+    assert planned == {name: value for name, value in local("user", "show", EVE).items() if name in planned}
+    assert planned["deletionAt"]
+    assert "deletionAt" not in there("user", "cancel-deletion", EVE)
     assert there("user", "list", "--limit", "1")["nextCursor"] is None
     assert there("user", "role", EVE, "admin") == {"sub": made["sub"], "email": EVE, "role": "admin", "before": None}
     assert [one["id"] for one in there("user", "roles")["roles"]] == [made["sub"]]

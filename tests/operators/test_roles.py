@@ -38,6 +38,7 @@ EXPECTED: dict[str, str] = {
     "admin-sign-out POST": SUPPORT,
     "admin-reset-factors POST": SUPPORT,
     "admin-send-link POST": SUPPORT,
+    "admin-cancel-deletion POST": ADMIN,
     "admin-export GET": READERS,
     "admin-credits GET": "admin support auditor credits",
     "admin-credits POST": "admin credits",

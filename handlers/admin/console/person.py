@@ -34,6 +34,9 @@ ON_PEOPLE: Final[tuple[OperatorAct, ...]] = (
 """The acts that a person's page offers."""
 TO_ONESELF: Final = frozenset[OperatorAct](("people.export", "people.export_documents", "credits.give"))
 """Acts that the table allows on the own account."""
+TO_BE_DELETED = Phrase("To be deleted")
+USUAL_DAYS = 7
+"""How long a planned deletion waits, if the operator changes nothing in its form."""
 KINDS = {
     "grant": Phrase("Credits from the operator"),
     "purchase": Phrase("Purchase"),
@@ -42,6 +45,8 @@ KINDS = {
 }
 """What an entry of the ledger is."""
 NOTICES = {
+    "planned": Phrase("The account is disabled, and will be deleted. The person gets an e-mail."),
+    "kept": Phrase("The deletion was cancelled. The person gets an e-mail."),
     "suspended": Phrase("The account is suspended. Every session and token has ended."),
     "resumed": Phrase("The account works again."),
     "signed-out": Phrase("Every session of this person has ended. Apps keep their access."),
@@ -52,10 +57,12 @@ NOTICES = {
 }
 
 
+def _status(view: PersonView) -> str:
+    return "suspended" if view.summary.suspended else view.person.status
+
+
 def offered(actor: OperatorActor, view: PersonView) -> frozenset[OperatorAct]:
     """What this operator may do to this person: what the page has buttons for. The store checks it once more."""
-    if actor.role == "auditor":
-        return frozenset()
     acts = {act for act in ON_PEOPLE if may(actor.role, act)}
     if view.person.user == actor.id:
         acts &= TO_ONESELF
@@ -64,6 +71,8 @@ def offered(actor: OperatorActor, view: PersonView) -> frozenset[OperatorAct]:
         if actor.role != "admin":
             acts -= APART
     acts.discard("people.resume" if view.person.status == "active" else "people.suspend")
+    if view.person.delete_at:
+        acts -= {"people.resume", "people.suspend", "people.send_link"}
     return frozenset(acts)
 
 
@@ -89,7 +98,8 @@ class PersonPage(ConsolePage, DownloadPage):
             view=view,
             person=person,
             summary=view.summary,
-            status_name=STATUS_NAMES["suspended" if view.summary.suspended else person.status],
+            status_name=TO_BE_DELETED if person.delete_at else STATUS_NAMES[_status(view)],
+            usual_days=USUAL_DAYS,
             role_here=role_name(view.role) if view.role else "",
             roles=[(role, role_name(role)) for role in PEOPLES_ROLES],
             itself=user == self.actor.id,

@@ -13,6 +13,7 @@ from handlers.admin.console.person import PersonPage
 from handlers.core.amounts import dollars
 from handlers.core.format import MINUS
 from handlers.core.params import Params
+from store.accounts.planned_deletions import MOST_DAYS
 from store.accounts.signin.sessions import ACTIVITY_KEPT
 from store.moving.person_export import WRITERS
 from store.names import normalise_email
@@ -141,6 +142,32 @@ class ConsoleRoleHandler(PersonAct):
         before = await self.store.people_acts.give_role(self.actor, user, role)
         if before != role:
             await operator_mails.role_changed(self.site, user, role)
+
+
+class ConsolePlanDeletionHandler(PersonAct):
+    """…/plan-deletion."""
+
+    part, done = "plan-deletion", "planned"
+
+    async def act(self, user: str, params: Params) -> None:
+        """Disables the person, plans the deletion, and mails them."""
+        days = params.get("days") or ""
+        if not (days.isascii() and days.strip().isdigit() and len(days) < 10):
+            raise Refused("invalid_request", Phrase("A deletion waits for 1 to %(most)s days.", most=MOST_DAYS))
+        person = await self.store.people_acts.plan_deletion(self.actor, user, int(days), params.get("reason") or "")
+        await operator_mails.deletion_planned(self.site, person)
+
+
+class ConsoleCancelDeletionHandler(PersonAct):
+    """…/cancel-deletion."""
+
+    part, done = "cancel-deletion", "kept"
+
+    async def act(self, user: str, params: Params) -> None:
+        """Cancels the planned deletion, and mails the person."""
+        await operator_mails.deletion_cancelled(
+            self.site, await self.store.people_acts.cancel_deletion(self.actor, user)
+        )
 
 
 class ConsoleDeleteHandler(PersonAct):

@@ -17,9 +17,11 @@ from handlers.admin.console.overview import ConsoleHandler
 from handlers.admin.console.people import PEOPLE, ConsolePeopleHandler
 from handlers.admin.console.person import ConsolePersonHandler
 from handlers.admin.console.person_acts import (
+    ConsoleCancelDeletionHandler,
     ConsoleCreditsHandler,
     ConsoleDeleteHandler,
     ConsoleExportHandler,
+    ConsolePlanDeletionHandler,
     ConsoleResetFactorsHandler,
     ConsoleResumeHandler,
     ConsoleRoleHandler,
@@ -108,6 +110,20 @@ ROUTES: tuple[Route, ...] = (
         "console-export",
         does("people.export"),
         operators_form("download a person’s data", NOTHING_LASTS, ("format", "documents")),
+    ),
+    Route(
+        rf"{_PERSON}/plan-deletion",
+        ConsolePlanDeletionHandler,
+        "console-plan-deletion",
+        does("people.delete"),
+        operators_form("delete a person’s account after a wait", "cancel the deletion", ("days", "reason")),
+    ),
+    Route(
+        rf"{_PERSON}/cancel-deletion",
+        ConsoleCancelDeletionHandler,
+        "console-cancel-deletion",
+        does("people.delete"),
+        operators_form("cancel the deletion of a person’s account", "plan it again"),
     ),
     Route(
         rf"{_PERSON}/delete",

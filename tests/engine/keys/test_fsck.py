@@ -55,12 +55,12 @@ async def test_a_store_with_data_of_every_kind_is_sound(store: Store) -> None:
     await Furnished.make(store)
     there = [parsed_keys.read(key.decode()) for key in await every_key(store.client)]
     assert None not in there
-    seldom = {"leaving", "all-leaving", "relaying", "directory-rebuild", "directory-swept"}
+    seldom = {"leaving", "relaying", "directory-rebuild", "directory-swept"}
     assert {at.kind for at in there if at} == KINDS.keys() - seldom
     report = await checked(store, deep=True)
     assert findings(report) == []
     assert report.clean
-    assert (report.seen, report.people, report.busy) == (len(there), 3, 0)
+    assert (report.seen, report.people, report.busy) == (len(there), 4, 0)
     assert (report.apps, report.documents) == (7, len(DOCUMENTS) + 1)
 
 

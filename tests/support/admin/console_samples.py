@@ -23,14 +23,8 @@ from store.operations import Suspension
 from store.operators.health import StoreHealth
 from tests.support.browser.portal_samples import NOW
 
-RARE = frozenset(
-    (
-        *("admin/audit.html next", "admin/overview.html full", "admin/people.html", "admin/people.html next"),
-        "admin/person.html itself",
-        *(f"admin/person.html wrong {part}" for part in ("reset-factors", "role", "send-link")),
-    )
-)
-"""States without a stop on the tour: of many people or a full store, and mistakes in forms like one that has a stop."""
+RARE = frozenset((*("admin/audit.html next", "admin/overview.html full"),))
+"""States without a stop on the tour: of many events, or of a full store."""
 
 
 def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -55,6 +49,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     person = Sample(
         **{"user": text, "email": text, "name": text, "status": "disabled", "email_verified": False},
         **{"created_at": NOW, "groups": (text,), "suspension": Suspension(text, text, NOW), "registered": (text,)},
+        delete_at=None,
         grants=[grant, Grant(text, (), NOW, None, NOW, NOW), Grant(text, (), NOW, None, None, None, paused_at=NOW)],
     )
     page: dict[str, Any] = {
@@ -65,16 +60,16 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "names": {text: text},
         "sessions": [Sample(device=text, address=text, since=NOW, seen=NOW)],
         "entries": [Sample(at=NOW, text=text, app=text, address=text, device=text)],
-        **{"part": "", "error": "", "nonce": text},
-        "typed": Params(dict.fromkeys(("amount", "reason", "note", "until"), text)),
+        **{"part": "", "error": "", "nonce": text, "usual_days": 7},
+        "typed": Params(dict.fromkeys(("amount", "reason", "note", "until", "days"), text)),
     }
     bare = Sample(app_since=None, codes=0, passkeys=[], identities=[])
     plain = Sample(**{**vars(person), "suspension": None, "registered": (), "grants": [], "groups": ()})
     plain.status, plain.email_verified = "active", True
     quiet: dict[str, Any] = {
         **{**page, "person": plain, "view": Sample(security=bare, role=None), "role_here": "", "sessions": []},
-        **{"hosted": [], "entries": [], "offers": frozenset(), "account": Account(0, 0, 0, None, (), ())},
-        "summary": suspended,
+        **{"hosted": [], "entries": [], "account": Account(0, 0, 0, None, (), ())},
+        **{"offers": frozenset(("people.export",)), "summary": suspended},
     }
     logged = AuditEvent("signed_in", "failed", "info", "operator", "1", person=text, client=text, address=text, count=2)
     by = replace(logged, by=text, detail=text, agent=text)
@@ -129,11 +124,14 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "admin/people.html next": {**people, "people": []},
         "admin/person.html": page,
         "admin/person.html plain": quiet,
-        "admin/person.html itself": {**quiet, "itself": True},
+        "admin/person.html to be deleted": {
+            **{**page, "person": Sample(**{**vars(plain), "delete_at": NOW})},
+            "offers": frozenset(("people.delete", "people.export")),
+        },
         "admin/person.html own acts": {**page, "itself": True, "offers": frozenset(("credits.give",))},
         "admin/person.html apart": {**page, "offers": frozenset(("people.export",))},
         **{
             f"admin/person.html wrong {part}": {**page, "part": part, "error": text}
-            for part in ("suspend", "credits", "role", "send-link", "delete", "reset-factors")
+            for part in ("suspend", "credits", "role", "send-link", "delete", "plan-deletion", "resume")
         },
     }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from runtime import demo
 from store import keys
 from store.operators.roles import OperatorRole
+from store.results import Visitor
 from tests.support.browser.tour_kit import Tour
 from tests.support.browser.tour_people import PASSWORD
 
@@ -27,6 +30,23 @@ def enter(tour: Tour, email: str, user: str) -> None:
     tour.sign_in(email, PASSWORD, "/account")
     tour.browser.wait_for("Your account")
     tour.stand.run(with_second_step())
+
+
+def many(tour: Tour) -> None:
+    """Visits pages of the list of people beyond the first, and one on which nobody has the status."""
+
+    async def add() -> None:
+        store = tour.stand.store
+        facts: dict[str, Any] = {"verified": True, "event": "created_by_operator", "visitor": Visitor()}
+        users = [await store.people.create(f"guest{one}@example.org", "", None, **facts) for one in range(120)]
+        await store.directory_relay.repeat(users)
+
+    tour.stand.run(add())
+    tour.open("/admin/people")
+    tour.open(tour.browser.run("return document.querySelector('.pager a').href"))
+    tour.stop("admin/people.html", "Next page")
+    tour.open("/admin/people?query=guest&status=suspended")
+    tour.stop("admin/people.html next", "Next page")
 
 
 def console(tour: Tour) -> None:
@@ -58,6 +78,12 @@ def console(tour: Tour) -> None:
     tour.stop("admin/person.html wrong suspend", "takes a date")
     tour.submit(f"{person}/credits", amount="much")
     tour.stop("admin/person.html wrong credits", "amount in dollars")
+    tour.submit(f"{person}/role", role="owner")
+    tour.stop("admin/person.html wrong role", "role is missing")
+    tour.submit(f"{person}/send-link", kind="confirm")
+    tour.stop("admin/person.html wrong send-link", "kind is missing")
+    tour.submit(f"{person}/plan-deletion", days="400")
+    tour.stop("admin/person.html wrong plan-deletion", "1 to 90 days")
     tour.submit(f"{person}/delete", address="nobody@example.com")
     tour.stop("admin/person.html wrong delete", "Nothing was deleted")
     stand.run(store.security.flush())
@@ -89,7 +115,16 @@ def console(tour: Tour) -> None:
     tour.open(other)
     tour.submit(f"{other}/suspend", reason="On leave", note="Back in January", until="2099-01-31")
     tour.stop("admin/person.html suspended", "The account is suspended")
+    stand.run(store.role_holders.give(ids["support"], None))
+    stand.run(store.planned_deletions.plan(ids["support"], 7))
     tour.submit(f"{other}/resume")
+    tour.stop("admin/person.html wrong resume", "Cancel the deletion first")
+    tour.open(other)
+    tour.stop("admin/person.html to be deleted", "Delete the account at once")
+    tour.submit(f"{other}/cancel-deletion")
+    tour.submit(f"{other}/resume")
+    stand.run(store.role_holders.give(ids["support"], "support"))
+    many(tour)
     enter(tour, SAM, ids["support"])
     tour.open(f"/admin/people/{ids['admin']}")
     tour.stop("admin/person.html apart", "only an administrator can do more")

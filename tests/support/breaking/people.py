@@ -91,6 +91,17 @@ async def half_deleted_and_noted(f: Furnished) -> None:
     await f.client.zadd(keys.DELETIONS, {f.other.user: OLD})
 
 
+async def planned_on_no_list(f: Furnished) -> None:
+    await f.store.planned_deletions.plan(f.other.user, 7)
+    await f.client.zrem(keys.DELETIONS, f.other.user)
+
+
+async def planned_deletion_is_listed(f: Furnished) -> None:
+    planned = (await f.store.operator.find(f.other.user)).delete_at
+    assert planned
+    assert await f.client.zscore(keys.DELETIONS, f.other.user) == planned.timestamp()
+
+
 async def of_another_type(f: Furnished) -> None:
     await f.client.delete(f.person["audit"])
     await f.client.rpush(f.person["audit"], "1")
@@ -184,6 +195,7 @@ PEOPLE = [
     case(half_deleted_and_noted, "deletion-open", "deletion-open", deletion_ends),
     case(lambda f: f.store.apps.begin_deletion(f.own_app), "deletion-open", "deletion-open", app_deletion_ends),
     case(lambda f: f.client.zadd(keys.DELETIONS, {f.world.user: OLD}), "deletion-left"),
+    case(planned_on_no_list, "deletion-unlisted", proof=planned_deletion_is_listed),
     case(session_unlisted, "sessions", proof=is_listed),
     case(lambda f: f.client.zadd(f.person["sessions"], {"A" * 22: 1}), "sessions-left"),
     case(lambda f: f.client.hdel(f.person["user"], "picture"), "picture"),

@@ -235,9 +235,17 @@ async def _(w: World) -> Call:
     return lambda: w.store.people.half_deleted(w.user)
 
 
-@call("people.finish_deletions")
+@call("people.finish_deletions", "claim_deletion", "begin_leaving", "delete_user", "release_email")
 async def _(w: World) -> Call:
+    await w.store.planned_deletions.plan(w.user, 7)
+    await w.store.client.hset(keys.person(w.user)["user"], "delete_at", 1)
+    await w.store.people.plan(w.user, 1)
     return w.store.people.finish_deletions
+
+
+@call("people.plan", "begin_leaving")
+async def _(w: World) -> Call:
+    return lambda: w.store.people.plan(w.user, 0)
 
 
 @call("account_deletion.challenge", "read_factors")

@@ -241,3 +241,25 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     await w.tokens()
     return lambda: w.store.app_acts.delete(w.app.client_id)
+
+
+@call("people_acts.plan_deletion", "begin_leaving", "plan_deletion", "describe_user")
+async def _(w: World) -> Call:
+    return lambda: w.store.people_acts.plan_deletion(ADMIN, w.user, 7, "Asked for")
+
+
+@call("people_acts.cancel_deletion", "cancel_deletion", "describe_user")
+async def _(w: World) -> Call:
+    await w.store.planned_deletions.plan(w.user, 7)
+    return lambda: w.store.people_acts.cancel_deletion(ADMIN, w.user)
+
+
+@call("planned_deletions.plan", "begin_leaving", "plan_deletion")
+async def _(w: World) -> Call:
+    return lambda: w.store.planned_deletions.plan(w.user, 7)
+
+
+@call("planned_deletions.cancel", "cancel_deletion")
+async def _(w: World) -> Call:
+    await w.store.planned_deletions.plan(w.user, 7)
+    return lambda: w.store.planned_deletions.cancel(w.user)

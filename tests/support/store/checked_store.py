@@ -23,6 +23,7 @@ from store.oauth.budgets import Budget
 from store.oauth.client_assertions import Proof
 from store.oauth.proofs import for_call
 from store.oauth.token_exchange import WantedToken
+from store.operations import Suspension
 from store.operators.roles import OperatorActor
 from store.refused import Refused
 from store.results import Window
@@ -181,7 +182,10 @@ class Furnished:
         await store.owned.set_logo(world.session, made.registration.client_id, b"a logo", VISITOR)
         member = await world.person(f"member-{world.email}")
         await store.teams.put(made.registration.client_id, member, "viewer")
-        await store.directory_relay.repeat([world.user, other.user, member])
+        leaver = await world.person(f"leaver-{world.email}")
+        await store.operator.suspend(leaver, Suspension("Unpaid", "Ticket 4711"))
+        await store.planned_deletions.plan(leaver, 7)
+        await store.directory_relay.repeat([world.user, other.user, member, leaver])
         await store.client.hset(keys.changed(member)["changed"], keys.member(member), "")
         return cls(store, world, keeper, other, made.registration.client_id, registered.client_id, member)
 
