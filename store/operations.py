@@ -246,7 +246,7 @@ def _suspension(row: list[bytes]) -> Suspension | None:
 
 
 def _grant(row: list[Any]) -> Grant:
-    client, scope, connected, used, revoked, spend_limit, paused, issuer, budgets = row
+    client, scope, connected, used, revoked, spend_limit, paused, issuer, left_out, budgets = row
     return Grant(
         client.decode(),
         tuple(scope.decode().split()),
@@ -258,4 +258,5 @@ def _grant(row: list[Any]) -> Grant:
         budgets=told_budgets(budgets),
         paused_at=at(int(paused)) if paused else None,
         issuer=issuer.decode(),
+        left_out=tuple(left_out.decode().split()),
     )

@@ -19,10 +19,11 @@ if not row[5] then return {'not_found'} end
 local rows = {}
 for _, client in ipairs(apps_of(user)) do
   local grant = redis.call('HMGET', grant_prefix .. client,
-    'scope', 'connected_at', 'last_used_at', 'revoked_at', 'spend_limit', 'paused_at', 'issuer', unpack(BUDGET_FIELDS))
+    'scope', 'connected_at', 'last_used_at', 'revoked_at', 'spend_limit', 'paused_at', 'issuer', 'left_out',
+    unpack(BUDGET_FIELDS))
   if grant[1] then
     rows[#rows + 1] = {client, grant[1], grant[2], grant[3] or '', grant[4] or '', grant[5] or '', grant[6] or '',
-      grant[7] or '', budgets_told(grant, 8, now_ms())}
+      grant[7] or '', grant[8] or '', budgets_told(grant, 9, now_ms())}
   end
 end
 return {'ok', row[1], row[2] or '0', row[3], row[4] or '', row[5], row[6], newest_first(rows),

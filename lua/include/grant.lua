@@ -18,7 +18,7 @@ local function open_grant(user, grant, app_users, kept, due, outbox, client, mem
   if connects then
     epoch = fresh_epoch
     redis.call('HSET', grant, 'epoch', epoch, 'connected_at', int(now))
-    redis.call('HDEL', grant, 'revoked_at', 'paused_at', 'resumed', 'last_used_at', 'app_deleted', 'grown_at', 'raised', 'delegated', 'issuer',
+    redis.call('HDEL', grant, 'revoked_at', 'paused_at', 'resumed', 'last_used_at', 'app_deleted', 'grown_at', 'raised', 'delegated', 'issuer', 'left_out',
       'budget:credits', 'used:credits', 'budget:llm-inference', 'used:llm-inference')
     redis.call('PERSIST', grant)
     forget_remembered(grant)

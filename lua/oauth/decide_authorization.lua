@@ -60,6 +60,7 @@
 --- @include "allowance"
 --- @include "budgets"
 --- @include "pauses"
+--- @include "left_out"
 --- @include "audit"
 --- @include "signed_in"
 --- @include "groups"
@@ -130,8 +131,11 @@ local resumed = asked[15] and resume(grant, now)
 local epoch, connected = open_grant(
   user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, asked[2], scope,
   fresh_epoch, now)
--- What the person allows is theirs from now on.
-if unseen == '' then redis.call('HDEL', grant, 'issuer') end
+if unseen == '' then
+  -- What the person allows is theirs from now on, and what they leave out is out.
+  redis.call('HDEL', grant, 'issuer')
+  note_left_out(grant, asked[2], scope)
+end
 -- A device asks each time.
 if asked[6] then remember(grant, asked[6], asked[2], scope) end
 if has_scope(scope, 'credits:spend') then

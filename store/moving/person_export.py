@@ -145,6 +145,7 @@ async def _app(store: Store, user: str, grant: Grant) -> dict[str, Any]:
         **({"documentUrl": app.document_url} if app and app.document_url else {}),
         "scopes": list(grant.scopes),
         **({"connectedBy": grant.issuer} if grant.issuer else {}),
+        **({"leftOut": list(grant.left_out)} if grant.left_out else {}),
         **{name: timestamp(moment) if moment else None for name, moment in times.items()},
         "spendLimit": grant.spend_limit,  # micro-dollars a month
         "authorizationDetails": [{**budget.detail(), "used": budget.used} for budget in grant.budgets],

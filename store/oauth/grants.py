@@ -90,7 +90,7 @@ class Grant:
     `app_deleted`: the app itself is gone; `paused_at`: since when the person has paused it;
     `budgets`: what the person granted it by authorization details; `doings`: what it does at the moment;
     `handed_on`: the tree of its delegated tokens; `issuer`: the issuer of assertions that gave the app access, empty if
-    the person did."""
+    the person did; `left_out`: scopes that the person left out, for the export."""
 
     client: str
     scopes: tuple[str, ...]
@@ -108,6 +108,7 @@ class Grant:
     budgets: tuple[Budget, ...] = ()
     doings: Doings = NOTHING
     handed_on: tuple[HandedOn, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 PAGE = 50

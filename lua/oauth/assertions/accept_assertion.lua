@@ -34,6 +34,7 @@
 --- @reply unknown
 --- @reply kept_out
 --- @reply not_allowed
+--- @reply left_out
 --- @reply used
 --- @reply full
 --- @reply ok connected scope api budgets
@@ -47,6 +48,7 @@
 --- @include "budgets"
 --- @include "audit"
 --- @include "groups"
+--- @include "left_out"
 
 -- Whoever only claims an address is not its person, and the index may name somebody who had it before.
 local person = redis.call('HMGET', user, 'status', 'email', 'verified', kept_out_field(client))
@@ -54,8 +56,10 @@ if person[1] ~= 'active' or person[2] ~= email or person[3] ~= '1' then return {
 if person[4] then return {'kept_out'} end
 if not in_groups(user, allowed) then return {'not_allowed'} end
 local now = now_ms()
-local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'issuer')
+local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'issuer', 'left_out')
 local before = given[1] and not given[3] and given[2] or ''
+scope = without(scope, given[5] or '')
+if scope == '' then return {'left_out'} end
 if implied == '' then
   -- What an issuer gave is no word of the person.
   scope = given[4] and '' or intersect(scope, before)

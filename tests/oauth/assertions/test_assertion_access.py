@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from store import keys
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.moving.person_export import as_lines
 from store.names import ASSERTION_GRANT
@@ -89,11 +90,29 @@ async def test_spending_has_the_limit_that_the_operator_names(enterprise: Enterp
     await granted(service.web, enterprise.assertion())
     assert "Its limit is $1.00." in await page_of(service)
     # Nor does one that gives the scope again.
-    url = service.web.authorize_url(scope="profile credits:spend", prompt="consent")
-    assert "code" in answer_of(await browser.consent(url, untick=("credits:spend",)))
-    assert "Its limit" not in await page_of(service)
+    await service.store.client.hset(keys.grant(service.ada, "web-app"), "scope", "profile")
     await granted(service.web, enterprise.assertion())
     assert "Its limit is $1.00." in await page_of(service)
+
+
+async def test_an_issuer_gives_nothing_that_the_person_left_out(enterprise: Enterprise, service: Service) -> None:
+    enterprise.trusts(resources=((service.base_url, ("profile", "credits:spend")),), spend_limit=3_000_000)
+    browser, web = await service.signed_in(), service.web
+    spends = await service.tokens(web, browser, scope="profile credits:spend")
+    url = web.authorize_url(scope="profile credits:spend", prompt="consent")
+    assert "code" in answer_of(await browser.consent(url, untick=("credits:spend",)))
+    assert (await granted(web, enterprise.assertion()))["scope"] == "profile"
+    assert "Only they can" in (await refused(web, enterprise.assertion(scope="credits:spend")))[2]
+    # Otherwise an earlier sign-in would have it again, for longer than the operator trusts the issuer.
+    assert json_of(await web.refresh(spends["refresh_token"]))["scope"] == "profile"
+    person = await service.store.operator.find("ada@example.com")
+    exported = [json.loads(line) async for line, _ in as_lines(service.store, person)]
+    assert [one["leftOut"] for one in exported if one["type"] == "app"] == [["credits:spend"]]
+    assert findings(await checked(service.store, deep=True)) == []
+    # Until they allow it.
+    assert "code" in answer_of(await browser.consent(url))
+    assert (await granted(web, enterprise.assertion()))["scope"] == "profile credits:spend"
+    assert not await service.store.client.hexists(keys.grant(service.ada, "web-app"), "left_out")
 
 
 async def test_the_person_sees_who_connected_the_app_and_keeps_it_out(enterprise: Enterprise, service: Service) -> None:
