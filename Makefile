@@ -62,6 +62,16 @@ test-fsck: $(VENV)/installed-test  ## check a store of 100,000 keys; the tests c
 test-deploy: $(VENV)/installed-test  ## check the files of deploy/ with the programs they are for (nginx-light, caddy, systemd)
 	$(BIN)/python -m pytest deploy $(ARGS)
 
+.PHONY: image image-base image-test
+image-base: $(VENV)/installed-test  ## make a Debian 12 to build the image on, where no registry can be reached (needs mmdebstrap)
+	$(BIN)/python -m deploy.image base $(ARGS)
+
+image: $(VENV)/installed-test  ## build the container image with podman (ARGS="--engine docker", ARGS="--base localhost/latchkey-base:12")
+	$(BIN)/python -m deploy.image build $(ARGS)
+
+image-test: $(VENV)/installed-test  ## run the image as it should run: sign in, connect, write, drain; nothing written to its root
+	$(BIN)/python -m deploy.image test $(ARGS)
+
 timing: $(VENV)/installed-bench  ## measure whether response times leak secrets; writes docs/contributing/timing.md
 	$(BIN)/python -m dev.timing $(ARGS)
 
