@@ -30,6 +30,7 @@ def measured(
         one.application.measures = site.measures
     site.store.observed_by(site.measures.took)
     site.store.security.watch = site.measures.secured
+    site.store.security.trail.watch = site.measures.trail_cut
     site.measures.scripts = site.store.answers
     site.mail.watch = site.measures.mailed
     webhooks.watch = site.measures.posted

@@ -55,6 +55,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         store.app_log.flushing(),
         store.hosting.flushing(),
         store.security.flushing(),
+        store.recorded_events.keeping(),
     ):
         demo = await prepare(runtime, store) if alone else None
         webhooks = open_webhooks(settings, store, runtime.base_url)

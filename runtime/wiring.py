@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from settings.declared import Settings
 from settings.offers import DAY
+from store.accounts.audit.trail import TrailBounds
 from store.bounds import Bounds
 from store.credits.credits import Bookkeeping
 from store.crypto.keyring import KeyFile, KeyRing, Keys
@@ -47,6 +48,7 @@ def limit_store(store: Store, settings: Settings) -> None:
     store.documents.quotas = document_quotas(settings)
     store.hosting.limits = OwnerLimits(settings.owner_document_limit, settings.owner_storage_limit)
     store.bounds.take(Bounds(settings.person_grant_limit, settings.person_session_limit, settings.person_family_limit))
+    store.security.trail.bounds = TrailBounds(settings.audit_days, settings.audit_bytes)
     store.calls.most_each = settings.ai_calls_per_person
     store.calls.daily.per_person = settings.ai_spend_per_person_day
     store.calls.notices.low = settings.low_credits

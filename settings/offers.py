@@ -129,6 +129,12 @@ class Offers(Serving):
         "Bytes that all apps of one owner together keep, over all people, at most (about); 0: no limit.",
         live=True)
 
+    audit_days: int = declare("Security log", "DAYS", "90", to.whole(1, 3650),
+        "Days before the present one (UTC) that the security log in the store has; older ones are removed.",
+        "both", live=True)
+    audit_bytes: int = declare("Security log", "BYTES", str(2**26), to.whole(2**20, 2**36),
+        "Bytes of the store that the security log takes, at most (about); then its oldest day goes first.",
+        "both", live=True)
     ledger_days: int = declare("Credits", "DAYS", "400", to.whole(1, 3650),
         "Days that an entry stands in a person's ledger; older ones are folded into a dated opening balance.", "both")
     stripe_key: str = declare("Payments", "KEY", "", to.stripe_key,

@@ -18,8 +18,10 @@ RELAYED, DELIVERIES_DUE, DELIVERY_PREFIX = "{webhooks}:sweep", "{webhooks}:due",
 HASH_PRICES = "{import}:prices"
 """What checks of imported password hashes cost, and how many have each price."""
 _STREAMS = {"strangers": "strangers", "people": "events", "sensitive": "sensitive", "operator": "operator"}
-SECURITY_EVENTS = {stream: f"{{audit}}:{noun}" for stream, noun in _STREAMS.items()}
-"""The streams of the security log, by their names in scripts."""
+OLD_TRAIL = {stream: f"{{audit}}:{noun}" for stream, noun in _STREAMS.items()}
+"""The streams of the security log that servers of earlier releases write, by their names in scripts."""
+TRAIL_SHARDS, TRAIL_SWEPT, TRAIL_WRITER = 4, "{audit}:sweep", "{audit}:writer:"
+"""Shards of the security log; the mark of a sweep for lost events; the prefix of the mark of a process that lives."""
 _OF_AN_APP = ("days", "people", "refusals", "logo", "invitations")
 _OF_A_PERSON = ("user", "sessions", "leaving", "undos", "apps", "teams", "activity", "picture", "identities", "audit")
 _FACTORS = ("factors", "passkeys", "recovery", "guesses")
@@ -218,6 +220,18 @@ def person(user: str) -> dict[str, str]:
 def audit(user: str) -> str:
     """The trail of a person's security events. `activity` of `person` is the trail of ordinary events."""
     return f"{prefix(user)}audit"
+
+
+def trail(shard: int) -> dict[str, str]:
+    """A shard of the security log: the indexes of the days of its streams, by their names in scripts, and what they
+    take. The key of a day's log is that of the index, a colon, and the number of days since 1970."""
+    base = f"{{audit:{shard}}}:"
+    return {stream: base + stream for stream in (*_STREAMS, "sizes")}
+
+
+def recorded(shard: str) -> str:
+    """The events that scripts recorded in a shard, and that are not in the security log yet."""
+    return f"{{{shard}}}:recorded"
 
 
 def session(user: str, session_id: str) -> str:

@@ -69,16 +69,18 @@ _ONE_OF_A_KIND |= {"unused-apps": keys.UNUSED_APPS, "used-apps": keys.USED_APPS,
 _ONE_OF_A_KIND |= {"relayed": keys.RELAYED, "apps-swept": keys.APPS_SWEPT, "deliveries-due": keys.DELIVERIES_DUE}
 _ONE_OF_A_KIND |= {"role-holders": keys.ROLE_HOLDERS, "operator-keys": keys.operator_key("")["all"]}
 _ONE_OF_A_KIND |= {"directory-rebuild": keys.DIRECTORY_REBUILD, "directory-swept": keys.DIRECTORY_SWEPT}
+_ONE_OF_A_KIND |= {"trail-swept": keys.TRAIL_SWEPT}
 _AT_APPS = {
     "registration": "",
     **{noun: f":{noun}" for noun in keys.app_stats("") if noun != "app"},
     "assertion": f":jti:{_ID}",
 }
 _AT_APPS |= {"fetching": ":fetch", "pushed": f":par:{_ID}", "all-pushed": ":pars", "app-spending": ":spending"}
-_IN_SHARDS = {noun: noun for noun in ("users", "outbox", "due", "changed", "relaying")}
+_IN_SHARDS = {noun: noun for noun in ("users", "outbox", "due", "changed", "relaying", "recorded")}
 _IN_SHARDS |= {"app-users": f"app:{_CLIENT}:users", "lease": f"app:{_CLIENT}:lease"}
 _FAMILY, _HEX = "(?P<name>address|name|domain)", "(?:[0-9a-f]{2})"
-_STREAMS = "|".join(key.rpartition(":")[2] for key in keys.SECURITY_EVENTS.values())
+_STREAMS = "|".join(key.rpartition(":")[2] for key in keys.OLD_TRAIL.values())
+_NAMED, _AUDIT = "|".join(keys.OLD_TRAIL), r"\{audit:[0-9]\}:"
 _ALONE = tuple(
     (kind, re.compile(pattern, re.S))
     for kind, pattern in (
@@ -98,6 +100,10 @@ _ALONE = tuple(
         ("delivery", re.escape(keys.DELIVERY_PREFIX) + _ID),
         *((kind, rf"\{{webhooks\}}:app:{_CLIENT}{to}") for kind, to in (("deliveries", ""), ("attempts", ":attempts"))),
         ("security-events", rf"\{{audit\}}:(?P<name>{_STREAMS})"),
+        ("trail-writer", r"\{audit\}:writer:[0-9a-f]{8}"),
+        ("trail-days", rf"{_AUDIT}(?P<name>{_NAMED})"),
+        ("trail", rf"{_AUDIT}(?P<name>{_NAMED}):(?P<rest>[0-9]{{1,6}})"),
+        ("trail-sizes", rf"{_AUDIT}sizes"),
     )
 )
 _WITH_IDS = ("session", "challenge", "request", "code", "family", "dpop", "settled", "redeemed")

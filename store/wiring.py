@@ -8,6 +8,7 @@ from redis.asyncio import Redis
 
 from store.accounts.account_deletion import AccountDeletion
 from store.accounts.addresses import Addresses
+from store.accounts.audit.recorded import RecordedEvents
 from store.accounts.audit.security_log import SecurityLog
 from store.accounts.audit.security_reading import SecurityEvents
 from store.accounts.groups import Groups
@@ -141,8 +142,8 @@ class Store:
         self.hasher = hasher
         self.scripts = scripts = Scripts(client, durable=acknowledged(client, wait))
         self.security = security = SecurityLog(scripts, keys)
-        scripts.hear = security.heard
-        self.security_events = SecurityEvents(scripts)
+        scripts.hear, scripts.noted_as = security.heard, security.noted_as
+        self.recorded_events, self.security_events = RecordedEvents(client, security), SecurityEvents(scripts)
         self.sealer = sealer = Sealer(keys)
         idle = session_idle * 1000
         wakeup = RelayWakeup()

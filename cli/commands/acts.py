@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from cli.terminal.outcome import CommandResult
-from store.accounts.audit.security_log import Origin
+from store.accounts.audit.security_log import AskedBy, Origin
 from store.wiring import Store
 
 ACTS: Final[Mapping[str, str]] = {
@@ -80,6 +80,7 @@ READS: Final = frozenset(
 def by_operator(store: Store) -> None:
     """Notes everything that this process does as an act of the operator."""
     store.security.origin = lambda: Origin(actor="operator")
+    store.security.asked_by = lambda: AskedBy(actor="operator")
 
 
 def note_act(store: Store, args: Namespace, outcome: CommandResult) -> None:

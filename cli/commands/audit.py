@@ -15,7 +15,7 @@ from cli.terminal.outcome import CommandResult
 from cli.terminal.tables import word
 from settings.types import EMBEDDED
 from store.accounts.audit.logged_event import AuditEvent
-from store.accounts.audit.security_reading import EventFilter
+from store.accounts.audit.security_reading import EventFilter, TrailPosition
 from store.clock import wall
 from store.moments import at, timestamp
 from store.refused import Refused
@@ -48,10 +48,10 @@ async def show_events(context: Context, args: Namespace) -> CommandResult:
 async def _follow(store: Store, args: Namespace, since: int | None, wanted: EventFilter) -> None:
     """Prints events until the reader of the pipe is gone."""
     events, as_json, shown = store.security_events, getattr(args, "json", False), set[str]()
-    after = f"{max(0, (since or 0) - 1)}-0"  # an entry is never older than its event
+    after: TrailPosition | str = f"{max(0, (since or 0) - 1)}-0"  # an entry is never older than its event
     if since is None:
         after = await events.end()
-        for event in await events.newest(args.limit or BEFORE, wanted=wanted, until=after):
+        for event in await events.newest(args.limit or BEFORE, wanted=wanted):
             shown.add(event.id)
             _print(event, as_json)
     async for came in events.follow(after, since or 0, lambda event: event.id not in shown and wanted(event)):

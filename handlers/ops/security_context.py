@@ -13,7 +13,7 @@ from handlers.core.server_state import ServerState
 from observability import tracing
 from observability.logs import LogMessage
 from store.accounts.audit.logged_event import AuditEvent
-from store.accounts.audit.security_log import Origin
+from store.accounts.audit.security_log import AskedBy, Origin
 from store.operators.roles import OperatorActor
 from store.security_events import EVENTS
 
@@ -50,19 +50,25 @@ def tell_security(application: ServerState) -> None:
     application for its site each time, since a reload replaces the site."""
     security = application.site.store.security
 
+    def asked_by() -> AskedBy:
+        request = tracing.current()
+        if request is None:
+            return AskedBy()
+        operator: OperatorActor | None = getattr(request, "latchkey_operator", None)
+        # Buyers cause what a payment back end does: it must not push the acts of operators out of the log.
+        actor = "operator" if operator and operator.role != "credits" else ""
+        return AskedBy(actor, tracing.request_id(request), operator.shown if operator else "")
+
     def origin() -> Origin:
         request = tracing.current()
         if request is None:
             return Origin()
+        actor, request_id, by = asked_by()
         address = application.site.address(request)
         agent = device_words(request.headers.get("User-Agent", ""))
-        operator: OperatorActor | None = getattr(request, "latchkey_operator", None)
-        # Buyers cause what a payment back end does: it must not push the acts of operators out of the log.
-        actor = "operator" if operator and operator.role != "credits" else ""
-        by = operator.shown if operator else ""
-        return Origin(address, agent, tracing.request_id(request), actor, window_address(address), by)
+        return Origin(address, agent, request_id, actor, window_address(address), by)
 
-    security.origin, security.tell = origin, tell
+    security.origin, security.asked_by, security.tell = origin, asked_by, tell
 
 
 def tell(event: AuditEvent) -> None:

@@ -41,6 +41,7 @@
 --- @include "undo"
 --- @include "ended"
 --- @include "changed"
+--- @include "audit"
 
 if redis.call('EXISTS', user) == 1 then note_change(user, changed, member) end
 redis.call('HDEL', user, 'status')
@@ -88,6 +89,7 @@ redis.call('UNLINK', audit, activity, guesses, balance, holds, ledger, used, sea
 -- The list of the shard goes last, because an interrupted deletion is found there.
 redis.call('SREM', users, member)
 touch(leaving)
+record_apart(audit, 'account_deleted', '', '', '')
 local known = {}
 for _, field in ipairs(redis.call('HKEYS', leaving)) do known[#known + 1] = string.match(field, '^id:(.+)$') end
 return {'done', left, redis.call('HGET', leaving, 'email') or '', held, known}

@@ -21,11 +21,17 @@ local function make_room(lines, event)
   end
 end
 
+-- Notes an event for the security log alone. `trail`: as in `record`.
+local function record_apart(trail, event, client, address, agent)
+  noted[#noted + 1] = {trail, event, client, address, agent, int(now_ms())}
+end
+
 -- Notes an event in a trail: the person's `audit` or, for ordinary events, `activity`. The script returns `noted` with its
--- answer (store/engine/scripts.py).
+-- answer (store/engine/scripts.py), and the loader adds what notes it for the security log.
 local function record(trail, event, client, address, agent)
-  noted[#noted + 1] = {trail, event, client, address, agent}
-  local line = string.gsub(table.concat({int(now_ms()), event, client, address, agent}, ' '), '%c', ' ')
+  local now = int(now_ms())
+  noted[#noted + 1] = {trail, event, client, address, agent, now}
+  local line = string.gsub(table.concat({now, event, client, address, agent}, ' '), '%c', ' ')
   local kept = redis.call('GET', trail) or ''
   local _, count = string.gsub(kept, '\n', '')
   if count >= TRAIL_LINES then

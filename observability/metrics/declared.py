@@ -37,6 +37,7 @@ from observability.metrics.rows import (
     TICKED,
     TIMED,
     TOKENS,
+    TRAIL_CUT,
     UNAVAILABLE,
     UPSTREAM,
     WEBHOOK_QUEUE,
@@ -188,6 +189,13 @@ METRICS: tuple[Metric, ...] = (
         "Events of the security log, by name and result: ok, refused or failed.",
         (SECURITY,),
         ("event", "result"),
+    ),
+    Metric(
+        "latchkey_trail_cut_total",
+        "counter",
+        "What the security log in the store lost to its bound of bytes: days of a stream, or events of one day.",
+        (TRAIL_CUT,),
+        ("what",),
     ),
     Metric(
         "latchkey_event_loop_lag_seconds",

@@ -130,6 +130,10 @@ class Measures:
         """Counts an event of the security log, or `count` of the same cause."""
         self._count(of.SECURITY, event, result, by=count)
 
+    def trail_cut(self, what: str, count: int) -> None:
+        """Counts the days or events that made room in the security log."""
+        self._count(of.TRAIL_CUT, what, by=count)
+
     def lagged(self, seconds: float) -> None:
         """Counts a late timer of the event loop."""
         self._observe(of.LAG, seconds)

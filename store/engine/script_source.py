@@ -43,14 +43,31 @@ _INCLUDE = re.compile(r'---\s+@include\s+"(\w+)"\s*$')
 # An expiry in 1970 is never later than the present one, so this changes nothing, whatever the key is. It names no key
 # of its own, because a slot that is being moved would not have that key.
 _FROM_RESERVE = "redis.call('PEXPIREAT', KEYS[1], '1', 'GT')\n"
-RECORDING = "audit"
-"""The include whose `record` notes events in a trail."""
-_OUTBOX_KEYS = """\
+RECORDING = "noted[#noted + 1] ="
+"""In the functions of the include "audit" that record events."""
+NOTED_AS = "noted_as"
+"""The last argument of a script that records events: the id of the first of them, a tab, and who asked for it."""
+MOST_NOTES = 200
+"""Notes in a shard."""
+_RECORDING = """\
 local noted = {{}}
+local noted_as = ARGV[{place}]
 local function run()
-{0}end
+{body}end
 local answer = run()
-if #noted > 0 then answer[#answer + 1] = noted end
+if #noted > 0 then
+  -- In the shard of the trail, until the event is in the security log (store/accounts/audit/recorded.py).
+  local notes, id = string.sub(noted[1][1], 1, 6) .. 'recorded', string.match(noted_as, '^[^\t]+')
+  local keeps = id and redis.call('HLEN', notes) < {most}
+  for number, one in ipairs(noted) do
+    local note, at = keeps and id .. ':' .. number or '', one[6]
+    if keeps then
+      redis.call('HSET', notes, note, cjson.encode({{at, one[1], one[2], one[3], one[4], one[5], noted_as}}))
+    end
+    one[6] = note
+  end
+  answer[#answer + 1] = noted
+end
 return answer
 """
 
@@ -72,6 +89,7 @@ class Script:
     durable: bool
     reserve: bool
     derives: tuple[str, ...]
+    records: bool
     sha: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -172,8 +190,10 @@ def _load(path: Path, includes: Mapping[str, Include]) -> Script:
     if odd:
         raise ScriptError(f"{path.name}: neither in the header nor declared: {', '.join(sorted(odd))}")
     source = composed(done.values(), "".join(taken), body, of_branches)
-    if RECORDING in done:
-        source = _OUTBOX_KEYS.format(source)
+    records = RECORDING in source
+    if records:
+        args[len(args) + 1] = NOTED_AS
+        source = _RECORDING.format(place=len(args), body=source, most=MOST_NOTES)
     if reserve:
         source = _FROM_RESERVE + source
     return Script(
@@ -186,6 +206,7 @@ def _load(path: Path, includes: Mapping[str, Include]) -> Script:
         durable=durable,
         reserve=reserve,
         derives=derives,
+        records=records,
     )
 
 

@@ -28,7 +28,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from store.engine.script_source import Script, own_scripts
+from store.engine.script_source import NOTED_AS, Script, own_scripts
 from store.engine.security_outcomes import OUTCOMES, WORDS
 from store.errors import StoreError, Unacknowledged, wrapped
 
@@ -56,7 +56,7 @@ class Reply(NamedTuple):
     word: str
     fields: Mapping[str, Any]
     noted: Sequence[Sequence[bytes]] = ()
-    """The events that the script recorded: trail, event, client, address, agent."""
+    """The events that the script recorded: trail, event, client, address, agent, and the id of the note about it."""
 
     def text(self, name: str) -> str:
         """The field as text."""
@@ -112,6 +112,8 @@ class Scripts:
         }
         self.observer: ScriptObserver | None = None
         self.hear: Hear | None = None
+        self.noted_as: Callable[[], str] = str
+        """What scripts that record events note with them (`store/accounts/audit/recorded.py`)."""
         self.changed: Callable[[str], None] | None = None
         """Receives the key of the notes that a script may have written with `note_change`."""
         self._lost: Counter[tuple[str, str]] = Counter()
@@ -134,6 +136,8 @@ class Scripts:
         StoreError if the answer breaks the script's header.
         """
         script, words, keys_of, args_of, notes = self._scripts[name]
+        if script.records:
+            args[NOTED_AS] = self.noted_as()
         if len(args) != len(script.args):
             raise StoreError(f"{name}: takes {script.args}")
         ordered: list[Value] = [*keys_of(keys), *args_of(args)]
@@ -212,4 +216,4 @@ def _reply(name: str, words: Mapping[bytes, Word], answer: Any) -> tuple[Word, R
 
 
 def _is_noted(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, list) and len(one) == 5 for one in value)
+    return isinstance(value, list) and all(isinstance(one, list) and len(one) == 6 for one in value)

@@ -1,4 +1,7 @@
-"""The security events of scripts that write no trail, by what they answered."""
+"""The security events of scripts that write no trail, by what they answered.
+
+A script that changes something also records the event (`record_apart` of the include "audit"); the detail is here.
+"""
 
 from __future__ import annotations
 

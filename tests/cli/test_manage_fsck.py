@@ -143,7 +143,7 @@ def test_fsck_runs_with_and_without_a_server(options: tuple[str, ...]) -> None:
         server.ready()
         socket = running_socket(server.data_dir)
         assert socket
-        later = keys.SECURITY_EVENTS["people"], keys.SECURITY_EVENTS["operator"], keys.RELAYED
+        later = keys.TRAIL_SWEPT, keys.RELAYED
         with redis.Redis(unix_socket_path=socket) as client:  # what a server writes a moment after it listens
             wait_until(lambda: client.exists(*later) == len(later))
         beside = child(server.data_dir, "fsck", "--deep", "--json")

@@ -42,7 +42,7 @@ LOSABLE = {
     "replay_delivery": "sent off again by hand",
     "settle_delivery": "an attempt that is made again",
     "take_events": "taken again",
-    "append_events": "the log of the process that sent them has them too",
+    "append_trail": "the log of the process that sent them has them too",
     "add_hosted": "a sum that is about right, and counted again",
     "add_numbers": "numbers are approximate by design",
     "add_refusals": "a log that helps an owner; the request happens again",

@@ -30,6 +30,7 @@ _FIELDS = (
     (r"([bn]):(notes|letters)", r"\1:<collection>"),
     (r"[0-9a-f]{64}", "<digest>"),
     (r"[0-9a-f]{29}", "<member>"),
+    (r"[0-9a-f]{9,24}:\d+", "<event>"),
     (r"\d{5} [A-Za-z0-9_-]+ [^ ]+", "<day> <client> <model>"),
     (r"[A-Za-z0-9_-]{43}:(state|public|private)", r"<thumbprint>:\1"),
 )

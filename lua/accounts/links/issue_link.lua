@@ -20,6 +20,7 @@
 --- @reserve
 --- @include "window"
 --- @include "preferences"
+--- @include "audit"
 
 local row = redis.call('HMGET', user, 'status', 'email', 'verified', 'epoch', 'language', 'zone')
 if row[1] ~= 'active' or row[2] ~= email then return {'gone'} end
@@ -49,4 +50,5 @@ redis.call('HSET', link, 'id', link_id, 'email', email, 'epoch', row[4], 'target
   'mailed', mailed)
 if same > 0 then redis.call('HSET', link, 'born', int(born)) end
 redis.call('PEXPIREAT', link, int(now + ttl))
+record_apart(user, 'link_issued', '', '', '')
 return {'ok', link_id, in_one(row[5], row[6])}

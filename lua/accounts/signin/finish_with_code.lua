@@ -53,7 +53,10 @@ local word, whose, told = take_guess(guesses, audit, device, limit, pause, longe
 if word == 'stopped' then return {'stopped'} end
 if word == 'rate_limited' then return {'rate_limited', whose, told} end
 local warned = warned_of(user, undos, now)
-if not take_code(factors, recovery, secret, step, digest) then return {'wrong', told, warned} end
+if not take_code(factors, recovery, secret, step, digest) then
+  record_apart(audit, 'second_step_refused', '', address, agent)
+  return {'wrong', told, warned}
+end
 forgive(guesses, whose)
 if end_idlest(user, sessions, session_prefix, session_epoch, most_sessions, outbox, member, now) > 0 then
   record(audit, 'session_crowded_out', '', address, agent)

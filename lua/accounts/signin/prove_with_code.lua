@@ -53,9 +53,13 @@ elseif second then
   local word, whose, told = take_guess(guesses, audit, device, limit, pause, longest, most, address, agent, now)
   if word == 'stopped' then return {'stopped'} end
   if word == 'rate_limited' then return {'rate_limited', whose, told} end
-  if not take_code(factors, recovery, secret, step, digest) then return {'wrong', told, warned_of(user, undos, now)} end
+  if not take_code(factors, recovery, secret, step, digest) then
+    record_apart(audit, 'confirmation_refused', '', address, agent)
+    return {'wrong', told, warned_of(user, undos, now)}
+  end
   forgive(guesses, whose)
 end
 redis.call('HSET', session, second and 'shown_at' or 'proved_at', int(now))
 move_session(session, sessions, session_id, new_session, new_id)
+record_apart(audit, 'confirmed', '', address, agent)
 return {'ok', new_id}

@@ -51,4 +51,5 @@ local admitted, _, reset, retry = take_window(confirmed, most, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
 redis.call('HSET', session, 'shown_at', int(now))
 move_session(session, sessions, session_id, new_session, new_id)
+record_apart(audit, 'confirmed', '', address, agent)
 return {'ok'}

@@ -11,6 +11,8 @@ from store.accounts.audit.logged_event import AuditEvent
 
 _SHARED: Final = ("person", "client", "address", "agent", "typed", "detail", "request_id")
 """Fields that a count keeps only if they are the same in all its events."""
+MOST_HELD: Final = 20
+"""Notes in the store that wait for a count: what a killed process can lose of it begins after them."""
 
 
 @dataclass(slots=True)
@@ -42,6 +44,8 @@ class Gathering:
         self._of_one = causes if of_one is None else of_one
         self._causes_of: Counter[tuple[str, str]] = Counter()
         self._windows: OrderedDict[tuple[str, ...], _Window] = OrderedDict()
+        self.excess: list[tuple[str, str]] = []
+        """Notes in the store that need not wait for the count."""
 
     def take(self, event: AuditEvent, who: tuple[str, ...], now: float) -> Iterator[AuditEvent]:
         """Yields the events to log now: the count of a window that ended early, and the event itself unless counted
@@ -64,7 +68,13 @@ class Gathering:
             yield event
         else:
             window.count += event.count
-            window.event = event if window.event is None else _both(window.event, event)
+            if window.event is None:
+                window.event = event
+            else:
+                if len(window.event.recorded) >= MOST_HELD:
+                    self.excess += event.recorded
+                    event = replace(event, recorded=())
+                window.event = _both(window.event, event)
 
     def ended(self, now: float) -> Iterator[AuditEvent]:
         """Closes the windows that have ended, and yields their counts, if any."""
@@ -88,5 +98,7 @@ class Gathering:
 
 def _both(one: AuditEvent, other: AuditEvent) -> AuditEvent:
     """The first event, reduced to the fields that both share. Repetitions mostly share all remaining fields."""
-    blank: dict[str, Any] = {name: "" for name in _SHARED if getattr(one, name) not in ("", getattr(other, name))}
-    return replace(one, **blank) if blank else one
+    changed: dict[str, Any] = {name: "" for name in _SHARED if getattr(one, name) not in ("", getattr(other, name))}
+    if other.recorded:
+        changed["recorded"] = one.recorded + other.recorded
+    return replace(one, **changed) if changed else one

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Final
 
 import orjson
@@ -14,7 +14,8 @@ from store.events.declared_event import EventStream
 class AuditEvent:
     """One event, or `count` events of the same cause. `at_ms` is in epoch milliseconds; `id` is unique. `typed` is a
     keyed fingerprint of an address that belongs to nobody. `by`: the operator key or the person with a role that did
-    it; empty for commands. `stream` names the stream that keeps the event."""
+    it; empty for commands. `stream` names the stream that keeps the event. `recorded`: shard and id of each note that
+    the script of the act left in the store, until the event is in the log."""
 
     event: str
     result: str
@@ -32,11 +33,12 @@ class AuditEvent:
     request_id: str = ""
     count: int = 1
     by: str = ""
+    recorded: tuple[tuple[str, str], ...] = ()
 
     def packed(self) -> str:
         """The event in its stored form, at most some 800 bytes: JSON without time, stream and empty fields."""
-        values = asdict(self)
-        return orjson.dumps({name: values[name] for name in _PACKED if values[name] not in ("", 0)}).decode()
+        values = ((name, getattr(self, name)) for name in _PACKED)
+        return orjson.dumps({name: value for name, value in values if value not in ("", 0)}).decode()
 
     def shown(self) -> dict[str, str | int]:
         """The fields except the time, by their public names, in the order of docs/operations.md."""
@@ -57,7 +59,7 @@ class AuditEvent:
         }
 
 
-_PACKED: Final = tuple(field.name for field in fields(AuditEvent) if field.name not in ("stream", "at_ms"))
+_PACKED: Final = tuple(field.name for field in fields(AuditEvent) if field.name not in ("stream", "at_ms", "recorded"))
 
 
 def unpacked(stream: EventStream, at: bytes, packed: bytes) -> AuditEvent | None:
@@ -67,3 +69,9 @@ def unpacked(stream: EventStream, at: bytes, packed: bytes) -> AuditEvent | None
         return AuditEvent(**{name: found[name] for name in _PACKED if name in found}, stream=stream, at_ms=int(at))
     except (TypeError, ValueError):
         return None
+
+
+def clean(text: str, most: int = 64) -> str:
+    """The text, truncated, without characters that could control a terminal or end a line."""
+    cut = text[:most]
+    return cut if cut.isprintable() else "".join(char if char.isprintable() else "?" for char in cut)

@@ -1,7 +1,8 @@
 """The security log: what happened to accounts, apps and the store, for the operator.
 
-An event is counted and written to the process's log at once, and queued. A background task sends the queue to streams
-in the store within a second, so no request waits for it, and `latchkey audit` reads it there.
+An event is counted and written to the process's log at once, and queued. A background task sends the queue to the logs
+in the store about once a second, so no request waits for it, and `latchkey audit` reads it there. Until then, the event
+of a script that records it is in a note of that script (`store/accounts/audit/recorded.py`).
 """
 
 from __future__ import annotations
@@ -15,28 +16,27 @@ import logging
 import secrets
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, NamedTuple
 
-import orjson
-
-from store import keys, parsed_keys
-from store.accounts.audit.gathering import Gathering
-from store.accounts.audit.logged_event import AuditEvent
+from store import parsed_keys
+from store.accounts.audit.classes import cause_of, gatherings
+from store.accounts.audit.logged_event import AuditEvent, clean
+from store.accounts.audit.noted import NotedEvent
+from store.accounts.audit.trail import TrailWriter
 from store.crypto.keyring import Keys, SecretKey
 from store.engine.background import background
 from store.engine.scripts import Reply, Scripts, Value
 from store.engine.security_outcomes import OUTCOMES, WORDS
 from store.errors import StoreError
-from store.events.declared_event import Counted, Declared, EventStream
-from store.lifetimes import DAY, FACTOR
+from store.events.declared_event import Declared, EventStream
+from store.lifetimes import FACTOR
 from store.security_events import EVENTS
 
 log = logging.getLogger("latchkey.security")
 
-FLUSH_SECONDS: Final = 0.5
+FLUSH_SECONDS: Final = 1.0
 """How long a batch collects events after its first one."""
 AWAY_SECONDS: Final = 5.0
 """The pause before a retry, after the store did not take a batch."""
@@ -44,31 +44,6 @@ BATCH: Final = 200
 """Events in one batch."""
 QUEUED: Final[dict[EventStream, int]] = {"strangers": 2_000, "people": 1_500, "sensitive": 1_000, "operator": 500}
 """Events of each stream that may wait in a process; later ones are lost, and counted."""
-KEPT: Final[dict[EventStream, int]] = {"strangers": 10_000, "people": 20_000, "sensitive": 20_000, "operator": 10_000}
-"""Events of each stream in the store."""
-KEPT_MS: Final = 90 * DAY
-"""How long an event stays in the store, in ms."""
-SHORT_SECONDS: Final = 10.0
-"""Repetitions by strangers within this time are one event with a count."""
-LONG_SECONDS: Final = 3600.0
-"""The same for people's and sensitive events. The first ones of each window are logged one by one:"""
-PEOPLE_SINGLES: Final = 3
-SENSITIVE_SINGLES: Final = 5
-MOST_CAUSES: Final = 100
-"""Causes of strangers' events that are distinguished at once: a flood makes at most twice this number of events in
-`SHORT_SECONDS`, from however many addresses it comes."""
-MOST_ACTS: Final = 5_000
-"""The same for acts of people, for each class in `_gatherings`. A further cause ends the oldest window early."""
-MOST_OF_ONE: Final = 10
-"""Causes of one person's refused calls, by app and script, that are distinguished in `LONG_SECONDS`: a person may have
-dozens of apps. Beyond `MOST_ACTS` of all people, a refused call is counted without its person."""
-MOST_PLACES: Final = 5
-"""The same for a person's sign-ins of one kind, by network and browser."""
-MOST_APPS: Final = 5
-"""The same for a person's replays of one kind, by app."""
-MOST_OF_A_PERSON: Final[dict[EventStream, int]] = {"people": 280, "sensitive": 310}
-"""Events of one person in `LONG_SECONDS` from the first, in a process: the sum over all kinds. Each kind has its own
-bound, since with a common one somebody could hide an event behind noise of other kinds."""
 _WINDOWS: Final = {"guesses": FACTOR.name}
 """Limits other than windows, by the kind of their key."""
 _PURPOSE: Final = b"latchkey security log"
@@ -87,6 +62,14 @@ class Origin(NamedTuple):
     by: str = ""
 
 
+class AskedBy(NamedTuple):
+    """The part of the origin that the script of an act notes: `actor`, `request_id` and `by` of Origin."""
+
+    actor: str = ""
+    request_id: str = ""
+    by: str = ""
+
+
 @dataclass(slots=True)
 class _Waiting:
     event: AuditEvent
@@ -98,17 +81,23 @@ class SecurityLog:
     to the store; only the process's log has them."""
 
     def __init__(self, scripts: Scripts, secret_keys: Keys) -> None:
-        self._scripts = scripts
         self._keys = secret_keys
+        self.trail = TrailWriter(scripts)
         self._queue: deque[_Waiting] = deque()
         self._queued: Counter[EventStream] = Counter()
         self._lost: Counter[EventStream] = Counter()
-        self._gathered = _gatherings()
-        self._begun = secrets.token_hex(4)
+        self._gathered = gatherings()
+        self._dropped: list[tuple[str, str]] = []
+        self.writer = secrets.token_hex(4)
+        """The name of this process in the ids of its events."""
         self._number = 0
         self._something = asyncio.Event()
         self.origin: Callable[[], Origin] = Origin
         """Returns the origin of the running request."""
+        self.asked_by: Callable[[], AskedBy] = AskedBy
+        """Returns the part of it that scripts note, which takes no time to find out."""
+        self.settle_notes: Callable[[Iterable[tuple[str, str]]], Awaitable[None]] | None = None
+        """Drops notes of scripts whose events are in the log."""
         self.tell: Callable[[AuditEvent], None] = lambda event: None
         """Called with each event at once, for the process's log."""
         self.watch: Callable[[str, str, int], None] = lambda event, result, count: None
@@ -117,24 +106,24 @@ class SecurityLog:
     def heard(self, script: str, reply: Reply, known: Mapping[str, str], args: Mapping[str, Value]) -> None:
         """Notes the event in a script's answer: one recorded in a person's activity, or an outcome that no activity
         has."""
-        for trail, event, client, address, agent in reply.noted:
-            name = event.decode("utf-8", "replace")
-            declared = EVENTS.get(name)
+        outcome = OUTCOMES.get((script, reply.word))
+        detail = outcome.detail if outcome else ""
+        if outcome and outcome.event == "link_issued":
+            parsed = parsed_keys.read(known["link"])
+            detail = parsed.name if parsed else ""
+        for row in reply.noted:
+            trail, name, client, address, agent, note = (one.decode("utf-8", "replace") for one in row)
+            declared, recorded = EVENTS.get(name), ((trail[1:4], note),) if note else ()
             if declared is None or declared.logged:
-                self.note(
-                    name,
-                    person=parsed_keys.owner(trail.decode()),
-                    client=client.decode("utf-8", "replace"),
-                    address=address.decode("utf-8", "replace"),
-                    agent=agent.decode("utf-8", "replace"),
-                )
+                about, outcome = ("", outcome) if not outcome or outcome.event != name else (detail, None)
+                facts = {"person": parsed_keys.owner(trail), "client": client, "address": address, "agent": agent}
+                self.note(name, **facts, detail=about, recorded=recorded)
+            else:
+                self._dropped += recorded
+                self._something.set()
         if reply.word in WORDS:
             self._refused(WORDS[reply.word], script, known, args)
-        elif outcome := OUTCOMES.get((script, reply.word)):
-            detail = outcome.detail
-            if outcome.event == "link_issued":
-                parsed = parsed_keys.read(known["link"])
-                detail = parsed.name if parsed else ""
+        elif outcome:
             self.note(outcome.event, person=parsed_keys.owner(known["user"]), detail=detail)
 
     def note(
@@ -147,8 +136,10 @@ class SecurityLog:
         agent: str = "",
         typed: str = "",
         detail: str = "",
+        recorded: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        """Notes an event. `typed` is an e-mail address that somebody typed; only its fingerprint is kept."""
+        """Notes an event. `typed` is an e-mail address that somebody typed; only its fingerprint is kept. AuditEvent
+        explains `recorded`."""
         origin = self.origin()
         declared = EVENTS.get(name) or Declared(name, name)
         # Also made for a known person: the timing must reveal nothing.
@@ -158,17 +149,18 @@ class SecurityLog:
             declared.result,
             declared.severity,
             origin.actor or declared.actor,
-            self._next_id(),
+            recorded[0][1] if recorded else self._next_id(),
             # Commands are the operator's acts, even if other actors can cause the same event.
             "operator" if origin.actor else declared.stream,
             person=person,
-            client=_clean(client),
-            address=_clean(address or origin.address),
-            agent=_clean(agent or origin.agent, 100),
+            client=clean(client),
+            address=clean(address or origin.address),
+            agent=clean(agent or origin.agent, 100),
             typed="" if person else fingerprint,
-            detail=_clean(detail, 200),
-            request_id=_clean(origin.request_id),
-            by=_clean(origin.by, 150),
+            detail=clean(detail, 200),
+            request_id=clean(origin.request_id),
+            by=clean(origin.by, 150),
+            recorded=recorded,
         )
         self.watch(event.event, event.result, event.count)
         for one in self._gather(event, declared, origin.network or event.address):
@@ -188,20 +180,37 @@ class SecurityLog:
             self._lost.clear()
             batch = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
             now = time.monotonic()
-            sent = [(one.event.stream, max(0, round((now - one.since) * 1000)), one.event.packed()) for one in batch]
             try:
-                await self._scripts.run(
-                    "append_events",
-                    keys.SECURITY_EVENTS,
-                    most=orjson.dumps(KEPT).decode(),
-                    keep=KEPT_MS,
-                    batch=orjson.dumps(sent).decode(),
-                )
+                sent = [(one.event, max(0, round((now - one.since) * 1000))) for one in batch]
+                await self.trail.append(sent)
             except BaseException:
                 # Some may have been stored all the same: readers use the ids to skip the duplicates.
                 self._queue.extendleft(reversed(batch))
                 raise
             self._queued.subtract(one.event.stream for one in batch)
+            self._dropped += (note for one in batch for note in one.event.recorded)
+        for gathering in self._gathered.values():
+            self._dropped += gathering.excess
+            gathering.excess.clear()
+        if self._dropped and self.settle_notes:
+            # A note that stays is put into the log once more, where readers skip it.
+            dropped, self._dropped = self._dropped, []
+            await self.settle_notes(dropped)
+
+    def noted_as(self) -> str:
+        """What a script notes with its events: the id of the first of them, and who asked for it in which request."""
+        asked = self.asked_by()
+        return f"{self._next_id()}\t{asked.actor}\t{asked.request_id}\t{asked.by}"
+
+    def put_back(self, found: NotedEvent, age: int) -> None:
+        """Queues an event that a script noted `age` seconds ago, and whose process has not put it into the log."""
+        declared = EVENTS.get(found.event) or Declared(found.event, found.event)
+        event = found.as_logged(declared)
+        if not declared.logged:
+            self._dropped += event.recorded
+            self._something.set()
+        elif self._queued[event.stream] < QUEUED[event.stream]:
+            self._put(event, time.monotonic() - age)
 
     def settle(self) -> None:
         """Queues the counts of open windows: the process ends, so nothing more comes."""
@@ -265,7 +274,7 @@ class SecurityLog:
         if gathering is None or (counted != "by_cause" and not event.person):
             return (event,)
         self._something.set()  # schedules the end of its window
-        return gathering.take(event, _who(event, counted, network), time.monotonic())
+        return gathering.take(event, cause_of(event, counted, network), time.monotonic())
 
     def _end_windows(self, now: float) -> None:
         """Queues the counts of windows that have ended."""
@@ -303,38 +312,7 @@ class SecurityLog:
 
     def _next_id(self) -> str:
         self._number += 1
-        return f"{self._begun}{self._number:x}"
-
-
-def _gatherings() -> dict[tuple[EventStream, Counted], Gathering]:
-    """The windows of each class of events. Each class has its own table, so a flood of one class ends no window of
-    another."""
-    people = partial(Gathering, singles=PEOPLE_SINGLES, seconds=LONG_SECONDS, causes=MOST_ACTS)
-    sensitive = partial(Gathering, singles=SENSITIVE_SINGLES, seconds=LONG_SECONDS, causes=MOST_ACTS)
-    return {
-        ("strangers", "by_cause"): Gathering(singles=1, seconds=SHORT_SECONDS, causes=MOST_CAUSES, lumps=True),
-        ("people", "by_person"): people(),
-        ("people", "by_place"): people(of_one=MOST_PLACES),
-        ("people", "by_cause"): people(singles=1, lumps=True, of_one=MOST_OF_ONE),
-        ("sensitive", "by_person"): sensitive(),
-        ("sensitive", "by_app"): sensitive(of_one=MOST_APPS),
-    }
-
-
-def _who(event: AuditEvent, counted: Counted, network: str) -> tuple[str, ...]:
-    """The parts of an event's cause. A person may have dozens of apps, so the cause of most acts is the person alone: a
-    count for each app would bound too little."""
-    if counted == "by_person":
-        return (event.person,)
-    if counted == "by_place":
-        return (event.person, network, event.agent)
-    return (event.person or network, event.client)
-
-
-def _clean(text: str, most: int = 64) -> str:
-    """The text, truncated, without characters that could control a terminal or end a line."""
-    cut = text[:most]
-    return cut if cut.isprintable() else "".join(char if char.isprintable() else "?" for char in cut)
+        return f"{self.writer}{self._number:x}"
 
 
 def _fingerprint(key: SecretKey, typed: str) -> str:

@@ -1,56 +1,84 @@
-"""Reads and follows the security log, with its streams merged into one."""
+"""Reads and follows the security log, with its shards, streams and days merged into one."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final, NamedTuple
 
 from store import keys
 from store.accounts.audit.logged_event import AuditEvent, unpacked
+from store.accounts.audit.trail import STREAMS
 from store.engine.scripts import Scripts
 from store.events.declared_event import EventStream
+from store.lifetimes import DAY
 
 PAGE: Final = 250
 """Events of each stream in one read."""
 MOST_READS: Final = 20
 """Reads for one page of a list."""
+VISITS: Final = 32
+"""Days of one read."""
+LATEST: Final = DAY
+"""ms after an event in which its entry comes: a store may be away for some time."""
 POLL_SECONDS: Final = 0.5
 """The pause between two reads of `follow`."""
 _SEEN: Final = 5_000
 """Remembered ids, to recognise events stored twice: as many as a process resends after a lost answer."""
-STREAMS: Final[tuple[EventStream, ...]] = ("strangers", "people", "sensitive", "operator")
-"""The streams, in the order of the script."""
+SOURCES: Final = keys.TRAIL_SHARDS + 1
+"""The shards, and the streams of earlier releases."""
 
 EventFilter = Callable[[AuditEvent], bool]
+TrailPosition = tuple[str, ...]
+"""The entry after which a reader continues in each source."""
+EntryPlace = tuple[int, int]
+
+
+class _Entry(NamedTuple):
+    place: EntryPlace
+    stream: EventStream
+    row: list[bytes]
+
+    @property
+    def id(self) -> str:
+        return _id(self.place)
+
+    def event(self) -> AuditEvent | None:
+        """The event in the entry, given as alternating fields and values."""
+        fields = dict(zip(self.row[::2], self.row[1::2], strict=True))
+        if not fields.keys() >= {b"at", b"event"}:
+            return None
+        return unpacked(self.stream, fields[b"at"], fields[b"event"])
+
+
+class _Part(NamedTuple):
+    """Entries of a source, in order, and the last place up to which they are all; None for everything there is."""
+
+    entries: list[_Entry]
+    whole: EntryPlace | None
 
 
 class SecurityEvents:
     """The events that the store has received from all processes. Methods raise StoreUnavailable.
 
-    Ids of entries rise over all streams together (`lua/accounts/audit/append_events.lua`), and one step reads a page of
-    each stream. So the streams are merged by id, and one id marks a reader's position.
+    Ids of entries rise over the streams of a shard (`lua/accounts/audit/append_trail.lua`), and no two shards have the
+    same. So everything is merged by id, and one id marks the position of a reader that goes back in time. A reader that
+    waits for new events has a position in each shard, since the clocks of nodes differ.
     """
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
     async def newest(
-        self, most: int | None, since: int = 0, wanted: EventFilter = lambda event: True, until: str = "+"
+        self, most: int | None, since: int = 0, wanted: EventFilter = lambda event: True
     ) -> list[AuditEvent]:
-        """The newest wanted events, oldest first: at most `most`, none from before `since` (epoch milliseconds), and
-        none after the entry `until`."""
+        """The newest wanted events, oldest first: at most `most`, none from before `since` (epoch milliseconds)."""
         found: list[AuditEvent] = []
-        seen = _Seen()
-        while most is None or len(found) < most:
-            page = await self._page(until, str(since), PAGE, backwards=True)
-            for _, event in page:
-                if event and event.at_ms >= since and wanted(event) and seen.is_new(event):
-                    found.append(event)
-            if len(page) < PAGE:
-                break
-            until = f"({page[-1][0]}"
+        seen, until = _Seen(), "+"
+        while until and (most is None or len(found) < most):
+            page, until = await self._back(until, since)
+            found += (event for one in page if (event := one.event()) and _fits(event, since, wanted, seen))
         return found[:most][::-1]
 
     async def page(
@@ -61,49 +89,130 @@ class SecurityEvents:
         found: list[AuditEvent] = []
         seen = _Seen()
         for _ in range(MOST_READS):
-            page = await self._page(until, str(since), PAGE, backwards=True)
-            for entry, event in page:
-                if event and event.at_ms >= since and wanted(event) and seen.is_new(event):
+            page, until = await self._back(until, since)
+            for one in page:
+                event = one.event()
+                if event and _fits(event, since, wanted, seen):
                     found.append(event)
                     if len(found) == most:
-                        return found, f"({entry}"
-            if len(page) < PAGE:
-                return found, ""
-            until = f"({page[-1][0]}"
+                        return found, f"({one.id}"
+            if not until:
+                break
+            await asyncio.sleep(0)
         return found, until
 
-    async def end(self) -> str:
-        """The id of the newest entry: `newest` up to it and `follow` from it together yield every event once."""
-        page = await self._page("+", "-", 1, backwards=True)
-        return page[0][0] if page else "0-0"
+    async def pieces(
+        self, since: int = 0, until: int | None = None, wanted: EventFilter = lambda event: True
+    ) -> AsyncIterator[list[AuditEvent]]:
+        """Yields the wanted events from `since` and before `until` (epoch milliseconds), oldest first, in pieces of
+        bounded size. A piece may be empty."""
+        seen, begin = _Seen(), str(since)
+        last = "+" if until is None else str(until + LATEST)
+        while begin:
+            parts = await self._parts([begin] * SOURCES, last, backwards=False)
+            entries, end = _up_to(parts)
+            events = (one.event() for one in entries)
+            yield [
+                event
+                for event in events
+                if event and (until is None or event.at_ms < until) and _fits(event, since, wanted, seen)
+            ]
+            begin = f"({_id(end)}" if end else ""
+
+    async def end(self) -> TrailPosition:
+        """The position after the newest entry."""
+        parts = await self._parts(["+"] * SOURCES, "-", backwards=True, most=1)
+        return tuple(part.entries[0].id if part.entries else "0-0" for part in parts)
 
     async def follow(
-        self, after: str, since: int = 0, wanted: EventFilter = lambda event: True
+        self, after: TrailPosition | str, since: int = 0, wanted: EventFilter = lambda event: True
     ) -> AsyncIterator[AuditEvent | None]:
-        """Yields wanted events as they arrive, without end: after the entry `after`, and not from before `since` (epoch
-        milliseconds). Yields None whenever nothing more is available."""
+        """Yields wanted events as they arrive, without end: after a position or the entry `after`, and not from before
+        `since` (epoch milliseconds). Yields None whenever nothing more is available."""
         seen = _Seen()
+        position: TrailPosition = (after,) * SOURCES if isinstance(after, str) else after
         while True:
-            page = await self._page(f"({after}", "+", PAGE)
-            after = page[-1][0] if page else after
-            for _, event in page:
-                if event and event.at_ms >= since and wanted(event) and seen.is_new(event):
-                    yield event
-            if len(page) < PAGE:
+            entries, position, more = await self.after(position)
+            for one in entries:
+                if one and _fits(one, since, wanted, seen):
+                    yield one
+            if not more:
                 yield None
                 await asyncio.sleep(POLL_SECONDS)
 
-    async def _page(
-        self, first: str, last: str, most: int, *, backwards: bool = False
-    ) -> list[tuple[str, AuditEvent | None]]:
-        """The entries from one id to the other, at most `most`; fewer only at the end."""
-        reply = await self._scripts.run(
-            "read_events", keys.SECURITY_EVENTS, first=first, last=last, most=most, backwards=int(backwards)
+    async def after(self, position: TrailPosition) -> tuple[list[AuditEvent], TrailPosition, bool]:
+        """A page of the events after a position, the position after them, and whether there are more by now."""
+        parts = await self._parts([f"({one}" for one in position], "+", backwards=False)
+        entries, end = _up_to(parts)
+        taken = [one.event() for one in entries]
+        # A source without entries has days whose logs have ended.
+        places = (
+            max((one.place for one in part.entries if end is None or one.place <= end), default=None)
+            if part.entries
+            else part.whole
+            for part in parts
         )
-        pages = zip(STREAMS, reply.rows("pages"), strict=True)
-        entries = [(entry.decode(), row, stream) for stream, page in pages for entry, row in page]
-        entries.sort(key=lambda entry: _place(entry[0]), reverse=backwards)
-        return [(entry, _event(stream, row)) for entry, row, stream in entries[:most]]
+        after = tuple(_id(place) if place else one for place, one in zip(places, position, strict=True))
+        return [one for one in taken if one], after, end is not None
+
+    async def _back(self, until: str, since: int) -> tuple[list[_Entry], str]:
+        """Entries from `until` back in time, newest first, and where the next ones begin; "" at the end."""
+        parts = await self._parts([until] * SOURCES, str(since), backwards=True)
+        end = max((part.whole for part in parts if part.whole), default=None)
+        entries = (one for part in parts for one in part.entries if end is None or one.place >= end)
+        return sorted(entries, reverse=True), f"({_id(end)}" if end else ""
+
+    async def _parts(
+        self, begins: Sequence[str], last: str, *, backwards: bool, most: int | None = None
+    ) -> list[_Part]:
+        most = most or PAGE
+        shards = (
+            self._shard(shard, begin, last, most, backwards=backwards)
+            for shard, begin in enumerate(begins[: keys.TRAIL_SHARDS])
+        )
+        return await asyncio.gather(*shards, self._old(begins[-1], last, most, backwards=backwards))
+
+    async def _shard(self, shard: int, begin: str, last: str, most: int, *, backwards: bool) -> _Part:
+        past = int(backwards)
+        reply = await self._scripts.run(
+            "read_trail", keys.trail(shard), begin=begin, last=last, most=most, visits=VISITS, backwards=past
+        )
+        day = reply.text("day")
+        edge = None
+        if day:
+            begins = int(day) * DAY
+            edge = (begins if backwards else begins + DAY, 0)  # no entry has this number
+        return _part(reply.rows("pages"), most, edge, backwards=backwards)
+
+    async def _old(self, begin: str, last: str, most: int, *, backwards: bool) -> _Part:
+        """A part of the streams of earlier releases. They end 90 days after the last server that wrote them."""
+        past = int(backwards)
+        reply = await self._scripts.run(
+            "read_events", keys.OLD_TRAIL, first=begin, last=last, most=most, backwards=past
+        )
+        return _part(reply.rows("pages"), most, None, backwards=backwards)
+
+
+def _part(pages: Sequence[list[list[bytes]]], most: int, edge: EntryPlace | None, *, backwards: bool) -> _Part:
+    """The part in the pages of a source. `edge`: where its last day ends, if there are more."""
+    entries = [
+        [_Entry(_place(entry), stream, row) for entry, row in page]  # type: ignore[arg-type]
+        for stream, page in zip(STREAMS, pages, strict=True)
+    ]
+    ends = [page[-1].place for page in entries if len(page) >= most]
+    ends += [edge] if edge else []
+    whole = (max(ends) if backwards else min(ends)) if ends else None
+    return _Part(sorted((one for page in entries for one in page), reverse=backwards), whole)
+
+
+def _up_to(parts: Sequence[_Part]) -> tuple[list[_Entry], EntryPlace | None]:
+    """The entries up to the place where all parts are whole, and that place, in a reader that goes forward."""
+    end = min((part.whole for part in parts if part.whole), default=None)
+    return sorted(one for part in parts for one in part.entries if end is None or one.place <= end), end
+
+
+def _fits(event: AuditEvent, since: int, wanted: EventFilter, seen: _Seen) -> bool:
+    return event.at_ms >= since and wanted(event) and seen.is_new(event)
 
 
 class _Seen:
@@ -124,12 +233,10 @@ class _Seen:
         return True
 
 
-def _place(entry: str) -> tuple[int, int]:
-    at, _, number = entry.partition("-")
+def _place(entry: bytes) -> EntryPlace:
+    at, _, number = entry.partition(b"-")
     return int(at), int(number)
 
 
-def _event(stream: EventStream, row: list[bytes]) -> AuditEvent | None:
-    """The event in an entry of a stream, given as alternating fields and values."""
-    fields = dict(zip(row[::2], row[1::2], strict=True))
-    return unpacked(stream, fields[b"at"], fields[b"event"]) if fields.keys() >= {b"at", b"event"} else None
+def _id(place: EntryPlace) -> str:
+    return f"{place[0]}-{place[1]}"

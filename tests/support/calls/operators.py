@@ -219,7 +219,7 @@ async def _(w: World) -> Call:
     return lambda: w.store.health.read()
 
 
-@call("security_events.page", "read_events")
+@call("security_events.page", "read_trail", "read_events")
 async def _(w: World) -> Call:
     return lambda: w.store.security_events.page(5)
 

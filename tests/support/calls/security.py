@@ -5,30 +5,51 @@ from __future__ import annotations
 from contextlib import aclosing
 
 from store.accounts.audit.logged_event import AuditEvent
-from tests.support.calls.prepared import Call, call
+from store.accounts.audit.security_reading import SOURCES
+from tests.support.calls.prepared import Call, call, drained
 from tests.support.store.world import World
 
 
-@call("security.flush", "append_events")
+@call("security.flush", "append_trail")
 async def _(w: World) -> Call:
     w.store.security.note("signed_in", person=w.user)
     return w.store.security.flush
 
 
-@call("security_events.newest", "read_events")
+@call("security_events.newest", "read_trail", "read_events")
 async def _(w: World) -> Call:
     return lambda: w.store.security_events.newest(10)
 
 
-@call("security_events.end", "read_events")
+@call("security_events.end", "read_trail", "read_events")
 async def _(w: World) -> Call:
     return w.store.security_events.end
 
 
-@call("security_events.follow", "read_events")
+@call("security_events.follow", "read_trail", "read_events")
 async def _(w: World) -> Call:
     async def first() -> AuditEvent | None:
         async with aclosing(w.store.security_events.follow("0-0")) as events:  # type: ignore[type-var]
             return await anext(events)
 
     return first
+
+
+@call("security_events.after", "read_trail", "read_events")
+async def _(w: World) -> Call:
+    return lambda: w.store.security_events.after(("0-0",) * SOURCES)
+
+
+@call("security_events.pieces", "read_trail", "read_events")
+async def _(w: World) -> Call:
+    return lambda: drained(w.store.security_events.pieces())
+
+
+@call("recorded_events.drop")
+async def _(w: World) -> Call:
+    return lambda: w.store.recorded_events.drop([(w.user[:3], "a note")])
+
+
+@call("recorded_events.sweep")
+async def _(w: World) -> Call:
+    return w.store.recorded_events.sweep

@@ -60,3 +60,10 @@ def sends_to(found: Reloading) -> str:
     """The mail server's settings."""
     transport = vars(found.site.mail)["_transport"]
     return "smtp://127.0.0.1:1" if isinstance(transport, SmtpServer) else "nowhere"
+
+
+OF_TRAIL: dict[str, tuple[Any, Any]] = {
+    "audit_days": (7, lambda r: r.store.security.trail.bounds.days),
+    "audit_bytes": (2**21, lambda r: r.store.security.trail.bounds.bytes),
+}
+"""Settings of the security log: another value, and what has it after a reload."""

@@ -18,7 +18,7 @@ from store.crypto.dpop import DpopProof
 from store.crypto.seal import new_id
 from store.fsck.invariants import Finding
 from store.fsck.walk import Report
-from store.lifetimes import DOCUMENT_PAUSE, UNUSED_APP
+from store.lifetimes import DAY, DOCUMENT_PAUSE, UNUSED_APP
 from store.oauth.budgets import Budget
 from store.oauth.client_assertions import Proof
 from store.oauth.proofs import for_call
@@ -166,6 +166,9 @@ class Furnished:
         await store.deliveries.settle(attempted.id, 1, delivered=False, status=503, retry_in=0, exchange=exchange)
         await store.deliveries.claim(1, 30)
         await store.security.flush()
+        old = {"at": "1000", "event": '{"event":"signed_in","result":"ok","severity":"info","actor":"person","id":"1"}'}
+        await store.client.xadd(keys.OLD_TRAIL["people"], old)  # type: ignore[arg-type]
+        await store.client.pexpire(keys.OLD_TRAIL["people"], 90 * DAY)
         await store.app_sweep.sweep()
         await world.tokens(app=(await world.register(f"{world.app.client_id}-left", scopes=EVERYTHING))[0])
         await store.grants.pause(world.session, f"{world.app.client_id}-left", VISITOR)
