@@ -23,7 +23,7 @@ from observability import logs
 from outbound.ai.config import ConfigError, parse_models, read_models
 from outbound.ai.models import Models, OldModels
 from outbound.assertion_issuers import IssuersError, load_issuers
-from outbound.identity.config import ProvidersError, parse_providers, read_providers
+from outbound.identity.config import ProvidersError, ProvidersFile, parse_providers, read_providers
 from outbound.identity.providers import Providers
 from runtime.handover import Handover
 from runtime.listening import Listening, body_bounds
@@ -54,12 +54,12 @@ WRONG = (
 
 class ConfiguredFiles(NamedTuple):
     """The content of files that settings name: the text of that of AI models, the brand, the issuers of assertions, and
-    the text of that of identity providers, whose secrets are in the environment."""
+    that of identity providers, whose secrets are in the environment."""
 
     source: str
     brand: Brand
     issuers: TrustedIssuers
-    providers: str
+    providers: ProvidersFile
 
 
 @dataclass(frozen=True)

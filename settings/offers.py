@@ -28,8 +28,8 @@ class Offers(Serving):
         "Domains, by commas, whose e-mail addresses may be used to create an account; empty is every domain. "
         "Invitations by the operator count for any.", many=True, live=True)
     identity_config: Path | None = declare("Accounts", "FILE", "", to.optional_path,
-        "TOML file of identity providers (OpenID Connect, GitHub, Google, Microsoft, Apple) with which people sign in: "
-        "see docs/operating/identity-providers.md.", live=True)
+        "TOML file of identity providers (OpenID Connect, GitHub, Google, Microsoft, Apple, LDAP) with which people "
+        "sign in: see docs/operating/identity-providers.md.", live=True)
     app_registration: str = declare("Accounts", "WHO", "everybody", to.one_of("everybody", "operator"),
         "Who may register apps: everybody (who is signed in) or operator (by command alone).", live=True)
     apps_per_person: int = declare("Accounts", "N", "20", to.whole(1, 1000),

@@ -163,6 +163,10 @@ class RateLimits:
         account = alone(keys.window(SIGN_IN_ACCOUNT.name, fingerprint(email)))
         return Taken(self, ((SIGN_IN_ADDRESS, _networks(SIGN_IN_ADDRESS, address)), (SIGN_IN_ACCOUNT, account)))
 
+    async def sign_in_elsewhere(self, account: str) -> None:
+        """An attempt with a password at a directory, counted for the account there, existing or not."""
+        await self._take(SIGN_IN_ACCOUNT, fingerprint(account))
+
     async def own_password(self, user: str, session_id: str) -> Taken:
         """A password typed in a live session: counted for the session and for the person. Sign-ins are counted apart,
         because any stranger can fail them. As a context it holds the person's turn: the password pool works on one such

@@ -43,6 +43,7 @@ _ALL: Final = (
     ),
     _by_stranger("provider_refused", "Sign-in with an account at another site refused", "the provider and why"),
     _caught("codes_guessed", "Several wrong codes after the correct password"),
+    _by_person("groups_changed_by_provider", "Groups changed by a directory", "the groups: +added -removed", trail=""),
     _by_person("signed_out", "Signed out"),
     _by_person("session_ended", "Signed another device out"),
     _by_person("session_crowded_out", "Longest idle device signed out to make room for another"),

@@ -181,7 +181,7 @@ class Store:
         of_index = (self.teams.part_with, identities, prices)
         self.people = People(client, scripts, sealer, hasher, addresses, self.app_stats, wakeup, security, *of_index)
         self.planned_deletions = planned = PlannedDeletions(scripts, self.people, wakeup)
-        self.groups = Groups(scripts, security)
+        self.groups = Groups(client, scripts, security)
         changed = RelayWakeup()
         scripts.changed = changed.add_key
         self.directory_relay = relay = DirectoryRelay(client, scripts, changed)

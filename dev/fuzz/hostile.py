@@ -160,6 +160,7 @@ class Stage:
             "/account/security/passkeys/remove": {"credential": "a"},
             "/account/security/accounts/remove": {"identity": "a"},
             "/signin/with/idp/callback": {"code": "a", "state": "a", "iss": "a", "error": "a", "user": "a"},
+            "/signin/with/company/password": {"login": "a", "password": PASSWORD},
             "/account/email": {"email": "a@example.com", "current_password": PASSWORD},
             "/account/language": {"language": "en", "zone": "Europe/Berlin"},
             "/account/credits/mails": {"wanted": "yes"},

@@ -8,17 +8,20 @@ import tomllib
 from collections.abc import Callable, Mapping
 from ipaddress import ip_network
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from outbound.address_policy import Network
+from outbound.identity.ldap.config import LARGEST_CA, OF_LDAP, directory_of, issuer_of
 from outbound.identity.providers import (
     APPLE,
     EVERY_TENANT,
     GITHUB,
     ISSUERS,
+    LDAP,
     MICROSOFT,
     OIDC,
     TENANT,
@@ -39,7 +42,11 @@ LARGEST = 2**20
 MOST_PROVIDERS = 20
 MOST_LISTED = 1000
 METHODS = ("client_secret_basic", "client_secret_post", "none")
+_OF_OIDC = (
+    *("client_id", "secret_env", "auth_method", "scopes", "tenant", "team_id", "key_id", "mfa_acr", "networks"),
+)
 _KNOWN = (
+    *OF_LDAP,
     *("name", "title", "type", "issuer", "client_id", "secret_env", "auth_method", "scopes"),
     *("tenant", "team_id", "key_id", "trust_email", "create", "domains", "second_step", "mfa_acr", "networks"),
 )
@@ -54,20 +61,38 @@ class ProvidersError(ValueError):
     """The file is unusable. The message is one line, names the place, and never has a secret."""
 
 
-def read_providers(path: Path | None) -> str:
-    """The text of the file; empty without one. Raises ProvidersError."""
+class ProvidersFile(NamedTuple):
+    """The text of the file, and the content of the files of certificates that it names, by their names there."""
+
+    text: str = ""
+    authorities: Mapping[str, str] = {}
+
+
+def read_providers(path: Path | None) -> ProvidersFile:
+    """The content of the file and of those that it names; empty without one. Raises ProvidersError."""
     if path is None:
-        return ""
+        return ProvidersFile()
+    text = _text_of(path, LARGEST)
+    try:
+        listed = tomllib.loads(text).get("provider")
+    except (RecursionError, tomllib.TOMLDecodeError) as error:
+        raise ProvidersError(f"{path} is not TOML: {error}") from None
+    tables = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    named = {one["ca_file"] for one in tables[:MOST_PROVIDERS] if isinstance(one.get("ca_file"), str)}
+    return ProvidersFile(text, {name: _text_of(path.parent / name, LARGEST_CA) for name in sorted(named)})
+
+
+def _text_of(path: Path, most: int) -> str:
     try:
         with path.open("rb") as file:
-            raw = file.read(LARGEST + 1)
-        if len(raw) > LARGEST:
-            raise ProvidersError(f"{path} has more than {LARGEST} bytes")
+            raw = file.read(most + 1)
+        if len(raw) > most:
+            raise ProvidersError(f"{path} has more than {most} bytes")
         return raw.decode()
     except OSError as error:
         raise ProvidersError(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ProvidersError(f"{path} is not TOML: {error}") from None
+    except ValueError as error:
+        raise ProvidersError(f"{path} is no text: {error}") from None
 
 
 def load_providers(path: Path | None, environment: Mapping[str, str] | None = None) -> Providers:
@@ -75,15 +100,15 @@ def load_providers(path: Path | None, environment: Mapping[str, str] | None = No
     return parse_providers(path, read_providers(path), environment)
 
 
-def parse_providers(path: Path | None, text: str, environment: Mapping[str, str] | None = None) -> Providers:
-    """The providers in the text of the file; secrets come from the environment. Raises ProvidersError."""
+def parse_providers(path: Path | None, file: ProvidersFile, environment: Mapping[str, str] | None = None) -> Providers:
+    """The providers in the content of the file; secrets come from the environment. Raises ProvidersError."""
     secrets = os.environ if environment is None else environment
     try:
-        content = tomllib.loads(text)
+        content = tomllib.loads(file.text)
         tables = TomlTable(content, "", ("provider",)).tables("provider", _KNOWN)
         if len(tables) > MOST_PROVIDERS:
             raise Wrong("provider", f"is there more than {MOST_PROVIDERS} times")
-        found = tuple(_provider(table, secrets) for table in tables)
+        found = tuple(_provider(table, secrets, file.authorities) for table in tables)
         for place, one in enumerate(found):
             if one.name in [earlier.name for earlier in found[:place]]:
                 raise Wrong(f"provider[{place}].name", "is there twice")
@@ -104,7 +129,7 @@ def _overlap(one: Provider, other: Provider) -> bool:
     return one.tenant == other.tenant or one.tenant in EVERY_TENANT or other.tenant in EVERY_TENANT
 
 
-def _provider(table: TomlTable, secrets: Mapping[str, str]) -> Provider:
+def _provider(table: TomlTable, secrets: Mapping[str, str], authorities: Mapping[str, str]) -> Provider:
     kind = table.one_of("type", TYPES)
     name = table.text("name")
     if not _NAME.fullmatch(name):
@@ -113,6 +138,24 @@ def _provider(table: TomlTable, secrets: Mapping[str, str]) -> Provider:
     domains = _listed(table, "domains", is_domain, "must be domains in lower-case ASCII, such as example.com")
     if create and not trusted:
         raise Wrong(f"{table.place}.create", "needs trust_email: a new account gets the address that the provider says")
+    for other in _OF_OIDC if kind == LDAP else OF_LDAP:
+        if table.has(other):
+            raise Wrong(f"{table.place}.{other}", f"is not for providers of the type {kind}")
+    if kind == LDAP:
+        own_step = table.one_of("second_step", ("own", "provider")) == "own"
+        authority = authorities.get(table.text("ca_file"), "") if table.has("ca_file") else ""
+        return Provider(
+            name,
+            _title(table, name.capitalize()),
+            kind,
+            issuer_of(table),
+            "",
+            by_address=trusted,
+            create=create,
+            domains=domains,
+            own_step=own_step,
+            directory=directory_of(table, secrets, authority),
+        )
     secret = _secret(table, kind, secrets)
     return Provider(
         name,

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from outbound.address_policy import Network
+from outbound.identity.ldap.directory import DirectorySettings
 from store.accounts.identities import UpstreamIdentity
 from store.crypto.jose.private import PrivateKey
 from store.names import normalise_email
 
-OIDC, GITHUB, GOOGLE, MICROSOFT, APPLE = "oidc", "github", "google", "microsoft", "apple"
-TYPES = (OIDC, GITHUB, GOOGLE, MICROSOFT, APPLE)
+OIDC, GITHUB, GOOGLE, MICROSOFT, APPLE, LDAP = "oidc", "github", "google", "microsoft", "apple", "ldap"
+TYPES = (OIDC, GITHUB, GOOGLE, MICROSOFT, APPLE, LDAP)
 ISSUERS = {
     GITHUB: "https://github.com",
     GOOGLE: "https://accounts.google.com",
@@ -38,7 +39,7 @@ class Provider:
     client secret; `key` signs it where Apple wants a signed one. `by_address`: it may link an account with an address
     that both verified; `create`: it may make accounts; both only in `domains`, if there are any. `own_step`: a second
     step here is asked for; `mfa_acr`: values of its `acr` that mean a second step there, which counts only without
-    `own_step`. `networks`: private networks where it may be."""
+    `own_step`. `networks`: private networks where it may be. `directory`: how to ask one of the type ldap."""
 
     name: str
     title: str
@@ -58,11 +59,12 @@ class Provider:
     own_step: bool = True
     mfa_acr: tuple[str, ...] = ()
     networks: tuple[Network, ...] = ()
+    directory: DirectorySettings | None = None
 
     @property
     def discovers(self) -> bool:
         """Whether its endpoints are in a discovery document."""
-        return self.type != GITHUB
+        return self.type not in (GITHUB, LDAP)
 
     @property
     def metadata_url(self) -> str:

@@ -14,6 +14,7 @@ from outbound.address_policy import AddressPolicy, Network
 from outbound.fetching import Fetcher
 from outbound.identity.calling import ProviderAway, ProviderCaller, ProviderRefused
 from outbound.identity.id_token import LEEWAY, check_id_token
+from outbound.identity.ldap.directory import Directories
 from outbound.identity.metadata import MetadataCache, ProviderMetadata
 from outbound.identity.providers import APPLE, GITHUB, Provider
 from outbound.published_keys import PublishedKeys, Publisher
@@ -54,6 +55,7 @@ class SignInElsewhere:
         self._networks, self._loopback, self._resolver = networks, loopback, resolver
         self._caller = ProviderCaller(resolver)
         self.metadata = MetadataCache()
+        self.directories = Directories()
         self._known: dict[tuple[Network, ...], tuple[AddressPolicy, Fetcher, PublishedKeys]] = {}
 
     def _reach(self, provider: Provider) -> tuple[AddressPolicy, Fetcher, PublishedKeys]:
@@ -133,7 +135,7 @@ class SignInElsewhere:
             raise ProviderRefused("auth_time")
         if "email" not in claims and metadata.userinfo_endpoint:
             claims = {**await self._userinfo(policy, payer, provider, metadata, access_token, claims["sub"]), **claims}
-        return _arrival(provider, claims, answer.get("name", ""))
+        return arrival_of(provider, claims, answer.get("name", ""))
 
     async def _exchange(
         self,
@@ -217,7 +219,7 @@ class SignInElsewhere:
             for one in listed[:MOST_ADDRESSES]:
                 if isinstance(one, dict) and one.get("primary") is True:
                     claims |= {"email": one.get("email"), "email_verified": one.get("verified")}
-        return _arrival(provider, claims, "")
+        return arrival_of(provider, claims, "")
 
 
 _OF_USERINFO = ("email", "email_verified", "name", "preferred_username")
@@ -237,7 +239,8 @@ def _check_sender(provider: Provider, metadata: ProviderMetadata, answer: Mappin
         raise ProviderRefused("iss")
 
 
-def _arrival(provider: Provider, claims: Mapping[str, Any], name: str) -> Arrival:
+def arrival_of(provider: Provider, claims: Mapping[str, Any], name: str) -> Arrival:
+    """Who comes, from checked claims. `name`: what the browser brought. Raises ProviderRefused."""
     try:
         identity = check_identity(claims["iss"], claims["sub"])
     except ValueError:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
+
+from redis.asyncio import Redis
 
 from store import keys
 from store.accounts.audit.security_log import SecurityLog
 from store.engine.scripts import Scripts
-from store.errors import StoreUnavailable
+from store.errors import StoreUnavailable, wrapped
 from store.names import check_groups
 from store.refused import Refused
 from store.results import groups_in
@@ -18,16 +21,33 @@ ATTEMPTS = 10
 class Groups:
     """Changes the groups of people."""
 
-    def __init__(self, scripts: Scripts, security: SecurityLog) -> None:
+    def __init__(self, client: Redis, scripts: Scripts, security: SecurityLog) -> None:
+        self._client = client
         self._scripts = scripts
         self._security = security
 
+    async def take_over(self, user: str, managed: Iterable[str], granted: Iterable[str]) -> tuple[str, ...]:
+        """Makes a person a member of exactly the `granted` ones of the groups that a provider decides about, `managed`;
+        others stay. Returns the groups afterwards. Raises as `change`."""
+        decided, given = {*managed}, {*granted}
+        if not decided:
+            return ()
+        with wrapped():
+            found: Any = await self._client.hget(keys.person(user)["user"], "groups")
+        present = groups_in(found.decode() if isinstance(found, bytes) else "")
+        return await self.change(user, present, given, decided - given, "groups_changed_by_provider")
+
     async def change(
-        self, user: str, present: Iterable[str], add: Iterable[str] = (), remove: Iterable[str] = ()
+        self,
+        user: str,
+        present: Iterable[str],
+        add: Iterable[str] = (),
+        remove: Iterable[str] = (),
+        event: str = "groups_changed_by_operator",
     ) -> tuple[str, ...]:
         """Adds a person to groups, and removes them from others; returns the groups afterwards. `present`: the groups
-        as they were read; a change meanwhile is kept. Raises ValueError for a wrong name or too many groups,
-        Refused("not_found"), StoreUnavailable."""
+        as they were read; a change meanwhile is kept. `event`: of the security log. Raises ValueError for a wrong name
+        or too many groups, Refused("not_found"), StoreUnavailable."""
         added, removed, before = check_groups(add), check_groups(remove), tuple(present)
         for _ in range(ATTEMPTS):
             groups = check_groups({*before, *added} - {*removed})
@@ -40,7 +60,7 @@ class Groups:
                 raise Refused("not_found", "No such person.")
             now = groups if reply.word == "ok" else groups_in(reply.text("groups"))
             if now == groups:  # also after an answer was lost, and the script found its own change
-                self._security.note("groups_changed_by_operator", person=user, detail=described(before, groups))
+                self._security.note(event, person=user, detail=described(before, groups))
                 return groups
             before = now
         raise StoreUnavailable("the groups keep changing")

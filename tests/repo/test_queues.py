@@ -51,6 +51,7 @@ BOUNDS = {
     "outbound/payments/stripe_checkout.py Threads": "orders of one person; Stripe's own events: test_payments_http.py",
     "outbound/fetching.py FairSemaphore": "a share for each person: test_fetching.py",
     "outbound/identity/calling.py FairSemaphore": "a share for each address: tests/accounts/elsewhere",
+    "outbound/identity/ldap/directory.py FairSemaphore": "the same: test_ldap.py",
     "outbound/mail/mailer.py Line": "by account and by the network that asks: test_mail_queue.py",
     "outbound/mail/mailer.py to_thread": "the same: test_mail_queue.py",
     "outbound/address_policy.py FairSemaphore": "a share for each owner: test_webhook_fairness.py",

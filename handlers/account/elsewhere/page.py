@@ -16,6 +16,7 @@ from store.phrases import Phrase
 from store.refused import Refused
 
 FLOW_COOKIE, TARGET_COOKIE = "elsewhere", "elsewhere-next"
+NO_SUCH = Phrase("There's no such way to sign in here.")
 LONGEST_COOKIE = 3500
 """Characters of the packed target. Browsers keep 4,096 bytes of a cookie."""
 LONGEST_TARGET = 16_000
@@ -30,13 +31,16 @@ class ElsewherePage(SignInPage):
         """The provider of this name. Raises Refused("not_found")."""
         provider = self.site.providers.find(name)
         if provider is None:
-            raise Refused("not_found", Phrase("There's no such way to sign in here."))
+            raise Refused("not_found", NO_SUCH)
         return provider
 
     async def send_away(self, provider: Provider, flow: Flow, target: str, hint: str = "") -> None:
-        """Redirects to the provider, and notes the request in this browser. Raises ProviderAway."""
-        callback = callback_of(self.site.base_url, provider.name)
-        url = await self.site.elsewhere.request(provider, flow, callback, hint)
+        """Redirects to the provider, or to the form of a directory, and notes the request in this browser. Raises
+        ProviderAway."""
+        url = f"/signin/with/{provider.name}/password"
+        if provider.directory is None:
+            callback = callback_of(self.site.base_url, provider.name)
+            url = await self.site.elsewhere.request(provider, flow, callback, hint)
         self.write_cookie(FLOW_COOKIE, flow.text, LASTS)
         packed = packed_target(target)
         self.write_cookie(TARGET_COOKIE, packed or None, LASTS)

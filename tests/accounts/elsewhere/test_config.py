@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from outbound.identity.config import MOST_PROVIDERS, ProvidersError, load_providers, parse_providers
+from outbound.identity.config import MOST_PROVIDERS, ProvidersError, ProvidersFile, load_providers, parse_providers
 from store.accounts.identities import UpstreamIdentity
 
 SECRETS = {"A_SECRET": "hush-hush"}
@@ -18,7 +18,7 @@ OIDC = '[[provider]]\nname = "idp"\nissuer = "https://id.example"\nclient_id = "
 
 
 def parsed(text: str, **more: str) -> Any:
-    return parse_providers(Path("providers.toml"), text, {**SECRETS, **more})
+    return parse_providers(Path("providers.toml"), ProvidersFile(text), {**SECRETS, **more})
 
 
 def test_each_type_is_read_with_what_it_needs() -> None:

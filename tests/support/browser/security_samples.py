@@ -5,7 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace as Sample
 from typing import Any
 
-from outbound.identity.providers import ISSUERS, OIDC, TITLES, Provider, Providers
+from outbound.identity.ldap.directory import DirectorySettings
+from outbound.identity.ldap.filters import parse_filter
+from outbound.identity.providers import ISSUERS, LDAP, OIDC, TITLES, Provider, Providers
 from tests.support.browser.portal_samples import NOW
 
 PROVIDERS = [Sample(name=kind, title="Elsewhere", type=kind) for kind in ("oidc", *TITLES)]
@@ -13,11 +15,15 @@ PROVIDERS = [Sample(name=kind, title="Elsewhere", type=kind) for kind in ("oidc"
 
 
 def elsewhere() -> Providers:
-    """A provider of each type, of which none answers."""
+    """A provider of each type, of which none answers, and a directory that does not."""
     listed = (OIDC, *TITLES)
     titles = {OIDC: "Example Inc.", **TITLES}
     issuers = {OIDC: "https://login.example.invalid", **ISSUERS}
-    return Providers(tuple(Provider(one, titles[one], one, issuers[one], "us", create=True) for one in listed))
+    servers = [Provider(one, titles[one], one, issuers[one], "us", create=True) for one in listed]
+    wanted = parse_filter("(uid={login})")
+    nobody = DirectorySettings("127.0.0.1", 1, "dc=example,dc=org", wanted)
+    company = Provider("company", "Our company", LDAP, "ldap://127.0.0.1:1", "", create=True, directory=nobody)
+    return Providers((*servers, company))
 
 
 def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -39,7 +45,10 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
         "wrong": "",
         **{"identities": [linked, unused_link], "providers": PROVIDERS, "link_key": text},
     }
+    directory = {**known, "signed_in": None, "provider": PROVIDERS[0], "why": None, "next": text, "login": text}
     return {
+        "signin/directory.html": {**directory, "links": False, "error": text},
+        "signin/directory.html connect": {**directory, "links": True, "error": ""},
         "account/security.html": {
             **security,
             "errors": dict.fromkeys(

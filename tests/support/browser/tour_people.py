@@ -77,6 +77,8 @@ def factors(tour: Tour) -> None:
     stand.run(connected(stand, HEDY))
     tour.open("/account/security")
     tour.stop("account/security.html connected", "Connect Microsoft")
+    browser.click("Connect Our company")
+    tour.stop("signin/directory.html connect", "Use your")
     stand.change()
     tour.submit("/account/security/passkeys/rename", name="")
     tour.stop("account/security.html wrong name", "Enter a name for the passkey")

@@ -30,6 +30,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.limits.foreign_token(w.user, "a token of another app")
 
 
+@call("limits.sign_in_elsewhere", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.sign_in_elsewhere(f"ldaps://ldap.example.org {w.user}")
+
+
 @call("limits.sign_in", "take_networks", "take_window")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.sign_in("192.0.2.1", w.email)

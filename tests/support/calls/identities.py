@@ -37,6 +37,12 @@ async def _(w: World) -> Call:
     return lambda: w.store.identities.keep(one, w.user)
 
 
+@call("identities.restore", "keep_identity")
+async def _(w: World) -> Call:
+    one = await linked(w)
+    return lambda: w.store.identities.restore(one, w.user)
+
+
 @call("identities.release", "release_identity")
 async def _(w: World) -> Call:
     one = arrival(f"new-{w.user}").identity

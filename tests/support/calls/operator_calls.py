@@ -38,6 +38,12 @@ async def _(w: World) -> Call:
     return lambda: w.store.groups.change(w.user, present, add=[f"group {len(present)}"])
 
 
+@call("groups.take_over", "set_groups")
+async def _(w: World) -> Call:
+    name = f"group {len((await w.store.operator.find(w.user)).groups)}"
+    return lambda: w.store.groups.take_over(w.user, [name], [name])
+
+
 @call("operator.note", "record_event")
 async def _(w: World) -> Call:
     return lambda: w.store.operator.note(w.user, "exported_by_operator")
