@@ -93,6 +93,7 @@ class ConsentPage(AnsweringPage):
             device=device.shown() if device else None,
             mark=mark_of(app, "" if device else asked.redirect_uri, self.site.brand.name),
             paused=pending.paused,
+            budgeted=pending.budgeted,
             signs_in="openid" in asked.scopes,
             asked=[(None, [box for box in boxes if box.own]), (_named(api), [box for box in boxes if not box.own])],
             kept=[of.whole for scope, of in words.items() if scope in kept],

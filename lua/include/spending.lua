@@ -1,5 +1,6 @@
 --- @include "now"
 --- @include "period"
+--- @include "scope"
 -- An app's spending of a person's credits in a calendar month (UTC). Fields of the grant: spend_limit (absent: no limit),
 -- spend_month, and spent, which counts only for that month.
 
@@ -32,6 +33,14 @@ local function spent_of(grant, month)
   local row = redis.call('HMGET', grant, 'spend_limit', 'spend_month', 'spent', unpack(BUDGET_FIELDS))
   local spent, counted = in_period(row[2], row[3], month)
   return row[1] and tonumber(row[1]) or nil, spent, counted, {row[4], row[5], row[6], row[7]}
+end
+
+-- '1' if a budget of an earlier decision also limits what an app may now spend, otherwise empty. `granted`: the scopes that it
+-- has; `asked` and `details`: what it asks for.
+local function still_budgeted(grant, granted, asked, details)
+  if details ~= '' or granted == '' or not has_scope(asked, 'credits:spend') then return '' end
+  local row = redis.call('HMGET', grant, 'budget:credits', 'budget:llm-inference')
+  return (row[1] or row[2]) and '1' or ''
 end
 
 -- `wanted`: '' keeps the limit, 'none' removes it, otherwise micro-dollars a month.

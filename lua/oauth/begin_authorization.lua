@@ -39,7 +39,7 @@
 --- @reply outsider email email_verified name picture preferences
 --- @reply step_up email email_verified name picture preferences
 --- @reply remembered
---- @reply page email email_verified name picture preferences granted spend_limit groups details paused ended
+--- @reply page email email_verified name picture preferences granted spend_limit groups details paused budgeted ended
 --- @include "session"
 --- @include "scope"
 --- @include "remembered"
@@ -47,6 +47,7 @@
 --- @include "signed_in"
 --- @include "groups"
 --- @include "connected"
+--- @include "spending"
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
@@ -111,4 +112,5 @@ local email, verified, name, picture, preferences = profile(user)
 local groups = has_scope(scope, 'groups') and redis.call('HGET', user, 'groups') or ''
 -- What the person ended begins again with a page.
 local ended = (given[3] or redis.call('HEXISTS', user, kept_out_field(client)) == 1) and '1' or ''
-return {'page', email, verified, name, picture, preferences, granted, given[4] or '', groups, details, paused, ended}
+return {'page', email, verified, name, picture, preferences, granted, given[4] or '', groups, details, paused,
+  still_budgeted(grant, granted, scope, details), ended}

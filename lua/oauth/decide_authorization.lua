@@ -43,7 +43,7 @@
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply gone remaining reset
---- @reply invalid_scope remaining reset redirect_uri scope api granted spend_limit email email_verified name picture preferences groups details paused
+--- @reply invalid_scope remaining reset redirect_uri scope api granted spend_limit email email_verified name picture preferences groups details paused budgeted
 --- @reply full remaining reset
 --- @reply denied remaining reset redirect_uri state mode
 --- @reply allowed remaining reset redirect_uri state mode connected told
@@ -76,7 +76,8 @@ local function nothing_ticked(redirect_uri, scope, api, details, remaining, rese
   local email, verified, name, picture, preferences = profile(user)
   local groups = has_scope(scope, 'groups') and redis.call('HGET', user, 'groups') or ''
   return {'invalid_scope', remaining, reset, redirect_uri, scope, api or '', granted, given[4] or '',
-    email, verified, name, picture, preferences, groups, details or '', paused}
+    email, verified, name, picture, preferences, groups, details or '', paused,
+    still_budgeted(grant, granted, scope, details or '')}
 end
 
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)

@@ -81,7 +81,8 @@ class Remembered:
 class Pending:
     """The person has to decide: details for the page, and the id that the page sends back with the decision.
     `spend_limit` is that of an earlier consent, in micro-dollars a month; `budgets` are requested;
-    `paused`: the person has paused the app; `ended`: they have disconnected it."""
+    `paused`: the person has paused the app; `ended`: they have disconnected it; `budgeted`: a budget of an earlier
+    decision also limits what the app may now spend."""
 
     request_id: str
     profile: Profile
@@ -90,6 +91,7 @@ class Pending:
     budgets: tuple[Budget, ...] = ()
     paused: bool = False
     ended: bool = False
+    budgeted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,4 +343,5 @@ def _pending(request_id: str, user: str, reply: Reply) -> Pending:
         reply.number("spend_limit") if reply.raw("spend_limit") else None,
         read_budgets(reply.text("details")),
         bool(reply.raw("paused")),
+        budgeted=bool(reply.raw("budgeted")),
     )

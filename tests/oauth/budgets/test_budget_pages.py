@@ -68,6 +68,24 @@ async def test_the_page_says_what_is_asked_in_words_and_money(service: Service) 
 
 
 @pytest.mark.gen_test
+async def test_the_page_says_that_an_earlier_budget_still_counts(service: Service) -> None:
+    browser, said = await service.signed_in(), "The budget that you allowed before still counts too."
+    url = service.web.authorize_url(scope="credits:spend", prompt="consent")
+    assert said not in words_of(await browser.get(url))
+    await granted(service, browser, CREDITS)
+    page = await browser.get(url)
+    assert said in words_of(page)
+    assert "there’s no limit" not in words_of(page)
+    # Also if it is shown again, because nothing was ticked.
+    form = fields_of(page, DECIDE)
+    del form["scope:credits:spend"]
+    again = await browser.send(DECIDE, "POST", form={**form, "decision": "allow"})
+    assert (again.code, said in words_of(again)) == (400, True)
+    for without in (url_for(service, CREDITS), service.web.authorize_url(scope="profile")):
+        assert said not in words_of(await browser.get(without))
+
+
+@pytest.mark.gen_test
 async def test_the_token_response_has_what_was_granted_and_introspection_what_is_used(service: Service) -> None:
     await service.store.credits.grant(service.ada, 10_000_000)
     browser = await service.signed_in()

@@ -73,6 +73,7 @@ def consent_pages(text: str, known: dict[str, Any], app: Sample) -> dict[str, di
         "error": "",
         "signs_in": True,
         "paused": False,
+        "budgeted": False,
         "device": None,
         "budgets": [],
         "lengths": LENGTHS,
@@ -86,6 +87,7 @@ def consent_pages(text: str, known: dict[str, Any], app: Sample) -> dict[str, di
     return {
         "oauth/consent.html document": by_document,
         "oauth/consent.html paused": {**first, "paused": True},
+        "oauth/consent.html budgeted": {**first, "budgeted": True},
         "oauth/consent.html itself": {**first, "mark": Mark(False, "", "", DYNAMIC)},
         "oauth/consent.html": first,
         "oauth/consent.html budget": {**first, "budgets": budgets, "chosen_length": "86400"},

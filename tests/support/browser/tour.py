@@ -280,6 +280,8 @@ def consent(tour: Tour) -> None:
     tour.stand.run(spend_of_budget(tour.stand, "curious", 40_000))
     tour.open("/account/apps")
     tour.stop("account/apps.html budget", "used this month")
+    tour.open(asks("curious", ("credits:spend",)))
+    tour.stop("oauth/consent.html budgeted", "that you allowed before")
     tour.stand.change(issuers=tour.stand.run(connected_by_issuer(tour.stand, "curious")))
     tour.open("/account/apps")
     tour.stop("account/apps.html issuer", "connected it for you")
