@@ -88,12 +88,20 @@ def add_users(verb: Verbs) -> None:
         "--wait", metavar="DAYS", type=int, help="disable now, and delete in 1 to 90 days; the person gets a mail"
     )
     delete.add_argument("--reason", metavar="R", default="", help="with --wait: shown to the person; one line")
+    disconnect = verb(
+        "disconnect",
+        "people.disconnect_app",
+        "end the access of an app to one person; its documents are kept for 30 days",
+        f"{ada} notes",
+    )
     about = "one person: second step, connected apps, newest activity"
     for named in (
         reset,
         export,
         verb("show", "people.show_user", about, ada),
         verb("reset-factors", "people.reset_factors", "take authenticator app, passkeys and recovery codes", ada),
+        verb("sign-out", "people.sign_out", "end every session of a person; apps keep their access", ada),
+        disconnect,
         verb("disable", "people.disable_user", "stop every token, end every session, and let nobody in", ada),
         suspend,
         verb("resume", "people.enable_user", "end a suspension, as `enable` does", ada),
@@ -107,6 +115,7 @@ def add_users(verb: Verbs) -> None:
         verb("cancel-deletion", "people.cancel_deletion", "cancel a deletion that waits", ada),
     ):
         named.add_argument("email", metavar="EMAIL|SUB", help="e-mail address, or the `sub` that public apps see")
+    disconnect.add_argument("client_id", metavar="CLIENT_ID", help="the app")
 
 
 def add_groups(verb: Verbs) -> None:

@@ -145,12 +145,12 @@ class Store:
         scripts.hear, scripts.noted_as = security.heard, security.noted_as
         self.recorded_events, self.security_events = RecordedEvents(client, security), SecurityEvents(scripts)
         self.sealer = sealer = Sealer(keys)
-        idle = session_idle * 1000
+        idle, lifetime = session_idle * 1000, session_lifetime * 1000
         wakeup = RelayWakeup()
         self.headroom = headroom = Headroom()
         self.apps = Apps(client, scripts, wakeup=wakeup)
         self.apis = Apis(client, scripts)
-        self.signing_store = SigningStore(scripts, keys, session_lifetime * 1000)
+        self.signing_store = SigningStore(scripts, keys, lifetime)
         self.signing_keys = SigningKeys(self.signing_store)
         self.announcements = Announcements(client, self.apps.forget, self.apis.forget, self.signing_keys.heard)
         self.app_sweep = AppSweep(client, self.apps)
@@ -190,7 +190,6 @@ class Store:
         self.devices = Devices(scripts, sealer)
         self.listed_accounts = ListedAccounts(sealer)
         self.bounds = bounds = Bounds()
-        lifetime = session_lifetime * 1000
         self.sessions = Sessions(scripts, sealer, hasher, self.devices, idle, lifetime, security, bounds, wakeup)
         self.signing_in = SignIn(self.limits, self.people, self.sessions, self.devices)
         self.totp_secrets = secrets = TotpSecrets(keys)
@@ -258,7 +257,8 @@ class Store:
         self.hosted_sizes = HostedSizes(client)
         self.people_pages = PeoplePages(client, scripts, self.people, self.cursors)
         self.people_pages.matching = self.directory.matching
-        self.people_acts = PeopleActs(scripts, self.operator, holders, self.people_pages, self.groups, wakeup, planned)
+        acted_on = (self.operator, holders, self.people_pages, self.groups, wakeup, planned, identities)
+        self.people_acts = PeopleActs(scripts, *acted_on)
         self.key_state = KeyState(scripts)
         self.reencryption = Reencryption(
             client,

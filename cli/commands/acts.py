@@ -29,6 +29,8 @@ ACTS: Final[Mapping[str, str]] = {
     "people.invite_user": "invited_by_operator",
     "people.set_password": "",
     "people.reset_factors": "",
+    "people.sign_out": "",
+    "people.disconnect_app": "",
     "people.disable_user": "",
     "people.suspend_user": "",
     "people.enable_user": "",

@@ -168,6 +168,21 @@ async def reset_factors(context: Context, args: Namespace) -> CommandResult:
     return _one(await context.store.operator.reset_factors(person_named(args.email)))
 
 
+async def sign_out(context: Context, args: Namespace) -> CommandResult:
+    """Ends every session of a person, and no token of an app. Raises Refused("not_found"), ValueError."""
+    person = await context.store.operator.find(person_named(args.email), 0)
+    await context.store.people_acts.parts.end_sessions(person.user)
+    return _one(person)
+
+
+async def disconnect_app(context: Context, args: Namespace) -> CommandResult:
+    """Disconnects an app from a person. Raises Refused("not_found"), ValueError."""
+    person = await context.store.operator.find(person_named(args.email), 0)
+    until = await context.store.people_acts.parts.disconnect(person.user, args.client_id)
+    record = {"sub": person.user, "client_id": args.client_id, "dataUntil": timestamp(until)}
+    return CommandResult(record)
+
+
 async def enable_user(context: Context, args: Namespace) -> CommandResult:
     """Enables a person again. Raises Refused("not_found"), ValueError."""
     return _one(await context.store.operator.set_status(person_named(args.email), "active"))

@@ -92,6 +92,12 @@ def delete_user(server: RemoteServer, args: Namespace) -> CommandResult:
     return _person(server.get(path))
 
 
+def disconnect_app(server: RemoteServer, args: Namespace) -> CommandResult:
+    """Disconnects an app from a person."""
+    ended = server.do("DELETE", f"/people/{server.person(args.email)['id']}/grants/{part(args.client_id)}")
+    return CommandResult({"sub": ended["person"], "client_id": ended["client_id"], "dataUntil": ended["dataUntil"]})
+
+
 def _groups(change: Callable[[set[str], set[str]], set[str]]) -> RemoteCommand:
     def run(server: RemoteServer, args: Namespace) -> CommandResult:
         path = f"/people/{server.person(args.email)['id']}"
@@ -260,6 +266,8 @@ REMOTE: Final[Mapping[str, RemoteCommand]] = {
     "people.suspend_user": _act("suspend"),
     "people.enable_user": _act("resume"),
     "people.reset_factors": _act("reset-factors"),
+    "people.sign_out": _act("sign-out"),
+    "people.disconnect_app": disconnect_app,
     "people.delete_user": delete_user,
     "people.cancel_deletion": _act("cancel-deletion"),
     "people.add_groups": _groups(lambda present, named: present | named),

@@ -119,6 +119,15 @@ ADMIN_SCHEMAS: Final[JsonSchema] = {
     "ApiChange": record({}, _API_CHANGE),
     "DeletedApi": record({"client_id": TEXT, "identifier": TEXT, **_GONE}),
     "AppGrant": record({"person": ID, "client_id": TEXT, "scopes": TEXTS, "connectedAt": TIME}, closed=False),
+    "EndedGrant": record({"person": ID, "client_id": TEXT, "dataUntil": TIME}),
+    "Session": record({"id": TEXT, "signedInAt": TIME, "lastUsedAt": TIME, "address": TEXT, "agent": TEXT}),
+    "Identity": record(
+        {
+            **{"id": TEXT, "issuer": TEXT, "subject": TEXT, "label": maybe(TEXT)},
+            **{"linkedAt": maybe(TIME), "lastUsedAt": maybe(TIME)},
+        }
+    ),
+    "EndedPart": record({"id": TEXT, "ended": FLAG}),
     "Event": record({"at": TIME, "event": TEXT, "result": TEXT, "actor": TEXT, "by": TEXT}, closed=False),
     "Delivery": record({"id": TEXT, "client_id": TEXT, "type": TEXT, "state": TEXT}, closed=False),
     "DeliveryOrder": record({"client_id": TEXT}),

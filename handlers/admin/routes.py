@@ -32,6 +32,13 @@ from handlers.admin.person_acts import (
     AdminSignOutHandler,
     AdminSuspendHandler,
 )
+from handlers.admin.person_parts import (
+    AdminGrantHandler,
+    AdminIdentitiesHandler,
+    AdminIdentityHandler,
+    AdminSessionHandler,
+    AdminSessionsHandler,
+)
 from handlers.admin.server import AdminHealthHandler, AdminKeysHandler, AdminSettingsHandler
 from handlers.admin.trails import (
     AdminAuditHandler,
@@ -77,6 +84,11 @@ ROUTES: tuple[Route, ...] = (
         "admin-cancel-deletion",
         managing(POST="people.delete"),
     ),
+    Route(rf"{_PERSON}/sessions", AdminSessionsHandler, "admin-sessions", managing(GET="people.read")),
+    Route(rf"{_PERSON}/sessions/{KEY}", AdminSessionHandler, "admin-session", managing(DELETE="people.sign_out")),
+    Route(rf"{_PERSON}/grants/{CLIENT}", AdminGrantHandler, "admin-grant", managing(DELETE="people.change")),
+    Route(rf"{_PERSON}/identities", AdminIdentitiesHandler, "admin-identities", managing(GET="people.read")),
+    Route(rf"{_PERSON}/identities/{KEY}", AdminIdentityHandler, "admin-identity", managing(DELETE="people.change")),
     Route(rf"{_PERSON}/export", AdminExportHandler, "admin-export", managing(GET="people.export")),
     Route(
         rf"{_PERSON}/credits", AdminCreditsHandler, "admin-credits", managing(GET="credits.read", POST="credits.give")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 
 from store import keys
 from store.accounts.groups import Groups
+from store.accounts.identities import Identities
 from store.accounts.planned_deletions import PlannedDeletions
-from store.accounts.signin.sessions import ends_of
 from store.credits.credits import Granted
 from store.engine.scripts import Scripts
 from store.names import check_groups, check_person_name
 from store.operations import TO_BE_DELETED, Operator, Person, Suspension
 from store.operators.people_pages import PeoplePages
+from store.operators.person_parts import PersonParts
 from store.operators.person_view import PersonView
 from store.operators.role_holders import LAST_ADMIN, RoleHolders
 from store.operators.roles import APART, OperatorAct, OperatorActor, OperatorRole, check_act
@@ -53,14 +56,15 @@ class PeopleActs:
         groups: Groups,
         wakeup: RelayWakeup,
         planned: PlannedDeletions,
+        identities: Identities,
     ) -> None:
+        self.parts = PersonParts(scripts, identities, wakeup)
         self._planned = planned
         self._pages = pages
         self._scripts = scripts
         self._operator = operator
         self._holders = holders
         self._groups = groups
-        self._wakeup = wakeup
 
     async def view(self, user: str) -> PersonView:
         """The person with this user id."""
@@ -86,17 +90,27 @@ class PeopleActs:
     async def sign_out(self, actor: OperatorActor, user: str) -> None:
         """Ends every session of a person; tokens of apps live on."""
         await self.check(actor, "people.sign_out", user)
-        person = {**keys.person(user), "outbox": keys.outbox(user)}
-        reply = await self._scripts.run("sign_person_out", person, **ends_of(user))
-        if reply.word == "not_found":
-            raise Refused("not_found", "No such person.")
-        if reply.number("told"):
-            self._wakeup.add(user)
+        await self.parts.end_sessions(user)
 
     async def reset_factors(self, actor: OperatorActor, user: str) -> Person:
         """Removes a person's second step and passkeys."""
         await self.check(actor, "people.reset_factors", user)
         return await self._operator.reset_factors(user)
+
+    async def end_session(self, actor: OperatorActor, user: str, session_id: str) -> None:
+        """Ends one session of a person; tokens of apps live on."""
+        await self.check(actor, "people.sign_out", user)
+        await self.parts.end_session(user, session_id)
+
+    async def disconnect(self, actor: OperatorActor, user: str, client: str) -> datetime:
+        """Ends the access of an app to a person; returns when its data ends."""
+        await self.check(actor, "people.change", user)
+        return await self.parts.disconnect(user, client)
+
+    async def unlink(self, actor: OperatorActor, user: str, name: str, others: Sequence[str]) -> None:
+        """Unlinks an account at another site. Raises Refused as `PersonParts.unlink`."""
+        await self.check(actor, "people.change", user)
+        await self.parts.unlink(user, name, others)
 
     async def change(self, actor: OperatorActor, user: str, changes: Changes) -> Person:
         """Changes the name and the groups. Raises ValueError for wrong ones."""

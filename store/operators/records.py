@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from store.accounts.audit.logged_event import AuditEvent
+from store.accounts.identities import LinkedIdentity
+from store.accounts.signin.sessions import LiveSession
 from store.app_log import LoggedRefusal
 from store.apps.api_record import ApiRegistration
 from store.apps.owners.team import Teammate
@@ -137,6 +139,23 @@ def grant_record(user: str, grant: Grant) -> dict[str, Any]:
 def event_record(event: AuditEvent) -> dict[str, Any]:
     """An event of the security log."""
     return {"at": timestamp(at(event.at_ms)), **event.shown()}
+
+
+def session_record(one: LiveSession) -> dict[str, Any]:
+    """A session of a person."""
+    moments = {"signedInAt": timestamp(one.created_at), "lastUsedAt": timestamp(one.seen_at)}
+    return {"id": one.session_id, **moments, "address": one.address, "agent": one.agent}
+
+
+def identity_record(one: LinkedIdentity) -> dict[str, Any]:
+    """A person's account at another site."""
+    account = {"issuer": one.identity.issuer, "subject": one.identity.subject, "label": one.label or None}
+    return {
+        "id": one.identity.name,
+        **account,
+        "linkedAt": _moment(one.linked_at),
+        "lastUsedAt": _moment(one.used_at),
+    }
 
 
 def delivery_record(one: Delivery) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from handlers.admin.console.routes import ROUTES, does, shows
 from handlers.core.person_posts import PersonPost
 from handlers.core.policy import PAGE
 from handlers.core.route import Route, WrongRoute
+from store import keys
 from store.operators.roles import PEOPLES_ROLES, OperatorRole
 from tests.admin.conftest import Console
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, fields_of
@@ -28,6 +29,9 @@ EXPECTED: dict[str, str] = {
     "console-suspend POST": SUPPORT,
     "console-resume POST": SUPPORT,
     "console-sign-out POST": SUPPORT,
+    "console-end-session POST": SUPPORT,
+    "console-disconnect POST": ADMIN,
+    "console-unlink POST": ADMIN,
     "console-send-link POST": SUPPORT,
     "console-reset-factors POST": SUPPORT,
     "console-credits POST": ADMIN,
@@ -47,6 +51,9 @@ EXPECTED: dict[str, str] = {
 """The roles that may use each page: written down a second time, so that a changed table or a new page fails here."""
 FORMS: dict[str, dict[str, str]] = {
     "console-suspend": {"reason": "Unpaid"},
+    "console-end-session": {"session": "s" * 22},
+    "console-disconnect": {"client_id": "web-app"},
+    "console-unlink": {"identity": "i" * 22},
     "console-send-link": {"kind": "reset"},
     "console-credits": {"amount": "5", "reason": "Thanks", "key": "a" * 22},
     "console-role": {"role": "none"},
@@ -70,7 +77,9 @@ def test_every_page_and_form_has_a_row() -> None:
 
 @pytest.mark.parametrize("role", PEOPLES_ROLES)
 async def test_each_role_sees_and_does_what_the_table_says(console: Console, role: OperatorRole) -> None:
-    one = await console.operator(role)
+    one, ada = await console.operator(role), keys.person(console.service.ada)
+    await console.service.tokens()
+    await console.store.client.hset(ada["identities"], "i" * 22, "https://a.example subject")
     for route in ROUTES:
         for method, act in route.policy.acts:
             path, may = path_of(route, console.service.ada), role in EXPECTED[f"{route.name} {method}"].split()
@@ -164,7 +173,7 @@ async def test_each_role_sees_only_the_buttons_that_it_may_press(console: Consol
     for one, user, seen in (
         (support, auditor.user, {"export"}),
         (support, support.user, {"export"}),
-        (admin, auditor.user, helping | {"credits", "role"}),
+        (admin, auditor.user, helping | {"credits", "role", "end-session"}),
         (admin, admin.user, {"export", "credits"}),
         (auditor, auditor.user, {"export"}),
     ):

@@ -188,6 +188,7 @@ DESTRUCTIVE = {
     "developer-logo-remove",
     *("developer-team-remove", "developer-team-leave"),
     *("console-suspend", "console-reset-factors", "console-delete", "console-app-status"),
+    *("console-plan-deletion", "console-disconnect", "console-unlink"),
 }
 """Forms whose buttons are red, because nobody can take back what they do, or only with effort. Each asks once."""
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from handlers.core.site import Site
+from store import keys
+from store.accounts.identities import UpstreamIdentity
 from store.operators import people_pages
 from store.operators.people_pages import PeoplePages
 from store.refused import SignedOut
@@ -305,3 +307,25 @@ async def test_a_deletion_can_wait(desk: Desk, site: Site) -> None:
     assert (kept["deletionAt"], kept["status"], kept["suspension"]) == (None, "active", None)
     refused(await desk.ask("POST", f"{path}/cancel-deletion", {}), 400, "invalid_request")
     assert [mail.what for mail in sent] == ["operators/deletion_planned", "operators/deletion_cancelled"]
+
+
+async def test_sessions_apps_and_accounts_elsewhere_end_one_by_one(desk: Desk) -> None:
+    path, identity = f"/people/{desk.ada}", UpstreamIdentity("https://a.example", "7")
+    session = await desk.sign_in()
+    [listed] = (await desk.get(f"{path}/sessions"))["items"]
+    assert listed["id"] == session.session_id
+    assert (await desk.ask("DELETE", f"{path}/sessions/{session.session_id}", role="auditor")).code == 403
+    ended = await desk.do("DELETE", f"{path}/sessions/{session.session_id}", role="support")
+    assert ended == {"id": session.session_id, "ended": True}
+    assert (await desk.get(f"{path}/sessions"))["items"] == []
+    refused(await desk.ask("DELETE", f"{path}/grants/web-app"), 404, "not_found")
+    await desk.store.client.hset(keys.person(desk.ada)["identities"], identity.name, f"{identity.text}\n1000 0 ada")
+    [shown] = (await desk.get(f"{path}/identities"))["items"]
+    assert (shown["id"], shown["issuer"], shown["subject"], shown["label"], shown["lastUsedAt"]) == (
+        *(identity.name, "https://a.example", "7", "ada"),
+        None,
+    )
+    assert (await desk.do("DELETE", f"{path}/identities/{identity.name}"))["ended"] is True
+    refused(await desk.ask("DELETE", f"{path}/identities/{identity.name}"), 404, "not_found")
+    for nobody in ("sessions", "identities"):
+        refused(await desk.ask("GET", f"/people/{'0' * 32}/{nobody}"), 404, "not_found")

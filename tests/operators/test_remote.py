@@ -83,6 +83,10 @@ def test_people_and_apps_are_managed_from_elsewhere(elsewhere: Elsewhere, tmp_pa
     assert there("user", "suspend", EVE, "--reason", "Unpaid")["status"] == "disabled"
     assert there("user", "list", "--status", "suspended")["users"][0]["sub"] == made["sub"]
     assert there("user", "resume", EVE)["status"] == "active"
+    assert there("user", "sign-out", EVE) == {
+        name: value for name, value in local("user", "sign-out", EVE).items() if name != "activity"
+    }
+    assert elsewhere.error("user", "disconnect", EVE, "nothing")[:2] == (1, "not_found")
     planned = there("user", "delete", EVE, "--wait", "7", "--reason", "Asked for", "--yes")
     assert planned == {name: value for name, value in local("user", "show", EVE).items() if name in planned}
     assert planned["deletionAt"]

@@ -206,11 +206,15 @@ def _implements(handler: type[RequestHandler], method: str) -> bool:
     return getattr(handler, method.lower()) is not getattr(RequestHandler, method.lower())
 
 
+HAVE_IDS = "people|operator-keys|webhooks/deliveries|sessions|identities"
+"""Parts of addresses before an id."""
+
+
 def test_exactly_the_routes_are_documented() -> None:
     documented = set(re.findall(rf"({'|'.join(METHODS)}) (/[^\s`?]*)", HTTP + ADMINISTRATION + CONSOLE))
     served: dict[str, type[RequestHandler]] = {}
     for route in (*ROUTES, *OPS_ROUTES, *METRICS_ROUTES):
-        path = re.sub(r"(people|operator-keys|webhooks/deliveries)/\(.*?\)", r"\1/:id", route.pattern)
+        path = re.sub(rf"({HAVE_IDS})/\(.*?\)", r"\1/:id", route.pattern)
         path = path.replace("([0-9a-f]{32})", ":user")
         path = re.sub(r"\(\[A-Z.*?\)", ":client_id", path.replace(DELIVERY, ":delivery")).replace("\\", "")
         path = path.replace("/picture/([^/]+)", "/picture/:address").replace("/brand/([^/]+)", "/brand/:file")

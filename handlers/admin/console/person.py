@@ -28,6 +28,7 @@ ON_PEOPLE: Final[tuple[OperatorAct, ...]] = (
     "people.export",
     "people.export_documents",
     "people.delete",
+    "people.change",
     "credits.give",
     "roles.give",
 )
@@ -46,6 +47,9 @@ KINDS = {
 """What an entry of the ledger is."""
 NOTICES = {
     "planned": Phrase("The account is disabled, and will be deleted. The person gets an e-mail."),
+    "session": Phrase("That session has ended."),
+    "disconnected": Phrase("The app was disconnected. Its documents are kept for 30 days."),
+    "unlinked": Phrase("That account no longer signs this person in."),
     "kept": Phrase("The deletion was cancelled. The person gets an e-mail."),
     "suspended": Phrase("The account is suspended. Every session and token has ended."),
     "resumed": Phrase("The account works again."),
@@ -110,7 +114,11 @@ class PersonPage(ConsolePage, DownloadPage):
             names=names,
             sessions=[
                 SimpleNamespace(
-                    device=device_phrase(one.agent), address=one.address, since=one.created_at, seen=one.seen_at
+                    id=one.session_id,
+                    device=device_phrase(one.agent),
+                    address=one.address,
+                    since=one.created_at,
+                    seen=one.seen_at,
                 )
                 for one in view.security.sessions
             ],
@@ -124,6 +132,7 @@ class PersonPage(ConsolePage, DownloadPage):
                 )
                 for entry in person.activity[:EVENTS_SHOWN]
             ],
+            providers=self.site.providers,
             part=part,
             error=error,
             typed=typed or Params({}),

@@ -29,6 +29,11 @@ from handlers.admin.console.person_acts import (
     ConsoleSignOutHandler,
     ConsoleSuspendHandler,
 )
+from handlers.admin.console.person_parts import (
+    ConsoleDisconnectHandler,
+    ConsoleEndSessionHandler,
+    ConsoleUnlinkHandler,
+)
 from handlers.admin.console.search import ConsoleSearchHandler
 from handlers.core.person_posts import AGAIN, NOTHING_LASTS, operators_form
 from handlers.core.policy import Policy
@@ -73,6 +78,27 @@ ROUTES: tuple[Route, ...] = (
         "console-sign-out",
         does("people.sign_out"),
         operators_form("sign a person out everywhere", "they sign in again"),
+    ),
+    Route(
+        rf"{_PERSON}/end-session",
+        ConsoleEndSessionHandler,
+        "console-end-session",
+        does("people.sign_out"),
+        operators_form("sign a person out on one device", "they sign in again", ("session",)),
+    ),
+    Route(
+        rf"{_PERSON}/disconnect",
+        ConsoleDisconnectHandler,
+        "console-disconnect",
+        does("people.change"),
+        operators_form("disconnect an app from a person", "they connect it again", ("client_id",)),
+    ),
+    Route(
+        rf"{_PERSON}/unlink",
+        ConsoleUnlinkHandler,
+        "console-unlink",
+        does("people.change"),
+        operators_form("disconnect a person’s account at another site", "they connect it again", ("identity",)),
     ),
     Route(
         rf"{_PERSON}/send-link",

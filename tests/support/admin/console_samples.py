@@ -12,7 +12,9 @@ from handlers.admin.console.people import STATUS_NAMES
 from handlers.admin.console.person import KINDS, ON_PEOPLE
 from handlers.core.params import Params
 from handlers.developer.log import LogEntry
+from outbound.identity.providers import Providers
 from store.accounts.audit.logged_event import AuditEvent
+from store.accounts.identities import LinkedIdentity, UpstreamIdentity
 from store.app_log import Cause, LoggedRefusal
 from store.app_stats import AppFigures
 from store.credits.credits import Account, LedgerEntry
@@ -41,7 +43,8 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     people["people"] = [one, suspended, disabled]
     passkey = Sample(name=text, created_at=NOW, used_at=NOW)
     security = Sample(app_since=NOW, codes=3, passkeys=[passkey, Sample(**{**vars(passkey), "used_at": None})])
-    security.identities = [text]
+    elsewhere = LinkedIdentity(UpstreamIdentity("https://a.example", text), NOW, NOW, text)
+    security.identities = [elsewhere, elsewhere._replace(linked_at=None, used_at=None, label="")]
     grant = Grant(text, (text, "profile"), NOW, NOW, None, None)
     entries = tuple(
         LedgerEntry(f"{number}-0", NOW, kind, 5, 5, text, text) for number, kind in enumerate((*KINDS, text))
@@ -58,9 +61,9 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         **{"offers": frozenset(ON_PEOPLE), "account": Account(5, 2, 1, None, (), entries), "kinds": KINDS},
         "hosted": [(text, text, Usage(2, 3000, tuple((text, 1, 5) for _ in range(11))))],
         "names": {text: text},
-        "sessions": [Sample(device=text, address=text, since=NOW, seen=NOW)],
+        "sessions": [Sample(id=text, device=text, address=text, since=NOW, seen=NOW)],
         "entries": [Sample(at=NOW, text=text, app=text, address=text, device=text)],
-        **{"part": "", "error": "", "nonce": text, "usual_days": 7},
+        **{"part": "", "error": "", "nonce": text, "usual_days": 7, "providers": Providers()},
         "typed": Params(dict.fromkeys(("amount", "reason", "note", "until", "days"), text)),
     }
     bare = Sample(app_since=None, codes=0, passkeys=[], identities=[])
@@ -132,6 +135,6 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "admin/person.html apart": {**page, "offers": frozenset(("people.export",))},
         **{
             f"admin/person.html wrong {part}": {**page, "part": part, "error": text}
-            for part in ("suspend", "credits", "role", "send-link", "delete", "plan-deletion", "resume")
+            for part in ("suspend", "credits", "role", "send-link", "delete", "plan-deletion", "resume", "unlink")
         },
     }

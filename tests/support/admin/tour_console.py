@@ -6,6 +6,7 @@ from typing import Any
 
 from runtime import demo
 from store import keys
+from store.accounts.identities import UpstreamIdentity
 from store.operators.roles import OperatorRole
 from store.results import Visitor
 from tests.support.browser.tour_kit import Tour
@@ -35,13 +36,20 @@ def enter(tour: Tour, email: str, user: str) -> None:
 def many(tour: Tour) -> None:
     """Visits pages of the list of people beyond the first, and one on which nobody has the status."""
 
-    async def add() -> None:
+    async def add() -> str:
         store = tour.stand.store
         facts: dict[str, Any] = {"verified": True, "event": "created_by_operator", "visitor": Visitor()}
         users = [await store.people.create(f"guest{one}@example.org", "", None, **facts) for one in range(120)]
         await store.directory_relay.repeat(users)
+        identities, one = keys.person(users[0])["identities"], UpstreamIdentity("https://elsewhere.example", "7")
+        await store.client.hset(identities, one.name, f"{one.text}\n1 2 guest@elsewhere.example")
+        await store.client.set(keys.identity(one.name), users[0])
+        return users[0]
 
-    tour.stand.run(add())
+    guest = f"/admin/people/{tour.stand.run(add())}"
+    tour.open(guest)
+    tour.submit(f"{guest}/unlink")
+    tour.stop("admin/person.html wrong unlink", "only way")
     tour.open("/admin/people")
     tour.open(tour.browser.run("return document.querySelector('.pager a').href"))
     tour.stop("admin/people.html", "Next page")

@@ -10,6 +10,7 @@ from store.operators.people_acts import Changes
 from store.operators.replies import ClaimedWrite
 from store.operators.roles import OperatorActor
 from tests.support.calls.prepared import Call, call, drained
+from tests.support.store.second_factors import arrival, link
 from tests.support.store.world import CALLBACK, World
 
 ADMIN = OperatorActor("key", "k" * 22, "admin", "Tests")
@@ -263,3 +264,21 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     await w.store.planned_deletions.plan(w.user, 7)
     return lambda: w.store.planned_deletions.cancel(w.user)
+
+
+@call("people_acts.end_session", "end_person_session")
+async def _(w: World) -> Call:
+    return lambda: w.store.people_acts.end_session(ADMIN, w.user, w.session.session_id)
+
+
+@call("people_acts.disconnect", "end_person_grant")
+async def _(w: World) -> Call:
+    await w.tokens()
+    return lambda: w.store.people_acts.disconnect(ADMIN, w.user, w.app.client_id)
+
+
+@call("people_acts.unlink", "unlink_person", "release_identity")
+async def _(w: World) -> Call:
+    await link(w)
+    name = arrival(f"sub-{w.user}").identity.name
+    return lambda: w.store.people_acts.unlink(ADMIN, w.user, name, ())
