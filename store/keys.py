@@ -89,9 +89,9 @@ def invite(address: str) -> str:
     return f"{{email:{address}}}:invite"
 
 
-def identity(name: str) -> str:
-    """The entry of an identity at another server in the index. `name`: a digest of its issuer and subject."""
-    return f"{{identity:{name}}}"
+def identity(name: str, tag: str = "identity") -> str:
+    """An entry of the index of identities at other servers, or with the tag `external` of external ids, by a digest."""
+    return f"{{{tag}:{name}}}"
 
 
 def importing(name: str) -> str:

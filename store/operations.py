@@ -45,7 +45,7 @@ class Suspension(NamedTuple):
 class Person:
     """A person as the operator sees them; `registered` has the client ids of their own apps, `joined` those of
     others whose teams they are in, `kept_out` those that no issuer of assertions may connect. `delete_at`: when the
-    operator deletes the account."""
+    operator deletes the account; `external_id`: the id from an outside directory, or ""."""
 
     user: str
     email: str
@@ -62,6 +62,7 @@ class Person:
     joined: tuple[str, ...] = ()
     kept_out: tuple[str, ...] = ()
     delete_at: datetime | None = None
+    external_id: str = ""
 
     @property
     def apps(self) -> tuple[str, ...]:
@@ -235,6 +236,7 @@ def _person(user: str, reply: Reply, activity: int) -> Person:
         tuple(client.decode() for client in reply.rows("joined")),
         tuple(client.decode() for client in reply.rows("kept_out")),
         at(int(planned)) if (planned := reply.text("delete_at")) else None,
+        reply.text("external_id"),
     )
 
 

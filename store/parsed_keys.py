@@ -78,6 +78,7 @@ _AT_APPS = {
 _AT_APPS |= {"fetching": ":fetch", "pushed": f":par:{_ID}", "all-pushed": ":pars", "app-spending": ":spending"}
 _IN_SHARDS = {noun: noun for noun in ("users", "outbox", "due", "changed", "relaying", "recorded")}
 _IN_SHARDS |= {"app-users": f"app:{_CLIENT}:users", "lease": f"app:{_CLIENT}:lease"}
+_BY_DIGEST = {"identity": "identity", "external-id": "external", "importing": "import"}
 _FAMILY, _HEX = "(?P<name>address|name|domain)", "(?:[0-9a-f]{2})"
 _STREAMS = "|".join(key.rpartition(":")[2] for key in keys.OLD_TRAIL.values())
 _NAMED, _AUDIT = "|".join(keys.OLD_TRAIL), r"\{audit:[0-9]\}:"
@@ -88,7 +89,7 @@ _ALONE = tuple(
         *((kind, re.escape(key)) for kind, key in _ONE_OF_A_KIND.items()),
         *((kind, rf"\{{api:{_CLIENT}\}}{to}") for kind, to in (("api", ""), ("api-apps", ":apps"))),
         *((kind, rf"\{{email:(?P<name>[^:]+)\}}{to}") for kind, to in (("invite", ":invite"), ("email", ""))),
-        *((kind, rf"\{{{tag}:{_ID}\}}") for kind, tag in (("identity", "identity"), ("importing", "import"))),
+        *((kind, rf"\{{{tag}:{_ID}\}}") for kind, tag in _BY_DIGEST.items()),
         ("window", r"\{window:(?P<name>[a-z-]+):(?P<rest>.+)\}(?::[0-9a-f.:/]+)?"),
         ("device-request", r"\{device:(?P<name>[0-9a-f]{16})\}"),
         ("dpop-token", r"\{dpop:[A-Za-z0-9_-]{43}\}:[A-Za-z0-9_-]{22}"),

@@ -35,10 +35,15 @@ class Refused(Exception):
         self.param = param
 
 
+DEPROVISIONED = Phrase("Your organization has switched this account off.")
+"""The reason of a suspension that the directory of an organization made."""
+
+
 class Suspended(Refused):
     """The operator has suspended the account. Raised only for somebody with its password or passkey."""
 
     def __init__(self, reason: str) -> None:
+        reason = DEPROVISIONED if reason == DEPROVISIONED else reason
         known = Phrase("Your account is suspended: %(reason)s", reason=reason)
         super().__init__("access_denied", known if reason else Phrase("Your account is suspended."))
 

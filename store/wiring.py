@@ -104,6 +104,7 @@ from store.operators.hosted_sizes import HostedSizes
 from store.operators.operator_keys import OperatorKeys
 from store.operators.people_acts import PeopleActs
 from store.operators.people_pages import PeoplePages
+from store.operators.provisioning import Provisioning
 from store.operators.replies import OperatorReplies
 from store.operators.role_holders import RoleHolders
 from store.rates import Rates
@@ -259,19 +260,10 @@ class Store:
         self.people_pages.matching = self.directory.matching
         acted_on = (self.operator, holders, self.people_pages, self.groups, wakeup, planned, identities)
         self.people_acts = PeopleActs(scripts, *acted_on)
+        self.provisioning = Provisioning(client, scripts, self.people, self.operator, holders, self.people_pages)
         self.key_state = KeyState(scripts)
-        self.reencryption = Reencryption(
-            client,
-            scripts,
-            self.cipher,
-            secrets,
-            keys,
-            self.key_state,
-            self.apps,
-            signing,
-            self.signing_store,
-            self.pairwise,
-        )
+        ring_facts = (client, scripts, self.cipher, secrets, keys, self.key_state)
+        self.reencryption = Reencryption(*ring_facts, self.apps, signing, self.signing_store, self.pairwise)
         self.fsck = Fsck(client, scripts, self.cipher, secrets, keys, addresses, identities, relay)
         self.upgrade = Upgrade(client, scripts, self.key_state, self.directory_rebuild)
 

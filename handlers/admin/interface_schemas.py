@@ -36,8 +36,8 @@ _PERSON: Final[JsonSchema] = {
     **{"createdAt": TIME, "lastSignInAt": maybe(TIME)},
 }
 _SEEN: Final[JsonSchema] = {
-    **{"groups": TEXTS, "role": maybe(ROLE), "suspension": maybe(reference("ShownSuspension"))},
-    **{"deletionAt": maybe(TIME)},
+    **{"groups": TEXTS, "externalId": maybe(TEXT), "role": maybe(ROLE)},
+    **{"suspension": maybe(reference("ShownSuspension")), "deletionAt": maybe(TIME)},
     **{"authenticatorApp": FLAG, "passkeys": COUNT, "recoveryCodesLeft": COUNT, "sessions": COUNT},
     **{"apps": TEXTS, "ownApps": TEXTS, "teams": TEXTS, "activity": {"type": "array", "items": {"type": "object"}}},
 }

@@ -60,11 +60,13 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "budget_exhausted": CatalogueEntry(402, "The budget that the person granted this app does not cover this."),
     "model_not_allowed": CatalogueEntry(403, "The person granted this app a budget for other models."),
     "person_spend_limit": CatalogueEntry(402, "This person has reached the spending limit for today (UTC)."),
+    "conflict": CatalogueEntry(409, "Another resource has this value already."),
     "idempotency_in_progress": CatalogueEntry(409, "The call with this Idempotency-Key is still in progress."),
     "idempotency_reply_gone": CatalogueEntry(
         409, "The call with this Idempotency-Key was made; its reply is no longer kept."
     ),
     "idempotency_mismatch": CatalogueEntry(422, "This Idempotency-Key was used with another request."),
+    "not_implemented": CatalogueEntry(501, "This server does not support this operation."),
     "upstream_error": CatalogueEntry(502, "The model's server failed. Nothing was charged."),
     "upstream_timeout": CatalogueEntry(504, "The model's server took too long. Nothing was charged."),
     "overloaded": CatalogueEntry(529, "The model's server is overloaded. Nothing was charged."),

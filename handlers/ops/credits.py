@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from handlers.admin.interface_document import AdminOpenApiHandler, admin_document_bytes
 from handlers.admin.routes import ROUTES as ADMIN
+from handlers.admin.scim.routes import ROUTES as SCIM
 from handlers.core.fallback import quote_nothing
 from handlers.core.params import Params
 from handlers.core.policy import NOWHERE, OPEN, Policy
@@ -68,6 +69,7 @@ OPS_ROUTES: tuple[Route, ...] = (
     Route(r"/healthz", HealthHandler, "healthz", OPEN),
     Route(r"/openapi\.json", AdminOpenApiHandler, "admin-openapi", OPEN),
     *ADMIN,
+    *SCIM,
 )
 
 

@@ -12,6 +12,9 @@
 --- ARGV[7] address
 --- ARGV[8] agent
 --- ARGV[9] groups: one in each line, or empty
+--- ARGV[10] external_id: the reserved id of an outside directory, or empty
+--- ARGV[11] reason: why the new person is suspended, or empty
+--- ARGV[12] note: about that, for operators
 --- @reply exists
 --- @reply ok
 --- @include "now"
@@ -22,11 +25,14 @@ if redis.call('EXISTS', user) == 1 then return {'exists'} end
 local now = now_ms()
 note_change(user, changed, member)
 -- The fields that every call reads come first, because a small hash is searched from its beginning.
-redis.call('HSET', user, 'status', 'active', 'epoch', '1', 'email', email, 'name', name, 'password', password,
+redis.call('HSET', user, 'status', reason == '' and 'active' or 'disabled', 'epoch', '1', 'email', email, 'name', name, 'password', password,
   'created_at', int(now))
 if email_verified == '1' then redis.call('HSET', user, 'verified', '1') end
 if groups ~= '' then redis.call('HSET', user, 'groups', groups) end
+if external_id ~= '' then redis.call('HSET', user, 'external_id', external_id) end
+if reason ~= '' then redis.call('HSET', user, 'suspended_reason', reason, 'suspended_note', note) end
 redis.call('SADD', users, member)
 record(audit, event, '', address, agent)
 if groups ~= '' then record(audit, 'groups_changed', '', '', '') end
+if reason ~= '' then record(audit, 'suspended_by_operator', '', '', '') end
 return {'ok'}

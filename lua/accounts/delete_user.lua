@@ -1,7 +1,7 @@
 --- Delete a person: the first write ends all access, and bounded steps remove the data.
 --- KEYS[1] user
 --- KEYS[2] users
---- KEYS[3] leaving: the rest of the row: the connected apps, and the address until it is released
+--- KEYS[3] leaving: the rest of the row: the connected apps, and until they are released the address and the external id
 --- KEYS[4] sessions
 --- KEYS[5] audit
 --- KEYS[6] balance
@@ -29,7 +29,7 @@
 --- ARGV[3] shard: prefix of the shard's keys, up to 'app:'
 --- ARGV[4] steps (number): apps, sessions and kept replies freed by one call
 --- @reply more left
---- @reply done left email held identities_held
+--- @reply done left email held identities_held external_id
 --- @derives prefix shard
 --- @idempotent
 --- @durable
@@ -54,7 +54,8 @@ for _, name in ipairs(redis.call('HKEYS', identities)) do redis.call('HSET', lea
 redis.call('DEL', identities)
 -- The address can change until the row is gone, so only now is the address to release known.
 for _, field in ipairs(redis.call('HKEYS', leaving)) do
-  if field ~= 'email' and not string.find(field, '^app:') and not string.find(field, '^id:') then redis.call('HDEL', leaving, field) end
+  local stays = field == 'email' or field == 'external_id' or string.find(field, '^app:') or string.find(field, '^id:')
+  if not stays then redis.call('HDEL', leaving, field) end
 end
 redis.call('DEL', factors, passkeys, recovery)
 local freed, left = 0, {}
@@ -92,4 +93,5 @@ touch(leaving)
 record_apart(audit, 'account_deleted', '', '', '')
 local known = {}
 for _, field in ipairs(redis.call('HKEYS', leaving)) do known[#known + 1] = string.match(field, '^id:(.+)$') end
-return {'done', left, redis.call('HGET', leaving, 'email') or '', held, known}
+local row = redis.call('HMGET', leaving, 'email', 'external_id')
+return {'done', left, row[1] or '', held, known, row[2] or ''}

@@ -6,7 +6,7 @@
 --- KEYS[5] teams
 --- ARGV[1] grant_prefix: prefix of a grant's key, up to the client id
 --- @reply not_found
---- @reply ok email email_verified name picture status created_at rows entries ordinary registered groups suspension joined kept_out delete_at
+--- @reply ok email email_verified name picture status created_at rows entries ordinary registered groups suspension joined kept_out delete_at external_id
 --- @derives grant_prefix
 --- @idempotent
 --- @include "audit"
@@ -14,7 +14,7 @@
 --- @include "budgets"
 
 local row = redis.call('HMGET', user, 'email', 'verified', 'name', 'picture', 'status', 'created_at', 'groups',
-  'suspended_reason', 'suspended_note', 'suspended_until', 'delete_at')
+  'suspended_reason', 'suspended_note', 'suspended_until', 'delete_at', 'external_id')
 if not row[5] then return {'not_found'} end
 local rows = {}
 for _, client in ipairs(apps_of(user)) do
@@ -28,4 +28,4 @@ for _, client in ipairs(apps_of(user)) do
 end
 return {'ok', row[1], row[2] or '0', row[3], row[4] or '', row[5], row[6], newest_first(rows),
   events_of(audit), events_of(activity), redis.call('ZRANGE', apps, 0, -1), row[7] or '', row[8] and {row[8], row[9] or '', row[10] or ''} or {},
-  redis.call('ZRANGE', teams, 0, -1), kept_out_of(user), row[11] or ''}
+  redis.call('ZRANGE', teams, 0, -1), kept_out_of(user), row[11] or '', row[12] or ''}

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from redis.asyncio import Redis
 
 from store import keys
+from store.accounts.external_ids import ExternalIds
 from store.engine.scripts import Scripts
 from store.errors import wrapped
 from store.lifetimes import EMAIL_RESERVATION
@@ -94,9 +95,11 @@ def label_of(text: str) -> str:
 
 
 class Identities:
-    """Finds, reserves and frees identities. Every method raises StoreUnavailable."""
+    """Finds, reserves and frees identities. `external`: the ids that an outside directory gave people. Every method
+    raises StoreUnavailable."""
 
     def __init__(self, client: Redis, scripts: Scripts) -> None:
+        self.external = ExternalIds(client, scripts)
         self._client = client
         self._scripts = scripts
 

@@ -68,7 +68,8 @@ class Invited(NamedTuple):
 
 
 class People:
-    """Creates, finds and deletes accounts. `part_with` takes a person out of the teams of apps."""
+    """Creates, finds and deletes accounts. `part_with` takes a person out of the teams of apps; `external_ids`: the ids
+    that an outside directory gave people."""
 
     def __init__(
         self,
@@ -85,6 +86,7 @@ class People:
         prices: HashPrices,
     ) -> None:
         self._identities = identities
+        self.external_ids = identities.external
         self._part_with = part_with
         self._prices = prices
         self._client = client
@@ -107,11 +109,14 @@ class People:
         visitor: Visitor,
         groups: Sequence[str] = (),
         user: str = "",
+        external_id: str = "",
+        suspended: tuple[str, str] = ("", ""),
     ) -> str:
         """Creates an account and returns its user id, which is `user` if given.
 
         `email` and `groups` are normalised already; `password`: None for an account without one; `verified`: the
-        address is known to be this person's. Raises Refused("invalid_request") if the address has an account,
+        address is known to be this person's; `external_id`: reserved already; `suspended`: the reason and the note of
+        an account that begins suspended. Raises Refused("invalid_request") if the address has an account,
         HasherBusy, StoreUnavailable.
         """
         hashed = self._hasher.unusable() if password is None else await self._hasher.hash(password)
@@ -128,6 +133,9 @@ class People:
             password=hashed,
             event=event,
             groups="\n".join(groups),
+            external_id=external_id,
+            reason=suspended[0],
+            note=suspended[1],
             **visitor.fields(),
         )
         if groups:
@@ -208,6 +216,8 @@ class People:
             await self._addresses.release(email, user)
         for name in reply.rows("identities_held"):
             await self._identities.release(name.decode(), user)
+        if external_id := reply.text("external_id"):
+            await self.external_ids.release(external_id, user)
         with wrapped():
             await self._client.delete(keys.person(user)["leaving"])
             await self._client.hdel(keys.ROLE_HOLDERS, user)

@@ -65,6 +65,20 @@ INVARIANTS = (
         apart=True,
     ),
     Invariant(
+        "external-id",
+        "the id from an outside directory in a person's row leads to the person",
+        ERROR,
+        "adds the entry if it is free",
+        apart=True,
+    ),
+    Invariant(
+        "external-id-left",
+        "an id from an outside directory in the index is in its person's row",
+        NOTE,
+        "frees the entry",
+        apart=True,
+    ),
+    Invariant(
         "directory",
         "the index of people has everybody under address, domain and each word of the name",
         ERROR,

@@ -146,6 +146,7 @@ KINDS: dict[str, KeyKind] = {
     "signing": KeyKind("hash", others=r"[A-Za-z0-9_-]{43}:(?:state|public|private)"),
     "email": KeyKind("string", 0, value=rb"[0-9a-f]{32}"),
     "identity": KeyKind("string", 0, value=rb"[0-9a-f]{32}"),
+    "external-id": KeyKind("string", 0, value=rb"[0-9a-f]{32}"),
     "importing": KeyKind(
         "hash",
         IMPORT,
@@ -213,7 +214,8 @@ KINDS: dict[str, KeyKind] = {
             "password": TEXT,
             "created_at": NUMBER,
         },
-        others=r"delete_(?:at|was)|suspended_(?:reason|note|until)|verified|picture|credit_mails|groups|language|zone|stored|hosted|devices|(?:app|kept_out):[A-Za-z0-9_-]{1,64}",
+        others=r"delete_(?:at|was)|suspended_(?:reason|note|until)|verified|picture|credit_mails|groups|language|zone|"
+        r"stored|hosted|devices|external_id|(?:app|kept_out):[A-Za-z0-9_-]{1,64}",
     ),
     "leaving": KeyKind("hash", outlives=True),
     "undos": KeyKind("hash", UNDO_LINK, others=r"[A-Za-z0-9_-]{22}"),

@@ -8,7 +8,7 @@ from typing import Any
 from store import keys
 from store.accounts.people import ABOUT_TO_BEGIN
 from store.errors import StoreError
-from store.fsck import directory
+from store.fsck import directory, external_ids
 from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, Mend, found
 from store.fsck.kinds import SLACK
@@ -58,6 +58,7 @@ async def judge_user(context: FsckContext, at: ParsedKey, key: str, look: Look, 
     if not _sound(groups):
         wrong.append(found("groups", key, "a group has no valid name, or stands twice or in the wrong place"))
     wrong += await _address(context, at.user, key, in_words(row.get("email")))
+    wrong += await external_ids.missing(context, at.user, key, in_words(row.get("external_id")))
     wrong += await directory.missing(context, at.user, key, row)
     clients = [name[4:] for name in row if name.startswith("app:")]
     wrong += await _connected(context, at.user, key, clients)

@@ -110,6 +110,7 @@ async def _profile(store: Store, person: Person) -> dict[str, Any]:
         "status": person.status,
         "suspension": _suspension(person),
         "groups": list(person.groups),
+        "externalId": person.external_id or None,
         "keptOutApps": list(person.kept_out),
         "createdAt": timestamp(person.created_at),
         "registeredApps": [app.record() for app in registered if app and app.owner == person.user],

@@ -36,7 +36,8 @@ are wanted; returns their user ids and the position after them, "" at the end.""
 
 @dataclass(frozen=True, slots=True)
 class PersonSummary:
-    """A person in a list."""
+    """A person in a list. `external_id`: the id that an outside directory gave them; `note`: of operators, about a
+    suspension."""
 
     user: str
     email: str
@@ -47,6 +48,8 @@ class PersonSummary:
     suspended: bool = False
     signed_in_at: datetime | None = None
     groups: tuple[str, ...] = ()
+    external_id: str = ""
+    note: str = ""
 
 
 class PeoplePage(NamedTuple):
@@ -114,6 +117,8 @@ class PeoplePages:
             bool(reply.raw("suspended")),
             at(int(signed_in)) if signed_in else None,
             groups_in(reply.text("groups")),
+            reply.text("external_id"),
+            reply.text("note"),
         )
 
     async def _exact(self, query: str) -> list[PersonSummary]:

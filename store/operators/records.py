@@ -42,6 +42,7 @@ def person_record(view: PersonView) -> dict[str, Any]:
     return {
         **summary_record(view.summary),
         "groups": list(person.groups),
+        "externalId": person.external_id or None,
         "role": view.role,
         "suspension": suspension_record(person.suspension),
         "deletionAt": _moment(person.delete_at),

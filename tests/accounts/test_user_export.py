@@ -81,6 +81,7 @@ def check_records(sub: str, profile: Record, apps: list[Record], activity: list[
         "status",
         "suspension",
         "groups",
+        "externalId",
         "createdAt",
         "registeredApps",
         "teams",

@@ -75,6 +75,8 @@ REFUSED = {
     "profiles.rename": "a longer name",
     "token_exchange.exchange": "a family and its token",
     "profiles.save_picture": "a picture",
+    "provisioning.change": "an id from an outside directory; suspending alone goes on",
+    "provisioning.create": "an account",
     "proofs.use": "the mark of a proof, which comes with a request for tokens",
     "self_registered.keep": "a first grant, which is refused too",
     "self_registered.put": "a registration",

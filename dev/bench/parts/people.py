@@ -291,6 +291,7 @@ def _account(user: str) -> Call:
         "address": "192.0.2.1",
         "agent": AGENT,
         "groups": "",
+        **dict.fromkeys(("external_id", "reason", "note"), ""),
     }
 
 

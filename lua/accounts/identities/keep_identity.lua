@@ -1,4 +1,4 @@
---- Make a reservation of an identity at another server permanent, if it is still this person's.
+--- Make a reservation of an identity at another server, or of an external id, permanent if it is still this person's.
 --- KEYS[1] identity
 --- ARGV[1] user_id
 --- @reply ok

@@ -1,4 +1,4 @@
---- Remove an identity at another server from the index, if it is this person's.
+--- Remove an identity at another server, or an external id, from the index if it is this person's.
 --- KEYS[1] identity
 --- ARGV[1] user_id
 --- @reply ok

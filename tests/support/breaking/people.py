@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from store import keys, parsed_keys
+from store.accounts.external_ids import key_of, name_of
 from store.accounts.identities import UpstreamIdentity
 from tests.support.breaking.cases import GHOST, OLD, case, then
 from tests.support.moving.movers import bring, line
@@ -29,6 +30,16 @@ async def deletion_ends(f: Furnished) -> None:
 
 async def identity_gone(f: Furnished) -> None:
     await f.client.delete(keys.identity(arrival(f"sub-{f.world.user}").identity.name))
+
+
+def external(f: Furnished) -> str:
+    return key_of(name_of(f"id-{f.world.user}"))
+
+
+async def directory_knows_the_person(f: Furnished) -> None:
+    found = await f.store.provisioning.with_external_id(f"id-{f.world.user}")
+    assert found
+    assert found.user == f.world.user
 
 
 async def signs_in_elsewhere(f: Furnished) -> None:
@@ -189,6 +200,11 @@ PEOPLE = [
     case(lambda f: f.client.hset(f.person["identities"], "A" * 22, "x"), "row", "row"),
     case(lambda f: f.client.set(keys.identity("A" * 22), f.world.user), "identity-left"),
     case(lambda f: then(f.first("identity"), lambda key: f.client.pexpire(key, 10**8)), "lifetime identity"),
+    case(lambda f: f.client.delete(external(f)), "external-id", proof=directory_knows_the_person),
+    case(lambda f: f.client.pexpire(external(f), 50_000), "external-id", proof=directory_knows_the_person),
+    case(lambda f: f.client.pexpire(external(f), 10**8), "lifetime external-id", proof=directory_knows_the_person),
+    case(lambda f: f.client.set(key_of("A" * 22), f.world.user), "external-id-left"),
+    case(lambda f: f.client.hset(f.person["user"], "external_id", "\n"), "row external-id-left", "row"),
     case(lambda f: f.client.hset(keys.person(f.world.user)["undos"], "A" * 22, "then"), "row", "row"),
     case(undo_of_an_address_that_went, "undo", proof=address_is_kept),
     case(half_deleted, "deletion", proof=deletion_ends),

@@ -16,6 +16,7 @@ from tests.support.calls import (  # noqa: F401  # each enters its calls
     operator_calls,
     operators,
     people_moving,
+    provisioning,
     security,
     self_registered,
     subjects,

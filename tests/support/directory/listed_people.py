@@ -33,6 +33,9 @@ async def sign_up(store: Store, email: str, name: str) -> str:
         password=b"$",
         event="signed_up",
         groups="",
+        external_id="",
+        reason="",
+        note="",
         **VISITOR.fields(),
     )
     return user

@@ -32,6 +32,7 @@ from store.wiring import Store
 from tests.conftest import OpenStore, emptied
 from tests.support.browser.pictures import drawn
 from tests.support.calls.assertions import BASE_URL, said_of, trusted_for
+from tests.support.calls.provisioning import known
 from tests.support.moving.movers import bring, line
 from tests.support.store.budgeted import decided
 from tests.support.store.credit_spender import REPLY, SPENDING, Spender
@@ -138,6 +139,7 @@ class Furnished:
         await App.add(world)
         await add_passkey(world)
         await link(world)
+        await known(world)
         await store.signing_keys.for_signing("ES256")
         await store.pushed.push(world.app.client_id, "scope=profile", Window(600, 599, 0))
         await store.device_requests.begin(world.app.client_id, "[]", VISITOR)

@@ -1,0 +1,75 @@
+"""Groups over SCIM 2.0, to read."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+
+from handlers.admin.scim import groups
+from tests.operators.scim.conftest import Provisioner
+
+pytestmark = pytest.mark.gen_test
+STAFF, RED = "c3RhZmY", "w6kgJiA"
+
+
+async def in_groups(scim: Provisioner) -> dict[str, str]:
+    """Ada and Bea in `staff`, Bea in `é &` too."""
+    bea = (await scim.make())["id"]
+    await scim.desk.do("PATCH", f"/people/{bea}", {"groups": ["staff", "é &"]})
+    await scim.desk.do("PATCH", f"/people/{scim.desk.ada}", {"groups": ["staff"]})
+    return {"ada": scim.desk.ada, "bea": bea}
+
+
+async def test_groups_have_the_people_in_them(scim: Provisioner) -> None:
+    people = await in_groups(scim)
+    listed = await scim.get("/Groups")
+    assert (listed["totalResults"], listed["itemsPerPage"]) == (2, 2)
+    staff, red = listed["Resources"]
+    assert (staff["id"], staff["displayName"], red["displayName"]) == (STAFF, "staff", "é &")
+    assert [one["value"] for one in staff["members"]] == sorted(people.values())
+    assert [(one["value"], one["display"], one["type"]) for one in red["members"]] == [
+        (people["bea"], "bea@example.com", "User")
+    ]
+    assert staff["members"][0]["$ref"] == f"{scim.desk.url}/scim/v2/Users/{staff['members'][0]['value']}"
+    assert await scim.get(f"/Groups/{STAFF}") == staff
+    assert staff["meta"] == {"resourceType": "Group", "location": f"{scim.desk.url}/scim/v2/Groups/{STAFF}"}
+    shown = (await scim.get(f"/Users/{people['bea']}"))["groups"]
+    assert [(one["value"], one["display"]) for one in shown] == [(STAFF, "staff"), (red["id"], "é &")]
+
+
+async def test_members_are_left_out_on_request(scim: Provisioner, monkeypatch: pytest.MonkeyPatch) -> None:
+    await in_groups(scim)
+    monkeypatch.setattr(groups, "MOST_MEMBERS", 1)
+    for query in ("excludedAttributes=members", "attributes=displayName"):
+        assert "members" not in await scim.get(f"/Groups/{STAFF}?{query}")
+        assert all("members" not in one for one in (await scim.get(f"/Groups?{query}"))["Resources"])
+    for path in (f"/Groups/{STAFF}", "/Groups", f"/Groups/{STAFF}?attributes=members.value"):
+        await scim.refused(await scim.ask("GET", path), 400, "tooMany")
+
+
+async def test_groups_are_found_and_paged(scim: Provisioner) -> None:
+    await in_groups(scim)
+    for text, names in (
+        ('displayName eq "staff"', ["staff"]),
+        ('displayname EQ "é &"', ["é &"]),
+        (f'id eq "{STAFF}"', ["staff"]),
+        ('displayName eq "sta"', []),
+        ('displayName eq ""', []),
+        ('displayName eq "staff\\né &"', []),
+        ('id eq "x"', []),
+    ):
+        found = await scim.get(f"/Groups?filter={quote(text)}")
+        assert ([one["displayName"] for one in found["Resources"]], found["totalResults"]) == (names, len(names)), text
+    wrong = quote('members eq "x"')
+    await scim.refused(await scim.ask("GET", f"/Groups?filter={wrong}"), 400, "invalidFilter")
+    page = await scim.get("/Groups?startIndex=2&count=1")
+    assert ([one["displayName"] for one in page["Resources"]], page["totalResults"]) == (["é &"], 2)
+
+
+async def test_groups_are_only_read(scim: Provisioner) -> None:
+    await in_groups(scim)
+    for method, path in (("POST", "/Groups"), *((method, f"/Groups/{STAFF}") for method in ("PUT", "PATCH", "DELETE"))):
+        await scim.refused(await scim.ask(method, path, {"displayName": "x"}), 501)
+    for one in ("bm9ib2R5", "A", "____", "c3RhZmY=", "c3RhZmYKYQ"):
+        await scim.refused(await scim.ask("GET", f"/Groups/{one}"), 404)
