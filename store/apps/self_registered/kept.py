@@ -172,14 +172,14 @@ class SelfRegistered:
         return reply.word == "ok"
 
     async def end_idle(self) -> None:
-        """Deletes some apps that nobody has used for UNUSED_APP. One that an operator has barred stays, so that its
-        document can't bring it back. Raises StoreUnavailable."""
+        """Deletes some apps that nobody has used for UNUSED_APP. One of a document that an operator has barred stays:
+        otherwise the document would bring it back. Raises StoreUnavailable."""
         with wrapped():
             since = epoch_ms(*await self._client.time()) - UNUSED_APP
             found: Any = await self._client.zrangebyscore(keys.USED_APPS, "-inf", since, start=0, num=MOST_ENDED)
         for client_id in (one.decode() for one in found):
             app = await self._apps.find(client_id)
-            if app is not None and (not app.active or app.allowed_groups):
+            if app is not None and app.document_url and (not app.active or app.allowed_groups):
                 await self._note(client_id)
                 continue
             with suppress(Refused):  # it is gone already

@@ -103,6 +103,17 @@ async def test_an_app_in_use_lasts_until_nobody_has_used_it_for_ninety_days(
 
 
 @pytest.mark.gen_test
+async def test_a_disabled_app_without_a_document_ends_too(clock: FakeClock, service: Service) -> None:
+    """Nothing brings it back, and it would take a place for ever."""
+    app, store = await register(service.base_url), service.store
+    await store.app_acts.set_status(app.client_id, "disabled")
+    assert await store.client.pttl(keys.app(app.client_id)) == -1
+    clock.advance(91 * DAY)
+    await store.self_registered.end_idle()
+    assert await store.apps.find(app.client_id) is None
+
+
+@pytest.mark.gen_test
 async def test_an_app_that_ended_during_the_decision_connects_nobody(service: Service) -> None:
     app, browser = await register(service.base_url), await service.signed_in()
     page = await browser.get(app.authorize_url(scope=None))
