@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+from tornado.routing import URLSpec
 
 from handlers.account.elsewhere.routes import ROUTES as ELSEWHERE
 from handlers.account.reauth_forms import check_posts
@@ -18,6 +22,7 @@ from handlers.core.fallback import FallbackHandler, StaticHandler, files_in, quo
 from handlers.core.mails import send_notices
 from handlers.core.policy import NOWHERE
 from handlers.core.route import Route
+from handlers.core.server_state import RouteTarget
 from handlers.core.site import Site
 from handlers.credits.routes import ROUTES as CREDITS
 from handlers.developer.api_routes import ROUTES as DEVELOPER_APIS
@@ -58,13 +63,35 @@ POSTS = {route.name: route.post for route in ROUTES if route.post is not None}
 """The rules of forms, by the name of the route."""
 
 
+@dataclass(frozen=True)
+class RouteMap:
+    """The routes in the forms in which applications use them: Tornado's, those without a pattern by their path, and the
+    others."""
+
+    specs: tuple[URLSpec, ...]
+    literal: dict[str, RouteTarget]
+    patterns: list[tuple[re.Pattern[str], RouteTarget]]
+
+    @classmethod
+    @cache
+    def made(cls) -> RouteMap:
+        """The map, which is the same for all applications of a process. Raises WrongRoute."""
+        check_posts(ROUTES)
+        check_acts(ROUTES)
+        check_console(ROUTES)
+        targets = [(route.pattern, (route.handler, route.facts)) for route in ROUTES]
+        return cls(
+            tuple(route.spec() for route in ROUTES),
+            {pattern.replace(r"\.", "."): target for pattern, target in targets if "(" not in pattern},
+            [(re.compile(pattern), target) for pattern, target in targets if "(" in pattern],
+        )
+
+
 def make_application(site: Site) -> Latchkey:
     """The Tornado application. Raises WrongRoute."""
-    check_posts(ROUTES)
-    check_acts(ROUTES)
-    check_console(ROUTES)
+    routes = RouteMap.made()
     application = Latchkey(
-        [route.spec() for route in ROUTES],
+        list(routes.specs),
         default_handler_class=FallbackHandler,
         default_handler_args={"policy": NOWHERE},
         template_path=str(HERE / "templates"),
@@ -76,9 +103,7 @@ def make_application(site: Site) -> Latchkey:
     )
     application.site = site
     application.openapi = document_bytes(ROUTES, site.base_url)
-    targets = [(route.pattern, (route.handler, route.facts)) for route in ROUTES]
-    application.literal = {pattern.replace(r"\.", "."): target for pattern, target in targets if "(" not in pattern}
-    application.patterns = [(re.compile(pattern), target) for pattern, target in targets if "(" in pattern]
+    application.literal, application.patterns = routes.literal, routes.patterns
     application.files = files_in(HERE / "static")
     logging.getLogger("tornado.general").addFilter(quote_nothing)
     tell_security(application)

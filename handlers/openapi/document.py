@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import orjson
@@ -78,6 +79,27 @@ def document_bytes(routes: Sequence[Route], base_url: str) -> bytes:
 def document(routes: Sequence[Route], base_url: str) -> dict[str, Any]:
     """The document for a server at this base URL. Operations are sorted by group, and in the order of `OPERATIONS`
     within a group."""
+    unchanging = _unchanging(tuple(routes))
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Latchkey",
+            "version": "1",
+            "summary": SUMMARY,
+            "description": introduction(
+                base_url, [(name, HEADERS[name][1]) for name in (*LIMIT_HEADERS, "Retry-After")]
+            ),
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "servers": [{"url": base_url, "description": "this server"}],
+        **unchanging,
+        "components": {**unchanging["components"], "securitySchemes": _security_schemes(base_url)},
+    }
+
+
+@cache
+def _unchanging(routes: tuple[Route, ...]) -> dict[str, Any]:
+    """The parts of the document that are the same at every base URL."""
     served = {route.name: route for route in routes}
     described = [
         (served[name], method, operation)
@@ -91,17 +113,6 @@ def document(routes: Sequence[Route], base_url: str) -> dict[str, Any]:
     for route, method, operation in described:
         paths.setdefault(path_of(route.pattern, operation), {})[method] = _operation(route, method, operation)
     return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Latchkey",
-            "version": "1",
-            "summary": SUMMARY,
-            "description": introduction(
-                base_url, [(name, HEADERS[name][1]) for name in (*LIMIT_HEADERS, "Retry-After")]
-            ),
-            "license": {"name": "MIT", "identifier": "MIT"},
-        },
-        "servers": [{"url": base_url, "description": "this server"}],
         "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
         "paths": paths,
         "components": {
@@ -112,7 +123,6 @@ def document(routes: Sequence[Route], base_url: str) -> dict[str, Any]:
                 for name, (schema, text) in HEADERS.items()
             },
             "responses": _errors(described),
-            "securitySchemes": _security_schemes(base_url),
         },
     }
 
