@@ -27,6 +27,8 @@ FLAGS = (
 TAB, ENTER, SPACE, SHIFT, CONTROL = "\ue004", "\ue007", " ", "\ue008", "\ue009"
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the protocol's key for an element reference
 PATIENCE = 30.0  # seconds
+LONGEST_SCRIPT = 120
+"""Seconds. A busy machine needs more than 30 to look through the unfolded page of `/docs`."""
 
 
 _LOOK = """
@@ -67,6 +69,7 @@ class Chromium:
             self._at, self._session = self._port(driver), "/session"
             options = {"binary": binary, "args": [*FLAGS, f"--user-data-dir={self.directory / 'profile'}"]}
             wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+            wanted["timeouts"] = {"script": LONGEST_SCRIPT * 1000}
             self._session += "/" + self._call("POST", "", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
         except BaseException:
             self._end()
@@ -227,7 +230,7 @@ class Chromium:
         return str(self._call("POST", "/element", {"using": using, "value": value})[ELEMENT])
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        connection = http.client.HTTPConnection("127.0.0.1", self._at, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self._at, timeout=LONGEST_SCRIPT + PATIENCE)
         try:
             data = None if body is None else json.dumps(body)
             connection.request(method, self._session + path, data, {"Content-Type": "application/json"})
