@@ -29,6 +29,8 @@ from tests.support.http import http_servers
 from tests.support.http.driver import Service, send_raw
 from tests.support.http.local_resolver import LocalResolver
 from tests.support.http.upstream import ScriptedUpstream
+from tests.support.lists import reading
+from tests.support.lists.reading import APART
 from tests.support.processes.clusters import Cluster, Replicated
 from tests.support.processes.engines import Engine, FakeClock, redis_server, valkey
 from tests.support.processes.operator_commands import Home
@@ -47,23 +49,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 Resolver.configure(LocalResolver)
 quick_lua.install()
 
-APART = {"browser": ("test_browser",), "bench": ("test_bench", "test_timing")}
-"""What files begin with whose tests have a target of `make` of their own: what drives Chromium, and the programs that
-measure. A file of long tests says so by the marker `slow`."""
-
-WIRE = {
-    "ai": ("test_ai_bounds", "test_ai_connections", "test_ai_cut", "test_ai_upstream_midway", "test_refused_bodies"),
-    "accounts": ("test_profile_http",),
-    "browser": ("test_browser.py", "test_docs_page"),
-    "documents": ("test_account_data", "test_documents_http"),
-    "frozen": ("test_",),
-    "live": ("test_live_apps",),
-    "oauth": ("test_clients.py", "test_cors_errors", "test_error_pages", "test_flow"),
-    "runtime": ("test_",),
-}
-"""Tests of how requests arrive and answers leave, by folder and the beginnings of names: streams, answers that are cut,
-uploads, downloads, errors before a handler runs, real clients, the snapshots, and all of the runtime. Tests that send
-bytes of their own belong to them too."""
 RAW = tuple(f"tests.support.http.{name}" for name in ("http_servers", "raw_http", "steady_clients"))
 
 ENGINES_ALONE = ("redis", "cluster")
@@ -81,24 +66,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         elsewhere = runs_with_other_engines(item.path, called and called.params.get("engine_url"))
         if elsewhere and not any(map(item.get_closest_marker, (*APART, "slow"))):
             item.add_marker("engines")
-        if item.path.parent.name == "http" or item.path.name.startswith("test_pipeline"):
+        if reading.about_protocol(item.path):
             item.add_marker("protocol")
         known = vars(item.module).values() if isinstance(item, pytest.Function) else ()
         starts = any(getattr(one, "__module__", "") == "tests.support.processes.processes" for one in known)
         if starts or "http_server" in getattr(item, "fixturenames", ()):
             item.add_marker("http")
             raw = any(getattr(one, "__module__", "") in RAW or one is send_raw for one in known)
-            if (raw or item.path.name.startswith(WIRE.get(item.path.parent.name, "-"))) and not elsewhere:
+            if (raw or reading.about_wire(item.path)) and not elsewhere:
                 item.add_marker("wire")
+        for marker in reading.KNOWN:
+            if item.get_closest_marker(marker) and not reading.reads(item.path, marker):
+                raise pytest.UsageError(f"{item.nodeid}: a run of {marker} leaves the file out (`reading.reads`)")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Spares a run of one of these markers the reading of all other files."""
-    marker, name = config.option.markexpr, collection_path.name
-    if not name.startswith("test_") or collection_path.suffix != ".py" or marker not in (*APART, "slow"):
+    """Spares a run the reading of files in which it has no test."""
+    name, markers = collection_path.name, config.option.markexpr
+    if not name.startswith("test_") or collection_path.suffix != ".py":
         return None
-    has = name.startswith(APART[marker]) if marker in APART else "pytest.mark.slow" in collection_path.read_text()
-    return None if has else True
+    return None if reading.must_read(collection_path, markers) else True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Shares out the rewriting of assertions, where the processes of a run find nothing in the cache."""
+    config, given = session.config, getattr(session.config, "workerinput", None)
+    if given and [Path(one).resolve() for one in config.args] == [HERE]:
+        reading.load_first(HERE, config.option.markexpr, int(given["workerid"][2:]), given["workercount"])
 
 
 def runs_with_other_engines(path: Path, engine: str | None) -> bool:

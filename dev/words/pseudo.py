@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from gettext import GNUTranslations
 from io import BytesIO
 
@@ -66,6 +67,7 @@ def backwards(text: str) -> str:
     return f"{OPENING}{turned}{CLOSING}"
 
 
+@cache
 def language(row: LanguageRow, say: Callable[[str], str]) -> Language:
     """A language whose messages are what `say` makes of the English ones."""
     catalogue = catalogue_of(_messages(), row)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import WIRE
 from tests.support.lists.demands import Demand
 from tests.support.lists.fapi_clauses import FAPI
 from tests.support.lists.offenders import each
 from tests.support.lists.openid_clauses import DEMANDS
+from tests.support.lists.reading import WIRE
 from tests.support.lists.rfc_device_clauses import DEVICES
 from tests.support.lists.rfc_exchange_clauses import EXCHANGES
 from tests.support.lists.rfc_metadata_clauses import RESOURCE_METADATA
@@ -112,4 +112,4 @@ def test_every_name_of_tests_that_run_on_both_servers_is_a_file() -> None:
     gone = [
         (folder, name) for folder, names in WIRE.items() for name in names if not [*HERE.rglob(f"{folder}/{name}*")]
     ]
-    assert gone == [], "WIRE in tests/conftest.py names these"
+    assert gone == [], "WIRE in tests/support/lists/reading.py names these"

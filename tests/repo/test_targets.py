@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import APART, ENGINES, ENGINES_ALONE, pytest_ignore_collect, runs_with_other_engines
+from tests.conftest import ENGINES, ENGINES_ALONE, pytest_ignore_collect, runs_with_other_engines
+from tests.support.lists.reading import APART, KNOWN, load_first, must_read, reads
 
 ROOT = Path(__file__).parent.parent.parent
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
@@ -47,15 +49,52 @@ def test_no_test_has_two_target_markers(request: pytest.FixtureRequest) -> None:
         assert len(markers) <= 1, f"{item.nodeid}: {markers}"
 
 
-def test_a_run_of_one_marker_collects_every_file_with_it() -> None:
+def test_a_run_reads_every_file_with_its_tests() -> None:
+    """conftest.py fails if a test has a marker whose runs leave its file out; this is about whole expressions."""
+    expressions = {*re.findall(r"PARALLEL\) -m \"?([\w ]+?)\"? \$\(ARGS\)", MAKEFILE)}
+    assert {"wire and not protocol", "protocol", *map(expression_of, (*TARGETS, "test-rest"))} <= expressions
     for path in (ROOT / "tests").rglob("test_*.py"):
-        has = {marker: path.name.startswith(beginnings) for marker, beginnings in APART.items()}
-        has["slow"] = bool(re.search(r"\bmark\.slow\b", path.read_text("utf-8")))
-        for marker, here in has.items():
-            config: Any = SimpleNamespace(option=SimpleNamespace(markexpr=marker))
-            assert (pytest_ignore_collect(path, config) is None) >= here, f"{path.name}: {marker}"
-    everything: Any = SimpleNamespace(option=SimpleNamespace(markexpr="not slow"))
-    assert pytest_ignore_collect(ROOT / "tests" / "oauth" / "test_flow.py", everything) is None
+        has = {marker: reads(path, marker) for marker in KNOWN}
+        elsewhere = has["slow"] or any(has[marker] for marker in APART)
+        for expression in expressions:
+            config: Any = SimpleNamespace(option=SimpleNamespace(markexpr=expression))
+            read = pytest_ignore_collect(path, config) is None
+            wanted = [one for one in KNOWN if re.search(rf"(?<!not )\b{one}\b", expression)]
+            assert read >= any(has[one] for one in wanted), f"{path.name}: {expression}"
+            assert read or wanted or elsewhere, f"{path.name}: {expression}"
+    for expression in ("", "http", "spec and not slow", "not (slow or wire)", "slow and (wire or http)"):
+        assert must_read(ROOT / "tests" / "oauth" / "test_flow.py", expression), expression
+
+
+def test_of_a_file_whose_tests_are_partly_slow_the_others_are_read(tmp_path: Path) -> None:
+    partly, wholly = tmp_path / "test_partly.py", tmp_path / "test_wholly.py"
+    partly.write_text("@pytest.mark.slow\ndef test_one(): ...\n")
+    wholly.write_text("pytestmark = [pytest.mark.gen_test(timeout=60),\n    pytest.mark.slow]\n")
+    for expression, read in (("not slow", [partly]), ("slow", [partly, wholly]), ("not wire", [partly, wholly])):
+        assert [path for path in (partly, wholly) if must_read(path, expression)] == read, expression
+
+
+def test_the_processes_of_a_run_share_out_what_none_has_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "made_for_loading"
+    folder.mkdir()
+    for number in range(5):
+        (folder / f"test_number_{number}.py").write_text("raise ValueError\n" if number == 2 else "")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def loaded() -> list[str]:
+        return sorted(name[-1] for name in sys.modules if name.startswith("made_for_loading.test"))
+
+    load_first(folder, "", 0, 2)
+    assert loaded() == ["0", "4"], "a file that fails is left for its collection"
+    load_first(folder, "", 1, 2)
+    assert loaded() == ["0", "1", "3", "4"]
+    for name in [name for name in sys.modules if name.startswith("made_for_loading")]:
+        monkeypatch.delitem(sys.modules, name)
+    (folder / "__pycache__").mkdir(exist_ok=True)
+    for number in (0, 4):
+        (folder / "__pycache__" / f"test_number_{number}.cpython-311-pytest-9.2.0.pyc").touch()
+    load_first(folder, "", 0, 2)
+    assert loaded() == [], "pytest has kept most"
 
 
 def test_the_store_contract_runs_on_every_engine(monkeypatch: pytest.MonkeyPatch) -> None:
