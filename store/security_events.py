@@ -48,8 +48,8 @@ _ALL: Final = (
     _by_person("session_ended", "Signed another device out"),
     _by_person("session_crowded_out", "Longest idle device signed out to make room for another"),
     _by_person("other_sessions_ended", "Signed all other devices out"),
-    _by_person("confirmed", "Identity confirmed", "how: password or passkey", trail=""),
-    _failed_proof("confirmation_refused", "Confirmation refused", "what was wrong: password or code"),
+    _by_person("confirmed", "Identity confirmed", "how: password, passkey or provider", trail=""),
+    _failed_proof("confirmation_refused", "Confirmation refused", "what was wrong: password, code or provider"),
     # The log records each as confirmation_refused.
     for_people("password_mistyped", "Wrong password entered while signed in"),
     _by_person(

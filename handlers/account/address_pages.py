@@ -26,12 +26,13 @@ class EmailHandler(GuardedPage, LinkPage):
         """The form, with the error and the field that it belongs to."""
         session = self.require_session()
         profile = await self.store.sessions.profile(session)
+        factors = await self.store.factors.of(session)
         self.render(
             "account/email.html",
             title=Phrase("E-mail address"),
             signed_in=profile,
             profile=profile,
-            second=(await self.store.factors.of(session)).second,
+            second=factors.second or not factors.has_password,
             email=email,
             error=error,
             wrong=wrong,
@@ -53,7 +54,7 @@ class EmailHandler(GuardedPage, LinkPage):
             return await self.show(typed, reason_of(error), "email")
         verified = b""
         factors = await self.store.factors.of(session)
-        if not factors.second:
+        if not factors.second and factors.has_password:
             found = await self.store.reauth.check_password(session, profile.email, password, self.visitor)
             if found is None:
                 self.set_status(400)

@@ -12,10 +12,12 @@ from handlers.core.params import Params
 from handlers.core.person_posts import PersonPost, ReauthRule
 from handlers.core.policy import Policy
 from handlers.core.route import Route, WrongRoute
+from outbound.identity.providers import Provider
 from runtime.http.tornado_private import renew_xsrf_token
 from store.accounts.signin.factors import Factors
 from store.accounts.signin.reauth import ReauthFailed
 from store.accounts.signin.sessions import Session
+from store.crypto.seal import fingerprint
 from store.phrases import Phrase
 from store.refused import Refused
 
@@ -30,6 +32,11 @@ _TABS = {
 }
 """The tabs of an app whose forms have these addresses."""
 WRITING = ("post", "put", "patch", "delete")
+
+
+def link_key(session: Session) -> str:
+    """What a link carries that connects an account, or confirms with one: only pages of this session know it."""
+    return fingerprint(f"connect {session.user} {session.session_id}")
 
 
 class GuardedPage(ReauthPage):
@@ -67,12 +74,20 @@ class GuardedPage(ReauthPage):
                 return await self.ask(await self.store.factors.of(session), params, wrong)
             return self.move_to(cookie)
         factors = await self.store.factors.of(session)
-        if not factors.proved and (factors.second or self.guard.reauth is ReauthRule.RECENT):
+        demanded = factors.second or not factors.has_password or self.guard.reauth is ReauthRule.RECENT
+        if demanded and not factors.proved:
             await self.ask(factors, params)
+
+    def confirm_with(self, factors: Factors) -> list[Provider]:
+        """The providers that can confirm who a person is who has neither a password nor a passkey."""
+        if factors.has_password or factors.passkeys:
+            return []
+        found = (self.site.providers.of(one.identity) for one in factors.identities)
+        return list(dict.fromkeys(one for one in found if one and one.confirms))
 
     def has_reauth(self, params: Params) -> bool:
         """Whether the form comes from the page that asks for re-authentication."""
-        return bool(params.get(PASSWORD) or params.get(CREDENTIAL))
+        return bool(params.get(PASSWORD) or params.get(CREDENTIAL) or params.get(CODE))
 
     async def take_reauth(self, session: Session, params: Params) -> str:
         """The cookie of the re-authenticated session. Raises ReauthFailed, Refused("rate_limited"), HasherBusy."""
@@ -109,6 +124,8 @@ class GuardedPage(ReauthPage):
             title=Phrase("Confirm it’s you"),
             signed_in=factors,
             factors=factors,
+            confirm_with=self.confirm_with(factors),
+            link_key=link_key(self.require_session()),
             does=Phrase.known(self.guard.does),
             action=self.request.path,
             back=self.came_back_to(),

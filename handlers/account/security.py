@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 
 from handlers.account.connected_apps import EVENTS
-from handlers.account.reauth_forms import GuardedPage
+from handlers.account.reauth_forms import GuardedPage, link_key
 from handlers.core import mails
 from handlers.core.devices import device_phrase
 from handlers.core.errors import REAUTH_FIRST
@@ -17,9 +17,8 @@ from handlers.core.words.sentences import sentences
 from store.accounts.identities import LinkedIdentity
 from store.accounts.signin.factors import Factors
 from store.accounts.signin.reauth import ReauthFailed
-from store.accounts.signin.sessions import Activity, Session
+from store.accounts.signin.sessions import Activity
 from store.crypto.passwords import check_password
-from store.crypto.seal import fingerprint
 from store.phrases import Phrase
 from store.refused import Refused, reason_of
 
@@ -43,11 +42,6 @@ LOOK_AT_FACTORS = Phrase(
 SECURITY_SHOWN, ORDINARY_SHOWN = 10, 5
 """Events shown on this page; all are on the page of the activity."""
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{22}")
-
-
-def link_key(session: Session) -> str:
-    """What a link that connects an account carries: only pages of this session know it."""
-    return fingerprint(f"connect {session.user} {session.session_id}")
 
 
 class SecurityPage(GuardedPage):
@@ -125,6 +119,7 @@ class SecurityPage(GuardedPage):
             identities=[self.shown_identity(one) for one in factors.identities],
             providers=list(self.site.providers),
             link_key=link_key(session),
+            confirm_with=self.confirm_with(factors),
             passkeys_offered=self.site.relying_party is not None,
             here=device_phrase(self.visitor.agent),
         )

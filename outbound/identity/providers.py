@@ -80,6 +80,11 @@ class Provider:
         tenant = self.tenant if TENANT.fullmatch(self.tenant) else _PLACE
         return f"{self.issuer}/{tenant}/v2.0"
 
+    @property
+    def confirms(self) -> bool:
+        """Whether it can say when somebody signed in there. GitHub never does."""
+        return self.type != GITHUB
+
     def is_mine(self, issuer: str) -> bool:
         """Whether identities of this issuer are this provider's."""
         if self.type != MICROSOFT:

@@ -31,6 +31,7 @@ OUTCOMES: Final[Mapping[tuple[str, str], OutcomeEvent]] = {
     ("prove_with_code", "stopped"): OutcomeEvent("confirmation_refused", "code"),
     ("prove_with_passkey", "ok"): OutcomeEvent("confirmed", "passkey"),
     ("prove_with_passkey", "used"): OutcomeEvent("passkey_refused", "used"),
+    ("prove_with_identity", "ok"): OutcomeEvent("confirmed", "provider"),
     ("delete_user", "done"): OutcomeEvent("account_deleted"),
     ("issue_link", "ok"): OutcomeEvent("link_issued"),
 }

@@ -27,7 +27,7 @@ NO_PAGE = {
     *("signin-choose-remove", "account-passkey-offer"),
     *("signout", "account-picture-remove", "account-download", "account-export", "account-app-revoke"),
     *("account-data-delete", "account-document-delete", "account-session-end", "account-sessions-end"),
-    *("signin-callback", "account-identity-add", "account-identity-remove"),
+    *("signin-callback", "account-identity-add", "account-identity-remove", "account-confirm-elsewhere"),
     *("account-authenticator-remove", "account-app-pause", "account-app-resume", "account-app-end"),
     "account-apps-live",  # a stream of events
     *("developer-end-secret", "developer-status", "developer-webhook-test", "developer-delivery-again"),

@@ -24,7 +24,7 @@ every_page = each("name", pages(""))
 def test_every_template_is_rendered_here() -> None:
     parts = (
         *("layout", "brand_link", "account_tabs", "app_badge", "activity_rows", "app_mark", "chart", "chart_ranges"),
-        *("pager", "passkey_words", "password_and_code", "provider_mark", "used_rows", "way_back"),
+        *("pager", "passkey_words", "password_and_code", "provider_mark", "confirm_elsewhere", "used_rows", "way_back"),
     )
     shared = {
         "developer/delivery_headers.html",

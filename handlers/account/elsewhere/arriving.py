@@ -8,7 +8,7 @@ from handlers.account.elsewhere.page import FLOW_COOKIE, TARGET_COOKIE, Elsewher
 from handlers.account.signin import HALF_COOKIE, KEEP
 from handlers.core import mails
 from outbound.identity.providers import Provider
-from store.accounts.signin.sessions import SecondStepNeeded
+from store.accounts.signin.sessions import SecondStepNeeded, Session
 from store.accounts.signin.upstream import Admission, Arrival, Arrived, NewLink, NotLinked
 from store.accounts.signin.upstream_flow import Flow
 from store.clock import wall
@@ -17,6 +17,7 @@ from store.lifetimes import SECOND_STEP
 from store.phrases import Phrase
 from store.refused import Refused, Suspended
 
+SECURITY_PAGE = "/account/security"
 NOT_HERE = Phrase("That took too long, or began in another browser. Try again.")
 
 
@@ -29,9 +30,14 @@ class ArrivingPage(ElsewherePage):
         return flow if flow and flow.provider == provider.name else None
 
     async def arrived(self, provider: Provider, flow: Flow, arrival: Arrival) -> None:
-        """Does what the request was made for."""
-        if flow.links:
-            return await self.link(provider, flow, arrival)
+        """Does what the request was made for. Raises SignedOut, Unproved, Refused."""
+        if flow.of_session:
+            session = self.require_session()
+            if (session.user, session.session_id) != (flow.user, flow.session_id):
+                raise Refused("access_denied", NOT_HERE)
+            if flow.confirms:
+                return await self.confirm(session, flow, arrival)
+            return await self.link(provider, session, arrival)
         await self.sign_in(provider, flow, arrival)
 
     async def before_session(self, user: str) -> None:
@@ -40,7 +46,7 @@ class ArrivingPage(ElsewherePage):
     async def failed(self, flow: Flow, status: int, why: str) -> None:
         """The sign-in page with the reason; of a link, an error page."""
         self.write_cookie(TARGET_COOKIE, None)
-        if flow.links:
+        if flow.of_session:
             raise Refused("temporarily_unavailable" if status == 503 else "access_denied", why)
         self.set_status(status)
         await self.show_sign_in(self.target_of(flow), trouble=why, keep=flow.kept)
@@ -91,11 +97,17 @@ class ArrivingPage(ElsewherePage):
         what = Phrase("Your %(provider)s account was connected", provider=provider.title)
         mails.factors_changed(self.site, user, link.warned, what, self.visitor, link.undo)
 
-    async def link(self, provider: Provider, flow: Flow, arrival: Arrival) -> None:
-        """Links the identity to the account of the session that asked. Raises SignedOut, Unproved, Refused."""
-        session = self.require_session()
-        if (session.user, session.session_id) != (flow.user, flow.session_id):
-            raise Refused("access_denied", NOT_HERE)
+    async def confirm(self, session: Session, flow: Flow, arrival: Arrival) -> None:
+        """Notes in the session that asked that its person signed in just now. Raises SignedOut, Refused."""
+        self.write_session(await self.store.reauth.with_identity(session, arrival.identity))
+        target = self.target_of(flow)
+        self.write_cookie(TARGET_COOKIE, None)
+        if target != SECURITY_PAGE:
+            return self.see_other(target)
+        self.see_done(f"{SECURITY_PAGE}?confirmed")
+
+    async def link(self, provider: Provider, session: Session, arrival: Arrival) -> None:
+        """Links the identity to the account of the session. Raises SignedOut, Unproved, Refused."""
         with mails.undoable(self.site, session.user, "second_step", self.visitor):
             made = await self.store.upstream.link(session, arrival, self.visitor)
             self.tell(provider, session.user, made)

@@ -50,7 +50,7 @@ class CallbackHandler(ArrivingPage):
         """Checks that this browser asked, exchanges the code, and lets the person in."""
         provider, query = self.server_named(name), self.query()
         flow = self.flow_of(provider, query.get("state") or "")
-        if flow.links:
+        if flow.of_session:
             self.onward = SECURITY
         await self.store.limits.passkey(self.counted_address)
         answer = {field: value for field in (*PASSED_ON, "name") if (value := query.get(field))}
@@ -66,7 +66,7 @@ class CallbackHandler(ArrivingPage):
             return await self.failed(flow, 503, self.note_away(provider, away))
         except ProviderRefused as refused:
             self.note_refused(provider, str(refused))
-            return await self.failed(flow, 400, _refused(provider, str(refused)))
+            return await self.failed(flow, 400, _refused(provider, flow, str(refused)))
         await self.arrived(provider, flow, arrival)
 
     def flow_of(self, provider: Provider, state: str) -> Flow:
@@ -83,7 +83,13 @@ def _same(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode(), other.encode("utf-8", "surrogatepass"))
 
 
-def _refused(provider: Provider, why: str) -> Phrase:
+def _refused(provider: Provider, flow: Flow, why: str) -> Phrase:
+    if why == "auth_time" and flow.confirms:
+        return Phrase(
+            "%(provider)s doesn't say when you signed in there, so it can't confirm that it's you. Choose “Forgot your "
+            "password?” on the sign-in page to set a password, and confirm with it.",
+            provider=provider.title,
+        )
     if why == "auth_time":
         return Phrase(
             "This app asks for a new sign-in, and %(provider)s doesn't say when you signed in there. Sign in another "

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from handlers.account.elsewhere.page import ElsewherePage
+from handlers.account.elsewhere.page import ElsewherePage, packed_target
 from handlers.account.factors import FactorsPage
-from handlers.account.security import link_key
+from handlers.account.reauth_forms import link_key
 from handlers.core import mails
 from handlers.core.errors import REAUTH_FIRST
-from handlers.core.page import Onward
+from handlers.core.page import Onward, safe_next
 from outbound.identity.calling import ProviderAway
 from store.clock import wall
 from store.phrases import Phrase
@@ -36,6 +36,34 @@ class ConnectHandler(ElsewherePage):
         )
         try:
             await self.send_away(provider, flow, "/")
+        except ProviderAway as away:
+            raise Refused("temporarily_unavailable", self.note_away(provider, away)) from None
+
+
+class ConfirmElsewhereHandler(ElsewherePage):
+    """Sends a signed-in person without a password to a provider, to confirm who they are."""
+
+    onward = Onward("/account/security", Phrase("Back to Security"))
+
+    async def get(self, name: str) -> None:
+        """Takes the link of a page of this session. The provider must ask for a new sign-in (OpenID Connect Core
+        3.1.2.1). Raises SignedOut."""
+        provider, session, query = self.provider_named(name), self.require_session(), self.query()
+        if query.get("key") != link_key(session):
+            return self.see_other("/account/security")
+        target = safe_next(query.get("next"))
+        going = target if packed_target(target) else "/account/security"
+        flow = self.store.upstream_flows.begin(
+            provider.name,
+            wall.time(),
+            going,
+            fresh=True,
+            user=session.user,
+            session_id=session.session_id,
+            confirms=True,
+        )
+        try:
+            await self.send_away(provider, flow, going)
         except ProviderAway as away:
             raise Refused("temporarily_unavailable", self.note_away(provider, away)) from None
 

@@ -65,7 +65,7 @@ class DirectoryHandler(ArrivingPage):
             raise Refused(
                 "temporarily_unavailable", Phrase("%(provider)s couldn't sign you in.", provider=provider.title)
             ) from None
-        if flow.links:
+        if flow.of_session:
             self.onward = SECURITY
         self.write_cookie(FLOW_COOKIE, None)
         self._managed, self._granted = settings.managed, found.groups
@@ -97,8 +97,9 @@ class DirectoryHandler(ArrivingPage):
             title=Phrase("Sign in with %(provider)s", provider=provider.title),
             signed_in=await self.profile_if_known(),
             provider=provider,
-            why=None if flow.links else await self.reason_for(target),
+            why=None if flow.of_session else await self.reason_for(target),
             links=flow.links,
+            confirms=flow.confirms,
             login=login[:200],
             error=error,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from handlers.account.elsewhere.callback import CallbackHandler
-from handlers.account.elsewhere.connected import ConnectHandler, RemoveIdentityHandler
+from handlers.account.elsewhere.connected import ConfirmElsewhereHandler, ConnectHandler, RemoveIdentityHandler
 from handlers.account.elsewhere.directory import DirectoryHandler
 from handlers.account.elsewhere.start import StartHandler
 from handlers.core.person_posts import ACTIVITY, PERSON, SIGN_INS, PersonPost, factor
@@ -24,6 +24,7 @@ ROUTES: tuple[Route, ...] = (
         PersonPost("sign in", session=False, tells=(ACTIVITY, PERSON), undo="sign out", windows=SIGN_INS),
     ),
     Route(rf"/account/security/accounts/add/{_NAME}", ConnectHandler, "account-identity-add", PAGE),
+    Route(rf"/account/security/confirm/with/{_NAME}", ConfirmElsewhereHandler, "account-confirm-elsewhere", PAGE),
     Route(
         r"/account/security/accounts/remove",
         RemoveIdentityHandler,

@@ -1,4 +1,4 @@
---- Make a link to a new e-mail address for a signed-in person who re-authenticated with the password or second step.
+--- Make a link to a new e-mail address for a signed-in person who re-authenticated.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] link
@@ -26,6 +26,7 @@
 --- @reserve
 --- @include "session"
 --- @include "factors"
+--- @include "identity"
 --- @include "window"
 --- @include "audit"
 
@@ -34,7 +35,7 @@ if not live_session(user, session, idle, now) then return {'signed_out'} end
 local row = redis.call('HMGET', user, 'email', 'epoch', 'password', 'language', 'zone')
 if row[1] ~= email then return {'gone'} end
 local second = has_factor(factors, passkeys)
-if second then
+if second or not has_password(user) then
   if not proved(session, factors, passkeys, proof, now) then return {'unproved'} end
 elseif row[3] ~= password then
   return {'stale'}

@@ -27,6 +27,7 @@
 --- ARGV[16] proof (number): ms
 --- ARGV[17] address
 --- ARGV[18] agent
+--- ARGV[19] elsewhere: '1' for a person without a password, who signed in at another server instead
 --- @reply signed_out
 --- @reply stale
 --- @reply stopped
@@ -39,11 +40,13 @@
 --- @include "guess"
 --- @include "factors"
 --- @include "undo"
+--- @include "identity"
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 local row = redis.call('HMGET', user, 'password', 'epoch', 'devices')
 if row[1] ~= password then return {'stale'} end
+if elsewhere == '1' and (has_password(user) or not proved_elsewhere(session, proof, now)) then return {'stale'} end
 local second = has_factor(factors, passkeys)
 if second and recovered(session, recovery, proof, now) then
   -- Keeps the id: a person without codes must not lose the session if the answer with a new cookie is lost.
@@ -59,6 +62,7 @@ elseif second then
   end
   forgive(guesses, whose)
 end
+redis.call('HDEL', session, 'elsewhere_at')
 redis.call('HSET', session, second and 'shown_at' or 'proved_at', int(now))
 move_session(session, sessions, session_id, new_session, new_id)
 record_apart(audit, 'confirmed', '', address, agent)

@@ -9,7 +9,7 @@
 --- ARGV[1] idle (number): ms
 --- ARGV[2] proof (number): ms
 --- @reply signed_out
---- @reply ok now proved recovered secret since rows codes warned name identities_known password_known
+--- @reply ok now proved recovered secret since rows codes warned name identities_known password_known elsewhere
 --- @idempotent
 --- @include "session"
 --- @include "factors"
@@ -22,4 +22,5 @@ local row = redis.call('HMGET', factors, 'secret', 'since')
 return {'ok', int(now), proved(session, factors, passkeys, proof, now) and 1 or 0,
   recovered(session, recovery, proof, now) and 1 or 0, row[1] or '', row[2] or '0',
   redis.call('HGETALL', passkeys), redis.call('SCARD', recovery), warned_of(user, undos, now),
-  redis.call('HGET', user, 'name'), redis.call('HGETALL', identities), has_password(user) and 1 or 0}
+  redis.call('HGET', user, 'name'), redis.call('HGETALL', identities), has_password(user) and 1 or 0,
+  proved_elsewhere(session, proof, now) and 1 or 0}

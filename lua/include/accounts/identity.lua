@@ -13,6 +13,13 @@ local function write_identity(identities, name, text, linked, used, label)
   redis.call('HSET', identities, name, text .. '\n' .. linked .. ' ' .. used .. ' ' .. label)
 end
 
+-- Whether a person without a password signed in at another server for this session within `proof` ms, so that only a
+-- code is missing.
+local function proved_elsewhere(session, proof, now)
+  local at = redis.call('HGET', session, 'elsewhere_at')
+  return at and now - tonumber(at) <= proof or false
+end
+
 -- Whether a person has a password: the hash of an account without one ends in zeros (store/crypto/passwords.py).
 local NO_PASSWORD = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
 local function has_password(user)

@@ -43,7 +43,9 @@ MOST_UNDOS = 3  # links that undo a first second step, for one address
 @dataclass(frozen=True, slots=True)
 class Factors:
     """A person's factors. `proved`: the person re-authenticated recently, so they may change them; `recovered`: the
-    session recently began with the last recovery code, so no code can be required; `now` is in epoch ms; `warned` as in
+    session recently began with the last recovery code, so no code can be required; `by_provider`: a person with an
+    authenticator app and no password recently signed in at another server for this session: only a code is missing;
+    `now` is in epoch ms; `warned` as in
     `Profile`."""
 
     user: str
@@ -58,6 +60,7 @@ class Factors:
     codes: int
     identities: tuple[LinkedIdentity, ...] = ()
     has_password: bool = True
+    by_provider: bool = False
 
     @property
     def email(self) -> str:
@@ -191,6 +194,7 @@ class OwnFactors:
             reply.number("codes"),
             linked_identities(reply.rows("identities_known")),
             reply.number("password_known") == 1,
+            bool(sealed) and reply.number("elsewhere") == 1 and reply.number("password_known") != 1,
         )
 
     def new_secret(self, user: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from store import keys
+from store.accounts.identities import UpstreamIdentity
 from store.accounts.people import Credentials, People
 from store.accounts.signin.devices import Devices
 from store.accounts.signin.factors import Challenges, OwnFactors
@@ -26,6 +27,7 @@ from store.refused import Refused, SignedOut, let_in, refuse_signed_out
 from store.results import Visitor
 
 REAUTH = "confirm"
+NOT_YOURS = Phrase("You can't confirm with that account: it isn't connected to yours here, or you have a password.")
 _PASSKEY = Phrase("That passkey can't be used here. Try again.")
 
 
@@ -88,9 +90,13 @@ class Reauth:
     ) -> str:
         """Re-authenticates with the password and, if there is a second step, a code of the authenticator app or a
         recovery code; returns the session's new cookie. A session that began with the last recovery code needs no code
-        for 10 minutes, because none is left. Raises ReauthFailed, Refused("rate_limited"), HasherBusy."""
+        for 10 minutes, because none is left. A person without a password, who signed in at another server instead a
+        moment ago, enters a code alone. Raises ReauthFailed, Refused("rate_limited"), HasherBusy."""
         factors = await self._factors.of(session)
-        credentials = await self.check_password(session, factors.email, password, visitor)
+        if factors.by_provider:
+            credentials = await self._people.credentials(factors.email)
+        else:
+            credentials = await self.check_password(session, factors.email, password, visitor)
         if credentials is None:
             raise ReauthFailed("password", Phrase("Incorrect password."))
         secret = self._secrets.open(session.user, factors.secret) if factors.secret else None
@@ -108,6 +114,7 @@ class Reauth:
             new_id=after.session_id,
             idle=self._sessions.idle,
             proof=PROOF,
+            elsewhere="1" if factors.by_provider else "0",
             **visitor.fields(),
         )
         refuse_signed_out(reply)
@@ -118,6 +125,26 @@ class Reauth:
         except WrongCode as wrong:
             raise ReauthFailed("code", wrong.description, wrong.notice) from None
         return self._sessions.seal(Session(session.user, reply.text("session_id"), session.kept))
+
+    async def with_identity(self, session: Session, identity: UpstreamIdentity) -> str:
+        """Re-authenticates a person who has neither a password nor a passkey, and signed in with this identity just
+        now; returns the session's new cookie. With an authenticator app, a code must follow. Raises
+        Refused("access_denied") for another person's identity."""
+        after = Session(session.user, new_id(), session.kept)
+        reply = await self._scripts.run(
+            "prove_with_identity",
+            _keys(session, after),
+            name=identity.name,
+            text=identity.text,
+            session_id=session.session_id,
+            new_id=after.session_id,
+            idle=self._sessions.idle,
+        )
+        refuse_signed_out(reply)
+        if reply.word != "ok":
+            self._sessions.security.note("confirmation_refused", person=session.user, detail="provider")
+            raise Refused("access_denied", NOT_YOURS)
+        return self._sessions.seal(after)
 
     async def with_passkey(
         self,

@@ -21,8 +21,8 @@ _NO_SESSION = "-"
 
 class Flow(NamedTuple):
     """A request: the provider's name, when it began (s), whether the person stays signed in, whether a new sign-in
-    there must be proved (`fresh`), the digest of where they go on, and for a link to an account the person and the
-    session."""
+    there must be proved (`fresh`), the digest of where they go on, and for a link to an account and for a confirmation
+    (`confirms`) the person and the session."""
 
     text: str
     provider: str
@@ -32,10 +32,16 @@ class Flow(NamedTuple):
     target: str
     user: str
     session_id: str
+    confirms: bool = False
 
     @property
     def links(self) -> bool:
         """Whether it links an identity, instead of signing in."""
+        return self.of_session and not self.confirms
+
+    @property
+    def of_session(self) -> bool:
+        """Whether it is about the account of a session, instead of a sign-in."""
         return self.session_id != ""
 
     @property
@@ -82,9 +88,11 @@ class UpstreamFlows:
         fresh: bool = False,
         user: str = NOBODY,
         session_id: str = "",
+        confirms: bool = False,
     ) -> Flow:
-        """A new request to a provider, which goes on to `target`; with a session it links an identity."""
-        facts = (provider, int(now), f"{kept:d}{fresh:d}", fingerprint(target), session_id or _NO_SESSION)
+        """A new request to a provider, which goes on to `target`; with a session it links an identity, or confirms
+        who the person is."""
+        facts = (provider, int(now), f"{kept:d}{fresh:d}{confirms:d}", fingerprint(target), session_id or _NO_SESSION)
         token = Token(TokenKind.UPSTREAM, user, " ".join(map(str, facts)), new_id(), 0)
         flow = self.open(self._sealer.seal(token), now)
         assert flow is not None
@@ -99,7 +107,8 @@ class UpstreamFlows:
         if not -60 <= now - int(began) <= LASTS // 1000:
             return None
         session_id = "" if session_id == _NO_SESSION else session_id
-        return Flow(text, provider, int(began), flags[0] == "1", flags[1] == "1", target, token.user, session_id)
+        kept, fresh, confirms = (one == "1" for one in flags.ljust(3, "0"))  # earlier releases wrote two
+        return Flow(text, provider, int(began), kept, fresh, target, token.user, session_id, confirms)
 
 
 def _encoded(raw: bytes) -> str:

@@ -206,6 +206,18 @@ async def test_a_person_connects_an_entry_of_the_directory(service: Service) -> 
     assert EMAIL in (await other.get("/account")).body.decode()
 
 
+async def test_a_person_of_the_directory_confirms_with_the_password_there(service: Service) -> None:
+    browser = service.browser()
+    await enters(browser, "ada")
+    page = (await browser.get("/account/security")).body.decode()
+    link = re.search(r'href="(/account/security/confirm/with/company[^"]+)"', page)
+    assert link
+    assert (await browser.get(link[1].replace("&amp;", "&"))).headers["Location"] == FORM
+    assert (await browser.submit(await browser.get(FORM), FORM, login="ada", password="wrong")).code == 400
+    done = await browser.submit(await browser.get(FORM), FORM, login="ada", password=PASSWORD)
+    assert done.headers["Location"] == "/account/security?confirmed"
+
+
 async def test_a_dead_directory_is_said_to_be_and_holds_nobody_up(
     service: Service, site: Site, app: Any, directory: Slapd
 ) -> None:

@@ -43,12 +43,13 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
         "passkeys_offered": True,
         "here": text,
         "wrong": "",
-        **{"identities": [linked, unused_link], "providers": PROVIDERS, "link_key": text},
+        **{"identities": [linked, unused_link], "providers": PROVIDERS, "link_key": text, "confirm_with": []},
     }
     directory = {**known, "signed_in": None, "provider": PROVIDERS[0], "why": None, "next": text, "login": text}
     return {
-        "signin/directory.html": {**directory, "links": False, "error": text},
-        "signin/directory.html connect": {**directory, "links": True, "error": ""},
+        "signin/directory.html": {**directory, "links": False, "confirms": False, "error": text},
+        "signin/directory.html connect": {**directory, "links": True, "confirms": False, "error": ""},
+        "signin/directory.html confirm": {**directory, "links": False, "confirms": True, "error": ""},
         "account/security.html": {
             **security,
             "errors": dict.fromkeys(
@@ -63,6 +64,7 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
                 has_password=True,
                 second=True,
                 recovered=False,
+                by_provider=False,
                 asks_code=True,
                 secret=b"sealed",
                 since=NOW,
@@ -77,7 +79,14 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
             "activity": [],
             "ordinary": [],
             "factors": Sample(
-                proved=True, has_password=True, second=True, secret=b"x", since=NOW, codes=10, passkeys=(passkey,)
+                proved=True,
+                by_provider=False,
+                has_password=True,
+                second=True,
+                secret=b"x",
+                since=NOW,
+                codes=10,
+                passkeys=(passkey,),
             ),
         },
         "account/security.html changed": {
@@ -90,7 +99,14 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
             "devices": [device],
             **{"identities": [], "providers": []},
             "factors": Sample(
-                proved=True, has_password=False, second=False, secret=None, since=None, codes=0, passkeys=()
+                proved=True,
+                by_provider=False,
+                has_password=False,
+                second=False,
+                secret=None,
+                since=None,
+                codes=0,
+                passkeys=(),
             ),
         },
         "account/activity.html": {
@@ -105,7 +121,9 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
         },
         "account/confirm_yourself.html": {
             **known,
-            "factors": Sample(asks_code=True, has_password=True, secret=b"sealed", passkeys=(passkey,)),
+            "factors": Sample(
+                asks_code=True, has_password=True, by_provider=False, secret=b"sealed", passkeys=(passkey,)
+            ),
             "does": text,
             "action": "/developer/apps/x",
             "back": "/developer/apps/x",
@@ -113,10 +131,23 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
             "error": text,
             "wrong": "password",
             "passkeys_offered": True,
+            **{"confirm_with": [], "link_key": text},
         },
-        "account/confirm_yourself.html first": {
+        "account/security.html elsewhere": {
+            **security,
+            "errors": {},
+            "notice": None,
+            "activity": [],
+            "ordinary": [],
+            "confirm_with": PROVIDERS,
+            "factors": Sample(
+                **{"proved": False, "has_password": False, "second": False, "asks_code": False, "secret": None},
+                **{"since": None, "codes": 0, "passkeys": (), "by_provider": False},
+            ),
+        },
+        "account/confirm_yourself.html elsewhere": {
             **known,
-            "factors": Sample(asks_code=False, has_password=False, secret=None, passkeys=()),
+            "factors": Sample(asks_code=False, has_password=False, by_provider=False, secret=None, passkeys=()),
             "does": text,
             "action": "/developer/apps/x/rotate",
             "back": "/developer/apps/x",
@@ -124,6 +155,19 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
             "error": None,
             "wrong": "",
             "passkeys_offered": False,
+            **{"confirm_with": PROVIDERS, "link_key": text},
+        },
+        "account/confirm_yourself.html first": {
+            **known,
+            "factors": Sample(asks_code=True, has_password=False, by_provider=True, secret=None, passkeys=()),
+            "does": text,
+            "action": "/developer/apps/x/rotate",
+            "back": "/developer/apps/x",
+            "kept": [],
+            "error": None,
+            "wrong": "",
+            "passkeys_offered": False,
+            **{"confirm_with": [], "link_key": text},
         },
         "account/authenticator.html": {
             **known,

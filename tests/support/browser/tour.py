@@ -21,6 +21,7 @@ from tests.support.admin.tour_console import console
 from tests.support.browser.furnished_account import SPENDS, TOOLS, connected_by_issuer, furnish, spend_of_budget
 from tests.support.browser.security_samples import elsewhere
 from tests.support.browser.tour_devices import devices
+from tests.support.browser.tour_elsewhere import directory, without_password
 from tests.support.browser.tour_kit import Tour
 from tests.support.browser.tour_people import GRACE, NOBODY, PASSWORD, asks, factors, mailed
 from tests.support.browser.tour_portal import developer, own_apis
@@ -35,7 +36,7 @@ def walk(tour: Tour) -> None:
     """Makes the whole tour. The stand is new."""
     tour.stand.run(furnish(tour.stand))
     legs = (strangers, demo_inbox, newcomer, connected_apps, branded, documents_and_credits, consent)
-    for leg in (*legs, devices, developer, own_apis, factors, mailed, console):
+    for leg in (*legs, devices, developer, own_apis, without_password, factors, mailed, console):
         tour.stand.forget_windows()
         tour.stand.change()
         leg(tour)
@@ -68,10 +69,7 @@ def strangers(tour: Tour) -> None:
     tour.stop("signin/signup.html elsewhere", "Continue with Google")
     tour.open("/signin/with/oidc")
     tour.stop("signin/signin.html away", "isn't answering right now")
-    tour.open("/signin/with/company")
-    tour.stop("signin/directory.html first", "Use your")
-    tour.submit("/signin/with/company/password", login="grace", password="not this one")
-    tour.stop("signin/directory.html", "isn't answering right now")
+    directory(tour)
     tour.stand.change(signup="upstream", providers=elsewhere())
     tour.open("/signup")
     tour.stop("signin/signin.html upstream", "Accounts here are created")

@@ -79,6 +79,7 @@ def factors(tour: Tour) -> None:
     tour.stop("account/security.html connected", "Connect Microsoft")
     browser.click("Connect Our company")
     tour.stop("signin/directory.html connect", "Use your")
+    tour.open("/account/security")
     stand.change()
     tour.submit("/account/security/passkeys/rename", name="")
     tour.stop("account/security.html wrong name", "Enter a name for the passkey")

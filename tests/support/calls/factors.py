@@ -5,7 +5,16 @@ from __future__ import annotations
 from store.accounts.signin.passkeys import options_for_new, options_for_use, read_answer
 from tests.support.calls.prepared import Call, call
 from tests.support.store.authenticator import Authenticator
-from tests.support.store.second_factors import ORIGIN, RELYING_PARTY, App, add_passkey, half_of, reauth
+from tests.support.store.second_factors import (
+    ORIGIN,
+    RELYING_PARTY,
+    TRUSTED,
+    App,
+    add_passkey,
+    arrival,
+    half_of,
+    reauth,
+)
 from tests.support.store.world import PASSWORD, VISITOR, World
 
 
@@ -23,6 +32,16 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     app = await App.add(w)
     return lambda: w.store.reauth.with_password(w.session, PASSWORD, app.codes[0], VISITOR)
+
+
+@call("reauth.with_identity", "prove_with_identity")
+async def _(w: World) -> Call:
+    one = arrival(f"made-{w.user}", f"made-{w.email}")
+    made = await w.store.upstream.admit(one, TRUSTED, VISITOR)
+    found = await w.store.upstream.sign_in(made.user, one, True, VISITOR)
+    session = w.store.sessions.open(found.cookie)
+    assert session is not None
+    return lambda: w.store.reauth.with_identity(session, one.identity)
 
 
 @call("reauth.with_passkey", "try_passkey", "prove_with_passkey")
