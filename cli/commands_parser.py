@@ -23,6 +23,7 @@ from settings.reading import add_arguments
 
 PROGRAM = "manage.py"
 SHELLS = ("bash", "zsh", "tcsh")
+TRAIL_FORMATS = ("jsonl", "cef", "otlp")
 BRIEF = ("config", "data_dir", "redis_url")
 """The settings in the short help of a command."""
 DECIMALS = 6
@@ -154,15 +155,18 @@ def build_parser(program: str = PROGRAM) -> Parser:
     )
     _add_store(noun("store", "copies of the embedded store"))
     about = "the security log: sign-ins, refusals, changes, the operator's acts"
-    _add_audit(
-        nouns.add_parser(
-            "audit",
-            help=about,
-            description=_sentence(about),
-            examples=("audit", "audit --follow", "audit --since 2h --person ada@example.com"),
-            **given,
-        )
+    audit = nouns.add_parser(
+        "audit",
+        help=about,
+        description=_sentence(about),
+        examples=("audit", "audit --follow", "audit --since 2h --person ada@example.com"),
+        **given,
     )
+    _add_audit(audit)
+    about = "write events in the form of another program, oldest first"
+    files = audit.add_subparsers(metavar="export", prog=audit.prog)
+    named: dict[str, Any] = {"help": about, "description": _sentence(about), "examples": ("audit export --format cef",)}
+    _add_audit_export(files.add_parser("export", **named, **given))
     about = "print what makes the Tab key complete commands and flags of `latchkey`"
     described: dict[str, Any] = {"help": about, "description": _sentence(about), "examples": ("completion bash",)}
     shell = nouns.add_parser("completion", **described, **given)
@@ -235,6 +239,16 @@ def _add_audit(audit: argparse.ArgumentParser) -> None:
     audit.add_argument("--since", metavar="T", help="a date, a time (UTC), or a while such as 15m, 2h or 7d")
     audit.add_argument("--person", metavar="EMAIL|SUB", help="only what this person did, or somebody with that address")
     audit.add_argument("--limit", metavar="N", type=limit, help="the newest so many (default: 100; 10 with --follow)")
+
+
+def _add_audit_export(export: argparse.ArgumentParser) -> None:
+    export.set_defaults(run="audit.export_events", ask="", offline=False, password_stdin=False)
+    about = "jsonl (an object a line), cef, or otlp (logs of OpenTelemetry); default: jsonl"
+    export.add_argument("--format", choices=TRAIL_FORMATS, default="jsonl", help=about)
+    export.add_argument("--since", metavar="T", help="a date, a time (UTC), or a while such as 15m, 2h or 7d")
+    export.add_argument("--until", metavar="T", help="events before this, in the same forms")
+    export.add_argument("--person", metavar="EMAIL|SUB", help="only what this person did")
+    export.add_argument("--output", metavar="FILE", default="-", help="a file (default: standard output)")
 
 
 def _add_store(verb: Verbs) -> None:

@@ -53,6 +53,7 @@ ACTS: Final[Mapping[str, str]] = {
     "signing.revoke_key": "signing_key_revoked_by_operator",
     "people.reindex": "store_repaired_by_operator",
     "fsck.check_store": "store_repaired_by_operator",
+    "audit.export_events": "trail_exported_by_operator",
     "backup.back_up": "store_copied_by_operator",
     "backup.restore": "store_restored_by_operator",
     "backup.end_tokens": "tokens_ended_by_operator",

@@ -1,4 +1,4 @@
-"""`audit`: shows or follows the security log."""
+"""`audit`: shows, follows or exports the security log."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from cli.commands.context import Context
+from cli.commands.export import STANDARD_OUTPUT, target
 from cli.terminal.outcome import CommandResult
 from cli.terminal.tables import word
 from settings.types import EMBEDDED
@@ -18,6 +19,7 @@ from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.audit.security_reading import EventFilter, TrailPosition
 from store.clock import wall
 from store.moments import at, timestamp
+from store.operators.trail_formats import exported
 from store.refused import Refused
 from store.wiring import Store
 
@@ -36,13 +38,32 @@ async def show_events(context: Context, args: Namespace) -> CommandResult:
         # This command would lock the store, so that no server could start on it.
         raise Refused("invalid_request", "No server runs on this data directory, so nothing can follow.")
     wanted = await context.store.event_filters.of(args.person or "")
-    since = None if args.since is None else _moment(args.since)
+    since = None if args.since is None else moment(args.since)
     if args.follow:
         await _follow(context.store, args, since, wanted)
         return CommandResult({})
     most = args.limit or (SHOWN if since is None else None)
     found = await context.store.security_events.newest(most, since or 0, wanted)
     return CommandResult({"events": [_record(event) for event in found]}, COLUMNS)
+
+
+async def export_events(context: Context, args: Namespace) -> CommandResult:
+    """Writes the events as a file, in bounded memory. Raises Refused, ValueError, OSError."""
+    since, until = checked_bounds(args)
+    wanted = await context.store.event_filters.of(args.person or "")
+    size = 0
+    with target(args.output) as file:
+        async for piece in exported(context.store.security_events, args.format, since, until, wanted):
+            file.write(piece)
+            size += len(piece)
+    return CommandResult({} if args.output == STANDARD_OUTPUT else {"bytes": size, "output": args.output})
+
+
+def checked_bounds(args: Namespace) -> tuple[int, int | None]:
+    """Epoch milliseconds of `--since` and `--until` of an export. Raises Refused, ValueError."""
+    if args.output == STANDARD_OUTPUT and getattr(args, "json", False):
+        raise Refused("invalid_request", "--json and --output - both write to standard output; give a file.")
+    return moment(args.since or "1970-01-01"), moment(args.until, "--until") if args.until else None
 
 
 async def _follow(store: Store, args: Namespace, since: int | None, wanted: EventFilter) -> None:
@@ -71,18 +92,18 @@ def _record(event: AuditEvent) -> dict[str, Any]:
     return {"at": timestamp(at(event.at_ms)), **event.shown()}
 
 
-def _moment(text: str) -> int:
+def moment(text: str, name: str = "--since") -> int:
     """Epoch milliseconds of a date, a time, or a duration ago: 2026-11-23, 2026-11-23T06:30, 15m. Raises ValueError."""
     if match := re.fullmatch(r"([0-9]{1,6})([smhd])", text, re.ASCII):
-        moment = wall.utc() - timedelta(**{_UNITS[match[2]]: int(match[1])})
+        found = wall.utc() - timedelta(**{_UNITS[match[2]]: int(match[1])})
     else:
         try:
-            moment = datetime.fromisoformat(text)
+            found = datetime.fromisoformat(text)
         except ValueError:
-            raise ValueError("--since takes a date, a time, or a while such as 15m, 2h or 7d.") from None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-    return max(0, round(moment.timestamp() * 1000))
+            raise ValueError(f"{name} takes a date, a time, or a while such as 15m, 2h or 7d.") from None
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=UTC)
+    return max(0, round(found.timestamp() * 1000))
 
 
 def _hung_up() -> bool:

@@ -11,10 +11,12 @@ from cli.commands import credits as money
 from cli.commands import export as exports
 from cli.commands import operators
 from cli.commands.audit import COLUMNS as EVENT_COLUMNS
+from cli.commands.audit import checked_bounds
 from cli.commands.context import SHOWN_ONCE, SIGNING_ONCE
 from cli.remote.client import RemoteServer, part
 from cli.terminal.outcome import CommandResult
 from store.apps.registration_rows import RECORD
+from store.moments import at, timestamp
 from store.refused import Refused
 
 RemoteCommand = Callable[[RemoteServer, Namespace], CommandResult]
@@ -251,6 +253,19 @@ def show_events(server: RemoteServer, args: Namespace) -> CommandResult:
     return CommandResult({"events": found[::-1]}, EVENT_COLUMNS)
 
 
+def export_events(server: RemoteServer, args: Namespace) -> CommandResult:
+    """Writes security events as a file."""
+    since, until = checked_bounds(args)
+    bounds = {"since": timestamp(at(since)), "until": timestamp(at(until)) if until is not None else None}
+    asked = {"format": args.format, "person": args.person, **bounds}
+    size = 0
+    with exports.target(args.output) as file:
+        for piece in server.lines(f"/audit/export?{urlencode({name: one for name, one in asked.items() if one})}"):
+            file.write(piece)
+            size += len(piece)
+    return CommandResult({} if args.output == exports.STANDARD_OUTPUT else {"bytes": size, "output": args.output})
+
+
 def list_signing_keys(server: RemoteServer, args: Namespace) -> CommandResult:
     """Lists the keys that sign."""
     found = [one for one in server.get("/keys")["items"] if one["kind"] == "signing"]
@@ -288,6 +303,7 @@ REMOTE: Final[Mapping[str, RemoteCommand]] = {
     "webhooks.list_deliveries": list_deliveries,
     "webhooks.replay": replay,
     "audit.show_events": show_events,
+    "audit.export_events": export_events,
     "signing.list_keys": list_signing_keys,
 }
 """Each remote command, by the name of the local one."""

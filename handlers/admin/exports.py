@@ -1,39 +1,38 @@
-"""/api/admin/v1/people/ID/export: everything that is kept about a person."""
+"""/api/admin/v1/people/ID/export and /audit/export: everything that is kept about a person, and the security log."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any, cast
 
 from tornado.iostream import StreamClosedError
 
-from handlers.admin.base import AdminHandler
+from handlers.admin.base import AdminHandler, valid
+from handlers.admin.trails import bounds_of
 from store.accounts.signin.sessions import ACTIVITY_KEPT
 from store.moving.person_export import WRITERS
+from store.operators import trail_formats
 from store.operators.roles import check_act
+from store.operators.trail_formats import exported
 from store.refused import Refused
 
 MEDIA_TYPES = {"zip": "application/zip", "jsonl": "application/jsonl"}
 
 
-class AdminExportHandler(AdminHandler):
-    """The export."""
+class AdminFileHandler(AdminHandler):
+    """A call that answers with a file."""
 
-    async def get(self, user: str) -> None:
-        """Streams what `latchkey user export` writes. Documents have a role of their own: `documents=true`."""
-        params = self.query("format", "documents")
-        form, documents = params.get("format") or "jsonl", self.flag(params, "documents")
-        if form not in WRITERS:
-            raise Refused("invalid_request", f"format is {' or '.join(WRITERS)}.")
-        if documents:
-            check_act(self.actor, "people.export_documents")
-        person = await self.store.operator.find(user, ACTIVITY_KEPT)
-        await self.store.operator.note(user, "exported_by_operator")
+    async def send_all(self, user: str, pieces: AsyncGenerator[bytes, None], media_type: str) -> None:
+        """Sends the pieces, each once the one before is on its way; `user`: as in `DownloadPlaces.place`. Raises
+        Refused if too many downloads are in progress."""
         try:
             with self.site.downloads.place(user):
-                async with aclosing(WRITERS[form](self.store, person, documents)) as pieces:
-                    async for piece, _ in pieces:
-                        await self._send(piece, MEDIA_TYPES[form])
+                async with aclosing(pieces):
+                    async for piece in pieces:
+                        await self._send(piece, media_type)
+            if not self.head_sent:
+                await self._send(b"", media_type)
             await self.finish()
         except StreamClosedError:
             self.finish()
@@ -50,3 +49,48 @@ class AdminExportHandler(AdminHandler):
         self.streamed += len(piece)
         self.write(piece)
         await self.flush()
+
+
+class AdminExportHandler(AdminFileHandler):
+    """The export."""
+
+    async def get(self, user: str) -> None:
+        """Streams what `latchkey user export` writes. Documents have a role of their own: `documents=true`."""
+        params = self.query("format", "documents")
+        form, documents = params.get("format") or "jsonl", self.flag(params, "documents")
+        if form not in WRITERS:
+            raise Refused("invalid_request", f"format is {' or '.join(WRITERS)}.")
+        if documents:
+            check_act(self.actor, "people.export_documents")
+        person = await self.store.operator.find(user, ACTIVITY_KEPT)
+        await self.store.operator.note(user, "exported_by_operator")
+        await self.send_all(user, _pieces(WRITERS[form](self.store, person, documents)), MEDIA_TYPES[form])
+
+
+class AdminTrailExportHandler(AdminFileHandler):
+    """The security log as a file."""
+
+    async def get(self) -> None:
+        """Streams events, oldest first, as JSON lines, CEF or OTLP logs: `format`, `since`, `until`, and the filters of
+        the list."""
+        params = self.query("format", "since", "until", "person", "app", "event")
+        form = trail_format(params.get("format") or "")
+        with valid():
+            bounds = bounds_of(params.get("since") or "", params.get("until") or "")
+            filters = (params.get(name) or "" for name in ("person", "app", "event"))
+            wanted = await self.store.event_filters.of(*filters)
+        self.store.security.note("trail_exported_by_operator", detail=form)
+        pieces = exported(self.store.security_events, form, *bounds, wanted)
+        await self.send_all("", pieces, trail_formats.MEDIA_TYPES[form])
+
+
+def trail_format(text: str) -> str:
+    """A form of the security log; JSON lines without one. Raises Refused("invalid_request")."""
+    if text and text not in trail_formats.FORMATS:
+        raise Refused("invalid_request", f"format is {' or '.join(trail_formats.FORMATS)}.")
+    return text or "jsonl"
+
+
+async def _pieces(numbered: AsyncIterator[tuple[bytes, int]]) -> AsyncGenerator[bytes, None]:
+    async for piece, _ in numbered:
+        yield piece

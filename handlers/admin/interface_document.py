@@ -112,7 +112,7 @@ def _parameter(name: str) -> JsonSchema:
 
 def _success(operation: AdminOperation) -> JsonSchema:
     if not operation.answer:
-        kinds = ("application/jsonl", "application/zip")
+        kinds = ("application/jsonl", "application/zip", "text/plain")
         return {"description": "the export", "content": {kind: {"schema": {}} for kind in kinds}}
     schema = reference(operation.answer)
     if operation.many:

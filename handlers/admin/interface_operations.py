@@ -75,6 +75,9 @@ ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
     "admin-audit GET": AdminOperation(
         "List security events, newest first", "Event", ("person", "app", "event", "since", *PAGED), many=True
     ),
+    "admin-audit-export GET": AdminOperation(
+        "Export security events, oldest first", "", ("format", "since", "until", "person", "app", "event")
+    ),
     "admin-deliveries GET": AdminOperation("List webhook deliveries", "Delivery", ("state", "app", *PAGED), many=True),
     "admin-send-delivery POST": AdminOperation("Post a webhook event once more", "Delivery", (), "DeliveryOrder"),
     "admin-keys GET": AdminOperation("List secret keys and keys that sign", "ServerKey", many=True),

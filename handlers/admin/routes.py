@@ -18,7 +18,7 @@ from handlers.admin.apps import (
     AdminTeammateHandler,
     AdminWebhookSecretHandler,
 )
-from handlers.admin.exports import AdminExportHandler
+from handlers.admin.exports import AdminExportHandler, AdminTrailExportHandler
 from handlers.admin.operator_keys import AdminOperatorKeyHandler, AdminOperatorKeysHandler
 from handlers.admin.people import AdminPeopleHandler, AdminPersonHandler
 from handlers.admin.person_acts import (
@@ -152,6 +152,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(rf"{BASE}/grants", AdminGrantsHandler, "admin-grants", managing(GET="grants.read")),
     Route(rf"{BASE}/audit", AdminAuditHandler, "admin-audit", managing(GET="audit.read")),
+    Route(rf"{BASE}/audit/export", AdminTrailExportHandler, "admin-audit-export", managing(GET="audit.read")),
     Route(rf"{BASE}/webhooks/deliveries", AdminDeliveriesHandler, "admin-deliveries", managing(GET="webhooks.read")),
     Route(
         rf"{BASE}/webhooks/deliveries/{KEY}/send",

@@ -67,6 +67,12 @@ class AdminSendDeliveryHandler(AdminHandler):
         self.write_json(delivery_record(found) if found else {"id": delivery})
 
 
+def bounds_of(since: str, until: str) -> tuple[int, int | None]:
+    """Epoch milliseconds of `since` and `until`, as they were sent; the beginning and None without one. Raises
+    ValueError."""
+    return moment_of(since, "since") if since else 0, moment_of(until, "until") if until else None
+
+
 def moment_of(text: str, name: str) -> int:
     """Epoch milliseconds of a date or a time that was sent as `name`. Raises ValueError."""
     try:

@@ -18,6 +18,7 @@ OPERATOR_EVENTS: Final = (
     by_operator(
         "people_imported_by_operator", "People imported", "how many were created, updated and refused", trail=""
     ),
+    by_operator("trail_exported_by_operator", "Security log exported by the operator", "the format", trail=""),
     by_operator("people_exported_by_operator", "People exported", "how many, and with or without secrets", trail=""),
     by_operator("invited_by_operator", "Invitation created by the operator", trail=""),
     by_operator("disabled_by_operator", "Account disabled by the operator"),

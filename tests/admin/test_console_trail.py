@@ -28,21 +28,39 @@ async def test_events_are_filtered_and_exported(console: Console) -> None:
     events = [json.loads(line) for line in theirs.splitlines()]
     assert len(events) >= 3
     assert {event["person"] for event in events} == {user}
-    assert [event["at"] for event in events] == sorted((event["at"] for event in events), reverse=True)
-    one = events[0]
+    assert [event["at"] for event in events] == sorted(event["at"] for event in events)
+    one = events[-1]
     for query, count in (
         (f"request={one['request_id']}", 1),
         (f"person={user}&event={one['event']}", 1),
         ("event=no_such_event", 0),
         ("since=2099-01-01", 0),
+        ("until=2020-01-01", 0),
+        (f"until=2099-01-01&request={one['request_id']}", 1),
         (f"app=web-app&person={user}", 0),
     ):
         lines = (await auditor.browser.get(f"/admin/audit/export?{query}")).body.splitlines()
         assert len(lines) == count, query
         text = await auditor.open(f"/admin/audit?{query}")
         assert len(re.findall(r'<th scope="row">', text)) == count, query
-    for wrong in ("since=yesterday", "person=nobody", "cursor=x"):
+    for wrong in ("since=yesterday", "until=tomorrow", "person=nobody", "cursor=x"):
         assert (await auditor.browser.get(f"/admin/audit?{wrong}")).code == 400
+
+
+async def test_events_are_downloaded_in_the_forms_of_other_programs(console: Console) -> None:
+    auditor = await console.operator("auditor")
+    await console.store.security.flush()
+    page = await auditor.open("/admin/audit")
+    for form, begins in (("cef", b"CEF:0|Latchkey|"), ("otlp", b'{"resourceLogs":['), ("jsonl", b'{"at":"')):
+        assert f"format={form}" in page
+        found = await auditor.browser.get(f"/admin/audit/export?format={form}")
+        assert found.body.startswith(begins)
+        assert re.search(rf"audit-[0-9-]+\.(?:otlp\.jsonl|{form})", found.headers["Content-Disposition"])
+    exports = [one for one in console.events if one.event == "trail_exported_by_operator"]
+    assert [(one.detail, one.by) for one in exports] == [
+        (n, f"person {auditor.user}") for n in ("cef", "otlp", "jsonl")
+    ]
+    assert (await auditor.browser.get("/admin/audit/export?format=xml")).code == 400
 
 
 async def test_the_log_goes_on_page_by_page(console: Console) -> None:

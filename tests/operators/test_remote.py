@@ -110,6 +110,11 @@ def test_people_and_apps_are_managed_from_elsewhere(elsewhere: Elsewhere, tmp_pa
     assert there("app", "deliveries", app["client_id"])["deliveries"] == []
     assert there("app", "delete", app["client_id"], "--yes")["deleted"] is True
     assert {event["event"] for event in there("audit", "--person", EVE)["events"]} >= {"suspended_by_operator"}
+    trail = tmp_path / "trail.cef"
+    there("audit", "export", "--format", "cef", "--since", "1h", "--output", str(trail))
+    assert "|suspended_by_operator|" in trail.read_text()
+    assert local("audit", "export", "--person", EVE, "--output", str(tmp_path / "eve.jsonl"))["bytes"] > 100
+    assert elsewhere.error("audit", "export")[:2] == (1, "invalid_request")
     assert there("operator-key", "list")["keys"][0]["role"] == "admin"
     assert "keys" in there("keys", "signing", "list")
     assert elsewhere.error("user", "delete", EVE, "--yes")[:2] == (1, "access_denied")

@@ -71,6 +71,7 @@ EXPECTED: dict[str, str] = {
     "admin-api-secret POST": ADMIN,
     "admin-grants GET": READERS,
     "admin-audit GET": READERS,
+    "admin-audit-export GET": READERS,
     "admin-deliveries GET": READERS,
     "admin-send-delivery POST": ADMIN,
     "admin-keys GET": READERS,

@@ -147,8 +147,8 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
 def _commands() -> set[str]:
     found = set()
     for noun, parser in commands_of(build_parser()).items():
-        # What follows a noun without verbs is an option.
-        found |= {f"{noun} {word}" for word in commands_of(parser) or _options(parser)}
+        # What follows a noun without verbs, or with optional ones, is an option.
+        found |= {f"{noun} {word}" for word in (*commands_of(parser), *_options(parser))}
     return found
 
 

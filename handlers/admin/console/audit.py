@@ -1,35 +1,31 @@
-"""/admin/audit: the security log with filters, and the same as JSON lines."""
+"""/admin/audit: the security log with filters, and the same as a file."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-import orjson
-
 from handlers.account.connected_apps import EVENTS
 from handlers.admin.base import valid
 from handlers.admin.console.base import ConsolePage
+from handlers.admin.exports import trail_format
 from handlers.admin.trails import moment_of
 from handlers.core.devices import device_phrase
 from handlers.core.page import DownloadPage
 from store.accounts.audit.logged_event import AuditEvent
-from store.accounts.audit.security_reading import EventFilter
+from store.accounts.audit.security_reading import LATEST, EventFilter
 from store.clock import wall
 from store.moments import at
 from store.names import is_user_id
-from store.operators.records import event_record
+from store.operators.trail_formats import ENDINGS, MEDIA_TYPES, exported
 from store.phrases import Phrase
 from store.refused import Refused
 
 AUDIT = "/admin/audit"
-FILTERS = ("person", "app", "event", "since", "request")
-PAGE, PIECE = 50, 500
-"""Events on a page, and in a piece of the file."""
-MOST_EXPORTED = 50_000
-"""Events in a file, the newest."""
+FILTERS = ("person", "app", "event", "request", "since", "until")
+PAGE = 50
+"""Events on a page."""
 
 
 class ShownEvent(NamedTuple):
@@ -50,15 +46,16 @@ class AuditPage(ConsolePage):
         params = self.asked()
         return {name: value for name in FILTERS if (value := (params.get(name) or "").strip())}
 
-    async def filter_of(self, chosen: dict[str, str]) -> tuple[EventFilter, int]:
-        """The filter, and the beginning in epoch ms. Raises Refused("invalid_request")."""
+    async def filter_of(self, chosen: dict[str, str]) -> tuple[EventFilter, int, int | None]:
+        """The filter, and beginning and end in epoch ms. Raises Refused("invalid_request")."""
         with valid():
             known = await self.store.event_filters.of(
                 chosen.get("person", ""), chosen.get("app", ""), chosen.get("event", "")
             )
             begin = moment_of(chosen["since"], Phrase("Since")) if "since" in chosen else 0
+            end = moment_of(chosen["until"], Phrase("Until")) if "until" in chosen else None
         request = chosen.get("request")
-        return (lambda one: known(one) and request in (None, one.request_id)), begin
+        return (lambda one: known(one) and request in (None, one.request_id)), begin, end
 
 
 class ConsoleAuditHandler(AuditPage):
@@ -71,9 +68,10 @@ class ConsoleAuditHandler(AuditPage):
         found: list[AuditEvent] = []
         position = ""
         try:
-            wanted, begin = await self.filter_of(chosen)
-            until = self.store.cursors.open(asked, cursor) or "+"
-            found, position = await self.store.security_events.page(PAGE, begin, wanted, until)
+            wanted, begin, end = await self.filter_of(chosen)
+            until = self.store.cursors.open(asked, cursor) or ("+" if end is None else str(end + LATEST))
+            early = wanted if end is None else lambda one: one.at_ms < end and wanted(one)
+            found, position = await self.store.security_events.page(PAGE, begin, early, until)
         except Refused as refusal:
             if refusal.code != "invalid_request" or self.wants_json():
                 raise
@@ -100,7 +98,15 @@ class ConsoleAuditHandler(AuditPage):
                 )
                 for one in found
             ],
-            file=f"{AUDIT}/export?{urlencode(chosen)}",
+            files=[
+                (label, f"{AUDIT}/export?{urlencode({**chosen, 'format': form})}")
+                for form, label in (
+                    ("jsonl", Phrase("Download as JSON lines")),
+                    ("cef", Phrase("Download as CEF")),
+                    ("otlp", Phrase("Download as OTLP logs")),
+                )
+            ],
+            days=self.store.security.trail.bounds.days,
             first=f"{AUDIT}?{urlencode(chosen)}" if cursor else "",
             onward=f"{AUDIT}?{urlencode({**chosen, 'cursor': onward})}" if onward else "",
         )
@@ -110,14 +116,10 @@ class ConsoleAuditFileHandler(AuditPage, DownloadPage):
     """The file."""
 
     async def get(self) -> None:
-        """Sends the newest events as JSON lines, newest first."""
-        wanted, begin = await self.filter_of(self.chosen())
-        name = f"audit-{wall.utc():%Y-%m-%d}.jsonl"
-        await self.send_file(name, "application/jsonl", self._pieces(wanted, begin))
-
-    async def _pieces(self, wanted: EventFilter, begin: int) -> AsyncGenerator[bytes, None]:
-        until, sent = "+", 0
-        while until and sent < MOST_EXPORTED:
-            found, until = await self.store.security_events.page(PIECE, begin, wanted, until)
-            sent += len(found)
-            yield b"".join(orjson.dumps(event_record(one)) + b"\n" for one in found)
+        """Sends the events, oldest first, as JSON lines, CEF or OTLP logs."""
+        form = trail_format(self.asked().get("format") or "")
+        wanted, begin, end = await self.filter_of(self.chosen())
+        self.store.security.note("trail_exported_by_operator", detail=form)
+        name = f"audit-{wall.utc():%Y-%m-%d}.{ENDINGS[form]}"
+        pieces = exported(self.store.security_events, form, begin, end, wanted)
+        await self.send_file(name, MEDIA_TYPES[form], pieces)

@@ -166,11 +166,14 @@ class SecurityEvents:
         self, begins: Sequence[str], last: str, *, backwards: bool, most: int | None = None
     ) -> list[_Part]:
         most = most or PAGE
-        shards = (
-            self._shard(shard, begin, last, most, backwards=backwards)
-            for shard, begin in enumerate(begins[: keys.TRAIL_SHARDS])
-        )
-        return await asyncio.gather(*shards, self._old(begins[-1], last, most, backwards=backwards))
+        sources = [
+            *(
+                self._shard(shard, begin, last, most, backwards=backwards)
+                for shard, begin in enumerate(begins[: keys.TRAIL_SHARDS])
+            ),
+            self._old(begins[-1], last, most, backwards=backwards),
+        ]
+        return await asyncio.gather(*sources)
 
     async def _shard(self, shard: int, begin: str, last: str, most: int, *, backwards: bool) -> _Part:
         past = int(backwards)

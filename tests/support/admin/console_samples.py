@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace as Sample
 from typing import Any
 
-from handlers.admin.console.audit import ShownEvent
+from handlers.admin.console.audit import FILTERS, ShownEvent
 from handlers.admin.console.overview import ChecklistRow
 from handlers.admin.console.people import STATUS_NAMES
 from handlers.admin.console.person import KINDS, ON_PEOPLE
@@ -76,8 +76,9 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     }
     logged = AuditEvent("signed_in", "failed", "info", "operator", "1", person=text, client=text, address=text, count=2)
     by = replace(logged, by=text, detail=text, agent=text)
-    audit: dict[str, Any] = {**frame, "chosen": dict.fromkeys(("person", "app", "event", "since", "request"), text)}
-    audit |= {"error": "", "people": {text: text}, "file": "/admin/audit/export", "first": text, "onward": text}
+    audit: dict[str, Any] = {**frame, "chosen": dict.fromkeys(FILTERS, text)}
+    audit |= {"error": "", "people": {text: text}, "days": 90, "first": text, "onward": text}
+    audit["files"] = [(text, "/admin/audit/export")]
     app = Sample(
         **{"client_id": text, "wire_id": text, "name": text, "redirect_uris": (text,), "scopes": (text,)},
         **{"api_scopes": (text,), "owner": text, "homepage": text, "status": "active", "active": True},
