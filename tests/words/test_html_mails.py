@@ -45,9 +45,11 @@ LINES = "\n".join(["- Redirect URI added: https://evil.example/", f"- {HOSTILE}"
 VALUES: dict[str, Any] = {
     "role": Phrase.known("Support"),
     **{"balance": "", "share": "80%", "used_up": "yes", "amount": "$5.00", "below": "yes", "news": "taken"},
-    **dict.fromkeys(("address", "agent", "client", "identifier", "limit", "name", "new", "old", "who"), HOSTILE),
+    **dict.fromkeys(
+        ("address", "agent", "client", "identifier", "limit", "name", "new", "old", "who", "reason"), HOSTILE
+    ),
     **{"lines": LINES, "own": LINES, "site": SITE, "said": Phrase("A passkey was added to your account")},
-    **dict.fromkeys(("earlier", "last", "stopped"), "yes"),
+    **dict.fromkeys(("earlier", "last", "stopped", "active"), "yes"),
     "link": f"{SITE}/reset?link={'x' * 200}&next=%2F",
 }
 
@@ -58,7 +60,7 @@ async def no_logo(client_id: str, logo: str) -> bytes:
 
 
 def mail_of(what: str, language: Language, **facts: Any) -> Mail:
-    text = mail_text(ours(), what, Wording(language), **{**VALUES, "at": wall.utc()})
+    text = mail_text(ours(), what, Wording(language), **{**VALUES, "at": wall.utc(), "deleted_at": wall.utc()})
     return Mail(what, EMAIL, text.subject, text.whole, True, what in mails.TAKES_BACK, language=language.tag, **facts)
 
 

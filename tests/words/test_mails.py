@@ -40,7 +40,7 @@ NAMES = sorted(mail_templates())
 VALUES: dict[str, Any] = dict.fromkeys(
     (
         *("address", "agent", "balance", "client", "identifier", "limit", "lines", "link", "name", "new", "old", "own"),
-        *("share", "used_up", "who", "amount", "below", "news", "role"),
+        *("share", "used_up", "who", "amount", "below", "news", "role", "reason", "active"),
     ),
     "1",
 )
@@ -48,7 +48,7 @@ VALUES: dict[str, Any] = dict.fromkeys(
 
 def paragraphs(what: str, wording: Wording, **values: Any) -> tuple[str, ...]:
     said = Phrase("A passkey was added to your account")
-    given = {**VALUES, "at": wall.utc(), "said": said, "site": "9", **values}
+    given = {**VALUES, "at": wall.utc(), "deleted_at": wall.utc(), "said": said, "site": "9", **values}
     subject, texts = mail_text(ours(), what, wording, **given)
     return (subject, *texts)
 
@@ -66,7 +66,11 @@ def test_every_text_of_a_mail_is_in_the_catalogue(what: str, row: Any) -> None:
     wording = Wording(MADE.by_code[row.code])
     for given in ("1", ""):
         choices = dict.fromkeys(
-            ("earlier", "last", "limit", "link", "lines", "own", "stopped", "who", "balance", "used_up", "below"), given
+            (
+                *("earlier", "last", "limit", "link", "lines", "own", "stopped", "who", "balance", "used_up", "below"),
+                *("reason", "active"),
+            ),
+            given,
         )
         for text in paragraphs(what, wording, **choices):
             assert not re.search(r"[^\W\d_]", outside(text)), text
@@ -75,7 +79,8 @@ def test_every_text_of_a_mail_is_in_the_catalogue(what: str, row: Any) -> None:
 @each("what", NAMES)
 def test_a_line_of_a_mail_is_short_and_an_address_stays_whole(what: str) -> None:
     link = f"https://id.example/reset?link={'x' * 200}"
-    values = {**VALUES, "at": wall.utc(), "said": "A passkey was added to your account", "site": "https://id.example"}
+    said = {"said": "A passkey was added to your account", "site": "https://id.example"}
+    values = {**VALUES, "at": wall.utc(), "deleted_at": wall.utc(), **said}
     choices = dict.fromkeys(("earlier", "last", "stopped"), "yes") | {"link": link}
     text = mail_text(ours(), what, Wording(BOTH.default), **values | choices)
     whole = plain(text.whole)
