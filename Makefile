@@ -59,8 +59,12 @@ test-cluster: $(VENV)/installed-test  ## run all tests with clusters of Valkey a
 test-fsck: $(VENV)/installed-test  ## check a store of 100,000 keys; the tests check one of 10,000
 	LATCHKEY_FSCK_KEYS=100000 $(BIN)/python -m pytest tests/engine/keys/test_fsck_under_load.py $(ARGS)
 
-test-deploy: $(VENV)/installed-test  ## check the files of deploy/ with the programs they are for (nginx-light, caddy, systemd)
+test-deploy: $(VENV)/installed-test  ## check the files of deploy/ with the programs they are for (nginx-light, caddy, haproxy, systemd)
 	$(BIN)/python -m pytest deploy $(ARGS)
+
+.PHONY: two-hosts
+two-hosts: $(VENV)/installed-test  ## upgrade two hosts one by one under load, then fail their store over (root, iproute2, haproxy, redis)
+	$(BIN)/python -m dev.proof.two_hosts $(ARGS)
 
 .PHONY: image image-base image-test
 image-base: $(VENV)/installed-test  ## make a Debian 12 to build the image on, where no registry can be reached (needs mmdebstrap)

@@ -55,6 +55,15 @@ PLACES = {
         "/etc/ssl/private/id.example.org.key": "key",
     },
     "Caddyfile": {"127.0.0.1:8080": "backend", "id.example.org {": "site"},
+    "haproxy.cfg": {
+        "/run/haproxy/admin.sock": "socket",
+        "bind :80\n": "plain",
+        "bind :443 ssl crt /etc/haproxy/certs/id.example.org.pem": "tls",
+        "http-request redirect scheme https code 308 unless { ssl_fc }": "redirect",
+        "server host1 10.0.0.11:8080": "first",
+        "server host2 10.0.0.12:8080": "second",
+        "default-server check inter 1s fastinter 500ms fall 2 rise 2": "checks",
+    },
 }
 
 

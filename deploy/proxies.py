@@ -1,4 +1,4 @@
-"""nginx and Caddy at work, with the sites of this folder, in front of a server or of anything else."""
+"""nginx, Caddy and HAProxy at work, with the sites of this folder, in front of a server or of anything else."""
 
 from __future__ import annotations
 
@@ -78,6 +78,27 @@ def caddy(folder: Path, backend: int, port: int, certificate: tuple[str, str]) -
     return [tool("caddy"), "run", "--config", str(whole), "--adapter", "caddyfile"]
 
 
+def haproxy(folder: Path, backend: int, port: int, certificate: tuple[str, str]) -> list[str]:
+    """The same of HAProxy, with one host and no checks: `make two-hosts` has two, and checks."""
+    both = folder / "both.pem"
+    both.write_text("".join(Path(name).read_text() for name in certificate))
+    site = changed(
+        "haproxy.cfg",
+        socket=f"{folder}/haproxy.sock",
+        plain=f"bind 127.0.0.1:{free_port()}\n",
+        tls=f"bind 127.0.0.1:{port} ssl crt {both}",
+        redirect="http-request redirect scheme https code 308 unless { ssl_fc }",
+        first=f"server host1 127.0.0.1:{backend}",
+        second="",
+        checks="default-server",
+    )
+    whole = folder / "haproxy.cfg"
+    whole.write_text(site)
+    said = ran(tool("haproxy"), "-c", "-f", str(whole))
+    assert "WARNING" not in said.stderr, said.stderr
+    return [tool("haproxy"), "-db", "-f", str(whole)]
+
+
 def home(folder: Path) -> dict[str, str]:
     """An environment in which Caddy writes nowhere else."""
     return {
@@ -88,7 +109,11 @@ def home(folder: Path) -> dict[str, str]:
     }
 
 
-PROXIES: dict[str, Callable[[Path, int, int, tuple[str, str]], list[str]]] = {"nginx": nginx, "caddy": caddy}
+PROXIES: dict[str, Callable[[Path, int, int, tuple[str, str]], list[str]]] = {
+    "nginx": nginx,
+    "caddy": caddy,
+    "haproxy": haproxy,
+}
 
 
 def mint(server: Server) -> str:

@@ -33,6 +33,9 @@ from store.keystate import LAYOUT, KeyState
 
 log = logging.getLogger("latchkey.store")
 
+ROLLING = 3
+"""The oldest layout whose servers may go on during the upgrade, until each is replaced: they leave rows as this release
+reads them. What they change is missing in the index of people until `latchkey user reindex`."""
 LOG_SECONDS = 10.0
 """Seconds."""
 # Keys of earlier layouts; store/keys.py spells the present ones. Layout 1 had the client id in the keys of tokens, and
@@ -51,7 +54,7 @@ class Upgrade:
 
     async def run(self, layout: int) -> None:
         """Upgrades a store of `layout` to that of this release, and notes it; a new run continues an interrupted one.
-        No server of an earlier release may be running. Raises StoreError, StoreUnavailable."""
+        Servers of an earlier layout than ROLLING must have stopped. Raises StoreError, StoreUnavailable."""
         log.info("bringing the store from layout %d to layout %d", layout, LAYOUT)
         seen, logged_at = 0, time.monotonic()
         if layout < 3:
@@ -68,6 +71,8 @@ class Upgrade:
         await self._rebuild.begin()
         await self._state.note_layout()
         log.info("the store is now in layout %d; %d keys were checked", LAYOUT, seen)
+        if layout >= ROLLING:
+            log.info("when every server of an earlier release has stopped, run `latchkey user reindex`")
 
     def _steps(self, key: str, layout: int) -> list[Awaitable[Any]]:
         """The steps that a key in a store of this layout needs."""

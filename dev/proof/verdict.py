@@ -63,7 +63,7 @@ class Verdict:
 
 
 def judge(history: History, invariant: Invariant) -> Verdict:
-    """Runs the check, and sets aside what a failover of a cluster may lose."""
+    """Runs the check, and sets aside what a failover may lose."""
     found = invariant.check(history)
     lost = {one: forgotten(history, one) for one in found.violations}
     allowed = [one for one, op in lost.items() if op is not None]
@@ -75,7 +75,7 @@ def judge(history: History, invariant: Invariant) -> Verdict:
 def forgotten(history: History, violation: Violation) -> Op | None:
     """The operation that explains a violation: it was acknowledged while a replica took over the person's slots, and
     the servers did not wait for replicas to confirm it."""
-    if history.run.get("store") != "cluster":
+    if history.run.get("store") not in ("cluster", "sentinel"):
         return None
     waits = bool(history.run.get("wait_replicas"))
     for op in violation.undone:

@@ -316,8 +316,11 @@ def test_a_retry_time_returns_the_same_successor_until_its_use() -> None:
     assert broken(made) == {"rotations"}
 
 
-def test_a_cluster_failover_may_lose_recent_acknowledged_writes() -> None:
-    verdict = verdict_on(failed_over(), "documents")
+@pytest.mark.parametrize("store", ["cluster", "sentinel"])
+def test_a_failover_may_lose_recent_acknowledged_writes(store: str) -> None:
+    made = failed_over()
+    made.run.update(store=store)
+    verdict = verdict_on(made, "documents")
     assert (len(verdict.allowed), len(verdict.broken)) == (1, 0)
     assert "d1 is gone" in verdict.allowed[0].text
 

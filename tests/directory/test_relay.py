@@ -9,6 +9,7 @@ from store.crypto.seal import new_user_id
 from store.directory.entries import entries_of
 from store.directory.relay import DirectoryRelay, Listed
 from store.keystate import LAYOUT
+from store.upgrade import ROLLING
 from store.webhooks.relay_wakeup import RelayWakeup
 from store.wiring import Store
 from tests.support.directory.listed_people import everybody, flaws, rename, sign_up
@@ -117,3 +118,23 @@ async def test_an_upgrade_lets_servers_fill_the_index(memory_store: Store) -> No
     async for _ in memory_store.directory_rebuild.fill():
         pass
     assert [one.user for one in await everybody(memory_store, "ada", by="name")] == [user]
+
+
+async def test_people_of_servers_that_a_rolling_upgrade_replaces_later_are_found_after_a_reindex(
+    memory_store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "latchkey.store")
+    first = await sign_up(memory_store, "ada@example.org", "Ada")
+    await memory_store.client.hset(keys.KEYRING, "layout", ROLLING)
+    await memory_store.upgrade.run(ROLLING)
+    assert "user reindex" in caplog.text
+    async for _ in memory_store.directory_rebuild.fill():
+        pass
+    # A server of the old layout notes nobody.
+    late = await sign_up(memory_store, "ada.late@example.org", "Ada")
+    await memory_store.client.delete(keys.changed(late)["changed"])
+    assert [one.user for one in await everybody(memory_store, "ada")] == [first]
+    await memory_store.directory_rebuild.begin()
+    async for _ in memory_store.directory_rebuild.fill():
+        pass
+    assert {one.user for one in await everybody(memory_store, "ada")} == {first, late}
