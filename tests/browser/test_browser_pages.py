@@ -36,7 +36,8 @@ NO_PAGE = {
     *("developer-model-usage-file", "account-credit-mails"),
     *("developer-api-end-secret", "developer-api-status", "developer-logo-remove"),
     *("console-search", "console-cancel-deletion", "console-sign-out", "console-reset-factors", "console-export"),
-    *("console-end-session", "console-disconnect"),
+    *("console-end-session", "console-disconnect", "console-app-team", "console-app-team-remove"),
+    "console-api-status",
     *("console-audit-file", "console-app-status", "console-app-verify"),
     # What a script asks for to use a passkey.
     *(route.name for route in ROUTES if route.name.endswith("-options")),

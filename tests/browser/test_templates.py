@@ -189,6 +189,7 @@ DESTRUCTIVE = {
     *("developer-team-remove", "developer-team-leave"),
     *("console-suspend", "console-reset-factors", "console-delete", "console-app-status"),
     *("console-plan-deletion", "console-disconnect", "console-unlink"),
+    *("console-app-team-remove", "console-api-status", "console-api-secret"),
 }
 """Forms whose buttons are red, because nobody can take back what they do, or only with effort. Each asks once."""
 
@@ -196,6 +197,7 @@ DESTRUCTIVE = {
 CONTINUED = {
     *(("developer/apps.html", "developer-delete"), ("developer/apps.html full", "developer-delete")),
     ("admin/app.html off", "console-app-status"),
+    ("admin/api.html off", "console-api-status"),
 }
 """Forms that go on with something that was asked for already, or undo it."""
 SHOWN_AGAIN = ("admin/person.html wrong",)

@@ -1,4 +1,4 @@
-"""/admin/apps and /admin/apis: what people sign in to, and what accepts its tokens."""
+"""/admin/apps: what people sign in to."""
 
 from __future__ import annotations
 
@@ -6,24 +6,28 @@ from abc import abstractmethod
 from datetime import datetime
 from urllib.parse import urlencode
 
+from handlers.admin.base import valid
 from handlers.admin.console.base import ConsolePage
 from handlers.core.params import Params
 from handlers.developer.log import entry_of
 from handlers.developer.team.role_names import ROLE_NAMES
 from outbound.sector_files import check_sector
+from store.apps.owners.roles import check_role
 from store.apps.registration import Registration
 from store.moments import at
+from store.names import is_user_id, normalise_email
 from store.operators.app_acts import AppOrder
 from store.phrases import Phrase
 from store.refused import Refused
 
-APPS, APIS = "/admin/apps", "/admin/apis"
+APPS = "/admin/apps"
 PAGE = 50
 NOTICES = {
     "on": Phrase("The app works again."),
     "off": Phrase("The app is disabled. Every token of it has ended."),
     "verified": Phrase("The app is shown as verified."),
     "unverified": Phrase("The app is no longer shown as verified."),
+    "team": Phrase("The team was changed."),
 }
 
 
@@ -110,18 +114,28 @@ class ConsoleAppVerifyHandler(ConsoleAppForm):
         await check_sector(self.site.fetcher, uri, redirect_uris)
 
 
-class ConsoleApisHandler(ConsolePage):
-    """The list of APIs."""
+class ConsoleTeamHandler(ConsoleAppForm):
+    """…/team."""
 
-    async def get(self) -> None:
-        """Shows the APIs whose id, identifier, name or owner has `query`, or all."""
-        query = (self.asked().get("query") or "").strip()[:254]
-        found = [
-            api
-            for api in await self.store.apis.every()
-            if query.casefold() in " ".join((api.client_id, api.identifier, api.name, api.owner)).casefold()
-        ]
-        self.show_page("admin/apis.html", APIS, Phrase("APIs"), query=query, apis=found)
+    async def act(self, client_id: str, params: Params) -> str:
+        """Adds a person with an account to the team, or changes their role."""
+        with valid():
+            address, role = normalise_email(params.require("email")), check_role(params.require("role"))
+        person = await self.store.operator.find(address, 1)
+        await self.store.teams.put(client_id, person.user, role)
+        return "team"
+
+
+class ConsoleTeamRemoveHandler(ConsoleAppForm):
+    """…/team-remove."""
+
+    async def act(self, client_id: str, params: Params) -> str:
+        """Removes a person from the team, which keeps an owner."""
+        user = params.require("user")
+        if not is_user_id(user):
+            raise Refused("not_found")
+        await self.store.teams.take(client_id, user)
+        return "team"
 
 
 def _made(app: Registration) -> datetime | None:

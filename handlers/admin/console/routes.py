@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from handlers.admin.console.apps import (
+from handlers.admin.console.apis import (
     APIS,
-    APPS,
+    ConsoleApiHandler,
+    ConsoleApiSecretHandler,
     ConsoleApisHandler,
+    ConsoleApiStatusHandler,
+)
+from handlers.admin.console.apps import (
+    APPS,
     ConsoleAppHandler,
     ConsoleAppsHandler,
     ConsoleAppStatusHandler,
     ConsoleAppVerifyHandler,
+    ConsoleTeamHandler,
+    ConsoleTeamRemoveHandler,
 )
 from handlers.admin.console.audit import AUDIT, ConsoleAuditFileHandler, ConsoleAuditHandler
 from handlers.admin.console.base import CONSOLE
@@ -176,5 +183,34 @@ ROUTES: tuple[Route, ...] = (
         does("apps.change"),
         operators_form("change whether an app is verified", AGAIN, ("verified",)),
     ),
+    Route(
+        rf"{APPS}/{CLIENT}/team",
+        ConsoleTeamHandler,
+        "console-app-team",
+        does("apps.change"),
+        operators_form("change the team of an app", AGAIN, ("email", "role")),
+    ),
+    Route(
+        rf"{APPS}/{CLIENT}/team-remove",
+        ConsoleTeamRemoveHandler,
+        "console-app-team-remove",
+        does("apps.change"),
+        operators_form("remove a person from the team of an app", "add them again", ("user",)),
+    ),
     Route(APIS, ConsoleApisHandler, "console-apis", shows("apis.read")),
+    Route(rf"{APIS}/{CLIENT}", ConsoleApiHandler, "console-api", shows("apis.read")),
+    Route(
+        rf"{APIS}/{CLIENT}/status",
+        ConsoleApiStatusHandler,
+        "console-api-status",
+        does("apis.change"),
+        operators_form("switch an API on or off", AGAIN, ("status",)),
+    ),
+    Route(
+        rf"{APIS}/{CLIENT}/secret",
+        ConsoleApiSecretHandler,
+        "console-api-secret",
+        does("apis.change"),
+        operators_form("replace the secret of an API"),
+    ),
 )

@@ -34,7 +34,7 @@ class ConsoleSearchHandler(ConsolePage):
             if await self.store.apps.find(typed):
                 return f"{CONSOLE}/apps/{quote(typed)}"
             if await self.store.apis.find(typed):
-                return f"{CONSOLE}/apis?{urlencode({'query': typed})}"
+                return f"{CONSOLE}/apis/{quote(typed)}"
             if typed in EVENTS:
                 return f"{CONSOLE}/audit?{urlencode({'event': typed})}"
         if _REQUEST.fullmatch(typed):

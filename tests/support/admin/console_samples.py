@@ -92,6 +92,11 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     shown["role_names"] = {"owner": text}
     shown["team"] = [(Sample(user=text, role="owner"), Sample(email=text)), (Sample(user=text, role="viewer"), None)]
     api = Sample(client_id=text, identifier=text, name=text, owner=text, active=True, scopes=(Sample(name=text),))
+    scope = Sample(name=text, title=text, detail=text, care=True)
+    facts = {"token_format": "jwt", "signing_alg": text, "token_lifetime": 600, "secrets": (b"",), "status": "active"}
+    named = Sample(**{**vars(api), **facts, "scopes": (scope,)})
+    using = Sample(apps=(Sample(client_id=text, name=text, scopes=(text,)),), more=2)
+    whole = {**frame, "api": named, "made": NOW, "owner": Sample(email=text), "using": using, "secret": ""}
     return {
         "admin/audit.html": {**audit, "events": [ShownEvent(NOW, text, one, text, text) for one in (logged, by)]},
         "admin/audit.html wrong": {**audit, "events": [], "error": text, "first": "", "onward": ""},
@@ -102,6 +107,10 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "admin/app.html": shown,
         "admin/app.html off": {**shown, "app": off, "entries": [], "team": []},
         "admin/app.html auditor": {**shown, "may": lambda act: False},
+        "admin/api.html": whole,
+        "admin/api.html off": {**whole, "api": Sample(**{**vars(named), "status": "disabled", "active": False})},
+        "admin/api.html secret": {**whole, "secret": text, "using": Sample(apps=(), more=0), "made": None},
+        "admin/api.html auditor": {**whole, "may": lambda act: False, "owner": None},
         "admin/apis.html": {**frame, "apis": [api, Sample(**{**vars(api), "active": False, "owner": ""})]},
         "admin/apis.html empty": {**frame, "apis": []},
         "admin/overview.html": {

@@ -9,6 +9,7 @@ from store import keys
 from store.accounts.identities import UpstreamIdentity
 from store.operators.roles import OperatorRole
 from store.results import Visitor
+from tests.support.browser.furnished_account import ORDERS
 from tests.support.browser.tour_kit import Tour
 from tests.support.browser.tour_people import PASSWORD
 
@@ -115,6 +116,14 @@ def console(tour: Tour) -> None:
     tour.submit("/admin/apps/curious/verify")
     tour.open("/admin/apis")
     tour.stop("admin/apis.html", "Timetable")
+    api = f"/admin/apis/{ORDERS.client_id}"
+    tour.open(api)
+    tour.stop("admin/api.html", "Disable the API")
+    tour.submit(f"{api}/status")
+    tour.stop("admin/api.html off", "Let the API work again")
+    tour.submit(f"{api}/status")
+    tour.submit(f"{api}/secret")
+    tour.stop("admin/api.html secret", "copy it now")
     tour.open("/admin/apis?query=nothing")
     tour.stop("admin/apis.html empty", "No APIs found")
     tour.open(f"/admin/people/{ids['admin']}")
@@ -141,5 +150,7 @@ def console(tour: Tour) -> None:
     tour.stop("admin/person.html plain", "Recent activity")
     tour.open("/admin/apps/curious")
     tour.stop("admin/app.html auditor", "Refused requests")
+    tour.open(api)
+    tour.stop("admin/api.html auditor", "Apps with its scopes")
     tour.open("/account")
     tour.submit("/signout")

@@ -1,0 +1,94 @@
+"""Apps and APIs in the console: teams, status, secrets."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from store.apps.api_record import ApiRegistration, ApiScope
+from tests.admin.conftest import Console
+from tests.admin.test_console_people import proved, shown
+from tests.support.http.driver import EMAIL
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+APP = "/admin/apps/web-app"
+API = ApiRegistration("https://orders.example", "<b>Orders</b>", (ApiScope("orders:read", "See <i>orders</i>"),))
+
+
+async def test_a_team_is_changed_from_the_page_of_an_app(console: Console) -> None:
+    admin, _ = await proved(console)
+    bea = await console.person("bea@example.com")
+    done = await admin.do(f"{APP}/team", email="ADA@example.com", role="owner")
+    assert "The team was changed" in shown(await admin.open(done.headers["Location"]))
+    await admin.do(f"{APP}/team", email="bea@example.com", role="viewer")
+    text = shown(await admin.open(APP))
+    assert EMAIL in text
+    assert "bea@example.com" in text
+    await admin.do(f"{APP}/team-remove", user=bea)
+    assert "bea@example.com" not in shown(await admin.open(APP))
+    left = await admin.send(f"{APP}/team-remove", user=console.service.ada)
+    assert left.code >= 400, "an owner stays"
+    assert EMAIL in shown(await admin.open(APP))
+
+
+@pytest.mark.parametrize(
+    ("act", "fields", "code"),
+    [
+        ("team", {"email": "nobody@example.com", "role": "owner"}, 404),
+        ("team", {"email": "no address", "role": "owner"}, 400),
+        ("team", {"email": EMAIL, "role": "king"}, 400),
+        ("team", {"role": "owner"}, 400),
+        ("team-remove", {"user": "../x"}, 404),
+    ],
+)
+async def test_a_wrong_member_changes_nothing(console: Console, act: str, fields: dict[str, str], code: int) -> None:
+    admin, _ = await proved(console)
+    before = await console.store.apps.find("web-app")
+    assert (await admin.send(f"{APP}/{act}", **fields)).code == code
+    console.store.apps.forget("web-app")
+    assert await console.store.apps.find("web-app") == before
+
+
+async def test_an_api_is_shown_switched_off_and_on(console: Console) -> None:
+    admin, _ = await proved(console)
+    made, _ = await console.store.apis.create(API)
+    await console.store.apps.update("web-app", api_scopes=(f"{made.client_id}/orders:read",))
+    page = f"/admin/apis/{made.client_id}"
+    text = await admin.open(page)
+    for words in ("https://orders.example", "orders:read", "Opaque", "1 secret works", "Web App", "the operator"):
+        assert words in shown(text), words
+    assert "<b>Orders" not in text
+    assert "<i>orders" not in text
+    found = await admin.browser.get(f"/admin/search?q={made.client_id}")
+    assert found.headers["Location"] == page
+    done = await admin.do(f"{page}/status", status="disabled")
+    assert "Disabled by the operator" in shown(await admin.open(done.headers["Location"]))
+    assert (await admin.send(f"{page}/status", status="off")).code == 400
+    await admin.do(f"{page}/status", status="active")
+    assert "Active" in shown(await admin.open(page))
+    for path in ("/admin/apis/web-app", "/admin/apis/nothing"):
+        assert (await admin.browser.get(path)).code == 404
+        assert (await admin.send(f"{path}/status", status="disabled")).code == 404
+
+
+async def test_a_secret_of_an_api_is_replaced_and_shown_once(console: Console) -> None:
+    admin, _ = await proved(console)
+    made, old = await console.store.apis.create(API)
+    page = f"/admin/apis/{made.client_id}"
+    console.events.clear()
+    answer = await admin.send(f"{page}/secret")
+    assert answer.code == 200
+    assert answer.headers["Cache-Control"] == "no-store"
+    new = re.search(r"<pre[^>]*>([^<]+)</pre>", answer.body.decode())
+    assert new
+    present = await console.store.apis.fresh(made.client_id)
+    assert present
+    assert (present.secret_matches(new[1]), present.secret_matches(old)) == (True, False)
+    assert new[1] not in await admin.open(page)
+    [event] = console.events
+    assert (event.event, event.client, event.by) == (
+        "api_secret_made_by_operator",
+        made.client_id,
+        f"person {admin.user}",
+    )
