@@ -1,13 +1,18 @@
-"""Repeated acts of an owner, and of somebody in the team of an app, for the tests of their mails."""
+"""Repeated acts of an owner, of somebody in the team of an app, and of a person of a directory, for the tests of their
+mails."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from outbound.identity.providers import Providers
+from store.accounts.identities import UpstreamIdentity
+from store.accounts.signin.upstream import Arrival
 from store.crypto.seal import Token, TokenKind
 from tests.accounts.audit.test_person_posts import OWN, Victim
 from tests.support.browser.email_links import Post
 from tests.support.browser.second_factors import SECURITY
+from tests.support.elsewhere.small_directory import FORM, ISSUER, PASSWORD, SUBJECT, small_directory
 from tests.support.http.driver import EMAIL, Browser, fields_of
 from tests.support.store.world import VISITOR
 
@@ -70,7 +75,28 @@ async def join_and_leave(post: Post) -> Act:
     return act
 
 
+async def sign_in_with_directory(post: Post) -> Act:
+    """Signs in with a directory, each time with another browser."""
+    ada, store = await Victim.make(post.service, second=False), post.service.store
+    await ada.person.reauth()
+    session = store.sessions.open(ada.browser.cookies["latchkey_session"])
+    assert session
+    arrival = Arrival(UpstreamIdentity(ISSUER, SUBJECT), "", "Ada", "ada")
+    await store.upstream.link(session, arrival, VISITOR)
+
+    async def act(number: int) -> None:
+        name = "".join(chr(ord("a") + int(digit)) for digit in str(number))
+        browser = Browser(post.service.base_url, agent=f"Browser-{name}")
+        async with small_directory() as provider:
+            object.__setattr__(post.site, "providers", Providers((provider,)))
+            await browser.get("/signin/with/company")
+            await browser.submit(await browser.get(FORM), FORM, login="ada", password=PASSWORD)
+
+    return act
+
+
 TEAM_ACTS: dict[tuple[str, ...], Prepare] = {
+    ("signin-directory",): sign_in_with_directory,
     ("developer-team", "developer-team-remove"): invite_and_remove,
     ("developer-team-role",): change_role,
     ("developer-invitation", "developer-team-leave"): join_and_leave,
