@@ -101,6 +101,9 @@ def _operation(name: str, method: str, path: str, operation: AdminOperation, rol
         made["parameters"] = parameters
     if operation.body:
         made["requestBody"] = {"required": True, "content": {JSON: {"schema": reference(operation.body)}}}
+    if operation.image:
+        kinds = ("image/jpeg", "image/png", "image/webp")
+        made["requestBody"] = {"required": True, "content": {kind: {"schema": {}} for kind in kinds}}
     return made
 
 

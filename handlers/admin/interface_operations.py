@@ -10,7 +10,8 @@ PAGED: Final = ("limit", "cursor")
 
 class AdminOperation(NamedTuple):
     """`answer` names a schema of `interface_schemas.py`; `many`: a page of it. `query`: parameters; `body`: the schema
-    of the request, empty for none. `once`: takes an `Idempotency-Key`. `status`: of a success."""
+    of the request, empty for none. `once`: takes an `Idempotency-Key`. `status`: of a success.
+    `image`: the request is a picture."""
 
     summary: str
     answer: str
@@ -19,6 +20,7 @@ class AdminOperation(NamedTuple):
     many: bool = False
     once: bool = False
     status: int = 200
+    image: bool = False
 
 
 ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
@@ -58,6 +60,8 @@ ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
     "admin-app-status POST": AdminOperation("Suspend an app, or let it work again", "App"),
     "admin-app-secret POST": AdminOperation("Make a new client secret", "NewSecret", (), "Rotation", once=True),
     "admin-app-webhook-secret POST": AdminOperation("Make a new secret that signs webhooks", "NewSecret", once=True),
+    "admin-app-logo PUT": AdminOperation("Set the logo of an app", "App", image=True),
+    "admin-app-logo DELETE": AdminOperation("Remove the logo of an app", "App"),
     "admin-team GET": AdminOperation("List the team of an app", "Teammate", many=True),
     "admin-teammate PUT": AdminOperation("Give a person a role in the team", "Teammate", (), "TeamOrder", many=True),
     "admin-teammate DELETE": AdminOperation("Remove a person from the team", "Teammate", many=True),

@@ -8,6 +8,7 @@ from handlers.admin.apis import (
     AdminApiStatusHandler,
     AdminOneApiHandler,
 )
+from handlers.admin.app_logo import AdminLogoHandler
 from handlers.admin.apps import (
     AdminAppLogHandler,
     AdminAppSecretHandler,
@@ -125,6 +126,12 @@ ROUTES: tuple[Route, ...] = (
         AdminWebhookSecretHandler,
         "admin-app-webhook-secret",
         managing(POST="apps.change"),
+    ),
+    Route(
+        rf"{BASE}/apps/{CLIENT}/logo",
+        AdminLogoHandler,
+        "admin-app-logo",
+        managing(PUT="apps.change", DELETE="apps.change"),
     ),
     Route(rf"{BASE}/apps/{CLIENT}/team", AdminTeamHandler, "admin-team", managing(GET="apps.read")),
     Route(

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tornado.httpclient import HTTPResponse
 
 from handlers.ops.operations import Operations, ServerFacts
 from runtime.arguments import load
 from settings.in_force import in_force
 from store.app_log import Cause
 from store.webhooks.deliveries import WebhookEvent, new_event_id
-from tests.operators.conftest import Desk, refused
-from tests.support.http.driver import EMAIL, json_of
+from tests.operators.conftest import API, Desk, refused
+from tests.support.browser.pictures import drawn
+from tests.support.http.driver import EMAIL, json_of, send
 
 HIDDEN = "a-password"
 pytestmark = pytest.mark.gen_test
@@ -208,3 +210,27 @@ async def test_keys_settings_and_health_are_shown_without_secrets(desk: Desk, ap
     keys = (await desk.get("/keys"))["items"]
     assert [key["kind"] for key in keys if key.get("front")] == ["secret"]
     assert "private" not in str(keys)
+
+
+async def test_a_logo_is_the_file_itself(desk: Desk) -> None:
+    path, key = "/apps/web-app/logo", {"Authorization": f"Bearer {await desk.key('admin')}"}
+
+    async def put(file: bytes, kind: str = "image/png", to: str = path) -> HTTPResponse:
+        headers = {**key, "Content-Type": kind}
+        return await send(f"{desk.url}{API}{to}", "PUT", body=file, headers=headers, described=False)
+
+    changed = json_of(await put(drawn("PNG", (64, 64), (1, 2, 3))))
+    assert changed["logo"]
+    app = await desk.store.apps.find("web-app")
+    assert app
+    assert (await desk.store.apps.logo("web-app", app.logo) or b"")[8:12] == b"WEBP"
+    for wrong, kind, code in (
+        (b"no picture", "image/png", 400),
+        (b"", "image/png", 400),
+        (b"{}", "application/json", 415),
+        (b"x" * (4 * 65_536 + 1), "image/png", 413),
+    ):
+        assert (await put(wrong, kind)).code == code, (wrong[:9], kind)
+    assert (await put(drawn("PNG", (8, 8), (1, 2, 3)), to="/apps/nothing/logo")).code == 404
+    assert (await desk.get("/apps/web-app"))["logo"] == changed["logo"]
+    assert not (await desk.do("DELETE", path))["logo"]

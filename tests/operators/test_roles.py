@@ -58,6 +58,8 @@ EXPECTED: dict[str, str] = {
     "admin-app-status POST": ADMIN,
     "admin-app-secret POST": ADMIN,
     "admin-app-webhook-secret POST": ADMIN,
+    "admin-app-logo PUT": ADMIN,
+    "admin-app-logo DELETE": ADMIN,
     "admin-team GET": READERS,
     "admin-teammate PUT": ADMIN,
     "admin-teammate DELETE": ADMIN,

@@ -29,7 +29,7 @@ class ConsoleApisHandler(ConsolePage):
         self.show_page("admin/apis.html", APIS, Phrase("APIs"), query=query, apis=found)
 
 
-class ApiPage(ConsolePage):
+class ConsoleApiBase(ConsolePage):
     """Shared by the page of an API and its forms."""
 
     async def found(self, client_id: str) -> ApiRegistration:
@@ -56,7 +56,7 @@ class ApiPage(ConsolePage):
         )
 
 
-class ConsoleApiHandler(ApiPage):
+class ConsoleApiHandler(ConsoleApiBase):
     """One API."""
 
     async def get(self, client_id: str) -> None:
@@ -64,7 +64,7 @@ class ConsoleApiHandler(ApiPage):
         await self.show(await self.found(client_id))
 
 
-class ConsoleApiStatusHandler(ApiPage):
+class ConsoleApiStatusHandler(ConsoleApiBase):
     """…/status."""
 
     async def post(self, client_id: str) -> None:
@@ -78,7 +78,7 @@ class ConsoleApiStatusHandler(ApiPage):
         self.see_done(f"{APIS}/{client_id}?{'on' if status == 'active' else 'off'}")
 
 
-class ConsoleApiSecretHandler(ApiPage):
+class ConsoleApiSecretHandler(ConsoleApiBase):
     """…/secret."""
 
     async def post(self, client_id: str) -> None:
