@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:  # commands write to the log too, and need no Tornado
 
 CURRENT: ContextVar[HTTPServerRequest | None] = ContextVar("latchkey_request", default=None)
 """The request that the running task works on."""
+
+CONTINUED: ContextVar[HTTPServerRequest | None] = ContextVar("latchkey_continued", default=None)
+"""The request whose work goes on after its answer: the security log names its operator."""
 
 # Request ids that a proxy may send: nginx sends 32 hex digits, others a UUID.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -30,6 +33,12 @@ _MEMBER = re.compile(r"[a-z0-9][a-z0-9_\-*/@]{0,255}=[ -+\--<>-~]{0,255}[!-+\--<
 _MOST_MEMBERS = 32
 _LONG_MEMBER = 128
 _LONGEST_STATE = 512
+
+
+async def continued(request: HTTPServerRequest, work: Coroutine[Any, Any, None]) -> None:
+    """Does the work of a request, also after its answer, in a task of its own."""
+    CONTINUED.set(request)
+    await work
 
 
 class Trace(NamedTuple):

@@ -11,9 +11,7 @@ from contextlib import AsyncExitStack, suppress
 from handlers.core.application import Latchkey
 from handlers.ops.credits import make_ops_application
 from handlers.ops.inbox import add_inbox
-from handlers.ops.operations import ServerFacts
 from handlers.routes import make_application
-from latchkey import __version__
 from outbound.webhooks.poster import WebhookSender
 from runtime import garbage, notify
 from runtime.listening import Listening, body_bounds, drain
@@ -27,7 +25,6 @@ from runtime.starting import announce, prepare
 from runtime.store_keeper import StoreKeeper
 from runtime.wiring import open_store
 from settings.declared import Settings
-from settings.in_force import in_force
 from store.crypto.keyring import KeyRingError
 from store.errors import StartupError, StoreError
 from store.wiring import Store
@@ -69,7 +66,6 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         listening = [Listening.start(application, runtime.sockets, settings, largest)]
         if runtime.ops_sockets:
             operations = make_ops_application(site, settings.operator_keys)
-            operations.facts = lambda: ServerFacts(__version__, runtime.settings.workers, in_force(runtime.settings))
             listening.append(Listening.start(operations, runtime.ops_sockets, settings, bodies))
         room = RoomWatch(tells=runtime.number == 0)
         measuring = measured(runtime, site, webhooks, listening, bodies, room) if runtime.metrics_sockets else None

@@ -9,7 +9,8 @@ from handlers.core.brand.brand import Brand
 from handlers.core.brand.overrides import templates_of
 from handlers.core.concurrency import ConcurrencyLimit
 from handlers.core.long.bodies import LongBodies
-from handlers.core.site import Site
+from handlers.core.site import ServerFacts, Site
+from latchkey import __version__
 from observability.metrics.measures import Measures
 from outbound.ai.models import Models
 from outbound.breaches import Breaches
@@ -28,6 +29,7 @@ from runtime.outbound_wiring import (
 )
 from runtime.process_state import Runtime
 from settings.declared import Settings
+from settings.in_force import in_force, meanings
 from store.oauth.assertions.issuers import TrustedIssuers
 from store.wiring import Store
 
@@ -60,6 +62,7 @@ def open_site(runtime: Runtime, store: Store, webhooks: WebhookSender) -> Site:
         downloads=ConcurrencyLimit(settings.downloads, settings.downloads_per_person),
         measures=Measures(runtime.memory.place(runtime.number)),
         here_alone=settings.here_alone,
+        facts=lambda: ServerFacts(__version__, runtime.settings.workers, in_force(runtime.settings), meanings()),
         posts_events=settings.webhooks,
         wake_webhooks=webhooks.wake,
         brand_before=runtime.brand,

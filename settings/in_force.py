@@ -19,6 +19,11 @@ def in_force(settings: Settings) -> list[dict[str, Any]]:
     return [_item(item, getattr(settings, item.name), sources.get(item.name, "default")) for item in SETTINGS]
 
 
+def meanings() -> dict[str, str]:
+    """What each setting means, by name: the text of its help."""
+    return {item.name: item.meaning for item in SETTINGS}
+
+
 def _item(item: Setting, value: object, source: str) -> dict[str, Any]:
     address = item.secret and item.flag and isinstance(value, str)
     shown = _without_secrets(str(value)) if address else None if item.secret else _plain(value)

@@ -9,14 +9,14 @@ from __future__ import annotations
 APPS, APPS_SWEPT, APIS, DELETIONS = "{apps}:all", "{apps}:sweep", "{apis}:all", "{leaving}:all"
 UNUSED_APPS, USED_APPS, INITIAL_TOKENS = "{apps}:unused", "{apps}:used", "{apps}:tokens"
 """Apps that registered themselves, before and after their first consent; and the tokens with which they may."""
-ROLE_HOLDERS = "{operators}:people"
-"""The roles of people who operate the server, by user id."""
+ROLE_HOLDERS, OPERATOR_JOBS = "{operators}:people", "{operators}:job:"
+"""The roles of people who operate the server, by user id; the prefix of long work of operators."""
 KEYRING, SIGNING, APPS_CHANNEL = "{keyring}:state", "{keyring}:signing", "latchkey:apps"
 DIRECTORY_REBUILD, DIRECTORY_SWEPT = "{directory}:rebuild", "{directory}:sweep"
 """How far a rebuild of the index of people has come; and the mark of a sweep of its relay."""
 RELAYED, DELIVERIES_DUE, DELIVERY_PREFIX = "{webhooks}:sweep", "{webhooks}:due", "{webhooks}:delivery:"
-HASH_PRICES = "{import}:prices"
-"""What checks of imported password hashes cost, and how many have each price."""
+DELIVERIES_NEWEST, ENDPOINTS_FAILING, HASH_PRICES = "{webhooks}:newest", "{webhooks}:failing", "{import}:prices"
+"""HASH_PRICES: what checks of imported password hashes cost, and how many have each price."""
 _STREAMS = {"strangers": "strangers", "people": "events", "sensitive": "sensitive", "operator": "operator"}
 OLD_TRAIL = {stream: f"{{audit}}:{noun}" for stream, noun in _STREAMS.items()}
 """The streams of the security log that servers of earlier releases write, by their names in scripts."""

@@ -63,8 +63,15 @@ class KeyState:
 
     async def sealed(self) -> dict[int, int]:
         """When each of these keys sealed last (epoch ms), 0 for one that never did."""
+        return await self._times("sealed")
+
+    async def since(self) -> dict[int, int]:
+        """When a server first had each of these keys (epoch ms), 0 for one that is older than these notes."""
+        return await self._times("since")
+
+    async def _times(self, name: str) -> dict[int, int]:
         reply = await self._scripts.run("list_keys", {"keyring": keys.KEYRING})
-        times = zip(reply.rows("ids"), reply.rows("sealed"), strict=True)
+        times = zip(reply.rows("ids"), reply.rows(name), strict=True)
         return {int(key_id): int(at or 0) for key_id, at in times}
 
     async def note_sealing(self, key_id: int) -> int:

@@ -40,6 +40,7 @@ UNDO_LINK = 7 * DAY  # takes an account back after a change of its address, or a
 AI_REPLY = DAY  # an idempotency key of an AI call, and the reply under it
 USAGE = 400 * DAY  # what AI calls used, after the last change of its rows
 SPENDING = 2 * DAY  # how long the slices of an app's daily limit are known: the day, and clocks that differ
+OPERATOR_JOB = DAY  # long work of operators, after it was prepared or begun
 OPERATOR_REPLY = DAY  # an idempotency key of an operator's write, and the reply under it
 DELIVERY = 30 * DAY  # a webhook delivery, sent or waiting
 ATTEMPT = 14 * DAY  # an attempt at a delivery; the stream of an app ends 14 days after its last one, so all within 30

@@ -67,6 +67,7 @@ _ONE_OF_A_KIND = {
 }
 _ONE_OF_A_KIND |= {"unused-apps": keys.UNUSED_APPS, "used-apps": keys.USED_APPS, "initial-tokens": keys.INITIAL_TOKENS}
 _ONE_OF_A_KIND |= {"relayed": keys.RELAYED, "apps-swept": keys.APPS_SWEPT, "deliveries-due": keys.DELIVERIES_DUE}
+_ONE_OF_A_KIND |= {"deliveries-newest": keys.DELIVERIES_NEWEST, "endpoints-failing": keys.ENDPOINTS_FAILING}
 _ONE_OF_A_KIND |= {"role-holders": keys.ROLE_HOLDERS, "operator-keys": keys.operator_key("")["all"]}
 _ONE_OF_A_KIND |= {"directory-rebuild": keys.DIRECTORY_REBUILD, "directory-swept": keys.DIRECTORY_SWEPT}
 _ONE_OF_A_KIND |= {"trail-swept": keys.TRAIL_SWEPT}
@@ -94,7 +95,7 @@ _ALONE = tuple(
         ("device-request", r"\{device:(?P<name>[0-9a-f]{16})\}"),
         ("dpop-token", r"\{dpop:[A-Za-z0-9_-]{43}\}:[A-Za-z0-9_-]{22}"),
         *((kind, rf"\{{(?P<shard>[0-9a-f]{{3}})\}}:{rest}") for kind, rest in _IN_SHARDS.items()),
-        *((f"operator-{noun}", rf"\{{operators\}}:{noun}:{_ID}") for noun in ("key", "reply")),
+        *((f"operator-{noun}", rf"\{{operators\}}:{noun}:{_ID}") for noun in ("key", "reply", "job")),
         ("directory-family", rf"\{{directory\}}:{_FAMILY}"),
         ("directory-section", rf"\{{directory:{_FAMILY}:(?P<rest>{_HEX}{{1,2}})\}}"),
         ("directory-bucket", rf"\{{directory:{_FAMILY}:(?P<rest>{_HEX}{{1,2}}\}}:{_HEX}*)"),

@@ -96,11 +96,15 @@ from store.oauth.token_exchange import TokenExchange
 from store.oauth.tokens import Tokens
 from store.operations import Operator
 from store.operators.app_acts import AppActs
+from store.operators.bulk_acts import BulkActs
+from store.operators.credit_report import CreditReports
 from store.operators.cursors import Cursors
 from store.operators.delivery_pages import DeliveryPages
 from store.operators.event_filter import EventFilters
 from store.operators.health import HealthReader
 from store.operators.hosted_sizes import HostedSizes
+from store.operators.jobs import OperatorJobs
+from store.operators.ledger_search import LedgerSearch
 from store.operators.operator_keys import OperatorKeys
 from store.operators.people_acts import PeopleActs
 from store.operators.people_pages import PeoplePages
@@ -251,8 +255,7 @@ class Store:
         self.app_acts = AppActs(self.apps, self.apis, self.webhooks, self.owned, self.operator, self.self_registered)
         self.cursors = Cursors(sealer)
         self.event_filters = EventFilters(security, self.operator)
-        self.delivery_pages = DeliveryPages(self.apps, self.deliveries, self.cursors)
-        self.health = HealthReader(client)
+        self.delivery_pages = DeliveryPages(self.scripts, self.cursors)
         self.operator_keys = OperatorKeys(client, scripts)
         self.operator_replies = OperatorReplies(client, scripts)
         self.hosted_sizes = HostedSizes(client)
@@ -261,7 +264,12 @@ class Store:
         acted_on = (self.operator, holders, self.people_pages, self.groups, wakeup, planned, identities)
         self.people_acts = PeopleActs(scripts, *acted_on)
         self.provisioning = Provisioning(client, scripts, self.people, self.operator, holders, self.people_pages)
+        self.jobs = OperatorJobs(scripts)
+        self.ledgers = LedgerSearch(scripts, self.cursors)
+        self.credit_reports = CreditReports(client, self.jobs, self.ledgers)
+        self.bulk_acts = BulkActs(self.jobs, self.people_acts, self.people_pages)
         self.key_state = KeyState(scripts)
+        self.health = HealthReader(client, keys, self.key_state, self.signing_store)
         ring_facts = (client, scripts, self.cipher, secrets, keys, self.key_state)
         self.reencryption = Reencryption(*ring_facts, self.apps, signing, self.signing_store, self.pairwise)
         self.fsck = Fsck(client, scripts, self.cipher, secrets, keys, addresses, identities, relay)

@@ -28,6 +28,8 @@ ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
     "admin-people POST": AdminOperation(
         "Create or invite a person", "NewPerson", (), "PersonOrder", once=True, status=201
     ),
+    "admin-bulk POST": AdminOperation("Act on many people, after a dry run", "Bulk", (), "BulkOrder"),
+    "admin-bulk-progress GET": AdminOperation("Show how far an act on many people is", "Bulk"),
     "admin-person GET": AdminOperation("Show a person", "Person"),
     "admin-person PATCH": AdminOperation("Change name and groups of a person", "Person", (), "PersonChange"),
     "admin-person DELETE": AdminOperation(
@@ -47,6 +49,14 @@ ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
     "admin-export GET": AdminOperation("Export everything about a person", "", ("format", "documents")),
     "admin-credits GET": AdminOperation("Show balance and ledger of a person", "Ledger", PAGED),
     "admin-credits POST": AdminOperation("Add or take credits of a person", "Granted", (), "CreditOrder", once=True),
+    "admin-ledger GET": AdminOperation(
+        "Search the ledger of a person",
+        "LedgerEntry",
+        ("person", "app", "kind", "transaction", "since", "until", *PAGED),
+        many=True,
+    ),
+    "admin-credit-report GET": AdminOperation("Show the report on everybody's credits", "CreditReport"),
+    "admin-credit-report POST": AdminOperation("Begin a report on everybody's credits", "CreditReport", (), "Report"),
     "admin-role PUT": AdminOperation("Give a person a role of operators", "GivenRole", (), "RoleOrder"),
     "admin-role DELETE": AdminOperation("Take the role of a person", "GivenRole"),
     "admin-roles GET": AdminOperation("List people with a role", "RoleHolder", many=True),
@@ -82,7 +92,14 @@ ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
     "admin-audit-export GET": AdminOperation(
         "Export security events, oldest first", "", ("format", "since", "until", "person", "app", "event")
     ),
-    "admin-deliveries GET": AdminOperation("List webhook deliveries", "Delivery", ("state", "app", *PAGED), many=True),
+    "admin-deliveries GET": AdminOperation(
+        "List webhook deliveries, newest first", "Delivery", ("state", "app", "type", *PAGED), many=True
+    ),
+    "admin-delivery GET": AdminOperation("Show a webhook delivery with its attempts", "ShownDelivery", ("client_id",)),
+    "admin-failing GET": AdminOperation("List endpoints whose last attempt failed", "FailingEndpoints"),
+    "admin-send-failed POST": AdminOperation(
+        "Post every given-up webhook event of an app once more", "SentAgain", (), "SendFailedOrder"
+    ),
     "admin-send-delivery POST": AdminOperation("Post a webhook event once more", "Delivery", (), "DeliveryOrder"),
     "admin-keys GET": AdminOperation("List secret keys and keys that sign", "ServerKey", many=True),
     "admin-settings GET": AdminOperation("List the settings in force", "SettingList"),

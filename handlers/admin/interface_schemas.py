@@ -74,6 +74,28 @@ ADMIN_SCHEMAS: Final[JsonSchema] = {
         {"id": ID, "email": TEXT, "apps": COUNT, "ownApps": COUNT, **_GONE, "deletionAt": maybe(TIME)}
     ),
     "Suspension": record({"reason": TEXT}, {"note": TEXT, "until": TEXT}),
+    "BulkOrder": record(
+        {},
+        {
+            **{"act": {"enum": ["suspend", "resume", "sign-out", "delete"]}, "people": {"type": "array", "items": ID}},
+            **{
+                "query": TEXT,
+                "status": TEXT,
+                "reason": TEXT,
+                "note": TEXT,
+                "until": TEXT,
+                "dryRun": FLAG,
+                "token": TEXT,
+            },
+        },
+    ),
+    "Bulk": record(
+        {
+            **{"id": TEXT, "act": TEXT, "dryRun": FLAG, "state": {"enum": ["ready", "running", "stopped", "done"]}},
+            **{"token": TEXT, "total": COUNT, "done": COUNT, "changed": COUNT, "refused": COUNT},
+            "refusals": {"type": "array", "items": record({"id": TEXT, "reason": TEXT})},
+        }
+    ),
     "LinkOrder": record({"kind": {"enum": ["reset", "confirm"]}}),
     "SentLink": record({"id": ID, "email": TEXT, "kind": TEXT, "sent": FLAG}),
     "CreditOrder": record({"amount": COUNT}, {"reason": TEXT}),
@@ -81,6 +103,20 @@ ADMIN_SCHEMAS: Final[JsonSchema] = {
     "Ledger": record(
         {**_BALANCE, "items": {"type": "array", "items": {"type": "object"}}, "nextCursor": maybe(TEXT)},
         {"holds": {"type": "array"}, "opening": {"type": "object"}},
+    ),
+    "LedgerEntry": record({"person": ID, "id": TEXT, "at": TIME, "kind": TEXT, "amount": COUNT}, closed=False),
+    "Report": record({}, {"app": TEXT, "kind": TEXT, "transaction": TEXT, "since": TEXT, "until": TEXT}),
+    "CreditReport": record(
+        {
+            **{"state": {"enum": ["ready", "running", "stopped", "done"]}, "done": COUNT, "total": COUNT},
+            **{
+                "days": {"type": "array"},
+                "reconciliation": {"type": "object"},
+                "items": {"type": "array"},
+                "more": FLAG,
+            },
+        },
+        closed=False,
     ),
     "RoleOrder": record({"role": ROLE}),
     "GivenRole": record({"id": ID, "role": maybe(ROLE), "before": maybe(ROLE)}),
@@ -130,7 +166,19 @@ ADMIN_SCHEMAS: Final[JsonSchema] = {
     "EndedPart": record({"id": TEXT, "ended": FLAG}),
     "Event": record({"at": TIME, "event": TEXT, "result": TEXT, "actor": TEXT, "by": TEXT}, closed=False),
     "Delivery": record({"id": TEXT, "client_id": TEXT, "type": TEXT, "state": TEXT}, closed=False),
+    "ShownDelivery": record({"id": TEXT, "client_id": TEXT, "exchanges": {"type": "array"}}, closed=False),
+    "FailingEndpoints": record(
+        {
+            "items": {
+                "type": "array",
+                "items": record({"client_id": TEXT, "endpoint": {"enum": ["events", "logout"]}, "since": TIME}),
+            },
+            "count": COUNT,
+        }
+    ),
     "DeliveryOrder": record({"client_id": TEXT}),
+    "SendFailedOrder": record({"client_id": TEXT}, {"dryRun": FLAG}),
+    "SentAgain": record({"client_id": TEXT, "count": COUNT, "dryRun": FLAG}),
     "ServerKey": record({"kind": {"enum": ["secret", "signing"]}, "id": TEXT}, closed=False),
     "SettingList": record(
         {"items": {"type": "array", "items": record({"name": TEXT, "value": {}, "source": TEXT, "secret": FLAG})}}

@@ -19,6 +19,15 @@ from handlers.admin.apps import (
     AdminTeammateHandler,
     AdminWebhookSecretHandler,
 )
+from handlers.admin.bulk import AdminBulkHandler, AdminBulkProgressHandler
+from handlers.admin.credits import AdminCreditReportHandler, AdminLedgerHandler
+from handlers.admin.deliveries import (
+    AdminDeliveriesHandler,
+    AdminDeliveryHandler,
+    AdminFailingHandler,
+    AdminSendDeliveryHandler,
+    AdminSendFailedHandler,
+)
 from handlers.admin.exports import AdminExportHandler, AdminTrailExportHandler
 from handlers.admin.operator_keys import AdminOperatorKeyHandler, AdminOperatorKeysHandler
 from handlers.admin.people import AdminPeopleHandler, AdminPersonHandler
@@ -41,12 +50,7 @@ from handlers.admin.person_parts import (
     AdminSessionsHandler,
 )
 from handlers.admin.server import AdminHealthHandler, AdminKeysHandler, AdminSettingsHandler
-from handlers.admin.trails import (
-    AdminAuditHandler,
-    AdminDeliveriesHandler,
-    AdminGrantsHandler,
-    AdminSendDeliveryHandler,
-)
+from handlers.admin.trails import AdminAuditHandler, AdminGrantsHandler
 from handlers.core.policy import Policy
 from handlers.core.route import CLIENT, Route
 from store.operators.roles import OperatorAct
@@ -63,6 +67,8 @@ def managing(**acts: OperatorAct) -> Policy:
 
 ROUTES: tuple[Route, ...] = (
     Route(rf"{BASE}/people", AdminPeopleHandler, "admin-people", managing(GET="people.read", POST="people.create")),
+    Route(rf"{BASE}/people/bulk", AdminBulkHandler, "admin-bulk", managing(POST="people.bulk")),
+    Route(rf"{BASE}/people/bulk/{KEY}", AdminBulkProgressHandler, "admin-bulk-progress", managing(GET="people.read")),
     Route(
         _PERSON,
         AdminPersonHandler,
@@ -93,6 +99,13 @@ ROUTES: tuple[Route, ...] = (
     Route(rf"{_PERSON}/export", AdminExportHandler, "admin-export", managing(GET="people.export")),
     Route(
         rf"{_PERSON}/credits", AdminCreditsHandler, "admin-credits", managing(GET="credits.read", POST="credits.give")
+    ),
+    Route(rf"{BASE}/credits", AdminLedgerHandler, "admin-ledger", managing(GET="credits.read")),
+    Route(
+        rf"{BASE}/credits/report",
+        AdminCreditReportHandler,
+        "admin-credit-report",
+        managing(GET="credits.read", POST="credits.report"),
     ),
     Route(rf"{_PERSON}/role", AdminRoleHandler, "admin-role", managing(PUT="roles.give", DELETE="roles.give")),
     Route(rf"{BASE}/roles", AdminRolesHandler, "admin-roles", managing(GET="roles.read")),
@@ -161,6 +174,9 @@ ROUTES: tuple[Route, ...] = (
     Route(rf"{BASE}/audit", AdminAuditHandler, "admin-audit", managing(GET="audit.read")),
     Route(rf"{BASE}/audit/export", AdminTrailExportHandler, "admin-audit-export", managing(GET="audit.read")),
     Route(rf"{BASE}/webhooks/deliveries", AdminDeliveriesHandler, "admin-deliveries", managing(GET="webhooks.read")),
+    Route(rf"{BASE}/webhooks/deliveries/{KEY}", AdminDeliveryHandler, "admin-delivery", managing(GET="webhooks.read")),
+    Route(rf"{BASE}/webhooks/failing", AdminFailingHandler, "admin-failing", managing(GET="webhooks.read")),
+    Route(rf"{BASE}/webhooks/send-failed", AdminSendFailedHandler, "admin-send-failed", managing(POST="webhooks.send")),
     Route(
         rf"{BASE}/webhooks/deliveries/{KEY}/send",
         AdminSendDeliveryHandler,

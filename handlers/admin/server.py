@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import platform
-from typing import cast
+from typing import Any
 
 from handlers.admin.base import AdminHandler
-from handlers.ops.operations import Operations
+from handlers.admin.server_health import health_of
+from store.moments import at, timestamp
+from store.operators.memory_sample import MemoryEstimate
 from store.operators.records import secret_key_record, signing_key_record
 
 
@@ -16,8 +17,12 @@ class AdminKeysHandler(AdminHandler):
     async def get(self) -> None:
         """Ids and ages of the secret keys and of the keys that sign."""
         self.query()
-        ring, sealed = self.store.keys.ring, await self.store.key_state.sealed()
-        items = [secret_key_record(key.id, key == ring.front, sealed.get(key.id, 0)) for key in ring.keys]
+        ring, state = self.store.keys.ring, self.store.key_state
+        sealed, since = await state.sealed(), await state.since()
+        items = [
+            secret_key_record(key.id, key == ring.front, sealed.get(key.id, 0), since.get(key.id, 0))
+            for key in ring.keys
+        ]
         items += [signing_key_record(one) for one in await self.store.signing_store.listed()]
         self.write_page(items, "")
 
@@ -28,7 +33,7 @@ class AdminSettingsHandler(AdminHandler):
     def get(self) -> None:
         """Each setting with its value and where that comes from. Secret values are null."""
         self.query()
-        self.write_json({"items": cast(Operations, self.application).facts().settings})
+        self.write_json({"items": self.site.facts().settings})
 
 
 class AdminHealthHandler(AdminHandler):
@@ -37,21 +42,23 @@ class AdminHealthHandler(AdminHandler):
     async def get(self) -> None:
         """The state of this process and of the store."""
         self.query()
-        store, application = self.store, cast(Operations, self.application)
-        health = await store.health.read()
-        facts = application.facts()
+        found = await health_of(self.application, self.site)
         self.write_json(
             {
-                "status": "stopping" if application.draining else "ok",
-                "version": facts.version,
-                "python": platform.python_version(),
-                "workers": facts.workers,
-                "store": {**health.shown(), "roomForDocuments": not store.headroom.low},
-                "queues": {
-                    "storeCalls": store.queue,
-                    "securityEvents": store.security.waiting,
-                    "webhooks": health.webhooks_waiting,
-                    "requests": application.in_flight,
-                },
+                "status": "stopping" if found.stopping else "ok",
+                "version": found.version,
+                "python": found.python,
+                "workers": found.workers,
+                "store": {**found.store.shown(), "roomForDocuments": found.room},
+                "memory": estimate_record(found.memory) if found.memory else None,
+                "keys": found.ages.shown(),
+                "queues": found.queues,
             }
         )
+
+
+def estimate_record(estimate: MemoryEstimate) -> dict[str, Any]:
+    """What fills the store, as a sample suggests."""
+    kinds = [{"kind": one.kind, "keys": one.keys, "bytes": one.bytes} for one in estimate.kinds]
+    sampled = {"at": timestamp(at(estimate.at)), "sampledKeys": estimate.sampled, "keys": estimate.keys}
+    return {"estimate": True, **sampled, "kinds": kinds}

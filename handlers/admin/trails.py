@@ -1,4 +1,4 @@
-"""/api/admin/v1/audit, /grants and /webhooks/deliveries."""
+"""/api/admin/v1/audit and /grants."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 
 from handlers.admin.base import AdminHandler, valid
 from store.operations import person_named
-from store.operators.records import delivery_record, event_record, grant_record
+from store.operators.records import event_record, grant_record
 from store.phrases import Phrase
-from store.refused import Refused
 
 
 class AdminAuditHandler(AdminHandler):
@@ -40,31 +39,6 @@ class AdminGrantsHandler(AdminHandler):
             who = person_named(self.query("person").require("person"))
         person = await self.store.operator.find(who, 0)
         self.write_page([grant_record(person.user, grant) for grant in person.grants], "")
-
-
-class AdminDeliveriesHandler(AdminHandler):
-    """Webhook deliveries of all apps."""
-
-    async def get(self) -> None:
-        """A page of deliveries, app by app, in a state (`pending`, `delivered`, `failed`) or in any."""
-        params = self.query("state", "app", "limit", "cursor")
-        limit, cursor = self.page(params)
-        found = await self.store.delivery_pages.page(params.get("state") or "", params.get("app") or "", limit, cursor)
-        self.write_page([delivery_record(one) for one in found.deliveries], found.cursor)
-
-
-class AdminSendDeliveryHandler(AdminHandler):
-    """POST …/send."""
-
-    async def post(self, delivery: str) -> None:
-        """Posts the event to its app once more."""
-        client = self.fields("client_id").require("client_id")
-        if not await self.store.deliveries.replay(client, delivery):
-            raise Refused("not_found", "There is no such delivery of this app, or it is being posted just now.")
-        self.site.wake_webhooks()
-        self.store.security.note("delivery_replayed_by_operator", client=client)
-        found = await self.store.deliveries.read(client, delivery)
-        self.write_json(delivery_record(found) if found else {"id": delivery})
 
 
 def bounds_of(since: str, until: str) -> tuple[int, int | None]:

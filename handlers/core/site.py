@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tornado.httputil import HTTPServerRequest
 
@@ -42,6 +42,16 @@ from store.wiring import Store
 
 # Peers whose trust is cached. Bounded, because there are many strangers.
 _MOST_PEERS = 1000
+
+
+class ServerFacts(NamedTuple):
+    """What a process knows of its server: `settings` as `settings/in_force.py` lists them; `meanings`: what each means,
+    by name."""
+
+    version: str = ""
+    workers: int = 1
+    settings: Sequence[Mapping[str, Any]] = ()
+    meanings: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +112,8 @@ class Site:
     elsewhere: SignInElsewhere = field(default_factory=SignInElsewhere)
     here_alone: bool = True
     """Whether only this machine is served, whatever the base URL is."""
+    facts: Callable[[], ServerFacts] = ServerFacts
+    """Asked at each request: a reload changes settings."""
     posts_events: bool = True
     wake_webhooks: Callable[[], None] = lambda: None
     """Tells the webhook sender that an event waits."""

@@ -36,7 +36,7 @@ class DeliveryHandler(WebhooksPage):
             signed_in=profile,
             app=app,
             one=found,
-            body=self.claims_of(found) if logout else body_of_event(found),
+            body=claims_of(self.site.base_url, found) if logout else body_of_event(found),
             most=None if logout else ATTEMPTS,
             attempts=attempts,
             chosen=chosen,
@@ -46,17 +46,18 @@ class DeliveryHandler(WebhooksPage):
             notice=self.notice(NOTICES),
         )
 
-    def claims_of(self, delivery: Delivery) -> str:
-        """What is the same in every logout token of a delivery."""
-        issued = {"iss": self.site.base_url, "aud": delivery.client_id, "sub": delivery.sub}
-        return json.dumps({**issued, "sid": delivery.details.get("sid", ""), "events": {EVENT: {}}}, indent=2)
-
     async def delivery(self, client_id: str, delivery_id: str) -> tuple[Delivery, list[Attempt]]:
         """Raises Refused("not_found")."""
         found = await self.store.deliveries.read_attempts(client_id, delivery_id)
         if found is None:
             raise Refused("not_found", Phrase("This delivery no longer exists. We keep deliveries for up to 30 days."))
         return found
+
+
+def claims_of(issuer: str, delivery: Delivery) -> str:
+    """What is the same in every logout token of a delivery."""
+    issued = {"iss": issuer, "aud": delivery.client_id, "sub": delivery.sub}
+    return json.dumps({**issued, "sid": delivery.details.get("sid", ""), "events": {EVENT: {}}}, indent=2)
 
 
 def body_of_event(delivery: Delivery) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterable
+from typing import cast
 
 from handlers.core.application import Latchkey
 from handlers.core.base import BaseHandler
@@ -16,20 +16,10 @@ from store.refused import Refused
 WRONG_KEY = "The operator key is missing or wrong."
 
 
-class ServerFacts(NamedTuple):
-    """What the process knows of itself: `settings` as `settings/in_force.py` lists them."""
-
-    version: str = ""
-    workers: int = 1
-    settings: Sequence[Mapping[str, Any]] = ()
-
-
 class Operations(Latchkey):
     """The application. `keys` are the SHA-256 digests of the operator keys in the settings."""
 
     keys: tuple[bytes, ...] = ()
-    facts: Callable[[], ServerFacts] = ServerFacts
-    """Asked at each call: a reload changes settings."""
 
     def take_keys(self, keys: Iterable[str]) -> None:
         """Replaces the operator keys in the settings."""

@@ -51,7 +51,7 @@ def tell_security(application: ServerState) -> None:
     security = application.site.store.security
 
     def asked_by() -> AskedBy:
-        request = tracing.current()
+        request = tracing.current() or tracing.CONTINUED.get()
         if request is None:
             return AskedBy()
         operator: OperatorActor | None = getattr(request, "latchkey_operator", None)
@@ -60,7 +60,7 @@ def tell_security(application: ServerState) -> None:
         return AskedBy(actor, tracing.request_id(request), operator.shown if operator else "")
 
     def origin() -> Origin:
-        request = tracing.current()
+        request = tracing.current() or tracing.CONTINUED.get()
         if request is None:
             return Origin()
         actor, request_id, by = asked_by()

@@ -23,8 +23,12 @@ for id, value in pairs(checks) do
   elseif stored then return {'conflict', id} end
 end
 if known > 0 and matching == 0 then return {'foreign'} end
-for id, value in pairs(checks) do redis.call('HSET', keyring, 'check:' .. id, value) end
-redis.call('HSET', keyring, 'sealed_at:' .. front, int(now_ms()))
+local now = int(now_ms())
+for id, value in pairs(checks) do
+  redis.call('HSET', keyring, 'check:' .. id, value)
+  redis.call('HSETNX', keyring, 'known_at:' .. id, now)
+end
+redis.call('HSET', keyring, 'sealed_at:' .. front, now)
 if known == 0 and not present then
   redis.call('HSET', keyring, 'layout', layout)
   present = layout

@@ -14,5 +14,5 @@ if sealed_at then
   local walk = redis.call('HMGET', keyring, 'documents_front', 'documents_since')
   if not walk[1] or walk[1] == id or tonumber(walk[2]) <= tonumber(sealed_at) then return {'documents'} end
 end
-redis.call('HDEL', keyring, 'check:' .. id, 'sealed_at:' .. id)
+redis.call('HDEL', keyring, 'check:' .. id, 'sealed_at:' .. id, 'known_at:' .. id)
 return {'ok'}

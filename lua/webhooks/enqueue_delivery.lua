@@ -2,6 +2,7 @@
 --- KEYS[1] delivery
 --- KEYS[2] due
 --- KEYS[3] listed: the deliveries of the app
+--- KEYS[4] newest: the deliveries of all apps
 --- ARGV[1] id
 --- ARGV[2] client
 --- ARGV[3] type
@@ -12,6 +13,7 @@
 --- ARGV[8] most (number): deliveries in the list; older ones go when they are done
 --- ARGV[9] bound (number): deliveries in the list, done or not
 --- ARGV[10] prefix: prefix of a delivery's key, up to the id
+--- ARGV[11] overall (number): deliveries in the list of all apps
 --- @reply known
 --- @reply ok
 --- @derives prefix
@@ -27,17 +29,18 @@ local function waits(row)
   return is_delivery(row) and redis.call('HGET', row, 'state') == 'pending'
 end
 
-local function drop(due, listed, prefix, old)
+local function drop(due, listed, newest, prefix, old)
   redis.call('DEL', prefix .. old)
   redis.call('ZREM', due, old)
   redis.call('ZREM', listed, old)
+  redis.call('ZREM', newest, old)
   return 1
 end
 
 -- Drops deliveries of a list beyond its bound: first those that are done, next logout tokens of the person with the most of
 -- them, a tenth of these at once, and last the oldest. So nobody who signs in and out all day pushes out what is about
 -- others, and no log-out pushes out a webhook event. Of the list of an earlier bound ten go at once.
-local function make_room(due, listed, prefix, bound)
+local function make_room(due, listed, newest, prefix, bound)
   local ids, done, whose, number, heaviest = redis.call('ZRANGE', listed, 0, bound + 9), {}, {}, {}, nil
   for _, old in ipairs(ids) do
     local row = prefix .. old
@@ -62,7 +65,15 @@ local function make_room(due, listed, prefix, bound)
   elseif #done == 0 then
     victims = ids
   end
-  for place = 1, math.min(left, #victims) do drop(due, listed, prefix, victims[place]) end
+  for place = 1, math.min(left, #victims) do drop(due, listed, newest, prefix, victims[place]) end
+end
+
+-- Adds a delivery to a list. Deliveries of the same millisecond keep their order too.
+local function add(list, id, now, keep)
+  redis.call('ZREMRANGEBYSCORE', list, '-inf', int(now - keep))
+  local last = redis.call('ZRANGE', list, -1, -1, 'WITHSCORES')
+  redis.call('ZADD', list, int(math.max(now, last[2] and tonumber(last[2]) + 1 or 0)), id)
+  redis.call('PEXPIREAT', list, int(now + keep))
 end
 
 if is_delivery(delivery) then
@@ -76,17 +87,15 @@ redis.call('HSET', delivery, 'client', client, 'type', type, 'sub', sub, 'occurr
   'next_attempt_at', int(now))
 redis.call('PEXPIREAT', delivery, int(now + keep))
 redis.call('ZADD', due, int(now), id)
-redis.call('ZREMRANGEBYSCORE', listed, '-inf', int(now - keep))
--- Deliveries of the same millisecond keep their order too.
-local newest = redis.call('ZRANGE', listed, -1, -1, 'WITHSCORES')
-redis.call('ZADD', listed, int(math.max(now, newest[2] and tonumber(newest[2]) + 1 or 0)), id)
-redis.call('PEXPIREAT', listed, int(now + keep))
+add(listed, id, now, keep)
+add(newest, id, now, keep)
+redis.call('ZREMRANGEBYRANK', newest, 0, -overall - 1)
 local count = redis.call('ZCARD', listed)
 if count > most then
   -- A few at a time: later calls remove the rest.
   for _, old in ipairs(redis.call('ZRANGE', listed, 0, 9)) do
-    if count > most and not waits(prefix .. old) then count = count - drop(due, listed, prefix, old) end
+    if count > most and not waits(prefix .. old) then count = count - drop(due, listed, newest, prefix, old) end
   end
 end
-if count > bound then make_room(due, listed, prefix, bound) end
+if count > bound then make_room(due, listed, newest, prefix, bound) end
 return {'ok'}

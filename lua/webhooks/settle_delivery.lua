@@ -1,6 +1,7 @@
 --- End an attempt at a delivery: delivered, to retry later, or given up. Record the attempt.
 --- KEYS[1] delivery
 --- KEYS[2] due
+--- KEYS[3] failing: endpoints whose last attempt failed
 --- ARGV[1] id
 --- ARGV[2] attempt: its number, from the claim
 --- ARGV[3] outcome: delivered, retry or failed
@@ -23,7 +24,7 @@
 --- @reserve
 --- @include "now"
 
-local row = redis.call('HMGET', delivery, 'state', 'attempts', 'next_attempt_at', 'client')
+local row = redis.call('HMGET', delivery, 'state', 'attempts', 'next_attempt_at', 'client', 'type')
 if not row[1] then return {'gone'} end
 -- A late settlement must not change a newer attempt; but a success still counts.
 if row[1] ~= 'pending' or (outcome ~= 'delivered' and (row[2] ~= attempt or row[3])) then return {'stale'} end
@@ -37,6 +38,15 @@ else
   redis.call('HSET', delivery, 'state', outcome)
   redis.call('HDEL', delivery, 'next_attempt_at')
   redis.call('ZREM', due, id)
+end
+if row[4] then
+  -- Since when this endpoint of the app has failed.
+  local endpoint = row[4] .. (row[5] == 'session.ended' and ' logout' or ' events')
+  if outcome == 'delivered' then
+    redis.call('ZREM', failing, endpoint)
+  else
+    redis.call('ZADD', failing, 'NX', int(now), endpoint)
+  end
 end
 if row[4] and most > 0 then
   local attempts = apps .. row[4] .. ':attempts'

@@ -308,12 +308,13 @@ def _account(reply: Reply) -> Account:
         reply.number("opening"),
         at(opening_at) if opening_at else None,
         tuple(OpenHold(client.decode(), int(amount), at(int(ends))) for client, amount, ends in reply.rows("standing")),
-        tuple(_entry(row) for row in reply.rows("entries")),
+        tuple(entry_of(row) for row in reply.rows("entries")),
         "mails" not in reply.fields or reply.number("mails") == 1,
     )
 
 
-def _entry(row: list[object]) -> LedgerEntry:
+def entry_of(row: list[object]) -> LedgerEntry:
+    """The entry in a row of the ledger."""
     entry_id, flat = row
     assert isinstance(entry_id, bytes) and isinstance(flat, list)
     fields = {name.decode(): value.decode() for name, value in zip(flat[::2], flat[1::2], strict=True)}

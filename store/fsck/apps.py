@@ -250,7 +250,7 @@ async def judge_keyring(context: FsckContext, at: ParsedKey, key: str, look: Loo
         if not (
             (re.fullmatch(r"check:[0-9]+", name) and re.fullmatch(r"[0-9a-f]{32}", value))
             or (
-                re.fullmatch(r"sealed_at:[0-9]+|documents_(front|since)|layout", name)
+                re.fullmatch(r"(sealed|known)_at:[0-9]+|documents_(front|since)|layout", name)
                 and re.fullmatch(r"-?[0-9]+", value)
             )
         )

@@ -23,23 +23,14 @@ from store.lifetimes import (
     CHANGE_LINK,
     CODE,
     CONFIRM_LINK,
-    CREDIT_KEY,
     DAY,
     DELIVERY,
-    DEVICE_REQUEST,
-    DOCUMENT_PAUSE,
     DPOP_MARK,
-    ID_JAG,
-    IMPORT,
-    INVITE,
     MAIL,
     MINUTE,
-    OPERATOR_REPLY,
     REFRESH_TOKEN,
     REQUEST,
     RESET_LINK,
-    SPENDING,
-    TEAM_INVITATION,
     UNDO_LINK,
     USAGE,
     Group,
@@ -106,12 +97,12 @@ KINDS: dict[str, KeyKind] = {
     "people": KeyKind("string", value=rb"-?[0-9]+"),
     "refusals": KeyKind("hash", KEPT_MS_OF_REFUSALS, others=r"\[.+\t.*"),
     "logo": KeyKind("string"),
-    "invitations": KeyKind("hash", TEAM_INVITATION, others=r"[A-Za-z0-9_-]{22}"),
+    "invitations": KeyKind("hash", lifetimes.TEAM_INVITATION, others=r"[A-Za-z0-9_-]{22}"),
     "assertion": KeyKind("string", ASSERTION, value=b"1"),
     "pushed": KeyKind("hash", REQUEST, fields={"params": TEXT}, others="browser|ended|network"),
     "device-request": KeyKind(
         "hash",
-        DEVICE_REQUEST + MINUTE,
+        lifetimes.DEVICE_REQUEST + MINUTE,
         {"id": rb"[A-Za-z0-9_-]{22}", "client": rb"[A-Za-z0-9_-]{1,64}", "interval": NUMBER, "created_at": NUMBER},
         others="params|address|agent|polled_at|claim|claimed_at|answer|user|code",
         forms={
@@ -119,7 +110,7 @@ KINDS: dict[str, KeyKind] = {
             **dict.fromkeys(("code", "claim"), rb"[A-Za-z0-9_-]{22}"),
         },
     ),
-    "app-spending": KeyKind("hash", SPENDING, fields={"day": NUMBER, "leased": NUMBER}, others=""),
+    "app-spending": KeyKind("hash", lifetimes.SPENDING, fields={"day": NUMBER, "leased": NUMBER}, others=""),
     "all-pushed": KeyKind("zset", REQUEST),
     "all-apps": KeyKind("zset"),
     "unused-apps": KeyKind("zset"),
@@ -136,8 +127,14 @@ KINDS: dict[str, KeyKind] = {
         },
         others="used_at|used_from",
     ),
-    "operator-reply": KeyKind("string", OPERATOR_REPLY, value=rb"[0-9a-f]{32} [0-9]{1,3} .*"),
-    "fetching": KeyKind("string", DOCUMENT_PAUSE, value=ANY),
+    "operator-job": KeyKind(
+        "hash",
+        lifetimes.OPERATOR_JOB,
+        {**dict.fromkeys(("kind", "actor", "order", "state", "report"), TEXT), "total": NUMBER, "done": NUMBER},
+        others="beat",
+    ),
+    "operator-reply": KeyKind("string", lifetimes.OPERATOR_REPLY, value=rb"[0-9a-f]{32} [0-9]{1,3} .*"),
+    "fetching": KeyKind("string", lifetimes.DOCUMENT_PAUSE, value=ANY),
     "api": KeyKind("string"),
     "api-apps": KeyKind("zset"),
     "all-apis": KeyKind("zset"),
@@ -149,7 +146,7 @@ KINDS: dict[str, KeyKind] = {
     "external-id": KeyKind("string", 0, value=rb"[0-9a-f]{32}"),
     "importing": KeyKind(
         "hash",
-        IMPORT,
+        lifetimes.IMPORT,
         {
             **{"seed": rb"[A-Za-z0-9_-]{22}", "digest": rb"[0-9a-f]{64}", "listed": rb"\[.*\]"},
             **dict.fromkeys(("line", "created", "updated", "refused"), NUMBER),
@@ -157,14 +154,14 @@ KINDS: dict[str, KeyKind] = {
         others="",
     ),
     "hash-prices": KeyKind("hash", fields={"salt": _ID, "imported": NUMBER}, others="[a-z0-9-]+( [0-9]+)+"),
-    "invite": KeyKind("string", INVITE, value=rb"[A-Za-z0-9_-]{22} .*"),
+    "invite": KeyKind("string", lifetimes.INVITE, value=rb"[A-Za-z0-9_-]{22} .*"),
     "window": _WINDOW,
     "dpop-token": KeyKind("string", DPOP_MARK, value=b"1"),
     "users": KeyKind("set"),
     "app-users": KeyKind("set", 0),
     "lease": KeyKind(
         "hash",
-        SPENDING,
+        lifetimes.SPENDING,
         fields={"day": NUMBER, "leased": NUMBER},
         others=r"spent|[A-Za-z0-9_-]{22}",
     ),
@@ -197,6 +194,8 @@ KINDS: dict[str, KeyKind] = {
     "deliveries": KeyKind("zset", DELIVERY),
     "attempts": KeyKind("stream", ATTEMPT),
     "deliveries-due": KeyKind("zset"),
+    "deliveries-newest": KeyKind("zset", DELIVERY),
+    "endpoints-failing": KeyKind("zset"),
     "security-events": KeyKind("stream", OLD_TRAIL_MS),
     "trail": KeyKind("stream", TRAIL_MOST),
     "trail-days": KeyKind("zset", TRAIL_MOST),
@@ -268,7 +267,7 @@ KINDS: dict[str, KeyKind] = {
     ),
     "code": KeyKind(
         "hash",
-        DEVICE_REQUEST,  # the longest-lived codes are those of devices, which fetch them by polling
+        lifetimes.DEVICE_REQUEST,  # the longest-lived codes are those of devices, which fetch them by polling
         {**_REQUESTED, "epoch": EPOCH},
         others="nonce|signed|api|jkt",
         outlives=True,
@@ -287,7 +286,7 @@ KINDS: dict[str, KeyKind] = {
     ),
     "access": KeyKind("string", ACCESS_TOKEN, value=_ACCESS, outlives=True),
     "dpop": KeyKind("string", DPOP_MARK, value=b"1", outlives=True),
-    "redeemed": KeyKind("string", ID_JAG, value=b"1", outlives=True),
+    "redeemed": KeyKind("string", lifetimes.ID_JAG, value=b"1", outlives=True),
     "presented": _WINDOW,
     "limit": _WINDOW,
     "idem": KeyKind("hash", 0, {"digest": rb"[0-9a-f]{32}"}, others="state|hold|charged|left", outlives=True),
@@ -329,7 +328,7 @@ def lifetime(at: ParsedKey) -> int | None:
         case "link":
             return LINKS[at.name]
         case "idem":
-            return AI_REPLY if at.client else CREDIT_KEY
+            return AI_REPLY if at.client else lifetimes.CREDIT_KEY
     return KINDS[at.kind].lasts
 
 

@@ -64,6 +64,7 @@ BEYOND: dict[str, Beyond] = {
     "delivery": Beyond(webhooks.reads_of_delivery, webhooks.judge_delivery),
     "deliveries": Beyond(lists.reads_of_zset, webhooks.judge_deliveries),
     "deliveries-due": Beyond(lists.reads_of_zset, webhooks.judge_deliveries),
+    "deliveries-newest": Beyond(lists.reads_of_zset, webhooks.judge_deliveries),
     "identity": Beyond(people.no_reads, identities.judge_identity),
     "identities": Beyond(people.no_reads, identities.judge_identities),
     "external-id": Beyond(people.no_reads, external_ids.judge_external_id),

@@ -97,19 +97,24 @@ async def judge_delivery(
     return wrong
 
 
+ANY_APP = "*"
+_EXPECTED = {"deliveries-due": ("state", "pending"), "deliveries-newest": ("client", ANY_APP)}
+
+
 async def judge_deliveries(
     context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[object]
 ) -> list[Finding]:
-    """Checks that due or listed entries are deliveries: of the list's app, and waiting ones in the due list."""
+    """Checks that due or listed entries are deliveries: of the list's app, waiting ones in the due list, any among the
+    newest."""
     wrong = []
     for some in in_steps(await members_of(context, key), AT_ONCE):
         ids = [in_words(one) for one, _ in some]
-        about, expected = ("client", at.client) if at.kind == "deliveries" else ("state", "pending")
+        about, expected = _EXPECTED.get(at.kind, ("client", at.client))
         reads: list[Read] = [("HGET", keys.DELIVERY_PREFIX + one, about) for one in ids]
         there = (await context.reader.look(key, *reads, *(("ZSCORE", key, one) for one in ids))).seen
         for place, one in enumerate(ids):
             recorded, listed = in_words(there[place]), there[len(ids) + place]
-            if listed is not None and recorded != expected:
+            if listed is not None and (recorded == "" if expected == ANY_APP else recorded != expected):
                 mend = context.reader.mend(key, [(recorded, *reads[place])], ("ZREM", key, one))
                 wrong.append(found("delivery-left", key, f"{one} is no delivery of this list", mend))
     return wrong

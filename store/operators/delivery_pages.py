@@ -1,17 +1,20 @@
-"""Pages of webhook deliveries across apps, for operators."""
+"""Webhook deliveries of all apps, for operators: lists, failing endpoints, and sending given-up ones again."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from store.apps.apps import Apps
+from store import keys
+from store.engine.scripts import Scripts
 from store.operators.cursors import Cursors
 from store.refused import Refused
-from store.webhooks.deliveries import Deliveries, Delivery
+from store.webhooks.deliveries import MOST, Delivery, readable
 
-STATES: Final = ("pending", "delivered", "failed")
-MOST_APPS: Final = 200
-"""Apps whose deliveries one page reads, whatever it finds."""
+STATES: Final = ("pending", "failing", "waiting", "failed", "delivered")
+"""`pending` is `failing`, after an attempt that failed, or else `waiting`; `failed` are given up."""
+STEPS: Final = 2000
+"""Deliveries that one page reads, whatever it finds."""
+SHOWN_ENDPOINTS: Final = 20
 
 
 class DeliveryPage(NamedTuple):
@@ -21,33 +24,71 @@ class DeliveryPage(NamedTuple):
     cursor: str
 
 
-class DeliveryPages:
-    """Lists deliveries: app by app, newest first within an app."""
+class FailingEndpoint(NamedTuple):
+    """An endpoint of an app whose last attempt failed: `events` or `logout`, and since when (epoch ms)."""
 
-    def __init__(self, apps: Apps, deliveries: Deliveries, cursors: Cursors) -> None:
-        self._apps = apps
-        self._deliveries = deliveries
+    client_id: str
+    endpoint: str
+    since: int
+
+
+class FailingEndpoints(NamedTuple):
+    """The endpoints that have failed for the longest time, and how many fail in all."""
+
+    longest: tuple[FailingEndpoint, ...]
+    total: int
+
+
+class DeliveryPages:
+    """Deliveries across apps. Every method raises StoreUnavailable."""
+
+    def __init__(self, scripts: Scripts, cursors: Cursors) -> None:
+        self._scripts = scripts
         self._cursors = cursors
 
-    async def page(self, state: str, app: str, limit: int, cursor: str) -> DeliveryPage:
-        """Deliveries in a state, of one app or of all; both empty for any. A page may have fewer than `limit`. Raises
-        Refused("invalid_request"), StoreUnavailable."""
+    async def page(self, state: str, app: str, limit: int, cursor: str, type: str = "") -> DeliveryPage:
+        """Deliveries, newest first: in a state, of one app, of one type of event; empty for any. A page may have fewer
+        than `limit`, even none. Raises Refused("invalid_request")."""
         if state and state not in STATES:
             raise Refused("invalid_request", f"state is {', '.join(STATES)}.")
-        query = f"deliveries {state} {app}"
-        client, _, before = self._cursors.open(query, cursor).partition(" ")
-        clients = [app] if app else [one.client_id async for one in self._apps.beyond("") if _is_told(one)]
-        found: list[Delivery] = []
-        for number, one in enumerate(one for one in clients if one >= client):
-            if number == MOST_APPS:
-                return DeliveryPage(tuple(found), self._cursors.seal(query, one))
-            room = limit - len(found)
-            last = before if one == client else ""
-            found += await self._deliveries.list(one, last or None, room, state=state)
-            if len(found) == limit:
-                return DeliveryPage(tuple(found), self._cursors.seal(query, f"{one} {found[-1].id}"))
-        return DeliveryPage(tuple(found), "")
+        query = f"deliveries {state} {app} {type}"
+        reply = await self._scripts.run(
+            "browse_deliveries",
+            {"list": keys.deliveries(app)["listed"] if app else keys.DELIVERIES_NEWEST},
+            prefix=keys.DELIVERY_PREFIX,
+            before=self._cursors.open(query, cursor),
+            most=limit,
+            steps=STEPS,
+            type=type,
+            state=state,
+        )
+        rows = [readable(delivery_id.decode(), flat) for delivery_id, flat in reply.rows("rows")]
+        onward = reply.text("onward")
+        return DeliveryPage(tuple(filter(None, rows)), self._cursors.seal(query, onward) if onward else "")
 
+    async def failing(self, most: int = SHOWN_ENDPOINTS) -> FailingEndpoints:
+        """The endpoints that fail, the longest first, at most `most`."""
+        reply = await self._scripts.run("list_failing_endpoints", {"failing": keys.ENDPOINTS_FAILING}, most=most)
+        found = []
+        for name, since in reply.rows("rows"):
+            client, _, endpoint = name.decode().partition(" ")
+            found.append(FailingEndpoint(client, endpoint, int(since)))
+        return FailingEndpoints(tuple(found), reply.number("count"))
 
-def _is_told(app: object) -> bool:
-    return bool(getattr(app, "webhook_url", "") or getattr(app, "backchannel_logout_uri", ""))
+    async def given_up(self, app: str) -> int:
+        """How many deliveries of an app were given up."""
+        return await self._given_up(app, "")
+
+    async def replay_given_up(self, app: str) -> int:
+        """Makes every given-up delivery of an app due now, and returns how many these are."""
+        return await self._given_up(app, "1")
+
+    async def _given_up(self, app: str, replay: str) -> int:
+        reply = await self._scripts.run(
+            "replay_failed_deliveries",
+            {"listed": keys.deliveries(app)["listed"], "due": keys.DELIVERIES_DUE},
+            prefix=keys.DELIVERY_PREFIX,
+            bound=MOST + 10,
+            replay=replay,
+        )
+        return reply.number("count")

@@ -16,10 +16,14 @@ from store.crypto.signing_store import ListedKey
 from store.moments import at, timestamp
 from store.oauth.grants import Grant
 from store.operations import Suspension
+from store.operators.bulk_acts import BulkPlan
+from store.operators.delivery_pages import FailingEndpoint
+from store.operators.jobs import OperatorJob
 from store.operators.operator_keys import OperatorKey
 from store.operators.people_pages import PersonSummary
 from store.operators.person_view import PersonView
 from store.operators.role_holders import RoleHolder
+from store.webhooks.attempts import Attempt
 from store.webhooks.deliveries import Delivery
 
 
@@ -175,10 +179,52 @@ def delivery_record(one: Delivery) -> dict[str, Any]:
     }
 
 
-def secret_key_record(key_id: int, front: bool, sealed_at: int) -> dict[str, Any]:
-    """A secret key, without the key."""
-    sealed = timestamp(at(sealed_at)) if sealed_at else None
-    return {"kind": "secret", "id": str(key_id), "front": front, "lastSealedAt": sealed}
+def plan_record(plan: BulkPlan) -> dict[str, Any]:
+    """What a dry run of an act on many people found."""
+    refusals = [{"id": user, "reason": why} for user, why in plan.refusals]
+    return {
+        **{"id": plan.token, "act": plan.act, "dryRun": True, "state": "ready", "token": plan.token},
+        **{"total": plan.people + plan.refused, "done": 0, "changed": plan.people, "refused": plan.refused},
+        "refusals": refusals,
+    }
+
+
+def bulk_record(job: OperatorJob) -> dict[str, Any]:
+    """How far an act on many people is."""
+    refusals = [{"id": user, "reason": why} for user, why in job.report.get("refusals", [])]
+    return {
+        **{"id": job.id, "act": job.order["act"], "dryRun": False, "state": job.state, "token": job.id},
+        **{"total": job.total, "done": job.done, "changed": job.report.get("changed", 0)},
+        **{"refused": job.report.get("refused", 0), "refusals": refusals},
+    }
+
+
+def attempt_record(one: Attempt) -> dict[str, Any]:
+    """An attempt at a delivery: what was sent, and the answer. Bytes that are not UTF-8 are replaced."""
+    exchange, answer = one.exchange, one.exchange.answer
+    return {
+        "number": one.number,
+        "at": timestamp(at(one.at)),
+        "milliseconds": exchange.milliseconds,
+        "url": exchange.url,
+        "requestHeaders": dict(exchange.headers),
+        "requestBody": exchange.body.decode("utf-8", "replace"),
+        "status": one.status,
+        "responseHeaders": dict(answer.headers) if answer else None,
+        "responseBody": answer.body.decode("utf-8", "replace") if answer else None,
+        "error": one.error,
+    }
+
+
+def endpoint_record(one: FailingEndpoint) -> dict[str, Any]:
+    """An endpoint of an app that fails."""
+    return {"client_id": one.client_id, "endpoint": one.endpoint, "since": timestamp(at(one.since))}
+
+
+def secret_key_record(key_id: int, front: bool, sealed_at: int, since: int) -> dict[str, Any]:
+    """A secret key, without the key. Times are epoch ms, 0 for unknown."""
+    sealed, known = (timestamp(at(moment)) if moment else None for moment in (sealed_at, since))
+    return {"kind": "secret", "id": str(key_id), "front": front, "lastSealedAt": sealed, "since": known}
 
 
 def signing_key_record(listed: ListedKey) -> dict[str, Any]:

@@ -20,10 +20,12 @@ OperatorAct = Literal[
     "people.send_link",
     "people.reset_factors",
     "people.delete",
+    "people.bulk",
     "roles.read",
     "roles.give",
     "credits.read",
     "credits.give",
+    "credits.report",
     "apps.read",
     "apps.change",
     "apis.read",
@@ -62,11 +64,14 @@ ALLOWED: Final[Mapping[OperatorAct, tuple[OperatorRole, ...]]] = {
     "people.send_link": _SUPPORT,
     "people.reset_factors": _SUPPORT,
     "people.delete": _ADMIN,
+    # Each act in bulk needs its own right, too.
+    "people.bulk": _SUPPORT,
     "roles.read": _READERS,
     "roles.give": _ADMIN,
     # Credits: a payment back end needs nothing else.
     "credits.read": (*_READERS, "credits"),
     "credits.give": ("admin", "credits"),
+    "credits.report": ("admin", "credits"),
     # Apps and APIs
     "apps.read": _READERS,
     "apps.change": _ADMIN,

@@ -29,6 +29,8 @@ SHOWN = 200
 MOST = 1000
 """The most deliveries kept for an app, done or not. Beyond it the oldest are given up, so an app whose server is gone
 takes some 500 KB, and the 20 apps of an owner some 10 MB."""
+MOST_OVERALL = 100_000
+"""The newest deliveries of all apps that operators can list: some 10 MB of ids."""
 ERROR_LENGTH = 200
 AT_ONCE = 100
 SESSION_ENDED = "session.ended"
@@ -94,7 +96,11 @@ class Deliveries:
         """Keeps an event, due at once; False if it was kept before."""
         reply = await self._scripts.run(
             "enqueue_delivery",
-            {**keys.delivery(event.id), "listed": keys.deliveries(event.client_id)["listed"]},
+            {
+                **keys.delivery(event.id),
+                "listed": keys.deliveries(event.client_id)["listed"],
+                "newest": keys.DELIVERIES_NEWEST,
+            },
             id=event.id,
             client=event.client_id,
             type=event.type,
@@ -105,6 +111,7 @@ class Deliveries:
             most=SHOWN,
             bound=MOST,
             prefix=keys.DELIVERY_PREFIX,
+            overall=MOST_OVERALL,
         )
         return reply.word == "ok"
 
@@ -121,7 +128,7 @@ class Deliveries:
         )
         found = []
         for delivery_id, flat in reply.rows("rows"):
-            one = _readable(delivery_id.decode(), flat)
+            one = readable(delivery_id.decode(), flat)
             if one is None:
                 await self._give_up(delivery_id.decode(), flat)
             else:
@@ -153,7 +160,7 @@ class Deliveries:
         outcome = "delivered" if delivered else "failed" if retry_in is None else "retry"
         reply = await self._scripts.run(
             "settle_delivery",
-            keys.delivery(delivery_id),
+            {**keys.delivery(delivery_id), "failing": keys.ENDPOINTS_FAILING},
             id=delivery_id,
             attempt=attempt,
             outcome=outcome,
@@ -194,7 +201,7 @@ class Deliveries:
                 state=state,
             )
             rows = reply.rows("rows")
-            found += [one for delivery_id, flat in rows if (one := _readable(delivery_id.decode(), flat))]
+            found += [one for delivery_id, flat in rows if (one := readable(delivery_id.decode(), flat))]
             # A page shortened by skipped rows would look like the last page.
             if len(rows) < room or len(found) == most:
                 return found
@@ -224,7 +231,7 @@ class Deliveries:
         )
         if reply.word == "not_found":
             return None
-        found = _readable(delivery_id, reply.rows("row"))
+        found = readable(delivery_id, reply.rows("row"))
         return (found, attempts_of(reply.rows("attempts"))) if found else None
 
     async def replay(self, client_id: str, delivery_id: str) -> bool:
@@ -245,14 +252,21 @@ class Deliveries:
         while word == "more":
             reply = await self._scripts.run(
                 "forget_deliveries",
-                {"due": keys.DELIVERIES_DUE, **keys.deliveries(client_id)},
+                {
+                    "due": keys.DELIVERIES_DUE,
+                    **keys.deliveries(client_id),
+                    "newest": keys.DELIVERIES_NEWEST,
+                    "failing": keys.ENDPOINTS_FAILING,
+                },
                 prefix=keys.DELIVERY_PREFIX,
                 steps=AT_ONCE,
+                client=client_id,
             )
             word = reply.word
 
 
-def _readable(delivery_id: str, flat: list[bytes]) -> Delivery | None:
+def readable(delivery_id: str, flat: list[bytes]) -> Delivery | None:
+    """The delivery in a row; None, and an error in the log, for a row that cannot be read."""
     try:
         return _delivery(delivery_id, flat)
     except (LookupError, ValueError, RecursionError):

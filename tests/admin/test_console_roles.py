@@ -15,7 +15,8 @@ from handlers.core.policy import PAGE
 from handlers.core.route import Route, WrongRoute
 from store import keys
 from store.apps.api_record import ApiRegistration, ApiScope
-from store.operators.roles import PEOPLES_ROLES, OperatorRole
+from store.operators.roles import PEOPLES_ROLES, OperatorActor, OperatorRole
+from store.webhooks.deliveries import WebhookEvent
 from tests.admin.conftest import Console
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, fields_of
 
@@ -26,6 +27,9 @@ EXPECTED: dict[str, str] = {
     "console GET": READERS,
     "console-search GET": READERS,
     "console-people GET": READERS,
+    "console-bulk GET": SUPPORT,
+    "console-bulk POST": SUPPORT,
+    "console-bulk-progress GET": READERS,
     "console-person GET": READERS,
     "console-suspend POST": SUPPORT,
     "console-resume POST": SUPPORT,
@@ -53,6 +57,16 @@ EXPECTED: dict[str, str] = {
     "console-api GET": READERS,
     "console-api-status POST": ADMIN,
     "console-api-secret POST": ADMIN,
+    "console-ledger GET": READERS,
+    "console-credit-days GET": READERS,
+    "console-credit-report POST": ADMIN,
+    "console-health GET": READERS,
+    "console-settings GET": READERS,
+    "console-webhooks GET": READERS,
+    "console-delivery GET": READERS,
+    "console-send-again POST": ADMIN,
+    "console-send-failed GET": ADMIN,
+    "console-send-failed POST": ADMIN,
 }
 """The roles that may use each page: written down a second time, so that a changed table or a new page fails here."""
 FORMS: dict[str, dict[str, str]] = {
@@ -78,10 +92,15 @@ UNFIT = {"console-app-team-remove": 400}
 API = ApiRegistration("https://orders.example", "Orders", (ApiScope("orders:read", "See orders"),))
 
 
+EVENT = WebhookEvent("e" * 22, "ping", "web-app", "", 1)
+
+
 def path_of(route: Route, user: str) -> str:
     """An address of the route."""
     client = API.client_id if route.pattern.startswith("/admin/apis/") else "web-app"
-    return route.pattern.replace("([0-9a-f]{32})", user).replace("([A-Za-z0-9_-]{1,64})", client)
+    path = route.pattern.replace("([0-9a-f]{32})", user).replace("([A-Za-z0-9_-]{1,64})", client)
+    query = f"?act=sign-out&person_{user}=yes" if route.name == "console-bulk" else ""
+    return path.replace("([A-Za-z0-9_-]{22})", EVENT.id) + query
 
 
 def test_every_page_and_form_has_a_row() -> None:
@@ -94,10 +113,15 @@ async def test_each_role_sees_and_does_what_the_table_says(console: Console, rol
     await console.service.tokens()
     await console.store.apis.create(API)
     await console.store.client.hset(ada["identities"], "i" * 22, "https://a.example subject")
+    await console.store.deliveries.enqueue(EVENT)
+    order = {"act": "sign-out", "people": [console.service.ada]}
+    await console.store.jobs.prepare("bulk", OperatorActor("person", one.user, role), order, 1, EVENT.id)
     for route in ROUTES:
         for method, act in route.policy.acts:
             path, may = path_of(route, console.service.ada), role in EXPECTED[f"{route.name} {method}"].split()
             fields = FORMS.get(route.name, {})
+            if route.name == "console-bulk":
+                fields = {"act": "sign-out", f"person_{console.service.ada}": "yes"}
             answer = await (one.browser.get(path) if method == "GET" else one.confirm(path, **fields))
             if may:
                 assert answer.code in (200, 303, UNFIT.get(route.name)), (route.name, answer.code, answer.body)

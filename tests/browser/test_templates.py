@@ -27,8 +27,7 @@ def test_every_template_is_rendered_here() -> None:
         *("pager", "passkey_words", "password_and_code", "provider_mark", "confirm_elsewhere", "used_rows", "way_back"),
     )
     shared = {
-        "developer/delivery_headers.html",
-        "developer/delivery_state.html",
+        *(f"developer/deliveries/{part}.html" for part in ("facts", "exchanges", "headers", "state")),
         "developer/form.html",
         "developer/delete_form.html",
         "developer/logo_form.html",
@@ -105,7 +104,7 @@ def test_pages_are_accessible_to_screen_readers(name: str) -> None:
 def test_every_form_posts_with_its_xsrf_token_and_repeats_no_field(name: str) -> None:
     page = render(name)
     for form in page.all("form"):
-        if form.get("role") == "search":
+        if form.get("role") == "search" or (form.get("action") == "/admin/people/bulk" and form.get("method") == "get"):
             assert form.get("method") == "get"
             assert not [one for one in page.inside(form, "input") if one.get("type") == "hidden"]
             continue
@@ -187,7 +186,7 @@ DESTRUCTIVE = {
     *("developer-delete", "developer-api-delete", "developer-end-secret", "developer-api-end-secret"),
     "developer-logo-remove",
     *("developer-team-remove", "developer-team-leave"),
-    *("console-suspend", "console-reset-factors", "console-delete", "console-app-status"),
+    *("console-suspend", "console-reset-factors", "console-delete", "console-app-status", "console-bulk"),
     *("console-plan-deletion", "console-disconnect", "console-unlink"),
     *("console-app-team-remove", "console-api-status", "console-api-secret"),
 }
@@ -200,6 +199,8 @@ CONTINUED = {
     ("admin/api.html off", "console-api-status"),
 }
 """Forms that go on with something that was asked for already, or undo it."""
+OF_THEIR_OWN = ("account-delete", "developer-delete", "developer-api-delete", "console-bulk")
+"""Red forms with a page of their own, which says what they would do."""
 SHOWN_AGAIN = ("admin/person.html wrong",)
 """States of pages that show a red form again, unfolded, with its error."""
 
@@ -209,6 +210,8 @@ def test_red_buttons_are_for_danger_and_ask_once() -> None:
     for name in pages(""):
         page = render(name)
         for form in page.all("form"):
+            if form.get("method") == "get":
+                continue
             buttons = page.inside(form, "button")
             route = route_of(form.get("action"))
             if any("danger" in button.get("class").split() for button in buttons):
@@ -216,7 +219,7 @@ def test_red_buttons_are_for_danger_and_ask_once() -> None:
             elif route in DESTRUCTIVE and (name, route) not in CONTINUED:
                 asked.add(f"{route} on {name} has no red button")
             # On a page of its own a deletion asks for a name or address to be typed.
-            if route in DESTRUCTIVE and route not in ("account-delete", "developer-delete", "developer-api-delete"):
+            if route in DESTRUCTIVE and route not in OF_THEIR_OWN:
                 if name.startswith(SHOWN_AGAIN) or (name, route) in CONTINUED:
                     continue
                 unfolds = any(parent.tag == "details" and "open" not in parent.attributes for parent in form.parents)
@@ -240,7 +243,7 @@ def test_clickjacked_clicks_grant_nothing() -> None:
         page = render(name)
         for form in page.all("form"):
             action = urlsplit(form.get("action")).path
-            if not action.startswith("/") or form.get("role") == "search":
+            if not action.startswith("/") or form.get("role") == "search" or form.get("method") == "get":
                 continue  # an app's address, or a form that changes nothing
             route = route_of(action)
             typed = [field for field in page.inside(form, "input", "textarea") if "required" in field.attributes]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from handlers.ops.operations import Operations, ServerFacts
+from handlers.core.site import ServerFacts
+from handlers.ops.operations import Operations
 from runtime.arguments import load
 from settings.in_force import in_force
 from store.app_log import Cause
@@ -193,7 +195,7 @@ async def test_keys_settings_and_health_are_shown_without_secrets(desk: Desk, ap
         "LATCHKEY_SMTP_URL": "smtps://me:" + HIDDEN + "@mail.example",
     }
     settings = load(["--workers", "3"], environ)
-    app.facts = lambda: ServerFacts("1.2.3", settings.workers, in_force(settings))
+    app.site = replace(app.site, facts=lambda: ServerFacts("1.2.3", settings.workers, in_force(settings)))
     response = await desk.ask("GET", "/settings")
     items = {item["name"]: item for item in json_of(response)["items"]}
     assert HIDDEN.encode() not in response.body

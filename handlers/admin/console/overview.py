@@ -1,12 +1,22 @@
-"""/admin: what is left to do after the installation, and the health of the server."""
+"""/admin: what is left to do after the installation, and a summary of the server's health."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from handlers.admin.console.base import CONSOLE, ConsolePage
-from store.operators.health import StoreHealth
+from handlers.admin.server_health import ServerHealth, health_of
+from store.moments import at
+from store.operators.health import DAY_MS, OLD_COPY_DAYS
 from store.phrases import Phrase
+
+QUEUES = {
+    "storeCalls": Phrase("Calls to the store"),
+    "securityEvents": Phrase("Events of the security log"),
+    "webhooks": Phrase("Webhooks"),
+    "requests": Phrase("Requests in progress"),
+}
+"""The names of queues, by their public names."""
 
 
 class ChecklistRow(NamedTuple):
@@ -24,20 +34,16 @@ class ConsoleHandler(ConsolePage):
         """Shows the checklist and the health."""
         store = self.store
         admins = [one for one in await store.role_holders.list() if one.role == "admin"]
-        health: StoreHealth = await store.health.read()
+        found = await health_of(self.application, self.site)
         self.show_page(
             "admin/overview.html",
             CONSOLE,
             Phrase("Overview"),
-            checks=self._checks(len(admins)),
-            health=health,
-            queues=(
-                (Phrase("Calls to the store"), store.queue),
-                (Phrase("Events of the security log"), store.security.waiting),
-                (Phrase("Webhooks"), health.webhooks_waiting),
-                (Phrase("Requests in progress"), self.application.in_flight),
-            ),
-            room=not store.headroom.low,
+            checks=[*self._checks(len(admins)), *checks_of(found)],
+            health=found.store,
+            saved_at=snapshot_of(found),
+            queues=[(QUEUES[name], count) for name, count in found.queues.items()],
+            room=found.room,
         )
 
     def _checks(self, admins: int) -> list[ChecklistRow]:
@@ -59,3 +65,27 @@ class ConsoleHandler(ConsolePage):
                 Phrase("Give somebody else the role on their page under People."),
             ),
         ]
+
+
+def checks_of(found: ServerHealth) -> list[ChecklistRow]:
+    """The rows about backups and keys."""
+    saved, ages = found.store.saved, found.ages
+    made = saved.snapshot_at if saved else 0
+    return [
+        ChecklistRow(
+            Phrase("The store made a snapshot within the last week"),
+            made > ages.now - OLD_COPY_DAYS * DAY_MS,
+            Phrase("Run “latchkey store backup” every day, and keep the copies on another machine."),
+        ),
+        ChecklistRow(
+            Phrase("The keys are less than a year old"),
+            not (ages.old_secret or ages.old_signing),
+            Phrase("Run “latchkey keys rotate” and “latchkey keys signing rotate”."),
+        ),
+    ]
+
+
+def snapshot_of(found: ServerHealth) -> object:
+    """When the store made its last snapshot; None if that is not known."""
+    saved = found.store.saved
+    return at(saved.snapshot_at) if saved and saved.snapshot_at else None

@@ -16,6 +16,13 @@ STATUS_NAMES: dict[str, str] = {
     "disabled": Phrase("Disabled"),
     "suspended": Phrase("Suspended"),
 }
+ACT_NAMES: dict[str, str] = {
+    "suspend": Phrase("Suspend"),
+    "resume": Phrase("Let in again"),
+    "sign-out": Phrase("Sign out everywhere"),
+    "delete": Phrase("Delete"),
+}
+"""The acts on many people, as operators choose them."""
 NOTICES = {"deleted": Phrase("The account was deleted.")}
 
 
@@ -46,6 +53,7 @@ class ConsolePeopleHandler(ConsolePage):
             statuses=STATUS_NAMES,
             people=found.people,
             whole=pages.matching is None,
+            acts=[(one, name) for one, name in ACT_NAMES.items() if one != "delete" or self.may("people.delete")],
             first=f"?{urlencode(chosen)}" if params.get("cursor") else "",
             onward=f"?{urlencode({**chosen, 'cursor': found.cursor})}" if found.cursor else "",
             notice=self.notice(NOTICES),

@@ -20,6 +20,13 @@ from handlers.admin.console.apps import (
 )
 from handlers.admin.console.audit import AUDIT, ConsoleAuditFileHandler, ConsoleAuditHandler
 from handlers.admin.console.base import CONSOLE
+from handlers.admin.console.bulk import BULK, ConsoleBulkHandler, ConsoleBulkProgressHandler
+from handlers.admin.console.credits import (
+    CREDITS,
+    ConsoleCreditDaysHandler,
+    ConsoleCreditReportHandler,
+    ConsoleCreditsDeskHandler,
+)
 from handlers.admin.console.overview import ConsoleHandler
 from handlers.admin.console.people import PEOPLE, ConsolePeopleHandler
 from handlers.admin.console.person import ConsolePersonHandler
@@ -42,12 +49,21 @@ from handlers.admin.console.person_parts import (
     ConsoleUnlinkHandler,
 )
 from handlers.admin.console.search import ConsoleSearchHandler
+from handlers.admin.console.server import HEALTH, SETTINGS, ConsoleHealthHandler, ConsoleSettingsHandler
+from handlers.admin.console.webhooks import (
+    WEBHOOKS,
+    ConsoleDeliveryHandler,
+    ConsoleSendAgainHandler,
+    ConsoleSendFailedHandler,
+    ConsoleWebhooksHandler,
+)
 from handlers.core.person_posts import AGAIN, NOTHING_LASTS, operators_form
 from handlers.core.policy import Policy
 from handlers.core.route import CLIENT, Route
 from store.operators.roles import OperatorAct
 
 _PERSON = rf"{PEOPLE}/([0-9a-f]{{32}})"
+_DELIVERY = rf"{WEBHOOKS}/{CLIENT}/([A-Za-z0-9_-]{{22}})"
 
 
 def shows(act: OperatorAct) -> Policy:
@@ -64,6 +80,14 @@ ROUTES: tuple[Route, ...] = (
     Route(CONSOLE, ConsoleHandler, "console", shows("health.read")),
     Route(rf"{CONSOLE}/search", ConsoleSearchHandler, "console-search", shows("people.read")),
     Route(PEOPLE, ConsolePeopleHandler, "console-people", shows("people.read")),
+    Route(
+        BULK,
+        ConsoleBulkHandler,
+        "console-bulk",
+        Policy(xsrf=True, acts=(("GET", "people.bulk"), ("POST", "people.bulk"))),
+        operators_form("act on many people", keeps=("act", "reason", "note", "until", "number", "person_*")),
+    ),
+    Route(rf"{BULK}/([A-Za-z0-9_-]{{22}})", ConsoleBulkProgressHandler, "console-bulk-progress", shows("people.read")),
     Route(_PERSON, ConsolePersonHandler, "console-person", shows("people.read")),
     Route(
         rf"{_PERSON}/suspend",
@@ -212,5 +236,34 @@ ROUTES: tuple[Route, ...] = (
         "console-api-secret",
         does("apis.change"),
         operators_form("replace the secret of an API"),
+    ),
+    Route(CREDITS, ConsoleCreditsDeskHandler, "console-ledger", shows("credits.read")),
+    Route(rf"{CREDITS}/days", ConsoleCreditDaysHandler, "console-credit-days", shows("credits.read")),
+    Route(
+        rf"{CREDITS}/report",
+        ConsoleCreditReportHandler,
+        "console-credit-report",
+        does("credits.report"),
+        operators_form(
+            "make a report on everybody’s credits", NOTHING_LASTS, ("app", "kind", "transaction", "since", "until")
+        ),
+    ),
+    Route(HEALTH, ConsoleHealthHandler, "console-health", shows("health.read")),
+    Route(SETTINGS, ConsoleSettingsHandler, "console-settings", shows("settings.read")),
+    Route(WEBHOOKS, ConsoleWebhooksHandler, "console-webhooks", shows("webhooks.read")),
+    Route(_DELIVERY, ConsoleDeliveryHandler, "console-delivery", shows("webhooks.read")),
+    Route(
+        rf"{_DELIVERY}/again",
+        ConsoleSendAgainHandler,
+        "console-send-again",
+        does("webhooks.send"),
+        operators_form("send a webhook event again", NOTHING_LASTS),
+    ),
+    Route(
+        rf"{WEBHOOKS}/{CLIENT}/send-failed",
+        ConsoleSendFailedHandler,
+        "console-send-failed",
+        Policy(xsrf=True, acts=(("GET", "webhooks.send"), ("POST", "webhooks.send"))),
+        operators_form("send an app’s given-up webhook events again", NOTHING_LASTS),
     ),
 )

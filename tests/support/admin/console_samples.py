@@ -23,9 +23,10 @@ from store.engine.memory import Room
 from store.oauth.grants import Grant
 from store.operations import Suspension
 from store.operators.health import StoreHealth
-from tests.support.browser.portal_samples import NOW
+from tests.support.admin.desk_samples import RARE_AT_DESK, desk_pages
+from tests.support.browser.portal_samples import NOW, portal_pages
 
-RARE = frozenset((*("admin/audit.html next", "admin/overview.html full"),))
+RARE = frozenset((*("admin/audit.html next", "admin/overview.html full"),)) | RARE_AT_DESK
 """States without a stop on the tour: of many events, or of a full store."""
 
 
@@ -40,6 +41,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     suspended = Sample(**{**vars(one), "suspended": True, "signed_in_at": None, "email_verified": True})
     disabled = Sample(**{**vars(one), "status": "disabled", "name": ""})
     people = {**frame, "statuses": STATUS_NAMES, "status": "active", "whole": False, "first": text, "onward": text}
+    people["acts"] = [("suspend", text)]
     people["people"] = [one, suspended, disabled]
     passkey = Sample(name=text, created_at=NOW, used_at=NOW)
     security = Sample(app_since=NOW, codes=3, passkeys=[passkey, Sample(**{**vars(passkey), "used_at": None})])
@@ -98,6 +100,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     using = Sample(apps=(Sample(client_id=text, name=text, scopes=(text,)),), more=2)
     whole = {**frame, "api": named, "made": NOW, "owner": Sample(email=text), "using": using, "secret": ""}
     return {
+        **desk_pages(text, frame, portal_pages(text, known)),
         "admin/audit.html": {**audit, "events": [ShownEvent(NOW, text, one, text, text) for one in (logged, by)]},
         "admin/audit.html wrong": {**audit, "events": [], "error": text, "first": "", "onward": ""},
         "admin/audit.html empty": {**audit, "events": [], "chosen": {}, "first": "", "onward": ""},
@@ -119,7 +122,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
                 "checks": [ChecklistRow(text, True, text), ChecklistRow(text, False, text)],
                 "queues": [(text, 2)],
             },
-            **{"health": StoreHealth(text, text, 1, 0, 5, 0.5, Room(5, 9), 0), "room": True},
+            **{"health": StoreHealth(text, text, 1, 0, 5, 0.5, Room(5, 9), 0), "room": True, "saved_at": NOW},
         },
         "admin/overview.html full": {
             **{
@@ -128,6 +131,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
                 "queues": [],
                 "health": StoreHealth("", "", 1, 0, 5, 0.5, None, 0),
                 "room": False,
+                "saved_at": None,
             },
         },
         "admin/people.html": people,

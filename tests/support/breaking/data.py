@@ -198,6 +198,7 @@ DATA = [
     case(lambda f: then(waiting(f), lambda one: f.client.zrem(f.listed, one)), "delivery"),
     case(lambda f: f.client.zadd(keys.DELIVERIES_DUE, {"A" * 22: OLD}), "delivery-left"),
     case(lambda f: f.client.zadd(f.listed, {"A" * 22: OLD}), "delivery-left"),
+    case(lambda f: f.client.zadd(keys.DELIVERIES_NEWEST, {"A" * 22: OLD}), "delivery-left"),
     case(lambda f: f.client.zrem(f.hosted["index"], "notes/n2"), "documents", proof=lists_all),
     case(index_beside, "documents", proof=lists_all),
     case(stored_otherwise, "stored", proof=writes_on),

@@ -18,6 +18,7 @@ from outbound.payments.stripe_checkout import StripeAccount, StripeCheckout
 from runtime import demo
 from store.credits.payments import Movement
 from tests.support.admin.tour_console import console
+from tests.support.admin.tour_desk import desk
 from tests.support.browser.furnished_account import SPENDS, TOOLS, connected_by_issuer, furnish, spend_of_budget
 from tests.support.browser.security_samples import elsewhere
 from tests.support.browser.tour_devices import devices
@@ -36,7 +37,7 @@ def walk(tour: Tour) -> None:
     """Makes the whole tour. The stand is new."""
     tour.stand.run(furnish(tour.stand))
     legs = (strangers, demo_inbox, newcomer, connected_apps, branded, documents_and_credits, consent)
-    for leg in (*legs, devices, developer, own_apis, without_password, factors, mailed, console):
+    for leg in (*legs, devices, developer, own_apis, without_password, factors, mailed, console, desk):
         tour.stand.forget_windows()
         tour.stand.change()
         leg(tour)

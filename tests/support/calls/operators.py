@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from store.keys import OPERATOR_JOBS, SHARDS
 from store.operations import Suspension
 from store.operators.app_acts import AppOrder
+from store.operators.bulk_acts import BulkOrder
+from store.operators.credit_report import JOB as CREDIT_JOB
+from store.operators.jobs import BegunJob
+from store.operators.ledger_search import LedgerFilter
 from store.operators.people_acts import Changes
 from store.operators.replies import ClaimedWrite
 from store.operators.roles import OperatorActor
@@ -210,7 +215,22 @@ async def _(w: World) -> Call:
     return lambda: w.store.event_filters.of(w.email)
 
 
-@call("delivery_pages.page", "list_deliveries")
+@call("delivery_pages.failing", "list_failing_endpoints")
+async def _(w: World) -> Call:
+    return lambda: w.store.delivery_pages.failing()
+
+
+@call("delivery_pages.given_up", "replay_failed_deliveries")
+async def _(w: World) -> Call:
+    return lambda: w.store.delivery_pages.given_up(w.app.client_id)
+
+
+@call("delivery_pages.replay_given_up", "replay_failed_deliveries")
+async def _(w: World) -> Call:
+    return lambda: w.store.delivery_pages.replay_given_up(w.app.client_id)
+
+
+@call("delivery_pages.page", "browse_deliveries")
 async def _(w: World) -> Call:
     return lambda: w.store.delivery_pages.page("", w.app.client_id, 5, "")
 
@@ -218,6 +238,94 @@ async def _(w: World) -> Call:
 @call("health.read")
 async def _(w: World) -> Call:
     return lambda: w.store.health.read()
+
+
+JOB: dict[str, Any] = {"act": "sign-out", "people": []}
+
+
+@call("jobs.prepare", "prepare_operator_job")
+async def _(w: World) -> Call:
+    return lambda: w.store.jobs.prepare("bulk", ADMIN, JOB, 0)
+
+
+@call("jobs.begin", "begin_operator_job")
+async def _(w: World) -> Call:
+    token = await w.store.jobs.prepare("bulk", ADMIN, JOB, 0)
+    return lambda: w.store.jobs.begin(token, "bulk", ADMIN)
+
+
+@call("jobs.note", "note_operator_job")
+async def _(w: World) -> Call:
+    token = await w.store.jobs.prepare("bulk", ADMIN, JOB, 0)
+    return lambda: w.store.jobs.note(token, 0, {}, over=True)
+
+
+@call("jobs.read", "read_operator_job")
+async def _(w: World) -> Call:
+    token = await w.store.jobs.prepare("bulk", ADMIN, JOB, 0)
+    return lambda: w.store.jobs.read(token, "bulk")
+
+
+@call("ledgers.page", "tally_ledger")
+async def _(w: World) -> Call:
+    return lambda: w.store.ledgers.page(w.user, LedgerFilter(), 5, "")
+
+
+@call("ledgers.part", "tally_ledger")
+async def _(w: World) -> Call:
+    return lambda: w.store.ledgers.part(w.user, LedgerFilter(), "", room=5, whole=True)
+
+
+@call("credit_reports.begin", "prepare_operator_job", "begin_operator_job")
+async def _(w: World) -> Call:
+    await w.store.client.delete(OPERATOR_JOBS + CREDIT_JOB)
+    return lambda: w.store.credit_reports.begin(ADMIN, LedgerFilter())
+
+
+@call("credit_reports.last", "read_operator_job")
+async def _(w: World) -> Call:
+    return lambda: w.store.credit_reports.last()
+
+
+@call("credit_reports.run", "note_operator_job")
+async def _(w: World) -> Call:
+    await w.store.jobs.prepare("credits", ADMIN, LedgerFilter()._asdict(), 0, CREDIT_JOB)
+    job = BegunJob(CREDIT_JOB, LedgerFilter()._asdict(), len(SHARDS) - 1, {})
+    return lambda: w.store.credit_reports.run(job)
+
+
+@call("bulk_acts.plan", "summarise_person", "prepare_operator_job")
+async def _(w: World) -> Call:
+    return lambda: w.store.bulk_acts.plan(ADMIN, BulkOrder("sign-out", [w.user]))
+
+
+@call("bulk_acts.begin", "begin_operator_job")
+async def _(w: World) -> Call:
+    token = await w.store.jobs.prepare("bulk", ADMIN, JOB, 0)
+    return lambda: w.store.bulk_acts.begin(ADMIN, token)
+
+
+@call("bulk_acts.show", "read_operator_job")
+async def _(w: World) -> Call:
+    token = await w.store.jobs.prepare("bulk", ADMIN, JOB, 0)
+    return lambda: w.store.bulk_acts.show(token)
+
+
+@call("bulk_acts.run", "note_operator_job")
+async def _(w: World) -> Call:
+    token = await w.store.jobs.prepare("bulk", ADMIN, JOB, 0)
+    job = BegunJob(token, JOB, 0, {})
+    return lambda: w.store.bulk_acts.run(ADMIN, job)
+
+
+@call("health.ages", "list_keys", "list_signing_keys")
+async def _(w: World) -> Call:
+    return lambda: w.store.health.ages()
+
+
+@call("key_state.since", "list_keys")
+async def _(w: World) -> Call:
+    return lambda: w.store.key_state.since()
 
 
 @call("security_events.page", "read_trail", "read_events")

@@ -66,6 +66,7 @@ async def registered_themselves(world: World) -> None:
     await world.store.initial_tokens.create(3, 0, "For tests")
     await world.store.operator_keys.create("support", name="For tests")
     await world.store.role_holders.give(world.user, "auditor")
+    await world.store.jobs.prepare("bulk", OperatorActor("key", "k", "admin"), {"act": "resume", "people": []}, 0)
     await world.store.operator_replies.claim(OperatorActor("key", new_id(), "admin"), "a key", b"a request")
     await world.store.client.set(keys.fetching(world.app.client_id), "a reason", px=DOCUMENT_PAUSE)
 

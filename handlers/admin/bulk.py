@@ -1,0 +1,65 @@
+"""/api/admin/v1/people/bulk: one act on many people."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from handlers.admin.base import AdminHandler, valid
+from handlers.core.params import Params
+from observability.tracing import continued
+from store.operators.bulk_acts import BulkOrder
+from store.operators.records import bulk_record, plan_record
+from store.refused import Refused
+
+MEMBERS = ("act", "people", "query", "status", "reason", "note", "until", "dryRun", "token")
+
+
+class AdminBulkHandler(AdminHandler):
+    """POST …/bulk."""
+
+    async def post(self) -> None:
+        """With `dryRun`, says what would happen and gives a token. With the token, does it in the background."""
+        params, acts = self.fields(*MEMBERS), self.store.bulk_acts
+        token = params.get("token")
+        if self.flag(params, "dryRun"):
+            if token:
+                raise Refused("invalid_request", "A dry run takes no token: it gives one.")
+            with valid():
+                return self.write_json(plan_record(await acts.plan(self.actor, order_of(params))))
+        if not token:
+            raise Refused("invalid_request", "Send dryRun first. The answer has the token that this needs.")
+        found = await acts.show(token)
+        if params.get("act") not in (None, found.order["act"]):
+            raise Refused("invalid_request", "The token is of another act.")
+        job = await acts.begin(self.actor, token)
+        if job:
+            self.site.in_background(continued(self.request, acts.run(self.actor, job)))
+        self.write_json(bulk_record(await acts.show(token)))
+
+
+class AdminBulkProgressHandler(AdminHandler):
+    """GET …/bulk/TOKEN."""
+
+    async def get(self, token: str) -> None:
+        """How far it is."""
+        self.query()
+        self.write_json(bulk_record(await self.store.bulk_acts.show(token)))
+
+
+def order_of(params: Params) -> BulkOrder:
+    """The order in a body. Raises Refused("invalid_request")."""
+    people = params.value("people")
+    if people is not None and not isinstance(people, list):
+        raise Refused("invalid_request", "people is a list of user ids.")
+    status = params.get("status") or ""
+    if status not in ("", "active", "disabled", "suspended"):
+        raise Refused("invalid_request", "status is active, disabled, suspended.")
+    return BulkOrder(
+        params.require("act"),
+        cast(list[str], people or []),
+        params.get("query") or "",
+        status,  # type: ignore[arg-type]  # compared above
+        params.get("reason") or "",
+        params.get("note") or "",
+        params.get("until") or "",
+    )

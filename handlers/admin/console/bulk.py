@@ -1,0 +1,111 @@
+"""/admin/people/bulk: one act on the people who were ticked in the list, with a dry run in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from handlers.admin.base import valid
+from handlers.admin.console.base import ConsolePage
+from handlers.admin.console.people import ACT_NAMES, PEOPLE
+from handlers.core.params import Params
+from observability.tracing import continued
+from store.names import is_user_id
+from store.operators.bulk_acts import BULK_ACTS, MOST_PEOPLE, BulkOrder
+from store.phrases import Phrase
+from store.refused import Refused
+
+BULK = f"{PEOPLE}/bulk"
+BOX = "person_"
+"""The name of a box in the list, up to the user id."""
+NOBODY = Phrase("Tick somebody in the list first.")
+MISTYPED = Phrase("Type the number of people to confirm. Nothing was deleted.")
+
+
+def order_of(params: Params) -> BulkOrder:
+    """The order in a form. Raises Refused("invalid_request")."""
+    people = [name.removeprefix(BOX) for name in params.names() if name.startswith(BOX)]
+    if not people:
+        raise Refused("invalid_request", NOBODY)
+    if len(people) > MOST_PEOPLE or not all(map(is_user_id, people)):
+        raise Refused("invalid_request", "The names of boxes end with user ids.")
+    reason, note, until = ((params.get(name) or "").strip() for name in ("reason", "note", "until"))
+    return BulkOrder(params.require("act"), people, reason=reason, note=note, until=until)
+
+
+class BulkPage(ConsolePage):
+    """Shared by these pages."""
+
+    def came_back_to(self) -> str:
+        """The list."""
+        return PEOPLE
+
+    async def show_order(self, order: BulkOrder, error: str = "") -> None:
+        """Shows what would happen, with the form that does it."""
+        if order.act not in BULK_ACTS:
+            raise Refused("invalid_request", Phrase("There is no such act."))
+        # The reason comes with the form; here any stands for it.
+        plan = await self.store.bulk_acts.plan(self.actor, order._replace(reason=order.reason or "–", until=""))
+        if error:
+            self.set_status(400)
+        self.show_page(
+            "admin/bulk.html",
+            PEOPLE,
+            ACT_NAMES[order.act],
+            act=order.act,
+            act_name=ACT_NAMES[order.act],
+            order=order,
+            plan=plan,
+            boxes=[BOX + user for user in order.people],
+            emails=await self.emails_of(user for user, _ in plan.refusals),
+            error=error,
+        )
+
+    async def emails_of(self, users: Iterable[str]) -> dict[str, str]:
+        """Addresses by user id, of those who are still there."""
+        return {one.user: one.email for one in await self.store.teams.persons(dict.fromkeys(users))}
+
+
+class ConsoleBulkHandler(BulkPage):
+    """The dry run, and the act."""
+
+    async def get(self) -> None:
+        """Shows what the act on the ticked people would do. Changes nothing."""
+        await self.show_order(order_of(self.asked()))
+
+    async def post(self) -> None:
+        """Begins the act, and shows how far it is. A form with an error is shown again."""
+        params, acts = self.body(), self.store.bulk_acts
+        order = order_of(params)
+        try:
+            with valid():
+                if order.act == "delete" and (params.get("number") or "").strip() != str(len(order.people)):
+                    raise Refused("invalid_request", MISTYPED)
+                plan = await acts.plan(self.actor, order)
+        except Refused as refusal:
+            if refusal.code != "invalid_request" or self.wants_json():
+                raise
+            return await self.show_order(order, refusal.description)
+        job = await acts.begin(self.actor, plan.token)
+        if job:
+            self.site.in_background(continued(self.request, acts.run(self.actor, job)))
+        self.see_other(f"{BULK}/{plan.token}")
+
+
+class ConsoleBulkProgressHandler(BulkPage):
+    """How far it is."""
+
+    async def get(self, token: str) -> None:
+        """Shows the numbers, and who was skipped."""
+        job = await self.store.bulk_acts.show(token)
+        refusals = job.report.get("refusals", [])
+        self.show_page(
+            "admin/bulk_progress.html",
+            PEOPLE,
+            ACT_NAMES[job.order["act"]],
+            act_name=ACT_NAMES[job.order["act"]],
+            job=job,
+            changed=job.report.get("changed", 0),
+            refused=job.report.get("refused", 0),
+            refusals=refusals,
+            emails=await self.emails_of(user for user, _ in refusals),
+        )

@@ -1,0 +1,187 @@
+"""One act on many people: a dry run, and then the act on each of them, in the background."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from store.errors import StoreError
+from store.names import is_user_id
+from store.operations import Suspension, suspended_until
+from store.operators.jobs import BegunJob, OperatorJob, OperatorJobs
+from store.operators.people_acts import PeopleActs
+from store.operators.people_pages import PeoplePages, Status
+from store.operators.roles import OperatorAct, OperatorActor, check_act
+from store.phrases import Phrase
+from store.refused import Refused
+
+BulkAct = Literal["suspend", "resume", "sign-out", "delete"]
+BULK_ACTS: Final[tuple[BulkAct, ...]] = get_args(BulkAct)
+MOST_PEOPLE: Final = 1000
+BATCH: Final = 10
+"""People at once."""
+SHOWN_REFUSALS: Final = 20
+KIND: Final = "bulk"
+_ACTS: Final[dict[BulkAct, OperatorAct]] = {
+    "suspend": "people.suspend",
+    "resume": "people.resume",
+    "sign-out": "people.sign_out",
+    "delete": "people.delete",
+}
+TOO_MANY = Phrase("More than %(most)s people match. Narrow the query.", most=MOST_PEOPLE)
+NO_PLAN = Phrase("There is no such dry run of yours. It is kept for a day.")
+
+
+class BulkOrder(NamedTuple):
+    """What to do, and to whom: user ids, or those whom a query and a status find. Only a suspension has the rest."""
+
+    act: str
+    people: Sequence[str] = ()
+    query: str = ""
+    status: Status = ""
+    reason: str = ""
+    note: str = ""
+    until: str = ""
+
+
+class BulkPlan(NamedTuple):
+    """What a dry run found: `token` begins the act; `people`: whom it concerns, but for `refused`, of whom `refusals`
+    has the first with the reasons."""
+
+    token: str
+    act: str
+    people: int
+    refused: int
+    refusals: tuple[tuple[str, str], ...]
+
+
+class BulkActs:
+    """Acts on up to 1,000 people. Each person is checked and noted as by an act on them alone. Every method raises
+    Refused, StoreUnavailable."""
+
+    def __init__(self, jobs: OperatorJobs, acts: PeopleActs, pages: PeoplePages) -> None:
+        self._jobs = jobs
+        self._acts = acts
+        self._pages = pages
+
+    async def plan(self, actor: OperatorActor, order: BulkOrder) -> BulkPlan:
+        """The dry run: changes nobody. Raises Refused("insufficient_role"), Refused("invalid_request"), ValueError for
+        a wrong suspension."""
+        act = _act_of(order.act)
+        check_act(actor, _ACTS[act])
+        suspension = suspension_of(order) if act == "suspend" else None
+        users = await self._users(order)
+        refusals: list[tuple[str, str]] = []
+        for start in range(0, len(users), BATCH):
+            some = users[start : start + BATCH]
+            found = await asyncio.gather(*(self._refusal(actor, act, user) for user in some))
+            refusals += [(user, why) for user, why in zip(some, found, strict=True) if why]
+        told: dict[str, Any] = {"act": act, "people": users}
+        if suspension:
+            told |= {"reason": order.reason, "note": order.note, "until": order.until}
+        token = await self._jobs.prepare(KIND, actor, told, len(users))
+        return BulkPlan(token, act, len(users) - len(refusals), len(refusals), tuple(refusals[:SHOWN_REFUSALS]))
+
+    async def begin(self, actor: OperatorActor, token: str) -> BegunJob | None:
+        """The planned act, to be given to `run`; None if it was begun before. Raises Refused("not_found") for another
+        actor's token."""
+        begun = await self._jobs.begin(token, KIND, actor)
+        if begun is False:
+            raise Refused("not_found", NO_PLAN)
+        if begun is True:
+            return None
+        check_act(actor, _ACTS[_act_of(begun.order["act"])])
+        return begun
+
+    async def show(self, token: str) -> OperatorJob:
+        """How far the act is. Raises Refused("not_found")."""
+        found = await self._jobs.read(token, KIND)
+        if found is None:
+            raise Refused("not_found", NO_PLAN)
+        return found
+
+    async def run(self, actor: OperatorActor, job: BegunJob) -> None:
+        """Does it in batches, and notes how far it is. If the store is away, the next `begin` continues."""
+        order, done = job.order, job.done
+        act, users = _act_of(order["act"]), order["people"]
+        suspension = (
+            suspension_of(BulkOrder(act, **{name: order[name] for name in ("reason", "note", "until")}))
+            if (act == "suspend")
+            else None
+        )
+        report = {"changed": job.report.get("changed", 0), "refused": job.report.get("refused", 0)}
+        refusals: list[list[str]] = job.report.get("refusals", [])
+        while done < len(users):
+            some = users[done : done + BATCH]
+            found = await asyncio.gather(*(self._do(actor, act, user, suspension) for user in some))
+            done += len(some)
+            report["changed"] += sum(1 for why in found if not why)
+            report["refused"] += sum(1 for why in found if why)
+            refusals += [[user, why] for user, why in zip(some, found, strict=True) if why]
+            refusals = refusals[:SHOWN_REFUSALS]
+            await self._jobs.note(job.id, done, {**report, "refusals": refusals}, over=done == len(users))
+        if not users:
+            await self._jobs.note(job.id, 0, {**report, "refusals": []}, over=True)
+
+    async def _users(self, order: BulkOrder) -> list[str]:
+        if order.people and (order.query or order.status):
+            raise Refused("invalid_request", "Send people, or query and status, not both.")
+        if not order.people:
+            if not order.query and not order.status:
+                raise Refused("invalid_request", "Send people, query or status.")
+            found: list[str] = []
+            async for one in self._pages.everyone(order.query, order.status):
+                found.append(one.user)
+                if len(found) > MOST_PEOPLE:
+                    raise Refused("invalid_request", TOO_MANY)
+            return found
+        if len(order.people) > MOST_PEOPLE:
+            raise Refused("invalid_request", f"people has at most {MOST_PEOPLE} user ids.")
+        for user in order.people:
+            if not isinstance(user, str) or not is_user_id(user):
+                raise Refused("invalid_request", "people is a list of user ids.")
+        return [*dict.fromkeys(order.people)]
+
+    async def _refusal(self, actor: OperatorActor, act: BulkAct, user: str) -> str:
+        """Why a person is skipped; "" for nobody's reason."""
+        try:
+            role = await self._acts.check(actor, _ACTS[act], user)
+            if role:
+                return f"This person has the role {role}."
+            return "" if await self._pages.one(user) else "No such person."
+        except Refused as refusal:
+            return refusal.description
+
+    async def _do(self, actor: OperatorActor, act: BulkAct, user: str, suspension: Suspension | None) -> str:
+        """Acts on a person, and returns why not, or ""."""
+        try:
+            if why := await self._refusal(actor, act, user):
+                return why
+            if act == "suspend" and suspension:
+                await self._acts.suspend(actor, user, suspension)
+            elif act == "resume":
+                await self._acts.resume(actor, user)
+            elif act == "sign-out":
+                await self._acts.sign_out(actor, user)
+            elif act == "delete":
+                await self._acts.delete(actor, user)
+        except Refused as refusal:
+            return refusal.description
+        except StoreError as error:
+            return f"The store refused: {error}"
+        return ""
+
+
+def suspension_of(order: BulkOrder) -> Suspension:
+    """The suspension in an order. Raises Refused("invalid_request") without a reason, ValueError for a wrong end."""
+    if not order.reason.strip():
+        raise Refused("invalid_request", Phrase("Give a reason. The person reads it when signing in."))
+    return Suspension(order.reason, order.note, suspended_until(order.until, Phrase("End")) if order.until else None)
+
+
+def _act_of(text: str) -> BulkAct:
+    for one in BULK_ACTS:
+        if one == text:
+            return one
+    raise Refused("invalid_request", f"act is {', '.join(BULK_ACTS)}.")

@@ -1,0 +1,52 @@
+"""Acts on the people who were ticked in the console's list."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.admin.conftest import Console
+from tests.admin.test_console_people import shown
+from tests.support.http.driver import PASSWORD
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+
+async def test_ticked_people_are_suspended_after_a_page_that_says_whom(console: Console) -> None:
+    admin, auditor = await console.operator("admin"), await console.operator("auditor")
+    users = [await console.person(f"bulk-{place}@example.com") for place in range(3)]
+    listed = await admin.open("/admin/people")
+    assert f'name="person_{users[0]}"' in listed
+    assert "person_" not in await auditor.open("/admin/people")
+    boxes = {f"person_{user}": "yes" for user in (*users, auditor.user)}
+    query = "&".join(f"{name}=yes" for name in boxes)
+    page = shown(await admin.open(f"/admin/people/bulk?act=suspend&{query}"))
+    assert "3 people" in page
+    assert "1 person is skipped" in page
+    assert "auditor@example.com" in page
+    assert {(await console.store.operator.find(user)).status for user in users} == {"active"}
+    wrong = await admin.send("/admin/people/bulk", act="suspend", **boxes, confirm_password=PASSWORD)
+    assert (wrong.code, "Give a reason" in wrong.body.decode()) == (400, True)
+    done = await admin.do("/admin/people/bulk", act="suspend", reason="Unpaid", **boxes)
+    while "in progress" in (text := shown(await admin.open(done.headers["Location"]))):
+        await asyncio.sleep(0)
+    assert "4 of 4" in text
+    assert {(await console.store.operator.find(user)).status for user in users} == {"disabled"}
+    assert (await console.store.operator.find(auditor.user)).status == "active"
+    assert (await admin.browser.get("/admin/people/bulk?act=suspend")).code == 400
+    assert (await admin.browser.get(f"/admin/people/bulk/{'x' * 22}")).code == 404
+
+
+async def test_deleting_many_needs_their_number(console: Console) -> None:
+    admin, support = await console.operator("admin"), await console.operator("support")
+    user = await console.person("bulk@example.com")
+    form = {"act": "delete", f"person_{user}": "yes"}
+    assert "delete" not in await support.open("/admin/people")
+    assert (await support.confirm("/admin/people/bulk", **form, number="1")).code == 403
+    wrong = await admin.send("/admin/people/bulk", **form, number="2", confirm_password=PASSWORD)
+    assert (wrong.code, "Type the number" in wrong.body.decode()) == (400, True)
+    done = await admin.do("/admin/people/bulk", **form, number="1")
+    while "in progress" in shown(await admin.open(done.headers["Location"])):
+        await asyncio.sleep(0)
+    assert await console.store.people.find("bulk@example.com") is None
