@@ -94,6 +94,22 @@ def add_users(verb: Verbs) -> None:
         "end the access of an app to one person; its documents are kept for 30 days",
         f"{ada} notes",
     )
+    bulk = verb(
+        "bulk",
+        "bulk.bulk_users",
+        "act on up to 1,000 people: first say what would happen, then with --token do it",
+        'suspend --query @example.org --reason "The contract ended"',
+        "suspend --token TOKEN",
+        "delete --file people.txt",
+    )
+    bulk.add_argument("act", choices=("suspend", "resume", "sign-out", "delete"), help="what is done to each of them")
+    bulk.add_argument("--token", metavar="T", default="", help="what the dry run printed; does what it said")
+    bulk.add_argument("--file", metavar="FILE", help="a `sub` on each line; - is standard input")
+    bulk.add_argument("--query", metavar="Q", default="", help="people whom `user list` finds, instead of a file")
+    bulk.add_argument("--status", metavar="S", choices=states, default="", help="only people with this status")
+    bulk.add_argument("--reason", metavar="R", default="", help="of a suspension: shown to people who sign in")
+    bulk.add_argument("--note", metavar="N", default="", help="of a suspension: for operators, never shown to people")
+    bulk.add_argument("--until", metavar="DATE", default="", help="of a suspension: when it ends")
     about = "one person: second step, connected apps, newest activity"
     for named in (
         reset,

@@ -34,6 +34,7 @@ ACTS: Final[Mapping[str, str]] = {
     "people.disable_user": "",
     "people.suspend_user": "",
     "people.enable_user": "",
+    "bulk.bulk_users": "",
     "people.delete_user": "",
     "people.cancel_deletion": "",
     "people.add_groups": "",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from cli.commands import bulk, operators
 from cli.commands import credits as money
 from cli.commands import export as exports
-from cli.commands import operators
 from cli.commands.audit import COLUMNS as EVENT_COLUMNS
 from cli.commands.audit import checked_bounds
 from cli.commands.context import SHOWN_ONCE, SIGNING_ONCE
@@ -21,6 +22,8 @@ from store.refused import Refused
 
 RemoteCommand = Callable[[RemoteServer, Namespace], CommandResult]
 PEOPLE: Final = ("email", "sub", "status", "name")
+WAIT: Final = 0.2
+"""Seconds between two looks at long work."""
 ACTIVITY: Final = ("at", "event", "client_id", "address", "agent")
 
 
@@ -82,6 +85,21 @@ def _act(act: str) -> RemoteCommand:
         return _person(server.do("POST", f"/people/{server.person(args.email)['id']}/{act}", body))
 
     return run
+
+
+def bulk_users(server: RemoteServer, args: Namespace) -> CommandResult:
+    """Says what an act on many people would do, or with a token does it and waits for the end."""
+    if not args.token:
+        named = ("act", "query", "status", "reason", "note", "until")
+        body = {name: value for name in named if (value := getattr(args, name))}
+        if users := bulk.users_in(args.file):
+            body["people"] = users
+        return bulk.told(server.do("POST", "/people/bulk", {**body, "dryRun": True}))
+    record = server.do("POST", "/people/bulk", {"act": args.act, "token": args.token})
+    while record["state"] == "running":
+        time.sleep(WAIT)
+        record = server.get(f"/people/bulk/{part(args.token)}")
+    return bulk.told(record)
 
 
 def delete_user(server: RemoteServer, args: Namespace) -> CommandResult:
@@ -280,6 +298,7 @@ REMOTE: Final[Mapping[str, RemoteCommand]] = {
     "people.invite_user": invite_user,
     "people.suspend_user": _act("suspend"),
     "people.enable_user": _act("resume"),
+    "bulk.bulk_users": bulk_users,
     "people.reset_factors": _act("reset-factors"),
     "people.sign_out": _act("sign-out"),
     "people.disconnect_app": disconnect_app,

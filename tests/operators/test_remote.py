@@ -80,6 +80,12 @@ def test_people_and_apps_are_managed_from_elsewhere(elsewhere: Elsewhere, tmp_pa
     }
     assert there("user", "group", "add", EVE, "admins")["groups"] == ["admins", "staff"]
     assert there("user", "group", "remove", EVE, "staff")["groups"] == ["admins"]
+    plan = there("user", "bulk", "suspend", "--query", EVE, "--reason", "Unpaid")
+    assert (plan["dryRun"], plan["changed"], there("user", "show", EVE)["status"]) == (True, 1, "active")
+    done = there("user", "bulk", "suspend", "--token", plan["token"])
+    assert (done["state"], done["changed"], there("user", "show", EVE)["status"]) == ("done", 1, "disabled")
+    here = elsewhere.local("user", "bulk", "resume", "--query", EVE)
+    assert elsewhere.local("user", "bulk", "resume", "--token", here["token"])["changed"] == 1
     assert there("user", "suspend", EVE, "--reason", "Unpaid")["status"] == "disabled"
     assert there("user", "list", "--status", "suspended")["users"][0]["sub"] == made["sub"]
     assert there("user", "resume", EVE)["status"] == "active"

@@ -1,0 +1,61 @@
+"""`user bulk`: one act on many people, after a dry run."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from cli.commands.context import Context
+from cli.terminal.outcome import CommandResult
+from store.operators.bulk_acts import MOST_PEOPLE, BulkOrder
+from store.operators.records import bulk_record, plan_record
+from store.operators.roles import OperatorActor
+from store.refused import Refused
+
+COLUMNS = ("id", "reason")
+MOST_FILE = 64 * MOST_PEOPLE
+STANDARD_INPUT = "-"
+BY_COMMAND = OperatorActor("key", "command", "admin")
+"""Whoever may run commands on the server's machine may do everything."""
+
+
+async def bulk_users(context: Context, args: Namespace) -> CommandResult:
+    """Says what an act would do, or with `--token` does it. Raises Refused, ValueError, OSError."""
+    acts = context.store.bulk_acts
+    if not args.token:
+        order = BulkOrder(args.act, users_in(args.file), args.query, args.status, args.reason, args.note, args.until)
+        return told(plan_record(await acts.plan(BY_COMMAND, order)))
+    check_act_of(args.act, (await acts.show(args.token)).order["act"])
+    job = await acts.begin(BY_COMMAND, args.token)
+    if job:
+        await acts.run(BY_COMMAND, job)
+    return told(bulk_record(await acts.show(args.token)))
+
+
+def told(record: dict[str, Any]) -> CommandResult:
+    """The result of a dry run or of the act."""
+    note = f"Nobody was changed. Repeat the command with --token {record['token']}." if record["dryRun"] else ""
+    return CommandResult(record, COLUMNS, note=note)
+
+
+def check_act_of(typed: str, planned: str) -> None:
+    """Raises Refused("invalid_request") if the dry run was of another act."""
+    if typed != planned:
+        raise Refused("invalid_request", f"The token is of the act {planned}.")
+
+
+def users_in(file: str | None) -> list[str]:
+    """The user ids in a file, one a line; none without a file. Raises OSError, ValueError."""
+    if file is None:
+        return []
+    if file == STANDARD_INPUT:
+        text = sys.stdin.read(MOST_FILE)
+    else:
+        with Path(file).open(encoding="utf-8") as opened:
+            text = opened.read(MOST_FILE)
+    found = text.split()
+    if not found:
+        raise ValueError("The file names nobody: it has a user id (`sub`) on each line.")
+    return found
