@@ -48,6 +48,8 @@ def limit_store(store: Store, settings: Settings) -> None:
     store.documents.quotas = document_quotas(settings)
     store.hosting.limits = OwnerLimits(settings.owner_document_limit, settings.owner_storage_limit)
     store.bounds.take(Bounds(settings.person_grant_limit, settings.person_session_limit, settings.person_family_limit))
+    store.sessions.required.owns_api = store.owned_apis.has_any
+    store.sessions.required.who = settings.second_step  # type: ignore[assignment]  # the setting's choices
     store.security.trail.bounds = TrailBounds(settings.audit_days, settings.audit_bytes)
     store.calls.most_each = settings.ai_calls_per_person
     store.calls.daily.per_person = settings.ai_spend_per_person_day

@@ -24,6 +24,10 @@ class Offers(Serving):
     signup: str = declare("Accounts", "WHO", "open", to.one_of("open", "invite", "upstream", "off"),
         "Who may create an account: open (everybody), invite (who was invited), upstream (who comes from an identity "
         "provider that may create accounts) or off (the operator alone does).", live=True)
+    second_step: str = declare("Accounts", "WHO", "off", to.one_of("off", "owners", "all"),
+        "Who must have a second step to sign in: off (nobody; people with a role always need one for their rights), "
+        "owners (who has an app or an API, or is in the team of an app) or all (everybody). Who has none sets one up "
+        "at the next sign-in: see docs/operating/second-step.md.", live=True)
     allowed_domains: tuple[str, ...] = declare("Accounts", "DOMAINS", "", to.domains,
         "Domains, by commas, whose e-mail addresses may be used to create an account; empty is every domain. "
         "Invitations by the operator count for any.", many=True, live=True)

@@ -30,6 +30,7 @@ INVITE = 7 * DAY
 TEAM_INVITATION = 7 * DAY  # to the team of an app
 SAME_INVITE = 60 * MINUTE  # in which asking again mails the same invitation
 SECOND_STEP = 5 * MINUTE  # from the password to the second step
+SECOND_STEP_SETUP = 15 * MINUTE  # the same, for people who set the second step up first
 BROWSER_SESSION = DAY  # the longest session of a person who does not stay signed in: some browsers keep all cookies
 CHALLENGE = 5 * MINUTE  # for a passkey to answer
 PROOF = 10 * MINUTE  # how long after re-authentication a person can change how they sign in

@@ -155,6 +155,7 @@ class Stage:
             "/account/email/change": {"email": "a", "password": PASSWORD},
             "/account/security/confirm": {"password": PASSWORD, "code": "a"},
             "/account/security/authenticator": {"secret": "a", "code": "a"},
+            "/signin/setup": {"secret": "a", "code": "a"},
             "/account/security/passkeys/rename": {"credential": "a", "name": "a"},
             "/account/security/sessions/end": {"session": "a"},
             "/account/security/passkeys/remove": {"credential": "a"},

@@ -26,8 +26,8 @@ class FactorsPage(SecurityPage):
         """Mails a notice of the change, with a link that undoes it if there is one."""
         mails.factors_changed(self.site, factors.user, factors.warned, what, self.visitor, undo)
 
-    def show_codes(self, factors: Factors, codes: list[str], notice: str) -> None:
-        """The page of new recovery codes."""
+    def show_codes(self, factors: Factors, codes: list[str], notice: str, onward: str = "/account/security") -> None:
+        """The page of new recovery codes; `onward`: the next page."""
         self.render(
             "account/recovery.html",
             title=Phrase("Your recovery codes"),
@@ -40,6 +40,7 @@ class FactorsPage(SecurityPage):
                 day=self.wording(factors.preferences).day(wall.utc()),
             ),
             notice=notice,
+            onward=onward,
         )
 
 
@@ -59,7 +60,6 @@ class AuthenticatorHandler(FactorsPage):
         """The page with this secret, and the error if there is one."""
         secret = self.store.factors.open_secret(factors.user, sealed)
         uri = key_uri(secret, self.site.brand.name, factors.email)
-        picture = segno.make(uri, error="m", micro=False)
         self.render(
             "account/authenticator.html",
             title=Phrase("Set up an authenticator app"),
@@ -67,7 +67,7 @@ class AuthenticatorHandler(FactorsPage):
             sealed=sealed,
             uri=uri,
             secret=in_fours(in_base32(secret)),
-            picture=picture.svg_inline(scale=5, border=3, dark="#000", light="#fff", omitsize=True),
+            picture=authenticator_picture(uri),
             error=error,
         )
 
@@ -214,6 +214,14 @@ class RenamePasskeyHandler(FactorsPage):
         except Unproved:
             return await self.show_unproved()
         self.see_done("/account/security?passkey-renamed")
+
+
+def authenticator_picture(uri: str) -> str:
+    """The QR code of an authenticator's secret, as SVG."""
+    picture: str = segno.make(uri, error="m", micro=False).svg_inline(
+        scale=5, border=3, dark="#000", light="#fff", omitsize=True
+    )
+    return picture
 
 
 def name_of(params: Params) -> str:

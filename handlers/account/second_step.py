@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from handlers.account.signin import CHALLENGE_COOKIE, HALF_COOKIE, KEEP, SignInPage
+from handlers.account.setup.half_signin import HALF_COOKIE, KEEP
+from handlers.account.signin import CHALLENGE_COOKIE, SignInPage
 from handlers.core import mails
 from handlers.core.page import next_query, safe_next
 from handlers.core.params import Params

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from urllib.parse import urlencode
 
 from handlers.account.account_list import chosen_address, list_account, listed
 from handlers.account.authorize_address import address_of, pairs_of, request_print, wants_proof
@@ -16,6 +15,7 @@ from handlers.account.pending_target import (
     landing,
     pending,
 )
+from handlers.account.setup.half_signin import HALF_COOKIE, KEEP, ask_step
 from handlers.core import mails
 from handlers.core.base import DEVICE_COOKIE
 from handlers.core.page import PageHandler, next_query, safe_next
@@ -24,16 +24,13 @@ from outbound.identity.providers import Provider
 from store.accounts.people import Invited
 from store.accounts.signin.sessions import SecondStepNeeded, SignedIn
 from store.crypto.passwords import MIN_PASSWORD_LENGTH
-from store.lifetimes import DEVICE, INVITE, SECOND_STEP
+from store.lifetimes import DEVICE, INVITE
 from store.names import MAX_EMAIL_BYTES, check_person_name, normalise_email
 from store.phrases import Phrase
 from store.refused import Refused, SignedOut, Suspended, reason_of
 
-HALF_COOKIE = "half"
 CHALLENGE_COOKIE = "challenge"
 GOING_COOKIE = "going"
-KEEP = "keep"
-"""The field of a person who wants to stay signed in when the browser closes."""
 CREATED_BY_OPERATOR = Phrase("Only the operator of this server can create accounts. Ask them for one.")
 INVITATION_OVER = Phrase("This invitation has expired or was already used. Only the newest one works.")
 FROM_ELSEWHERE = Phrase("Accounts here are created by signing in with one of these.")
@@ -179,8 +176,7 @@ class SignInHandler(SignInPage):
             self.set_status(403)
             return await self.show_sign_in(target, typed, refusal.description, keep=keep)
         except SecondStepNeeded as needed:
-            self.write_cookie(HALF_COOKIE, needed.text, SECOND_STEP)
-            return self.see_other(f"/signin/second?{urlencode({'next': target, **({KEEP: '1'} if keep else {})})}")
+            return ask_step(self, needed, target, keep=keep)
         await self.signed_in(found, target)
 
 
@@ -296,13 +292,16 @@ class SignUpHandler(SignInPage):
         credentials = await self.store.people.credentials(email)
         if credentials is None:
             raise SignedOut
-        found = await self.store.sessions.start(credentials, self.visitor, self.device(), kept=keep)
-        await self.replace_session(found)
         if invited is None:
             work = mails.confirmation(
                 self.site, user, email, self.counted_address, target, again=False, wording=self.wording()
             )
             self.site.in_background(work)
+        try:
+            found = await self.store.sessions.start(credentials, self.visitor, self.device(), kept=keep)
+        except SecondStepNeeded as needed:
+            return ask_step(self, needed, target, keep=keep)
+        await self.replace_session(found)
         goes_to = landing(self.proved(target, found))
         if goes_to == ACCOUNT_PAGE:
             return self.see_done(f"{ACCOUNT_PAGE}?{'ready' if invited else 'welcome'}")

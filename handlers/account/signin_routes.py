@@ -27,6 +27,7 @@ from handlers.account.security import (
     ReauthOptionsHandler,
     SecurityHandler,
 )
+from handlers.account.setup.page import SetUpStepHandler
 from handlers.account.signin import SignInHandler, SignUpHandler
 from handlers.account.signout import SignOutHandler
 from handlers.core.person_posts import (
@@ -59,6 +60,19 @@ ROUTES: tuple[Route, ...] = (
         "signin-second",
         LAST_PAGE,
         PersonPost("sign in", session=False, tells=(ACTIVITY, PERSON), undo="sign out", windows=SIGN_INS),
+    ),
+    Route(
+        r"/signin/setup",
+        SetUpStepHandler,
+        "signin-setup",
+        LAST_PAGE,
+        PersonPost(
+            "set up two-step verification",
+            session=False,
+            tells=(ACTIVITY, PERSON),
+            undo=FIRST_UNDO,
+            windows=(SIGN_IN_ADDRESS,),
+        ),
     ),
     Route(
         r"/signin/second/options",

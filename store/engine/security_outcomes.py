@@ -18,6 +18,8 @@ class OutcomeEvent(NamedTuple):
 
 OUTCOMES: Final[Mapping[tuple[str, str], OutcomeEvent]] = {
     ("start_session", "second_step"): OutcomeEvent("second_step_asked"),
+    ("start_session", "setup"): OutcomeEvent("second_step_asked"),
+    ("sign_in_with_identity", "setup"): OutcomeEvent("second_step_asked"),
     ("finish_with_code", "wrong"): OutcomeEvent("second_step_refused", "code"),
     ("finish_with_code", "stopped"): OutcomeEvent("second_step_refused", "code"),
     ("finish_with_passkey", "used"): OutcomeEvent("passkey_refused", "used"),

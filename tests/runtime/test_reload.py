@@ -33,7 +33,7 @@ from tests.support.data.brands import write_brand
 from tests.support.http.driver import Service, send
 from tests.support.http.self_registered import PROBES_OF_CLIENTS
 from tests.support.http.upstream import TEXT, Plan, ScriptedUpstream
-from tests.support.processes.reloaded_service import NEW_RING, OF_TRAIL, OLD_RING, Reloading, http_limits, sends_to
+from tests.support.processes.reloaded_service import NEW_RING, OF_STORE, OLD_RING, Reloading, http_limits, sends_to
 from tests.support.store.ai_spender import MODEL, OpenStream, Spender, text_of
 
 LIVE = {item.name for item in SETTINGS if item.live}
@@ -63,7 +63,7 @@ def reloading(
 
 
 PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
-    **(PROBES_OF_CLIENTS | OF_TRAIL),
+    **(PROBES_OF_CLIENTS | OF_STORE),
     "trusted_proxies": ((ip_network("10.0.0.0/8"),), lambda r: r.site.trusted_proxies),
     "hsts_include_subdomains": (True, lambda r: r.site.hsts_subdomains),
     "connections": (77, lambda r: vars(r.main.server)["_most"] if http_limits(r) else 77),

@@ -298,6 +298,7 @@ def _account(user: str) -> Call:
 def _session(user: str, session: str) -> Call:
     return {**keys.person(user), "session": keys.session(user, session), "outbox": keys.outbox(user)}, {
         "session_id": session,
+        "required": "",
         "session_epoch": "1",
         "idle": _LIVE,
         "lifetime": 30 * DAY,

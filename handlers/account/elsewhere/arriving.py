@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
 from handlers.account.elsewhere.page import FLOW_COOKIE, TARGET_COOKIE, ElsewherePage
-from handlers.account.signin import HALF_COOKIE, KEEP
+from handlers.account.setup.half_signin import ask_step
 from handlers.core import mails
 from outbound.identity.providers import Provider
 from store.accounts.signin.sessions import SecondStepNeeded, Session
@@ -13,7 +11,6 @@ from store.accounts.signin.upstream import Admission, Arrival, Arrived, NewLink,
 from store.accounts.signin.upstream_flow import Flow
 from store.clock import wall
 from store.crypto.seal import NOBODY
-from store.lifetimes import SECOND_STEP
 from store.phrases import Phrase
 from store.refused import Refused, Suspended
 
@@ -67,9 +64,7 @@ class ArrivingPage(ElsewherePage):
             return await self.failed(flow, 403, refusal.description)
         except SecondStepNeeded as needed:
             self.write_cookie(TARGET_COOKIE, None)
-            self.write_cookie(HALF_COOKIE, needed.text, SECOND_STEP)
-            query = {"next": target, **({KEEP: "1"} if flow.kept else {})}
-            return self.see_other(f"/signin/second?{urlencode(query)}")
+            return ask_step(self, needed, target, keep=flow.kept)
         self.write_cookie(TARGET_COOKIE, None)
         await self.signed_in(found, target)
 

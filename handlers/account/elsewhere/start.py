@@ -5,7 +5,7 @@ from __future__ import annotations
 from handlers.account.authorize_address import pairs_of, wants_proof
 from handlers.account.elsewhere.page import ElsewherePage, packed_target
 from handlers.account.pending_target import email_for
-from handlers.account.signin import KEEP
+from handlers.account.setup.half_signin import KEEP
 from handlers.core.page import safe_next
 from outbound.identity.calling import ProviderAway
 from store.clock import wall

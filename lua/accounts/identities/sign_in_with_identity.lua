@@ -9,6 +9,8 @@
 --- KEYS[7] passkeys
 --- KEYS[8] undos
 --- KEYS[9] outbox
+--- KEYS[10] apps
+--- KEYS[11] teams
 --- ARGV[1] session_id
 --- ARGV[2] name: of the index entry
 --- ARGV[3] text: issuer and subject
@@ -22,9 +24,11 @@
 --- ARGV[11] session_prefix: prefix of a session's key, up to the session id
 --- ARGV[12] most_sessions (number): of one person
 --- ARGV[13] member: the person in the lists of the shard
+--- ARGV[14] required: who must have a second step: all, owners, or empty
 --- @reply unknown
 --- @reply suspended suspended_reason
 --- @reply second_step session_epoch at devices_since
+--- @reply setup session_epoch at devices_since
 --- @reply ok session_epoch warned before now
 --- @derives session_prefix
 --- @reserve
@@ -32,6 +36,7 @@
 --- @include "idlest"
 --- @include "audit"
 --- @include "factors"
+--- @include "required"
 --- @include "device"
 --- @include "undo"
 --- @include "identity"
@@ -44,9 +49,13 @@ local row = redis.call('HMGET', user, 'status', 'epoch', 'devices', 'suspended_u
 if not row[1] then return {'unknown'} end
 if status_now(user, audit, row[1], row[4], now) ~= 'active' then return {'suspended', row[5] or ''} end
 write_identity(identities, name, text, linked, int(now), label)
-if own_step == '1' and has_factor(factors, passkeys) then
+-- The provider's second step counts where the operator trusts it and the provider said that there was one.
+local counted = own_step ~= '1' and method ~= 'up'
+local must = not counted and must_set_up(required, apps, teams)
+if (own_step == '1' or must) and has_factor(factors, passkeys) then
   return {'second_step', row[2], int(now), devices_since(row[2], row[3])}
 end
+if must then return {'setup', row[2], int(now), devices_since(row[2], row[3])} end
 if end_idlest(user, sessions, session_prefix, row[2], most_sessions, outbox, member, now) > 0 then
   record(audit, 'session_crowded_out', '', address, agent)
 end

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
 
 from store import keys
+from store.accounts.links import FIRST_FACTOR, Link
 from store.accounts.signin.devices import Device
-from store.accounts.signin.factors import Challenges
+from store.accounts.signin.factors import MOST_UNDOS, Added, Challenges
 from store.accounts.signin.guesses import guessed_by, refuse_guess
 from store.accounts.signin.passkey_thread import PasskeyThread
-from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty, credentials_of
+from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty, credentials_of, decode, encode
 from store.accounts.signin.sessions import Session, Sessions, SignedIn
-from store.accounts.signin.totp import TotpSecrets, read_typed
-from store.crypto.seal import NOBODY, Sealer, TokenKind, new_id
+from store.accounts.signin.totp import TotpSecrets, new_recovery_codes, read_typed
+from store.crypto.seal import NOBODY, Sealer, Token, TokenKind, new_id
 from store.engine.scripts import Reply, Scripts
-from store.lifetimes import CHALLENGE, SECOND_STEP
+from store.errors import StoreError
+from store.lifetimes import CHALLENGE, SECOND_STEP, SECOND_STEP_SETUP, UNDO_LINK
 from store.phrases import Phrase
 from store.refused import Refused, SignedOut, Suspended
 from store.results import Visitor
 
 SIGN_IN = "sign-in"
+HAS_STEP = Phrase("Your account has a second step already. Sign in with it.")
 _PASSKEY = Phrase("We don't recognize that passkey. Sign in with your password instead.")
 
 
@@ -118,6 +122,69 @@ class SecondStep:
         _refuse_over(reply)
         refuse_guess(reply)
         return self._sessions.signed_in(session, reply, half.session_epoch, device)
+
+    async def start_setup(self, half: Half) -> str:
+        """A new secret for an authenticator app, sealed for a form: unused until one of its codes is right. Raises
+        Refused("invalid_request") if the person has a second step."""
+        await self._now_for_setup(half)
+        return encode(self._secrets.make(half.user))
+
+    def open_secret(self, half: Half, sealed: str) -> bytes:
+        """Opens the secret that a form sends back. Raises Refused("invalid_request") for a forged one."""
+        try:
+            return self._secrets.open(half.user, decode(sealed))
+        except (ValueError, StoreError):
+            raise Refused("invalid_request", Phrase("This form has expired. Start again.")) from None
+
+    async def set_up(
+        self, half: Half, sealed: str, code: str, visitor: Visitor, device: Device | None = None, *, kept: bool = True
+    ) -> tuple[SignedIn, Added]:
+        """Starts a session for the first code of a new authenticator app. Raises Refused: "access_denied" for a wrong
+        code, "invalid_request" for a forged secret, and if the person has a second step."""
+        typed = read_typed(code, self.open_secret(half, sealed), await self._now_for_setup(half))
+        if not typed.step:
+            raise Refused("access_denied", Phrase("That code is wrong or was already used. Enter the code shown now."))
+        session, (codes, digests), undo_id = Session(half.user, new_id(), kept), new_recovery_codes(), new_id()
+        reply = await self._scripts.run(
+            "finish_with_setup",
+            session.keys(),
+            session_id=session.session_id,
+            session_epoch=half.session_epoch,
+            at=half.at,
+            lasts=SECOND_STEP_SETUP,
+            secret=decode(sealed),
+            step=typed.step,
+            digests=json.dumps(digests),
+            method="otp" if half.first == "pwd" else f"{half.first}+otp",
+            undo_id=undo_id,
+            undo_lasts=UNDO_LINK,
+            undo_most=MOST_UNDOS,
+            idle=self._sessions.idle,
+            lifetime=self._sessions.lasts(session),
+            **self._sessions.room(session.user),
+            **visitor.fields(),
+        )
+        _refuse_over(reply)
+        if reply.word == "present":
+            raise Refused("invalid_request", HAS_STEP)
+        email = reply.text("undo")
+        undo = self._sealer.seal(Token(TokenKind.UNDO, half.user, email, undo_id, FIRST_FACTOR)) if email else ""
+        added = Added(codes if reply.number("begun") else [], Link(undo, email) if email else None)
+        return self._sessions.signed_in(session, reply, half.session_epoch, device), added
+
+    async def _now_for_setup(self, half: Half) -> int:
+        """The store's time, epoch ms. Raises SignedOut, Refused("invalid_request") if the person has a second step."""
+        reply = await self._scripts.run(
+            "read_second_step",
+            keys.person(half.user),
+            session_epoch=half.session_epoch,
+            at=half.at,
+            lasts=SECOND_STEP_SETUP,
+        )
+        _refuse_over(reply)
+        if reply.raw("secret") or reply.rows("credentials"):
+            raise Refused("invalid_request", HAS_STEP)
+        return reply.number("now")
 
     async def challenge(self, half: Half | None) -> str:
         """A challenge for a passkey of this person or, for None, of anybody."""

@@ -9,6 +9,7 @@ from store import keys, moments
 from store.accounts.audit.security_log import SecurityLog
 from store.accounts.people import Credentials
 from store.accounts.signin.devices import Device, Devices
+from store.accounts.signin.required_step import RequiredStep
 from store.bounds import Bounds
 from store.crypto.passwords import PasswordHasher
 from store.crypto.seal import Sealer, Token, TokenKind, new_id
@@ -85,11 +86,12 @@ class SignedIn:
 
 
 class SecondStepNeeded(Exception):
-    """The password was right but a second step is needed. `text` names the sign-in for 5 minutes; it is no session."""
+    """The password was right but a second step is needed. `text` names the sign-in for a while; it is no session.
+    `setup`: the person has none and must set one up first."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, setup: bool = False) -> None:
         super().__init__()
-        self.text = text
+        self.text, self.setup = text, setup
 
 
 class Sessions:
@@ -116,6 +118,7 @@ class Sessions:
         self._hasher = hasher
         self.idle = idle
         self.lifetime = lifetime
+        self.required = RequiredStep()
 
     def open(self, cookie: str) -> Session | None:
         """The session that a cookie names, or None for a forged or foreign cookie. No I/O."""
@@ -146,7 +149,7 @@ class Sessions:
         self, credentials: Credentials, visitor: Visitor, device: Device | None = None, *, kept: bool = True
     ) -> SignedIn:
         """Starts a session for verified credentials. Raises SignedOut if the password or the person's status changed
-        during the verification, SecondStepNeeded if the person has a second step."""
+        during the verification, SecondStepNeeded if the person has a second step or must set one up."""
         session_id = new_id()
         session = Session(credentials.user, session_id, kept)
         reply = await self._scripts.run(
@@ -157,14 +160,16 @@ class Sessions:
             idle=self.idle,
             lifetime=self.lasts(session),
             rehash=credentials.rehash,
+            required=await self.required.of(session.user),
             **self.room(session.user),
             **visitor.fields(),
         )
         if reply.word == "stale":
             raise SignedOut
-        if reply.word == "second_step":
+        if reply.word in ("second_step", "setup"):
             born = f"{credentials.session_epoch} {reply.number('at')} {reply.text('devices_since')}"
-            raise SecondStepNeeded(self._sealer.seal(Token(TokenKind.SECOND_STEP, credentials.user, born, new_id(), 0)))
+            text = self._sealer.seal(Token(TokenKind.SECOND_STEP, credentials.user, born, new_id(), 0))
+            raise SecondStepNeeded(text, setup=reply.word == "setup")
         return self.signed_in(session, reply, credentials.session_epoch, device)
 
     async def end(

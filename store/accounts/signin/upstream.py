@@ -178,6 +178,7 @@ class UpstreamSignIn:
             text=arrival.identity.text,
             label=arrival.label,
             own_step="1" if own_step else "0",
+            required=await self._sessions.required.of(user),
             method=arrival.method,
             idle=self._sessions.idle,
             lifetime=self._sessions.lasts(session),
@@ -189,9 +190,10 @@ class UpstreamSignIn:
                 raise NotLinked
             case "suspended":
                 raise Suspended(reply.text("suspended_reason"))
-            case "second_step":
+            case "second_step" | "setup":
                 born = f"{reply.text('session_epoch')} {reply.number('at')} {reply.text('devices_since')} {FIRST}"
-                raise SecondStepNeeded(self._sealer.seal(Token(TokenKind.SECOND_STEP, user, born, new_id(), 0)))
+                sealed = self._sealer.seal(Token(TokenKind.SECOND_STEP, user, born, new_id(), 0))
+                raise SecondStepNeeded(sealed, setup=reply.word == "setup")
         return self._sessions.signed_in(session, reply, reply.text("session_epoch"), device)
 
     async def link(self, session: Session, arrival: Arrival, visitor: Visitor) -> NewLink:

@@ -61,6 +61,10 @@ class OwnedApis:
         """The APIs of a person, oldest first, at most 5 s old."""
         return tuple(api for api in await self._apis.every() if api.owner == user)
 
+    async def has_any(self, user: str) -> bool:
+        """Whether a person owns an API; at most 5 s old."""
+        return bool(await self.of(user))
+
     async def find(self, session: Session, client_id: str) -> tuple[Profile, ApiRegistration]:
         """One API, read from the store. Raises SignedOut, Refused("not_found")."""
         profile = await self._notes.profile(session)

@@ -27,6 +27,7 @@ from tests.accounts.audit.test_person_posts import (
     Victim,
     sends,
 )
+from tests.accounts.mails.sign_in_acts import SIGN_IN_ACTS, stranger
 from tests.accounts.mails.team_acts import TEAM_ACTS, Act, Prepare, form_of, owner
 from tests.apps.logos.test_logo_http import change_logo
 from tests.support.browser import email_links
@@ -98,7 +99,7 @@ async def _(post: Post) -> Act:
     return act
 
 
-for team_routes, prepared in TEAM_ACTS.items():
+for team_routes, prepared in {**TEAM_ACTS, **SIGN_IN_ACTS}.items():
     acts(*team_routes)(prepared)
 
 
@@ -240,12 +241,6 @@ async def _(post: Post) -> Act:
     await post.forgot(browser=browser)
     page = await browser.get(await post.link(EMAIL, RESET))
     return lambda i: browser.submit(page, "/reset", new_password=(NEW_PASSWORD, PASSWORD)[i % 2])
-
-
-def stranger(post: Post, number: int) -> Browser:
-    """An unknown browser."""
-    name = "".join(chr(ord("a") + int(digit)) for digit in str(number))
-    return Browser(post.service.base_url, agent=f"Browser-{name}")
 
 
 @acts("signin")

@@ -45,6 +45,8 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
         "wrong": "",
         **{"identities": [linked, unused_link], "providers": PROVIDERS, "link_key": text, "confirm_with": []},
     }
+    setup = {**known, "signed_in": None, "why": None, "next": text, "next_query": "?next=%2F", "keep": True}
+    setup |= {"sealed": text, "uri": "otpauth://totp/" + text, "secret": text, "picture": "<svg></svg>", "error": text}
     directory = {**known, "signed_in": None, "provider": PROVIDERS[0], "why": None, "next": text, "login": text}
     return {
         "signin/directory.html": {**directory, "links": False, "confirms": False, "error": text},
@@ -177,5 +179,7 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
             "picture": "<svg></svg>",
             "error": text,
         },
-        "account/recovery.html": {**known, "codes": [text, text], "about": text, "notice": text},
+        "signin/setup.html": setup,
+        "signin/setup.html first": {**setup, "error": None},
+        "account/recovery.html": {**known, "codes": [text, text], "about": text, "notice": text, "onward": text},
     }

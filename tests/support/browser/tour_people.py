@@ -45,6 +45,12 @@ def factors(tour: Tour) -> None:
     stand.run(stand.service.add_person(HEDY, "Hedy Lamarr", PASSWORD))
     device = browser.add_authenticator()
     browser.offer_no_passkeys()
+    stand.store.sessions.required.who = "all"
+    tour.sign_in(HEDY, PASSWORD, "/account/security")
+    tour.stop("signin/setup.html first", "you need a second step")
+    tour.submit("/signin/setup", code="000000")
+    tour.stop("signin/setup.html", "That code is wrong")
+    stand.store.sessions.required.who = "off"
     tour.sign_in(HEDY, PASSWORD, "/account/security")
     tour.stop("account/security.html first", "Confirm it’s you")
     tour.submit("/account/security/confirm", password=PASSWORD)

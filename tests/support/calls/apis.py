@@ -112,6 +112,13 @@ async def _(w: World) -> Call:
     return lambda: w.store.owned_apis.of(w.user)
 
 
+@call("owned_apis.has_any")
+async def _(w: World) -> Call:
+    await own_api(w)
+    w.store.apis.forget()
+    return lambda: w.store.owned_apis.has_any(w.user)
+
+
 @call("owned_apis.find", "read_session")
 async def _(w: World) -> Call:
     client_id = await own_api(w)

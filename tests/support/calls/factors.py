@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from store.accounts.signin.passkeys import options_for_new, options_for_use, read_answer
+from store.accounts.signin.second_step import Half
+from store.accounts.signin.sessions import SecondStepNeeded
+from store.accounts.signin.totp import STEP, code_at
 from tests.support.calls.prepared import Call, call
 from tests.support.store.authenticator import Authenticator
 from tests.support.store.second_factors import (
@@ -14,6 +17,7 @@ from tests.support.store.second_factors import (
     arrival,
     half_of,
     reauth,
+    store_now,
 )
 from tests.support.store.world import PASSWORD, VISITOR, World
 
@@ -120,6 +124,34 @@ async def _(w: World) -> Call:
     app = await App.add(w)
     half = await half_of(w)
     return lambda: w.store.second_step.with_code(half, app.codes[0], VISITOR)
+
+
+async def unprotected(w: World) -> Half:
+    """A sign-in of the person, who must set a second step up."""
+    w.store.sessions.required.who = "all"
+    try:
+        await w.sign_in()
+    except SecondStepNeeded as needed:
+        half = w.store.second_step.open(needed.text)
+        assert half
+        return half
+    finally:
+        w.store.sessions.required.who = "off"
+    raise AssertionError
+
+
+@call("second_step.start_setup", "read_second_step")
+async def _(w: World) -> Call:
+    half = await unprotected(w)
+    return lambda: w.store.second_step.start_setup(half)
+
+
+@call("second_step.set_up", "read_second_step", "finish_with_setup")
+async def _(w: World) -> Call:
+    half = await unprotected(w)
+    sealed = await w.store.second_step.start_setup(half)
+    code = code_at(w.store.second_step.open_secret(half, sealed), await store_now(w) // STEP)
+    return lambda: w.store.second_step.set_up(half, sealed, code, VISITOR)
 
 
 @call("second_step.challenge")

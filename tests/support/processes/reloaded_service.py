@@ -62,8 +62,9 @@ def sends_to(found: Reloading) -> str:
     return "smtp://127.0.0.1:1" if isinstance(transport, SmtpServer) else "nowhere"
 
 
-OF_TRAIL: dict[str, tuple[Any, Any]] = {
+OF_STORE: dict[str, tuple[Any, Any]] = {
     "audit_days": (7, lambda r: r.store.security.trail.bounds.days),
     "audit_bytes": (2**21, lambda r: r.store.security.trail.bounds.bytes),
+    "second_step": ("owners", lambda r: r.store.sessions.required.who),
 }
-"""Settings of the security log: another value, and what has it after a reload."""
+"""Settings of the store's services: another value, and what has it after a reload."""

@@ -1,0 +1,1 @@
+"""The second step that people must set up to sign in."""

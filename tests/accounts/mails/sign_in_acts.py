@@ -1,0 +1,37 @@
+"""Repeated sign-ins that set a second step up, for the tests of their mails."""
+
+from __future__ import annotations
+
+from store.accounts.signin.totp import STEP, code_at
+from tests.accounts.mails.team_acts import Act, Prepare
+from tests.support.browser.email_links import Post
+from tests.support.http.driver import Browser, fields_of
+
+
+def stranger(post: Post, number: int) -> Browser:
+    """An unknown browser."""
+    name = "".join(chr(ord("a") + int(digit)) for digit in str(number))
+    return Browser(post.service.base_url, agent=f"Browser-{name}")
+
+
+async def set_up(post: Post) -> Act:
+    """Sets a second step up at each sign-in, of which an operator takes the last one away."""
+    store = post.service.store
+    store.sessions.required.who = "all"
+
+    async def act(number: int) -> None:
+        await store.operator.reset_factors(post.service.ada)
+        browser = stranger(post, number)
+        await browser.sign_in()
+        page = await browser.get("/signin/setup?next=/account")
+        if page.code != 200:
+            return
+        secret = store.factors.open_secret(post.service.ada, fields_of(page, "/signin/setup")["secret"])
+        code = code_at(secret, await store.apps.now() // STEP)
+        await browser.submit(page, "/signin/setup", code=code)
+
+    return act
+
+
+SIGN_IN_ACTS: dict[tuple[str, ...], Prepare] = {("signin-setup",): set_up}
+"""The acts, by the routes that they use."""

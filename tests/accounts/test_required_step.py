@@ -1,0 +1,212 @@
+"""People who must have a second step and have none set one up before their first session."""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from typing import Literal
+from urllib.parse import quote
+
+import pytest
+from tornado.httpclient import HTTPResponse
+
+from store.accounts.signin.required_step import Who
+from store.accounts.signin.sessions import SecondStepNeeded
+from store.accounts.signin.totp import STEP, code_at
+from store.lifetimes import SECOND_STEP_SETUP
+from store.refused import Refused, SignedOut
+from store.results import Visitor
+from store.wiring import Store
+from tests.support.browser.second_factors import APP, Person, says
+from tests.support.http.driver import CALLBACK, EMAIL, PASSWORD, Browser, Service
+from tests.support.processes.engines import FakeClock
+from tests.support.store.second_factors import arrival, link
+from tests.support.store.world import VISITOR, World
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+SETUP = "/signin/setup"
+
+
+async def sent_to_setup(
+    service: Service, who: Who = "all", target: str = "/account/apps"
+) -> tuple[Browser, HTTPResponse]:
+    """A browser whose person gave the right password, and the page where they set a second step up."""
+    service.store.sessions.required.who = who
+    browser = service.browser()
+    answer = await browser.sign_in(next=target)
+    assert answer.headers["Location"].startswith(f"{SETUP}?next={quote(target, safe='')}"), answer.headers["Location"]
+    return browser, await browser.get(answer.headers["Location"])
+
+
+async def code_of(page: HTTPResponse, service: Service) -> str:
+    """The code that an app shows for the key on a page."""
+    found = re.search(r'<code class="key">([A-Z2-7 ]+)</code>', page.body.decode())
+    assert found
+    return code_at(base64.b32decode(found[1].replace(" ", "")), await service.store.apps.now() // STEP)
+
+
+async def test_a_person_sets_the_second_step_up_and_goes_on(service: Service) -> None:
+    browser, page = await sent_to_setup(service)
+    assert says(page, "you need a second step")
+    wrong = await browser.submit(page, SETUP, code="000000")
+    assert (wrong.code, says(wrong, "That code is wrong")) == (400, True)
+    done = await browser.submit(wrong, SETUP, code=await code_of(wrong, service))
+    assert (done.code, says(done, "we show them only once")) == (200, True)
+    assert 'href="/account/apps">I’ve saved them' in done.body.decode()
+    codes = re.findall(r"<li><code>([a-z2-7-]+)</code></li>", done.body.decode())
+    assert len(codes) == 10
+    assert (await browser.get("/account")).code == 200
+    assert "latchkey_half" not in browser.cookies
+    # The session counts as one with a second step, and the next sign-in asks for it.
+    security = await service.store.operator.security(service.ada)
+    assert security.app_since
+    again = await service.browser().sign_in()
+    assert again.headers["Location"].startswith("/signin/second")
+    events = [entry.event for entry in (await service.store.operator.find(service.ada)).activity]
+    assert {"signed_in", "totp_enabled"} <= {*events}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/account", "/account/security", APP, "/account/security/passkeys", "/account/apps", "/developer/apps"),
+        *("/admin", "/device", "/account/credits", "/account/delete"),
+    ],
+)
+async def test_half_a_sign_in_opens_no_page(service: Service, path: str) -> None:
+    browser, _ = await sent_to_setup(service)
+    assert "latchkey_session" not in browser.cookies
+    stranger = await service.browser().get(path)
+    answer = await browser.get(path)
+    assert (answer.code, answer.headers.get("Location")) == (stranger.code, stranger.headers.get("Location"))
+    # Nor does its text work as a session.
+    browser.cookies["latchkey_session"] = browser.cookies["latchkey_half"]
+    answer = await browser.get(path)
+    assert (answer.code, answer.headers.get("Location")) == (stranger.code, stranger.headers.get("Location"))
+
+
+async def test_half_a_sign_in_gives_no_app_a_code(service: Service) -> None:
+    where = service.web.authorize_url()
+    browser, page = await sent_to_setup(service, target=where)
+    silent = await browser.get(f"{where}&prompt=none")
+    assert "code=" not in silent.headers.get("Location", "")
+    assert (await browser.get(where)).headers["Location"].startswith("/signin?")
+    done = await browser.submit(page, SETUP, code=await code_of(page, service))
+    assert f'href="{html.escape(where)}' in done.body.decode()
+    assert (await browser.get(where)).code == 200, "the consent page"
+
+
+@pytest.mark.parametrize("who", ["off", "owners"])
+async def test_others_sign_in_as_before(service: Service, who: Literal["off", "owners"]) -> None:
+    service.store.sessions.required.who = who
+    assert (await service.browser().sign_in(next="/account")).headers["Location"] == "/account"
+
+
+async def test_owners_of_apps_and_apis_must(service: Service) -> None:
+    service.store.sessions.required.who = "owners"
+    browser = service.browser()
+    await browser.sign_in()
+    session = service.store.sessions.open(browser.cookies["latchkey_session"])
+    assert session
+    made = await service.store.owned.register(
+        session, "a nonce", VISITOR, most=9, name="Mine", redirect_uris=(CALLBACK,), scopes=("profile",)
+    )
+    await sent_to_setup(service, "owners")
+    assert made.registration.owner == service.ada
+
+    async def owns(user: str) -> bool:
+        return user == service.ada
+
+    service.store.sessions.required.owns_api = owns
+    assert await service.store.sessions.required.of(service.ada) == "all"
+    assert await service.store.sessions.required.of("0" * 32) == "owners"
+
+
+async def test_whoever_has_a_second_step_cannot_set_up_another(service: Service) -> None:
+    browser, page = await sent_to_setup(service)
+    code = await code_of(page, service)
+    service.store.sessions.required.who = "off"
+    ada = await Person.arrive(service)
+    await ada.add_app()
+    refused = await browser.submit(page, SETUP, code=code)
+    assert (refused.code, "latchkey_session" in browser.cookies) == (400, False)
+    half = await ada.half()
+    assert (await half.get(SETUP)).headers["Location"].startswith("/signin?late=1")
+
+
+async def test_a_late_or_forged_setup_begins_again(service: Service, clock: FakeClock) -> None:
+    browser, page = await sent_to_setup(service)
+    assert (await browser.submit(page, SETUP, secret="x", code="000000")).code == 400
+    clock.advance(SECOND_STEP_SETUP / 1000 + 1)
+    answer = await browser.submit(page, SETUP, code=await code_of(page, service))
+    assert answer.headers["Location"].startswith("/signin?late=1")
+    assert (await browser.get(SETUP)).headers["Location"].startswith("/signin?late=1")
+    assert (await service.browser().get(SETUP)).headers["Location"].startswith("/signin?late=1")
+    assert not (await service.store.operator.security(service.ada)).app_since
+
+
+async def test_a_changed_password_ends_the_setup(service: Service) -> None:
+    browser, page = await sent_to_setup(service)
+    await service.store.operator.set_password(EMAIL, service.store.hasher.unusable())
+    answer = await browser.submit(page, SETUP, code=await code_of(page, service))
+    assert answer.headers["Location"].startswith("/signin?late=1")
+
+
+async def test_a_new_person_sets_the_second_step_up_first(service: Service) -> None:
+    service.store.sessions.required.who = "all"
+    browser = service.browser()
+    page = await browser.get("/signup")
+    answer = await browser.submit(page, "/signup", email="new@example.com", name="New", password=PASSWORD)
+    assert answer.headers["Location"].startswith(SETUP)
+    assert "latchkey_session" not in browser.cookies
+
+
+@pytest.mark.parametrize(
+    ("own_step", "method", "who", "setup"),
+    [
+        pytest.param(True, "up", "all", True, id="ours"),
+        pytest.param(True, "up+mfa", "all", True, id="ours, whatever the provider says"),
+        pytest.param(False, "up+mfa", "all", False, id="the provider's"),
+        pytest.param(False, "up", "all", True, id="the provider's, which it did not ask"),
+        pytest.param(False, "up", "off", False, id="nobody's"),
+        pytest.param(True, "up", "owners", False, id="owners alone"),
+    ],
+)
+async def test_a_providers_second_step_counts_where_it_is_trusted(
+    memory_store: Store, own_step: bool, method: str, who: Who, setup: bool
+) -> None:
+    w = await World.make(memory_store)
+    await link(w)
+    w.store.sessions.required.who = who
+    arrived = arrival(f"sub-{w.user}")._replace(method=method)
+    try:
+        await w.store.upstream.sign_in(w.user, arrived, own_step, Visitor())
+        needed = False
+    except SecondStepNeeded as error:
+        needed = error.setup
+    assert needed == setup
+
+
+async def test_one_of_two_setups_at_once_counts(memory_store: Store) -> None:
+    w = await World.make(memory_store)
+    w.store.sessions.required.who = "all"
+    halves = []
+    for _ in range(2):
+        with pytest.raises(SecondStepNeeded) as needed:
+            await w.sign_in()
+        half = w.store.second_step.open(needed.value.text)
+        assert half
+        halves.append(half)
+    for place, half in enumerate(halves):
+        if place:
+            with pytest.raises(Refused, match="invalid_request"):
+                await w.store.second_step.start_setup(half)
+            continue
+        sealed = await w.store.second_step.start_setup(half)
+        secret = w.store.second_step.open_secret(half, sealed)
+        code = code_at(secret, await w.store.apps.now() // STEP)
+        found, added = await w.store.second_step.set_up(half, sealed, code, VISITOR)
+        assert (len(added.codes), bool(found.cookie)) == (10, True)
+        with pytest.raises((Refused, SignedOut)):
+            await w.store.second_step.set_up(half, sealed, code, VISITOR)
