@@ -20,7 +20,7 @@ ENGLISH = ("base/docs.html", "base/home.html branded", "demo ")
 """Pages in English: the docs, a brand's template, the demo app."""
 OTHERS = re.compile(
     "Ada Lovelace|Elsa Herschel|Grace Hopper|Hedy Lamarr|Latchkey Echo|"
-    "(Eva|Sam|Ana) [AS][a-z]+|On leave|Back in January|"
+    "(Eva|Sam|Ana|Ira|Noa) [AS][a-z]+|Ben|On leave|Back in January|Thanks|"
     "Weather Diary|The Daily Leaf|Old Reader|Pocket Notes|Tool Box|Überregionales .*meteorologinnen|Star Atlas|"
     "To try things out|Gift card, number 1007|Harbo is run by Harbo Works Ltd|Read the chapter on ferns again|to read|"
     r"Example Inc\.|GitHub|Google|Microsoft|Apple|https://gone.example|https://github.com|"

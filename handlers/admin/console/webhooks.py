@@ -15,7 +15,7 @@ from store.refused import Refused
 from store.webhooks.deliveries import SESSION_ENDED
 
 WEBHOOKS = "/admin/webhooks"
-PAGE = 50
+PAGE = 40
 STATES: dict[str, str] = {
     "failing": Phrase("Failing"),
     "waiting": Phrase("Waiting"),
