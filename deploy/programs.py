@@ -1,6 +1,7 @@
 """The files of this folder, with what each operator puts in, and the programs that they are for.
 
-`make test-deploy` runs the tests of them: it needs Debian's packages nginx-light, caddy, systemd and openssl, and Node.
+`make test-deploy` runs the tests of them: it needs Debian's packages nginx-light, caddy, haproxy, systemd and openssl,
+and Node.
 """
 
 from __future__ import annotations

@@ -19,6 +19,10 @@ from store.oauth.authorizations import AuthorizationRequest
 _CHECKS = 2
 """Increase it when checks of requests change: what waits meanwhile is checked again."""
 _MOST_APPS = 1000
+_PARTS = 6
+"""Of a checked record, after the parameters."""
+_OLDEST_LAST = "acr"
+"""The last field that every reader of these records expects."""
 _latest: OrderedDict[str, tuple[tuple[Registration, str, bool, tuple[str, ...]], str]] = OrderedDict()
 """The rules of each app, with what they are of."""
 
@@ -63,23 +67,37 @@ def rules_of(app: Registration, site: Site) -> str:
 
 
 def write_record(record: PushedRecord) -> str:
-    """The record as JSON. Sets have an order, so equal records are equal texts."""
+    """The record as JSON. Sets have an order, so equal records are equal texts. A server of an earlier release, which
+    an upgrade has not replaced yet, can read a record that uses none of the newer fields."""
     if record.found is None:
         return orjson.dumps([record.pairs, record.rules]).decode()
     request, (prompts, max_age, subjects, hint) = record.found
     named = None if subjects is None else sorted(subjects)
-    return orjson.dumps([record.pairs, record.rules, tuple(request), sorted(prompts), max_age, named, hint]).decode()
+    return orjson.dumps([record.pairs, record.rules, _used(request), sorted(prompts), max_age, named, hint]).decode()
 
 
 def read_record(text: str) -> PushedRecord:
-    """The inverse of `write_record`."""
+    """The inverse of `write_record`. A record of a later release with more fields counts as unchecked, so that no
+    condition of it is overlooked."""
     written, *check = orjson.loads(text)
     pairs = [(name, value) for name, value in written]
     if len(check) < 2:
         return PushedRecord(pairs, *check)
+    if len(check) > _PARTS or len(check[1]) > len(AuthorizationRequest._fields):
+        return PushedRecord(pairs, check[0])
     rules, request, prompts, max_age, subjects, hint = check
     named = None if subjects is None else frozenset(subjects)
     return PushedRecord(pairs, rules, (_request_of(*request), Interaction(frozenset(prompts), max_age, named, hint)))
+
+
+def _used(request: AuthorizationRequest) -> list[Any]:
+    """The fields of a request, without the last ones that have their defaults."""
+    fields = list(request)
+    for name in reversed(request._field_defaults):
+        if fields[-1] != request._field_defaults[name] or name == _OLDEST_LAST:
+            break
+        fields.pop()
+    return fields
 
 
 def _request_of(client: str, redirect_uri: str, scopes: list[str], *more: Any) -> AuthorizationRequest:

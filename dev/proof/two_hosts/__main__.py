@@ -45,8 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         workers=given.workers,
         servers=2,
         wait_replicas=1,
-        planners=0,
-        televisions=0,
+        planners=2,
+        televisions=2,
     )
     leave_the_network()
     outcome = asyncio.run(run(options, given.before, given.seconds))

@@ -9,7 +9,7 @@ import random
 import secrets
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,10 +18,12 @@ from dev.bench.parts.calling import stub
 from dev.lab.engines import wait_until
 from dev.proof.history import Fault, History, Recorder
 from dev.proof.options import Options
-from dev.proof.people import Stage
+from dev.proof.people import Hand, Stage
+from dev.proof.planners import Node, Planner
 from dev.proof.reading import read_all
-from dev.proof.run import EVERY_APP, hired, models, seed
+from dev.proof.run import EVERY_APP, hired, hired_others, models, seed
 from dev.proof.stories import Worker
+from dev.proof.televisions import Television
 from dev.proof.two_hosts.asked import Asked, LoggedClients
 from dev.proof.two_hosts.network import HERE, Host
 from dev.proof.two_hosts.proxy import Proxy, behind
@@ -68,6 +70,13 @@ class SteadyWorker(Worker):
         return {**found, self.newcomer: 1.5}
 
 
+class SteadyPlanner(Planner):
+    """The same of an app that hands tokens on."""
+
+    async def hang_up(self, node: Node) -> None:
+        await self.stream(node)
+
+
 async def run(options: Options, before: str, calm: float) -> Outcome:
     """The whole run, with `calm` seconds of load around each event. Raises Unexpected."""
     shutil.rmtree(options.directory, ignore_errors=True)
@@ -87,12 +96,13 @@ async def run(options: Options, before: str, calm: float) -> Outcome:
                 faults=["upgrade", "failover"],
             )
             workers = [SteadyWorker(*given(one)) for one in await hired(site.stage, options)]
-            found = await under_load(options, site, workers, calm)
+            others = [steady(one) for one in await hired_others(site.stage, options)]
+            found = await under_load(site, [*workers, *others], calm)
             recorder.run(seconds=round(site.stage.now(), 1))
             progress(f"{site.stage.now():7.1f} s  the load is over; reading what is there")
             site.clients.phase = "reading"
             manage = ["--redis-url", site.store.url]
-            await read_all(site.stage, workers, [], options, (manage, site.environment))
+            await read_all(site.stage, workers, others, options, (manage, site.environment))
             defects = [line for server in site.servers for line in server.defects()]
             again = site.proxy.sent_again()
             for server in site.servers:
@@ -100,12 +110,17 @@ async def run(options: Options, before: str, calm: float) -> Outcome:
     return Outcome(recorder.close(), site.clients.asked, again, found, defects)
 
 
-def given(worker: Worker) -> tuple[object, ...]:
-    """What a worker was made with."""
-    return worker.stage, worker.person, worker.app, worker.name, worker.dice
+def given(hand: Hand) -> tuple[object, ...]:
+    """What a client was made with."""
+    return hand.stage, hand.person, hand.app, hand.name, hand.dice
 
 
-async def under_load(options: Options, site: Site, workers: list[SteadyWorker], calm: float) -> list[str]:
+def steady(other: Planner | Television) -> Planner | Television:
+    """One that waits for its answers."""
+    return SteadyPlanner(*given(other)) if isinstance(other, Planner) else other
+
+
+async def under_load(site: Site, workers: Sequence[Worker | Planner | Television], calm: float) -> list[str]:
     """Both events, with all clients at work; returns what a search does not find."""
     done = asyncio.Event()
     tasks = [asyncio.ensure_future(worker.work(done)) for worker in workers]

@@ -9,6 +9,7 @@ import pytest
 from tornado.httpclient import HTTPResponse
 
 from handlers.core.application import Latchkey
+from handlers.oauth.pushed_record import write_record
 from store.oauth.device_requests import GRANT_TYPE
 from store.results import Visitor
 from tests.oauth.device.devices import ENDPOINT, Device, a_console, a_tv, ask, decide, let_in, type_code
@@ -94,6 +95,20 @@ async def test_a_changed_registration_voids_what_waits(service: Service) -> None
     assert (await type_code(browser, before.user_code)).code == 400
     assert (await decide(browser, page)).code == 400
     await let_in(browser, await Device.begun(tv, scope="profile"))
+
+
+async def test_a_request_that_a_later_release_kept_begins_again(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tv, browser = await a_tv(service), await service.signed_in()
+    with monkeypatch.context() as later:
+        later.setattr(
+            "handlers.oauth.device.authorization.write_record",
+            lambda record: write_record(record)[:-1] + ',"a condition that nobody knew"]',
+        )
+        device = await Device.begun(tv)
+    assert (await type_code(browser, device.user_code)).code == 400
+    await let_in(browser, await Device.begun(tv))
 
 
 async def test_no_app_sees_an_address_that_nobody_confirmed(service: Service, app: Latchkey) -> None:

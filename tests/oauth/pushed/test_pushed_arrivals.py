@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +12,11 @@ import pytest
 from handlers.core.params import once
 from handlers.core.site import Site
 from handlers.oauth.pushed_record import PushedRecord, read_record, rules_of, write_record
-from handlers.oauth.requests import check_request
+from handlers.oauth.requests import Interaction, check_request
 from store import keys
 from store.crypto.seal import new_id
 from store.oauth import pushed
+from store.oauth.authorizations import AuthorizationRequest
 from tests.oauth.pushed.test_pushed import address, ends_with_a_code, is_over, parameters, push
 from tests.support.http.driver import Service, answer_of
 
@@ -105,6 +107,30 @@ async def test_a_change_of_the_app_counts_for_what_was_pushed_before(
     else:
         assert answer.code == 400
         assert "Location" not in answer.headers
+
+
+def test_a_server_of_an_earlier_release_reads_a_record_that_uses_nothing_new() -> None:
+    """The fields are in the order of their releases, and earlier releases refuse more fields than they know."""
+    request = AuthorizationRequest("web", "https://web.example/cb", ("openid",), "s", "c", "t", "p")
+    pairs = [("client_id", "web")]
+    [_, _, written, *_] = json.loads(write_record(PushedRecord(pairs, "rules", (request, Interaction(frozenset())))))
+    assert written == ["web", "https://web.example/cb", ["openid"], "s", "c", "t", "p", "", []]
+    later = request._replace(device="d")
+    [_, _, written, *_] = json.loads(write_record(PushedRecord(pairs, "rules", (later, Interaction(frozenset())))))
+    assert written[-1] == "d"
+    for one in (request, later):
+        record = PushedRecord(pairs, "rules", (one, Interaction(frozenset())))
+        assert read_record(write_record(record)) == record
+
+
+@pytest.mark.parametrize("where", [2, None], ids=["a field of the request", "a part of the record"])
+def test_a_record_of_a_later_release_counts_as_unchecked(where: int | None) -> None:
+    request = AuthorizationRequest("web", "https://web.example/cb", ("openid",), "s", "c", "t", "p", allowed="staff")
+    record = json.loads(write_record(PushedRecord([("a", "b")], "rules fapi", (request, Interaction(frozenset())))))
+    (record if where is None else record[where]).append("a condition that nobody knew")
+    found = read_record(json.dumps(record))
+    assert found == PushedRecord([("a", "b")], "rules fapi")
+    assert found.profile == "fapi"
 
 
 async def test_a_record_is_what_was_pushed(service: Service) -> None:
