@@ -186,7 +186,7 @@ class Planner(Backend):
         calls of one tree never count for the budget of the next."""
         self.leaving = True
         way = self.dice.random()
-        if way < 0.4:
+        if way < 0.4 and root.refresh:
             op = await self.revoke(root, refresh=True)
         elif way < 0.8:
             op = await self.disconnect()

@@ -1,6 +1,6 @@
 """Two hosts behind a proxy: a rolling upgrade and a failover under load, and every promise checked.
 
-    python -m dev.proof.two_hosts [--before COMMIT] [--seconds N] [--workers N] [--seed N]
+    python -m dev.proof.two_hosts [--before COMMIT] [--seconds N] [--workers N] [--seed N] [--plain]
 
 Needs root, iproute2, HAProxy and Redis. Writes the log of requests, history and report into build/two-hosts. Exit
 status 1: a request failed, or a promise was broken. 2: the run failed.
@@ -35,6 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=count, default=15, metavar="N", help="of load around each event (default 15)")
     parser.add_argument("--workers", type=count, default=12, metavar="N", help="apps of people at work (default 12)")
     parser.add_argument("--seed", type=count, default=0, metavar="N", help="of what clients do (default: by chance)")
+    parser.add_argument(
+        "--plain", action="store_true", help="no tokens handed on, no devices: early releases have neither"
+    )
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "two-hosts", metavar="DIRECTORY")
     given = parser.parse_args(argv)
     options = Options(
@@ -45,8 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         workers=given.workers,
         servers=2,
         wait_replicas=1,
-        planners=2,
-        televisions=2,
+        planners=0 if given.plain else 2,
+        televisions=0 if given.plain else 2,
     )
     leave_the_network()
     outcome = asyncio.run(run(options, given.before, given.seconds))

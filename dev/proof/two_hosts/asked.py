@@ -51,13 +51,13 @@ class LoggedClients(Clients):
         self._began = time.monotonic()
 
     async def send(self, method: str, path: str, **options: Any) -> Response:
-        """As a client does; notes the phase in which the request was sent."""
-        phase, at = self.phase, time.monotonic()
+        """As a client does; notes the phase in which the answer came."""
+        at = time.monotonic()
         answer = await super().send(method, path, **options)
         took = time.monotonic() - at
         after = answer.headers.get("Retry-After", "")
         route = urlsplit(path).path
-        one = Asked(phase, at - self._began, took, method, route, answer.status, answer.error, after)
+        one = Asked(self.phase, at - self._began, took, method, route, answer.status, answer.error, after)
         self.asked.append(one)
         self._log.write(json.dumps(asdict(one)) + "\n")
         return answer
