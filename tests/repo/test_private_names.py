@@ -25,7 +25,7 @@ OWNERS = {
     "store/engine/embedded.py": "tests/engine/test_embedded.py",
 }
 """The modules that use a library's internals, and the tests of what they rely on."""
-DOCUMENTED = {"_asdict", "_replace", "_exit"}
+DOCUMENTED = {"_asdict", "_replace", "_fields", "_field_defaults", "_exit"}
 """Names that their libraries document: of namedtuples, and of `os`."""
 UNDERNEATH = {"nodes_manager"}
 """Names without an underscore that their libraries don't document either: of redis-py's cluster."""

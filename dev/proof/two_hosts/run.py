@@ -102,6 +102,9 @@ async def run(options: Options, before: str, calm: float) -> Outcome:
             progress(f"{site.stage.now():7.1f} s  the load is over; reading what is there")
             site.clients.phase = "reading"
             manage = ["--redis-url", site.store.url]
+            if not others:
+                # Early releases of layout 3 keep no count of a person's documents. The new one counts again in a day.
+                await asyncio.to_thread(managed, site.store.url, site.environment, "fsck", "--repair")
             await read_all(site.stage, workers, others, options, (manage, site.environment))
             defects = [line for server in site.servers for line in server.defects()]
             again = site.proxy.sent_again()
@@ -129,8 +132,7 @@ async def under_load(site: Site, workers: Sequence[Worker | Planner | Television
         for number, server in enumerate(site.servers):
             await replace(site, server, f"replacing host {number + 1}")
             await phase(site, "mixed releases" if number == 0 else "new release", calm)
-        for command in (("user", "reindex"), ("fsck", "--repair")):
-            await asyncio.to_thread(managed, site.store.url, site.environment, *command)
+        await asyncio.to_thread(managed, site.store.url, site.environment, "user", "reindex")
         await fail_over(site)
         await phase(site, "after the failover", calm)
         if any(task.done() for task in tasks):
