@@ -75,10 +75,7 @@ class RouteMap:
     @classmethod
     @cache
     def made(cls) -> RouteMap:
-        """The map, which is the same for all applications of a process. Raises WrongRoute."""
-        check_posts(ROUTES)
-        check_acts(ROUTES)
-        check_console(ROUTES)
+        """The map, which is the same for all applications of a process."""
         targets = [(route.pattern, (route.handler, route.facts)) for route in ROUTES]
         return cls(
             tuple(route.spec() for route in ROUTES),
@@ -89,6 +86,9 @@ class RouteMap:
 
 def make_application(site: Site) -> Latchkey:
     """The Tornado application. Raises WrongRoute."""
+    check_posts(ROUTES)
+    check_acts(ROUTES)
+    check_console(ROUTES)
     routes = RouteMap.made()
     application = Latchkey(
         list(routes.specs),
