@@ -92,11 +92,15 @@ class SentinelSet:
     def __init__(self, hosts: list[Host], directory: Path) -> None:
         first = hosts[0].address
         self.nodes = [Node(host, directory, first) for host in hosts]
-        for node in self.nodes:
-            node.start_store()
-        for node in self.nodes:
-            node.start_sentinel()
-        wait_until(lambda: all(self._knows_all(node) for node in self.nodes), 30)
+        try:
+            for node in self.nodes:
+                node.start_store()
+            for node in self.nodes:
+                node.start_sentinel()
+            wait_until(lambda: all(self._knows_all(node) for node in self.nodes), 30)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def url(self) -> str:
