@@ -223,10 +223,10 @@ def audit(user: str) -> str:
 
 
 def trail(shard: int) -> dict[str, str]:
-    """A shard of the security log: the indexes of the days of its streams, by their names in scripts, and what they
-    take. The key of a day's log is that of the index, a colon, and the number of days since 1970."""
+    """A shard of the security log: the indexes of the days of its streams, by their names in scripts, what they take,
+    and figures. The key of a day's log is that of the index, a colon, and the days since 1970; that of figures too."""
     base = f"{{audit:{shard}}}:"
-    return {stream: base + stream for stream in (*_STREAMS, "sizes")}
+    return {stream: base + stream for stream in (*_STREAMS, "sizes", "figures", "active")}
 
 
 def recorded(shard: str) -> str:

@@ -106,6 +106,7 @@ _ALONE = tuple(
         ("trail-days", rf"{_AUDIT}(?P<name>{_NAMED})"),
         ("trail", rf"{_AUDIT}(?P<name>{_NAMED}):(?P<rest>[0-9]{{1,6}})"),
         ("trail-sizes", rf"{_AUDIT}sizes"),
+        *((f"trail-{noun}", rf"{_AUDIT}{noun}:(?P<rest>[0-9]{{1,6}})") for noun in ("figures", "active")),
     )
 )
 _WITH_IDS = ("session", "challenge", "request", "code", "family", "dpop", "settled", "redeemed")

@@ -143,12 +143,12 @@ class Store:
         wait: Wait | None = None,
     ) -> None:
         self.client = client
-        self.keys = keys
-        self.hasher = hasher
+        self.keys, self.hasher = keys, hasher
         self.scripts = scripts = Scripts(client, durable=acknowledged(client, wait))
         self.security = security = SecurityLog(scripts, keys)
         scripts.hear, scripts.noted_as = security.heard, security.noted_as
-        self.recorded_events, self.security_events = RecordedEvents(client, security), SecurityEvents(scripts)
+        self.activity_figures, self.security_events = security.trail.figures, SecurityEvents(scripts)
+        self.recorded_events = RecordedEvents(client, security)
         self.sealer = sealer = Sealer(keys)
         idle, lifetime = session_idle * 1000, session_lifetime * 1000
         wakeup = RelayWakeup()

@@ -26,6 +26,10 @@ def _calls(wording: Wording, calls: int) -> str:
     return _n("%(count)s call", "%(count)s calls", calls)
 
 
+def _number(wording: Wording, count: int) -> str:
+    return wording.language.number(count)
+
+
 def _money(wording: Wording, micro: int) -> str:
     return wording.money(micro)
 
@@ -43,6 +47,8 @@ def _number_ticks(wording: Wording, values: Sequence[int]) -> list[str]:
 MONEY = Measure(_money, _money_ticks)
 """Micro-dollars."""
 CALLS = Measure(_calls, _number_ticks)
+NUMBER = Measure(_number, _number_ticks)
+"""Anything else that the heading names."""
 
 
 def dollars(micro: int) -> str:

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 
 from store import lifetimes
-from store.accounts.audit.recorded import DEAD_MS, OLD_TRAIL_MS
-from store.accounts.audit.recorded import SWEEP_SECONDS as TRAIL_SWEEP_SECONDS
+from store.accounts.audit.activity_figures import KEPT_DAYS
+from store.accounts.audit.recorded import DEAD_MS, OLD_TRAIL_MS, SWEEP_MS
 from store.app_log import KEPT_MS as KEPT_MS_OF_REFUSALS
 from store.app_stats import DAYS_KEPT, MODEL, NAMES, USED
 from store.directory.relay import IDLE
@@ -42,7 +42,7 @@ from store.webhooks.outbox import SWEEP_SECONDS
 SLACK = MINUTE
 """ms that the clocks of two hosts may differ, if one took over from the other."""
 SESSION_MOST = 30 * DAY  # the longest that a setting allows
-TRAIL_MOST = 3651 * DAY  # the longest that a setting allows
+FIGURES_MOST, TRAIL_MOST = (KEPT_DAYS + 1) * DAY, 3651 * DAY
 HOLD_MOST = DAY
 """Longer than any AI call may take."""
 
@@ -198,10 +198,11 @@ KINDS: dict[str, KeyKind] = {
     "endpoints-failing": KeyKind("zset"),
     "security-events": KeyKind("stream", OLD_TRAIL_MS),
     "trail": KeyKind("stream", TRAIL_MOST),
-    "trail-days": KeyKind("zset", TRAIL_MOST),
-    "trail-sizes": KeyKind("hash", TRAIL_MOST, others=r"[a-z]+(:[0-9]{1,6})?"),
+    **{"trail-days": KeyKind("zset", TRAIL_MOST), "trail-sizes": KeyKind("hash", TRAIL_MOST)},
+    "trail-figures": KeyKind("hash", FIGURES_MOST),
+    "trail-active": KeyKind("string", FIGURES_MOST),
     "trail-writer": KeyKind("string", DEAD_MS),
-    "trail-swept": KeyKind("string", int(TRAIL_SWEEP_SECONDS * 1000)),
+    "trail-swept": KeyKind("string", SWEEP_MS),
     "recorded": KeyKind("hash", others=r"[0-9a-f]{9,24}:[0-9]{1,4}"),
     "user": KeyKind(
         "hash",

@@ -26,6 +26,7 @@ READERS, SUPPORT, ADMIN = "admin support auditor", "admin support", "admin"
 EXPECTED: dict[str, str] = {
     "console GET": READERS,
     "console-search GET": READERS,
+    "console-figures-file GET": READERS,
     "console-people GET": READERS,
     "console-bulk GET": SUPPORT,
     "console-bulk POST": SUPPORT,

@@ -46,6 +46,7 @@ LOSABLE = {
     "replay_failed_deliveries": "sent off again by hand",
     "settle_delivery": "an attempt that is made again",
     "take_events": "taken again",
+    "count_activity": "figures are approximate by design",
     "append_trail": "the log of the process that sent them has them too",
     "add_hosted": "a sum that is about right, and counted again",
     "add_numbers": "numbers are approximate by design",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from handlers.admin.console.base import CONSOLE, ConsolePage
+from handlers.admin.console.figures import DAYS, charts_of
 from handlers.admin.server_health import ServerHealth, health_of
 from store.moments import at
 from store.operators.health import DAY_MS, OLD_COPY_DAYS
@@ -31,7 +32,7 @@ class ConsoleHandler(ConsolePage):
     """The overview."""
 
     async def get(self) -> None:
-        """Shows the checklist and the health."""
+        """Shows the checklist, the health, and how many people sign in."""
         store = self.store
         admins = [one for one in await store.role_holders.list() if one.role == "admin"]
         found = await health_of(self.application, self.site)
@@ -44,6 +45,8 @@ class ConsoleHandler(ConsolePage):
             saved_at=snapshot_of(found),
             queues=[(QUEUES[name], count) for name, count in found.queues.items()],
             room=found.room,
+            charts=charts_of(await store.activity_figures.days(DAYS), self.wording()),
+            csv=f"{CONSOLE}/sign-ins",
         )
 
     def _checks(self, admins: int) -> list[ChecklistRow]:

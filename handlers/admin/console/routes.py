@@ -27,6 +27,7 @@ from handlers.admin.console.credits import (
     ConsoleCreditReportHandler,
     ConsoleCreditsDeskHandler,
 )
+from handlers.admin.console.figures import ConsoleFiguresFileHandler
 from handlers.admin.console.overview import ConsoleHandler
 from handlers.admin.console.people import PEOPLE, ConsolePeopleHandler
 from handlers.admin.console.person import ConsolePersonHandler
@@ -78,6 +79,7 @@ def does(act: OperatorAct) -> Policy:
 
 ROUTES: tuple[Route, ...] = (
     Route(CONSOLE, ConsoleHandler, "console", shows("health.read")),
+    Route(rf"{CONSOLE}/sign-ins", ConsoleFiguresFileHandler, "console-figures-file", shows("health.read")),
     Route(rf"{CONSOLE}/search", ConsoleSearchHandler, "console-search", shows("people.read")),
     Route(PEOPLE, ConsolePeopleHandler, "console-people", shows("people.read")),
     Route(

@@ -32,10 +32,11 @@ MARK_SECONDS: Final = 30.0
 """Between two marks of a process that it lives."""
 DEAD_MS: Final = 90_000
 """ms after its last mark at which a process counts as dead."""
-SWEEP_SECONDS: Final = 300.0
+TRAIL_SWEEP_SECONDS: Final = 300.0
 """Between two sweeps, whichever process does them."""
 HELD_SECONDS: Final = LONG_SECONDS + 120
 """A living process drops its notes before this age."""
+SWEEP_MS: Final = int(TRAIL_SWEEP_SECONDS * 1000)
 SHARDS_AT_ONCE: Final = 64
 OLD_TRAIL_MS: Final = 90 * DAY
 """ms after which the streams that servers of earlier releases wrote end."""
@@ -111,9 +112,9 @@ class RecordedEvents:
             try:
                 with wrapped():
                     await self._client.set(keys.TRAIL_WRITER + self._security.writer, "1", px=DEAD_MS)
-                if time.monotonic() - asked_at >= SWEEP_SECONDS:
+                if time.monotonic() - asked_at >= TRAIL_SWEEP_SECONDS:
                     with wrapped():
-                        first = await self._client.set(keys.TRAIL_SWEPT, "1", nx=True, px=int(SWEEP_SECONDS * 1000) - 1)
+                        first = await self._client.set(keys.TRAIL_SWEPT, "1", nx=True, px=SWEEP_MS)
                     asked_at = time.monotonic()
                     if first:
                         await self.sweep()

@@ -15,6 +15,7 @@ from typing import Final
 import orjson
 
 from store import keys
+from store.accounts.audit.activity_figures import ActivityFigures
 from store.accounts.audit.logged_event import AuditEvent
 from store.engine.scripts import Scripts
 from store.events.declared_event import EventStream
@@ -48,6 +49,7 @@ class TrailWriter:
         self._scripts = scripts
         self._turn = self._newest = self._written = 0
         self.bounds = TrailBounds()
+        self.figures = ActivityFigures(scripts)
         self.watch: Callable[[str, int], None] = lambda what, count: None
         """Called with what made room, and how many: days, or events of the present day."""
 
@@ -56,11 +58,13 @@ class TrailWriter:
         store all the same: readers use the ids of events to skip what is there twice."""
         self._turn += 1
         parts: dict[int, list[tuple[str, int, int, str]]] = {}
+        events: dict[int, list[AuditEvent]] = {}
         for event, age in waiting:
             shard = self._shard_of(event)
             # Rises over all batches, so the order of events within a millisecond is theirs.
             self._written += 1
             number = FIRST_NUMBER + self._written * keys.TRAIL_SHARDS + shard
+            events.setdefault(shard, []).append(event)
             parts.setdefault(shard, []).append((event.stream, age, number, event.packed()))
         (first, batch), *rest = parts.items()
         begun = await self._append(first, batch, 0)
@@ -68,6 +72,7 @@ class TrailWriter:
         for answer in await asyncio.gather(*others, return_exceptions=True):
             if isinstance(answer, BaseException):
                 raise answer
+        await asyncio.gather(*(self.figures.count(shard, some) for shard, some in events.items()))
 
     async def _append(self, shard: int, batch: list[tuple[str, int, int, str]], begun: int) -> int:
         reply = await self._scripts.run(

@@ -46,7 +46,7 @@ def test_lua_and_python_use_the_same_streams() -> None:
         assert own_scripts()[script].keys[:4] == tuple(keys.OLD_TRAIL) == trail.STREAMS
     assert len({tag_of(key) for key in keys.OLD_TRAIL.values()}) == 1
     for shard in range(keys.TRAIL_SHARDS):
-        assert tuple(keys.trail(shard)) == own_scripts()["append_trail"].keys
+        assert tuple(keys.trail(shard))[:5] == own_scripts()["append_trail"].keys
         assert len({tag_of(key) for key in keys.trail(shard).values()}) == 1
 
 

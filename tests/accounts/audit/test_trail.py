@@ -166,6 +166,34 @@ async def test_a_follower_passes_days_whose_logs_have_ended(clock: FakeClock, me
     assert ([one.event for one in found], more) == (["signed_out"], False)
 
 
+# Figures by day
+
+
+@pytest.mark.gen_test
+async def test_figures_count_sign_ins_refusals_sign_ups_and_people_by_day(
+    clock: FakeClock, memory_store: Store
+) -> None:
+    log = memory_store.security
+    for day in (1, 2):
+        for number in range(30):
+            log.note("signed_in", person=f"{number % (10 * day):032x}")
+        log.note("signed_up", person=PERSON)
+        for name in ("sign_in_refused", "second_step_refused", "passkey_refused"):
+            log.note(name, person="f" * 32)
+        log.note("suspended_by_operator", person="e" * 32)
+        log.settle()
+        await log.flush()
+        clock.advance(DAY / 1000)
+    days = await memory_store.activity_figures.days(4)
+    assert [(one.sign_ins, one.refusals, one.sign_ups, one.active) for one in days] == [
+        (0, 0, 0, 0),
+        (30, 3, 1, 11),
+        (30, 3, 1, 21),
+        (0, 0, 0, 0),
+    ]
+    assert (days[2].on - days[1].on).days == 1
+
+
 # What a killed process leaves
 
 

@@ -44,6 +44,8 @@ KEYS = [
     ("trail-days", keys.trail(3)["people"]),
     ("trail", keys.trail(0)["operator"] + ":20783"),
     ("trail-sizes", keys.trail(0)["sizes"]),
+    ("trail-figures", keys.trail(0)["figures"] + ":20783"),
+    ("trail-active", keys.trail(0)["active"] + ":20783"),
     ("recorded", keys.recorded(USER[:3])),
     ("apps-swept", keys.APPS_SWEPT),
     ("delivery", keys.delivery(ONE)["delivery"]),

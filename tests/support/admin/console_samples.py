@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from types import SimpleNamespace as Sample
 from typing import Any
 
 from handlers.admin.console.audit import FILTERS, ShownEvent
+from handlers.admin.console.figures import charts_of
 from handlers.admin.console.overview import ChecklistRow
 from handlers.admin.console.people import STATUS_NAMES
 from handlers.admin.console.person import KINDS, ON_PEOPLE
 from handlers.core.params import Params
 from handlers.developer.log import LogEntry
 from outbound.identity.providers import Providers
+from store.accounts.audit.activity_figures import DayFigures
 from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.identities import LinkedIdentity, UpstreamIdentity
 from store.app_log import Cause, LoggedRefusal
@@ -24,6 +27,7 @@ from store.oauth.grants import Grant
 from store.operations import Suspension
 from store.operators.health import StoreHealth
 from tests.support.admin.desk_samples import RARE_AT_DESK, desk_pages
+from tests.support.browser.english import SPOKEN
 from tests.support.browser.portal_samples import NOW, portal_pages
 
 RARE = frozenset((*("admin/audit.html next", "admin/overview.html full"),)) | RARE_AT_DESK
@@ -80,6 +84,9 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     by = replace(logged, by=text, detail=text, agent=text)
     audit: dict[str, Any] = {**frame, "chosen": dict.fromkeys(FILTERS, text)}
     audit |= {"error": "", "people": {text: text}, "days": 90, "first": text, "onward": text}
+    days = [DayFigures(date(2026, 11, one), 5, 2, 1, 3) for one in (25, 26)]
+    plots = {"charts": charts_of(days, SPOKEN), "csv": "/admin/sign-ins"}
+    no_plots = {"charts": charts_of([DayFigures(date(2026, 11, 26))], SPOKEN), "csv": "/admin/sign-ins"}
     audit["files"] = [(text, "/admin/audit/export")]
     app = Sample(
         **{"client_id": text, "wire_id": text, "name": text, "redirect_uris": (text,), "scopes": (text,)},
@@ -122,7 +129,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
                 "checks": [ChecklistRow(text, True, text), ChecklistRow(text, False, text)],
                 "queues": [(text, 2)],
             },
-            **{"health": StoreHealth(text, text, 1, 0, 5, 0.5, Room(5, 9), 0), "room": True, "saved_at": NOW},
+            **{"health": StoreHealth(text, text, 1, 0, 5, 0.5, Room(5, 9), 0), "room": True, "saved_at": NOW, **plots},
         },
         "admin/overview.html full": {
             **{
@@ -132,6 +139,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
                 "health": StoreHealth("", "", 1, 0, 5, 0.5, None, 0),
                 "room": False,
                 "saved_at": None,
+                **no_plots,
             },
         },
         "admin/people.html": people,

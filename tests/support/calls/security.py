@@ -10,7 +10,7 @@ from tests.support.calls.prepared import Call, call, drained
 from tests.support.store.world import World
 
 
-@call("security.flush", "append_trail")
+@call("security.flush", "append_trail", "count_activity")
 async def _(w: World) -> Call:
     w.store.security.note("signed_in", person=w.user)
     return w.store.security.flush
@@ -53,3 +53,13 @@ async def _(w: World) -> Call:
 @call("recorded_events.sweep")
 async def _(w: World) -> Call:
     return w.store.recorded_events.sweep
+
+
+@call("activity_figures.days", "read_figures")
+async def _(w: World) -> Call:
+    return lambda: w.store.activity_figures.days(3)
+
+
+@call("activity_figures.count", "count_activity")
+async def _(w: World) -> Call:
+    return lambda: w.store.activity_figures.count(0, [AuditEvent("signed_in", "ok", "info", "person", "1")])
