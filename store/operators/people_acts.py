@@ -78,9 +78,17 @@ class PeopleActs:
     async def suspend(self, actor: OperatorActor, user: str, suspension: Suspension) -> Person:
         """Suspends a person. Raises Refused("access_denied") for the last admin, ValueError as `Operator.suspend`."""
         role = await self.check(actor, "people.suspend", user)
-        if role == "admin" and await self._holders.is_last_admin(user):
+        if role != "admin":
+            return await self._operator.suspend(user, suspension)
+        if await self._holders.is_last_admin(user):
             raise Refused("access_denied", LAST_ADMIN)
-        return await self._operator.suspend(user, suspension)
+        was_active = user in await self._holders.admins()
+        person = await self._operator.suspend(user, suspension)
+        # Of two admins who are suspended at the same moment, in two slots, neither saw that the other one goes.
+        if was_active and not await self._holders.admins():
+            await self._operator.set_status(user, "active")
+            raise Refused("access_denied", LAST_ADMIN)
+        return person
 
     async def resume(self, actor: OperatorActor, user: str) -> Person:
         """Ends a suspension, or lets a disabled person in again."""

@@ -71,14 +71,34 @@ class RoleHolders:
         found = [_holder(user.decode(), row) for user, row in rows.items()]
         return sorted(found, key=lambda one: (one.since, one.user))
 
+    async def admins(self) -> list[str]:
+        """The admins who can sign in: whoever is suspended helps nobody."""
+        users = [one.user for one in await self.list() if one.role == "admin"]
+        with wrapped():
+            async with self._client.pipeline(transaction=False) as batch:
+                for user in users:
+                    batch.hget(keys.person(user)["user"], "status")
+                found: list[Any] = await batch.execute() if users else []
+        return [user for user, status in zip(users, found, strict=True) if status == b"active"]
+
     async def is_last_admin(self, user: str) -> bool:
-        """Whether this person is the only admin."""
-        return [one.user for one in await self.list() if one.role == "admin"] == [user]
+        """Whether this person is an admin, and no other admin can sign in."""
+        return await self.of(user) == "admin" and not {*await self.admins()} - {user}
 
     async def give(self, user: str, role: OperatorRole | None, by: str = BY_COMMAND) -> OperatorRole | None:
         """Gives a person this role, or none, and returns the one before. Raises Refused("access_denied") if no admin
         would be left, Refused("invalid_request") for a role that only keys have, and for too many people."""
         role = check_operator_role(role, PEOPLES_ROLES) if role else None
+        if role != "admin" and await self.is_last_admin(user):
+            raise Refused("access_denied", LAST_ADMIN)
+        before = await self._write(user, role, by)
+        # Another admin may have lost the role or the account at the same moment, in another slot.
+        if before == "admin" != role and not await self.admins():
+            await self._write(user, before, by)
+            raise Refused("access_denied", LAST_ADMIN)
+        return before
+
+    async def _write(self, user: str, role: OperatorRole | None, by: str) -> OperatorRole | None:
         reply = await self._scripts.run(
             "give_operator_role",
             {"holders": keys.ROLE_HOLDERS},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -199,6 +200,50 @@ async def test_the_last_admin_stays(desk: Desk) -> None:
     assert [one["role"] for one in (await desk.get("/roles"))["items"]] == ["admin", "support"]
     await desk.do("DELETE", f"{path}/role")
     assert (await desk.do("DELETE", path))["deleted"] is True
+
+
+async def test_a_suspended_admin_is_no_other_admin(desk: Desk) -> None:
+    store, bea, key = desk.store, await desk.person("bea@example.com"), OperatorActor("key", "k", "admin")
+    for user in (desk.ada, bea):
+        await store.role_holders.give(user, "admin")
+    await store.people_acts.suspend(key, bea, Suspension("Away"))
+    for attempt in (
+        store.people_acts.suspend(key, desk.ada, Suspension("Away")),
+        store.people_acts.give_role(key, desk.ada, None),
+        store.people_acts.give_role(key, desk.ada, "support"),
+    ):
+        with pytest.raises(Refused, match="access_denied"):
+            await attempt
+    assert await store.role_holders.is_last_admin(desk.ada)
+    assert await store.role_holders.admins() == [desk.ada]
+    await store.people_acts.give_role(key, bea, None)
+    assert [one.user for one in await store.role_holders.list()] == [desk.ada]
+
+
+@pytest.mark.parametrize("other", ["suspend", "give_role"])
+async def test_two_admins_who_go_at_the_same_moment_leave_one(
+    desk: Desk, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, bea, key = desk.store, await desk.person("bea@example.com"), OperatorActor("key", "k", "admin")
+    acts, holders = store.people_acts, store.role_holders
+    for user in (desk.ada, bea):
+        await holders.give(user, "admin")
+    both, arrived, is_last = asyncio.Event(), list[str](), holders.is_last_admin
+
+    async def together(user: str) -> bool:
+        """Both look before either goes."""
+        found = await is_last(user)
+        arrived.append(user)
+        if len(arrived) == 2:
+            both.set()
+        await both.wait()
+        return found
+
+    monkeypatch.setattr(holders, "is_last_admin", together)
+    second = acts.suspend(key, bea, Suspension("Away")) if other == "suspend" else acts.give_role(key, bea, None)
+    done = await asyncio.gather(acts.suspend(key, desk.ada, Suspension("Away")), second, return_exceptions=True)
+    assert any(isinstance(one, Refused) for one in done), done
+    assert await holders.admins()
 
 
 async def test_nobody_changes_their_own_role_or_acts_on_themselves(desk: Desk) -> None:
