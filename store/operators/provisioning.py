@@ -17,7 +17,7 @@ from store.crypto.seal import new_user_id
 from store.directory.sections import in_parallel, in_steps
 from store.engine.scripts import Scripts
 from store.errors import wrapped
-from store.operations import Operator, Suspension
+from store.operations import TO_BE_DELETED, Operator, Suspension
 from store.operators.people_pages import PeoplePages, PersonSummary
 from store.operators.role_holders import RoleHolders
 from store.operators.roles import OperatorActor, check_act
@@ -152,6 +152,8 @@ class Provisioning:
         suspended_here = present.suspended and present.note == NOTE
         if wanted.active and present.status != "active" and not suspended_here:
             raise Refused("access_denied", "An operator suspended this person. Only an operator ends that.")
+        if wanted.active is False and present.status != "active":
+            await self._keep_out(user)
         if wanted.external_id is not None:
             await self._set_external_id(present, wanted.external_id)
         if wanted.name is not None and wanted.name != present.name:
@@ -163,6 +165,15 @@ class Provisioning:
             await self._operator.set_status(user, "disabled", Suspension(DEPROVISIONED, NOTE))
         if wanted.active and present.status != "active":
             await self._operator.set_status(user, "active")
+
+    async def _keep_out(self, user: str) -> None:
+        """Takes the end from an operator's suspension: it must not let a person in whom the directory switched off.
+        Raises Refused("access_denied") if a deletion is planned: its cancellation would."""
+        person = await self._operator.find(user, 0)
+        if person.delete_at:
+            raise Refused("access_denied", TO_BE_DELETED)
+        if person.suspension and person.suspension.until:
+            await self._operator.set_status(user, "disabled", person.suspension._replace(until=None))
 
     async def delete(self, actor: OperatorActor, user: str) -> None:
         """Deletes a person with everything that is theirs. Raises Refused: "access_denied" for people with a role,
