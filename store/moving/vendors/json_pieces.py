@@ -129,7 +129,9 @@ class _Pieces:
             found = _TEXT.match(self._buffer, self._at)
             if found is not None:
                 return self.take(found.end() - self._at)
-            if len(self._buffer) - self._at > MOST_TEXT or not self._more():
+            # A text is read again from its beginning, so each time as much is added as there is.
+            size = len(self._buffer) - self._at
+            if size > MOST_TEXT or not self._more(max(CHUNK, size)):
                 raise ValueError(CUT_SHORT)
 
     def _scalar(self) -> bytes:
@@ -141,8 +143,8 @@ class _Pieces:
                     raise ValueError(CUT_SHORT)
                 return self.take(end - self._at)
 
-    def _more(self) -> bool:
+    def _more(self, size: int = CHUNK) -> bool:
         """Reads on, and forgets what was taken."""
-        chunk = self._file.read(CHUNK)
+        chunk = self._file.read(size)
         self._buffer, self._at = self._buffer[self._at :] + chunk, 0
         return bool(chunk)

@@ -37,7 +37,7 @@ def _line(read: RecordReader, raw: bytes, brought: Brought) -> ImportLine:
         line = orjson.dumps(found) if found else b""
     except orjson.JSONDecodeError:
         return ImportLine(b"", "The record is no JSON object.")
-    except (TypeError, AttributeError, RecursionError):
+    except (TypeError, AttributeError, LookupError, RecursionError):
         return ImportLine(b"", "The record has not the form of such an export.")
     except ValueError as error:
         return ImportLine(b"", str(error))
@@ -91,10 +91,17 @@ def _keycloak_password(credential: Mapping[str, Any]) -> object:
         more = {name: one[0] for name, one in data["additionalParameters"].items()}
         if more.get("version", "1.3") != "1.3":
             return f"argon2 {more['version']}"
-        numbers: dict[str, Any] = {"memory": int(more["memory"]), "parallelism": int(more["parallelism"])}
-        numbers |= {"iterations": rounds, "length": int(more["hashLength"])}
+        numbers: dict[str, Any] = {"memory": _whole(more["memory"]), "parallelism": _whole(more["parallelism"])}
+        numbers |= {"iterations": rounds, "length": _whole(more["hashLength"])}
         return {"algorithm": f"argon2{more['type']}", **numbers, "salt": salt, "value": value}
     return {"algorithm": algorithm, "iterations": rounds, "salt": salt, "value": value}
+
+
+def _whole(text: str) -> int:
+    """A number that Keycloak writes as text. Raises TypeError, whose message nobody reads: it would quote the text."""
+    if not text.isascii() or not text.isdigit() or len(text) > 10:
+        raise TypeError
+    return int(text)
 
 
 def _keycloak_totp(credential: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import time
 from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
@@ -292,6 +293,31 @@ def test_supabase_rows_come_with_their_identities() -> None:
     assert (ada.name, ada.verified, ada.active) == ("Ada Lovelace", True, True)
     assert [*ada.identities] == [("https://github.com", "583231")]
     assert (bob.active, bob.password) == (False, None)
+
+
+ODD = [
+    {"algorithm": "argon2"},
+    {"algorithm": "argon2", "additionalParameters": {"memory": []}},
+    {"algorithm": "argon2", "additionalParameters": {}},
+    {"algorithm": "argon2", "additionalParameters": {"memory": ["hush"], "parallelism": ["1"]}},
+]
+
+
+def test_parts_of_a_record_that_are_missing_end_no_import() -> None:
+    hashes = [{"type": "password", "secretData": "{}", "credentialData": json.dumps(one)} for one in ODD]
+    lines = list(
+        lines_from("keycloak", BytesIO(realm(*(keycloak_user(credentials=[one]) for one in hashes))), Brought())
+    )
+    lines += lines_from(
+        "django", BytesIO(b'[{"fields":{"email":"a@b.example","password":"","groups":[[]]}}]'), Brought()
+    )
+    assert [line.wrong for line in lines] == ["The record has not the form of such an export."] * 5
+
+
+def test_a_long_text_is_read_in_time_that_grows_with_it() -> None:
+    content, begun = b'{"x":"' + b"a" * (12 << 20) + b'"}', time.process_time()
+    assert list(objects_in(BytesIO(content), in_users=True)) == []
+    assert time.process_time() - begun < 5
 
 
 @each("vendor", ["keycloak", "auth0", "django", "firebase", "supabase"])
