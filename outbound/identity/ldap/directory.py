@@ -26,8 +26,9 @@ LONGEST_LOGIN = 254
 LONGEST_PASSWORD = 1024
 FAILURES, PAUSE_SECONDS = 3, 10.0
 """The number of failures in a row after which the directory is left alone, and for how long. One sign-in tries it."""
-_WRONG = (19, 32, 34, 49, 50, 53)
-"""Results of a bind that are about the person: a locked account, no entry, a wrong password, no right to sign in."""
+_WRONG = (10, 19, 32, 34, 48, 49, 50, 53)
+"""Results of a bind that are about the person: an entry elsewhere, a locked account, no entry, an entry without a
+password, a wrong password, no right to sign in."""
 _LOCKS = ("useraccountcontrol", "nsaccountlock", "pwdaccountlockedtime")
 _AD_DISABLED = 2
 
@@ -107,7 +108,7 @@ class Directories:
                 async with asyncio.timeout(settings.timeout):
                     await known.places.acquire(whose)
             except TimeoutError:
-                raise _Busy("too many sign-ins at once") from None
+                raise _OneAway("too many sign-ins at once") from None
             try:
                 async with asyncio.timeout(settings.timeout):
                     return await _check(settings, wanted, password, count)
@@ -117,8 +118,9 @@ class Directories:
                 known.places.release(whose)
 
 
-class _Busy(ProviderAway):
-    """This process has no place left; the directory may be well."""
+class _OneAway(ProviderAway):
+    """This sign-in fails: the process has no place left, or the directory answered about one entry alone. The directory
+    may be well, so it is not left alone: whoever knows such an entry would keep everybody out."""
 
 
 class _Directory:
@@ -139,7 +141,7 @@ class _Directory:
             self._resumes = self._clock() + PAUSE_SECONDS  # this one tries; others wait for what it finds
         try:
             yield
-        except _Busy:
+        except _OneAway:
             raise
         except ProviderAway:
             self._failures += 1
@@ -190,7 +192,7 @@ async def _check(settings: DirectorySettings, login: str, password: str, count: 
         if result != SUCCESS:
             if result in _WRONG:
                 raise WrongPassword("password")
-            raise ProviderAway(f"a bind has result {result}")
+            raise _OneAway(f"a bind has result {result}")
         if _locked(entry):
             raise WrongPassword("disabled")
         await connection.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from outbound.identity.calling import ProviderAway, ProviderRefused
 from outbound.identity.config import ProvidersError, ProvidersFile, load_providers, parse_providers
+from outbound.identity.ldap.ber import ENUMERATED, SEQUENCE, SET, element, integer, octets
 from outbound.identity.ldap.connection import DirectoryEntry
 from outbound.identity.ldap.directory import FAILURES, PAUSE_SECONDS, Directories, WrongPassword, _locked, _subject
 from outbound.identity.ldap.filters import WrongFilter, parse_filter
@@ -158,6 +160,32 @@ async def test_a_directory_that_fails_is_asked_seldom() -> None:
     now[0] += PAUSE_SECONDS
     await tries(5)
     assert asked == FAILURES + 1, "one tries"
+    server.close()
+
+
+async def test_one_entry_that_cannot_sign_in_keeps_nobody_else_out() -> None:
+    """Somebody who knows the name of such an entry tries it again and again."""
+    entry = element(
+        0x64, octets("cn=a"), element(SEQUENCE, element(SEQUENCE, octets("entryUUID"), element(SET, octets("1"))))
+    )
+    results = [0]
+
+    async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for number, tag, code in ((1, 0x65, 0), (2, 0x61, results[0])):
+            await reader.read(4096)
+            end = element(tag, integer(code, ENUMERATED), octets(""), octets(""))
+            for one in (entry, end) if tag == 0x65 else (end,):
+                writer.write(element(SEQUENCE, integer(number), one))
+        writer.close()
+
+    server = await asyncio.start_server(answers, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    [one] = parsed(TABLE.replace("ldaps://ldap.example.org", f"ldap://127.0.0.1:{port}"))
+    directories = Directories()
+    for results[0], kind in ((48, WrongPassword), (10, WrongPassword), (80, ProviderAway), (0, None)):
+        for _ in range(FAILURES + 1):
+            with contextlib.nullcontext() if kind is None else pytest.raises(kind):
+                await directories.check(one.directory, "ada", "password", "192.0.2.1", nothing)
     server.close()
 
 
