@@ -71,7 +71,7 @@ class RoleHolders:
         found = [_holder(user.decode(), row) for user, row in rows.items()]
         return sorted(found, key=lambda one: (one.since, one.user))
 
-    async def admins(self) -> list[str]:
+    async def admins(self) -> tuple[str, ...]:
         """The admins who can sign in: whoever is suspended helps nobody."""
         users = [one.user for one in await self.list() if one.role == "admin"]
         with wrapped():
@@ -79,7 +79,7 @@ class RoleHolders:
                 for user in users:
                     batch.hget(keys.person(user)["user"], "status")
                 found: list[Any] = await batch.execute() if users else []
-        return [user for user, status in zip(users, found, strict=True) if status == b"active"]
+        return tuple(user for user, status in zip(users, found, strict=True) if status == b"active")
 
     async def is_last_admin(self, user: str) -> bool:
         """Whether this person is an admin, and no other admin can sign in."""

@@ -215,7 +215,7 @@ async def test_a_suspended_admin_is_no_other_admin(desk: Desk) -> None:
         with pytest.raises(Refused, match="access_denied"):
             await attempt
     assert await store.role_holders.is_last_admin(desk.ada)
-    assert await store.role_holders.admins() == [desk.ada]
+    assert await store.role_holders.admins() == (desk.ada,)
     await store.people_acts.give_role(key, bea, None)
     assert [one.user for one in await store.role_holders.list()] == [desk.ada]
 

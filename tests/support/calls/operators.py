@@ -90,6 +90,12 @@ async def _(w: World) -> Call:
     return lambda: w.store.role_holders.list()
 
 
+@call("role_holders.admins")
+async def _(w: World) -> Call:
+    await w.store.role_holders.give(w.user, "admin")
+    return lambda: w.store.role_holders.admins()
+
+
 @call("role_holders.is_last_admin")
 async def _(w: World) -> Call:
     return lambda: w.store.role_holders.is_last_admin(w.user)
