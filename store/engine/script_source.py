@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -104,11 +104,43 @@ class Include(NamedTuple):
     offered: frozenset[str]
 
 
+FindInclude = Callable[[str], Include | None]
+"""Finds an include by its name."""
+
+
+class ScriptFolder(Mapping[str, Script]):
+    """The scripts of a folder by name. Each is read and checked when it is first asked for; iteration names them all
+    and reads none. Raises ScriptError for an unknown or circular include, a bad header, a name that two files have, or
+    a body that uses what its header lacks."""
+
+    def __init__(self, folder: Path = LUA) -> None:
+        self._files = script_files(folder)
+        self._include_files = include_files(folder)
+        self._includes: dict[str, Include] = {}
+        self._read: dict[str, Script] = {}
+
+    def __getitem__(self, name: str) -> Script:
+        script = self._read.get(name)
+        if script is None:
+            script = self._read[name] = _load(self._files[name], self.include)
+        return script
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def include(self, name: str) -> Include | None:
+        """The include with this name, if there is one."""
+        if name not in self._includes and name in self._include_files:
+            self._includes[name] = _include(self._include_files[name].read_text(encoding="utf-8"))
+        return self._includes.get(name)
+
+
 def load_scripts(folder: Path = LUA) -> dict[str, Script]:
-    """Every script of the folder by name. Raises ScriptError for an unknown or circular include, a bad header, a name
-    that two files have, or a body that uses what its header lacks."""
-    includes = {name: _include(path.read_text(encoding="utf-8")) for name, path in include_files(folder).items()}
-    return {name: _load(path, includes) for name, path in script_files(folder).items()}
+    """Every script of the folder by name. Raises as ScriptFolder."""
+    return dict(ScriptFolder(folder))
 
 
 def script_files(folder: Path = LUA) -> dict[str, Path]:
@@ -132,11 +164,11 @@ def _by_name(paths: Iterable[Path]) -> dict[str, Path]:
 
 @cache
 def own_scripts() -> Mapping[str, Script]:
-    """The scripts of `lua/`, read once in a process."""
-    return load_scripts()
+    """The scripts of `lua/`, each read once in a process."""
+    return ScriptFolder()
 
 
-def _load(path: Path, includes: Mapping[str, Include]) -> Script:
+def _load(path: Path, include: FindInclude) -> Script:
     head, body = _parted(path.read_text(encoding="utf-8"))
     keys: dict[int, str] = {}
     args: dict[int, str] = {}
@@ -178,18 +210,19 @@ def _load(path: Path, includes: Mapping[str, Include]) -> Script:
         raise ScriptError(f"{path.name}: no @reply")
     if reserve and not keys:
         raise ScriptError(f"{path.name}: @reserve needs a key")
-    done: dict[str, str] = {}
-    _resolve(_needs(head), includes, path.name, (), done)
-    known = frozenset().union(*(includes[name].offered for name in done), keys.values(), args.values())
+    done: dict[str, Include] = {}
+    _resolve(_needs(head), include, path.name, (), done)
+    known = frozenset().union(*(found.offered for found in done.values()), keys.values(), args.values())
     odd, of_branches = unknown_names(without_branches(body), known), []
     for branch in branches(body):
-        own: dict[str, str] = {}
-        _resolve((branch.include,), includes, path.name, (), own)
-        odd |= unknown_names(without_branches(body) + branch.code, known.union(*(includes[n].offered for n in own)))
-        of_branches.append(own.values())
+        own: dict[str, Include] = {}
+        _resolve((branch.include,), include, path.name, (), own)
+        offered = (found.offered for found in own.values())
+        odd |= unknown_names(without_branches(body) + branch.code, known.union(*offered))
+        of_branches.append([found.body for found in own.values()])
     if odd:
         raise ScriptError(f"{path.name}: neither in the header nor declared: {', '.join(sorted(odd))}")
-    source = composed(done.values(), "".join(taken), body, of_branches)
+    source = composed([found.body for found in done.values()], "".join(taken), body, of_branches)
     records = RECORDING in source
     if records:
         args[len(args) + 1] = NOTED_AS
@@ -227,15 +260,16 @@ def _needs(head: Iterable[str]) -> tuple[str, ...]:
 
 
 def _resolve(
-    needs: Iterable[str], includes: Mapping[str, Include], origin: str, stack: tuple[str, ...], done: dict[str, str]
+    needs: Iterable[str], include: FindInclude, origin: str, stack: tuple[str, ...], done: dict[str, Include]
 ) -> None:
-    """Adds the bodies of includes, each once and after the includes that it needs."""
+    """Adds includes, each once and after the includes that it needs."""
     for name in needs:
         if name in stack:
             raise ScriptError(f"{origin}: circular include of {name}")
         if name in done:
             continue
-        if name not in includes:
+        found = include(name)
+        if found is None:
             raise ScriptError(f"{origin}: unknown include {name}")
-        _resolve(includes[name].needs, includes, origin, (*stack, name), done)
-        done[name] = includes[name].body
+        _resolve(found.needs, include, origin, (*stack, name), done)
+        done[name] = found

@@ -89,6 +89,32 @@ class Word:
     heard: bool = False
 
 
+_Picker = Callable[[Mapping[str, Any]], Sequence[Any]]
+_Row = tuple[Script, dict[bytes, Word], _Picker, _Picker, bool]
+"""A script, the words of its answers, what orders its keys and arguments, and whether it notes changes."""
+
+
+class _Prepared(dict[str, _Row]):
+    """What a call of each script needs. A script's first call reads the script; later calls only look it up."""
+
+    def __init__(self, scripts: Mapping[str, Script]) -> None:
+        self._sources = scripts
+
+    def __missing__(self, name: str) -> _Row:
+        script = self._sources[name]
+        words = {
+            word.encode(): Word(word, fields, heard=word in WORDS or (name, word) in OUTCOMES)
+            for word, fields in script.replies.items()
+        }
+        self[name] = row = (script, words, _picker(script.keys), _picker(script.args), NOTING in script.source)
+        return row
+
+    def read_all(self) -> None:
+        """Reads every script now."""
+        for name in self._sources:
+            self[name]
+
+
 class Scripts:
     """Calls scripts by name on one client; durable scripts run on `durable`, if given."""
 
@@ -97,19 +123,7 @@ class Scripts:
     ) -> None:
         self._client = client
         self._durable = client if durable is None else durable
-        self._scripts = {
-            name: (
-                script,
-                {
-                    word.encode(): Word(word, fields, heard=word in WORDS or (name, word) in OUTCOMES)
-                    for word, fields in script.replies.items()
-                },
-                _picker(script.keys),
-                _picker(script.args),
-                NOTING in script.source,
-            )
-            for name, script in (own_scripts() if scripts is None else scripts).items()
-        }
+        self._scripts = _Prepared(own_scripts() if scripts is None else scripts)
         self.observer: ScriptObserver | None = None
         self.hear: Hear | None = None
         self.noted_as: Callable[[], str] = str
@@ -118,6 +132,11 @@ class Scripts:
         """Receives the key of the notes that a script may have written with `note_change`."""
         self._lost: Counter[tuple[str, str]] = Counter()
         self._timed = cycle((True, *[False] * (TIMED - 1))).__next__
+
+    def read_all(self) -> None:
+        """Reads and checks every script now, as a server does at its start: its requests wait for no file, and use the
+        files of this release after the next one is installed. Raises ScriptError."""
+        self._scripts.read_all()
 
     def answers(self) -> Iterator[tuple[str, str, int]]:
         """Yields each script, the words of its answers or StoreErrors here, and how often."""
@@ -164,7 +183,7 @@ class Scripts:
         return reply
 
 
-def _picker(names: Sequence[str]) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
+def _picker(names: Sequence[str]) -> _Picker:
     """What takes the values of these names out of a mapping, in this order."""
     # With one name, `itemgetter` gives the value alone.
     return itemgetter(*names) if len(names) > 1 else lambda values: [values[name] for name in names]
