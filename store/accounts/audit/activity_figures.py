@@ -7,7 +7,6 @@ batch with a lost answer may be missing, and active people are estimated within 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,10 +18,7 @@ import orjson
 from store import keys
 from store.accounts.audit.logged_event import AuditEvent
 from store.engine.scripts import Scripts
-from store.errors import StoreError
 from store.lifetimes import DAY
-
-log = logging.getLogger("latchkey.security")
 
 KEPT_DAYS: Final = 400
 """Days that figures are kept."""
@@ -54,7 +50,8 @@ class ActivityFigures:
         self._scripts = scripts
 
     async def count(self, shard: int, events: Iterable[AuditEvent]) -> None:
-        """Adds events of a shard of the log to the present day. Whoever did something with an account is active."""
+        """Adds events of a shard of the log to the present day. Whoever did something with an account is active. Raises
+        StoreError, StoreUnavailable."""
         counts: Counter[str] = Counter()
         people = set()
         for event in events:
@@ -64,16 +61,13 @@ class ActivityFigures:
                 people.add(event.person)
         if not counts and not people:
             return
-        try:
-            await self._scripts.run(
-                "count_activity",
-                keys.trail(shard),
-                keep=KEPT_DAYS * DAY,
-                counts=orjson.dumps(counts).decode(),
-                people=orjson.dumps(sorted(people)).decode(),
-            )
-        except StoreError as error:
-            log.info("figures of sign-ins are incomplete: %s", error)
+        await self._scripts.run(
+            "count_activity",
+            keys.trail(shard),
+            keep=KEPT_DAYS * DAY,
+            counts=orjson.dumps(counts).decode(),
+            people=orjson.dumps(sorted(people)).decode(),
+        )
 
     async def days(self, days: int) -> list[DayFigures]:
         """The figures of the last `days` days, the oldest first. Raises StoreUnavailable."""

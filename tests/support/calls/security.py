@@ -10,6 +10,11 @@ from tests.support.calls.prepared import Call, call, drained
 from tests.support.store.world import World
 
 
+@call("activity_figures.count", "count_activity")
+async def _(w: World) -> Call:
+    return lambda: w.store.activity_figures.count(0, [AuditEvent("signed_in", "ok", "info", "person", "1")])
+
+
 @call("security.flush", "append_trail", "count_activity")
 async def _(w: World) -> Call:
     w.store.security.note("signed_in", person=w.user)
@@ -58,8 +63,3 @@ async def _(w: World) -> Call:
 @call("activity_figures.days", "read_figures")
 async def _(w: World) -> Call:
     return lambda: w.store.activity_figures.days(3)
-
-
-@call("activity_figures.count", "count_activity")
-async def _(w: World) -> Call:
-    return lambda: w.store.activity_figures.count(0, [AuditEvent("signed_in", "ok", "info", "person", "1")])
