@@ -267,7 +267,7 @@ class Store:
         self.jobs = OperatorJobs(scripts)
         self.ledgers = LedgerSearch(scripts, self.cursors)
         self.credit_reports = CreditReports(client, self.jobs, self.ledgers)
-        self.bulk_acts = BulkActs(self.jobs, self.people_acts, self.people_pages)
+        self.bulk_acts = BulkActs(self.jobs, self.people_acts, self.people_pages, self.operator_keys, holders)
         self.key_state = KeyState(scripts)
         self.health = HealthReader(client, keys, self.key_state, self.signing_store)
         ring_facts = (client, scripts, self.cipher, secrets, keys, self.key_state)

@@ -17,7 +17,7 @@ from store.refused import Refused
 COLUMNS = ("id", "reason")
 MOST_FILE = 64 * MOST_PEOPLE
 STANDARD_INPUT = "-"
-BY_COMMAND = OperatorActor("key", "command", "admin")
+BY_COMMAND = OperatorActor("command", "here", "admin")
 """Whoever may run commands on the server's machine may do everything."""
 
 

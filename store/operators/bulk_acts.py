@@ -10,8 +10,10 @@ from store.errors import StoreError
 from store.names import is_user_id
 from store.operations import Suspension, suspended_until
 from store.operators.jobs import BegunJob, OperatorJob, OperatorJobs
+from store.operators.operator_keys import OperatorKeys
 from store.operators.people_acts import PeopleActs
 from store.operators.people_pages import PeoplePages, Status
+from store.operators.role_holders import RoleHolders
 from store.operators.roles import OperatorAct, OperatorActor, check_act
 from store.phrases import Phrase
 from store.refused import Refused
@@ -30,6 +32,7 @@ _ACTS: Final[dict[BulkAct, OperatorAct]] = {
     "delete": "people.delete",
 }
 TOO_MANY = Phrase("More than %(most)s people match. Narrow the query.", most=MOST_PEOPLE)
+NO_MORE = "The key was revoked, or the role taken, before this person's turn."
 NO_PLAN = Phrase("There is no such dry run of yours. It is kept for a day.")
 
 
@@ -60,7 +63,16 @@ class BulkActs:
     """Acts on up to 1,000 people. Each person is checked and noted as by an act on them alone. Every method raises
     Refused, StoreUnavailable."""
 
-    def __init__(self, jobs: OperatorJobs, acts: PeopleActs, pages: PeoplePages) -> None:
+    def __init__(
+        self,
+        jobs: OperatorJobs,
+        acts: PeopleActs,
+        pages: PeoplePages,
+        operator_keys: OperatorKeys,
+        holders: RoleHolders,
+    ) -> None:
+        self._keys = operator_keys
+        self._holders = holders
         self._jobs = jobs
         self._acts = acts
         self._pages = pages
@@ -102,7 +114,8 @@ class BulkActs:
         return found
 
     async def run(self, actor: OperatorActor, job: BegunJob) -> None:
-        """Does it in batches, and notes how far it is. If the store is away, the next `begin` continues."""
+        """Does it in batches, and notes how far it is. A revoked key and a role that is taken end it. If the store is
+        away, the next `begin` continues."""
         order, done = job.order, job.done
         act, users = _act_of(order["act"]), order["people"]
         suspension = (
@@ -114,6 +127,11 @@ class BulkActs:
         refusals: list[list[str]] = job.report.get("refusals", [])
         while done < len(users):
             some = users[done : done + BATCH]
+            if not await self._may_still(actor):
+                left = [[user, NO_MORE] for user in users[done:]]
+                report["refused"] += len(left)
+                refusals = [*refusals, *left][:SHOWN_REFUSALS]
+                return await self._jobs.note(job.id, len(users), {**report, "refusals": refusals}, over=True)
             found = await asyncio.gather(*(self._do(actor, act, user, suspension) for user in some))
             done += len(some)
             report["changed"] += sum(1 for why in found if not why)
@@ -142,6 +160,14 @@ class BulkActs:
             if not isinstance(user, str) or not is_user_id(user):
                 raise Refused("invalid_request", "people is a list of user ids.")
         return [*dict.fromkeys(order.people)]
+
+    async def _may_still(self, actor: OperatorActor) -> bool:
+        """Whether the actor's key lives, or the person has the role. Nobody takes it from a command."""
+        if actor.kind == "command":
+            return True
+        if actor.kind == "key":
+            return await self._keys.is_live(actor.id)
+        return await self._holders.of(actor.id) == actor.role
 
     async def _refusal(self, actor: OperatorActor, act: BulkAct, user: str) -> str:
         """Why a person is skipped; "" for nobody's reason."""

@@ -115,6 +115,11 @@ class OperatorKeys:
         found = [_key(one.decode(), row) for one, row in zip(ids, rows, strict=True) if row]
         return sorted(found, key=lambda key: (key.made_at, key.id))
 
+    async def is_live(self, key_id: str) -> bool:
+        """Whether the key with this id has neither expired nor been revoked."""
+        with wrapped():
+            return bool(await self._client.exists(keys.operator_key(key_id)["key"]))
+
     async def revoke(self, key_id: str) -> OperatorKey:
         """Ends a key at once, and returns it. Raises Refused("not_found")."""
         named = [key for key in await self.list() if key.id == key_id]

@@ -99,9 +99,10 @@ APART: Final = frozenset[OperatorAct](
 
 
 class OperatorActor(NamedTuple):
-    """Who acts. `kind`: a `key`, or a `person` with a role; `id`: of the key, or the user id; `name`: of the key."""
+    """Who acts. `kind`: a `key`, a `person` with a role, or a `command` on the server; `id`: of the key, or the user
+    id; `name`: of the key."""
 
-    kind: Literal["key", "person"]
+    kind: Literal["key", "person", "command"]
     id: str
     role: OperatorRole
     name: str = ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from store.operators.bulk_acts import MOST_PEOPLE, BulkOrder
+from store.operators.bulk_acts import BATCH, MOST_PEOPLE, BulkOrder
 from store.operators.jobs import SILENCE
 from store.operators.roles import OperatorActor
 from tests.operators.conftest import Desk, refused
@@ -100,9 +100,35 @@ async def test_a_query_may_find_no_more_than_the_most(desk: Desk, monkeypatch: p
     refused(await desk.ask("POST", "/people/bulk", order), 400, "invalid_request")
 
 
+async def _actor(desk: Desk) -> OperatorActor:
+    return (await desk.store.operator_keys.create("admin"))[0].actor
+
+
+@pytest.mark.parametrize("kind", ["key", "person"])
+async def test_a_key_that_is_revoked_and_a_role_that_is_taken_end_the_act(desk: Desk, kind: str) -> None:
+    users, store = await people(desk, BATCH + 2), desk.store
+    actor = await _actor(desk)
+    if kind == "person":
+        actor = OperatorActor("person", desk.ada, "admin")
+        await store.role_holders.give(desk.ada, "admin")
+        await store.role_holders.give(await desk.person("other@example.com"), "admin")
+    plan = await store.bulk_acts.plan(actor, BulkOrder("suspend", users, reason="Unpaid"))
+    job = await store.bulk_acts.begin(actor, plan.token)
+    assert job
+    await store.jobs.note(plan.token, BATCH, {"changed": BATCH, "refused": 0, "refusals": []}, over=False)
+    if kind == "key":
+        await store.operator_keys.revoke(actor.id)
+    else:
+        await store.role_holders.give(desk.ada, "support")
+    await store.bulk_acts.run(actor, job)
+    found = await store.bulk_acts.show(plan.token)
+    assert (found.state, found.report["changed"], found.report["refused"]) == ("done", 0, BATCH + 2)
+    assert {(await store.operator.find(user)).status for user in users} == {"active"}
+
+
 async def test_a_job_whose_server_died_continues_where_it_was(desk: Desk) -> None:
     users = await people(desk, 3)
-    actor, acts, jobs = OperatorActor("key", "k", "admin"), desk.store.bulk_acts, desk.store.jobs
+    actor, acts, jobs = await _actor(desk), desk.store.bulk_acts, desk.store.jobs
     plan = await acts.plan(actor, BulkOrder("suspend", users, reason="Unpaid"))
     job = await acts.begin(actor, plan.token)
     assert job

@@ -14,6 +14,7 @@ from tests.support.calls import (  # noqa: F401  # each enters its calls
     identities,
     introspection,
     operator_calls,
+    operator_roles,
     operators,
     people_moving,
     provisioning,

@@ -1,4 +1,4 @@
-"""Calls of operators with roles: keys, roles of people, pages, acts."""
+"""Calls of operators with roles: replies, pages, acts."""
 
 from __future__ import annotations
 
@@ -19,35 +19,6 @@ from tests.support.store.second_factors import arrival, link
 from tests.support.store.world import CALLBACK, World
 
 ADMIN = OperatorActor("key", "k" * 22, "admin", "Tests")
-
-
-@call("operator_keys.create", "add_operator_key")
-async def _(w: World) -> Call:
-    return lambda: w.store.operator_keys.create("support", name="Tests")
-
-
-@call("operator_keys.open")
-async def _(w: World) -> Call:
-    _key, text = await w.store.operator_keys.create("support")
-    return lambda: w.store.operator_keys.open(text, "127.0.0.1")
-
-
-@call("operator_keys.used", "note_key_use")
-async def _(w: World) -> Call:
-    key, _text = await w.store.operator_keys.create("support")
-    return lambda: w.store.operator_keys.used(key, "127.0.0.1", 2**42)
-
-
-@call("operator_keys.list")
-async def _(w: World) -> Call:
-    await w.store.operator_keys.create("support")
-    return lambda: w.store.operator_keys.list()
-
-
-@call("operator_keys.revoke", "drop_operator_key")
-async def _(w: World) -> Call:
-    key, _text = await w.store.operator_keys.create("support")
-    return lambda: w.store.operator_keys.revoke(key.id)
 
 
 @call("operator_replies.claim", "claim_operator_reply")
@@ -72,38 +43,6 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     write = await claimed(w)
     return lambda: w.store.operator_replies.drop(write)
-
-
-@call("role_holders.of")
-async def _(w: World) -> Call:
-    return lambda: w.store.role_holders.of(w.user)
-
-
-@call("role_holders.in_session")
-async def _(w: World) -> Call:
-    await w.store.role_holders.give(w.user, "auditor")
-    return lambda: w.store.role_holders.in_session(w.session)
-
-
-@call("role_holders.list")
-async def _(w: World) -> Call:
-    return lambda: w.store.role_holders.list()
-
-
-@call("role_holders.admins")
-async def _(w: World) -> Call:
-    await w.store.role_holders.give(w.user, "admin")
-    return lambda: w.store.role_holders.admins()
-
-
-@call("role_holders.is_last_admin")
-async def _(w: World) -> Call:
-    return lambda: w.store.role_holders.is_last_admin(w.user)
-
-
-@call("role_holders.give", "give_operator_role")
-async def _(w: World) -> Call:
-    return lambda: w.store.role_holders.give(w.user, "support")
 
 
 @call("people_pages.page", "summarise_person")
