@@ -29,6 +29,8 @@ from store.refused import Refused
 from store.results import groups_in, unheard
 
 SHARDS_AT_ONCE = 256
+LATEST = datetime(9999, 1, 1, tzinfo=UTC)
+"""Later ends could be in the year 10000 in UTC, and no row with such an end could be read again."""
 TO_BE_DELETED = Phrase("This account is to be deleted. Cancel the deletion first.")
 
 
@@ -204,11 +206,13 @@ def suspended_until(text: str, name: str) -> datetime:
     passed."""
     try:
         moment = datetime.fromisoformat(text)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        if moment >= LATEST:
+            raise ValueError(text)
     except ValueError:
         raise ValueError(
             Phrase("%(name)s takes a date or a time, such as 2027-01-31 or 2027-01-31T08:00.", name=name)
         ) from None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     if moment <= wall.utc():
         raise ValueError(Phrase("%(name)s has passed.", name=name))
     return moment

@@ -12,6 +12,7 @@ from cli.terminal.outcome import CommandResult
 from store.apps.self_registered.initial_tokens import InitialToken
 from store.clock import wall
 from store.moments import at, timestamp
+from store.operations import LATEST
 
 COLUMNS = ("id", "name", "uses", "expiresAt", "createdAt")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
@@ -47,9 +48,11 @@ def ends_at(text: str) -> datetime:
         return now + min(timedelta(**{_UNITS[found[2]]: int(found[1])}), _LONGEST)
     try:
         moment = datetime.fromisoformat(text)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        if moment >= LATEST:
+            raise ValueError(text)
     except ValueError:
         raise ValueError("--expires takes a date, a time, or a while such as 12h or 30d.") from None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     if moment <= now:
         raise ValueError("--expires has passed.")
     return moment

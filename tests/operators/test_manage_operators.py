@@ -31,6 +31,7 @@ def test_wrong_keys_are_refused(home: Home) -> None:
         ("--role", "owner"),
         (),
         ("--role", "admin", "--expires", "1999-01-01"),
+        ("--role", "admin", "--expires", "9999-12-31T23:59:59-23:59"),
         ("--role", "admin", "--address", "10.0.0.1/8"),
         ("--role", "admin", "--name", "\u202e"),
     ):

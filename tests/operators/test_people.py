@@ -194,8 +194,12 @@ async def test_a_suspension_says_why_and_ends(desk: Desk) -> None:
         {"reason": "a\nb"},
         {"reason": "x" * 501},
         {"reason": "x", "until": "1999-01-01"},
+        # In UTC, and in whole milliseconds, these are in the year 10000, which nobody could read again.
+        {"reason": "x", "until": "9999-12-31T23:59:59-23:59"},
+        {"reason": "x", "until": "9999-12-31T23:59:59.999999"},
     ):
         refused(await desk.ask("POST", f"{path}/suspend", wrong), 400, "invalid_request")
+        assert (await desk.get(path))["suspension"] == suspended["suspension"]
     resumed = await desk.do("POST", f"{path}/resume", {}, role="support")
     assert (resumed["status"], resumed["suspension"]) == ("active", None)
     [event] = [one for one in desk.events if one.event == "suspended_by_operator"]
