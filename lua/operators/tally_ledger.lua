@@ -28,10 +28,10 @@ for _, entry in ipairs(entries) do
   if fits and room > 0 and #found == room then break end
   if fits and room > 0 then found[#found + 1] = {id, fields} end
   if within then
-    local name = row.kind
+    local name = row.kind or ''
     if name == 'grant' and amount < 0 then name = 'taken' end
     if name == 'reversal' and amount > 0 then name = 'returned' end
-    local day = int(math.floor(at / 86400000)) .. ' ' .. tostring(name)
+    local day = int(math.floor(at / 86400000)) .. ' ' .. name
     days[day] = (days[day] or 0) + math.abs(amount)
   end
   sum, onward, read = sum + amount, id, read + 1

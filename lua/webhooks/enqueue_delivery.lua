@@ -69,11 +69,11 @@ local function make_room(due, listed, newest, prefix, bound)
 end
 
 -- Adds a delivery to a list. Deliveries of the same millisecond keep their order too.
-local function add(list, id, now, keep)
-  redis.call('ZREMRANGEBYSCORE', list, '-inf', int(now - keep))
-  local last = redis.call('ZRANGE', list, -1, -1, 'WITHSCORES')
-  redis.call('ZADD', list, int(math.max(now, last[2] and tonumber(last[2]) + 1 or 0)), id)
-  redis.call('PEXPIREAT', list, int(now + keep))
+local function add(listed, id, now, keep)
+  redis.call('ZREMRANGEBYSCORE', listed, '-inf', int(now - keep))
+  local last = redis.call('ZRANGE', listed, -1, -1, 'WITHSCORES')
+  redis.call('ZADD', listed, int(math.max(now, last[2] and tonumber(last[2]) + 1 or 0)), id)
+  redis.call('PEXPIREAT', listed, int(now + keep))
 end
 
 if is_delivery(delivery) then

@@ -1,5 +1,5 @@
---- Note in a session that its person signed in at another server a moment ago, instead of entering a password, which the
---- person does not have. With an authenticator app, a code must follow (prove_with_code.lua).
+--- Note in a session that its person signed in at another server a moment ago, instead of entering a password.
+--- For a person who has no password. With an authenticator app, a code must follow (prove_with_code.lua).
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] new_session: the session's key from now on

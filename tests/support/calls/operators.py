@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from store.keys import OPERATOR_JOBS, SHARDS
+from store.keys import OPERATOR_JOBS, SHARDS, shard_users
 from store.operations import Suspension
 from store.operators.app_acts import AppOrder
 from store.operators.bulk_acts import BulkOrder
@@ -235,6 +235,7 @@ async def _(w: World) -> Call:
 @call("credit_reports.run", "note_operator_job")
 async def _(w: World) -> Call:
     await w.store.jobs.prepare("credits", ADMIN, LedgerFilter()._asdict(), 0, CREDIT_JOB)
+    await w.store.client.delete(shard_users(SHARDS[-1]))
     job = BegunJob(CREDIT_JOB, LedgerFilter()._asdict(), len(SHARDS) - 1, {})
     return lambda: w.store.credit_reports.run(job)
 
