@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from outbound.identity.ldap.directory import normal_login
 from store.apps.lookalikes import check_honest_name, looks_like_a_brand
 from store.crypto.passwords import check_password
 from store.directory.queries import stages_of
@@ -278,6 +279,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "a name that may mislead": check_honest_name,
     "a name like a brand's": lambda text: bool(looks_like_a_brand(text)),
     "a search for people": lambda text: bool(stages_of(text, "name")),
+    "a login of a directory": lambda text: bool(normal_login(text)),
 }
 
 
@@ -317,8 +319,11 @@ def test_text_is_normalised_where_its_length_is_known() -> None:
         "store/directory/folding.py",
         # What an operator types is cut before.
         "store/operators/app_acts.py",
+        "handlers/admin/console/apis.py",
         "handlers/admin/console/apps.py",
         "handlers/admin/console/search.py",
+        "handlers/admin/console/server.py",
+        "outbound/identity/ldap/directory.py",
     }, "measure first, and add a case to READERS"
 
 

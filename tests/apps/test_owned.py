@@ -219,8 +219,9 @@ async def test_deleting_the_owner_keeps_only_the_apps(store: Store) -> None:
         spell.APPS,
         spell.app(client),
         spell.app(world.app.client_id),
-        # Notes that the index of people takes up.
+        # Notes that the index of people and the security log take up.
         spell.directory_relay(world.user[:3])["changed"],
+        spell.recorded(world.user[:3]),
     }
     await store.apps.delete(client)
     assert await store.apps.fresh(client) == (None, None)
