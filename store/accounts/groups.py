@@ -11,7 +11,7 @@ from store import keys
 from store.accounts.audit.security_log import SecurityLog
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable, wrapped
-from store.names import check_groups
+from store.names import MAX_GROUPS, check_groups
 from store.refused import Refused
 from store.results import groups_in
 
@@ -28,14 +28,17 @@ class Groups:
 
     async def take_over(self, user: str, managed: Iterable[str], granted: Iterable[str]) -> tuple[str, ...]:
         """Makes a person a member of exactly the `granted` ones of the groups that a provider decides about, `managed`;
-        others stay. Returns the groups afterwards. Raises as `change`."""
-        decided, given = {*managed}, {*granted}
+        others stay. Beyond MAX_GROUPS the first ones count. Returns the groups afterwards. Raises as `change`."""
+        decided = {*managed}
         if not decided:
             return ()
         with wrapped():
             found: Any = await self._client.hget(keys.person(user)["user"], "groups")
         present = groups_in(found.decode() if isinstance(found, bytes) else "")
-        return await self.change(user, present, given, decided - given, "groups_changed_by_provider")
+        # A directory may decide about more groups than a person may be in.
+        room = MAX_GROUPS - len({*present} - decided)
+        given = sorted({*granted})[:room]
+        return await self.change(user, present, given, ({*present} & decided) - {*given}, "groups_changed_by_provider")
 
     async def change(
         self,

@@ -16,6 +16,9 @@ from outbound.identity.ldap.ber import ENUMERATED, SEQUENCE, SET, element, integ
 from outbound.identity.ldap.connection import DirectoryEntry
 from outbound.identity.ldap.directory import FAILURES, PAUSE_SECONDS, Directories, WrongPassword, _locked, _subject
 from outbound.identity.ldap.filters import WrongFilter, parse_filter
+from store.names import MAX_GROUPS
+from store.results import Visitor
+from store.wiring import Store
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -187,6 +190,19 @@ async def test_one_entry_that_cannot_sign_in_keeps_nobody_else_out() -> None:
             with contextlib.nullcontext() if kind is None else pytest.raises(kind):
                 await directories.check(one.directory, "ada", "password", "192.0.2.1", nothing)
     server.close()
+
+
+async def test_a_person_in_too_many_groups_of_a_directory_still_signs_in(memory_store: Store) -> None:
+    """The first ones count, and those that the operator gave stay."""
+    created = await memory_store.people.create(
+        "ada@example.com", "Ada", None, verified=True, event="signed_up", visitor=Visitor()
+    )
+    groups, names = memory_store.groups, [f"group {number:03}" for number in range(MAX_GROUPS + 20)]
+    await groups.change(created, (), ["own"])
+    found = await groups.take_over(created, names, names)
+    assert found == (*names[: MAX_GROUPS - 1], "own")
+    assert await groups.take_over(created, names, names) == found
+    assert await groups.take_over(created, names, names[-2:]) == (*names[-2:], "own")
 
 
 @pytest.mark.parametrize(
