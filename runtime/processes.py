@@ -54,7 +54,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         store.security.flushing(),
         store.recorded_events.keeping(),
     ):
-        store.scripts.read_all()
+        store.wire_all()
         demo = await prepare(runtime, store) if alone else None
         webhooks = open_webhooks(settings, store, runtime.base_url)
         site = open_site(runtime, store, webhooks)

@@ -22,7 +22,7 @@ log = logging.getLogger("latchkey")
 async def prepare(runtime: Runtime, store: Store) -> Demo | None:
     """Loads what requests need, resumes interrupted deletions, seeds missing records, and starts the demo app if
     requested."""
-    store.scripts.read_all()
+    store.wire_all()
     passkey_thread.load()
     await store.people.finish_deletions()
     if runtime.settings.seed:

@@ -134,8 +134,7 @@ class Scripts:
         self._timed = cycle((True, *[False] * (TIMED - 1))).__next__
 
     def read_all(self) -> None:
-        """Reads and checks every script now, as a server does at its start: its requests wait for no file, and use the
-        files of this release after the next one is installed. Raises ScriptError."""
+        """Reads and checks every script now. Raises ScriptError."""
         self._scripts.read_all()
 
     def answers(self) -> Iterator[tuple[str, str, int]]:

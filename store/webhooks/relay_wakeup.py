@@ -25,6 +25,11 @@ class RelayWakeup:
         """Adds the shard of these notes on people."""
         self.add(keys.changed_shard(changed))
 
+    @property
+    def some(self) -> bool:
+        """Whether there are hints."""
+        return self._some.is_set()
+
     async def take(self, seconds: float) -> frozenset[str]:
         """The shards hinted at since the last call: waits for one, at most `seconds`."""
         with contextlib.suppress(TimeoutError):

@@ -44,7 +44,7 @@ BOUNDS = {
     "handlers/ops/metrics.py ThreadPoolExecutor": "nobody's: the operator's own port",
     "store/crypto/hash_pool.py ThreadPoolExecutor": "by address and account: test_passwords.py, test_known_devices.py",
     "store/crypto/signing_store.py to_thread": "nobody's: one key is made at a time, a few in a quarter of a year",
-    "store/wiring.py Threads": "by address before: test_passkeys_hostile.py",
+    "store/parts/people.py Threads": "by address before: test_passkeys_hostile.py",
     "store/limits.py KeyedSemaphore": "one form of a person that verifies a password: test_own_passwords.py",
     "store/threads.py KeyedSemaphore": "one passkey answer of a person: test_passkeys_hostile.py",
     "store/threads.py ThreadPoolExecutor": "by whoever makes one",

@@ -11,8 +11,9 @@ import pytest
 
 from store import keys
 from store.accounts.signin.passkeys import MOST, encode, options_for_new, options_for_use, read_answer, relying_party_of
+from store.parts.people import PASSKEYS_EACH
 from store.refused import Refused
-from store.wiring import PASSKEYS_EACH, Store
+from store.wiring import Store
 from tests.support.lists.offenders import each
 from tests.support.processes.engines import FakeClock
 from tests.support.store.authenticator import PRESENT, VERIFIED, Authenticator

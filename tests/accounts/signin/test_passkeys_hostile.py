@@ -16,8 +16,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from store import keys
 from store.accounts.signin.passkeys import MOST_ANSWER, decode, encode, options_for_new, read_answer
+from store.parts.people import PASSKEYS_EACH, PASSKEYS_WAITING
 from store.refused import Refused
-from store.wiring import PASSKEYS_EACH, PASSKEYS_WAITING, Store
+from store.wiring import Store
 from tests.support.store.authenticator import Authenticator
 from tests.support.store.second_factors import ORIGIN, RELYING_PARTY, add_passkey, half_of, outcome, reauth, use_passkey
 from tests.support.store.world import VISITOR, World

@@ -32,10 +32,11 @@ class Prepared:
 
 def methods_of(store: Store) -> set[str]:
     """The public asynchronous methods of every noun, as `noun.method`."""
+    store.wire_all()
     return {
         f"{noun}.{name}"
         for noun, owner in vars(store).items()
-        if noun not in _NOT_NOUNS
+        if noun not in _NOT_NOUNS and not noun.startswith("_")
         for name, method in inspect.getmembers(type(owner))
         if not name.startswith("_") and (inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method))
     } - _APART
