@@ -16,7 +16,7 @@ from store.documents.archive import Packed, ZipWriter, document_path, json_line
 from store.documents.documents import Metadata, document_record
 from store.moments import at, timestamp
 from store.oauth.grants import Grant
-from store.oauth.token_exchange import HandedOn
+from store.oauth.handed_on import HandedOn
 from store.operations import Person
 
 if TYPE_CHECKING:

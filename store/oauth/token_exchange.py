@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from store import keys
@@ -15,9 +14,9 @@ from store.crypto.seal import Sealer, Token, TokenKind, new_id
 from store.engine.scripts import Scripts
 from store.lifetimes import ACCESS_TOKEN
 from store.limits import RateLimits
-from store.moments import at
 from store.oauth.api_access import ApiAccess
 from store.oauth.budgets import Budget, told_budgets
+from store.oauth.handed_on import HandedOn, told_handed_on
 from store.oauth.proofs import Proofs, demand_proof
 from store.oauth.resources import MCP, api_of
 from store.oauth.token_refusals import refuse_exchange
@@ -57,22 +56,6 @@ class DelegatedToken(NamedTuple):
     scope: str
     window: Window
     budgets: tuple[Budget, ...]
-
-
-class HandedOn(NamedTuple):
-    """A live delegated token (RFC 8693). `above`: the id of the one that it comes from, empty if that is a sign-in;
-    `actor`: the client id of the app or the API that exchanged; `name`: what it called the token, or empty; `spent`:
-    what its calls and those of everything below were charged, in micro-dollars; `limit`: the least of its own parts,
-    None without one."""
-
-    id: str
-    above: str
-    scopes: tuple[str, ...]
-    actor: str
-    name: str
-    spent: int
-    limit: int | None
-    ends_at: datetime
 
 
 class TokenExchange:
@@ -189,14 +172,6 @@ def act_of(app: Registration, actors: str) -> dict[str, Any] | None:
         known = app.wire_id if actor == app.client_id else actor
         act = {"sub": known, "client_id": known, **({"act": act} if act else {})}
     return act
-
-
-def told_handed_on(row: Sequence[bytes]) -> HandedOn:
-    """A delegated token in a script's answer."""
-    one, above, scope, actor, name, spent, *parts, ends = (value.decode() for value in row)
-    limits = [int(part.split(" ", 1)[0]) for part in parts if part]
-    scopes, limit = tuple(scope.split()), min(limits, default=None)
-    return HandedOn(one, above, scopes, actor, name, int(spent), limit, at(int(ends)))
 
 
 def _no_subject() -> Refused:

@@ -16,7 +16,14 @@ HEAVY = {
 }
 UNUSED = {
     *("store.accounts.signin.factors", "store.credits.calls", "store.directory.search", "store.documents.documents"),
-    *("store.fsck.walk", "store.oauth.tokens", "store.operators.people_acts", "store.webhooks.outbox"),
+    *(
+        "store.apps.apps",
+        "store.crypto.jose",
+        "store.fsck.walk",
+        "store.oauth.tokens",
+        "store.operators.people_acts",
+        "store.webhooks.outbox",
+    ),
 }
 """Parts of the store that `user show` does not use."""
 LOADED = """
