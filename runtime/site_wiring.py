@@ -10,6 +10,7 @@ from handlers.core.brand.overrides import templates_of
 from handlers.core.concurrency import ConcurrencyLimit
 from handlers.core.long.bodies import LongBodies
 from handlers.core.site import ServerFacts, Site
+from handlers.core.words.languages import shipped
 from latchkey import __version__
 from observability.metrics.measures import Measures
 from outbound.ai.models import Models
@@ -111,6 +112,7 @@ def _live(settings: Settings, brand: Brand) -> dict[str, Any]:
     return {
         "brand": brand,
         "templates": templates_of(brand.templates),
+        "languages": shipped().only(settings.languages),
         "signup": settings.signup,
         "allowed_domains": settings.allowed_domains,
         "app_registration": settings.app_registration,

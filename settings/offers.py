@@ -14,6 +14,8 @@ SCOPES = (
     *("openid", "profile", "email", "groups", "credits:read", "credits:spend", "apps:read", "data:read", "data:write"),
 )
 """As in `store/names.py`, which settings don't import."""
+LANGUAGES = ("en", "de", "fr", "es", "pt", "ja")
+"""As in `handlers/core/words/table.py`, which settings don't import."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,8 @@ class Offers(Serving):
     brand: Path | None = declare("Brand", "FILE", "", to.optional_path,
         "TOML file of your own name, logo, colours, links and templates: see docs/operating.md. All of it is checked "
         "at the start.", "both", live=True)
+    languages: tuple[str, ...] = declare("Brand", "CODES", " ".join(LANGUAGES), to.words(*LANGUAGES),
+        "Languages of pages and mails, by spaces. The first is for those who ask for none of them.", live=True)
     webhooks: bool = declare("Webhooks", "", "true", to.boolean,
         "Post events to apps that have registered a URL for them; off, they are kept until a server posts again.")
     webhook_posts: int = declare("Webhooks", "N", "64", to.whole(1, 1000),

@@ -162,13 +162,13 @@ def one_of(*choices: str) -> Callable[[str], str]:
 
 
 def words(*choices: str) -> Callable[[str], tuple[str, ...]]:
-    """Return a parser of several of `choices`, at least one, in any order."""
+    """Return a parser of several of `choices`, at least one, in the order given."""
 
     def parse(text: str) -> tuple[str, ...]:
         found = text.split()
         if not found or not set(found) <= set(choices):
             raise ValueError("some of " + ", ".join(choices))
-        return tuple(one for one in choices if one in found)
+        return tuple(dict.fromkeys(found))
 
     return parse
 

@@ -7,23 +7,23 @@ from collections import Counter
 from collections.abc import Iterator
 
 TAGS = {"a", "abbr", "bdi", "br", "code", "em", "span", "strong", "time"}
-_TAG = re.compile(r"</?([a-z]+)((?: [a-z-]+=\"[^\"<>]*\")*)>")
-_PLACEHOLDER = re.compile(r"%\([a-z_]+\)s")
+TAG = re.compile(r"</?([a-z]+)((?: [a-z-]+=\"[^\"<>]*\")*)>")
+PLACEHOLDER = re.compile(r"%\([a-z_]+\)s")
 
 
 def complaints(text: str, *, html: bool) -> Iterator[str]:
     """What is wrong with one text of a catalogue. `html`: it is for a page's HTML, and may have tags."""
-    bare = _PLACEHOLDER.sub("", text)
+    bare = PLACEHOLDER.sub("", text)
     if "%" in bare:
         yield "a % that is no named placeholder"
     if "&" in text:
         yield "an &: write the character itself"
     if text != text.strip() or "\n" in text:
         yield "blanks around the text, or several lines"
-    plain = _TAG.sub("", text)
+    plain = TAG.sub("", text)
     if set(plain) & set('<>"'):
         yield 'a <, > or " outside a tag: quotes are “ ”'
-    tags = _TAG.findall(text)
+    tags = TAG.findall(text)
     if tags and not html:
         yield "tags in a text that is not HTML"
     if unknown := {name for name, _ in tags} - TAGS:
@@ -34,18 +34,18 @@ def complaints(text: str, *, html: bool) -> Iterator[str]:
 
 def differences(text: str, translation: str, *, counted: bool) -> Iterator[str]:
     """What a translation lacks or adds. `counted`: a form of a plural, which may leave its number out."""
-    ours, theirs = Counter(_PLACEHOLDER.findall(text)), Counter(_PLACEHOLDER.findall(translation))
+    ours, theirs = Counter(PLACEHOLDER.findall(text)), Counter(PLACEHOLDER.findall(translation))
     if counted and "%(count)s" not in theirs:
         ours.pop("%(count)s", None)
     if ours != theirs:
         yield f"other placeholders: {', '.join(sorted((ours - theirs) + (theirs - ours)))}"
-    if Counter(_TAG.findall(text)) != Counter(_TAG.findall(translation)):
+    if Counter(TAG.findall(text)) != Counter(TAG.findall(translation)):
         yield "other tags"
 
 
 def _balanced(text: str) -> bool:
     opened: list[str] = []
-    for match in _TAG.finditer(text):
+    for match in TAG.finditer(text):
         if match[1] == "br":
             continue
         if not match[0].startswith("</"):

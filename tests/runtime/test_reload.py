@@ -83,6 +83,7 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "downloads": (7, lambda r: vars(r.site.downloads)["_most"]),
     "operator_keys": ((OPERATOR_KEY,), lambda r: (OPERATOR_KEY,) * len(vars(r.ops.application)["keys"])),
     "signup": ("off", lambda r: r.site.signup),
+    "languages": (("de", "en"), lambda r: tuple(r.site.languages.by_code)),
     "allowed_domains": (("example.org",), lambda r: r.site.allowed_domains),
     "app_registration": ("operator", lambda r: r.site.app_registration),
     "dpop_nonce": ("required", lambda r: "required" if r.site.dpop_nonce_required else "optional"),
@@ -169,9 +170,7 @@ class Unreachable(SmtpServer):
 
 
 @pytest.mark.gen_test(timeout=20)
-async def test_a_mail_waiting_for_an_unreachable_server_goes_to_its_replacement(
-    reloading: Reloading,
-) -> None:
+async def test_a_mail_waiting_for_an_unreachable_server_goes_to_its_replacement(reloading: Reloading) -> None:
     mailbox = await Mailbox.open()
     server = Unreachable()
     away = mailer(server, retries=(1.0,))

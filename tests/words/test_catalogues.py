@@ -9,7 +9,7 @@ import pytest
 from dev.words import catalogue, loose
 from dev.words.sources import Found, NoMessage, check_calls, everything, from_templates
 from handlers.core.words.languages import FOLDER
-from handlers.core.words.table import ENGLISH, LanguageRow
+from handlers.core.words.table import ENGLISH, LANGUAGES, LanguageRow
 from tests.support.lists.offenders import each
 
 GERMAN = LanguageRow("de", "de", "Deutsch", "de", "de")
@@ -144,4 +144,4 @@ def test_text_of_a_mail_outside_the_catalogue_is_found() -> None:
 
 def test_english_is_the_language_of_the_source() -> None:
     assert catalogue.translations(ENGLISH) == {}
-    assert sorted(path.name for path in FOLDER.iterdir()) == ["en"]
+    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(row.code for row in LANGUAGES)

@@ -106,6 +106,10 @@ class Languages:
         """The language for those who ask for none of these."""
         return self.all[0]
 
+    def only(self, codes: Iterable[str]) -> Languages:
+        """Those of these codes, in their order. Raises KeyError for one that is not here."""
+        return Languages(self.by_code[code] for code in codes)
+
     def closest(self, tags: Iterable[str]) -> Language | None:
         """The first language of these tags that is here, with fewer subtags where there is no exact one (RFC 4647
         3.4): `de-AT` finds German."""

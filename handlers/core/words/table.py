@@ -28,5 +28,12 @@ class LanguageRow(NamedTuple):
 
 ENGLISH = LanguageRow("en", "en", "English", "en_GB", "en_US")
 """Days before months, and dollars as their own country writes them."""
-LANGUAGES = (ENGLISH,)
-"""`pt` will be Brazilian: LanguageRow("pt", "pt-BR", "Português (Brasil)", "pt_BR", "pt_BR")."""
+LANGUAGES = (
+    ENGLISH,
+    LanguageRow("de", "de", "Deutsch", "de", "de"),
+    LanguageRow("fr", "fr", "Français", "fr", "fr"),
+    LanguageRow("es", "es", "Español", "es", "es"),
+    LanguageRow("pt", "pt-BR", "Português (Brasil)", "pt_BR", "pt_BR"),
+    LanguageRow("ja", "ja", "日本語", "ja", "ja"),
+)
+"""English first: it is for those who ask for none of these."""
