@@ -29,7 +29,7 @@ from store.apps.registration import Registration
 from store.credits.calls import CallEstimate, Hold
 from store.credits.prices import Price, TokenCounts
 from store.lifetimes import AI, MINUTE, Group
-from store.oauth.token_exchange import WantedToken
+from store.oauth.exchange.token_exchange import WantedToken
 from store.results import Caller
 from store.wiring import Store
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from handlers.core.scopes import allowed, api_words
 from handlers.core.words.wording import Wording
 from store.apps.apis import Apis
+from store.oauth.exchange.handed_on import HandedOn
 from store.oauth.grants import Grant
-from store.oauth.handed_on import HandedOn
 
 MOST_ROWS = 250
 """Delegated tokens on a page, of all apps together: each costs the server some 0.2 ms."""

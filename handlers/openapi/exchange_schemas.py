@@ -9,7 +9,7 @@ from handlers.openapi.budget_schemas import DETAILS
 from handlers.openapi.shapes import COUNT, FILLED, TEXT, Schema, written
 from store.crypto.jose.jws import LONGEST
 from store.names import ASSERTION_GRANT, EXCHANGE_GRANT
-from store.oauth.token_exchange import DEEPEST
+from store.oauth.exchange.token_exchange import DEEPEST
 
 _ACTOR = {"sub": FILLED, "client_id": FILLED}
 ACT: Schema = reduce(lambda inner, _: written(_ACTOR, {"act": inner}), range(DEEPEST - 1), written(_ACTOR))

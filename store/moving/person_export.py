@@ -15,8 +15,8 @@ from store.credits.records import balance_record, entry_record, holds_record, op
 from store.documents.archive import Packed, ZipWriter, document_path, json_line
 from store.documents.documents import Metadata, document_record
 from store.moments import at, timestamp
+from store.oauth.exchange.handed_on import HandedOn
 from store.oauth.grants import Grant
-from store.oauth.handed_on import HandedOn
 from store.operations import Person
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from store.engine.scripts import Scripts
 from store.lifetimes import APPS_READ, CREDITS_READ, CREDITS_USAGE, GRACE, MCP_MESSAGES
 from store.moments import at
 from store.oauth.budgets import Budget, told_budgets
+from store.oauth.exchange.handed_on import HandedOn, told_handed_on
 from store.oauth.guard import admitted
-from store.oauth.handed_on import HandedOn, told_handed_on
 from store.phrases import Phrase
 from store.rates import Rates
 from store.refused import Refused, refuse_signed_out

@@ -16,11 +16,11 @@ from store.engine.scripts import Reply, Scripts
 from store.lifetimes import ACCESS_TOKEN, DAY
 from store.oauth.api_access import ApiAccess
 from store.oauth.budgets import SPEND, Budget, told_budgets
+from store.oauth.exchange.token_exchange import act_of
 from store.oauth.proofs import may_present
 from store.oauth.resources import MCP, MCP_PATH, plain_names, registered_at
 from store.oauth.sign_in import level_and_time
 from store.oauth.subjects import Subjects
-from store.oauth.token_exchange import act_of
 from store.oauth.tokens import MS_PER_SECOND
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from store.oauth.authorizations import Authorizations
     from store.oauth.client_assertions import ClientAssertions
     from store.oauth.device_requests import DeviceRequests
+    from store.oauth.exchange.token_exchange import TokenExchange
     from store.oauth.grants import Grants
     from store.oauth.id_tokens import IdTokens
     from store.oauth.identity import Identity
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from store.oauth.progress import RequestProgress
     from store.oauth.proofs import Proofs
     from store.oauth.pushed import PushedRequests
-    from store.oauth.token_exchange import TokenExchange
     from store.oauth.tokens import Tokens
 
 
@@ -109,7 +109,7 @@ class OauthParts(PeopleParts):
 
     @part
     def token_exchange(self) -> TokenExchange:
-        from store.oauth.token_exchange import TokenExchange
+        from store.oauth.exchange.token_exchange import TokenExchange
 
         return TokenExchange(self.scripts, self.sealer, self.limits, self.apps, self._api_access, self.proofs)
 

@@ -12,8 +12,8 @@ from store.apps.registration import Registration
 from store.lifetimes import ACCESS_TOKEN, DAY, SECOND
 from store.names import check_program_name
 from store.oauth.budgets import details_of
+from store.oauth.exchange.token_exchange import DelegatedToken, WantedToken
 from store.oauth.resources import targets_of
-from store.oauth.token_exchange import DelegatedToken, WantedToken
 from store.refused import Refused, UnknownUser, reason_of
 
 _TYPES = "urn:ietf:params:oauth:token-type:"

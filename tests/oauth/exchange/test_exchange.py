@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from store.oauth.token_exchange import DEEPEST
+from store.oauth.exchange.token_exchange import DEEPEST
 from tests.oauth.exchange.exchanging import JWT, TYPE, exchange, form_of, handed, refused, root_of
 from tests.support.http.api_shop import BILLS, ORDERS, Shop, about, called
 from tests.support.http.dpop_app import BoundApp, Device

@@ -14,7 +14,7 @@ from tornado.ioloop import IOLoop
 
 from store import keys
 from store.oauth.budgets import Budget, written
-from store.oauth.token_exchange import DEEPEST, MOST_DELEGATED, WantedToken
+from store.oauth.exchange.token_exchange import DEEPEST, MOST_DELEGATED, WantedToken
 from store.refused import Refused, UnknownUser
 from store.wiring import Store
 from tests.credits.test_credits_concurrency import outcomes, place
@@ -88,7 +88,7 @@ async def test_a_charge_counts_at_every_token_above(store: Store) -> None:
 
 @within_a_minute
 async def test_a_grant_has_100_live_delegated_tokens(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.oauth.token_exchange.MOST_DELEGATED", 3)
+    monkeypatch.setattr("store.oauth.exchange.token_exchange.MOST_DELEGATED", 3)
     assert MOST_DELEGATED == 100
     world, root = await rooted(store)
     children = [await child_of(world, store, root.token) for _ in range(3)]

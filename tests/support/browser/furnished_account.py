@@ -17,7 +17,7 @@ from store.credits.prices import TokenCounts
 from store.lifetimes import UNUSED_APP
 from store.names import SCOPES
 from store.oauth.assertions.issuers import TrustedIssuers
-from store.oauth.token_exchange import WantedToken
+from store.oauth.exchange.token_exchange import WantedToken
 from store.results import Caller, Visitor
 from tests.support.browser.pictures import drawn
 from tests.support.browser.tour_kit import DAY, DAYS, Stand

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from store.oauth.token_exchange import WantedToken
+from store.oauth.exchange.token_exchange import WantedToken
 from tests.support.calls.apis import api_of
 from tests.support.calls.prepared import Call, call
 from tests.support.store.world import VISITOR, World

@@ -21,8 +21,8 @@ from store.fsck.walk import Report
 from store.lifetimes import DAY, DOCUMENT_PAUSE, UNUSED_APP
 from store.oauth.budgets import Budget
 from store.oauth.client_assertions import Proof
+from store.oauth.exchange.token_exchange import WantedToken
 from store.oauth.proofs import for_call
-from store.oauth.token_exchange import WantedToken
 from store.operations import Suspension
 from store.operators.roles import OperatorActor
 from store.refused import Refused

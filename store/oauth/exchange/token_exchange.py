@@ -16,7 +16,7 @@ from store.lifetimes import ACCESS_TOKEN
 from store.limits import RateLimits
 from store.oauth.api_access import ApiAccess
 from store.oauth.budgets import Budget, told_budgets
-from store.oauth.handed_on import HandedOn, told_handed_on
+from store.oauth.exchange.handed_on import HandedOn, told_handed_on
 from store.oauth.proofs import Proofs, demand_proof
 from store.oauth.resources import MCP, api_of
 from store.oauth.token_refusals import refuse_exchange

@@ -1,0 +1,1 @@
+"""Tokens that came from other tokens: the exchange, and what an app handed on."""
