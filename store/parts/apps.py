@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from store.parts.part import PartsBase, part
 
 if TYPE_CHECKING:
-    from store.accounts.audit.recorded import RecordedEvents
     from store.accounts.audit.security_reading import SecurityEvents
     from store.app_log import AppLog
     from store.app_stats import AppStats
@@ -36,12 +35,6 @@ class AppParts(PartsBase):
     """Apps, their owners and APIs, signing keys, and webhooks."""
 
     @part
-    def recorded_events(self) -> RecordedEvents:
-        from store.accounts.audit.recorded import RecordedEvents
-
-        return RecordedEvents(self.client, self.security)
-
-    @part
     def security_events(self) -> SecurityEvents:
         from store.accounts.audit.security_reading import SecurityEvents
 
@@ -51,7 +44,9 @@ class AppParts(PartsBase):
     def apps(self) -> Apps:
         from store.apps.apps import Apps
 
-        return Apps(self.client, self.scripts, wakeup=self._wakeup)
+        found = Apps(self.client, self.scripts, wakeup=self._wakeup)
+        found.filled = lambda app: self.self_registered.filled(app)
+        return found
 
     @part
     def apis(self) -> Apis:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from redis.asyncio import Redis
 
+from store.accounts.audit.recorded import RecordedEvents
 from store.accounts.audit.security_log import SecurityLog
 from store.crypto.keyring import Keys
 from store.crypto.seal import Sealer
@@ -50,7 +51,7 @@ class PartsBase:
         self.scripts = scripts = Scripts(client, durable=acknowledged(client, wait))
         self.security = security = SecurityLog(scripts, keys)
         scripts.hear, scripts.noted_as = security.heard, security.noted_as
-        self.activity_figures = security.trail.figures
+        self.recorded_events, self.activity_figures = RecordedEvents(client, security), security.trail.figures
         self.sealer = Sealer(keys)
         self.headroom = Headroom()
         self._idle, self._lifetime = session_idle * 1000, session_lifetime * 1000

@@ -77,7 +77,7 @@ def test_a_key_can_be_retired_when_nothing_it_sealed_can_be_live(home: Home) -> 
             os.utime(path, (0, 0))  # every server took the file up long ago
             home.json("keys", "reencrypt")
             assert home.json("keys", "retire", "4") == {"id": 4, "retired": True}
-            left = {b"layout", b"check:1", b"sealed_at:1", b"documents_front", b"documents_since"}
+            left = {b"layout", b"check:1", b"known_at:1", b"sealed_at:1", b"documents_front", b"documents_since"}
             assert set(client.hkeys(keys.KEYRING)) == left
         assert KeyFile(path).ring == original
     finally:

@@ -52,7 +52,6 @@ class SelfRegistered:
         self._noted: dict[str, int] = {}
         self.most = MOST_APPS
         self.scopes: tuple[str, ...] = OWN_SCOPES
-        apps.filled = self.filled
 
     async def filled(self, app: Registration) -> Registration:
         """The registration with the scopes that it has now: those for all such apps, and those of each active API

@@ -265,7 +265,7 @@ async def upgraded(engine: Engine, store: Store) -> bytes:
 def content(client: redis.Redis) -> bytes:
     """Everything in a store, in an order, but for what has the time of the upgrade in it."""
     client.delete(spell.DELETIONS, spell.DIRECTORY_REBUILD)
-    client.hdel(spell.KEYRING, "sealed_at:1")
+    client.hdel(spell.KEYRING, "sealed_at:1", "known_at:1")
     for due in client.scan_iter("{???}:due"):
         client.zadd(due, dict.fromkeys(client.zrange(due, 0, -1), 0))  # type: ignore[type-var]
     return b"\n".join(sorted(everything(client).split(b"\n")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import email
+import logging
 import re
 import ssl
 import time
@@ -20,6 +21,9 @@ from outbound.mail.mailer import Mailer, Undelivered
 from outbound.mail.message import plain_text
 
 PATIENCE = 20.0
+
+# Tests read the log of the server, where aiosmtpd would write each command if an earlier test left a lower level.
+logging.getLogger("mail.log").setLevel(logging.WARNING)
 
 
 class Mailbox:

@@ -17,6 +17,7 @@ from tests.support.calls import (  # noqa: F401  # each enters its calls
     operator_roles,
     operators,
     people_moving,
+    prepared,
     provisioning,
     security,
     self_registered,
@@ -24,6 +25,7 @@ from tests.support.calls import (  # noqa: F401  # each enters its calls
     teams,
     webhooks,
 )
-from tests.support.calls.prepared import CALLS
+from tests.support.calls.prepared import Prepared
 
-__all__ = ["CALLS"]
+CALLS: dict[str, Prepared] = dict(sorted(prepared.CALLS.items(), key=lambda item: item[1].prepare.__module__))
+"""In one order, whichever of the modules above a test imported first."""
