@@ -188,7 +188,7 @@ $(VENV)/installed: requirements.lock | $(BIN)/python
 	touch $@
 
 $(VENV)/installed-test: requirements-dev.lock | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
 	touch $@ $(VENV)/installed
 
 $(VENV)/installed-bench: $(VENV)/installed-test
