@@ -11,7 +11,7 @@ from typing import Any, Self
 import hiredis
 
 from dev.bench.measure import Unexpected
-from store.engine.script_source import Script, load_scripts
+from store.engine.script_source import NOTED_AS, Script, load_scripts
 
 _BATCH = 500
 
@@ -90,5 +90,6 @@ def _packed(script: Script, keys: Mapping[str, str], arguments: Mapping[str, Val
     return pack(
         *("EVALSHA", script.sha, len(script.keys)),
         *(keys[one] for one in script.keys),
-        *(arguments[one] for one in script.args),
+        # Without a name of the process, a script notes no events.
+        *("" if one == NOTED_AS else arguments[one] for one in script.args),
     )
