@@ -51,6 +51,7 @@ REFUSED = {
     "initial_tokens.create": "a registration token",
     "addresses.reserve": "an entry of the index of addresses",
     "identities.reserve": "an entry of the index of identities at other servers",
+    "identities.restore": "the same; with room, the next sign-in brings it back",
     "links.change": "an entry of the index of addresses",
     "movers.create": "accounts",
     "movers.update": "an identity at another server",
