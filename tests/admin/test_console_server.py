@@ -27,7 +27,7 @@ HIDDEN = "hunter2hunter2"
 
 async def test_settings_show_their_source_and_no_secret(console: Console, app: Latchkey) -> None:
     environ = {
-        "LATCHKEY_REDIS_URL": f"redis://user:{HIDDEN}@store.example:6379/1",
+        "LATCHKEY_REDIS_URL": "redis://user:" + HIDDEN + "@store.example:6379/1",
         "LATCHKEY_OPERATOR_KEYS": "k" * 32,
     }
     settings = load(["--workers", "3"], environ)

@@ -9,7 +9,6 @@ from store import keys
 from store.accounts.identities import UpstreamIdentity
 from store.operators.roles import OperatorRole
 from store.results import Visitor
-from tests.support.browser.furnished_account import ORDERS
 from tests.support.browser.tour_kit import Tour
 from tests.support.browser.tour_people import PASSWORD
 
@@ -116,7 +115,8 @@ def console(tour: Tour) -> None:
     tour.submit("/admin/apps/curious/verify")
     tour.open("/admin/apis")
     tour.stop("admin/apis.html", "Timetable")
-    api = f"/admin/apis/{ORDERS.client_id}"
+    [timetable] = [one.client_id for one in stand.run(store.apis.every()) if one.name == "Timetable"]
+    api = f"/admin/apis/{timetable}"
     tour.open(api)
     tour.stop("admin/api.html", "Disable the API")
     tour.submit(f"{api}/status")
