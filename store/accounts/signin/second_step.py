@@ -81,17 +81,7 @@ class SecondStep:
 
     async def options(self, half: Half) -> SecondStepOptions:
         """The second steps that the person may answer with."""
-        reply = await self._scripts.run(
-            "read_second_step",
-            keys.person(half.user),
-            session_epoch=half.session_epoch,
-            at=half.at,
-            lasts=SECOND_STEP,
-        )
-        _refuse_over(reply)
-        return SecondStepOptions(
-            reply.number("now"), reply.raw("secret") or None, credentials_of(reply.rows("credentials"))
-        )
+        return await self._read(half, SECOND_STEP)
 
     async def with_code(
         self, half: Half, code: str, visitor: Visitor, device: Device | None = None, *, kept: bool = True
@@ -174,17 +164,24 @@ class SecondStep:
 
     async def _now_for_setup(self, half: Half) -> int:
         """The store's time, epoch ms. Raises SignedOut, Refused("invalid_request") if the person has a second step."""
+        options = await self._read(half, SECOND_STEP_SETUP)
+        if options.secret or options.credentials:
+            raise Refused("invalid_request", HAS_STEP)
+        return options.now
+
+    async def _read(self, half: Half, lasts: int) -> SecondStepOptions:
+        """The second steps of a person whose half sign-in is younger than `lasts` ms. Raises SignedOut."""
         reply = await self._scripts.run(
             "read_second_step",
             keys.person(half.user),
             session_epoch=half.session_epoch,
             at=half.at,
-            lasts=SECOND_STEP_SETUP,
+            lasts=lasts,
         )
         _refuse_over(reply)
-        if reply.raw("secret") or reply.rows("credentials"):
-            raise Refused("invalid_request", HAS_STEP)
-        return reply.number("now")
+        return SecondStepOptions(
+            reply.number("now"), reply.raw("secret") or None, credentials_of(reply.rows("credentials"))
+        )
 
     async def challenge(self, half: Half | None) -> str:
         """A challenge for a passkey of this person or, for None, of anybody."""
