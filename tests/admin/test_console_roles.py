@@ -253,14 +253,16 @@ async def test_a_stolen_cookie_of_an_admin_does_nothing(console: Console) -> Non
     assert await console.store.people_acts.view(console.service.ada) == before
 
 
-async def test_pages_are_kept_in_no_cache_and_in_no_frame(console: Console) -> None:
+async def test_pages_are_kept_in_no_cache_and_no_frame_and_may_load_their_scripts(console: Console) -> None:
     admin = await console.operator("admin")
     await console.store.apis.create(API)
     for route in ROUTES:
         if not route.post:
-            head = (await admin.browser.get(path_of(route, console.service.ada))).headers
-            assert head["Cache-Control"] == "no-store", route.name
-            assert "frame-ancestors 'none'" in head["Content-Security-Policy"]
+            page = await admin.browser.get(path_of(route, console.service.ada))
+            assert page.headers["Cache-Control"] == "no-store", route.name
+            policy = page.headers["Content-Security-Policy"]
+            assert "frame-ancestors 'none'" in policy
+            assert ("script-src" in policy) == (b"<script" in page.body), route.name
 
 
 class Unasked(HomeHandler):

@@ -112,8 +112,12 @@ class ConsolePage(GuardedPage):
             found[client_id] = app.name if app else client_id
         return found
 
-    def show_page(self, template: str, here: str, title: str, **values: Any) -> None:
-        """Renders a page of the console. `here`: the address of its entry in the navigation."""
+    def show_page(self, template: str, here: str, title: str, *, scripts: bool = False, **values: Any) -> None:
+        """Renders a page of the console. `here`: the address of its entry in the navigation; `scripts`: it has scripts
+        of ours. Only here, so that strangers cannot tell such a page from one that does not exist."""
+        if scripts:
+            self.uses_scripts = True
+            self.allow_form_to()
         known = {"signed_in": self.person, "here": here, "title": title, "notice": None}
         frame = {"role": role_name(self.actor.role), "may": self.may, "query": ""}
         self.render(template, **{**known, **frame, **values})

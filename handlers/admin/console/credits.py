@@ -66,11 +66,11 @@ class CreditsDesk(ConsolePage):
         job = None if email else await self.store.credit_reports.last()
         shown = job.report.get("found", [])[:PAGE] if job else []
         kept = {name: value for name, value in chosen.items() if value}
-        self.uses_scripts = True
         self.show_page(
             "admin/credits.html",
             CREDITS,
             Phrase("Credits"),
+            scripts=True,
             chosen=chosen,
             error=error,
             email=email,

@@ -40,6 +40,7 @@ class ConsoleHandler(ConsolePage):
             "admin/overview.html",
             CONSOLE,
             Phrase("Overview"),
+            scripts=True,
             checks=[*self._checks(len(admins)), *checks_of(found)],
             health=found.store,
             saved_at=snapshot_of(found),

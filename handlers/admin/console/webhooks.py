@@ -80,11 +80,11 @@ class ConsoleDeliveryHandler(ConsolePage):
         asked = once(parse_pairs(self.request.query)).get("attempt") or ""
         chosen = next((one for one in attempts if str(one.number) == asked), attempts[-1] if attempts else None)
         app, logout = await self.store.apps.find(client_id), found.type == SESSION_ENDED
-        self.uses_scripts = True
         self.show_page(
             "admin/delivery.html",
             WEBHOOKS,
             Phrase("%(event)s, webhook of %(app)s", event=found.type, app=app.name if app else client_id),
+            scripts=True,
             app_name=app.name if app else client_id,
             one=found,
             body=claims_of(self.site.base_url, found) if logout else body_of_event(found),
