@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from email.message import EmailMessage
 from ipaddress import ip_network
@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tornado.httpserver import HTTPServer
 
 from handlers.core.brand.reading import BrandError
 from handlers.core.site import Site
-from observability import logs
 from outbound.ai.config import ConfigError
 from outbound.ai.echo import EchoUpstream, echo_model
 from outbound.ai.failure import UpstreamFailed
@@ -25,7 +23,7 @@ from outbound.mail.mailer import SmtpServer
 from runtime.reload import read_checked
 from settings.declared import SETTINGS, Settings
 from settings.types import SettingsError
-from store.crypto.keyring import KeyRing, KeyRingError, Keys
+from store.crypto.keyring import KeyRing, KeyRingError
 from store.errors import StartupError
 from tests.ai.test_ai_processes import CONFIG
 from tests.support.browser.mailbox import MAIL, Mailbox, mailer
@@ -33,34 +31,14 @@ from tests.support.data.brands import write_brand
 from tests.support.http.driver import Service, send
 from tests.support.http.self_registered import PROBES_OF_CLIENTS
 from tests.support.http.upstream import TEXT, Plan, ScriptedUpstream
+from tests.support.processes import reloaded_service
 from tests.support.processes.reloaded_service import NEW_RING, OF_STORE, OLD_RING, Reloading, http_limits, sends_to
 from tests.support.store.ai_spender import MODEL, OpenStream, Spender, text_of
 
 LIVE = {item.name for item in SETTINGS if item.live}
 OPERATOR_KEY = "k" * 40
 
-
-@pytest.fixture
-def logging_kept(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """How the log was set up, instead of doing so."""
-    found: list[tuple[str, str]] = []
-    monkeypatch.setattr(logs, "configure", lambda *form: found.append(form))
-    return found
-
-
-@pytest.fixture
-def reloading(
-    io_loop: Any, site: Site, app: Any, http_server: HTTPServer, keys: Keys, logging_kept: list[Any]
-) -> Iterator[Reloading]:
-    """The service of the other tests."""
-
-    async def make() -> Reloading:
-        return Reloading(site, app, http_server, keys)
-
-    made = io_loop.run_sync(make)
-    yield made
-    io_loop.run_sync(made.reloads.close)
-
+logging_kept, reloading = reloaded_service.logging_kept, reloaded_service.reloading
 
 PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     **(PROBES_OF_CLIENTS | OF_STORE),

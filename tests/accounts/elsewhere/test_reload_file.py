@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tornado.httpserver import HTTPServer
 
-from handlers.core.site import Site
 from outbound.identity.config import ProvidersError
-from store.crypto.keyring import Keys
 from tests.support.elsewhere import journeys
 from tests.support.elsewhere.double import CLIENT_ID, ProviderDouble
 from tests.support.elsewhere.journeys import leaves
 from tests.support.http.driver import Service
+from tests.support.processes import reloaded_service
 from tests.support.processes.reloaded_service import Reloading
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
 idp, mails, options, site = journeys.idp, journeys.mails, journeys.options, journeys.site
-
-
-@pytest.fixture
-def reloading(io_loop: Any, site: Site, app: Any, http_server: HTTPServer, keys: Keys) -> Iterator[Reloading]:
-    """The service of the other tests."""
-
-    async def make() -> Reloading:
-        return Reloading(site, app, http_server, keys)
-
-    made = io_loop.run_sync(make)
-    yield made
-    io_loop.run_sync(made.reloads.close)
+logging_kept, reloading = reloaded_service.logging_kept, reloaded_service.reloading
 
 
 def table(idp: ProviderDouble, name: str, title: str) -> str:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tornado.httpserver import HTTPServer
 
-from handlers.core.site import Site
-from observability import logs
 from outbound.assertion_issuers import LARGEST, IssuersError, load_issuers
-from store.crypto.keyring import Keys
 from store.oauth.assertions.issuers import TrustedIssuer, TrustedIssuers
 from store.oauth.client_assertions import CLIENT_ALGORITHMS
+from tests.support.processes import reloaded_service
 from tests.support.processes.reloaded_service import Reloading
 
+logging_kept, reloading = reloaded_service.logging_kept, reloaded_service.reloading
 PAGE = Path(__file__).parents[3] / "docs" / "agents" / "enterprise.md"
 LEAST = """
 [[issuer]]
@@ -110,21 +106,6 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff")
     with pytest.raises(IssuersError, match="not TOML"):
         load_issuers(tmp_path / "binary.toml")
-
-
-@pytest.fixture
-def reloading(
-    io_loop: Any, site: Site, app: Any, http_server: HTTPServer, keys: Keys, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Reloading]:
-    """The service of the other tests."""
-    monkeypatch.setattr(logs, "configure", lambda *form: None)
-
-    async def make() -> Reloading:
-        return Reloading(site, app, http_server, keys)
-
-    made = io_loop.run_sync(make)
-    yield made
-    io_loop.run_sync(made.reloads.close)
 
 
 @pytest.mark.gen_test

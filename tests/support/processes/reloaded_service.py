@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from tornado.httpserver import HTTPServer
 
 from handlers.core.site import Site
 from handlers.ops.credits import make_ops_application
+from observability import logs
 from outbound.ai.models import Models
 from outbound.mail.mailer import SmtpServer
 from runtime.http.server import HttpServer
@@ -49,6 +52,28 @@ class Reloading:
         """Reloads with these settings changed."""
         self.wanted = replace(self.wanted, **changed)
         await self.reloads.reload()
+
+
+@pytest.fixture
+def logging_kept(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """How the log was set up, instead of doing so."""
+    found: list[tuple[str, str]] = []
+    monkeypatch.setattr(logs, "configure", lambda *form: found.append(form))
+    return found
+
+
+@pytest.fixture
+def reloading(
+    io_loop: Any, site: Site, app: Any, http_server: HTTPServer, keys: Keys, logging_kept: list[Any]
+) -> Iterator[Reloading]:
+    """The service of the other tests. A reload sets no log up: later tests of the process would log as it says."""
+
+    async def make() -> Reloading:
+        return Reloading(site, app, http_server, keys)
+
+    made = io_loop.run_sync(make)
+    yield made
+    io_loop.run_sync(made.reloads.close)
 
 
 def http_limits(found: Reloading) -> Any:
