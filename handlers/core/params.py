@@ -10,6 +10,7 @@ from tornado.httputil import HTTPServerRequest
 
 from runtime.http.tornado_private import field_of
 from store.json_text import Ambiguous, NotJSON, decode_strictly, values_in
+from store.phrases import Phrase
 from store.refused import Refused
 
 JSON = "application/json"
@@ -65,7 +66,7 @@ class Params:
         """The parameter as text. Raises Refused("invalid_request") if it is missing."""
         value = self.get(name)
         if value is None:
-            raise Refused("invalid_request", f"{name} is missing.")
+            raise Refused("invalid_request", Phrase("%(name)s is missing.", name=name))
         return value
 
     def whole(self, name: str) -> int:
@@ -73,7 +74,7 @@ class Params:
         Refused("invalid_request"), also if it is missing."""
         value = self._values.get(name)
         if value is None or value == "":
-            raise Refused("invalid_request", f"{name} is missing.")
+            raise Refused("invalid_request", Phrase("%(name)s is missing.", name=name))
         if not self._typed and isinstance(value, str) and _WHOLE.fullmatch(value):
             value = int(value)
         if type(value) is not int:  # isinstance would take a boolean

@@ -19,11 +19,11 @@ from tests.support.browser.tour_kit import Stand
 ENGLISH = ("base/docs.html", "base/home.html branded", "demo ")
 """Pages in English: the docs, a brand's template, the demo app."""
 OTHERS = re.compile(
-    "Ada Lovelace|Elsa Herschel|Grace Hopper|Hedy Lamarr|Latchkey Echo|"
+    "Ada Lovelace|Elsa Herschel|Grace Hopper|Hedy Lamarr|Mary Shelley|Our company( mary)?|Latchkey Echo|"
     "(Eva|Sam|Ana|Ira|Noa) [AS][a-z]+|Ben|On leave|Back in January|Thanks|"
     "Weather Diary|The Daily Leaf|Old Reader|Pocket Notes|Tool Box|Überregionales .*meteorologinnen|Star Atlas|"
     "To try things out|Gift card, number 1007|Harbo is run by Harbo Works Ltd|Read the chapter on ferns again|to read|"
-    r"Example Inc\.|GitHub|Google|Microsoft|Apple|https://gone.example|https://github.com|"
+    r"Example Inc\.|GitHub|Google|Microsoft|Apple|https://(gone|elsewhere).example|https://github.com|"
     "Star Map|Rain planner|Example Works|openid|(apps|credits|data|orders|times):[a-z]+|"
     "(Cancel|Place|See your) (orders|timetable)|"
     r"What you ordered, when, and what it cost|It can order in your name, up to 100 \$ a day|"

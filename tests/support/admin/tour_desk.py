@@ -104,9 +104,9 @@ def server(tour: Tour) -> None:
 def webhooks(tour: Tour) -> str:
     """Visits the deliveries of all apps. Returns the address of one."""
     stand, store = tour.stand, tour.stand.store
-    hook = "https://weather-diary.example/webhooks/latchkey"
-    stand.run(store.apps.update("weather-diary", webhook_url=hook))
-    ids = stand.run(make_deliveries(store, "weather-diary"))
+    hook = "https://rain-planner.example/webhooks/latchkey"
+    stand.run(stand.service.add_app("rain-planner", name="Rain planner", webhook_url=hook))
+    ids = stand.run(make_deliveries(store, "rain-planner"))
     stand.run(
         store.deliveries.enqueue(
             WebhookEvent(new_event_id(), "user.deleted", "curious", "0" * 32, stand.run(store.apps.now()))
@@ -116,12 +116,12 @@ def webhooks(tour: Tour) -> str:
     tour.stop("admin/webhooks.html", "No success since".lower())
     tour.open("/admin/webhooks?app=nothing")
     tour.stop("admin/webhooks.html empty", "No deliveries")
-    tour.open("/admin/webhooks?app=weather-diary&state=failed")
+    tour.open("/admin/webhooks?app=rain-planner&state=failed")
     tour.stop("admin/webhooks.html given up", "Send given-up events again")
-    delivery = f"/admin/webhooks/weather-diary/{ids['failed']}"
+    delivery = f"/admin/webhooks/rain-planner/{ids['failed']}"
     tour.open(delivery)
     tour.stop("admin/delivery.html", "Send it again")
-    failed = "/admin/webhooks/weather-diary/send-failed"
+    failed = "/admin/webhooks/rain-planner/send-failed"
     tour.open(failed)
     tour.stop("admin/send_failed.html", "were given up")
     tour.submit(failed)

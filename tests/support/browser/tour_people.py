@@ -83,7 +83,7 @@ def factors(tour: Tour) -> None:
     stand.run(connected(stand, HEDY))
     tour.open("/account/security")
     tour.stop("account/security.html connected", "Connect Microsoft")
-    browser.click("Connect Our company")
+    browser.click("Our company")
     tour.stop("signin/directory.html connect", "Use your")
     tour.open("/account/security")
     stand.change()

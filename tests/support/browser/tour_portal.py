@@ -204,7 +204,7 @@ async def make_deliveries(store: Store, client_id: str) -> dict[str, str]:
         )
         event_ids[state] = event.id
         await store.deliveries.enqueue(event)
-        await store.deliveries.claim(1, 600)
+        await store.deliveries.claim(100, 600)  # others may be due before it
         if state == "done":
             await store.deliveries.settle(event.id, 1, delivered=True, status=204)
         elif state in exchanges:
