@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -51,7 +50,8 @@ async def judge_bucket(context: FsckContext, at: ParsedKey, key: str, look: Look
     rests: list[bytes] = await context.reader.command("LRANGE", key, 0, -1)
     if near.starts != [start_of]:
         return [_lost(context, key, rests)] if context.is_sure(key) else []
-    said = await asyncio.gather(*(_entries(context, rest) for rest in rests))
+    # One by one: keys are checked many at once, and each read takes a connection.
+    said = [await _entries(context, rest) for rest in rests]
     count = Counter(rests)
     wrong = []
     for rest, implied in zip(rests, said, strict=True):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
 from store import keys
+from store.fsck.reading import Reader
+from store.fsck.walk import AT_ONCE
 from store.wiring import Store
 from tests.support.directory.listed_people import VISITOR, everybody, flaws, rename, session_of, sign_up
 
@@ -81,3 +84,29 @@ def _is_found(person: tuple[str, str], query: str, by: str) -> bool:
     if by == "domain":
         return email.endswith(f"@{query}")
     return email.startswith(query) if by == "address" else any(word.startswith(query) for word in name.split())
+
+
+@pytest.mark.gen_test
+async def test_a_check_of_full_buckets_reads_no_more_at_once_than_it_checks_keys(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each read takes a connection, and the pool has few."""
+    for number in range(80):
+        await sign_up(store, f"reader{number}@example.org", f"Reader {number}")
+    await store.directory_relay.sweep()
+    running, most, read = 0, 0, Reader.command
+
+    async def counted(reader: Reader, *words: str | int) -> Any:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        try:
+            return await read(reader, *words)
+        finally:
+            running -= 1
+
+    monkeypatch.setattr(Reader, "command", counted)
+    async for done in store.fsck.run():
+        report = done
+    assert (report.clean, report.people) == (True, 80)
+    assert 1 < most <= AT_ONCE
