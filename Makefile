@@ -91,9 +91,10 @@ mutants: $(VENV)/installed-test  ## plant mistakes one by one: a test must notic
 frozen: $(VENV)/installed-test  ## write what users and programs see into tests/frozen/snapshots, after a wanted change
 	LATCHKEY_FROZEN=accept $(BIN)/python -m pytest tests/frozen $(ARGS)
 
-screenshots: $(VENV)/installed-test  ## write pictures of all pages into build/screenshots
+screenshots: $(VENV)/installed-test  ## write pictures of all pages into build/screenshots (LANGUAGES="de ja": and in these languages)
 	rm -rf build/screenshots
-	LATCHKEY_SHOTS=build/screenshots $(BIN)/python -m pytest tests/browser/test_browser_pages.py $(ARGS)
+	LATCHKEY_SHOTS=build/screenshots LATCHKEY_TOUR="$(LANGUAGES)" $(BIN)/python -m pytest \
+		tests/browser/test_browser_pages.py $(if $(LANGUAGES),tests/browser/test_browser_languages.py) $(ARGS)
 
 lint: $(VENV)/installed-test  ## check style, format, types, imports, the shape of the tree, locked packages and secrets
 	$(BIN)/ruff check .

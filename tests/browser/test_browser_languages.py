@@ -1,17 +1,21 @@
 """The tour of all pages in two languages made for tests: longer words, and from right to left.
 
-Every text is in the catalogue, and every page has room for it.
+Every text is in the catalogue, and every page has room for it. LATCHKEY_TOUR names languages that people speak, such as
+"de ja": the tour goes through them as well, and with LATCHKEY_SHOTS it writes pictures. See `make screenshots`.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from dev.words.pseudo import BACKWARDS, LONGER, languages
-from handlers.core.words.table import LanguageRow
+from dev.words.pseudo import BACKWARDS, LONGER, languages, plain
+from dev.words.signed import Signed
+from handlers.core.words.table import LANGUAGES, LanguageRow
 from tests.support.browser.foreign import ForeignChromium, ForeignTour
 from tests.support.browser.tour import walk
 from tests.support.browser.tour_kit import Stand
@@ -34,12 +38,21 @@ OTHERS = re.compile(
 """Names of people, apps and scopes, documents, and what operators write."""
 
 
-@pytest.fixture(scope="module", params=[LONGER, BACKWARDS], ids=["longer", "rtl"])
+SPOKEN = [row for row in LANGUAGES if row.code in os.environ.get("LATCHKEY_TOUR", "").split()]
+SHOTS = os.environ.get("LATCHKEY_SHOTS")
+
+
+@pytest.fixture(scope="module", params=[LONGER, BACKWARDS, *SPOKEN], ids=lambda row: row.code)
 def tour(request: pytest.FixtureRequest) -> Iterator[ForeignTour]:
     """A tour that has seen everything in one of the languages."""
     row: LanguageRow = request.param
-    with Stand(languages(row)) as stand, ForeignChromium() as browser:
-        made = ForeignTour(stand, browser, "", None, others=OTHERS, skipped=ENGLISH)
+    spoken = Signed(row) if row in SPOKEN else None
+    with (
+        Stand(spoken.languages if spoken else languages(row)) as stand,
+        ForeignChromium(spoken.english if spoken else plain) as browser,
+    ):
+        shots = Path(SHOTS) / row.code if SHOTS and spoken else None
+        made = ForeignTour(stand, browser, shots, others=None if spoken else OTHERS, skipped=ENGLISH)
         walk(made)
         yield made
 

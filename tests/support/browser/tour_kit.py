@@ -230,6 +230,11 @@ class Seen:
     small: tuple[str, ...] = ()
 
 
+def picture_of(name: str) -> str:
+    """The file of the picture of a stop."""
+    return re.sub("[/ ]", "-", name.replace(".html", "")) + ".png"
+
+
 class Tour:
     """A browser that visits pages. `shots` is the folder for pictures, if any."""
 
@@ -284,9 +289,16 @@ class Tour:
             self.browser.show_as(width, scheme)
             violations += [f"{name}, {mode}: {one}" for one in self.browser.run(self._look[scheme])]
             if self.shots:
-                picture = re.sub("[/ ]", "-", name.replace(".html", ""))
-                self.browser.screenshot(self.shots / mode / f"{picture}.png")
+                self.browser.screenshot(self.shots / mode / picture_of(name))
         return Seen(name, self.route(), 0, frozenset(), tuple(violations), tuple(self.burst(name)))
+
+    def take_pictures(self, name: str) -> None:
+        """Writes the pictures of the current page, if there is a folder for them."""
+        if self.shots is None:
+            return
+        for mode, look in MODES.items():
+            self.browser.show_as(*look)
+            self.browser.screenshot(self.shots / mode / picture_of(name))
 
     def small(self, name: str) -> tuple[str, ...]:
         """What is too small for a finger, on a phone."""
