@@ -10,6 +10,7 @@ from latchkey import __version__
 from observability.metrics import rows as of
 from observability.metrics.keeping import keep
 from observability.metrics.rows import RowFamily
+from outbound.audit_export import AuditExport
 from outbound.webhooks.poster import WebhookSender
 from runtime.listening import Listening
 from runtime.memory_watch import RoomWatch
@@ -18,7 +19,13 @@ from settings.declared import LOOPBACK_HOSTS
 
 
 def measured(
-    runtime: Runtime, site: Site, webhooks: WebhookSender, listening: list[Listening], max_body: int, room: RoomWatch
+    runtime: Runtime,
+    site: Site,
+    webhooks: WebhookSender,
+    listening: list[Listening],
+    max_body: int,
+    room: RoomWatch,
+    exporter: AuditExport | None = None,
 ) -> asyncio.Future[None]:
     """Connects the counters to the applications, the store, the mailer and the webhooks, and opens the metrics port.
     Returns the background task, for the caller to cancel at the end."""
@@ -30,11 +37,15 @@ def measured(
         one.application.measures = site.measures
     site.store.observed_by(site.measures.took)
     site.store.security.watch = site.measures.secured
+    site.store.security.watch_failure = site.measures.sign_in_failed
     site.store.security.trail.watch = site.measures.trail_cut
     site.measures.scripts = site.store.answers
     site.mail.watch = site.measures.mailed
     webhooks.watch = site.measures.posted
-    levels = levels_of(tuple(listening), webhooks, room)
+    levels = dict(levels_of(tuple(listening), webhooks, room))
+    if exporter:
+        exporter.watch = site.measures.exported
+        levels[of.AUDIT_BEHIND] = lambda: exporter.behind
     loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
     exposition = Exposition(runtime.memory, build(__version__, runtime.settings.http, loop))
     hosts = LOOPBACK_HOSTS if runtime.settings.metrics_host in LOOPBACK_HOSTS else ()

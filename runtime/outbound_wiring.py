@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from handlers.core.brand.brand import Brand
 from outbound.address_policy import AddressPolicy
+from outbound.audit_export import AuditExport
 from outbound.client_documents import ClientDocuments
 from outbound.client_keys import ClientKeys
 from outbound.fetching import Fetcher
 from outbound.identity.sign_in import SignInElsewhere
 from outbound.issuer_keys import IssuerKeys
+from outbound.log_collector import LogCollector
 from outbound.mail.inbox import Inbox
 from outbound.mail.mailer import LATE_RETRIES, Mailer, SmtpServer, Spool
 from outbound.payments.provider import PaymentProvider
@@ -35,6 +37,14 @@ def open_webhooks(settings: Settings, store: Store, base_url: str) -> WebhookSen
     policy = AddressPolicy(settings.webhook_networks, loopback=settings.here_alone)
     poster = Poster(policy, settings.webhook_posts)
     return WebhookSender(store.deliveries, store.webhooks.target, poster, settings.webhook_posts, sign_logout)
+
+
+def open_audit_export(settings: Settings, store: Store) -> AuditExport | None:
+    """The export of the security log to the operator's collector; None without one. The caller runs it."""
+    if not settings.audit_otlp:
+        return None
+    collector = LogCollector(settings.audit_otlp, settings.audit_otlp_header)
+    return AuditExport(store.security_events, store.export_turns, collector)
 
 
 def open_fetcher(settings: Settings) -> Fetcher:

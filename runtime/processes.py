@@ -17,7 +17,7 @@ from runtime import garbage, notify
 from runtime.listening import Listening, body_bounds, drain
 from runtime.measuring import measured
 from runtime.memory_watch import RoomWatch
-from runtime.outbound_wiring import open_webhooks
+from runtime.outbound_wiring import open_audit_export, open_webhooks
 from runtime.process_state import Runtime
 from runtime.reload import Reloads
 from runtime.site_wiring import open_site
@@ -69,7 +69,10 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             operations = make_ops_application(site, settings.operator_keys)
             listening.append(Listening.start(operations, runtime.ops_sockets, settings, bodies))
         room = RoomWatch(tells=runtime.number == 0)
-        measuring = measured(runtime, site, webhooks, listening, bodies, room) if runtime.metrics_sockets else None
+        exporter = open_audit_export(settings, store)
+        measuring = None
+        if runtime.metrics_sockets:
+            measuring = measured(runtime, site, webhooks, listening, bodies, room, exporter)
         watching = asyncio.ensure_future(room.watch(store))
         reloads = Reloads(runtime, store, listening, alone=alone)
         watch = asyncio.ensure_future(watch_over(runtime, store, stop))
@@ -85,6 +88,8 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         store.app_sweep.fetch = lambda url, most: application.site.fetcher.fetch(url, most)
         await relaying.enter_async_context(store.app_sweep.sweeping())
         await relaying.enter_async_context(store.planned_deletions.deleting())
+        if exporter:
+            await relaying.enter_async_context(exporter.exporting())
         if alone:
             announce(runtime, demo)
         try:

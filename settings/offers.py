@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import settings.collectors as otlp
 import settings.types as to
+from settings.collectors import Header
 from settings.serving import Serving
 from settings.types import Network, declare
 
@@ -143,6 +145,11 @@ class Offers(Serving):
     audit_bytes: int = declare("Security log", "BYTES", str(2**26), to.whole(2**20, 2**36),
         "Bytes of the store that the security log takes, at most (about); then its oldest day goes first.",
         "both", live=True)
+    audit_otlp: str = declare("Security log", "URL", "", otlp.collector_url("/v1/logs"),
+        "Send new events of the security log to this OpenTelemetry collector (OTLP over HTTP): https, or http on "
+        "loopback; without a path /v1/logs is added. See docs/operations.md.")
+    audit_otlp_header: Header | None = declare("Security log", "HEADER", "", otlp.header,
+        "A header of these requests, such as Authorization: Bearer abc.", secret=True, flag=False)
     ledger_days: int = declare("Credits", "DAYS", "400", to.whole(1, 3650),
         "Days that an entry stands in a person's ledger; older ones are folded into a dated opening balance.", "both")
     stripe_key: str = declare("Payments", "KEY", "", to.stripe_key,

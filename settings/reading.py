@@ -136,6 +136,8 @@ def _check(settings: Settings, sources: Mapping[str, str], command: Command) -> 
         refuse("stripe_key needs the package stripe: pip install 'latchkey[payments]'", "stripe_key")
     if settings.stripe_key and not (settings.stripe_api and settings.stripe_page):
         refuse("stripe_api and stripe_page must not be empty", "stripe_api", "stripe_page")
+    if settings.audit_otlp_header and not settings.audit_otlp:
+        refuse("audit_otlp_header must come with audit_otlp: there is nobody to send it to", "audit_otlp_header")
     if settings.purchase_least > settings.purchase_most:
         refuse("purchase_least must be at most purchase_most", "purchase_least", "purchase_most")
     if settings.session_lifetime < settings.session_idle:

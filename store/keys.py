@@ -21,7 +21,8 @@ _STREAMS = {"strangers": "strangers", "people": "events", "sensitive": "sensitiv
 OLD_TRAIL = {stream: f"{{audit}}:{noun}" for stream, noun in _STREAMS.items()}
 """The streams of the security log that servers of earlier releases write, by their names in scripts."""
 TRAIL_SHARDS, TRAIL_SWEPT, TRAIL_WRITER = 4, "{audit}:sweep", "{audit}:writer:"
-"""Shards of the security log; the mark of a sweep for lost events; the prefix of the mark of a process that lives."""
+AUDIT_EXPORT = {noun: f"{{audit}}:{noun}" for noun in ("exporter", "exported")}
+"""Of the security log: its shards, the marks of a sweep and of a process that lives, the turn of its export."""
 _OF_AN_APP = ("days", "people", "refusals", "logo", "invitations")
 _OF_A_PERSON = ("user", "sessions", "leaving", "undos", "apps", "teams", "activity", "picture", "identities", "audit")
 _FACTORS = ("factors", "passkeys", "recovery", "guesses")
@@ -301,8 +302,7 @@ def reply_prefix(user: str) -> str:
 
 
 def idempotency(user: str, client: str, key: str) -> dict[str, str]:
-    """The record of an idempotency key, given as its fingerprint, and the reply kept under the key. The operator's
-    records have an empty client."""
+    """The record and the reply of an idempotency key, given as its fingerprint. The operator's have an empty client."""
     return {"idem": f"{prefix(user)}idem:{client}:{key}", "reply": f"{reply_prefix(user)}{client}:{key}"}
 
 

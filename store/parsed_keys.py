@@ -71,6 +71,7 @@ _ONE_OF_A_KIND |= {"deliveries-newest": keys.DELIVERIES_NEWEST, "endpoints-faili
 _ONE_OF_A_KIND |= {"role-holders": keys.ROLE_HOLDERS, "operator-keys": keys.operator_key("")["all"]}
 _ONE_OF_A_KIND |= {"directory-rebuild": keys.DIRECTORY_REBUILD, "directory-swept": keys.DIRECTORY_SWEPT}
 _ONE_OF_A_KIND |= {"trail-swept": keys.TRAIL_SWEPT}
+_ONE_OF_A_KIND |= {f"audit-{noun}": key for noun, key in keys.AUDIT_EXPORT.items()}
 _AT_APPS = {
     "registration": "",
     **{noun: f":{noun}" for noun in keys.app_stats("") if noun != "app"},

@@ -30,19 +30,18 @@ from observability.metrics.rows import (
     REQUESTS,
     RESIDENT,
     SCRIPTS,
-    SECURITY,
     STORE_MEMORY,
     STORE_MEMORY_LIMIT,
     STORE_QUEUE,
     TICKED,
     TIMED,
     TOKENS,
-    TRAIL_CUT,
     UNAVAILABLE,
     UPSTREAM,
     WEBHOOK_QUEUE,
     Metric,
 )
+from observability.metrics.security import OF_SECURITY
 
 METRICS: tuple[Metric, ...] = (
     Metric(
@@ -183,20 +182,7 @@ METRICS: tuple[Metric, ...] = (
         (POSTED,),
         ("type", "outcome"),
     ),
-    Metric(
-        "latchkey_security_events_total",
-        "counter",
-        "Events of the security log, by name and result: ok, refused or failed.",
-        (SECURITY,),
-        ("event", "result"),
-    ),
-    Metric(
-        "latchkey_trail_cut_total",
-        "counter",
-        "What the security log in the store lost to its bound of bytes: days of a stream, or events of one day.",
-        (TRAIL_CUT,),
-        ("what",),
-    ),
+    *OF_SECURITY,
     Metric(
         "latchkey_event_loop_lag_seconds",
         "histogram",

@@ -130,9 +130,17 @@ class Measures:
         """Counts an event of the security log, or `count` of the same cause."""
         self._count(of.SECURITY, event, result, by=count)
 
+    def sign_in_failed(self, reason: str) -> None:
+        """Counts a failed sign-in."""
+        self._count(of.SIGN_IN_FAILED, reason)
+
     def trail_cut(self, what: str, count: int) -> None:
         """Counts the days or events that made room in the security log."""
         self._count(of.TRAIL_CUT, what, by=count)
+
+    def exported(self, outcome: str, count: int) -> None:
+        """Counts events of the security log that a collector got: sent, or refused."""
+        self._count(of.AUDIT_EXPORTED, outcome, by=count)
 
     def lagged(self, seconds: float) -> None:
         """Counts a late timer of the event loop."""

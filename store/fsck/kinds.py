@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from store import lifetimes
 from store.accounts.audit.activity_figures import KEPT_DAYS
+from store.accounts.audit.export_turn import LEASE_MS
 from store.accounts.audit.recorded import DEAD_MS, OLD_TRAIL_MS, SWEEP_MS
 from store.app_log import KEPT_MS as KEPT_MS_OF_REFUSALS
 from store.app_stats import DAYS_KEPT, MODEL, NAMES, USED
@@ -62,6 +63,7 @@ _COUNTED = rb"[tm][0-9]{1,16} [0-9]{1,16}"
 _USED_ROW = r"[0-9]+ [A-Za-z0-9_-]{0,64} .*"
 _JKT = rb"[A-Za-z0-9_-]{43}"
 _ID = rb"[A-Za-z0-9_-]{22}"
+_PLACES = rb"[0-9]{1,16}-[0-9]{1,16}(?: [0-9]{1,16}-[0-9]{1,16}){4}"
 _UP = _ID + rb":[0-9]{1,10}(?: " + _ID + rb":[0-9]{1,10}){0,4}"
 """The tokens above a delegated one, the nearest first."""
 _ACT = rb"[A-Za-z0-9_-]{1,64}(?: [A-Za-z0-9_-]{1,64}){0,4}"
@@ -169,8 +171,7 @@ KINDS: dict[str, KeyKind] = {
     "due": KeyKind("zset"),
     "changed": KeyKind("hash", others="[0-9a-f]{29}"),
     "relaying": KeyKind("string", IDLE, value=rb"[A-Za-z0-9_-]{22}"),
-    "directory-family": KeyKind("zset"),
-    "directory-section": KeyKind("zset"),
+    **{"directory-family": KeyKind("zset"), "directory-section": KeyKind("zset")},
     "directory-bucket": KeyKind("list"),
     "directory-rebuild": KeyKind("string", value=rb"[0-9]{1,4}"),
     "directory-swept": KeyKind("string", int(DIRECTORY_SWEEP_SECONDS * 1000), value=b"1"),
@@ -199,10 +200,10 @@ KINDS: dict[str, KeyKind] = {
     "security-events": KeyKind("stream", OLD_TRAIL_MS),
     "trail": KeyKind("stream", TRAIL_MOST),
     **{"trail-days": KeyKind("zset", TRAIL_MOST), "trail-sizes": KeyKind("hash", TRAIL_MOST)},
-    "trail-figures": KeyKind("hash", FIGURES_MOST),
-    "trail-active": KeyKind("string", FIGURES_MOST),
-    "trail-writer": KeyKind("string", DEAD_MS),
-    "trail-swept": KeyKind("string", SWEEP_MS),
+    **{"trail-figures": KeyKind("hash", FIGURES_MOST), "trail-active": KeyKind("string", FIGURES_MOST)},
+    **{"trail-writer": KeyKind("string", DEAD_MS), "trail-swept": KeyKind("string", SWEEP_MS)},
+    "audit-exporter": KeyKind("string", LEASE_MS, value=_ID),
+    "audit-exported": KeyKind("hash", fields={"position": _PLACES}, others="at", forms={"at": NUMBER}),
     "recorded": KeyKind("hash", others=r"[0-9a-f]{9,24}:[0-9]{1,4}"),
     "user": KeyKind(
         "hash",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from store.parts.part import PartsBase, part
 
 if TYPE_CHECKING:
+    from store.accounts.audit.export_turn import ExportTurns
     from store.accounts.audit.security_reading import SecurityEvents
     from store.app_log import AppLog
     from store.app_stats import AppStats
@@ -39,6 +40,12 @@ class AppParts(PartsBase):
         from store.accounts.audit.security_reading import SecurityEvents
 
         return SecurityEvents(self.scripts)
+
+    @part
+    def export_turns(self) -> ExportTurns:
+        from store.accounts.audit.export_turn import ExportTurns
+
+        return ExportTurns(self.scripts)
 
     @part
     def apps(self) -> Apps:

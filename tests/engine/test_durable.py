@@ -47,6 +47,7 @@ LOSABLE = {
     "settle_delivery": "an attempt that is made again",
     "take_events": "taken again",
     "count_activity": "figures are approximate by design",
+    "hold_audit_export": "the events are sent once more",
     "append_trail": "the log of the process that sent them has them too",
     "add_hosted": "a sum that is about right, and counted again",
     "add_numbers": "numbers are approximate by design",

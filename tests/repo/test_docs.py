@@ -354,6 +354,7 @@ def test_the_table_of_keys_matches_the_code() -> None:
         *(f"{keys.trail(0)[noun]}:<day>".replace(":0}", ":<n>}") for noun in ("figures", "active")),
         keys.trail(0)["people"].replace(":0}", ":<n>}").replace("people", "<stream>:<day>"),
         keys.TRAIL_SWEPT,
+        *keys.AUDIT_EXPORT.values(),
         keys.TRAIL_WRITER + "<process>",
         keys.recorded(shard),
         *keys.delivery(one_id).values(),

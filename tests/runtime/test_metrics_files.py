@@ -17,6 +17,7 @@ from handlers.core.errors import CATALOGUE
 from observability.metrics import rows as of
 from observability.metrics.declared import BUILD, BUILD_LABELS, METRICS
 from observability.metrics.page import table
+from store.accounts.audit.sign_in_failures import REASONS
 from store.engine.script_source import load_scripts
 from store.security_events import EVENTS
 from tests.support.lists.offenders import each
@@ -102,7 +103,8 @@ def test_expressions_use_possible_label_values() -> None:
         "event": events | EVENTS.keys(),
         "code": set(CATALOGUE),
         "cause": set(re.findall(r"(\w+) \(", causes)),
-        "outcome": {*CATALOGUE, "sent", "failed", "dropped"},
+        "outcome": {*CATALOGUE, "sent", "refused", "failed", "dropped"},
+        "reason": set(REASONS),
     }
     found = 0
     for _, expression, _ in expressions():

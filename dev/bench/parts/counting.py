@@ -12,6 +12,7 @@ import sys
 
 import server
 from handlers.core.site import Site
+from outbound.audit_export import AuditExport
 from outbound.webhooks.poster import WebhookSender
 from runtime import measuring, processes
 from runtime.listening import Listening
@@ -22,7 +23,13 @@ OFF, ON = signal.SIGUSR1, signal.SIGUSR2
 
 
 def measured(
-    runtime: Runtime, site: Site, webhooks: WebhookSender, listening: list[Listening], max_body: int, room: RoomWatch
+    runtime: Runtime,
+    site: Site,
+    webhooks: WebhookSender,
+    listening: list[Listening],
+    max_body: int,
+    room: RoomWatch,
+    exporter: AuditExport | None = None,
 ) -> asyncio.Future[None]:
     """As in runtime/measuring.py, with the signals."""
     applications = [one.application for one in listening]
@@ -35,7 +42,7 @@ def measured(
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(OFF, count, False)
     loop.add_signal_handler(ON, count, True)
-    return measuring.measured(runtime, site, webhooks, listening, max_body, room)
+    return measuring.measured(runtime, site, webhooks, listening, max_body, room, exporter)
 
 
 if __name__ == "__main__":

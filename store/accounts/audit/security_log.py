@@ -24,6 +24,7 @@ from store import parsed_keys
 from store.accounts.audit.classes import cause_of, gatherings
 from store.accounts.audit.logged_event import AuditEvent, clean
 from store.accounts.audit.noted import NotedEvent
+from store.accounts.audit.sign_in_failures import sign_in_failure
 from store.accounts.audit.trail import TrailWriter
 from store.crypto.keyring import Keys, SecretKey
 from store.engine.background import background
@@ -102,6 +103,8 @@ class SecurityLog:
         """Called with each event at once, for the process's log."""
         self.watch: Callable[[str, str, int], None] = lambda event, result, count: None
         """Called with each event at once, for the metrics: name, result, count."""
+        self.watch_failure: Callable[[str], None] = lambda reason: None
+        """Called with each failed sign-in at once, for the metrics: one of REASONS."""
 
     def heard(self, script: str, reply: Reply, known: Mapping[str, str], args: Mapping[str, Value]) -> None:
         """Notes the event in a script's answer: one recorded in a person's activity, or an outcome that no activity
@@ -163,6 +166,8 @@ class SecurityLog:
             recorded=recorded,
         )
         self.watch(event.event, event.result, event.count)
+        if event.result == "refused" and (reason := sign_in_failure(event.event, event.detail)):
+            self.watch_failure(reason)
         for one in self._gather(event, declared, origin.network or event.address):
             self._take(one, time.monotonic())
 

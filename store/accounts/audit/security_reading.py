@@ -140,9 +140,12 @@ class SecurityEvents:
                 yield None
                 await asyncio.sleep(POLL_SECONDS)
 
-    async def after(self, position: TrailPosition) -> tuple[list[AuditEvent], TrailPosition, bool]:
-        """A page of the events after a position, the position after them, and whether there are more by now."""
-        parts = await self._parts([f"({one}" for one in position], "+", backwards=False)
+    async def after(
+        self, position: TrailPosition, most: int | None = None
+    ) -> tuple[list[AuditEvent], TrailPosition, bool]:
+        """A page of the events after a position, the position after them, and whether there are more by now. The page
+        has at most `most` events of each stream in each source."""
+        parts = await self._parts([f"({one}" for one in position], "+", backwards=False, most=most)
         entries, end = _up_to(parts)
         taken = [one.event() for one in entries]
         # A source without entries has days whose logs have ended.

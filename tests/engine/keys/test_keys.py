@@ -40,6 +40,7 @@ KEYS = [
     ("directory-rebuild", keys.DIRECTORY_REBUILD),
     ("directory-swept", keys.DIRECTORY_SWEPT),
     ("trail-swept", keys.TRAIL_SWEPT),
+    *((f"audit-{noun}", key) for noun, key in keys.AUDIT_EXPORT.items()),
     ("trail-writer", keys.TRAIL_WRITER + "0123abcd"),
     ("trail-days", keys.trail(3)["people"]),
     ("trail", keys.trail(0)["operator"] + ":20783"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
+from store.accounts.audit.export_turn import Exported
 from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.audit.security_reading import SOURCES
 from tests.support.calls.prepared import Call, call, drained
@@ -63,3 +64,8 @@ async def _(w: World) -> Call:
 @call("activity_figures.days", "read_figures")
 async def _(w: World) -> Call:
     return lambda: w.store.activity_figures.days(3)
+
+
+@call("export_turns.hold", "hold_audit_export")
+async def _(w: World) -> Call:
+    return lambda: w.store.export_turns.hold(Exported(("0-0",) * SOURCES, 1))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from store import keys, parsed_keys
+from store.accounts.audit.export_turn import Exported
 from store.app_log import Cause
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.apps.registration import DYNAMIC, Registration
@@ -169,6 +170,7 @@ class Furnished:
         await store.deliveries.settle(attempted.id, 1, delivered=False, status=503, retry_in=0, exchange=exchange)
         await store.deliveries.claim(1, 30)
         await store.security.flush()
+        await store.export_turns.hold(Exported(await store.security_events.end(), 1))
         old = {"at": "1000", "event": '{"event":"signed_in","result":"ok","severity":"info","actor":"person","id":"1"}'}
         await store.client.xadd(keys.OLD_TRAIL["people"], old)  # type: ignore[arg-type]
         await store.client.pexpire(keys.OLD_TRAIL["people"], 90 * DAY)

@@ -1,0 +1,262 @@
+"""The export of the security log to a collector: what it receives, and what a bad one costs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from outbound import audit_export, log_collector
+from outbound.audit_export import ASK_SECONDS, POLL_SECONDS, AuditExport
+from outbound.log_collector import CollectorAnswer, LogCollector
+from store import keys
+from store.accounts.audit.export_turn import LEASE_MS, Exported
+from store.accounts.audit.security_reading import SOURCES
+from store.operators.trail_formats import exported
+from store.wiring import Store
+from tests.conftest import OpenStore, emptied
+from tests.support.http.receiver import Receiver, Reply, answering
+from tests.support.lists.offenders import each
+
+JSON = "Content-Type: application/json"
+
+
+def ok(body: bytes = b"{}") -> Reply:
+    return answering(200, JSON, body=body)
+
+
+@asynccontextmanager
+async def collecting(*script: Reply, reply: Reply | None = None) -> AsyncIterator[Receiver]:
+    """A collector that gives these answers in turn, and then `reply`."""
+    receiver = Receiver(reply=reply or ok(), script=list(script))
+    await receiver.start()
+    try:
+        yield receiver
+    finally:
+        await receiver.close()
+
+
+def exporter(store: Store, receiver: Receiver, header: tuple[str, str] | None = None) -> tuple[AuditExport, list[Any]]:
+    """An exporter of this store, and what it counts."""
+    made = AuditExport(store.security_events, store.export_turns, LogCollector(receiver.url, header, whole=1.0))
+    counted: list[Any] = []
+    made.watch = lambda outcome, count: counted.append((outcome, count))
+    return made, counted
+
+
+async def note(store: Store, *details: str) -> None:
+    for detail in details:
+        store.security.note("command_failed", detail=detail)
+    await store.security.flush()
+
+
+def records_of(requests: Iterable[Any]) -> list[Any]:
+    return [record for one in requests for record in one["resourceLogs"][0]["scopeLogs"][0]["logRecords"]]
+
+
+def records(receiver: Receiver) -> list[Any]:
+    return records_of(receiver.events())
+
+
+def details(receiver: Receiver) -> list[str]:
+    return [
+        field["value"]["stringValue"]
+        for record in records(receiver)
+        for field in record["attributes"]
+        if field["key"] == "latchkey.detail"
+    ]
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pauses."""
+    monkeypatch.setattr(audit_export, "FIRST_PAUSE", 0.0)
+
+
+async def rounds(made: AuditExport) -> None:
+    """Exports until everything was sent."""
+    while await made.round() == 0.0:
+        pass
+
+
+@pytest.mark.gen_test
+async def test_a_collector_gets_new_events_in_the_form_of_the_files(memory_store: Store) -> None:
+    await note(memory_store, "before the first export")
+    async with collecting() as receiver:
+        made, counted = exporter(memory_store, receiver, ("Authorization", "Bearer abc"))
+        await rounds(made)
+        assert receiver.posted == []
+        since = (await memory_store.export_turns.hold()).now
+        await note(memory_store, *(f"{number}" for number in range(450)))
+        await rounds(made)
+        assert details(receiver) == [f"{number}" for number in range(450)]
+        # The same records as in a file.
+        lines = [
+            line async for piece in exported(memory_store.security_events, "otlp", since, None) for line in [piece]
+        ]
+        in_files = [
+            record
+            for line in lines
+            if line
+            for record in json.loads(line)["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
+        ]
+        assert records(receiver) == in_files[-450:]
+        assert {one["resourceLogs"][0]["scopeLogs"][0]["scope"]["name"] for one in receiver.events()} == {
+            "latchkey.security"
+        }
+        assert {(one.headers["authorization"], one.headers["content-type"]) for one in receiver.posted} == {
+            ("Bearer abc", "application/json")
+        }
+        assert max(len(one.body) for one in receiver.posted) < 2**19
+        assert sum(count for outcome, count in counted if outcome == "sent") == 450
+        assert made.behind < POLL_SECONDS
+        # Nothing is sent twice by the next process.
+        await memory_store.client.delete(keys.AUDIT_EXPORT["exporter"])
+        other, _ = exporter(memory_store, receiver)
+        before = len(receiver.posted)
+        await made.round()
+        await rounds(other)
+        assert len(receiver.posted) == before
+
+
+@pytest.mark.gen_test
+async def test_events_wait_for_a_collector_with_trouble(memory_store: Store, quick: None) -> None:
+    trouble = (answering(503), answering(401), answering(302, "Location: /"), answering(200, body=b"<html>"))
+    endless = answering(200, JSON, body=b" " * 2**15)
+    async with collecting(*trouble, endless, answering(404), hanging) as receiver:
+        made, counted = exporter(memory_store, receiver)
+        await rounds(made)
+        await note(memory_store, "one", "two")
+        await rounds(made)
+        assert len(receiver.posted) == 8
+        assert details(receiver)[-2:] == ["one", "two"]
+        assert counted == [("sent", 2)]
+
+
+async def hanging(writer: asyncio.StreamWriter) -> None:
+    """Begins an answer, and never ends it."""
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{")
+    await writer.drain()
+    await asyncio.sleep(60)
+
+
+@pytest.mark.gen_test
+async def test_a_refused_event_takes_no_other_with_it(memory_store: Store, quick: None) -> None:
+    async def picky(writer: asyncio.StreamWriter) -> None:
+        await answering(400 if b'"bad"' in receiver.posted[-1].body else 200, JSON, body=b"{}")(writer)
+
+    async with collecting(reply=picky) as receiver:
+        made, counted = exporter(memory_store, receiver)
+        await rounds(made)
+        await note(memory_store, "one", "two", "bad", "three", "four")
+        await rounds(made)
+        taken = [one.body for one in receiver.posted if b'"bad"' not in one.body]
+        assert b"".join(taken).count(b"latchkey.event.id") == 4
+        assert ("refused", 1) in counted
+        assert sum(count for outcome, count in counted if outcome == "sent") == 4
+        asked = len(receiver.posted)
+        await note(memory_store, "after it")
+        await rounds(made)
+        assert (len(receiver.posted), details(receiver)[-1]) == (asked + 1, "after it")
+
+
+@pytest.mark.gen_test
+async def test_a_collector_that_refuses_everything_loses_an_event_a_pause(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async with collecting(reply=answering(400)) as receiver:
+        made, counted = exporter(memory_store, receiver)
+        monkeypatch.setattr(made, "_wait", wait)
+        await rounds(made)
+        await note(memory_store, *(f"{number}" for number in range(10)))
+        await rounds(made)
+    assert counted == [("refused", 1)] * 10
+    assert len(pauses) == 10
+    assert min(pauses[6:]) > 20
+
+
+@each(
+    ("body", "rejected"),
+    [
+        pytest.param(b"", 0, id="no body"),
+        pytest.param(b'{"partialSuccess":{}}', 0, id="nothing rejected"),
+        pytest.param(b'{"partialSuccess":{"rejectedLogRecords":"2"}}', 2, id="text"),
+        pytest.param(b'{"partialSuccess":{"rejectedLogRecords":2}}', 2, id="number"),
+        pytest.param(b'{"partialSuccess":{"rejectedLogRecords":"999999999"}}', 3, id="more than there are"),
+        pytest.param(b'{"partialSuccess":{"rejectedLogRecords":-5}}', 0, id="fewer than none"),
+        pytest.param(b'{"partialSuccess":[1]}', 0, id="another type"),
+    ],
+)
+def test_what_a_collector_did_not_keep_is_counted(body: bytes, rejected: int) -> None:
+    assert log_collector._accepted(body, 3) == CollectorAnswer("sent", rejected)
+
+
+@each("body", [b"[]", b"nonsense", b"\xff", b"[" * 5000, b"1" * 5000, b'"ok"'])
+def test_an_answer_of_somebody_else_is_no_success(body: bytes) -> None:
+    assert log_collector._accepted(body, 3).outcome == "later"
+
+
+# Turns
+
+
+@pytest.fixture
+def two_stores(request: pytest.FixtureRequest, open_store: OpenStore) -> tuple[Store, Store]:
+    """Two simulated processes on one store."""
+    url = emptied(request, "valkey")
+    return open_store(url), open_store(url)
+
+
+@pytest.mark.gen_test
+async def test_one_process_has_the_turn_and_the_position(two_stores: tuple[Store, Store]) -> None:
+    one, other = two_stores
+    async with collecting() as receiver:
+        first, _ = exporter(one, receiver)
+        second, _ = exporter(other, receiver)
+        await rounds(first)
+        assert await second.round() == ASK_SECONDS
+        await note(one, "sent")
+        await rounds(first)
+        await first.round()
+        # The first process stops answering, and its turn ends.
+        assert 0 < await one.client.pttl(keys.AUDIT_EXPORT["exporter"]) <= LEASE_MS
+        await one.client.delete(keys.AUDIT_EXPORT["exporter"])
+        await rounds(second)
+        await note(one, "later")
+        await rounds(second)
+        await second.round()
+        noted = await one.client.hgetall(keys.AUDIT_EXPORT["exported"])
+        # It comes back, and sets back nothing.
+        first._done = Exported(("1-1",) * SOURCES, 1)
+        assert await first.round() == ASK_SECONDS
+        assert await one.client.hget(keys.AUDIT_EXPORT["exported"], "position") == noted[b"position"]
+        assert details(receiver) == ["sent", "later"]
+
+
+@pytest.mark.gen_test
+async def test_a_stopped_process_hands_over_at_once_and_a_damaged_position_loses_nothing(
+    two_stores: tuple[Store, Store],
+) -> None:
+    one, other = two_stores
+    async with collecting() as receiver:
+        first, _ = exporter(one, receiver)
+        async with first.exporting():
+            while first._done is None:
+                await asyncio.sleep(0.01)
+        await note(one, "while nobody exports")
+        second, _ = exporter(other, receiver)
+        await rounds(second)
+        assert details(receiver) == ["while nobody exports"]
+        await one.client.delete(keys.AUDIT_EXPORT["exporter"])
+        await one.client.hset(keys.AUDIT_EXPORT["exported"], "position", "1-1")
+        third, _ = exporter(one, receiver)
+        await rounds(third)
+        assert details(receiver) == ["while nobody exports"] * 2
