@@ -28,8 +28,8 @@ BRIEF = ("config", "data_dir", "redis_url")
 """The settings in the short help of a command."""
 DECIMALS = 6
 _AMOUNT = r"(-?)(?:([0-9]{1,18})|([0-9]{1,12})(?:\.([0-9]{1,18}))?usd)"
-BELOW_ZERO = r"-(?:\d+|\d*\.\d+)(?:usd)?$"
-"""Words that are amounts below zero, or meant as such. They are no flags."""
+NO_FLAG = r"-(?:(?:\d+|\d*\.\d+)(?:usd)?|\w[\w-]{20})$"
+"""Words that are amounts below zero, or meant as such, or ids of 22 characters. They are no flags."""
 
 SECTIONS = {
     "serve": ["serve"],
@@ -44,11 +44,11 @@ SECTIONS = {
 
 
 class CommandParser(Parser):
-    """Lets `main` report errors, in words or in JSON. Amounts below zero are no flags."""
+    """Lets `main` report errors, in words or in JSON. Amounts below zero, and ids, are no flags."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.allow_below_zero(BELOW_ZERO)
+        self.allow_below_zero(NO_FLAG)
 
     def error(self, message: str) -> NoReturn:
         """Raises UsageError, NoCommand."""

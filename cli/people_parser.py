@@ -94,6 +94,22 @@ def add_users(verb: Verbs) -> None:
         "end the access of an app to one person; its documents are kept for 30 days",
         f"{ada} notes",
     )
+    listed_sessions = verb("sessions", "person_parts.list_sessions", "a person's sessions, the newest first", ada)
+    end_session = verb(
+        "end-session",
+        "person_parts.end_session",
+        "end one session of a person; apps keep their access",
+        f"{ada} 4cTJmRk3nEWw0pYzQe1uZA",
+    )
+    identities = verb(
+        "identities", "person_parts.list_identities", "a person's accounts at other sites, with which they sign in", ada
+    )
+    unlink = verb(
+        "unlink",
+        "person_parts.unlink",
+        "disconnect an account at another site, unless it is the only way to sign in",
+        f"{ada} 9mC2Yv0bQ7u1rTjXk3eZsA",
+    )
     bulk = verb(
         "bulk",
         "bulk.bulk_users",
@@ -118,6 +134,10 @@ def add_users(verb: Verbs) -> None:
         verb("reset-factors", "people.reset_factors", "take authenticator app, passkeys and recovery codes", ada),
         verb("sign-out", "people.sign_out", "end every session of a person; apps keep their access", ada),
         disconnect,
+        listed_sessions,
+        end_session,
+        identities,
+        unlink,
         verb("disable", "people.disable_user", "stop every token, end every session, and let nobody in", ada),
         suspend,
         verb("resume", "people.enable_user", "end a suspension, as `enable` does", ada),
@@ -132,6 +152,8 @@ def add_users(verb: Verbs) -> None:
     ):
         named.add_argument("email", metavar="EMAIL|SUB", help="e-mail address, or the `sub` that public apps see")
     disconnect.add_argument("client_id", metavar="CLIENT_ID", help="the app")
+    end_session.add_argument("id", metavar="ID", help="as `user sessions` shows it")
+    unlink.add_argument("id", metavar="ID", help="as `user identities` shows it")
 
 
 def add_groups(verb: Verbs) -> None:

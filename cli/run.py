@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, settings: Settings) -> CommandResult:
     if args.password_stdin:
         args.password = read_password()
     if getattr(args, "server", None) or getattr(args, "key_file", None):
-        return _elsewhere(args)
+        return _elsewhere(args, settings)
     if args.offline:
         offline: CommandResult = command(settings, args)
         return offline
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace, settings: Settings) -> CommandResult:
         return asyncio.run(_within(url, server_runs, command, args, settings))
 
 
-def _elsewhere(args: argparse.Namespace) -> CommandResult:
+def _elsewhere(args: argparse.Namespace, settings: Settings) -> CommandResult:
     """Runs the command against the server of `--server`. Raises FAILURES, UsageError."""
     if not getattr(args, "server", None) or not getattr(args, "key_file", None):
         raise UsageError(
@@ -81,7 +81,12 @@ def _elsewhere(args: argparse.Namespace) -> CommandResult:
     from cli.remote.client import RemoteServer, read_key
     from cli.remote.commands import run_remote
 
-    return run_remote(RemoteServer(args.server, read_key(args.key_file)), args)
+    server = RemoteServer(args.server, read_key(args.key_file))
+    if hasattr(args, "logo_from"):  # the file is on this machine
+        from cli.commands.app_logos import given_logo
+
+        args.logo_file = asyncio.run(given_logo(settings, args))
+    return run_remote(server, args)
 
 
 def named(text: str) -> Callable[..., Any]:

@@ -37,7 +37,7 @@ class Offers(Serving):
         "Invitations by the operator count for any.", many=True, live=True)
     identity_config: Path | None = declare("Accounts", "FILE", "", to.optional_path,
         "TOML file of identity providers (OpenID Connect, GitHub, Google, Microsoft, Apple, LDAP) with which people "
-        "sign in: see docs/operating/identity-providers.md.", live=True)
+        "sign in: see docs/operating/identity-providers.md.", "both", live=True)
     app_registration: str = declare("Accounts", "WHO", "everybody", to.one_of("everybody", "operator"),
         "Who may register apps: everybody (who is signed in) or operator (by command alone).", live=True)
     apps_per_person: int = declare("Accounts", "N", "20", to.whole(1, 1000),

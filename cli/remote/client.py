@@ -44,6 +44,10 @@ class RemoteServer:
         """The JSON of a write. A POST has an idempotency key, `key` or a new one."""
         return self._json(method, path, body if body is not None or method != "POST" else {}, key)
 
+    def upload(self, path: str, file: bytes, media_type: str) -> Any:
+        """The JSON of a PUT of a file."""
+        return self._json("PUT", path, file, media_type=media_type)
+
     def items(self, path: str, most: int | None = None, **query: str | int | None) -> Iterator[dict[str, Any]]:
         """Yields the items of a list, page by page, at most `most`."""
         cursor, left = "", most
@@ -72,8 +76,15 @@ class RemoteServer:
         shown: dict[str, Any] = found[0]
         return shown
 
-    def _json(self, method: str, path: str, body: dict[str, Any] | None, key: str | None = None) -> Any:
-        connection, response = self._send(method, path, body, key)
+    def _json(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | bytes | None,
+        key: str | None = None,
+        media_type: str = "application/json",
+    ) -> Any:
+        connection, response = self._send(method, path, body, key, media_type)
         with connection_of(connection):
             read = response.read(MOST_ANSWER)
         if response.status >= 400:
@@ -86,17 +97,21 @@ class RemoteServer:
             ) from None
 
     def _send(
-        self, method: str, path: str, body: dict[str, Any] | None, key: str | None
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | bytes | None,
+        key: str | None,
+        media_type: str = "application/json",
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         kind = http.client.HTTPSConnection if self._url.scheme == "https" else http.client.HTTPConnection
         connection = kind(self._url.hostname or "", self._url.port, timeout=SECONDS)
         headers = {"Authorization": f"Bearer {self._key}", "User-Agent": f"latchkey/{__version__}"}
         if method == "POST":
             headers["Idempotency-Key"] = key or secrets.token_hex(16)
-        sent = None
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-            sent = json.dumps(body)
+        sent = json.dumps(body).encode() if isinstance(body, dict) else body
+        if sent is not None:
+            headers["Content-Type"] = media_type
         try:
             connection.request(method, BASE + path, sent, headers)
             return connection, connection.getresponse()

@@ -14,13 +14,14 @@ from cli.commands import export as exports
 from cli.commands.audit import COLUMNS as EVENT_COLUMNS
 from cli.commands.audit import checked_bounds
 from cli.commands.context import SHOWN_ONCE, SIGNING_ONCE
-from cli.remote.client import RemoteServer, part
+from cli.remote.app_logos import set_logo
+from cli.remote.client import RemoteServer, ServerUnreachable, part
+from cli.remote.person_parts import PERSON_PARTS, RemoteCommand
 from cli.terminal.outcome import CommandResult
 from store.apps.registration_rows import RECORD
 from store.moments import at, timestamp
 from store.refused import Refused
 
-RemoteCommand = Callable[[RemoteServer, Namespace], CommandResult]
 PEOPLE: Final = ("email", "sub", "status", "name")
 WAIT: Final = 0.2
 """Seconds between two looks at long work."""
@@ -194,8 +195,9 @@ def show_app(server: RemoteServer, args: Namespace) -> CommandResult:
     return _app(server.get(f"/apps/{part(args.client_id)}"))
 
 
-def _app(record: dict[str, Any]) -> CommandResult:
-    notes = [f"The client_secret {SHOWN_ONCE}"] if record.get("client_secret") else []
+def _app(record: dict[str, Any], failed: str = "") -> CommandResult:
+    notes = [failed] if failed else []
+    notes += [f"The client_secret {SHOWN_ONCE}"] if record.get("client_secret") else []
     notes += [f"The webhook_secret {SIGNING_ONCE}"] if record.get("webhook_secret") else []
     words = {name: "" for name, value in record.items() if value == []}
     return CommandResult(record, note="\n".join(notes), words=words)
@@ -203,9 +205,8 @@ def _app(record: dict[str, Any]) -> CommandResult:
 
 def _ordered(args: Namespace) -> dict[str, Any]:
     """The body of an app's creation or change. Raises Refused for an option that only works where the store is."""
-    for option, flag in (("logo_from", "--logo"), ("jwks", "--jwks")):
-        if hasattr(args, option):
-            raise Refused("invalid_request", f"{flag} works on the server's machine only, without --server.")
+    if hasattr(args, "jwks"):
+        raise Refused("invalid_request", "--jwks works on the server's machine only, without --server.")
     members = {attribute: member for member, attribute in RECORD.items()}
     body = {
         members[name]: value
@@ -220,15 +221,22 @@ def _ordered(args: Namespace) -> dict[str, Any]:
 def create_app(server: RemoteServer, args: Namespace) -> CommandResult:
     """Registers an app."""
     named = {"client_id": args.client_id} if args.client_id is not None else {}
-    return _app(server.do("POST", "/apps", {**_ordered(args), **named}))
+    record = server.do("POST", "/apps", {**_ordered(args), **named})
+    try:
+        record |= set_logo(server, record["client_id"], args)
+    except (Refused, ServerUnreachable) as error:  # the secret must be shown: nobody can read it again
+        failed = f"The app has no logo: {error} Try `app update {record['client_id']} --logo` again."
+        return _app(record, failed)
+    return _app(record)
 
 
 def update_app(server: RemoteServer, args: Namespace) -> CommandResult:
     """Changes an app."""
     path, body, status = f"/apps/{part(args.client_id)}", _ordered(args), getattr(args, "status", "")
-    if not body and not status:
+    if not body and not status and not hasattr(args, "logo_file"):
         raise Refused("invalid_request", "Nothing to change is given.")
     record = server.do("PATCH", path, body) if body else {}
+    record |= set_logo(server, args.client_id, args)
     if status:
         record |= server.do("POST", f"{path}/{'suspend' if status == 'disabled' else 'resume'}")
     return _app(record)
@@ -302,6 +310,7 @@ REMOTE: Final[Mapping[str, RemoteCommand]] = {
     "people.reset_factors": _act("reset-factors"),
     "people.sign_out": _act("sign-out"),
     "people.disconnect_app": disconnect_app,
+    **PERSON_PARTS,
     "people.delete_user": delete_user,
     "people.cancel_deletion": _act("cancel-deletion"),
     "people.add_groups": _groups(lambda present, named: present | named),

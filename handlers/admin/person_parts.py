@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from handlers.admin.base import AdminHandler
-from outbound.identity.providers import Providers
-from store.accounts.identities import LinkedIdentity
 from store.moments import timestamp
 from store.operators.records import identity_record, session_record
 
@@ -58,10 +54,6 @@ class AdminIdentityHandler(AdminHandler):
         """Disconnects an account at another site, unless it is the person's only way to sign in."""
         self.query()
         security = await self.store.operator.security(user)
-        await self.store.people_acts.unlink(self.actor, user, name, usable(self.site.providers, security.identities))
+        others = self.site.providers.usable(one.identity for one in security.identities)
+        await self.store.people_acts.unlink(self.actor, user, name, others)
         self.write_json({"id": name, "ended": True})
-
-
-def usable(providers: Providers, identities: Iterable[LinkedIdentity]) -> list[str]:
-    """The names of identities with which a person can sign in: their providers are offered here."""
-    return [one.identity.name for one in identities if providers.of(one.identity)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -171,3 +171,7 @@ class Providers:
     def of(self, identity: UpstreamIdentity) -> Provider | None:
         """The provider that signs people in with this identity."""
         return next((one for one in self if one.is_mine(identity.issuer)), None)
+
+    def usable(self, identities: Iterable[UpstreamIdentity]) -> list[str]:
+        """The names of identities with which a person can sign in: a provider for them is offered."""
+        return [identity.name for identity in identities if self.of(identity)]

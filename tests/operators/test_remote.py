@@ -13,6 +13,7 @@ import pytest
 import manage
 from cli.commands.acts import ACTS, READS
 from cli.remote.commands import REMOTE
+from tests.support.browser.pictures import drawn
 from tests.support.processes.processes import QUICK, Server
 
 EVE = "eve@example.com"
@@ -124,6 +125,37 @@ def test_people_and_apps_are_managed_from_elsewhere(elsewhere: Elsewhere, tmp_pa
     assert there("operator-key", "list")["keys"][0]["role"] == "admin"
     assert "keys" in there("keys", "signing", "list")
     assert elsewhere.error("user", "delete", EVE, "--yes")[:2] == (1, "access_denied")
+
+
+def test_one_thing_of_a_person_and_the_logo_of_an_app_end_from_elsewhere(elsewhere: Elsewhere, tmp_path: Path) -> None:
+    there, local, error = elsewhere.there, elsewhere.local, elsewhere.error
+    people, logo = tmp_path / "people.jsonl", tmp_path / "logo.png"
+    links = [{"issuer": "https://idp.example.org", "subject": "eve"}]
+    people.write_text(json.dumps({"email": EVE, "email_verified": True, "name": "Eve", "links": links}))
+    assert local("import", str(people))["created"] == 1
+    found = there("user", "identities", EVE)
+    assert found == local("user", "identities", EVE)
+    linked = found["identities"][0]["id"]
+    status, code, said = error("user", "unlink", EVE, linked)
+    assert (status, code, "only way" in said) == (1, "invalid_request", True)
+    local("user", "set-password", EVE)
+    assert there("user", "unlink", EVE, linked) == {"sub": found["sub"], "id": linked, "ended": True}
+    assert "`latchkey user identities`" in error("user", "unlink", EVE, linked)[2]
+    assert there("user", "sessions", EVE) == {"sub": found["sub"], "sessions": []}
+    assert error("user", "end-session", EVE, "-" + "x" * 21)[1] == "not_found"
+    logo.write_bytes(drawn("PNG", (64, 64), (1, 2, 3)))
+    words = ("--name", "Web", "--redirect-uri", "https://web.example/cb", "--scopes", "profile")
+    app = there("app", "create", *words, "--logo", str(logo))
+    assert app["client_secret"]
+    assert app["logo"]
+    name = app["client_id"]
+    assert local("app", "show", name)["logo"] == app["logo"]
+    assert there("app", "update", name, "--logo", "")["logo"] == ""
+    assert there("app", "update", name, "--logo", str(logo))["logo"] == app["logo"]
+    (tmp_path / "bad.png").write_text("no picture")
+    assert error("app", "create", *words, "--logo", str(tmp_path / "bad.png"))[:2] == (1, "invalid_request")
+    assert "cannot be read" in error("app", "update", name, "--logo", str(tmp_path / "missing"))[2]
+    assert len(local("app", "list")["apps"]) == 1
 
 
 def test_mistakes_are_answered_with_what_to_do(elsewhere: Elsewhere, tmp_path: Path) -> None:

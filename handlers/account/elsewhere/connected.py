@@ -78,7 +78,7 @@ class RemoveIdentityHandler(FactorsPage):
         if not _NAME.fullmatch(name):
             raise Refused("not_found", Phrase("That account is already disconnected."))
         factors, providers = await self.store.factors.of(session), self.site.providers
-        usable = [one.identity.name for one in factors.identities if providers.of(one.identity)]
+        usable = providers.usable(one.identity for one in factors.identities)
         known = next((one.identity for one in factors.identities if one.identity.name == name), None)
         provider = providers.of(known) if known else None
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from handlers.admin.console.person_acts import PersonAct
-from handlers.admin.person_parts import usable
 from handlers.core.params import Params
 from store.refused import Refused
 
@@ -40,7 +39,8 @@ class ConsoleUnlinkHandler(PersonAct):
     async def act(self, user: str, params: Params) -> None:
         """Disconnects an account at another site, unless it is the person's only way to sign in."""
         name, security = _named(params, "identity", _PART), await self.store.operator.security(user)
-        await self.store.people_acts.unlink(self.actor, user, name, usable(self.site.providers, security.identities))
+        others = self.site.providers.usable(one.identity for one in security.identities)
+        await self.store.people_acts.unlink(self.actor, user, name, others)
 
 
 def _named(params: Params, field: str, form: re.Pattern[str]) -> str:
