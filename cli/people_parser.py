@@ -116,14 +116,19 @@ def add_users(verb: Verbs) -> None:
         "act on up to 1,000 people: first say what would happen, then with --token do it",
         'suspend --query @example.org --reason "The contract ended"',
         "suspend --token TOKEN",
-        "delete --file people.txt",
+        "delete --file people.txt --wait 7",
+        "cancel-deletion --file people.txt",
     )
-    bulk.add_argument("act", choices=("suspend", "resume", "sign-out", "delete"), help="what is done to each of them")
+    acts = ("suspend", "resume", "sign-out", "delete", "cancel-deletion")
+    bulk.add_argument("act", choices=acts, help="what is done to each of them")
     bulk.add_argument("--token", metavar="T", default="", help="what the dry run printed; does what it said")
     bulk.add_argument("--file", metavar="FILE", help="a `sub` on each line; - is standard input")
     bulk.add_argument("--query", metavar="Q", default="", help="people whom `user list` finds, instead of a file")
     bulk.add_argument("--status", metavar="S", choices=states, default="", help="only people with this status")
-    bulk.add_argument("--reason", metavar="R", default="", help="of a suspension: shown to people who sign in")
+    about = "of `delete`: disable now, and delete in 1 to 90 days; each person gets a mail"
+    bulk.add_argument("--wait", metavar="DAYS", type=int, help=about)
+    about = "of a suspension, or with --wait: shown to people who sign in"
+    bulk.add_argument("--reason", metavar="R", default="", help=about)
     bulk.add_argument("--note", metavar="N", default="", help="of a suspension: for operators, never shown to people")
     bulk.add_argument("--until", metavar="DATE", default="", help="of a suspension: when it ends")
     about = "one person: second step, connected apps, newest activity"

@@ -25,19 +25,31 @@ async def bulk_users(context: Context, args: Namespace) -> CommandResult:
     """Says what an act would do, or with `--token` does it. Raises Refused, ValueError, OSError."""
     acts = context.store.bulk_acts
     if not args.token:
-        order = BulkOrder(args.act, users_in(args.file), args.query, args.status, args.reason, args.note, args.until)
+        suspension = args.reason, args.note, args.until
+        order = BulkOrder(args.act, users_in(args.file), args.query, args.status, *suspension, wait_in(args))
         return told(plan_record(await acts.plan(BY_COMMAND, order)))
     check_act_of(args.act, (await acts.show(args.token)).order["act"])
     job = await acts.begin(BY_COMMAND, args.token)
     if job:
-        await acts.run(BY_COMMAND, job)
+        from cli.operator_mail import mailing  # what mails need takes longer to load than most commands run
+        from handlers.admin import operator_mails
+
+        async with mailing(context) as site:
+            await acts.run(BY_COMMAND, job, operator_mails.telling(site))
     return told(bulk_record(await acts.show(args.token)))
 
 
 def told(record: dict[str, Any]) -> CommandResult:
     """The result of a dry run or of the act."""
-    note = f"Nobody was changed. Repeat the command with --token {record['token']}." if record["dryRun"] else ""
-    return CommandResult(record, COLUMNS, note=note)
+    notes = [f"Nobody was changed. Repeat the command with --token {record['token']}."] if record["dryRun"] else []
+    if notes and record["act"] == "delete" and not record["waitDays"]:
+        notes.append("They are deleted at once. A dry run with --wait 7 leaves days in which you can cancel.")
+    return CommandResult(record, COLUMNS, note="\n".join(notes))
+
+
+def wait_in(args: Namespace) -> int:
+    """The days of `--wait`; 0 without it, and a number that is refused for none."""
+    return 0 if args.wait is None else args.wait or -1
 
 
 def check_act_of(typed: str, planned: str) -> None:

@@ -92,7 +92,9 @@ def bulk_users(server: RemoteServer, args: Namespace) -> CommandResult:
     """Says what an act on many people would do, or with a token does it and waits for the end."""
     if not args.token:
         named = ("act", "query", "status", "reason", "note", "until")
-        body = {name: value for name in named if (value := getattr(args, name))}
+        body: dict[str, Any] = {name: value for name in named if (value := getattr(args, name))}
+        if args.wait is not None:
+            body["waitDays"] = args.wait
         if users := bulk.users_in(args.file):
             body["people"] = users
         return bulk.told(server.do("POST", "/people/bulk", {**body, "dryRun": True}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from handlers.admin import operator_mails
 from handlers.admin.base import AdminHandler, valid
 from handlers.core.params import Params
 from observability.tracing import continued
@@ -11,7 +12,7 @@ from store.operators.bulk_acts import BulkOrder
 from store.operators.records import bulk_record, plan_record
 from store.refused import Refused
 
-MEMBERS = ("act", "people", "query", "status", "reason", "note", "until", "dryRun", "token")
+MEMBERS = ("act", "people", "query", "status", "reason", "note", "until", "waitDays", "dryRun", "token")
 
 
 class AdminBulkHandler(AdminHandler):
@@ -33,7 +34,9 @@ class AdminBulkHandler(AdminHandler):
             raise Refused("invalid_request", "The token is of another act.")
         job = await acts.begin(self.actor, token)
         if job:
-            self.site.in_background(continued(self.request, acts.run(self.actor, job)))
+            self.site.in_background(
+                continued(self.request, acts.run(self.actor, job, operator_mails.telling(self.site)))
+            )
         self.write_json(bulk_record(await acts.show(token)))
 
 
@@ -62,4 +65,5 @@ def order_of(params: Params) -> BulkOrder:
         params.get("reason") or "",
         params.get("note") or "",
         params.get("until") or "",
+        0 if params.value("waitDays") is None else params.whole("waitDays") or -1,
     )

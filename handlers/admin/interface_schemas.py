@@ -77,13 +77,15 @@ ADMIN_SCHEMAS: Final[JsonSchema] = {
     "BulkOrder": record(
         {},
         {
-            **{"act": {"enum": ["suspend", "resume", "sign-out", "delete"]}, "people": {"type": "array", "items": ID}},
+            "act": {"enum": ["suspend", "resume", "sign-out", "delete", "cancel-deletion"]},
+            "people": {"type": "array", "items": ID},
             **{
                 "query": TEXT,
                 "status": TEXT,
                 "reason": TEXT,
                 "note": TEXT,
                 "until": TEXT,
+                "waitDays": COUNT,
                 "dryRun": FLAG,
                 "token": TEXT,
             },
@@ -94,6 +96,7 @@ ADMIN_SCHEMAS: Final[JsonSchema] = {
             **{"id": TEXT, "act": TEXT, "dryRun": FLAG, "state": {"enum": ["ready", "running", "stopped", "done"]}},
             **{"token": TEXT, "total": COUNT, "done": COUNT, "changed": COUNT, "refused": COUNT},
             "refusals": {"type": "array", "items": record({"id": TEXT, "reason": TEXT})},
+            "waitDays": maybe(COUNT),
         }
     ),
     "LinkOrder": record({"kind": {"enum": ["reset", "confirm"]}}),

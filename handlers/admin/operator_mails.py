@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from handlers.core import mails
 from handlers.core.site import Site
 from store.clock import wall
 from store.operations import Person
+from store.operators.bulk_acts import BulkAct, Tell
 from store.operators.roles import OperatorRole
 from store.phrases import Phrase
 from store.refused import Refused
@@ -18,6 +20,11 @@ ROLE_NAMES: dict[OperatorRole, str] = {
     "support": Phrase("Support"),
     "auditor": Phrase("Auditor"),
 }
+
+MOST_WAITING = 100
+"""Mails that wait when an act on many people waits too: the queue has place for a few hundred notices."""
+PATIENCE, PAUSE = 200, 0.1
+"""How often the act looks, and how long (s) it waits before each look."""
 
 
 def invited(site: Site, email: str, link: str, asker: str) -> None:
@@ -50,6 +57,19 @@ async def deletion_planned(site: Site, person: Person) -> None:
 async def deletion_cancelled(site: Site, person: Person) -> None:
     """Tells a person that their account stays."""
     await _tell(site, "operators/deletion_cancelled", person, active=person.status == "active")
+
+
+def telling(site: Site) -> Tell:
+    """Mails people whose deletion an act on many plans or cancels, no faster than the mails leave."""
+
+    async def tell(act: BulkAct, person: Person) -> None:
+        for _ in range(PATIENCE):
+            if site.mail.queue < MOST_WAITING:
+                break
+            await asyncio.sleep(PAUSE)
+        await (deletion_planned if act == "delete" else deletion_cancelled)(site, person)
+
+    return tell
 
 
 async def _tell(site: Site, what: str, person: Person, **values: Any) -> None:

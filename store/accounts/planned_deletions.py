@@ -32,6 +32,15 @@ ASK_SECONDS = 60.0
 INTERRUPTED = 600
 """Seconds after which a deletion in progress elsewhere counts as interrupted."""
 
+NONE_PLANNED = Phrase("No deletion of this account is planned.")
+
+
+def check_wait(days: int, reason: str) -> None:
+    """Raises ValueError unless a deletion may wait for so long, with this reason."""
+    if not 1 <= days <= MOST_DAYS:
+        raise ValueError(Phrase("A deletion waits for 1 to %(most)s days.", most=MOST_DAYS))
+    check_reason(reason)
+
 
 class PlannedDeletions:
     """Plans and cancels deletions, and deletes when it is time. Every method raises StoreUnavailable."""
@@ -45,9 +54,7 @@ class PlannedDeletions:
     async def plan(self, user: str, days: int, reason: str = "") -> datetime:
         """Disables a person, who may read `reason` at sign-in, and plans the deletion in `days`; returns its time.
         A new plan replaces an older one. Raises Refused("not_found"), ValueError."""
-        if not 1 <= days <= MOST_DAYS:
-            raise ValueError(Phrase("A deletion waits for 1 to %(most)s days.", most=MOST_DAYS))
-        check_reason(reason)
+        check_wait(days, reason)
         at = (wall.utc() + timedelta(days=days)).replace(microsecond=0)
         # The list comes first: the row alone would wait for ever.
         await self._people.plan(user, round(at.timestamp()))
@@ -71,7 +78,7 @@ class PlannedDeletions:
         if reply.word == "not_found":
             raise Refused("not_found", "No such person.")
         if reply.word == "none":
-            raise Refused("invalid_request", Phrase("No deletion of this account is planned."))
+            raise Refused("invalid_request", NONE_PLANNED)
 
     def deleting(self) -> AbstractAsyncContextManager[None]:
         """Deletes people whose time has come, in the background of the block."""

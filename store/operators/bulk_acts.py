@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Literal, NamedTuple, get_args
 
+from store.accounts.planned_deletions import NONE_PLANNED, check_wait
 from store.errors import StoreError
 from store.names import is_user_id
-from store.operations import Suspension, suspended_until
+from store.operations import Person, Suspension, suspended_until
 from store.operators.jobs import BegunJob, OperatorJob, OperatorJobs
 from store.operators.operator_keys import OperatorKeys
 from store.operators.people_acts import PeopleActs
@@ -18,7 +20,9 @@ from store.operators.roles import OperatorAct, OperatorActor, check_act
 from store.phrases import Phrase
 from store.refused import Refused
 
-BulkAct = Literal["suspend", "resume", "sign-out", "delete"]
+log = logging.getLogger("latchkey.people")
+
+BulkAct = Literal["suspend", "resume", "sign-out", "delete", "cancel-deletion"]
 BULK_ACTS: Final[tuple[BulkAct, ...]] = get_args(BulkAct)
 MOST_PEOPLE: Final = 1000
 BATCH: Final = 10
@@ -30,14 +34,21 @@ _ACTS: Final[dict[BulkAct, OperatorAct]] = {
     "resume": "people.resume",
     "sign-out": "people.sign_out",
     "delete": "people.delete",
+    "cancel-deletion": "people.delete",
 }
 TOO_MANY = Phrase("More than %(most)s people match. Narrow the query.", most=MOST_PEOPLE)
 NO_MORE = "The key was revoked, or the role taken, before this person's turn."
 NO_PLAN = Phrase("There is no such dry run of yours. It is kept for a day.")
+NO_WAIT = "A wait goes with the act delete alone."
+NO_REASON = "A reason goes with a wait: people who are deleted at once read nothing."
+
+Tell = Callable[[BulkAct, Person], Awaitable[None]]
+"""Mails a person whose deletion was planned, or cancelled."""
 
 
 class BulkOrder(NamedTuple):
-    """What to do, and to whom: user ids, or those whom a query and a status find. Only a suspension has the rest."""
+    """What to do, and to whom: user ids, or those whom a query and a status find. `reason`, `note` and `until` are of a
+    suspension; a deletion that waits for `days` has a reason too. Without days, people are deleted at once."""
 
     act: str
     people: Sequence[str] = ()
@@ -46,17 +57,19 @@ class BulkOrder(NamedTuple):
     reason: str = ""
     note: str = ""
     until: str = ""
+    days: int = 0
 
 
 class BulkPlan(NamedTuple):
     """What a dry run found: `token` begins the act; `people`: whom it concerns, but for `refused`, of whom `refusals`
-    has the first with the reasons."""
+    has the first with the reasons. `days`: how long a deletion waits, 0 for one at once."""
 
     token: str
     act: str
     people: int
     refused: int
     refusals: tuple[tuple[str, str], ...]
+    days: int = 0
 
 
 class BulkActs:
@@ -79,10 +92,16 @@ class BulkActs:
 
     async def plan(self, actor: OperatorActor, order: BulkOrder) -> BulkPlan:
         """The dry run: changes nobody. Raises Refused("insufficient_role"), Refused("invalid_request"), ValueError for
-        a wrong suspension."""
+        a wrong suspension or wait."""
         act = _act_of(order.act)
         check_act(actor, _ACTS[act])
         suspension = suspension_of(order) if act == "suspend" else None
+        if order.days:
+            if act != "delete":
+                raise Refused("invalid_request", NO_WAIT)
+            check_wait(order.days, order.reason)
+        elif act == "delete" and order.reason:
+            raise Refused("invalid_request", NO_REASON)
         users = await self._users(order)
         refusals: list[tuple[str, str]] = []
         for start in range(0, len(users), BATCH):
@@ -92,8 +111,11 @@ class BulkActs:
         told: dict[str, Any] = {"act": act, "people": users}
         if suspension:
             told |= {"reason": order.reason, "note": order.note, "until": order.until}
+        if order.days:
+            told |= {"reason": order.reason, "days": order.days}
         token = await self._jobs.prepare(KIND, actor, told, len(users))
-        return BulkPlan(token, act, len(users) - len(refusals), len(refusals), tuple(refusals[:SHOWN_REFUSALS]))
+        shown = tuple(refusals[:SHOWN_REFUSALS])
+        return BulkPlan(token, act, len(users) - len(refusals), len(refusals), shown, order.days)
 
     async def begin(self, actor: OperatorActor, token: str) -> BegunJob | None:
         """The planned act, to be given to `run`; None if it was begun before. Raises Refused("not_found") for another
@@ -113,16 +135,11 @@ class BulkActs:
             raise Refused("not_found", NO_PLAN)
         return found
 
-    async def run(self, actor: OperatorActor, job: BegunJob) -> None:
+    async def run(self, actor: OperatorActor, job: BegunJob, tell: Tell) -> None:
         """Does it in batches, and notes how far it is. A revoked key and a role that is taken end it. If the store is
-        away, the next `begin` continues."""
-        order, done = job.order, job.done
-        act, users = _act_of(order["act"]), order["people"]
-        suspension = (
-            suspension_of(BulkOrder(act, **{name: order[name] for name in ("reason", "note", "until")}))
-            if (act == "suspend")
-            else None
-        )
+        away, the next `begin` continues. Whose deletion was planned or cancelled is told with `tell`."""
+        order, done = ordered(job.order), job.done
+        users = order.people
         report = {"changed": job.report.get("changed", 0), "refused": job.report.get("refused", 0)}
         refusals: list[list[str]] = job.report.get("refusals", [])
         while done < len(users):
@@ -132,7 +149,7 @@ class BulkActs:
                 report["refused"] += len(left)
                 refusals = [*refusals, *left][:SHOWN_REFUSALS]
                 return await self._jobs.note(job.id, len(users), {**report, "refusals": refusals}, over=True)
-            found = await asyncio.gather(*(self._do(actor, act, user, suspension) for user in some))
+            found = await asyncio.gather(*(self._do(actor, order, user, tell) for user in some))
             done += len(some)
             report["changed"] += sum(1 for why in found if not why)
             report["refused"] += sum(1 for why in found if why)
@@ -175,28 +192,46 @@ class BulkActs:
             role = await self._acts.check(actor, _ACTS[act], user)
             if role:
                 return f"This person has the role {role}."
-            return "" if await self._pages.one(user) else "No such person."
+            found = await self._pages.one(user)
+            if found is None:
+                return "No such person."
+            return NONE_PLANNED if act == "cancel-deletion" and found.delete_at is None else ""
         except Refused as refusal:
             return refusal.description
 
-    async def _do(self, actor: OperatorActor, act: BulkAct, user: str, suspension: Suspension | None) -> str:
+    async def _do(self, actor: OperatorActor, order: BulkOrder, user: str, tell: Tell) -> str:
         """Acts on a person, and returns why not, or ""."""
+        act, changed = _act_of(order.act), None
         try:
             if why := await self._refusal(actor, act, user):
                 return why
-            if act == "suspend" and suspension:
-                await self._acts.suspend(actor, user, suspension)
+            if act == "suspend":
+                await self._acts.suspend(actor, user, suspension_of(order))
             elif act == "resume":
                 await self._acts.resume(actor, user)
             elif act == "sign-out":
                 await self._acts.sign_out(actor, user)
-            elif act == "delete":
+            elif act == "cancel-deletion":
+                changed = await self._acts.cancel_deletion(actor, user)
+            elif order.days:
+                changed = await self._acts.plan_deletion(actor, user, order.days, order.reason)
+            else:
                 await self._acts.delete(actor, user)
         except Refused as refusal:
             return refusal.description
         except StoreError as error:
             return f"The store refused: {error}"
+        if changed:
+            try:
+                await tell(act, changed)
+            except StoreError as error:
+                log.warning("mail about a deletion not sent: %s", error)
         return ""
+
+
+def ordered(kept: dict[str, Any]) -> BulkOrder:
+    """The order of a job."""
+    return BulkOrder(**{name: kept[name] for name in BulkOrder._fields if name in kept})
 
 
 def suspension_of(order: BulkOrder) -> Suspension:

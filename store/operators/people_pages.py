@@ -37,7 +37,7 @@ are wanted; returns their user ids and the position after them, "" at the end.""
 @dataclass(frozen=True, slots=True)
 class PersonSummary:
     """A person in a list. `external_id`: the id that an outside directory gave them; `note`: of operators, about a
-    suspension."""
+    suspension; `delete_at`: when a planned deletion begins."""
 
     user: str
     email: str
@@ -50,6 +50,7 @@ class PersonSummary:
     groups: tuple[str, ...] = ()
     external_id: str = ""
     note: str = ""
+    delete_at: datetime | None = None
 
 
 class PeoplePage(NamedTuple):
@@ -119,6 +120,7 @@ class PeoplePages:
             groups_in(reply.text("groups")),
             reply.text("external_id"),
             reply.text("note"),
+            at(int(planned)) if (planned := reply.text("delete_at")) else None,
         )
 
     async def _exact(self, query: str) -> list[PersonSummary]:

@@ -186,6 +186,7 @@ def plan_record(plan: BulkPlan) -> dict[str, Any]:
         **{"id": plan.token, "act": plan.act, "dryRun": True, "state": "ready", "token": plan.token},
         **{"total": plan.people + plan.refused, "done": 0, "changed": plan.people, "refused": plan.refused},
         "refusals": refusals,
+        "waitDays": plan.days or None,
     }
 
 
@@ -195,7 +196,7 @@ def bulk_record(job: OperatorJob) -> dict[str, Any]:
     return {
         **{"id": job.id, "act": job.order["act"], "dryRun": False, "state": job.state, "token": job.id},
         **{"total": job.total, "done": job.done, "changed": job.report.get("changed", 0)},
-        **{"refused": job.report.get("refused", 0), "refusals": refusals},
+        **{"refused": job.report.get("refused", 0), "refusals": refusals, "waitDays": job.order.get("days")},
     }
 
 

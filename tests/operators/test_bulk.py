@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from store.operators.bulk_acts import BATCH, MOST_PEOPLE, BulkOrder
+from handlers.admin.operator_mails import MOST_WAITING, telling
+from handlers.core.site import Site
+from outbound.mail.mailer import Mailer
+from store.clock import wall
+from store.operations import Person
+from store.operators.bulk_acts import BATCH, MOST_PEOPLE, BulkAct, BulkOrder
 from store.operators.jobs import SILENCE
 from store.operators.roles import OperatorActor
 from tests.operators.conftest import Desk, refused
@@ -100,6 +105,53 @@ async def test_a_query_may_find_no_more_than_the_most(desk: Desk, monkeypatch: p
     refused(await desk.ask("POST", "/people/bulk", order), 400, "invalid_request")
 
 
+async def nobody(act: BulkAct, person: Person) -> None:
+    """Mails nobody."""
+
+
+async def test_a_deletion_waits_where_the_dry_run_says_so(desk: Desk) -> None:
+    users = await people(desk, 2)
+    order: dict[str, Any] = {"act": "delete", "people": users, "waitDays": 7, "reason": "Asked for", "dryRun": True}
+    changes: list[dict[str, Any]] = [
+        *({"waitDays": wrong} for wrong in (0, -1, 91, 7.5, "7", True, 10**30)),
+        {"waitDays": None},
+        {"act": "resume"},
+        {"reason": "x" * 501},
+    ]
+    for change in changes:
+        refused(await desk.ask("POST", "/people/bulk", {**order, **change}), 400, "invalid_request")
+    plan = await desk.do("POST", "/people/bulk", order)
+    assert (plan["waitDays"], plan["changed"]) == (7, 2)
+    await desk.do("POST", "/people/bulk", {"token": plan["token"]})
+    assert (await finished(desk, plan["token"]))["waitDays"] == 7
+    assert {(await desk.store.operator.find(user)).status for user in users} == {"disabled"}
+    assert (await desk.get(f"/people/{users[0]}"))["deletionAt"]
+    order = {"act": "cancel-deletion", "people": [*users, desk.ada], "dryRun": True}
+    refused(await desk.ask("POST", "/people/bulk", order, role="support"), 403, "insufficient_role")
+    plan = await desk.do("POST", "/people/bulk", order)
+    assert (plan["changed"], [one["id"] for one in plan["refusals"]]) == (2, [desk.ada])
+    await desk.do("POST", "/people/bulk", {"token": plan["token"]})
+    await finished(desk, plan["token"])
+    assert {(await desk.store.operator.find(user)).status for user in users} == {"active"}
+    noted = [event.event for event in desk.events if event.person == users[0]]
+    assert noted[-2:] == ["deletion_planned_by_operator", "deletion_cancelled_by_operator"]
+
+
+async def test_mails_of_many_deletions_wait_for_room(desk: Desk, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    queues = [MOST_WAITING + 5, MOST_WAITING, 3]
+    monkeypatch.setattr("handlers.admin.operator_mails.PAUSE", 0)
+    monkeypatch.setattr(Mailer, "queue", property(lambda mailer: queues.pop(0)))
+
+    async def planned(site: Site, person: Person) -> None:
+        sent.append(person.email)
+
+    monkeypatch.setattr("handlers.admin.operator_mails.deletion_planned", planned)
+    person = Person("f" * 32, "ada@example.com", True, "Ada", "", "active", wall.utc(), (), ())
+    await telling(site)("delete", person)
+    assert (sent, queues) == (["ada@example.com"], [])
+
+
 async def _actor(desk: Desk) -> OperatorActor:
     return (await desk.store.operator_keys.create("admin"))[0].actor
 
@@ -120,7 +172,7 @@ async def test_a_key_that_is_revoked_and_a_role_that_is_taken_end_the_act(desk: 
         await store.operator_keys.revoke(actor.id)
     else:
         await store.role_holders.give(desk.ada, "support")
-    await store.bulk_acts.run(actor, job)
+    await store.bulk_acts.run(actor, job, nobody)
     found = await store.bulk_acts.show(plan.token)
     assert (found.state, found.report["changed"], found.report["refused"]) == ("done", 0, BATCH + 2)
     assert {(await store.operator.find(user)).status for user in users} == {"active"}
@@ -139,7 +191,7 @@ async def test_a_job_whose_server_died_continues_where_it_was(desk: Desk) -> Non
     assert (await acts.show(plan.token)).state == "stopped"
     again = await acts.begin(actor, plan.token)
     assert again
-    await acts.run(actor, again)
+    await acts.run(actor, again, nobody)
     found = await acts.show(plan.token)
     assert (found.state, found.done, found.report["changed"]) == ("done", 3, 3)
     statuses = [(await desk.store.operator.find(user)).status for user in users]

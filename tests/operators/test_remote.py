@@ -85,6 +85,14 @@ def test_people_and_apps_are_managed_from_elsewhere(elsewhere: Elsewhere, tmp_pa
     assert (plan["dryRun"], plan["changed"], there("user", "show", EVE)["status"]) == (True, 1, "active")
     done = there("user", "bulk", "suspend", "--token", plan["token"])
     assert (done["state"], done["changed"], there("user", "show", EVE)["status"]) == ("done", 1, "disabled")
+    late = there("user", "bulk", "delete", "--query", EVE, "--wait", "7", "--reason", "Asked for")
+    assert (late["waitDays"], there("user", "bulk", "delete", "--token", late["token"])["changed"]) == (7, 1)
+    kept = local("user", "bulk", "cancel-deletion", "--query", EVE)
+    assert local("user", "bulk", "cancel-deletion", "--token", kept["token"])["changed"] == 1
+    again = local("user", "bulk", "delete", "--query", EVE, "--wait", "90")
+    assert local("user", "bulk", "delete", "--token", again["token"])["changed"] == 1
+    assert "deletionAt" not in there("user", "cancel-deletion", EVE)
+    assert elsewhere.error("user", "bulk", "delete", "--query", EVE, "--wait", "0")[:2] == (1, "invalid_request")
     here = elsewhere.local("user", "bulk", "resume", "--query", EVE)
     assert elsewhere.local("user", "bulk", "resume", "--token", here["token"])["changed"] == 1
     assert there("user", "suspend", EVE, "--reason", "Unpaid")["status"] == "disabled"

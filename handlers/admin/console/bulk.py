@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from handlers.admin import operator_mails
 from handlers.admin.base import valid
 from handlers.admin.console.base import ConsolePage
 from handlers.admin.console.people import ACT_NAMES, PEOPLE
+from handlers.admin.console.person import USUAL_DAYS
+from handlers.admin.console.person_acts import days_in
 from handlers.core.params import Params
 from observability.tracing import continued
 from store.names import is_user_id
@@ -17,6 +20,8 @@ from store.refused import Refused
 BULK = f"{PEOPLE}/bulk"
 BOX = "person_"
 """The name of a box in the list, up to the user id."""
+AT_ONCE = "at_once"
+"""The field of a deletion without a wait."""
 NOBODY = Phrase("Tick somebody in the list first.")
 MISTYPED = Phrase("Type the number of people to confirm. Nothing was deleted.")
 
@@ -32,6 +37,16 @@ def order_of(params: Params) -> BulkOrder:
     return BulkOrder(params.require("act"), people, reason=reason, note=note, until=until)
 
 
+def waiting(order: BulkOrder, params: Params) -> BulkOrder:
+    """The order of a deletion, with its wait. One without a wait needs the number of people, typed. Raises
+    Refused("invalid_request")."""
+    if params.get(AT_ONCE) != "yes":
+        return order._replace(days=days_in(params) or -1)
+    if (params.get("number") or "").strip() != str(len(order.people)):
+        raise Refused("invalid_request", MISTYPED)
+    return order
+
+
 class BulkPage(ConsolePage):
     """Shared by these pages."""
 
@@ -39,12 +54,13 @@ class BulkPage(ConsolePage):
         """The list."""
         return PEOPLE
 
-    async def show_order(self, order: BulkOrder, error: str = "") -> None:
-        """Shows what would happen, with the form that does it."""
+    async def show_order(self, order: BulkOrder, error: str = "", typed: Params | None = None) -> None:
+        """Shows what would happen, with the form that does it; with an error, as it was `typed`."""
         if order.act not in BULK_ACTS:
             raise Refused("invalid_request", Phrase("There is no such act."))
-        # The reason comes with the form; here any stands for it.
-        plan = await self.store.bulk_acts.plan(self.actor, order._replace(reason=order.reason or "–", until=""))
+        # The reason and the days come with the form; here any suspension stands for it.
+        whom = order._replace(reason="–" if order.act == "suspend" else "", until="", days=0)
+        plan = await self.store.bulk_acts.plan(self.actor, whom)
         if error:
             self.set_status(400)
         self.show_page(
@@ -58,6 +74,8 @@ class BulkPage(ConsolePage):
             boxes=[BOX + user for user in order.people],
             emails=await self.emails_of(user for user, _ in plan.refusals),
             error=error,
+            days=(typed and typed.get("days")) or str(USUAL_DAYS),
+            at_once=typed is not None and typed.get(AT_ONCE) == "yes",
         )
 
     async def emails_of(self, users: Iterable[str]) -> dict[str, str]:
@@ -78,16 +96,18 @@ class ConsoleBulkHandler(BulkPage):
         order = order_of(params)
         try:
             with valid():
-                if order.act == "delete" and (params.get("number") or "").strip() != str(len(order.people)):
-                    raise Refused("invalid_request", MISTYPED)
+                if order.act == "delete":
+                    order = waiting(order, params)
                 plan = await acts.plan(self.actor, order)
         except Refused as refusal:
             if refusal.code != "invalid_request" or self.wants_json():
                 raise
-            return await self.show_order(order, refusal.description)
+            return await self.show_order(order, refusal.description, params)
         job = await acts.begin(self.actor, plan.token)
         if job:
-            self.site.in_background(continued(self.request, acts.run(self.actor, job)))
+            self.site.in_background(
+                continued(self.request, acts.run(self.actor, job, operator_mails.telling(self.site)))
+            )
         self.see_other(f"{BULK}/{plan.token}")
 
 

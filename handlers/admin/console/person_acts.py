@@ -151,10 +151,8 @@ class ConsolePlanDeletionHandler(PersonAct):
 
     async def act(self, user: str, params: Params) -> None:
         """Disables the person, plans the deletion, and mails them."""
-        days = params.get("days") or ""
-        if not (days.isascii() and days.strip().isdigit() and len(days) < 10):
-            raise Refused("invalid_request", Phrase("A deletion waits for 1 to %(most)s days.", most=MOST_DAYS))
-        person = await self.store.people_acts.plan_deletion(self.actor, user, int(days), params.get("reason") or "")
+        days, reason = days_in(params), params.get("reason") or ""
+        person = await self.store.people_acts.plan_deletion(self.actor, user, days, reason)
         await operator_mails.deletion_planned(self.site, person)
 
 
@@ -189,6 +187,14 @@ class ConsoleDeleteHandler(PersonAct):
     def after(self, user: str) -> str:
         """The list of people."""
         return f"{PEOPLE}?{self.done}"
+
+
+def days_in(params: Params) -> int:
+    """How long a deletion waits, as typed. Raises Refused("invalid_request") for no number."""
+    days = params.get("days") or ""
+    if not (days.isascii() and days.strip().isdigit() and len(days) < 10):
+        raise Refused("invalid_request", Phrase("A deletion waits for 1 to %(most)s days.", most=MOST_DAYS))
+    return int(days)
 
 
 class ConsoleExportHandler(PersonPage):

@@ -87,7 +87,10 @@ ROUTES: tuple[Route, ...] = (
         ConsoleBulkHandler,
         "console-bulk",
         Policy(xsrf=True, acts=(("GET", "people.bulk"), ("POST", "people.bulk"))),
-        operators_form("act on many people", keeps=("act", "reason", "note", "until", "number", "person_*")),
+        operators_form(
+            "act on many people",
+            keeps=("act", "reason", "note", "until", "days", "at_once", "number", "person_*"),
+        ),
     ),
     Route(rf"{BULK}/([A-Za-z0-9_-]{{22}})", ConsoleBulkProgressHandler, "console-bulk-progress", shows("people.read")),
     Route(_PERSON, ConsolePersonHandler, "console-person", shows("people.read")),

@@ -28,7 +28,7 @@ RARE_AT_DESK = frozenset(
         *("admin/webhooks.html next", "admin/webhooks.html away", "admin/delivery.html gone"),
         *("admin/health.html old", "admin/settings.html pages"),
         *(f"admin/credits.html {state}" for state in ("running", "stopped", "next", "agreed")),
-        *("admin/bulk_progress.html running", "admin/bulk_progress.html stopped", "admin/bulk.html delete wrong"),
+        *("admin/bulk_progress.html running", "admin/bulk_progress.html stopped", "admin/bulk.html number wrong"),
     )
 )
 """States without a stop on the tour."""
@@ -87,7 +87,7 @@ def desk_pages(text: str, frame: dict[str, Any], portal: dict[str, dict[str, Any
     order = BulkOrder("suspend", [text], reason=text, note=text, until=text)
     bulk: dict[str, Any] = {
         **{**frame, "act": "suspend", "act_name": text, "order": order, "plan": plan, "boxes": [text]},
-        **{"emails": {text: text}, "error": ""},
+        **{"emails": {text: text}, "error": "", "days": text, "at_once": False},
     }
     job = OperatorJob(text, "bulk", text, {}, 3, 2, "running", {}, 1)
     progress = {**frame, "act_name": text, "job": job, "changed": 1, "refused": 1, "refusals": [[text, text]]}
@@ -106,8 +106,10 @@ def desk_pages(text: str, frame: dict[str, Any], portal: dict[str, dict[str, Any
         "admin/bulk.html wrong": {**bulk, "error": text},
         "admin/bulk.html delete": {**bulk, "act": "delete", "plan": plan._replace(refused=0, refusals=())},
         "admin/bulk.html delete wrong": {**bulk, "act": "delete", "error": text},
+        "admin/bulk.html number wrong": {**bulk, "act": "delete", "error": text, "at_once": True},
         "admin/bulk.html nobody": {**bulk, "plan": plan._replace(people=0)},
         "admin/bulk_progress.html": {**progress, "job": replace(job, state="done", done=3)},
+        "admin/bulk_progress.html planned": {**progress, "job": replace(job, state="done", order={"days": 7})},
         "admin/bulk_progress.html running": progress,
         "admin/bulk_progress.html stopped": {**progress, "job": replace(job, state="stopped"), "refusals": []},
         "admin/health.html": {**health, "server": young, "health": bare, "saved_at": None, "secret": None}
