@@ -90,6 +90,8 @@ async def update_app(context: Context, args: Namespace) -> CommandResult:
     lacks_secret = changed.has_secret and not changed.secrets
     notes = ["It has no secret yet; `app rotate-secret` makes one."] if lacks_secret else []
     notes += [f"The webhook_secret {SIGNING_ONCE}"] if signing else []
+    if order.owner and (stay := [one.user for one in changed.members if one.role == "owner"]):
+        notes.append(f"Still owners too: {', '.join(stay)}. `app member remove` takes somebody out of the team.")
     record = {**_app(changed), **({"webhook_secret": signing} if signing else {})}
     return CommandResult(record, note="\n".join(notes), words=_words(changed))
 

@@ -112,16 +112,19 @@ def ranked(series: Sequence[Series], others: str) -> tuple[Series, ...]:
     return (*by_size[:own], Series(others, together))
 
 
-def chart_of(days: Sequence[date], series: Sequence[Series], measure: Measure, wording: Wording) -> Chart | None:
+def chart_of(
+    days: Sequence[date], series: Sequence[Series], measure: Measure, wording: Wording, *, summed: bool = True
+) -> Chart | None:
     """The chart of some series over the same days, for who reads like this; None if all values are zero. A series
-    without a colour of its own has the last one."""
+    without a colour of its own has the last one. `summed`: the days add up; people who come every day do not."""
     sums = [sum(values) for values in zip(*(one.values for one in series), strict=True)]
     if not any(sums):
         return None
     values = grid(max(sums))
     top, room = values[-1], 100 / len(days)
     best = max(range(len(days)), key=lambda place: (sums[place], place))
-    total = measure.text(wording, sum(sums))
+    total, most = measure.text(wording, sum(sums)), measure.text(wording, sums[best])
+    summary = _summary(total, len(days), in_words(wording, days[best]), most, wording)
     return Chart(
         tuple(_column(place, on, series, measure, wording, top, room) for place, on in enumerate(days)),
         tuple(
@@ -134,7 +137,7 @@ def chart_of(days: Sequence[date], series: Sequence[Series], measure: Measure, w
             for place, one in enumerate(series)
         ),
         total,
-        _summary(total, len(days), in_words(wording, days[best]), measure.text(wording, sums[best]), wording),
+        summary if summed else _highest(len(days), in_words(wording, days[best]), most, wording),
     )
 
 
@@ -150,6 +153,17 @@ def _summary(total: str, days: int, best: str, most: str, wording: Wording) -> s
         "%(total)s in %(count)s days, most on %(best)s: %(most)s.",
         days,
         total=total,
+        best=best,
+        most=most,
+    )
+
+
+def _highest(days: int, best: str, most: str, wording: Wording) -> str:
+    _n = wording.language.plain_n
+    return _n(
+        "Up to %(most)s a day in %(count)s day, most on %(best)s.",
+        "Up to %(most)s a day in %(count)s days, most on %(best)s.",
+        days,
         best=best,
         most=most,
     )

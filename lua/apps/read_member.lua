@@ -2,12 +2,13 @@
 --- KEYS[1] user
 --- KEYS[2] undos
 --- @reply not_found
---- @reply ok email email_verified name picture preferences warned
+--- @reply ok email email_verified name picture preferences warned status
 --- @idempotent
 --- @reserve
 --- @include "undo"
 --- @include "session"
 
-if not redis.call('HGET', user, 'status') then return {'not_found'} end
+local status = redis.call('HGET', user, 'status')
+if not status then return {'not_found'} end
 local email, verified, name, picture, preferences = profile(user)
-return {'ok', email, verified, name, picture, preferences, warned_of(user, undos, now_ms())}
+return {'ok', email, verified, name, picture, preferences, warned_of(user, undos, now_ms()), status}

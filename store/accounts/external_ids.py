@@ -53,6 +53,17 @@ class ExternalIds:
             entry: Any = await self._client.get(key_of(name_of(external_id)))
         return entry.decode() if isinstance(entry, bytes) else None
 
+    async def find(self, external_id: str) -> str | None:
+        """The user id of the person whose row has this id."""
+        user = await self.entry(external_id)
+        return user if user and await self._kept(user) == external_id else None
+
+    async def _kept(self, user: str) -> str:
+        """The id in a person's row, or ""."""
+        with wrapped():
+            kept: Any = await self._client.hget(keys.person(user)["user"], "external_id")
+        return kept.decode() if isinstance(kept, bytes) else ""
+
     async def reserve(self, external_id: str, user: str) -> bool:
         """Reserves the id for 60 s, unless the entry is permanent; returns whether it is this person's now."""
         if await self._take(external_id, user) or await self.entry(external_id) == user:
@@ -77,10 +88,11 @@ class ExternalIds:
             entry: Any = await self._client.get(key)
             if not lasts or not isinstance(entry, bytes):
                 return False
-            kept: Any = await self._client.hget(keys.person(entry.decode())["user"], "external_id")
-        if isinstance(kept, bytes) and name_of(kept.decode()) == name:
+        user = entry.decode()
+        kept = await self._kept(user)
+        if kept and name_of(kept) == name:
             return False
-        await self._free(name, entry.decode())
+        await self._free(name, user)
         return True
 
     async def _take(self, external_id: str, user: str) -> bool:

@@ -25,6 +25,7 @@ class MoverRow(NamedTuple):
     status: str = "active"
     identities: Sequence[UpstreamIdentity] = ()
     groups: Sequence[str] = ()
+    external_id: str = ""
 
 
 class Movers:
@@ -48,6 +49,7 @@ class Movers:
                 _in_pairs(one.identities),
                 len(one.password),
                 len(one.secret),
+                one.external_id,
             )
             for one in rows
         ]

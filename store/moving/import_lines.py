@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, Final, NamedTuple
 
+from store.accounts.external_ids import MOST as MOST_EXTERNAL
+from store.accounts.external_ids import check_external_id
 from store.accounts.identities import MOST_IDENTITIES, UpstreamIdentity, check_identity
 from store.crypto.foreign.hashes import ForeignHash
 from store.crypto.foreign.texts import read_hash
@@ -21,7 +23,10 @@ DEEPEST = 4
 SECRET_BYTES = range(10, 65)
 """Bytes of the secret of an authenticator app: RFC 4226 4 wants 16 and recommends 20; older apps have 10."""
 MEMBERS = frozenset(
-    ("email", "email_verified", "name", "password_hash", "totp_secret", "created_at", "status", "links", "groups")
+    (
+        *("email", "email_verified", "name", "password_hash", "totp_secret", "created_at", "status", "links"),
+        *("groups", "external_id"),
+    )
 )
 TOO_LONG = f"The line has more than {MAX_LINE // 1024} KiB."
 
@@ -46,6 +51,7 @@ class Mover:
     active: bool = True
     identities: tuple[UpstreamIdentity, ...] = ()
     groups: tuple[str, ...] = ()
+    external_id: str = ""
 
 
 def lines_of(file: BinaryIO) -> Iterator[ImportLine]:
@@ -85,6 +91,7 @@ def read_mover(raw: bytes, latest: int) -> Mover:
         status == "active",
         _identities(given.get("links", [])),
         _groups(given.get("groups", [])),
+        _external_id(given["external_id"]) if "external_id" in given else "",
     )
 
 
@@ -136,6 +143,13 @@ def _identities(value: object) -> tuple[UpstreamIdentity, ...]:
             raise ValueError("A link has an issuer and a subject, both text.")
         found.append(check_identity(one["issuer"], one["subject"]))
     return tuple(dict.fromkeys(found))
+
+
+def _external_id(value: object) -> str:
+    try:
+        return check_external_id(value if isinstance(value, str) else "")
+    except ValueError:
+        raise ValueError(f"`external_id` is 1 to {MOST_EXTERNAL} printable characters.") from None
 
 
 def _groups(value: object) -> tuple[str, ...]:

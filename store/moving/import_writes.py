@@ -18,6 +18,7 @@ from store.moving.import_lines import Mover
 from store.wiring import Store
 
 TAKEN = "There's already an account with this e-mail address."
+ID_TAKEN = "The external_id belongs to another account."
 LINK_TAKEN = "A link belongs to another account."
 TOO_MANY_LINKS = f"The account would have more than {MOST_IDENTITIES} links."
 
@@ -35,7 +36,13 @@ class Prospect(NamedTuple):
 
     @property
     def names(self) -> tuple[object, ...]:
-        """The address and the identities, which nobody else may have."""
+        """The address, the identities and the external id, which nobody else may have."""
+        external = ((self.mover.external_id,),) if self.mover.external_id else ()
+        return (*self.names_of_update, *external)
+
+    @property
+    def names_of_update(self) -> tuple[object, ...]:
+        """Those that an account which is there gets: the address and the identities."""
         return (self.mover.email, *self.mover.identities)
 
 
@@ -68,7 +75,7 @@ class Writes:
         there = [(one, user) for one, user in zip(batch, known, strict=True) if user not in ("", one.user)]
         if self._dry:
             return await self._foresee(fresh, there, counted)
-        fresh = await self._with_identities(fresh, counted)
+        fresh = await self._with_external_ids(await self._with_identities(fresh, counted), counted)
         await self._create(fresh)
         await self._confirm(fresh, counted)
         await self._note_prices(fresh)
@@ -121,6 +128,20 @@ class Writes:
                 await self._store.addresses.release(one.mover.email, one.user)
         return [one for one in fresh if one.line not in lost]
 
+    async def _with_external_ids(self, fresh: list[Prospect], counted: BatchOutcome) -> list[Prospect]:
+        """Reserves the ids of outside directories; people without theirs are refused, and what they reserved freed."""
+        external, lost = self._store.people.external_ids, set()
+        for some in in_steps([one for one in fresh if one.mover.external_id], AT_ONCE):
+            took = await asyncio.gather(*(external.reserve(one.mover.external_id, one.user) for one in some))
+            lost |= {one.line for one, mine in zip(some, took, strict=True) if not mine}
+        for one in fresh:
+            if one.line in lost:
+                counted.refused.append((one.line, ID_TAKEN))
+                for identity in one.mover.identities:
+                    await self._store.identities.release(identity.name, one.user)
+                await self._store.addresses.release(one.mover.email, one.user)
+        return [one for one in fresh if one.line not in lost]
+
     async def _create(self, fresh: Sequence[Prospect]) -> None:
         """Writes the rows, those of a shard in one script."""
         shards: defaultdict[str, list[Prospect]] = defaultdict(list)
@@ -145,6 +166,7 @@ class Writes:
             "active" if mover.active else "disabled",
             mover.identities,
             mover.groups,
+            mover.external_id,
         )
 
     async def _confirm(self, fresh: Sequence[Prospect], counted: BatchOutcome) -> None:
@@ -165,6 +187,9 @@ class Writes:
         for identity in one.mover.identities:
             if not await self._store.identities.keep(identity, one.user):
                 return LINK_TAKEN
+        external_id = one.mover.external_id
+        if external_id and not await self._store.people.external_ids.keep(external_id, one.user):
+            return ID_TAKEN
         return ""
 
     async def _note_prices(self, fresh: Sequence[Prospect]) -> None:
@@ -210,15 +235,26 @@ class Writes:
                 self._seen.get(hash(each)) or await self._store.identities.find(each) for each in mover.identities
             ]
             account = before or user
+            held = await self._external_owner(mover) if new else None
             if not new and not self._update:
                 counted.refused.append((one.line, TAKEN))
+            elif held not in (None, account):
+                counted.refused.append((one.line, ID_TAKEN))
             elif any(owner not in (None, account) for owner in owners):
                 counted.refused.append((one.line, LINK_TAKEN))
             else:
                 counted.created += new
                 counted.updated += not new
-                self._seen.update({hash(name): account for name in one.names})
+                # With --update, an account keeps the external id that it has.
+                self._seen.update({hash(name): account for name in (one.names if new else one.names_of_update)})
         return counted
+
+    async def _external_owner(self, mover: Mover) -> str | None:
+        """Whose the external id is: of an earlier line, or of an account."""
+        if not mover.external_id:
+            return None
+        earlier = self._seen.get(hash((mover.external_id,)))
+        return earlier or await self._store.people.external_ids.find(mover.external_id)
 
     async def _batch(self, commands: Sequence[tuple[str | int, ...]]) -> list[Any]:
         """Sends commands together; in a cluster each goes to the node that owns its slot."""

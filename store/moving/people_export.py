@@ -21,7 +21,7 @@ from store.wiring import Store
 SHARDS_AT_ONCE = 64
 """Shards whose lists are read together: of a million people some 16,000."""
 AT_ONCE = 256
-_FIELDS = ("email", "verified", "name", "created_at", "status", "groups", "password")
+_FIELDS = ("email", "verified", "name", "created_at", "status", "groups", "password", "external_id")
 
 
 async def people_lines(store: Store, *, secrets: bool) -> AsyncIterator[tuple[bytes, int]]:
@@ -58,7 +58,7 @@ async def _lines(store: Store, users: Sequence[str], secrets: bool) -> list[byte
 def _record(
     store: Store, user: str, row: list[bytes | None], linked: list[bytes], sealed: bytes | None, *, secrets: bool
 ) -> dict[str, Any]:
-    email, verified, name, created, status, groups, password = (one or b"" for one in row)
+    email, verified, name, created, status, groups, password, external_id = (one or b"" for one in row)
     record: dict[str, Any] = {
         "email": email.decode(),
         "email_verified": verified == b"1",
@@ -68,6 +68,8 @@ def _record(
         "links": [identity_of(text)._asdict() for text in sorted(linked)],
         "groups": list(groups_in(groups.decode())),
     }
+    if external_id:
+        record["external_id"] = external_id.decode()
     if secrets:
         foreign = unpack(password)
         text = text_of(foreign) if foreign else hash_text(password)

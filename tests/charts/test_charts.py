@@ -7,10 +7,12 @@ from itertools import pairwise
 
 import pytest
 
+from handlers.admin.console.figures import charts_of
 from handlers.charts.chart import COLOURS, VISIBLE, Series, chart_of, days_until, ranked
 from handlers.charts.csv_file import csv_of
 from handlers.charts.scale import CALLS, MONEY, MOST_LINES, dollars, grid
 from handlers.core.format import MINUS, money_places
+from store.accounts.audit.activity_figures import DayFigures
 from tests.support.browser.english import SPOKEN
 
 TODAY = date(2026, 3, 1)
@@ -80,6 +82,16 @@ def test_the_summary_names_the_sum_and_the_day_with_most() -> None:
     assert chart is not None
     assert chart.summary == "$0.028 in 7 days, most on 27 February 2026: $0.021."
     assert [line.label for line in chart.lines] == ["$0.00", "$0.01", "$0.02", "$0.03"]
+
+
+def test_days_that_do_not_add_up_have_no_sum() -> None:
+    """Who is active on two days is one person."""
+    figures = [DayFigures(on, sign_ins=1, active=3) for on in WEEK]
+    shown = {one.id: one.chart.summary for one in charts_of(figures, SPOKEN) if one.chart}
+    assert shown == {
+        "sign-ins": "7 in 7 days, most on 1 March 2026: 1.",
+        "active": "Up to 3 a day in 7 days, most on 1 March 2026.",
+    }
 
 
 def test_without_values_there_is_no_chart() -> None:

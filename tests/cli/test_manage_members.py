@@ -49,3 +49,5 @@ def test_a_new_owner_takes_the_place_of_the_first_one_alone(home: Home) -> None:
     home.json("app", "update", "web", "--owner", eve)
     team = home.json("app", "member", "list", "web")["members"]
     assert [(one["sub"], one["role"]) for one in team] == [(eve, "owner"), (bob, "viewer")]
+    home.json("app", "member", "add", "web", bob, "--role", "owner")
+    assert f"Still owners too: {bob}." in home.words("app", "update", "web", "--owner", ada).out

@@ -19,9 +19,11 @@ DAYS: Final = 30
 FILE_DAYS: Final = 90
 """Days of the file."""
 _HEADER: Final = ("day", "sign_ins", "refusals", "sign_ups", "active_people")
+ACTIVE: Final = "active"
+"""The chart whose days do not add up: who is active on two days is one person."""
 _CHARTS: Final = (
     ("sign-ins", Phrase("Sign-ins"), ((Phrase("Succeeded"), "sign_ins"), (Phrase("Refused"), "refusals"))),
-    ("active", Phrase("Active people"), ((Phrase("Active people"), "active"),)),
+    (ACTIVE, Phrase("Active people"), ((Phrase("Active people"), "active"),)),
     ("sign-ups", Phrase("Sign-ups"), ((Phrase("Sign-ups"), "sign_ups"),)),
 )
 
@@ -46,6 +48,7 @@ def charts_of(figures: Sequence[DayFigures], wording: Wording) -> list[FigureCha
                 [Series(label, tuple(getattr(one, field) for one in figures)) for label, field in series],
                 NUMBER,
                 wording,
+                summed=name != ACTIVE,
             ),
         )
         for name, title, series in _CHARTS

@@ -3,7 +3,7 @@
 --- KEYS[1] users
 --- KEYS[2] changed
 --- ARGV[1] prefix: prefix of a person's keys, up to the member in the lists of the shard
---- ARGV[2] people (json): for each the member, email, verified (1 or 0), name, created_at (ms, or empty for now), status, groups (one in each line, or empty), identities (the name and the text of each), the lengths of the password hash and of the sealed secret of an authenticator app
+--- ARGV[2] people (json): for each the member, email, verified (1 or 0), name, created_at (ms, or empty for now), status, groups (one in each line, or empty), identities (the name and the text of each), the lengths of the password hash and of the sealed secret of an authenticator app, the id of an outside directory (or empty)
 --- ARGV[3] secrets: these hashes and sealed secrets, one after the other
 --- @reply ok written
 --- @derives prefix
@@ -15,7 +15,7 @@
 
 local now, at, written = int(now_ms()), 1, 0
 for _, one in ipairs(people) do
-  local member, email, verified, name, created_at, status, groups, identities, length, sealed = unpack(one)
+  local member, email, verified, name, created_at, status, groups, identities, length, sealed, external_id = unpack(one)
   local own = prefix .. member .. ':'
   local user = own .. 'user'
   local password, secret = string.sub(secrets, at, at + length - 1), string.sub(secrets, at + length, at + length + sealed - 1)
@@ -27,6 +27,7 @@ for _, one in ipairs(people) do
       'created_at', created_at ~= '' and created_at or now)
     if verified == 1 then redis.call('HSET', user, 'verified', '1') end
     if groups ~= '' then redis.call('HSET', user, 'groups', groups) end
+    if external_id ~= '' then redis.call('HSET', user, 'external_id', external_id) end
     if #identities > 0 then redis.call('HSET', own .. 'identities', unpack(identities)) end
     if sealed > 0 then redis.call('HSET', own .. 'factors', 'secret', secret, 'step', '0', 'since', now) end
     redis.call('SADD', users, member)

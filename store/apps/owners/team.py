@@ -77,7 +77,7 @@ class Offer(NamedTuple):
 
     app: Registration
     invitation: Invitation
-    inviter: Profile | None
+    inviter: Profile
 
 
 class Teams:
@@ -125,12 +125,16 @@ class Teams:
         return ""
 
     async def look(self, text: str) -> Offer:
-        """Opens an invitation. Raises Refused("invalid_request") if it is over."""
+        """Opens an invitation. Raises Refused("invalid_request") if it is over, or its inviter is suspended."""
         token = self._invitations.open(text)
         app, _ = await self._apps.fresh(token.client)
         invitation = await self._invitations.find(app, token, await self._apps.now())
         assert app is not None
-        return Offer(app, invitation, await self.person(invitation.by))
+        reply = await self._scripts.run("read_member", keys.person(invitation.by))
+        # Somebody who is suspended acts no more, not even by what they sent before. Resumed, they invite again.
+        if reply.word == "not_found" or reply.text("status") != "active":
+            raise Refused("invalid_request", INVITATION_OVER)
+        return Offer(app, invitation, profile_of(invitation.by, reply))
 
     def app_of(self, text: str) -> str:
         """The client id in an invitation, perhaps one that is over. Raises Refused("invalid_request")."""

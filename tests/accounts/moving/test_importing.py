@@ -15,7 +15,7 @@ from store.crypto.keyring import Keys
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable
 from store.moving import importing
-from store.moving.import_writes import LINK_TAKEN, TAKEN, TOO_MANY_LINKS
+from store.moving.import_writes import ID_TAKEN, LINK_TAKEN, TAKEN, TOO_MANY_LINKS
 from store.moving.importing import TOGETHER, user_of
 from store.moving.people_export import people_lines
 from store.results import Visitor
@@ -262,3 +262,44 @@ async def test_one_script_writes_the_people_of_a_shard(memory_store: Store, monk
     await bring(memory_store, lines(BATCH))
     assert ran.count("import_people") <= BATCH / TOGETHER + 1
     assert ran.count("confirm_email") == BATCH
+
+
+async def test_external_ids_move_and_are_one_person_s_alone(store: Store) -> None:
+    """SCIM's externalId goes out and comes in again, and the directory finds the person by it."""
+    given = [line(ADA, external_id="00u1 ä"), line(BOB, external_id="00u2"), line("eve@example.com")]
+    assert (await bring(store, given, dry=True)).created == 3
+    assert (await bring(store, given)).created == 3
+    out = b"".join([piece async for piece, _ in people_lines(store, secrets=False)]).splitlines()
+    assert {one["email"]: one.get("external_id") for one in map(json.loads, out)} == {
+        ADA: "00u1 ä",
+        BOB: "00u2",
+        "eve@example.com": None,
+    }
+    found = await store.provisioning.with_external_id("00u1 ä")
+    assert found
+    assert found.email == ADA
+    taken = [
+        line("new@example.com", external_id="00u2", links=[LINK]),
+        line("first@example.com", external_id="00u3"),
+        line("second@example.com", external_id="00u3"),
+    ]
+    for dry in (True, False):
+        result = await bring(store, taken, dry=dry)
+        assert (result.created, result.listed) == (1, ((1, ID_TAKEN), (3, ID_TAKEN))), dry
+    # What a refused line had reserved is free.
+    assert (await bring(store, [line("new@example.com", external_id="00u4", links=[LINK])])).created == 1
+    # An update leaves the id of an account alone.
+    assert (await bring(store, [line(ADA, external_id="00u9")], update=True)).updated == 1
+    assert (await store.operator.find(ADA)).external_id == "00u1 ä"
+    assert await store.provisioning.with_external_id("00u9") is None
+    await sound(store)
+    for user in [(await store.operator.find(email)).user for email in (ADA, BOB)]:
+        await store.people.delete(user)
+    assert (await bring(store, given[:2])).created == 2
+    await sound(store)
+
+
+@pytest.mark.parametrize("wrong", ["", "x" * 256, "a\nb", 5, ["00u1"]])
+async def test_a_wrong_external_id_is_refused(memory_store: Store, wrong: object) -> None:
+    result = await bring(memory_store, [line(ADA, external_id=wrong)])
+    assert (result.created, result.listed[0][1]) == (0, "`external_id` is 1 to 255 printable characters.")

@@ -107,6 +107,19 @@ async def test_an_invitation_is_for_the_confirmed_address_alone(store: Store) ->
     await store.teams.accept(friend.session, text, VISITOR)
 
 
+async def test_an_invitation_by_a_suspended_owner_works_only_after_they_are_let_in_again(store: Store) -> None:
+    world, client, _ = await owner_with(store)
+    friend = await World.make(store)
+    text = await invited(world, client, friend.email)
+    await store.operator.set_status(world.email, "disabled")
+    assert await refusal_of(store.teams.look(text)) == "invalid_request"
+    assert await refusal_of(store.teams.accept(friend.session, text, VISITOR)) == "invalid_request"
+    assert await team(store, client) == {world.user: "owner"}
+    assert await store.client.exists(keys.person(friend.user)["teams"]) == 0
+    await store.operator.set_status(world.email, "active")
+    await store.teams.accept(friend.session, text, VISITOR)
+
+
 async def test_an_invitation_ends_after_a_week_or_when_withdrawn_or_replaced(
     clock: FakeClock, memory_store: Store
 ) -> None:

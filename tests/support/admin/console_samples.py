@@ -30,8 +30,8 @@ from tests.support.admin.desk_samples import RARE_AT_DESK, desk_pages
 from tests.support.browser.english import SPOKEN
 from tests.support.browser.portal_samples import NOW, portal_pages
 
-RARE = frozenset((*("admin/audit.html next", "admin/overview.html full"),)) | RARE_AT_DESK
-"""States without a stop on the tour: of many events, or of a full store."""
+RARE = RARE_AT_DESK
+"""States without a stop on the tour."""
 
 
 def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -40,13 +40,13 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     frame["notice"] = text
     one = Sample(
         **{"user": text, "email": text, "name": text, "status": "active", "suspended": False, "created_at": NOW},
-        **{"email_verified": False, "signed_in_at": NOW},
+        **{"email_verified": False, "signed_in_at": NOW, "delete_at": None},
     )
     suspended = Sample(**{**vars(one), "suspended": True, "signed_in_at": None, "email_verified": True})
     disabled = Sample(**{**vars(one), "status": "disabled", "name": ""})
     people = {**frame, "statuses": STATUS_NAMES, "status": "active", "whole": False, "first": text, "onward": text}
     people["acts"] = [("suspend", text)]
-    people["people"] = [one, suspended, disabled]
+    people["people"] = [one, suspended, disabled, Sample(**{**vars(disabled), "delete_at": NOW})]
     passkey = Sample(name=text, created_at=NOW, used_at=NOW)
     security = Sample(app_since=NOW, codes=3, passkeys=[passkey, Sample(**{**vars(passkey), "used_at": None})])
     elsewhere = LinkedIdentity(UpstreamIdentity("https://a.example", text), NOW, NOW, text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 from runtime import demo
 from store import keys
@@ -57,6 +58,17 @@ def many(tour: Tour) -> None:
     tour.stop("admin/people.html next", "Next page")
 
 
+def overview(tour: Tour) -> None:
+    """Visits the overview of a server that is nearly full and where nobody has signed in yet, and of a usual one."""
+    store = tour.stand.store
+    with patch.object(type(store.headroom), "low", True):
+        tour.open("/admin")
+    tour.stop("admin/overview.html full", "Nearly full")
+    tour.stand.run(store.security.flush())
+    tour.open("/admin")
+    tour.stop("admin/overview.html", "Sign-ins as a table")
+
+
 def console(tour: Tour) -> None:
     """Visits the console as each role: lists, a person, forms, and what is refused."""
     stand, store = tour.stand, tour.stand.store
@@ -69,8 +81,7 @@ def console(tour: Tour) -> None:
     tour.sign_in(EVA, PASSWORD, "/admin")
     tour.stop("base/message.html second step", "Set up a second step")
     enter(tour, EVA, ids["admin"])
-    tour.open("/admin")
-    tour.stop("admin/overview.html", "Checklist")
+    overview(tour)
     tour.open("/admin/people")
     tour.stop("admin/people.html first", "Last sign-in")
     tour.open("/admin/people?query=nobody%40example.com")
@@ -101,6 +112,10 @@ def console(tour: Tour) -> None:
     tour.stop("admin/audit.html wrong", "takes a date")
     tour.open("/admin/audit?app=nothing")
     tour.stop("admin/audit.html empty", "No events")
+    log = "store.accounts.audit.security_reading"
+    with patch(f"{log}.PAGE", 1), patch(f"{log}.MOST_READS", 1):
+        tour.open("/admin/audit?app=nothing")
+    tour.stop("admin/audit.html next", "Go on to the next page")
     tour.open("/admin/apps")
     tour.stop("admin/apps.html", "Old Reader")
     tour.open("/admin/apps?query=nothing")
