@@ -137,7 +137,7 @@ class BulkActs:
 
     async def run(self, actor: OperatorActor, job: BegunJob, tell: Tell) -> None:
         """Does it in batches, and notes how far it is. A revoked key and a role that is taken end it. If the store is
-        away, the next `begin` continues. Whose deletion was planned or cancelled is told with `tell`."""
+        away, the next `begin` continues. `tell` mails people whose deletion was planned or cancelled."""
         order, done = ordered(job.order), job.done
         users = order.people
         report = {"changed": job.report.get("changed", 0), "refused": job.report.get("refused", 0)}
