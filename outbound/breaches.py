@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from observability.spans import outgoing
 from store.phrases import Phrase
 
 SECONDS = 2.0
@@ -46,7 +47,8 @@ class Breaches:
         self._busy += 1
         try:
             async with asyncio.timeout(self._seconds):
-                found = await self._range(digest[:5])
+                with outgoing(self.url):
+                    found = await self._range(digest[:5])
         except (aiohttp.ClientError, OSError, ValueError) as error:  # includes time-outs
             # The URL may contain a secret, and error messages may contain the URL.
             log.warning("a password was not looked up at %s: %s", urlsplit(self.url).hostname, type(error).__name__)

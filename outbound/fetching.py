@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
+from observability.spans import outgoing
 from outbound.address_policy import AddressPolicy, Resolver, asking, calling
 from outbound.guarded_http import REDIRECT, WRONG_STATUS, guarded_session, in_words
 from store.keyed_semaphore import FairSemaphore
@@ -68,7 +69,8 @@ class Fetcher:
         for_whom = asking.set(payer)
         try:
             async with asyncio.timeout(self._whole), self._semaphore.place(payer):
-                return await self._fetch(url, most, types)
+                with outgoing(url):
+                    return await self._fetch(url, most, types)
         except TimeoutError:
             return Fetched(
                 b"",

@@ -23,6 +23,7 @@ from runtime.reload import Reloads
 from runtime.site_wiring import open_site
 from runtime.starting import announce, prepare
 from runtime.store_keeper import StoreKeeper
+from runtime.tracing_wiring import tracing
 from runtime.wiring import open_store
 from settings.declared import Settings
 from store.crypto.keyring import KeyRingError
@@ -53,6 +54,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         store.hosting.flushing(),
         store.security.flushing(),
         store.recorded_events.keeping(),
+        tracing(settings, store),
     ):
         store.wire_all()
         demo = await prepare(runtime, store) if alone else None

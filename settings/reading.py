@@ -138,10 +138,22 @@ def _check(settings: Settings, sources: Mapping[str, str], command: Command) -> 
         refuse("stripe_api and stripe_page must not be empty", "stripe_api", "stripe_page")
     if settings.audit_otlp_header and not settings.audit_otlp:
         refuse("audit_otlp_header must come with audit_otlp: there is nobody to send it to", "audit_otlp_header")
+    if settings.trace_otlp_header and not settings.trace_otlp:
+        refuse("trace_otlp_header must come with trace_otlp: there is nobody to send it to", "trace_otlp_header")
+    if settings.trace_otlp and not _has("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http"):
+        refuse("trace_otlp needs the packages of OpenTelemetry: pip install 'latchkey[tracing]'", "trace_otlp")
     if settings.purchase_least > settings.purchase_most:
         refuse("purchase_least must be at most purchase_most", "purchase_least", "purchase_most")
     if settings.session_lifetime < settings.session_idle:
         refuse("session_lifetime must be at least session_idle", "session_lifetime", "session_idle")
+
+
+def _has(*modules: str) -> bool:
+    """Whether these modules are installed."""
+    try:
+        return all(find_spec(name) for name in modules)
+    except ModuleNotFoundError:  # a package above one of them
+        return False
 
 
 def check(settings: Settings) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import settings.collectors as otlp
 import settings.types as to
+from settings.collectors import Header
 from settings.types import EMBEDDED, Network, declare
 
 
@@ -126,6 +128,17 @@ class Serving:
         "TCP port at which Prometheus finds /metrics, apart from everything else; 0 picks a free one, none is off.")
     metrics_host: str = declare("Metrics", "HOST", "localhost", to.host,
         "Name or address of that port. Nobody is asked for a key there: leave it on loopback or on a private network.")
+
+    trace_otlp: str = declare("Traces", "URL", "", otlp.collector_url("/v1/traces"),
+        "Send spans of requests to this OpenTelemetry collector (OTLP over HTTP), in the form of audit_otlp; needs the "
+        "extra packages of latchkey[tracing]. See docs/operating/tracing.md.")
+    trace_otlp_header: Header | None = declare("Traces", "HEADER", "", otlp.header,
+        "A header of these requests, such as Authorization: Bearer abc.", secret=True, flag=False)
+    trace_ratio: float = declare("Traces", "RATIO", "0.1", otlp.ratio,
+        "The part of the traces that begin here and are sent, from 0 to 1.")
+    trace_parents: tuple[Network, ...] = declare("Traces", "NETWORKS", "", to.networks,
+        "Addresses and networks, by commas, of the peers (proxies, gateways) whose traceparent a request continues; it "
+        "decides whether spans are sent. Empty is nobody: each request begins a trace.", many=True)
 
     redis_url: str = declare("Store", "URL", EMBEDDED, to.redis_url,
         "embedded (a private store in the data directory), memory (nothing is kept; for tests), or a URL: redis://HOST "

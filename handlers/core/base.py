@@ -21,7 +21,8 @@ from handlers.core.params import JSON, Params, media_type, parse_body
 from handlers.core.policy import Policy
 from handlers.core.server_state import ServerState
 from handlers.core.site import Site
-from observability.tracing import CURRENT, over, request_id
+from observability.spans import begin_request, end_request
+from observability.tracing import request_id
 from runtime.http.tornado_private import QuickHandler, answer_fields, put_fields
 from store.app_log import Cause, Door
 from store.apps.registration import Registration
@@ -161,7 +162,7 @@ class BaseHandler(QuickHandler):
 
     def task_begins(self) -> None:
         """What is logged from here on belongs to this request."""
-        CURRENT.set(self.request)
+        begin_request(self.request, self.policy.route)
 
     def prepare(self) -> None:
         """Checks the size of the body. Raises Refused with the code `too_large`."""
@@ -175,7 +176,7 @@ class BaseHandler(QuickHandler):
             self.application.bound -= 1
         if self.counted_app:
             self.application.site.store.app_stats.called(self.counted_app, self.get_status() == 429)
-        over(self.request)
+        end_request(self.request, self.get_status())
         # Tornado's templates leave a reference cycle that keeps the request until the next garbage collection.
         self.request.body, self.request.arguments, self.request.body_arguments = b"", {}, {}
 
@@ -325,8 +326,7 @@ class BaseHandler(QuickHandler):
 
 
 def log_failure(request: HTTPServerRequest, raised: Any) -> None:
-    """Logs a traceback for defects only, and one line if the store or the hasher is unavailable. Never logs the query
-    of the address: it may contain secrets."""
+    """Logs a traceback for defects, and one line if the store or the hasher is unavailable. Never logs the query."""
     error: BaseException | None = raised[1]
     if is_defect(error):
         log.error("%s %s failed [%s]", method_of(request), shown(request.path), request_id(request), exc_info=raised)

@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 
+from observability.spans import outgoing
 from observability.tracing import passed_on
 from outbound.ai.dialects.messages_same import COUNTED, TYPED_TOOL_TOKENS, is_measured, typed_tools
 from outbound.ai.events import BrokenStream, StreamEvent, having, read_json, together
@@ -230,16 +231,17 @@ class MessagesUpstream:
     async def _send(self, path: str, content: Posted, headers: Mapping[str, str], key: str) -> Response:
         assert self._session is not None
         url, given = self.url + path, {**_JSON, **content.headers, **self.headers_with(key), **headers}
-        if content.short is not None:
-            return await self._posts.post(url, content.short, given, self.limits.connect, READ_BYTES)
-        return await self._session.post(
-            url,
-            data=content.data(),
-            headers=given,
-            timeout=aiohttp.ClientTimeout(total=None, connect=self.limits.connect),
-            allow_redirects=False,
-            read_bufsize=READ_BYTES,
-        )
+        with outgoing(url):
+            if content.short is not None:
+                return await self._posts.post(url, content.short, given, self.limits.connect, READ_BYTES)
+            return await self._session.post(
+                url,
+                data=content.data(),
+                headers=given,
+                timeout=aiohttp.ClientTimeout(total=None, connect=self.limits.connect),
+                allow_redirects=False,
+                read_bufsize=READ_BYTES,
+            )
 
     async def _failure(self, response: Response, dialect: Dialect) -> UpstreamFailed:
         detail = f"{self.name}: status {response.status}"

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
+from observability.spans import outgoing
 from outbound.address_policy import AddressPolicy, Resolver, asking
 from outbound.guarded_http import guarded_session, in_words
 from store.json_text import NotJSON, decode_strictly
@@ -52,7 +53,8 @@ class ProviderCaller:
         for_whom = asking.set(whose)
         try:
             async with asyncio.timeout(WHOLE_SECONDS), self._semaphore.place(whose):
-                return await self._call(policy, url, form, headers or {})
+                with outgoing(url):
+                    return await self._call(policy, url, form, headers or {})
         except TimeoutError:
             raise ProviderAway(f"no whole answer within {WHOLE_SECONDS:g} seconds") from None
         except (aiohttp.ClientError, OSError) as error:

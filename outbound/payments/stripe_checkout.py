@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+from observability.spans import outgoing
 from outbound.payments.provider import BadSignature, Order, PaymentFailed, Unplaced
 from outbound.payments.stripe_events import CENT, SITE, USER, StripeEvent, buyer_of, event_of, movement, text
 from store.credits.credits import CURRENCY
@@ -68,7 +69,9 @@ class StripeCheckout:
     async def checkout(self, order: Order) -> str:
         """Prepares the payment page of an order, and returns its address. Raises PaymentFailed,
         Refused("temporarily_unavailable"), Refused("rate_limited") while the person has `EACH` orders in progress."""
-        session = _whole(await self._purchases.run(order.user, self._named, self._create, order, secrets.token_hex(16)))
+        with outgoing(self.account.api):
+            work = self._purchases.run(order.user, self._named, self._create, order, secrets.token_hex(16))
+            session = _whole(await work)
         url = text(session, "url")
         if not url.startswith(f"{self.page}/") or not (url.isascii() and url.isprintable()):
             raise PaymentFailed("the payment page is at another origin than stripe_page")
@@ -124,7 +127,8 @@ class StripeCheckout:
 
     async def _call(self, work: Callable[..., Any], *args: object) -> Mapping[str, Any]:
         """Runs a call about an event in a thread. Raises PaymentFailed, Refused("temporarily_unavailable")."""
-        return _whole(await self._events.run(self._named, work, *args))
+        with outgoing(self.account.api):
+            return _whole(await self._events.run(self._named, work, *args))
 
     def _named(self, work: Callable[..., Any], *args: object) -> Mapping[str, Any] | PaymentFailed:
         """The answer to a call, or why there is none, in our words: the library's may quote the key."""

@@ -17,7 +17,7 @@ of the script runs (see EVAL's documentation). So a script with `@reserve` begin
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from operator import itemgetter
@@ -40,6 +40,12 @@ NOTING = "local function note_change("
 """In scripts that note a person whom the index of people no longer fits."""
 Hear = Callable[[str, "Reply", Mapping[str, str], Mapping[str, "Value"]], None]
 """Receives each answer that concerns security: the script, its answer, keys and arguments."""
+
+
+class Run(Protocol):
+    """`Scripts.run`."""
+
+    def __call__(self, name: str, keys: Mapping[str, str], /, **args: Value) -> Coroutine[Any, Any, Reply]: ...
 
 
 class Evaluator(Protocol):
@@ -136,6 +142,10 @@ class Scripts:
     def read_all(self) -> None:
         """Reads and checks every script now. Raises ScriptError."""
         self._scripts.read_all()
+
+    def wrap(self, around: Callable[[Run], Run]) -> None:
+        """Puts a function around `run`, which costs nothing without one."""
+        self.run = around(self.run)  # type: ignore[method-assign]  # found before the method
 
     def answers(self) -> Iterator[tuple[str, str, int]]:
         """Yields each script, the words of its answers or StoreErrors here, and how often."""

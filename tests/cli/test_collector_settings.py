@@ -33,7 +33,7 @@ def test_a_collector_is_named_by_its_url(given: str, url: str) -> None:
     "given",
     [
         *("http://collector.example", "http://127.0.0.1.example", "http://10.0.0.1:4318", "ftp://collector.example"),
-        *("https://", "https://user:word@collector.example", "https://collector.example/?key=1", "collector.example"),
+        *("https://", "https://user@collector.example", "https://collector.example/?key=1", "collector.example"),
         *("https://collector.example/#x", "https://collector.example:0", "https://collector.example:port"),
         *(
             "https://[::1",

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 
+from observability.spans import outgoing
 from outbound.identity.calling import ProviderAway, ProviderRefused
 from outbound.identity.ldap.connection import SUCCESS, DirectoryConnection, DirectoryEntry
 from outbound.identity.ldap.filters import FilterOf
@@ -111,7 +112,8 @@ class Directories:
                 raise _OneAway("too many sign-ins at once") from None
             try:
                 async with asyncio.timeout(settings.timeout):
-                    return await _check(settings, wanted, password, count)
+                    with outgoing(f"ldap://{settings.host}"):
+                        return await _check(settings, wanted, password, count)
             except TimeoutError:
                 raise ProviderAway(f"no answer within {settings.timeout:g} seconds") from None
             finally:
