@@ -74,7 +74,7 @@ class Fetcher:
         except TimeoutError:
             return Fetched(
                 b"",
-                Phrase("There was no whole answer within %(seconds)s seconds.", seconds=f"{self._whole:g}"),
+                Phrase("There was no complete answer within %(seconds)s seconds.", seconds=f"{self._whole:g}"),
                 answered=False,
             )
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -99,7 +99,7 @@ class Fetcher:
                 wanted = " or ".join(types)
                 if types == PLAIN:
                     return Fetched(
-                        b"", Phrase("The answer was not a plain text (Content-Type: %(types)s).", types=wanted)
+                        b"", Phrase("The answer was not plain text (Content-Type: %(types)s).", types=wanted)
                     )
                 return Fetched(
                     b"", Phrase("The answer was not of the right type (Content-Type: %(types)s).", types=wanted)

@@ -14,7 +14,7 @@ from store.phrases import Phrase
 
 READ_BYTES = 4096
 """What is read of an answer at a time."""
-NO_ADDRESS = Phrase("The host's name leads to no address that may be posted to.")
+NO_ADDRESS = Phrase("The host's name leads to no address that this server may send to.")
 NO_CONNECTION = Phrase("No connection could be made.")
 NO_TLS = Phrase("No TLS connection could be made.")
 WRONG_CERTIFICATE = Phrase("The receiver's certificate is not valid for this host.")
@@ -23,7 +23,7 @@ CLOSED = Phrase("The connection was closed without an answer.")
 NOT_HTTP = Phrase("The answer was not HTTP.")
 BROKEN = Phrase("The connection broke.")
 WRONG_STATUS = Phrase("The answer was %(status)s.")
-REDIRECT = Phrase("The answer was %(status)s: a redirect is not followed.")
+REDIRECT = Phrase("The answer was %(status)s: redirects are not followed.")
 ERRORS = (
     *(NO_ADDRESS, NO_CONNECTION, NO_TLS, WRONG_CERTIFICATE, UNUSABLE_URL, CLOSED, NOT_HTTP, BROKEN),
     *(WRONG_STATUS, REDIRECT),

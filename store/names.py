@@ -224,5 +224,5 @@ def check_reason(text: str) -> None:
     """Checks the reason for a suspension or deletion, or a note about it. Raises ValueError."""
     if len(text) > MAX_REASON or not text.isprintable():
         raise ValueError(
-            Phrase("Reason and note are one line of at most %(most)s printable characters.", most=MAX_REASON)
+            Phrase("Reason and note must each be one line of at most %(most)s printable characters.", most=MAX_REASON)
         )

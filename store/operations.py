@@ -116,7 +116,7 @@ class Operator:
         for text in (suspension.reason, suspension.note):
             check_reason(text)
         if not suspension.reason.strip():
-            raise ValueError(Phrase("The reason is empty: the person reads it."))
+            raise ValueError(Phrase("Give a reason. The person sees it when they try to sign in."))
         return await self.set_status(who, "disabled", suspension)
 
     async def set_status(self, who: str, status: str, suspension: Suspension | None = None) -> Person:
@@ -211,10 +211,10 @@ def suspended_until(text: str, name: str) -> datetime:
             raise ValueError(text)
     except ValueError:
         raise ValueError(
-            Phrase("%(name)s takes a date or a time, such as 2027-01-31 or 2027-01-31T08:00.", name=name)
+            Phrase("%(name)s must be a date or a time, such as 2027-01-31 or 2027-01-31T08:00.", name=name)
         ) from None
     if moment <= wall.utc():
-        raise ValueError(Phrase("%(name)s has passed.", name=name))
+        raise ValueError(Phrase("%(name)s must be in the future.", name=name))
     return moment
 
 

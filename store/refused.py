@@ -35,7 +35,7 @@ class Refused(Exception):
         self.param = param
 
 
-DEPROVISIONED = Phrase("Your organization has switched this account off.")
+DEPROVISIONED = Phrase("Your organization has disabled this account.")
 """The reason of a suspension that the directory of an organization made."""
 
 

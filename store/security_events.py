@@ -31,11 +31,11 @@ _ALL: Final = (
     _by_person("signed_in_by_passkey", "Signed in with a passkey", counted="by_place"),
     _by_person("signed_in_by_provider", "Signed in with an account at another site", counted="by_place"),
     _sensitive("signed_in_by_recovery", "Signed in with a recovery code"),
-    _by_person("second_step_asked", "Password correct; second step required", counted="by_place", trail=""),
+    _by_person("second_step_asked", "Password correct; two-step verification required", counted="by_place", trail=""),
     _by_stranger(
         "sign_in_refused", "Sign-in refused", "why: password, unknown (no such account) or disabled", counted=""
     ),
-    _failed_proof("second_step_refused", "Second step refused", "what was wrong: code"),
+    _failed_proof("second_step_refused", "Two-step verification refused", "what was wrong: code"),
     _by_stranger(
         "passkey_refused",
         "Passkey refused",
@@ -46,7 +46,7 @@ _ALL: Final = (
     _by_person("groups_changed_by_provider", "Groups changed by a directory", "the groups: +added -removed", trail=""),
     _by_person("signed_out", "Signed out"),
     _by_person("session_ended", "Signed another device out"),
-    _by_person("session_crowded_out", "Longest idle device signed out to make room for another"),
+    _by_person("session_crowded_out", "Longest unused device signed out to make room for another"),
     _by_person("other_sessions_ended", "Signed all other devices out"),
     _by_person("confirmed", "Identity confirmed", "how: password, passkey or provider", trail=""),
     _failed_proof("confirmation_refused", "Confirmation refused", "what was wrong: password, code or provider"),
@@ -76,7 +76,7 @@ _ALL: Final = (
     # The account
     _sensitive(
         "address_claimed",
-        "Address confirmed by setting a password; earlier passkeys, second step and connected apps removed",
+        "Address confirmed by setting a password; earlier passkeys, authenticator app and connected apps removed",
         severity="warning",
     ),
     _by_person("email_confirmed", "E-mail address confirmed"),
@@ -84,17 +84,17 @@ _ALL: Final = (
     _sensitive("email_changed", "E-mail address changed"),
     _sensitive(
         "email_change_undone",
-        "E-mail address change undone; all devices signed out and password removed",
+        "E-mail address change undone; all devices signed out, and the password no longer works",
         severity="warning",
     ),
     _sensitive(
         "second_step_undone",
-        "Two-step verification undone; all devices signed out and password removed",
+        "Two-step verification turned off by e-mail link; all devices signed out, and the password no longer works",
         severity="warning",
     ),
     _sensitive(
         "identity_undone",
-        "Account at another site disconnected by e-mail link; all devices signed out and password removed",
+        "Account at another site disconnected by e-mail link; all devices signed out, and the password no longer works",
         severity="warning",
     ),
     _sensitive("account_downloaded", "Account data downloaded"),
@@ -110,7 +110,7 @@ _ALL: Final = (
     _by_person("token_exchanged", "App handed part of its access on", trail="ordinary", actor="app"),
     _by_person("app_connected_by_issuer", "App connected by an identity provider", actor="app"),
     _by_stranger("assertion_refused", "Assertion of an identity provider refused", "why, in one word", actor="app"),
-    _by_person("delegation_ended", "Access that an app handed on ended"),
+    _by_person("delegation_ended", "Access handed on by an app ended"),
     _by_person("consent_denied", "App denied"),
     _by_person("app_paused", "App paused"),
     _by_person("app_resumed", "App resumed"),
@@ -200,7 +200,7 @@ _ALL: Final = (
     _by_person("credit_returned", "Credits given back: the payment stands again", trail="ordinary", actor="server"),
     by_operator(
         "payment_unplaced",
-        "Payment event that credits could not follow",
+        "Payment event that couldn’t be applied to credits",
         "the payment, what happened, the amount, and why",
         severity="warning",
         trail="",

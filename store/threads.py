@@ -62,4 +62,6 @@ class SharedThreads:
 
 
 def _refused() -> Refused:
-    return Refused("temporarily_unavailable", Phrase("The server is busy. Nothing was done: try again."), retry_after=1)
+    return Refused(
+        "temporarily_unavailable", Phrase("The server is overloaded. Nothing was done. Try again."), retry_after=1
+    )

@@ -209,7 +209,7 @@ async def delete_user(context: Context, args: Namespace) -> CommandResult:
     who, holders = person_named(args.email), context.store.role_holders
     user = who if is_user_id(who) else await context.store.people.find(who)
     if user and await holders.is_last_admin(user):
-        raise Refused("access_denied", "This is the last admin. Give the role admin to somebody else first.")
+        raise Refused("access_denied", "This is the last administrator. Give that role to someone else first.")
     if args.wait is not None:
         return await _plan_deletion(context, args, who)
     if args.reason:
@@ -224,7 +224,7 @@ async def delete_user(context: Context, args: Namespace) -> CommandResult:
 async def _plan_deletion(context: Context, args: Namespace, who: str) -> CommandResult:
     person = await context.store.operator.find(who, 0)
     if role := await context.store.role_holders.of(person.user):
-        raise Refused("access_denied", f"This person has the role {role}. Take the role first.")
+        raise Refused("access_denied", f"This person has the role {role}. Remove the role first.")
     await context.store.planned_deletions.plan(person.user, args.wait, args.reason)
     return await _told_of_deletion(context, person.user, "deletion_planned")
 

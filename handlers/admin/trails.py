@@ -52,5 +52,7 @@ def moment_of(text: str, name: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(Phrase("%(name)s takes a date or a time, such as 2026-11-23T06:30:00Z.", name=name)) from None
+        raise ValueError(
+            Phrase("%(name)s must be a date or a time, such as 2026-11-23T06:30:00Z.", name=name)
+        ) from None
     return max(0, round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))

@@ -31,8 +31,8 @@ def dollars(text: str) -> int:
         raise Refused(
             "invalid_request",
             Phrase(
-                "Enter an amount in dollars, such as 5 or 5.00, without commas. It can have six decimals and be at "
-                "most one million."
+                "Enter an amount in dollars, such as 5 or 5.00, without commas. It can have up to six decimals and "
+                "be at most one million."
             ),
         )
     return micro

@@ -27,7 +27,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "invalid_grant": CatalogueEntry(400, "The grant is expired, used, revoked or does not fit."),
     "invalid_scope": CatalogueEntry(400, Phrase("A scope is unknown or was not registered by the app.")),
     "invalid_authorization_details": CatalogueEntry(
-        400, Phrase("The app asks for a budget in a way that this server doesn't know.")
+        400, Phrase("This server doesn't understand how the app asks for a budget.")
     ),
     "invalid_target": CatalogueEntry(400, "The resource is unknown, or not the one of these scopes."),
     "invalid_redirect_uri": CatalogueEntry(400, "A redirect URI cannot be registered."),

@@ -19,7 +19,7 @@ _LABELS = {
     "refresh_lifetime_days": Phrase("Days until people sign in again"),
     "backchannel_logout_uri": Phrase("Back-channel logout URL"),
     "jwks_uri": Phrase("Address of its public keys"),
-    "require_pushed": Phrase("Pushed authorization requests required"),
+    "require_pushed": Phrase("Pushed authorization requests (PAR) required"),
     "dpop_required": Phrase("DPoP required"),
     "device_grant": Phrase("Signs people in on devices that show a code"),
     "id_token_alg": Phrase("ID token signature"),

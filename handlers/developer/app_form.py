@@ -126,7 +126,8 @@ class AppForm:
         if made.device_grant and made.subject_type != PUBLIC and not (app and app.from_operator):
             made.errors["device_grant"] = [
                 Phrase(
-                    "An app whose people have an ID of its own site can’t use devices. Ask the operator of this server."
+                    "An app that gets its own ID for each person can’t sign people in on devices. Ask the operator "
+                    "of this server."
                 )
             ]
         return made
@@ -186,7 +187,7 @@ class AppForm:
         try:
             check_told_at(sector, self.backchannel_logout_uri)
         except InvalidSector as error:
-            self.errors["backchannel_logout_uri"] = [Phrase("This isn’t allowed: %(reason)s.", reason=str(error))]
+            self.errors["backchannel_logout_uri"] = [reason_of(error)]
 
     def check_proof(self, site: Site) -> None:
         """Collects the errors of how the app proves itself, and how ID tokens are signed for it."""

@@ -37,7 +37,7 @@ def endpoints_of(base_url: str) -> tuple[Endpoint, ...]:
         Endpoint(Phrase("Token"), f"{base_url}/api/oauth/token"),
         Endpoint(Phrase("Userinfo"), f"{base_url}/api/oauth/userinfo"),
         Endpoint(Phrase("Signing keys (JWKS)"), f"{base_url}/.well-known/jwks.json"),
-        Endpoint(Phrase("Pushed requests (PAR)"), f"{base_url}/api/oauth/par"),
+        Endpoint(Phrase("Pushed authorization requests (PAR)"), f"{base_url}/api/oauth/par"),
         Endpoint(Phrase("Sign-out"), f"{base_url}/oauth/logout"),
         Endpoint(Phrase("API base"), f"{base_url}/api/v1"),
     )

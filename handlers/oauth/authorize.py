@@ -76,7 +76,7 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
             check_mode(pairs)
         try:
             if app.require_pushed and not pushed:
-                raise Refused("invalid_request", Phrase("This app has to push its requests."))
+                raise Refused("invalid_request", Phrase("This app must push its authorization requests (PAR)."))
             rules = self.site.base_url, self.site.require_pkce, self.site.models.find, self.site.mcp_scopes
             request, interaction = checked or check_request(app, redirect_uri, once(pairs), *rules)
             request = await check_api(self.store.apis, app, request)
@@ -225,7 +225,10 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
             hint = await self.store.id_tokens.read_hint(interaction.hint, self.site.base_url, app.wire_id)
             if not app.rules.allows(hint.algorithm):
                 raise Refused(
-                    "invalid_request", Phrase("The ID token in id_token_hint is signed in a way that is excluded.")
+                    "invalid_request",
+                    Phrase(
+                        "The ID token in id_token_hint is signed with an algorithm that this server doesn't accept."
+                    ),
                 )
             if hint.sub != sub:
                 return False

@@ -42,7 +42,7 @@ class DecideHandler(ConsentPage):
         session = self.require_session()
         decision = params.require("decision")
         if decision not in ("allow", "deny"):
-            raise Refused("invalid_request", Phrase("decision is allow or deny."))
+            raise Refused("invalid_request", Phrase("decision must be allow or deny."))
         request_id, scopes = params.require("request_id"), ticked(params)
         # Before the decision, so that an invalid amount doesn't use the request up.
         limit, chosen = wanted_limit(params, decision, scopes), chosen_budgets(params, decision, scopes)

@@ -57,7 +57,9 @@ async def open_object(site: Site, app: Registration, here: Pairs) -> SignedReque
     if text is None:
         return None
     if any(name == "request_uri" and value for name, value in here):
-        raise Refused("invalid_request", Phrase("A request has request or request_uri, not both."))  # RFC 9101 5
+        raise Refused(
+            "invalid_request", Phrase("A request can have request or request_uri, but not both.")
+        )  # RFC 9101 5
     own = [("client_id", app.wire_id), ("request", text)]
     of, now, mark = request_print(own), wall.time(), first_of(here, ARRIVED)
     arrival = site.store.progress.open(mark, of)

@@ -94,7 +94,7 @@ def check_redirect_uri(app: Registration, pairs: list[tuple[str, str]], base_url
     if is_own_origin(redirect_uri, base_url):
         raise Refused(
             "invalid_request",
-            Phrase("%(app)s wants to send you back to this server, which isn't an app's address.", app=app.name),
+            Phrase("%(app)s wants to send you back to this server, not to an address of its own.", app=app.name),
         )
     return redirect_uri
 

@@ -10,11 +10,11 @@ from store.phrases import Phrase
 
 NO_CONNECTION_IN_TIME = Phrase("No connection within %(seconds)s seconds.")
 NO_ANSWER_IN_TIME = Phrase("No answer within %(seconds)s seconds.")
-GONE_FOR_GOOD = Phrase("The answer was 410: the receiver wants no more of this, so it is not sent again.")
-TOKEN_REFUSED = Phrase("The answer was 400: the app refused the token, so it is not sent again.")
+GONE_FOR_GOOD = Phrase("The answer was 410: the receiver wants no more events, so this one isn't sent again.")
+TOKEN_REFUSED = Phrase("The answer was 400: the app refused the token, so it isn't sent again.")
 NO_SUCCESS = Phrase("The answer was %(status)s: only 200 and 204 are success.")
 OWN_ERROR = Phrase("An error of this server. Its operator finds the reason in the log.")
-NOT_SIGNED = Phrase("It could not be signed. The operator of this server finds the reason in the log.")
+NOT_SIGNED = Phrase("The event could not be signed. The operator of this server finds the reason in the log.")
 NO_TARGET = Phrase("The app was not active, named no URL, or does not want events of this type.")
 ERRORS = (
     *OF_CALLS,

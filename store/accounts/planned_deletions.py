@@ -38,7 +38,7 @@ NONE_PLANNED = Phrase("No deletion of this account is planned.")
 def check_wait(days: int, reason: str) -> None:
     """Raises ValueError unless a deletion may wait for so long, with this reason."""
     if not 1 <= days <= MOST_DAYS:
-        raise ValueError(Phrase("A deletion waits for 1 to %(most)s days.", most=MOST_DAYS))
+        raise ValueError(Phrase("The wait before a deletion must be 1 to %(most)s days.", most=MOST_DAYS))
     check_reason(reason)
 
 

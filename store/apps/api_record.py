@@ -41,10 +41,10 @@ _SCOPE_NAME = re.compile(r"[!#-<>-\[\]-~]+")
 
 
 _SCOPE_FORM = Phrase(
-    "The name of a scope has 1 to %(most)s printable ASCII characters, without spaces, quotes, backslashes and =."
+    "The name of a scope must have 1 to %(most)s printable ASCII characters, without spaces, quotes, backslashes or =."
 )
-_TITLE_FORM = Phrase("The title of a scope has 1 to %(most)s printable characters.")
-_DETAIL_FORM = Phrase("The detail of a scope has 1 to %(most)s printable characters.")
+_TITLE_FORM = Phrase("The title of a scope must have 1 to %(most)s printable characters.")
+_DETAIL_FORM = Phrase("The second sentence (detail) of a scope must have 1 to %(most)s printable characters.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,9 @@ class ApiScope:
         if not _SCOPE_NAME.fullmatch(self.name) or len(self.name) > MAX_SCOPE_NAME:
             raise InvalidRegistration(_SCOPE_FORM.filled(most=str(MAX_SCOPE_NAME)))
         if self.name in RESERVED_SCOPES:
-            raise InvalidRegistration(Phrase("The scope %(name)s is Latchkey's own or OpenID's.", name=self.name))
+            raise InvalidRegistration(
+                Phrase("The name %(name)s belongs to Latchkey or OpenID. Choose another one.", name=self.name)
+            )
         if not _is_line(self.title, MAX_TITLE):
             raise InvalidRegistration(_TITLE_FORM.filled(most=str(MAX_TITLE)))
         if self.detail and not _is_line(self.detail, MAX_DETAIL):
@@ -156,9 +158,9 @@ class ApiRegistration:
         last one)."""
         kept = tuple(digest for digest in self.secrets if secret_mark(digest) != mark)
         if len(kept) == len(self.secrets):
-            raise Refused("not_found", Phrase("This API has no such secret any more."))
+            raise Refused("not_found", Phrase("This API no longer has that secret."))
         if not kept:
-            raise Refused("invalid_request", Phrase("This is the only secret of the API. Make a new one first."))
+            raise Refused("invalid_request", Phrase("This is the only secret of the API. Create a new one first."))
         return self._with_secrets(kept)
 
     def changed_by_owner(self, now: int, **changes: Any) -> ApiRegistration:

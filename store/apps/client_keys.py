@@ -15,12 +15,12 @@ from store.webhooks.urls import InvalidWebhookUrl, check_webhook_url
 
 BY_SECRET, BY_KEY, BY_NOTHING = "client_secret", "private_key_jwt", "none"
 AUTH_METHODS = (BY_SECRET, BY_KEY, BY_NOTHING)
-_UNSOUND = Phrase("This set is not a sound JSON Web Key Set.")
+_UNSOUND = Phrase("This isn't a valid JSON Web Key Set.")
 _REASONS = {
-    "private_key": Phrase("This set has a private or a symmetric key: publish only public keys."),
-    "weak_key": Phrase("This set has an RSA key that is not of 2,048 to 4,096 bits."),
-    "jwks_size": Phrase("This set is too large: a set has at most 20 keys in 64 KiB."),
-    "jwks_empty": Phrase("This set has no key that can be used: RSA, P-256 or Ed25519, for signatures."),
+    "private_key": Phrase("This key set has a private or a symmetric key. Publish only public keys."),
+    "weak_key": Phrase("This key set has an RSA key with fewer than 2,048 or more than 4,096 bits."),
+    "jwks_size": Phrase("This key set is too large. It can have at most 20 keys in 64 KiB."),
+    "jwks_empty": Phrase("This key set has no usable signing key: use RSA, P-256 or Ed25519."),
 }
 
 

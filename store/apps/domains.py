@@ -60,7 +60,7 @@ def check_domain(app: Registration, typed: str) -> str:
     if not any(within(host, domain) for host in provable(app)):
         raise Refused(
             "invalid_request",
-            Phrase("None of this app's https redirect URIs without a port is at this domain or below it."),
+            Phrase("This app has no https redirect URI without a port at this domain or a subdomain of it."),
         )
     return domain
 

@@ -93,7 +93,7 @@ def check_honest_name(name: str, own: str = PRODUCT) -> None:
     if len(name) > LONGEST:
         raise ValueError(Phrase("An app's name must have 1 to %(most)s characters.", most=str(LONGEST)))
     if not _UNSEEN.isdisjoint(name):
-        raise ValueError(Phrase("An app's name can't have invisible letters."))
+        raise ValueError(Phrase("An app's name can't have invisible characters."))
     if mixes_scripts(name):
         raise ValueError(Phrase("An app's name can't mix scripts: letters that look the same mislead people."))
     if not scripts_of(name) <= RECOMMENDED:

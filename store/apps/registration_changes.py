@@ -33,7 +33,9 @@ def changed_by_owner(app: Registration, by: str, /, **changes: Any) -> Registrat
     changed = replace(app, **changes)
     if app.sector and changed.redirect_uris != app.redirect_uris:
         if app.sector_uri:
-            raise Refused("access_denied", Phrase("The operator of this server changes the redirect URIs of this app."))
+            raise Refused(
+                "access_denied", Phrase("Only the operator of this server can change the redirect URIs of this app.")
+            )
         try:
             changed.check_redirect_uris(app)
         except InvalidSector as error:
@@ -56,7 +58,7 @@ def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool 
             raise Refused("invalid_request", Phrase("A public app has no secret."))
         raise Refused("invalid_request", Phrase("An app with private_key_jwt has no secret."))
     if spare and len(app.secrets) >= LIVE_SECRETS:
-        raise Refused("invalid_request", Phrase("This app has two live secrets. End one of them first."))
+        raise Refused("invalid_request", Phrase("This app already has two client secrets. Revoke one first."))
     kept = () if drop_old else app.secrets[: LIVE_SECRETS - 1]
     made = _with_secrets(app, (secret_digest(secret), *kept))
     return replace(made, secret_notes=(note_of(secret, now), *made.secret_notes))
@@ -73,7 +75,7 @@ def without_secret(app: Registration, mark: str) -> Registration:
     one)."""
     kept = tuple(digest for digest in app.secrets if secret_mark(digest) != mark)
     if len(kept) == len(app.secrets):
-        raise Refused("not_found", Phrase("This app has no such secret any more."))
+        raise Refused("not_found", Phrase("This app no longer has that secret."))
     if not kept:
-        raise Refused("invalid_request", Phrase("This is the only secret of the app. Make a new one first."))
+        raise Refused("invalid_request", Phrase("This is the only secret of the app. Create a new one first."))
     return _with_secrets(app, kept)

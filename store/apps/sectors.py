@@ -60,7 +60,9 @@ def check_told_at(sector: str, url: str) -> None:
     By them, the owner of an app with the redirect URI of another site would learn that site's ids. Accepts everything
     without a sector."""
     if sector and url and urlsplit(url).hostname != sector.strip("[]"):
-        raise InvalidSector(Phrase("An app with pairwise ids hears of people at %(host)s alone.", host=sector))
+        raise InvalidSector(
+            Phrase("An app that gets its own ID for each person can use only URLs at %(host)s here.", host=sector)
+        )
 
 
 def check_sector_file(text: bytes, redirect_uris: Sequence[str]) -> None:

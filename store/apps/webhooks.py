@@ -138,11 +138,14 @@ class Webhooks:
             raise Refused("invalid_request", Phrase("This app has no webhook URL."))
         if mark not in (None, newest_mark(app)):
             raise Refused(
-                "invalid_request", Phrase("Another secret was made since this page was opened. Nothing was changed.")
+                "invalid_request", Phrase("Another secret was created after you opened this page. Nothing was changed.")
             )
         two_sign = len(self.live_secrets(app, now)) > 1
         if two_sign and ends not in ("newer", "older"):
-            raise Refused("invalid_request", Phrase("Two secrets sign. Say which of them ends: nothing was changed."))
+            raise Refused(
+                "invalid_request",
+                Phrase("Nothing was changed. Two secrets already sign events, so choose which of them stops."),
+            )
         kept = app.webhook_secrets[1:2] if two_sign and ends == "newer" else app.webhook_secrets[:1]
         secret = new_webhook_secret()
         sealed = (self._secrets.seal(app.client_id, secret.encode()), *kept)

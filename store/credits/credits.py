@@ -180,7 +180,7 @@ class Credits:
             raise Refused("invalid_request", f"amount is 1 to {MAX_AMOUNT} micro-dollars, or as many below zero.")
         if len(reason) > MAX_REASON or not reason.isprintable():
             raise Refused(
-                "invalid_request", Phrase("reason is at most %(most)s printable characters.", most=MAX_REASON)
+                "invalid_request", Phrase("reason can have at most %(most)s printable characters.", most=MAX_REASON)
             )
         if key is not None and (not 1 <= len(key) <= 255 or not key.isprintable()):
             raise Refused("invalid_request", "An idempotency key is 1 to 255 printable characters.")
@@ -207,11 +207,11 @@ class Credits:
         if reply.word == "not_found":
             raise Refused("not_found", "No such person.")
         if reply.word == "mismatch":
-            raise Refused("idempotency_mismatch", Phrase("This key was used with another amount or reason."))
+            raise Refused("idempotency_mismatch", Phrase("This key was already used with another amount or reason."))
         if reply.word == "too_much":
-            raise Refused("invalid_request", Phrase("A balance never exceeds %(most)s micro-dollars.", most=MAX_PAID))
+            raise Refused("invalid_request", Phrase("A balance can't exceed %(most)s micro-dollars.", most=MAX_PAID))
         if reply.word == "insufficient_credits":
-            raise Refused("insufficient_credits", Phrase("There is not as much to take."))
+            raise Refused("insufficient_credits", Phrase("The balance is too low to take that much."))
         return Granted(Balance(reply.number("paid"), reply.number("held")), reply.number("replayed") == 1)
 
     async def show(self, user: str, *, before: str = "", most: int = ENTRIES_AT_ONCE) -> Account:

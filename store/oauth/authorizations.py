@@ -139,7 +139,7 @@ class NothingTicked(Refused):
 PUSHED, DEVICE = 1, 2
 """The generations in the ids of pending requests that were pushed, and that devices made."""
 TOO_MANY_APPS = Phrase(
-    "You've reached the most apps that one account can have. Disconnect one that you no longer use and delete its "
+    "You've connected as many apps as one account can have. Disconnect one that you no longer use and delete its "
     "documents. Then go back and allow this one."
 )
 

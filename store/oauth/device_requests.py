@@ -255,7 +255,7 @@ def gone() -> Refused:
 def _over() -> Refused:
     return Refused(
         "invalid_request",
-        Phrase("This code has expired or was already answered. Ask for a new code on your device."),
+        Phrase("This code has expired or was already used. Ask for a new code on your device."),
     )
 
 

@@ -38,7 +38,7 @@ _ACTS: Final[dict[BulkAct, OperatorAct]] = {
 }
 TOO_MANY = Phrase("More than %(most)s people match. Narrow the query.", most=MOST_PEOPLE)
 NO_MORE = "The key was revoked, or the role taken, before this person's turn."
-NO_PLAN = Phrase("There is no such dry run of yours. It is kept for a day.")
+NO_PLAN = Phrase("You have no such dry run. Dry runs are kept for a day.")
 NO_WAIT = "A wait goes with the act delete alone."
 NO_REASON = "A reason goes with a wait: people who are deleted at once read nothing."
 
@@ -237,7 +237,7 @@ def ordered(kept: dict[str, Any]) -> BulkOrder:
 def suspension_of(order: BulkOrder) -> Suspension:
     """The suspension in an order. Raises Refused("invalid_request") without a reason, ValueError for a wrong end."""
     if not order.reason.strip():
-        raise Refused("invalid_request", Phrase("Give a reason. The person reads it when signing in."))
+        raise Refused("invalid_request", Phrase("Give a reason. The person sees it when they try to sign in."))
     return Suspension(order.reason, order.note, suspended_until(order.until, Phrase("End")) if order.until else None)
 
 

@@ -143,7 +143,7 @@ class PeopleActs:
         `RoleHolders.give`."""
         check_act(actor, "roles.give")
         if (actor.kind, actor.id) == ("person", user):
-            raise Refused("access_denied", Phrase("Nobody changes their own role. Ask another admin."))
+            raise Refused("access_denied", Phrase("You can't change your own role. Ask another administrator."))
         return await give_role(self._operator, self._holders, user, role, actor.shown)
 
     async def give_credits(self, actor: OperatorActor, user: str, amount: int, reason: str, key: str) -> Granted:
@@ -177,14 +177,16 @@ class PeopleActs:
     async def _check_deletable(self, actor: OperatorActor, user: str) -> None:
         role = await self.check(actor, "people.delete", user)
         if role:
-            raise Refused("access_denied", Phrase("This person has the role %(role)s. Take the role first.", role=role))
+            raise Refused(
+                "access_denied", Phrase("This person has the role %(role)s. Remove the role first.", role=role)
+            )
 
     async def check(self, actor: OperatorActor, act: OperatorAct, user: str) -> OperatorRole | None:
         """The role of the person whom an act concerns. Raises Refused("insufficient_role") if the actor may not do it,
         Refused("access_denied") if it is the actor."""
         check_act(actor, act)
         if (actor.kind, actor.id) == ("person", user):
-            raise Refused("access_denied", Phrase("Use your own account pages for this, or ask another admin."))
+            raise Refused("access_denied", Phrase("Use your own account pages for this, or ask another administrator."))
         role = await self._holders.of(user)
         if role and act in APART and actor.role != "admin":
             raise Refused("insufficient_role", f"This person has the role {role}, so only an admin may do this.")

@@ -19,7 +19,7 @@ from store.phrases import Phrase
 from store.refused import Refused
 from store.webhooks.relay_wakeup import RelayWakeup
 
-ONLY_WAY_IN = Phrase("This is the only way in which this person can sign in. Send a link for a new password first.")
+ONLY_WAY_IN = Phrase("This person can sign in only this way. Send a link for a new password first.")
 
 
 class PersonParts:

@@ -19,7 +19,7 @@ from store.refused import Refused
 MOST_HOLDERS = 500
 BY_COMMAND = "command"
 """Who gives a role with the command line."""
-LAST_ADMIN = Phrase("This is the last admin. Give the role admin to somebody else first.")
+LAST_ADMIN = Phrase("This is the last administrator. Give that role to someone else first.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,9 @@ class RoleHolders:
         if reply.word == "full":
             raise Refused(
                 "invalid_request",
-                Phrase("%(most)s people have a role. Take one from somebody first.", most=MOST_HOLDERS),
+                Phrase(
+                    "%(most)s people have a role, and that's the limit. Remove someone's role first.", most=MOST_HOLDERS
+                ),
             )
         before = reply.text("before")
         return check_operator_role(before) if before else None

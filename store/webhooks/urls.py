@@ -27,33 +27,33 @@ def check_webhook_url(url: str, *, loopback: bool = False, what: str = WEBHOOK_U
     host's addresses are checked at each delivery, because they may change. `what`: its name in messages."""
     if len(url) > MAX_WEBHOOK_URL_LENGTH:
         raise InvalidWebhookUrl(
-            Phrase("%(what)s has at most %(most)s characters.", what=what, most=str(MAX_WEBHOOK_URL_LENGTH))
+            Phrase("%(what)s can have at most %(most)s characters.", what=what, most=str(MAX_WEBHOOK_URL_LENGTH))
         )
     if "#" in url:
-        raise InvalidWebhookUrl(Phrase("%(what)s has no fragment (#).", what=what))
+        raise InvalidWebhookUrl(Phrase("%(what)s can't have a fragment (#).", what=what))
     if _FORBIDDEN.search(url):
         raise InvalidWebhookUrl(
             Phrase(
-                "%(what)s is ASCII, without spaces, quotes, brackets and backslashes: write the domain in its xn-- "
-                "form and escape the rest.",
+                "%(what)s must be ASCII, without spaces, quotes, brackets or backslashes: write the domain in its "
+                "xn-- form and escape the rest.",
                 what=what,
             )
         )
     if "@" in re.split(r"[/?]", url.partition("://")[2])[0]:
-        raise InvalidWebhookUrl(Phrase("%(what)s has no user name or password in it (@).", what=what))
+        raise InvalidWebhookUrl(Phrase("%(what)s can't have a user name or password (@).", what=what))
     found = _URL.fullmatch(url)
     if found is None or int(found[3] or 1) > 65535 or not is_host(found[2]):
         raise InvalidWebhookUrl(
-            Phrase("%(what)s looks like https://app.example.com/webhooks, the host in lower case.", what=what)
+            Phrase("%(what)s must look like https://app.example.com/webhooks, with the host in lower case.", what=what)
         )
     here = is_loopback_url(url)
     if here and not loopback:
         raise InvalidWebhookUrl(
-            Phrase("This server posts nothing to itself: name an address it reaches over the network.")
+            Phrase("This server can't post to itself. Enter an address that it reaches over the network.")
         )
     if found[1] == "http" and not here:
         raise InvalidWebhookUrl(
-            Phrase("%(what)s begins with https://, since events must not be read on the way.", what=what)
+            Phrase("%(what)s must start with https://, so that nobody can read events on the way.", what=what)
         )
 
 

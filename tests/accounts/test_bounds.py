@@ -233,7 +233,7 @@ async def test_a_person_with_too_many_apps_is_sent_to_the_apps_page_and_back(ser
     refused = await browser.submit(page, DECIDE, decision="allow")
     assert refused.code == 403
     assert "Location" not in refused.headers
-    assert "the most apps that one account can have" in refused.body.decode()
+    assert "as many apps as one account can have" in refused.body.decode()
     assert [link.get("href") for link in Page(refused.body.decode()).all("a")].count("/account/apps") == 1
     await service.store.grants.revoke(session_of(service, browser), service.web.client_id, VISITOR)
     assert (await browser.submit(page, DECIDE, decision="allow")).code == 303

@@ -50,7 +50,7 @@ async def code_of(page: HTTPResponse, service: Service) -> str:
 
 async def test_a_person_sets_the_second_step_up_and_goes_on(service: Service) -> None:
     browser, page = await sent_to_setup(service)
-    assert says(page, "you need a second step")
+    assert says(page, "You need two-step verification")
     wrong = await browser.submit(page, SETUP, code="000000")
     assert (wrong.code, says(wrong, "That code is wrong")) == (400, True)
     done = await browser.submit(wrong, SETUP, code=await code_of(wrong, service))

@@ -28,7 +28,7 @@ async def test_a_deletion_waits_and_can_be_cancelled(console: Console) -> None:
         "Delete the account at",
     ):
         assert words in text, words
-    for words in ("Plan the deletion", "Suspend…", "Let this person in again"):
+    for words in ("Plan the deletion", "Suspend…", "End the suspension"):
         assert words not in text, words
     assert (await ada.get("/account")).code == 303, "signed out at once"
     refused = await console.service.browser().sign_in(EMAIL)
@@ -79,7 +79,7 @@ async def test_people_with_a_role_are_not_deleted_and_get_none_meanwhile(console
     admin, path = await proved(console)
     support = await console.operator("support")
     answer = await admin.send(f"/admin/people/{support.user}/plan-deletion", days="7")
-    assert (answer.code, "Take the role first" in shown(answer.body.decode())) == (403, True)
+    assert (answer.code, "Remove the role first" in shown(answer.body.decode())) == (403, True)
     await admin.do(f"{path}/plan-deletion", days="7")
     answer = await admin.send(f"{path}/role", role="support")
     assert (answer.code, "Cancel the deletion first" in shown(answer.body.decode())) == (400, True)

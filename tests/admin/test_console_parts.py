@@ -36,7 +36,7 @@ async def test_one_session_ends_and_the_others_stay(console: Console) -> None:
     assert len(listed) == 2
     assert session.session_id in listed
     done = await admin.do(f"{path}/end-session", session=session.session_id)
-    assert "That session has ended" in shown(await admin.open(done.headers["Location"]))
+    assert "The person is signed out on that device" in shown(await admin.open(done.headers["Location"]))
     assert [(await one.get("/account")).code for one in (first, second)] == [303, 200]
     await admin.do(f"{path}/end-session", session=session.session_id)
     events = [entry.event for entry in (await console.store.operator.find(EMAIL)).activity]
@@ -59,7 +59,7 @@ async def test_an_account_elsewhere_is_unlinked_but_never_the_last_way_in(consol
     await linked(console, password=False)
     assert "ada at work" in shown(await admin.open(path))
     answer = await admin.send(f"{path}/unlink", identity=IDENTITY.name)
-    assert (answer.code, "only way" in shown(answer.body.decode())) == (400, True)
+    assert (answer.code, "only this way" in shown(answer.body.decode())) == (400, True)
     assert await console.store.identities.find(IDENTITY) == console.service.ada
     await linked(console)
     await console.store.operator.set_password(EMAIL, await console.store.hasher.hash(PASSWORD))

@@ -129,7 +129,7 @@ async def test_each_role_sees_and_does_what_the_table_says(console: Console, rol
                 if route.name == "console-delete":
                     assert await console.store.people.find(EMAIL) is None
             else:
-                assert (answer.code, "Ask somebody with the role" in answer.body.decode()) == (403, True), route.name
+                assert (answer.code, "Ask someone with the role" in answer.body.decode()) == (403, True), route.name
                 noted = [event for event in console.events if event.event == "operator_refused"]
                 assert (noted[-1].detail, noted[-1].by) == (f"{act} {route.name}", f"person {one.user}")
 

@@ -114,7 +114,7 @@ async def test_apis_are_listed(console: Console) -> None:
 async def test_the_overview_says_what_is_left_to_do(console: Console) -> None:
     admin = await console.operator("admin")
     before = shown(await admin.open("/admin"))
-    assert "Give somebody else the role" in before
+    assert "Give someone else the role" in before
     assert "set --base-url" in before
     await console.store.role_holders.give(console.service.ada, "admin")
-    assert "Give somebody else the role" not in shown(await admin.open("/admin"))
+    assert "Give someone else the role" not in shown(await admin.open("/admin"))

@@ -132,12 +132,14 @@ async def test_a_change_is_saved_noted_and_mailed(service: Service, mails: Kept)
         pytest.param({"token_lifetime": "3601"}, "from 60 to 3600", id="a token that lives too long"),
         pytest.param({"token_lifetime": "\u0666\u0660\u0660"}, "from 60 to 3600", id="a number in other digits"),
         pytest.param({"token_lifetime": None}, "from 60 to 3600", id="no lifetime"),
-        pytest.param({"scope_2_name": "profile"}, "own or OpenID", id="a reserved scope"),
+        pytest.param({"scope_2_name": "profile"}, "belongs to Latchkey or OpenID", id="a reserved scope"),
         pytest.param({"scope_2_name": "a b"}, "without spaces", id="a space in a name"),
         pytest.param({"scope_2_name": "read"}, "each scope only once", id="a scope twice"),
         pytest.param({"scope_2_title": "Only a title"}, "The name of a scope", id="a title without a name"),
         pytest.param({"scope_0_title": "x" * 101}, "The title of a scope", id="an endless title"),
-        pytest.param({"scope_0_detail": "a\u202eb"}, "The detail of a scope", id="a detail that reorders text"),
+        pytest.param(
+            {"scope_0_detail": "a\u202eb"}, "The second sentence (detail) of a scope", id="a detail that reorders text"
+        ),
         pytest.param({"scope_0_remove": "on", "scope_1_remove": "on"}, "at least one scope", id="no scope left"),
         pytest.param({"scope_0_name": None}, "The name of a scope", id="a row without its name"),
     ],

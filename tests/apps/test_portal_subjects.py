@@ -34,7 +34,7 @@ async def test_the_choice_is_fixed_and_shown(service: Service) -> None:
     app = await stored(service, client_id)
     assert (app.subject_type, app.homepage) == ("pairwise", "https://mine.example/")
     page = await browser.get(f"/developer/apps/{client_id}/settings")
-    assert "People have an ID that only apps at mine.example get" in text_of(page)
+    assert "only apps at mine.example get the same one" in text_of(page)
     assert 'name="subject_type"' not in page.body.decode()
 
 
@@ -44,12 +44,12 @@ async def test_an_owner_hears_of_ids_only_at_their_own_host(service: Service) ->
     browser = await service.confirmed()
     there, here = "https://evil.example/hook", "https://mine.example/hook"
     refused = await register(browser, **PAIRWISE, backchannel_logout_uri=there)
-    assert (refused.code, "at mine.example alone" in text_of(refused)) == (400, True)
+    assert (refused.code, "only URLs at mine.example" in text_of(refused)) == (400, True)
     client_id = client_id_of(await register(browser, **PAIRWISE, backchannel_logout_uri=here))
     assert (await change(browser, client_id, backchannel_logout_uri=there)).code == 400
     webhooks = f"/developer/apps/{client_id}/webhooks"
     refused = await browser.submit(await browser.get(webhooks), webhooks, url=there)
-    assert (refused.code, "at mine.example alone" in text_of(refused)) == (400, True)
+    assert (refused.code, "only URLs at mine.example" in text_of(refused)) == (400, True)
     app = await stored(service, client_id)
     assert (app.backchannel_logout_uri, app.webhook_url) == (here, "")
     # What the operator set stays, and for a verified app the operator vouches.
@@ -82,7 +82,7 @@ async def test_an_owners_pairwise_app_uses_no_devices(service: Service) -> None:
     """A device needs no redirect URI, so the owner would learn the ids of a site that is not theirs."""
     browser = await service.confirmed()
     refused = await register(browser, **PAIRWISE, device_grant="on")
-    assert (refused.code, "can’t use devices" in text_of(refused)) == (400, True)
+    assert (refused.code, "can’t sign people in on devices" in text_of(refused)) == (400, True)
     client_id = client_id_of(await register(browser, **PAIRWISE))
     assert (await change(browser, client_id, device_grant="on")).code == 400
     await service.store.apps.update(client_id, verified=True)

@@ -86,8 +86,8 @@ def test_an_api_that_is_registered_again_is_another_one(home: Home) -> None:
     ("words", "says"),
     [
         pytest.param((*NEW, "--scope", "a b=Two"), "The name of a scope", id="a space in a name"),
-        pytest.param((*NEW, "--scope", "profile=You"), "profile is Latchkey's own", id="a scope of ours"),
-        pytest.param((*NEW, "--scope", "address"), "address is Latchkey's own or OpenID's", id="a scope of OpenID"),
+        pytest.param((*NEW, "--scope", "profile=You"), "profile belongs to Latchkey", id="a scope of ours"),
+        pytest.param((*NEW, "--scope", "address"), "address belongs to Latchkey or OpenID", id="a scope of OpenID"),
         pytest.param((*NEW, "--care", "other"), "no scope other", id="a warning of no scope"),
         pytest.param((*NEW, "--detail", "other=x"), "no scope other", id="a detail of no scope"),
         pytest.param((*NEW, "--name", "Latchkey Support"), "name", id="a misleading name"),

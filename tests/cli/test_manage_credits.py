@@ -59,7 +59,7 @@ def test_a_negative_amount_takes_at_most_the_available_credits(home: Home, ada: 
     grant(home, "500")
     taken = grant(home, "-499")
     assert (taken["amount"], taken["paid"]) == (-499, 1)
-    refused = (1, "insufficient_credits", "There is not as much to take.")
+    refused = (1, "insufficient_credits", "The balance is too low to take that much.")
     assert home.error("credits", "grant", EMAIL, "-2") == refused
     assert grant(home, "-1")["paid"] == 0
     assert home.error("credits", "grant", EMAIL, "-1") == refused

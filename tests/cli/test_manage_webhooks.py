@@ -67,7 +67,7 @@ def test_a_forbidden_url_changes_nothing(home: Home, action: str) -> None:
     rest += () if action == "update" else ("--scopes", "profile")
     status, code, said = home.error(*words, *rest, "--webhook-url", "http://web.example/hook")
     assert (status, code) == (1, "invalid_request")
-    assert "begins with https" in said
+    assert "must start with https" in said
     here = ("--webhook-url", "http://localhost:9000/hook")
     assert "to itself" in home.error("--base-url", "https://id.example.org", *words, *rest, *here)[2]
     # Without a base URL the server is a developer's own.
@@ -127,7 +127,7 @@ async def test_the_seed_file_can_set_a_webhook_and_its_secret(memory_store: Stor
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("webhookUrl", "http://web.example/", "begins with https"),
+        ("webhookUrl", "http://web.example/", "must start with https"),
         ("webhookUrl", 5, "must be a string"),
         ("webhook_secret", "whsec_short", "24 to 64 bytes"),
     ],

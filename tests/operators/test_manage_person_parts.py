@@ -70,7 +70,7 @@ def test_an_account_elsewhere_is_unlinked_but_never_the_last_way_in(home: Home, 
     flag = ("--identity-config", str(config))
     # The other issuer signs nobody in: no provider is configured for it.
     _, code, said = home.error("user", "unlink", ADA, here, *flag)
-    assert (code, "only way" in said) == ("invalid_request", True), said
+    assert (code, "only this way" in said) == ("invalid_request", True), said
     assert home.error("user", "unlink", ADA, gone)[1] == "invalid_request"
     assert home.json("user", "unlink", ADA, gone, *flag)["ended"] is True
     assert home.error("user", "unlink", ADA, gone, *flag)[1] == "not_found"

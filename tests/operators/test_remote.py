@@ -145,7 +145,7 @@ def test_one_thing_of_a_person_and_the_logo_of_an_app_end_from_elsewhere(elsewhe
     assert found == local("user", "identities", EVE)
     linked = found["identities"][0]["id"]
     status, code, said = error("user", "unlink", EVE, linked)
-    assert (status, code, "only way" in said) == (1, "invalid_request", True)
+    assert (status, code, "only this way" in said) == (1, "invalid_request", True)
     local("user", "set-password", EVE)
     assert there("user", "unlink", EVE, linked) == {"sub": found["sub"], "id": linked, "ended": True}
     assert "`latchkey user identities`" in error("user", "unlink", EVE, linked)[2]

@@ -309,7 +309,9 @@ def test_an_apps_events_and_groups_and_api_ids_are_those_of_its_sector(latchkey:
     [
         pytest.param("apis", {"identifier": "https://a.example"}, "are a list", id="an API without scopes"),
         pytest.param("apis", {"identifier": "orders", "scopes": ["a"]}, "looks like", id="a bad identifier"),
-        pytest.param("apis", {"identifier": ORDERS, "scopes": ["openid"]}, "OpenID's", id="a reserved scope"),
+        pytest.param(
+            "apis", {"identifier": ORDERS, "scopes": ["openid"]}, "belongs to Latchkey or OpenID", id="a reserved scope"
+        ),
         pytest.param("apis", {"identifier": ORDERS, "scopes": [{"title": "T"}]}, "is a name", id="a nameless scope"),
         pytest.param(
             "apis", {"identifier": ORDERS, "scopes": [{"name": "a", "care": 1}]}, "true or false", id="a number to care"
@@ -318,7 +320,7 @@ def test_an_apps_events_and_groups_and_api_ids_are_those_of_its_sector(latchkey:
         pytest.param("apps", {"authMethod": "key"}, "authMethod is one of", id="a bad method"),
         pytest.param("apps", {"authMethod": "none", "public": False}, "contradict", id="a contradiction"),
         pytest.param("apps", {"authMethod": "private_key_jwt"}, "registers jwks", id="a key app without keys"),
-        pytest.param("apps", {"jwks": "x"}, "no sound|not a sound", id="keys that are no set"),
+        pytest.param("apps", {"jwks": "x"}, "no sound|a valid JSON Web Key Set", id="keys that are no set"),
         pytest.param("apps", {"client_secret": "s" * 32, "public": True}, "by a secret", id="a public app's secret"),
         pytest.param("keys", {"algorithm": "none"}, "algorithm is one of", id="a bad algorithm"),
         pytest.param("proofs", {"thumbprint": "x", "method": "GET", "url": "u"}, "No key", id="an unknown key"),

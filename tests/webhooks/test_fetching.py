@@ -35,13 +35,13 @@ async def slow(writer: asyncio.StreamWriter) -> None:
     ("reply", "error"),
     [
         pytest.param(answering(404), "The answer was 404.", id="no file"),
-        pytest.param(answering(302, f"Location: {URL}", TEXT), "redirect is not followed", id="a redirect"),
-        pytest.param(answering(200, "Content-Type: text/html", body=b"x"), "not a plain text", id="a page"),
-        pytest.param(answering(200, body=b"x"), "not a plain text", id="of no type"),
-        pytest.param(answering(200, TEXT, "Content-Encoding: gzip", body=b"x"), "not a plain text", id="packed"),
+        pytest.param(answering(302, f"Location: {URL}", TEXT), "redirects are not followed", id="a redirect"),
+        pytest.param(answering(200, "Content-Type: text/html", body=b"x"), "not plain text", id="a page"),
+        pytest.param(answering(200, body=b"x"), "not plain text", id="of no type"),
+        pytest.param(answering(200, TEXT, "Content-Encoding: gzip", body=b"x"), "not plain text", id="packed"),
         pytest.param(answering(200, TEXT, body=b"x" * 101), "more than 100 bytes", id="one byte too many"),
         pytest.param(endless, "more than 100 bytes", id="without end"),
-        pytest.param(slow, "no whole answer within 0.3 seconds", id="by the byte"),
+        pytest.param(slow, "no complete answer within 0.3 seconds", id="by the byte"),
     ],
 )
 async def test_only_a_small_plain_text_file_is_a_proof(tmp_path: Path, reply: Reply, error: str) -> None:

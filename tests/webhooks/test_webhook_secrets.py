@@ -59,7 +59,7 @@ async def test_a_secret_is_made_with_the_first_url_and_kept_sealed(store: Store)
         await store.webhooks.rotate("web")
     with pytest.raises(Refused, match="not_found"):
         await store.webhooks.set_url("nobody", URL)
-    with pytest.raises(ValueError, match="begins with https"):
+    with pytest.raises(ValueError, match="must start with https"):
         await store.webhooks.set_url("web", "http://web.example/")
 
 

@@ -11,7 +11,7 @@ from store.refused import Refused
 APIS = "/admin/apis"
 NOTICES = {
     "on": Phrase("The API works again."),
-    "off": Phrase("The API is disabled. Its calls and new tokens for it are refused."),
+    "off": Phrase("The API is disabled. We refuse its requests, and apps get no new tokens for it."),
 }
 
 

@@ -24,7 +24,7 @@ APPS = "/admin/apps"
 PAGE = 50
 NOTICES = {
     "on": Phrase("The app works again."),
-    "off": Phrase("The app is disabled. Every token of it has ended."),
+    "off": Phrase("The app is disabled. None of its tokens work anymore."),
     "verified": Phrase("The app is shown as verified."),
     "unverified": Phrase("The app is no longer shown as verified."),
     "team": Phrase("The team was changed."),

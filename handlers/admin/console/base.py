@@ -21,12 +21,14 @@ from store.results import Profile
 
 CONSOLE = "/admin"
 BACK = Onward(CONSOLE, Phrase("Back to the console"))
-SET_UP = Onward("/account/security", Phrase("Set up a second step"))
+SET_UP = Onward("/account/security", Phrase("Set up two-step verification"))
 SECOND_STEP = Phrase(
     "Your role works only with two-step verification. Set up a passkey or an authenticator app, and sign in with it."
 )
-SIGN_IN_AGAIN = Phrase("Your role works only after a sign-in with your second step. Sign out, and sign in with it.")
-ROLE_TOO_LOW = Phrase("Your role, %(role)s, doesn’t allow this. Ask somebody with the role %(needed)s.")
+SIGN_IN_AGAIN = Phrase(
+    "Your role works only when you sign in with two-step verification. Sign out, then sign in with it."
+)
+ROLE_TOO_LOW = Phrase("Your role, %(role)s, doesn’t allow this. Ask someone with the role %(needed)s.")
 ADMIN_ONLY = Phrase("This person has a role too, so only an administrator may do this.")
 
 

@@ -22,7 +22,7 @@ BOX = "person_"
 """The name of a box in the list, up to the user id."""
 AT_ONCE = "at_once"
 """The field of a deletion without a wait."""
-NOBODY = Phrase("Tick somebody in the list first.")
+NOBODY = Phrase("Tick someone in the list first.")
 MISTYPED = Phrase("Type the number of people to confirm. Nothing was deleted.")
 
 

@@ -34,7 +34,7 @@ SERIES = {
     "refunded": Phrase("Refunded"),
 }
 """The sums of a day that the chart shows, by their public names."""
-NOTICES = {"begun": Phrase("The report is being made."), "busy": Phrase("Another report is being made already.")}
+NOTICES = {"begun": Phrase("The report is being made."), "busy": Phrase("Another report is already being made.")}
 
 
 class CreditsDesk(ConsolePage):

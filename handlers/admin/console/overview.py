@@ -66,7 +66,7 @@ class ConsoleHandler(ConsolePage):
             ChecklistRow(
                 Phrase("A second administrator can help if the first can’t sign in"),
                 admins > 1,
-                Phrase("Give somebody else the role on their page under People."),
+                Phrase("Give someone else the role, on their page under People."),
             ),
         ]
 

@@ -18,7 +18,7 @@ STATUS_NAMES: dict[str, str] = {
 }
 ACT_NAMES: dict[str, str] = {
     "suspend": Phrase("Suspend"),
-    "resume": Phrase("Let in again"),
+    "resume": Phrase("End suspension"),
     "sign-out": Phrase("Sign out everywhere"),
     "delete": Phrase("Delete"),
     "cancel-deletion": Phrase("Cancel the deletion"),

@@ -47,14 +47,16 @@ KINDS = {
 """What an entry of the ledger is."""
 NOTICES = {
     "planned": Phrase("The account is disabled, and will be deleted. The person gets an e-mail."),
-    "session": Phrase("That session has ended."),
+    "session": Phrase("The person is signed out on that device."),
     "disconnected": Phrase("The app was disconnected. Its documents are kept for 30 days."),
-    "unlinked": Phrase("That account no longer signs this person in."),
+    "unlinked": Phrase("This person can no longer sign in with that account."),
     "kept": Phrase("The deletion was cancelled. The person gets an e-mail."),
     "suspended": Phrase("The account is suspended. Every session and token has ended."),
     "resumed": Phrase("The account works again."),
     "signed-out": Phrase("Every session of this person has ended. Apps keep their access."),
-    "reset": Phrase("The second step and the passkeys were removed. The password alone signs in now."),
+    "reset": Phrase(
+        "Two-step verification is off and the passkeys are removed. The password alone is enough to sign in now."
+    ),
     "link": Phrase("The e-mail is on its way."),
     "credits": Phrase("The credits were changed."),
     "role": Phrase("The role was changed. The person gets an e-mail."),

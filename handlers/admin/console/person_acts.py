@@ -193,7 +193,9 @@ def days_in(params: Params) -> int:
     """How long a deletion waits, as typed. Raises Refused("invalid_request") for no number."""
     days = params.get("days") or ""
     if not (days.isascii() and days.strip().isdigit() and len(days) < 10):
-        raise Refused("invalid_request", Phrase("A deletion waits for 1 to %(most)s days.", most=MOST_DAYS))
+        raise Refused(
+            "invalid_request", Phrase("The wait before a deletion must be 1 to %(most)s days.", most=MOST_DAYS)
+        )
     return int(days)
 
 

@@ -106,7 +106,7 @@ ROUTES: tuple[Route, ...] = (
         ConsoleResumeHandler,
         "console-resume",
         does("people.resume"),
-        operators_form("let a person in again", "suspend them"),
+        operators_form("end a person’s suspension", "suspend them"),
     ),
     Route(
         rf"{_PERSON}/sign-out",
@@ -148,7 +148,7 @@ ROUTES: tuple[Route, ...] = (
         ConsoleResetFactorsHandler,
         "console-reset-factors",
         does("people.reset_factors"),
-        operators_form("remove a person’s second step and passkeys"),
+        operators_form("turn off a person’s two-step verification and remove their passkeys"),
     ),
     Route(
         rf"{_PERSON}/credits",
@@ -203,7 +203,7 @@ ROUTES: tuple[Route, ...] = (
         ConsoleAppStatusHandler,
         "console-app-status",
         does("apps.change"),
-        operators_form("switch an app on or off", AGAIN, ("status",)),
+        operators_form("disable an app or let it work again", AGAIN, ("status",)),
     ),
     Route(
         rf"{APPS}/{CLIENT}/verify",
@@ -233,7 +233,7 @@ ROUTES: tuple[Route, ...] = (
         ConsoleApiStatusHandler,
         "console-api-status",
         does("apis.change"),
-        operators_form("switch an API on or off", AGAIN, ("status",)),
+        operators_form("disable an API or let it work again", AGAIN, ("status",)),
     ),
     Route(
         rf"{APIS}/{CLIENT}/secret",

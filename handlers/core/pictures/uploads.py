@@ -114,7 +114,9 @@ class Upload(PageHandler):
         try:
             parse_body_arguments(kind, b"".join(self.pieces), self.request.body_arguments, files)
         except (HTTPInputError, ValueError):  # bad UTF-8 raises ValueError
-            raise Refused("invalid_request", Phrase("The form is broken.")) from None
+            raise Refused(
+                "invalid_request", Phrase("We couldn't read the form. Reload the page and try again.")
+            ) from None
         finally:
             self.pieces = []
         for name, values in self.request.body_arguments.items():
@@ -122,7 +124,7 @@ class Upload(PageHandler):
         super().check_xsrf_cookie()
         sent = files.get(self.field, [])
         if len(sent) > 1:
-            raise Refused("invalid_request", Phrase("The form is broken."))
+            raise Refused("invalid_request", Phrase("We couldn't read the form. Reload the page and try again."))
         if sent and len(sent[0]["body"]) > self.most:
             raise Refused("payload_too_large", self.too_large)
         return cast(bytes, sent[0]["body"]) if sent else b""

@@ -231,7 +231,12 @@ class OwnFactors:
         codes, digests = new_recovery_codes()
         reply = await self._run("renew_recovery", session, {}, digests=json.dumps(digests), **visitor.fields())
         if reply.word == "absent":
-            raise Refused("invalid_request", Phrase("Recovery codes come with an authenticator app or a passkey."))
+            raise Refused(
+                "invalid_request",
+                Phrase(
+                    "You can have recovery codes only with an authenticator app or a passkey. Add one of those first."
+                ),
+            )
         return codes
 
     async def challenge(self, session: Session) -> str:

@@ -27,7 +27,10 @@ from store.refused import Refused, SignedOut, let_in, refuse_signed_out
 from store.results import Visitor
 
 REAUTH = "confirm"
-NOT_YOURS = Phrase("You can't confirm with that account: it isn't connected to yours here, or you have a password.")
+NOT_YOURS = Phrase(
+    "You can't confirm with that account. Either it isn't connected to yours here, or you have a "
+    "password: then use the password."
+)
 _PASSKEY = Phrase("That passkey can't be used here. Try again.")
 
 

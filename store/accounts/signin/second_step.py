@@ -23,7 +23,7 @@ from store.refused import Refused, SignedOut, Suspended
 from store.results import Visitor
 
 SIGN_IN = "sign-in"
-HAS_STEP = Phrase("Your account has a second step already. Sign in with it.")
+HAS_STEP = Phrase("Your account already has two-step verification. Sign in with it.")
 _PASSKEY = Phrase("We don't recognize that passkey. Sign in with your password instead.")
 
 

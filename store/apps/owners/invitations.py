@@ -68,8 +68,8 @@ class Invitations:
             raise Refused(
                 "invalid_request",
                 plural(
-                    "This app has %(count)s open invitation. Withdraw one first.",
-                    "This app has %(count)s open invitations. Withdraw one first.",
+                    "This app has %(count)s open invitation, and that's the limit. Withdraw it first.",
+                    "This app has %(count)s open invitations, and that's the limit. Withdraw one first.",
                     MOST_OPEN,
                 ),
             )

@@ -130,14 +130,17 @@ def _check_owner_may_go(app: Registration, user: str, by: str, now: int) -> None
     if not any(one != user for one in settled):
         raise Refused(
             "access_denied",
-            Phrase("An app needs an owner who has been one for 7 days. Make someone else an owner, or wait."),
+            Phrase(
+                "An app must keep an owner who has been one for at least 7 days. Make someone else an owner, and "
+                "try again when they have been one for 7 days."
+            ),
         )
     if by == user and without_given(app, user, now - SETTLED + 1) != app:
         raise Refused(
             "access_denied",
             Phrase(
-                "You, or someone who has left, gave someone a role in the last 7 days. Remove that person first, wait, "
-                "or ask another owner to remove you."
+                "You gave someone a role in the last 7 days, or someone who has left did. Remove the person with "
+                "that role first, or wait, or ask another owner to remove you."
             ),
         )
     if by not in ("", user) and user in settled and by not in settled:

@@ -153,5 +153,5 @@ def _scopes_at(app: Registration, api: ApiRegistration) -> tuple[str, ...]:
 def _with_spare(api: ApiRegistration, secret: str, now: int) -> ApiRegistration:
     """The API with a second secret. Raises Refused("invalid_request") if it has two: one of them may be in use."""
     if len(api.secrets) >= LIVE_SECRETS:
-        raise Refused("invalid_request", Phrase("This API has two live secrets. End one of them first."))
+        raise Refused("invalid_request", Phrase("This API already has two client secrets. Revoke one first."))
     return api.with_secret(secret, now, by_owner=True)

@@ -106,7 +106,9 @@ class Teams:
         or "invalid_request" if the person is in the team, or too many invitations are open)."""
         profile, app = await self._find(session, client_id, "team")
         if not profile.email_verified:
-            raise Refused("access_denied", Phrase("Confirm your own e-mail address first. The invitation names you."))
+            raise Refused(
+                "access_denied", Phrase("Confirm your own e-mail address first: the invitation shows who you are.")
+            )
         if any(one.profile and one.profile.email == email for one in await self.people(app)):
             raise Refused("invalid_request", IN_TEAM)
         await self._notes.note(session, client_id, "app_member_invited", visitor)
@@ -170,8 +172,8 @@ class Teams:
             raise Refused(
                 "invalid_request",
                 plural(
-                    "You’re in %(count)s team. Leave one first.",
-                    "You’re in %(count)s teams. Leave one first.",
+                    "You’re in %(count)s team, and that’s the limit. Leave it first.",
+                    "You’re in %(count)s teams, and that’s the limit. Leave one first.",
                     MOST_TEAMS,
                 ),
             )

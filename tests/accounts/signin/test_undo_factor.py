@@ -168,7 +168,7 @@ async def test_the_mailed_undo_link_works_end_to_end(post: Post) -> None:
     page = await owner.get(await post.link(EMAIL, RESET))
     await owner.submit(page, "/reset", new_password=NEW_PASSWORD)
     assert (await owner.sign_in(EMAIL, NEW_PASSWORD, "/account")).headers["Location"] == "/account"
-    assert "Two-step verification undone" in text_of(await owner.get(SECURITY))
+    assert "Two-step verification turned off by e-mail link" in text_of(await owner.get(SECURITY))
 
 
 async def test_the_undo_page_says_whether_the_address_is_restored(post: Post) -> None:

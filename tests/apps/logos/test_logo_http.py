@@ -132,7 +132,7 @@ async def test_a_logo_with_another_name_than_its_owners_is_not_shown(service: Se
         pytest.param(answering(200, PNG, body=SVG), "read that file as a picture", id="SVG that says it is PNG"),
         pytest.param(answering(200, "Content-Type: image/svg+xml", body=SVG), "not of the right type", id="SVG"),
         pytest.param(answering(200, PNG, body=bytes(MOST_LOGO + 1)), "more than 1048576 bytes", id="too large"),
-        pytest.param(answering(302, "Location: https://a.example/"), "a redirect is not followed", id="a redirect"),
+        pytest.param(answering(302, "Location: https://a.example/"), "redirects are not followed", id="a redirect"),
     ],
 )
 async def test_a_logo_is_fetched_from_an_address(service: Service, reply: Reply, reason: str) -> None:

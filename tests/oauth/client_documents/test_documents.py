@@ -158,7 +158,7 @@ async def test_a_private_address_is_never_called(io_loop: Any, tmp_path: Path, s
     guarded.publishes()
     with pytest.raises(Exception, match="invalid_client_metadata") as refused:
         await guarded.documents.current(service.store, URL, _asker(service))
-    assert "no address that may be posted to" in refused.value.description  # type: ignore[attr-defined]
+    assert "no address that this server may send to" in refused.value.description  # type: ignore[attr-defined]
     assert guarded.fetched == 0
     await guarded.domain.receiver.close()
 

@@ -59,7 +59,7 @@ async def test_the_person_sees_the_tree_and_ends_a_branch(service: Service) -> N
     assert await live(service, tokens) == [False] * 4
     assert "Handed on" not in (await browser.get(APPS)).body.decode()
     activity = (await browser.get("/account/security/activity")).body.decode()
-    assert activity.count("Access that an app handed on ended") == 2
+    assert activity.count("Access handed on by an app ended") == 2
     assert activity.count("App handed part of its access on") == 4
     assert findings(await checked(service.store, deep=True)) == []
 

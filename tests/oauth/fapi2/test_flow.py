@@ -79,7 +79,7 @@ async def test_a_request_in_the_address_is_refused(service: Service) -> None:
         answer = answer_of(await browser.get(url))
         assert (answer["error"], answer["error_description"]) == (
             "invalid_request",
-            "This app has to push its requests.",
+            "This app must push its authorization requests (PAR).",
         )
     posted = await browser.send("/oauth/authorize", "POST", form=query_pairs(urls[0]))
     assert answer_of(await browser.get(posted.headers["Location"]))["error"] == "invalid_request"

@@ -256,7 +256,10 @@ async def test_a_wrong_request_gets_its_error_at_once(
 async def test_an_app_that_must_push_is_refused_otherwise(service: Service) -> None:
     app, browser = await service.add_app("careful-app", require_pushed=True), await service.signed_in()
     refused = answer_of(await browser.get(app.authorize_url()))
-    assert (refused["error"], refused["error_description"]) == ("invalid_request", "This app has to push its requests.")
+    assert (refused["error"], refused["error_description"]) == (
+        "invalid_request",
+        "This app must push its authorization requests (PAR).",
+    )
     await ends_with_a_code(browser, app, await address(app))
 
 

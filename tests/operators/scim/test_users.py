@@ -69,7 +69,7 @@ async def test_an_inactive_person_is_never_active(scim: Provisioner) -> None:
     made = await scim.make(active=False, externalId="one")
     assert made["active"] is False
     person = await scim.store.operator.find(made["id"])
-    assert person.suspension == Suspension("Your organization has switched this account off.", "SCIM")
+    assert person.suspension == Suspension("Your organization has disabled this account.", "SCIM")
     assert (await json_body(scim, made["id"], {"op": "replace", "path": "active", "value": True}))["active"] is True
     assert (await scim.store.operator.find(made["id"])).suspension is None
 

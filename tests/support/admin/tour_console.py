@@ -50,7 +50,7 @@ def many(tour: Tour) -> None:
     guest = f"/admin/people/{tour.stand.run(add())}"
     tour.open(guest)
     tour.submit(f"{guest}/unlink")
-    tour.stop("admin/person.html wrong unlink", "only way")
+    tour.stop("admin/person.html wrong unlink", "only this way")
     tour.open("/admin/people")
     tour.open(tour.browser.run("return document.querySelector('.pager a').href"))
     tour.stop("admin/people.html", "Next page")
@@ -79,7 +79,7 @@ def console(tour: Tour) -> None:
     demo_user = stand.run(store.operator.find(demo.EMAIL)).user
     person = f"/admin/people/{demo_user}"
     tour.sign_in(EVA, PASSWORD, "/admin")
-    tour.stop("base/message.html second step", "Set up a second step")
+    tour.stop("base/message.html second step", "Set up two-step verification")
     enter(tour, EVA, ids["admin"])
     overview(tour)
     tour.open("/admin/people")
@@ -94,7 +94,7 @@ def console(tour: Tour) -> None:
     tour.stop("account/confirm_yourself.html operator", "suspend a person")
     tour.submit(f"{person}/suspend", confirm_password=PASSWORD, until="tomorrow")
     tour.submit(f"{person}/suspend", until="tomorrow")
-    tour.stop("admin/person.html wrong suspend", "takes a date")
+    tour.stop("admin/person.html wrong suspend", "must be a date")
     tour.submit(f"{person}/credits", amount="much")
     tour.stop("admin/person.html wrong credits", "amount in dollars")
     tour.submit(f"{person}/role", role="owner")
@@ -109,7 +109,7 @@ def console(tour: Tour) -> None:
     tour.open("/admin/audit")
     tour.stop("admin/audit.html", "Download as JSON lines")
     tour.open("/admin/audit?since=yesterday")
-    tour.stop("admin/audit.html wrong", "takes a date")
+    tour.stop("admin/audit.html wrong", "must be a date")
     tour.open("/admin/audit?app=nothing")
     tour.stop("admin/audit.html empty", "No events")
     log = "store.accounts.audit.security_reading"

@@ -52,7 +52,7 @@ def credits(tour: Tour) -> None:
     tour.open(f"{desk}?person={demo.EMAIL}&transaction=nothing")
     tour.stop("admin/credits.html nothing", "No transactions match")
     tour.open(f"{desk}?since=yesterday")
-    tour.stop("admin/credits.html wrong", "takes a date")
+    tour.stop("admin/credits.html wrong", "must be a date")
     stand.run(add(1))
     tour.open(f"{desk}?kind=grant")
     tour.submit(report)
@@ -84,7 +84,7 @@ def many_people(tour: Tour, noa: str) -> None:
     stand.run(store.planned_deletions.cancel(ben))
     tour.open(f"{bulk}?act=suspend&{both}")
     tour.submit(bulk, reason="Unpaid since May", until="tomorrow")
-    tour.stop("admin/bulk.html wrong", "takes a date")
+    tour.stop("admin/bulk.html wrong", "must be a date")
     tour.submit(bulk, reason="Unpaid since May", until="")
     while "in progress" in tour.browser.text:
         tour.browser.run("location.reload()")

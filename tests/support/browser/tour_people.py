@@ -47,7 +47,7 @@ def factors(tour: Tour) -> None:
     browser.offer_no_passkeys()
     stand.store.sessions.required.who = "all"
     tour.sign_in(HEDY, PASSWORD, "/account/security")
-    tour.stop("signin/setup.html first", "you need a second step")
+    tour.stop("signin/setup.html first", "You need two-step verification")
     tour.submit("/signin/setup", code="000000")
     tour.stop("signin/setup.html", "That code is wrong")
     stand.store.sessions.required.who = "off"

@@ -54,7 +54,7 @@ def team(tour: Tour) -> None:
     tour.sign_in(demo.EMAIL, demo.PASSWORD, TEAM)
     tour.submit(f"{TEAM}/leave")
     tour.submit(f"{TEAM}/leave", confirm_password=demo.PASSWORD)
-    tour.stop("developer/team.html refused", "who has been one for 7 days")
+    tour.stop("developer/team.html refused", "who has been one for at least 7 days")
     tour.submit(f"{TEAM}/role", role="owner")
     tour.stop("developer/team.html role", "Role changed")
     tour.submit(TEAM, email="karl@example.com", role="viewer")
