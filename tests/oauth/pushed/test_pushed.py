@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -127,7 +128,8 @@ async def test_a_forged_request_uri_costs_no_call(service: Service, monkeypatch:
 
 async def test_a_network_of_strangers_has_a_bound_for_each_public_app(service: Service) -> None:
     other = await service.add_app("other-native", public=True, redirect_uris=("http://127.0.0.1/cb",))
-    limits, group = service.store.limits, service.store.limits.public_clients
+    limits = service.store.limits
+    group = limits.public_clients = replace(limits.public_clients, limit=5)
     for last in range(16):
         for _ in range(group.limit):
             await limits.public_client(service.native.client_id, f"192.0.2.{last}")
