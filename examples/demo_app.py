@@ -17,6 +17,7 @@ from collections import OrderedDict
 from typing import Any
 
 from demo_live import LONGEST_QUESTION, Ask, AskStreamed, Events
+from demo_minute import LIMIT, MinuteHelper, MinuteNote, MinuteSpend, limit_wanted, minute_of
 from demo_notes import LONGEST_NOTE, AddNote, DeleteNote, EditNote
 from demo_pages import LOG, Page, Session
 from demo_webhooks import Webhooks, key_of
@@ -57,6 +58,7 @@ class Home(Page):
             person=person,
             balance=balance,
             notes=notes,
+            minute=minute_of(self.client, session),
             picture=self.own_picture(person),
             expiry=time.strftime("%H:%M:%S UTC", time.gmtime(tokens.expires_at)) if tokens else "",
             answer=session.answer,
@@ -73,11 +75,13 @@ class Home(Page):
 
 
 class Login(Page):
-    """Begins a sign-in: remembers a state and a verifier, and sends the browser to the server."""
+    """Begins a sign-in: remembers a state and a verifier, and sends the browser to the server. With `limit`, the person
+    is asked for a limit on what this site may spend."""
 
     async def get(self) -> None:
         state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
-        address = await self.client.authorization_url(state, verifier)
+        budgets = limit_wanted(LIMIT) if self.get_query_argument("limit", "") else None
+        address = await self.client.authorization_url(state, verifier, budgets)
         session = self.session()
         if session is None:
             session = Session()
@@ -152,6 +156,7 @@ def make_app(client: OAuthClient, webhook_key: bytes | None = None) -> Applicati
     pages: dict[str, type[Page]] = {"/": Home, "/login": Login, "/callback": Callback}
     pages |= {"/notes": AddNote, "/notes/edit": EditNote, "/notes/delete": DeleteNote}
     pages |= {"/ask": Ask, "/ask/stream": AskStreamed, "/events": Events}
+    pages |= {"/minute/note": MinuteNote, "/minute/helper": MinuteHelper, "/minute/spend": MinuteSpend}
     pages |= {"/refresh": Refresh, "/disconnect": Disconnect}
     templates = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")
     routes: list[Any] = [(path, page, shared) for path, page in pages.items()]

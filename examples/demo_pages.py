@@ -31,6 +31,7 @@ class Session:
     answer: Answer | None = None
     notice: str = ""  # for the next front page
     person: str = ""
+    steps: dict[str, str] = field(default_factory=dict)  # of the guided minute: what each did, by its name
     pages: set[asyncio.Event] = field(default_factory=set)  # of those that are open, to look at once
     # Two refreshes at once would send one single-use token twice, which the server must take for theft.
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -38,6 +38,7 @@ class Tokens:
     scope: str
     expires_at: float
     refreshes: int = 0
+    budgets: list[dict[str, Any]] = field(default_factory=list)  # what the person granted (RFC 9396)
 
     def may(self, scope: str) -> bool:
         """Whether the person allowed this."""
@@ -64,8 +65,9 @@ class OAuthClient:
             self._found = found
         return self._found
 
-    async def authorization_url(self, state: str, verifier: str) -> str:
-        """Where to send the browser (RFC 6749 4.1.1), with the PKCE challenge (RFC 7636 4.3). Raises Trouble."""
+    async def authorization_url(self, state: str, verifier: str, budgets: list[dict[str, Any]] | None = None) -> str:
+        """Where to send the browser (RFC 6749 4.1.1), with the PKCE challenge (RFC 7636 4.3), and with the `budgets`
+        that the person may grant (RFC 9396 2). Raises Trouble."""
         endpoint = (await self.metadata())["authorization_endpoint"]
         digest = hashlib.sha256(verifier.encode()).digest()
         query = {
@@ -77,6 +79,8 @@ class OAuthClient:
             "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
         }
+        if budgets:
+            query["authorization_details"] = json.dumps(budgets)
         return f"{endpoint}?{urlencode(query)}"
 
     async def check_issuer(self, issuer: str) -> None:
@@ -95,6 +99,21 @@ class OAuthClient:
         new = await self._ask_tokens({"grant_type": "refresh_token", "refresh_token": old.refresh})
         new.refreshes = old.refreshes + 1
         return new
+
+    async def hand_on(
+        self, tokens: Tokens, name: str, scope: str, seconds: int, budgets: list[dict[str, Any]]
+    ) -> Tokens:
+        """RFC 8693 2.1: a smaller token for a helper, which the person sees under this name. Raises Trouble."""
+        form = {
+            "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+            "subject_token": tokens.access,
+            "subject_token_type": "urn:ietf:params:oauth:token-type:access_token",
+            "name": name,
+            "scope": scope,
+            "expires_in": str(seconds),
+            "authorization_details": json.dumps(budgets),
+        }
+        return await self._ask_tokens(form, refreshable=False)
 
     async def revoke(self, tokens: Tokens) -> None:
         """RFC 7009: end both tokens. Raises Trouble when the server does not confirm it."""
@@ -152,13 +171,15 @@ class OAuthClient:
         if response.code != 200:
             raise self._trouble(response, b"".join(begun))
 
-    async def _ask_tokens(self, form: dict[str, str]) -> Tokens:
+    async def _ask_tokens(self, form: dict[str, str], *, refreshable: bool = True) -> Tokens:
+        needed = {"access_token", "refresh_token"} if refreshable else {"access_token"}
         answer = self._object(await self._post((await self.metadata())["token_endpoint"], form))
         # RFC 6749 7.1: a token of an unknown type must not be used.
-        if str(answer.get("token_type")).lower() != "bearer" or not {"access_token", "refresh_token"} <= answer.keys():
+        if str(answer.get("token_type")).lower() != "bearer" or not needed <= answer.keys():
             raise Trouble("The sign-in server sent tokens this app does not understand.", 502)
         expires_at = time.time() + int(answer.get("expires_in", 0))
-        return Tokens(answer["access_token"], answer["refresh_token"], answer.get("scope", self.scopes), expires_at)
+        scope, budgets = answer.get("scope", self.scopes), answer.get("authorization_details", [])
+        return Tokens(answer["access_token"], answer.get("refresh_token", ""), scope, expires_at, budgets=budgets)
 
     async def _post(self, url: str, form: dict[str, str]) -> HTTPResponse:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}

@@ -15,11 +15,12 @@ from typing import Any
 from oauth_client import OAuthClient, Tokens, Trouble
 
 MODEL = "latchkey-echo"
-MOST_TOKENS = 300
+MOST_TOKENS, LONGEST_REPLY = 300, 4000
 SECONDS = 60
 WORDS = {
     "insufficient_credits": "Your Latchkey credits do not cover this. Whoever runs the server can give you more.",
     "app_spend_limit": "This app has reached its spending limit. You can see it in your Latchkey account.",
+    "budget_exhausted": "You allowed no more than this.",
     "person_spend_limit": "You have reached the spending limit for today. Try again tomorrow.",
     "insufficient_scope": "You did not allow this app to do that. Disconnect, and allow it when you sign in again.",
 }
@@ -34,6 +35,15 @@ class Answer:
     charged: str = ""
     remaining: str = ""
     trouble: str = ""
+
+
+@dataclass
+class Spent:
+    """A number of questions, what they cost in micro-dollars, and why the next one was refused, if it was."""
+
+    asked: int = 0
+    charged: int = 0
+    refusal: str = ""
 
 
 async def read_balance(client: OAuthClient, tokens: Tokens) -> str:
@@ -52,6 +62,23 @@ async def ask(client: OAuthClient, tokens: Tokens, question: str) -> Answer:
     async for _ in ask_streamed(client, tokens, answer):
         pass
     return answer
+
+
+async def spend_until_refused(client: OAuthClient, tokens: Tokens, question: str, most: int) -> Spent:
+    """Asks the same `question` again and again, at most `most` times. Raises Trouble("invalid_token")."""
+    body = {"model": MODEL, "max_tokens": LONGEST_REPLY, "messages": [{"role": "user", "content": question}]}
+    spent = Spent()
+    while spent.asked < most:
+        try:
+            answer = await client.call(tokens, f"{client.issuer}/api/v1/ai/messages", body, SECONDS)
+        except Trouble as trouble:
+            if trouble.code == "invalid_token":
+                raise
+            spent.refusal = WORDS.get(trouble.code, trouble.message)
+            break
+        spent.asked += 1
+        spent.charged += answer["credits"]["charged"]
+    return spent
 
 
 async def ask_streamed(client: OAuthClient, tokens: Tokens, answer: Answer) -> AsyncIterator[str]:

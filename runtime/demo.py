@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from handlers.core.site import DemoFacts
 from settings.types import PREFIX
 from store.apps.client_secrets import new_secret, secret_digest
 from store.apps.registration import Registration
@@ -34,6 +35,7 @@ EMAIL = "demo@example.com"
 NAME = "Ada Lovelace"
 # Known to everybody, which is why the demo is refused on any host but loopback.
 PASSWORD = "latchkey-demo"  # noqa: S105  # meant to be known
+FACTS = DemoFacts(CLIENT_ID, EMAIL, PASSWORD)
 PREFERRED_PORT = 8090
 CREDITS = 5_000_000
 """The credits of the demo person at the first start, in micro-dollars."""
@@ -111,8 +113,8 @@ class Demo:
         return (
             f"\n  Open {self.url} and sign in with Latchkey as\n"
             f"\n      e-mail    {EMAIL}\n      password  {PASSWORD}\n"
-            "\n  Keep a note there and ask something, which costs a little of your credits. Leave that page open,"
-            f"\n  disconnect the site at {self.account}/apps, and see it notice. Ctrl-C stops everything.\n"
+            "\n  Take its five steps: a limit, a note of yours, a helper with less, the limit reached, and the end."
+            f"\n  You disconnect the site at {self.account}/apps. Ctrl-C stops everything.\n"
             f"\n  The e-mails that a server would send are at {self.inbox}.\n"
             f"\n  Register an app of your own at {self.portal}. docs/quickstart.md has the steps.\n"
         )

@@ -17,6 +17,7 @@ from outbound.ai.models import Models
 from outbound.breaches import Breaches
 from outbound.identity.providers import Providers
 from outbound.webhooks.poster import WebhookSender
+from runtime import demo
 from runtime.mcp_wiring import open_mcp
 from runtime.outbound_wiring import (
     open_client_documents,
@@ -51,6 +52,7 @@ def open_site(runtime: Runtime, store: Store, webhooks: WebhookSender) -> Site:
         scatter=SCATTER_SECONDS,
         mail=open_mailer(settings, runtime.base_url, runtime.brand),
         inbox=open_inbox(settings),
+        demo=demo.FACTS if settings.demo else None,
         fetcher=open_fetcher(settings),
         client_keys=open_client_keys(settings),
         issuer_keys=open_issuer_keys(settings),

@@ -13,6 +13,10 @@ events.addEventListener("ended", (event) => ended(JSON.parse(event.data)));
 function ended(words) {
   events.close();
   for (const part of document.querySelectorAll("[data-needs-access]")) part.hidden = true;
+  for (const part of document.querySelectorAll("[data-after-end]")) {
+    part.hidden = false;
+    part.closest("li").className = "done";
+  }
   const again = document.createElement("a");
   again.href = "/login";
   again.textContent = "Sign in again";

@@ -86,6 +86,7 @@ class PageHandler(WordedPage):
         brand = self.site.brand
         known: dict[str, Any] = {"signed_in": None, "session_here": False, "onward": None, "sign_out_to": ""}
         known["zone_cookie"] = self.site.cookie(ZONE_COOKIE) if self.uses_scripts else ""
+        known["demo"] = self.site.demo
         known["demo_inbox"] = self.site.demo_inbox is not None
         known |= {"our_brand": brand, "product": brand.name, "title": brand.name}
         return {**super().get_template_namespace(), **known}

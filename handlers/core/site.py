@@ -54,6 +54,14 @@ class ServerFacts(NamedTuple):
     meanings: Mapping[str, str] = {}
 
 
+class DemoFacts(NamedTuple):
+    """What the pages of a demo tell: the client id of its app, and the account that everybody may use."""
+
+    client_id: str
+    email: str
+    password: str
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """`base_url` is an origin without a trailing slash. `max_body` and `max_ai_request` are in bytes. In seconds:
@@ -84,6 +92,8 @@ class Site:
     mail: Mailer = field(default_factory=lambda: Mailer(Spool(None), "noreply@localhost", confirms=False))
     inbox: Inbox | None = None
     """The mails of a demo."""
+    demo: DemoFacts | None = None
+    """None for every other server."""
     payments: PaymentProvider | None = None
     purchases: tuple[int, int] = (5_000_000, 500_000_000)
     """The least and the most that a person may pay for credits at once, in micro-dollars."""

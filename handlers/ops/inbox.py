@@ -1,10 +1,12 @@
-"""/inbox: the mails that the demo would send. No part of the product's map: only `--demo` adds these routes."""
+"""/inbox: the mails that the demo would send, and /demo, which leads to its app. No part of the product's map: only
+`--demo` adds these routes."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from typing import NamedTuple
+from urllib.parse import urljoin
 
 from handlers.core.application import Latchkey
 from handlers.core.at_home import is_at_home, is_forwarded
@@ -68,6 +70,17 @@ class MailHandler(InboxPage):
         )
 
 
+class DemoAppHandler(PageHandler):
+    """The way to the demo app, whose port is chosen at each start."""
+
+    async def get(self) -> None:
+        """303 to the front page of the app. Raises Refused("not_found") without it."""
+        app = await self.store.apps.find(self.site.demo.client_id) if self.site.demo else None
+        if app is None or not app.active or not app.redirect_uris:
+            raise Refused("not_found")
+        self.redirect(urljoin(app.redirect_uris[0], "/"), status=303)
+
+
 def parts_of(text: str, base_url: str) -> list[LinkedText]:
     """The text of a mail in parts. Only addresses of this server become links: owners choose names of apps."""
     parts, done = [], 0
@@ -80,12 +93,14 @@ def parts_of(text: str, base_url: str) -> list[LinkedText]:
 
 ROUTES = (
     Route(r"/inbox", InboxHandler, "demo-inbox", PAGE),
+    Route(r"/demo", DemoAppHandler, "demo-app", PAGE),
     Route(r"/inbox/([0-9]{20}-[0-9a-f]{8})", MailHandler, "demo-inbox-mail", PAGE),
 )
 
 
 def add_inbox(application: Latchkey) -> None:
     """Adds the routes to the application of a demo."""
-    listing, one = ROUTES
-    application.literal = {**application.literal, listing.pattern: (listing.handler, listing.facts)}
+    *literal, one = ROUTES
+    added = {route.pattern: (route.handler, route.facts) for route in literal}
+    application.literal = {**application.literal, **added}
     application.patterns = [*application.patterns, (re.compile(one.pattern), (one.handler, one.facts))]

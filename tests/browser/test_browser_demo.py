@@ -93,6 +93,38 @@ def test_the_demo_from_start_to_end(server: Server, app: str, browser: Chromium)
     assert "connected" not in browser.text
 
 
+def test_the_minute_shows_the_limit_the_document_the_helper_and_the_end(server: Server, app: str) -> None:
+    with Chromium() as browser:
+        browser.open(f"{server.url}/")
+        browser.click("Open the demo app")
+        browser.wait_for("Latchkey in a minute", at=f"{app}/")
+        browser.click("Connect with a limit")
+        sign_in(browser, server)
+        browser.wait_for("The app asks for $0.05")
+        allow(browser, server)
+        browser.wait_for("spend up to 0.05 USD", at=f"{app}/")
+        browser.click("Keep a note")
+        browser.wait_for("is in your account")
+        browser.click("Start the helper")
+        browser.wait_for("the helper asked 1 question for 0.01 USD. Latchkey refused the next one.")
+        browser.click("Spend up to the limit")
+        browser.wait_for("This site asked 3 questions for 0.04 USD. Latchkey refused the next one.")
+        browser.open(f"{server.url}/account/apps")
+        browser.wait_for("$0.05 of $0.05 used")
+        assert "Fern reader" in browser.text
+        assert "spent $0.01 of $0.01" in browser.text
+        browser.open(app)
+        browser.run("window.stayed = true")
+        disconnect(server)
+        browser.wait_for("this page noticed")
+        assert browser.run("return window.stayed")
+        assert "Open Connected apps" not in browser.text
+        browser.open(app)
+        browser.wait_for("Your documents are still in your account")
+        browser.open(f"{server.url}/account/apps/{demo.CLIENT_ID}/data/notes")
+        assert browser.console() == []
+
+
 def test_a_note_changed_elsewhere_is_not_overwritten(server: Server, app: str, browser: Chromium) -> None:
     browser.type("text", "First.")
     browser.click("Keep it")

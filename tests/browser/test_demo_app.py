@@ -12,7 +12,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote_plus, urlencode
+from urllib.parse import parse_qs, quote_plus, urlencode, urlsplit
 
 import pytest
 
@@ -181,6 +181,24 @@ def test_credits_are_shown_only_with_their_scope(browser: Browser, stub: Stub) -
     assert browser.ask("/")[2].count("answered 404") == 2
 
 
+def test_the_minute_is_for_an_app_that_may_ask_for_it(stub: Stub, tmp_path: Path, browser: Browser) -> None:
+    assert "Latchkey in a minute" not in browser.connect(stub)
+    stub.answers.clear()
+    with running(stub.issuer, tmp_path / "log", "--scopes", "profile credits:spend data:write") as demo:
+        visitor = Browser(demo)
+        assert "Connect with a limit" in visitor.ask("/")[2]
+        asked = parse_qs(urlsplit(visitor.ask("/login?limit=yes")[1]["Location"]).query)
+        assert json.loads(asked["authorization_details"][0]) == [{"type": "credits", "limit": 50000, "period": "total"}]
+        page = visitor.connect(stub)
+        assert "Connect with a limit" in page
+        assert "/minute/spend" not in page, "without a limit there is nothing to reach"
+        token = re.search(r'name="form_token" value="([^"]+)"', page)
+        assert token
+        stub.calls.clear()
+        assert visitor.ask("/minute/spend", {"form_token": token[1]})[0] == 400
+        assert stub.calls == []
+
+
 def test_hostile_notes_are_escaped(browser: Browser, stub: Stub) -> None:
     hostile = [{"text": "</textarea><script>alert(1)</script>"}, "no object", {"text": 7}, None]
     items = [{"id": f"n{number}", "etag": '"1"', "data": data} for number, data in enumerate(hostile)]
@@ -236,7 +254,11 @@ def test_a_model_stops_when_its_reader_leaves(browser: Browser, stub: Stub, monk
 
 
 @pytest.mark.parametrize(
-    "action", ["/refresh", "/disconnect", "/ask", "/ask/stream", "/notes", "/notes/edit", "/notes/delete"]
+    "action",
+    [
+        *("/refresh", "/disconnect", "/ask", "/ask/stream", "/notes", "/notes/edit", "/notes/delete"),
+        *("/minute/note", "/minute/helper", "/minute/spend"),
+    ],
 )
 def test_another_sites_form_is_refused(browser: Browser, stub: Stub, action: str) -> None:
     browser.connect(stub)

@@ -16,8 +16,10 @@ from handlers.routes import ROUTES, make_application
 from outbound.mail.inbox import MOST, Inbox
 from outbound.mail.mail import Mail
 from outbound.mail.mailer import Mailer, Spool
+from runtime import demo
 from runtime.outbound_wiring import open_inbox
 from settings.declared import Settings
+from store.apps.registration import Registration
 from store.wiring import Store
 from tests.support.http.driver import EMAIL, Service, send
 
@@ -103,6 +105,19 @@ async def test_it_is_for_the_person_at_this_machine(service: Service) -> None:
         {"Via": "1.1 proxy"},
     ):
         assert (await send(url, headers=headers)).code == 403, headers
+
+
+async def test_the_way_to_the_demo_app(service: Service, app: Latchkey, memory_store: Store) -> None:
+    assert (await send(f"{service.base_url}/demo")).code == 404
+    app.site = replace(app.site, demo=demo.FACTS)
+    assert (await send(f"{service.base_url}/demo")).code == 404
+    registered = Registration(demo.CLIENT_ID, "Leaf", redirect_uris=("http://localhost:8090/callback",))
+    await memory_store.apps.create(registered, "secret")
+    sent = await send(f"{service.base_url}/demo")
+    assert (sent.code, sent.headers["Location"]) == (303, "http://localhost:8090/")
+    front = (await service.browser().get("/")).body.decode()
+    assert 'href="/demo"' in front
+    assert demo.PASSWORD in front
 
 
 async def test_no_other_server_has_it(service: Service, app: Latchkey) -> None:

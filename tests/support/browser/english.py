@@ -16,4 +16,5 @@ ENGLISH = {
     "session_here": False,
     "zone_cookie": "zone",
     "demo_inbox": False,
+    "demo": None,
 }

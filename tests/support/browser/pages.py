@@ -21,6 +21,7 @@ from handlers.credits.spending import chart_of_spending
 from handlers.oauth.answers import Mark, WayBack
 from handlers.ops.inbox import LinkedText
 from outbound.mail.inbox import SpooledMail
+from runtime import demo
 from store.accounts.undoing import Undo
 from store.apps.registration import DYNAMIC
 from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
@@ -326,7 +327,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "base/docs.html": {**stranger, "base_url": text},
         "base/home.html": {**stranger, "signup_open": True},
         "base/home.html closed": {**stranger, "signup_open": False},
-        "base/home.html demo": {**stranger, "signup_open": True, "demo_inbox": True},
+        "base/home.html demo": {**stranger, "signup_open": True, "demo_inbox": True, "demo": demo.FACTS},
         "base/home.html signed in": {**known, "signup_open": True},
     }
 
