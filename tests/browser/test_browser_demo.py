@@ -121,7 +121,8 @@ def test_the_minute_shows_the_limit_the_document_the_helper_and_the_end(server: 
         assert "Open Connected apps" not in browser.text
         browser.open(app)
         browser.wait_for("Your documents are still in your account")
-        browser.open(f"{server.url}/account/apps/{demo.CLIENT_ID}/data/notes")
+        browser.open(f"{server.url}/account/apps/{demo.CLIENT_ID}/data")
+        browser.wait_for("This app is disconnected")
         assert browser.console() == []
 
 

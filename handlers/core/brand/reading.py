@@ -34,7 +34,7 @@ MOST_NAME, MOST_FOOTER, MOST_ADDRESS = 60, 300, 2000
 """Those of static/latchkey.css."""
 _WEB = re.compile(r"https?://[!#-;=?-\[\]-~]+")
 _HERE = re.compile(r"/(?!/)[!#-;=?-\[\]-~]*")
-_SCHEMES = ":root {%s}\n@media (prefers-color-scheme: dark) { :root {%s} }\n"
+_SCHEMES = ":root {%s}\n@media screen and (prefers-color-scheme: dark) { :root {%s} }\n"
 _MAIL = re.compile(r"mailto:[^\s\"<>@\\]+@[^\s\"<>@\\]+")
 
 

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.gen_test
 def site(memory_store: Store, base_url: str, tmp_path: Path) -> Site:
     """A site whose mails go to a folder, and to the inbox of a demo."""
     mailer = Mailer(Spool(tmp_path), "noreply@localhost", confirms=False)
-    return Site(memory_store, base_url, mail=mailer, inbox=Inbox(tmp_path))
+    return Site(memory_store, base_url, mail=mailer, inbox=Inbox(tmp_path), demo=demo.FACTS)
 
 
 @pytest.fixture
@@ -109,15 +109,17 @@ async def test_it_is_for_the_person_at_this_machine(service: Service) -> None:
 
 async def test_the_way_to_the_demo_app(service: Service, app: Latchkey, memory_store: Store) -> None:
     assert (await send(f"{service.base_url}/demo")).code == 404
-    app.site = replace(app.site, demo=demo.FACTS)
-    assert (await send(f"{service.base_url}/demo")).code == 404
-    registered = Registration(demo.CLIENT_ID, "Leaf", redirect_uris=("http://localhost:8090/callback",))
+    back = ("http://localhost:8090/callback",)
+    registered = Registration(demo.CLIENT_ID, "Leaf", scopes=("profile",), redirect_uris=back)
     await memory_store.apps.create(registered, "secret")
     sent = await send(f"{service.base_url}/demo")
     assert (sent.code, sent.headers["Location"]) == (303, "http://localhost:8090/")
     front = (await service.browser().get("/")).body.decode()
     assert 'href="/demo"' in front
     assert demo.PASSWORD in front
+    app.site = replace(app.site, demo=None)
+    assert (await send(f"{service.base_url}/demo")).code == 404
+    assert "/demo" not in (await service.browser().get("/")).body.decode()
 
 
 async def test_no_other_server_has_it(service: Service, app: Latchkey) -> None:
