@@ -42,6 +42,8 @@ def add_apps(verb: Verbs) -> None:
     )
     _app_options(update, required=False)
     add_status(update, disable="stop every token of it")
+    about = "with --disable: why, for its owners, who read it in the portal and in a mail; one line"
+    update.add_argument("--reason", metavar="R", dest="suspended_reason", default=ABSENT, help=about)
     rotate = verb("rotate-secret", "apps.rotate_secret", "make a new client_secret", "my-app")
     rotate.add_argument("--drop-old", action="store_true", help="the secret before it ends at once")
     about = "make a new secret that signs webhooks; the one before it signs for 24 hours more"
@@ -139,6 +141,14 @@ def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     add("--hosted-storage", "keeps documents here; needs a data: scope", action=flag)
     about = "the operator's own app: people who sign in to it are asked for nothing but spending and data"
     add("--first-party", about, action=flag)
+    about = "everybody who connects it needs a second step, also if its owner does not demand that"
+    add("--second-step", about, action=flag)
+    about = "calls that it may make for itself in a minute; 0: as many as other apps"
+    add("--calls-per-minute", about, metavar="N", type=int)
+    about = "introspections that it may ask for in a minute; 0: as many as other apps"
+    add("--introspections-per-minute", about, metavar="N", type=int)
+    about = "micro-dollars that all people together may spend with it in a day (UTC); 0: as much as with other apps"
+    add("--spend-per-day", about, metavar="N", type=int)
     about = "a group whose members alone may use it; may be repeated, once empty for everybody"
     add("--allowed-group", about, metavar="GROUP", action="append", dest="allowed_groups")
     about = "fapi2: the FAPI 2.0 Security Profile. Brings its settings along, and refuses everything weaker"

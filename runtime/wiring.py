@@ -102,6 +102,7 @@ def limit_part(store: Store, settings: Settings, part: str) -> None:
             )
         case "apis":
             store.apis.mcp = settings.mcp == "on"
+            store.apis.stepped = settings.second_step_scopes
         case "signing_keys":
             store.signing_keys.days = settings.signing_key_days
 

@@ -32,6 +32,9 @@ class Offers(Serving):
         "Who must have a second step to sign in: off (nobody; people with a role always need one for their rights), "
         "owners (who has an app or an API, or is in the team of an app) or all (everybody). Who has none sets one up "
         "at the next sign-in: see docs/operating/second-step.md.", live=True)
+    second_step_scopes: tuple[str, ...] = declare("Accounts", "SCOPES", "", to.words(*SCOPES, none=True),
+        "Scopes of this server, by spaces, that an app gets only from people who showed a second step; none without "
+        "it. APIs and apps have rules of their own: see docs/operating/second-step.md.", live=True)
     allowed_domains: tuple[str, ...] = declare("Accounts", "DOMAINS", "", to.domains,
         "Domains, by commas, whose e-mail addresses may be used to create an account; empty is every domain. "
         "Invitations by the operator count for any.", many=True, live=True)

@@ -161,12 +161,12 @@ def one_of(*choices: str) -> Callable[[str], str]:
     return parse
 
 
-def words(*choices: str) -> Callable[[str], tuple[str, ...]]:
-    """Return a parser of several of `choices`, at least one, in the order given."""
+def words(*choices: str, none: bool = False) -> Callable[[str], tuple[str, ...]]:
+    """Return a parser of several of `choices`, in the order given: at least one, unless `none` is allowed."""
 
     def parse(text: str) -> tuple[str, ...]:
         found = text.split()
-        if not found or not set(found) <= set(choices):
+        if not (found or none) or not set(found) <= set(choices):
             raise ValueError("some of " + ", ".join(choices))
         return tuple(dict.fromkeys(found))
 

@@ -118,9 +118,11 @@ class RateLimits:
         """A request to /api/oauth/* whose user cannot be known, or whose app did not authenticate."""
         return await self._take_networks(ADDRESS, address)
 
-    async def public_client(self, client: str, address: str) -> Window:
-        """A call that a public app makes for itself: anybody may send its client_id."""
+    async def public_client(self, client: str, address: str, limit: int = 0) -> Window:
+        """A call that a public app makes for itself: anybody may send its client_id. `limit`: for this app, 0 for the
+        usual one."""
         group, (wide, middle) = self.public_clients, _around(address)
+        group = replace(group, limit=limit) if limit else group
         around = f"{client} {wide}"
         places = (around if what == wide else what for what in (wide, middle, address))
         networks = Networks(*(keys.network(group.name, around, what) for what in places))

@@ -29,6 +29,8 @@ MAX_REASON = 500
 """Characters of the reason for a suspension or deletion, and of a note about it."""
 MAX_GROUPS = 50
 """The most groups of a person."""
+DETAILS_TYPES = ("credits", "llm-inference")
+"""The types of authorization details (RFC 9396), in the order of answers."""
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 """The grant type of devices (RFC 8628 3.4)."""
 EXCHANGE_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"

@@ -162,6 +162,7 @@ def registration_of(params: Params, apis: Sequence[ApiRegistration]) -> tuple[Re
             "subject_type": params.get("subjectType") or PUBLIC,
             "require_pushed": flag(params, "requirePushed", False),
             "dpop_required": flag(params, "dpopRequired", False),
+            "second_step": flag(params, "secondStep", False),
             "device_grant": flag(params, "deviceGrant", True),
             "homepage": params.get("homepage") or "",
             "webhook_url": params.get("webhookUrl") or "",

@@ -18,7 +18,7 @@ from store.refused import Refused
 
 OPTIONS = ("name", "scopes", "token_format", "signing_alg", "token_lifetime", "status")
 COLUMNS = ("client_id", "identifier", "name", "status", "tokenFormat")
-SCOPE_COLUMNS = ("name", "title", "care", "detail")
+SCOPE_COLUMNS = ("name", "title", "care", "secondStep", "detail")
 
 
 async def create_api(context: Context, args: Namespace) -> CommandResult:
@@ -99,21 +99,27 @@ def _fields(args: Namespace, present: Iterable[ApiScope] = ()) -> dict[str, Any]
         titled = (ApiScope(name, title.strip() or name) for name, _, title in pairs)
         present = [replace(known.get(scope.name, scope), title=scope.title) for scope in titled]
         fields["scopes"] = tuple(present)
-    if hasattr(args, "detail") or hasattr(args, "care"):
+    if any(hasattr(args, name) for name in ("detail", "care", "second_step")):
         fields["scopes"] = _described(args, present)
     return fields
 
 
 def _described(args: Namespace, scopes: Iterable[ApiScope]) -> tuple[ApiScope, ...]:
-    """The scopes with their details and warnings. Raises ValueError for a name that no scope has."""
+    """The scopes with their details, warnings and demands. Raises ValueError for a name that no scope has."""
     details = {name: text.strip() for name, _, text in (given.partition("=") for given in getattr(args, "detail", ()))}
     care = frozenset(getattr(args, "care", ()))
     scopes = tuple(scopes)
-    unknown = {*details, *care} - {scope.name for scope in scopes}
+    stepped = frozenset(filter(None, getattr(args, "second_step", ())))
+    unknown = {*details, *care, *stepped} - {scope.name for scope in scopes}
     if unknown:
         raise ValueError(f"This API has no scope {min(unknown)[:64]}.")
     return tuple(
-        replace(scope, detail=details.get(scope.name, scope.detail), care=scope.care or scope.name in care)
+        replace(
+            scope,
+            detail=details.get(scope.name, scope.detail),
+            care=scope.care or scope.name in care,
+            second_step=scope.name in stepped if hasattr(args, "second_step") else scope.second_step,
+        )
         for scope in scopes
     )
 

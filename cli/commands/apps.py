@@ -44,6 +44,11 @@ APP_OPTIONS = (
         "device_grant",
         "allowed_groups",
         "first_party",
+        "second_step",
+        "calls_per_minute",
+        "introspections_per_minute",
+        "spend_per_day",
+        "suspended_reason",
     ),
 )
 
@@ -87,6 +92,8 @@ async def update_app(context: Context, args: Namespace) -> CommandResult:
     changed, _, signing = await context.store.app_acts.update(
         args.client_id, order, context.settings.base_url, partial(_check_sector, context)
     )
+    if getattr(args, "status", None) == "disabled":
+        await _tell_owners(context, changed)
     lacks_secret = changed.has_secret and not changed.secrets
     notes = ["It has no secret yet; `app rotate-secret` makes one."] if lacks_secret else []
     notes += [f"The webhook_secret {SIGNING_ONCE}"] if signing else []
@@ -120,6 +127,16 @@ async def find_app(store: Store, client_id: str) -> Registration:
     if found is None:
         raise Refused("not_found", "No such app.")
     return found
+
+
+async def _tell_owners(context: Context, app: Registration) -> None:
+    """Mails the owners of an app that was disabled."""
+    if app.owner:
+        from cli.operator_mail import mailing  # what mails need takes longer to load than most commands run
+        from handlers.admin import operator_mails
+
+        async with mailing(context) as site:
+            await operator_mails.app_suspended(site, app)
 
 
 async def _order(context: Context, args: Namespace) -> AppOrder:

@@ -47,6 +47,13 @@ def pairs_of(target: str) -> Pairs:
     return []
 
 
+def pairs_at(target: str) -> Pairs:
+    """The parameters of any address of ours; none if they can't be read."""
+    with suppress(Refused):
+        return parse_pairs(urlsplit(target).query)
+    return []
+
+
 def hinted(pairs: Pairs, email: str) -> Pairs:
     """The parameters, with this person's address for the sign-in page if they name nobody."""
     return pairs if any(name == LOGIN_HINT for name, _ in pairs) else [*pairs, (LOGIN_HINT, email)]

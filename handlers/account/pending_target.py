@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from handlers.account.authorize_address import LOGIN_HINT, pairs_of, shows_sign_in
+from handlers.account.authorize_address import LOGIN_HINT, PROGRESS, pairs_at, pairs_of, request_print, shows_sign_in
 from handlers.core.params import Params, once, parse_pairs
 from store.accounts.links import Links
 from store.apps.lookalikes import mistaken_for
@@ -18,6 +18,7 @@ from store.apps.redirect_uris import display_origin
 from store.apps.registration import Registration
 from store.crypto.seal import TokenKind
 from store.names import MAX_EMAIL_BYTES
+from store.oauth.progress import SETS_UP, RequestProgress
 from store.phrases import Phrase
 from store.refused import Refused
 from store.wiring import Store
@@ -62,10 +63,18 @@ def landing(target: str) -> str:
     return target if target != "/" else ACCOUNT_PAGE
 
 
+def must_set_up(progress: RequestProgress, target: str) -> bool:
+    """Whether the target lets nobody in without a second step, as its mark says."""
+    pairs = pairs_at(target)
+    mark = next((value for name, value in pairs if name == PROGRESS), "")
+    step = progress.open(mark, request_print(pairs)) if mark else None
+    return step is not None and step.done == SETS_UP
+
+
 def goes_on(target: str) -> bool:
     """Whether a person who is signed in already need not sign in for this target. An authorization request that may
     demand a new or stronger sign-in would send them back here."""
-    return not shows_sign_in(pairs_of(target))
+    return not (shows_sign_in(pairs_of(target)) or any(name == PROGRESS for name, _ in pairs_at(target)))
 
 
 async def pending(store: Store, target: str) -> PendingTarget:

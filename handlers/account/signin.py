@@ -13,6 +13,7 @@ from handlers.account.pending_target import (
     email_for,
     goes_on,
     landing,
+    must_set_up,
     pending,
 )
 from handlers.account.setup.half_signin import HALF_COOKIE, KEEP, ask_step
@@ -164,9 +165,9 @@ class SignInHandler(SignInPage):
             # An address that is too long is nobody's. It is not cut, because the rest may be somebody's address.
             email = typed if len(typed) <= MAX_EMAIL_BYTES else ""
         try:
-            known = self.read_cookie(DEVICE_COOKIE)
+            known, must = self.read_cookie(DEVICE_COOKIE), must_set_up(self.store.progress, target)
             found = await self.store.signing_in.with_password(
-                email, password, self.counted_address, known, self.visitor, kept=keep
+                email, password, self.counted_address, known, self.visitor, kept=keep, must=must
             )
         except SignedOut:
             self.set_status(400)
@@ -298,7 +299,8 @@ class SignUpHandler(SignInPage):
             )
             self.site.in_background(work)
         try:
-            found = await self.store.sessions.start(credentials, self.visitor, self.device(), kept=keep)
+            must = must_set_up(self.store.progress, target)
+            found = await self.store.sessions.start(credentials, self.visitor, self.device(), kept=keep, must=must)
         except SecondStepNeeded as needed:
             return ask_step(self, needed, target, keep=keep)
         await self.replace_session(found)

@@ -15,6 +15,7 @@ from store.operators.records import api_record
 from store.refused import Refused
 
 CHANGEABLE = ("name", "scopes", "tokenFormat", "signingAlg", "tokenLifetime", "owner")
+_MEMBERS = "name, title, detail, care and secondStep"
 STATUSES = {"suspend": "disabled", "resume": "active"}
 
 
@@ -147,18 +148,21 @@ class AdminApiSecretHandler(AdminApiHandler):
 
 
 def _scopes(value: Any) -> tuple[ApiScope, ...]:
-    """The scopes in a body: objects with `name`, and if you like `title`, `detail` and `care`. Raises ValueError."""
+    """The scopes in a body: objects with `name`, and if you like `title`, `detail`, `care` and `secondStep`. Raises
+    ValueError."""
     if not isinstance(value, list) or not all(
         isinstance(one, dict) and isinstance(one.get("name"), str) for one in value
     ):
-        raise ValueError("scopes is a list of objects with name, title, detail and care.")
+        raise ValueError(f"scopes is a list of objects with {_MEMBERS}.")
     made = []
     for one in value:
-        if not {*one} <= {"name", "title", "detail", "care"} or not isinstance(one.get("care", False), bool):
-            raise ValueError("A scope has name, title, detail and care.")
+        flags = one.get("care", False), one.get("secondStep", False)
+        known = {"name", "title", "detail", "care", "secondStep"}
+        if not {*one} <= known or not all(isinstance(flag, bool) for flag in flags):
+            raise ValueError(f"A scope has {_MEMBERS}.")
         texts = {name: one.get(name) or "" for name in ("title", "detail")}
         if not all(isinstance(text, str) for text in texts.values()):
             raise ValueError("The title and the detail of a scope are texts.")
         scope = ApiScope(one["name"], texts["title"].strip() or one["name"])
-        made.append(replace(scope, detail=texts["detail"].strip(), care=one.get("care", False)))
+        made.append(replace(scope, detail=texts["detail"].strip(), care=flags[0], second_step=flags[1]))
     return tuple(made)

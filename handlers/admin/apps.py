@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from handlers.admin import operator_mails
 from handlers.admin.base import AdminHandler, Record, valid
 from handlers.core.params import Params
 from outbound.sector_files import check_sector
@@ -30,9 +31,10 @@ FLAGS = (
         "dpopRequired",
         "deviceGrant",
         "firstParty",
+        "secondStep",
     ),
 )
-NUMBERS = ("refreshRetrySeconds", "refreshLifetimeDays")
+NUMBERS = (*("refreshRetrySeconds", "refreshLifetimeDays", "callsPerMinute", "introspectionsPerMinute", "spendPerDay"),)
 OTHERS = ("scopes", "authMethod", "jwks", "owner", "sectorIdentifierUri", "anyName")
 CHANGEABLE = (*TEXTS, *LISTS, *FLAGS, *NUMBERS, *OTHERS)
 FIXED = ("subjectType", "sectorIdentifierUri")
@@ -145,11 +147,14 @@ class AdminAppStatusHandler(AdminAppHandler):
     """POST …/suspend and …/resume."""
 
     async def post(self, client_id: str, act: str) -> None:
-        """Stops every token of the app at once, or lets it work again."""
-        self.fields()
+        """Stops every token of the app at once, or lets it work again. With a `reason` for its owners, who get a
+        mail."""
+        params = self.fields("reason") if act == "suspend" else self.fields()
         status = "disabled" if act == "suspend" else "active"
         with valid():
-            changed = await self.store.app_acts.set_status(client_id, status)
+            changed = await self.store.app_acts.set_status(client_id, status, params.get("reason") or "")
+        if act == "suspend":
+            self.site.in_background(operator_mails.app_suspended(self.site, changed))
         self.note("app_changed_by_operator", client_id)
         self.write_json(app_record(changed))
 

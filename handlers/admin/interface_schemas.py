@@ -48,8 +48,9 @@ _APP_CHANGE: Final[JsonSchema] = {
     **{"postLogoutRedirectUris": TEXTS, "backchannelLogoutUri": TEXT, "profile": TEXT, "jwksUri": TEXT},
     **{"jwks": {"type": "object"}, "authMethod": TEXT, "refreshRetrySeconds": COUNT, "refreshLifetimeDays": COUNT},
     **{"owner": TEXT, "anyName": FLAG, "allowedGroups": TEXTS, "firstParty": FLAG},
+    **{"secondStep": FLAG, "callsPerMinute": COUNT, "introspectionsPerMinute": COUNT, "spendPerDay": COUNT},
 }
-_SCOPE: Final[JsonSchema] = record({"name": TEXT}, {"title": TEXT, "detail": TEXT, "care": FLAG})
+_SCOPE: Final[JsonSchema] = record({"name": TEXT}, {"title": TEXT, "detail": TEXT, "care": FLAG, "secondStep": FLAG})
 _API_CHANGE: Final[JsonSchema] = {
     **{"name": TEXT, "scopes": {"type": "array", "items": _SCOPE}, "tokenFormat": TEXT, "signingAlg": TEXT},
     **{"tokenLifetime": COUNT, "owner": TEXT},

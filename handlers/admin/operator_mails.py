@@ -7,6 +7,8 @@ from typing import Any
 
 from handlers.core import mails
 from handlers.core.site import Site
+from store.apps.owners.members import owners_of
+from store.apps.registration import Registration
 from store.clock import wall
 from store.operations import Person
 from store.operators.bulk_acts import BulkAct, Tell
@@ -76,6 +78,14 @@ async def _tell(site: Site, what: str, person: Person, **values: Any) -> None:
     known = await site.store.people.credentials(person.email)
     wording = mails.spoken(site, known.preferences if known else NO_CHOICE)
     mails.write(site, what, person.email, person.user, wording, **values)
+
+
+async def app_suspended(site: Site, app: Registration) -> None:
+    """Tells the owners of an app that the operator has disabled it, and why."""
+    for owner in await site.store.teams.persons(owners_of(app)):
+        wording, link = mails.spoken(site, owner.warned.preferences), f"{site.base_url}/developer/apps/{app.client_id}"
+        what, reason = "operators/app_suspended", app.suspended_reason
+        mails.write(site, what, owner.email, owner.user, wording, name=app.name, reason=reason, link=link)
 
 
 async def role_changed(site: Site, user: str, role: OperatorRole | None) -> None:

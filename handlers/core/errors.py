@@ -79,6 +79,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         400, Phrase("This sign-in has expired or was started in another browser. Go back to the app and start again.")
     ),
     "registration_not_supported": CatalogueEntry(400, "registration is not supported."),
+    "interaction_required": CatalogueEntry(403, Phrase("The person has to show a second step.")),
     "consent_required": CatalogueEntry(403, Phrase("The person has to consent.")),
     "not_found": CatalogueEntry(404, Phrase("There is nothing here.")),
     "method_not_allowed": CatalogueEntry(405, Phrase("This address does not support this method.")),
@@ -98,7 +99,15 @@ CATALOGUE: dict[str, CatalogueEntry] = {
 UNAVAILABLE = "temporarily_unavailable"
 NOT_LOGGED = frozenset(
     (
-        *("access_denied", "consent_required", "login_required", "not_found", "precondition_failed", "server_error"),
+        *(
+            "access_denied",
+            "consent_required",
+            "interaction_required",
+            "login_required",
+            "not_found",
+            "precondition_failed",
+            "server_error",
+        ),
         *("authorization_pending", "device_denied", "expired_token", "slow_down", UNAVAILABLE),
     )
 )

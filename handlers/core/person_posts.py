@@ -87,6 +87,7 @@ APP_FORM = (
     "pkce_required",
     "require_pushed",
     "dpop_required",
+    "owner_second_step",
     "device_grant",
     "id_token_alg",
     "subject_type",

@@ -45,6 +45,7 @@ class ScopeRow:
     care: bool = False
     removed: bool = False
     new: bool = False
+    second_step: bool = False
     error: str = ""
 
     @property
@@ -55,7 +56,7 @@ class ScopeRow:
     def scope(self) -> ApiScope | None:
         """The scope; None, and `error`, if it can't be. A name alone is its own title."""
         try:
-            return ApiScope(self.name, self.title or self.name, self.detail, self.care)
+            return ApiScope(self.name, self.title or self.name, self.detail, self.care, self.second_step)
         except InvalidRegistration as error:
             self.error = reason_of(error)
             return None
@@ -76,7 +77,7 @@ class ApiForm:
     @classmethod
     def of(cls, api: ApiRegistration) -> ApiForm:
         """The form filled in for a registered API."""
-        rows = [ScopeRow(one.name, one.title, one.detail, one.care) for one in api.scopes]
+        rows = [ScopeRow(one.name, one.title, one.detail, one.care, second_step=one.second_step) for one in api.scopes]
         return cls(api.name, api.token_format, api.signing_alg, str(api.token_lifetime), rows).with_blank_rows()
 
     @classmethod
@@ -166,7 +167,8 @@ def _rows_of(params: Params, known: frozenset[str]) -> list[ScopeRow]:
     rows: list[ScopeRow] = []
     for number in range(MOST_ROWS):
         name, title, detail = ((params.get(f"scope_{number}_{part}") or "").strip() for part in _TEXTS)
-        care, removed = (params.get(f"scope_{number}_{part}") is not None for part in ("care", "remove"))
-        row = ScopeRow(name, title, detail, care, removed, new=name not in known)
+        flags = (params.get(f"scope_{number}_{part}") is not None for part in ("care", "remove", "second_step"))
+        care, removed, second_step = flags
+        row = ScopeRow(name, title, detail, care, removed, new=name not in known, second_step=second_step)
         rows += [] if row.blank else [row]
     return rows

@@ -21,6 +21,7 @@ _LABELS = {
     "jwks_uri": Phrase("Address of its public keys"),
     "require_pushed": Phrase("Pushed authorization requests (PAR) required"),
     "dpop_required": Phrase("DPoP required"),
+    "owner_second_step": Phrase("Two-step verification required"),
     "device_grant": Phrase("Signs people in on devices that show a code"),
     "id_token_alg": Phrase("ID token signature"),
 }

@@ -30,7 +30,8 @@ _NUMBER = re.compile(r"[0-9]{1,10}")
 @dataclass
 class AppForm:
     """The values of the form, and the errors by field. `api_scopes` are qualified; `jwks` is the text of the keys,
-    `kept_keys` what a registration keeps of them; `sector` is that of a registered pairwise app."""
+    `kept_keys` what a registration keeps of them; `sector` is that of a registered pairwise app;
+    `demanded`: the operator demands a second step already."""
 
     name: str = ""
     homepage: str = ""
@@ -56,6 +57,8 @@ class AppForm:
     subject_type: str = PUBLIC
     sector: str = ""
     device_grant: bool = False
+    owner_second_step: bool = False
+    demanded: bool = False
     errors: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
@@ -85,6 +88,8 @@ class AppForm:
             subject_type=app.subject_type,
             sector=app.sector,
             device_grant=app.device_grant,
+            owner_second_step=app.owner_second_step,
+            demanded=app.second_step,
         )
 
     @classmethod
@@ -118,6 +123,8 @@ class AppForm:
             subject_type=present.subject_type if app else params.get("subject_type") or PUBLIC,
             sector=present.sector,
             device_grant=params.get("device_grant") is not None,
+            owner_second_step=params.get("owner_second_step") is not None,
+            demanded=present.demanded,
         )
         made.check(site, present.name)
         if app is None:
@@ -244,6 +251,7 @@ class AppForm:
             "require_pushed": self.require_pushed,
             "dpop_required": self.dpop_required,
             "device_grant": self.device_grant,
+            "owner_second_step": self.owner_second_step,
             "id_token_alg": self.id_token_alg,
             "subject_type": self.subject_type,
         }

@@ -113,7 +113,7 @@ class TryHandler(DeveloperPage):
             "prompt": "consent",
         }
         if app.require_pushed:
-            window = await self.store.client_windows.take(client_id)
+            window = await self.store.client_windows.take(client_id, app.calls_per_minute)
             address = self.counted_address if app.public else None
             record = write_record(PushedRecord([*parameters.items()], rules_of(app, self.site)))
             request_uri = await self.store.pushed.push(client_id, record, window, address)
@@ -123,7 +123,7 @@ class TryHandler(DeveloperPage):
     async def device_code(self, app: Registration) -> SimpleNamespace:
         """A code as a device of the app shows it, also as a QR code. Nobody polls for it, so it gives no tokens."""
         check_device_grant(app)
-        window = await self.store.client_windows.take(app.client_id)
+        window = await self.store.client_windows.take(app.client_id, app.calls_per_minute)
         try:
             record = await device_record(self.site, app, Params(await self.wanted(app)))
             begun = await self.store.device_requests.begin(app.client_id, record, self.visitor)

@@ -3,7 +3,7 @@ OpenID Connect Core 3.1.2."""
 
 from __future__ import annotations
 
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from handlers.account.account_list import listed
 from handlers.account.authorize_address import (
@@ -12,14 +12,12 @@ from handlers.account.authorize_address import (
     Pairs,
     address_of,
     check_length,
-    hinted,
     request_print,
 )
 from handlers.account.chooser import chooser_address
 from handlers.core.page import Onward
 from handlers.core.params import JSON, body_pairs, media_type, once, parse_pairs
 from handlers.oauth.answers import mark_of
-from handlers.oauth.consent import ConsentPage
 from handlers.oauth.pushed_address import pushed_address, pushed_uri
 from handlers.oauth.pushed_arrivals import PushedArrivals
 from handlers.oauth.request_objects import open_object
@@ -33,6 +31,7 @@ from handlers.oauth.requests import (
     first_of,
     words_of,
 )
+from handlers.oauth.step_up import StepUpPage, set_up_mark, too_weak
 from store.accounts.signin.sessions import Session
 from store.apps.client_ids import is_document_url
 from store.apps.owners.members import role_of
@@ -43,13 +42,12 @@ from store.oauth.authorizations import AuthorizationRequest, ConsentRequest, Out
 from store.oauth.progress import RequestStep
 from store.phrases import Phrase
 from store.refused import Refused, SignedOut
-from store.results import Profile
 
 SIGN_IN_SCOPES = frozenset(("openid", "profile", "email", "groups"))
 """What the operator's own apps get without a page."""
 
 
-class AuthorizeHandler(PushedArrivals, ConsentPage):
+class AuthorizeHandler(PushedArrivals, StepUpPage):
     """The address to which an app sends a person's browser."""
 
     door = "authorize"
@@ -160,7 +158,7 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
         step = self.step_of(session, here)
         since = step.at if step else 0
         if session is None or (interaction.anew and not since):
-            return self.sign_in_first(here, interaction)
+            return self.sign_in_first(here, interaction, request)
         if not await self.is_expected(app, interaction, session.user):
             return await self.other_person(here, interaction, step)
         # RFC 8252 8.6: only the consent page proves which app listens at a loopback port or a custom scheme.
@@ -179,11 +177,16 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
                 since=since if interaction.anew or interaction.max_age else 0,
             )
         except (SignedOut, SignInAgain):
-            return self.sign_in_first(here, interaction)
+            return self.sign_in_first(here, interaction, request)
         except Outsider as outsider:
             return self.keep_out(app, request, interaction, outsider)
         except StepUp as needed:
-            return self.step_up(app, request, interaction, needed.profile, here)
+            refusal = too_weak(request)
+            if interaction.quiet:
+                raise interaction.quietly(refusal) from None
+            answer = {"error": refusal.code, "error_description": refusal.description}
+            back = self.way_back(app, request.redirect_uri, answer, request.state, request.mode)
+            return self.step_up(app, request, needed.profile, here, back)
         if not isinstance(begun, Pending):
             if request.pushed:
                 await self.end_pushed(app, request.pushed)
@@ -273,11 +276,13 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
             back=self.way_back(app, redirect_uri, answer, state, mode),
         )
 
-    def sign_in_first(self, here: Pairs, interaction: Interaction) -> None:
-        """Redirects to the sign-in page and back here. The sign-in leaves a mark if the request demands one."""
+    def sign_in_first(self, here: Pairs, interaction: Interaction, request: AuthorizationRequest | None = None) -> None:
+        """Redirects to the sign-in page and back here. The sign-in leaves a mark if the request demands one, and sets
+        a second step up on the way if the request demands that."""
         if interaction.quiet:
             raise Refused("login_required", SIGN_IN)
-        target = address_of(here)
+        mark = set_up_mark(self.store.progress, here) if request and request.second_step else ""
+        target = address_of(here, mark)
         if self.session() is None and "create" in interaction.prompts and self.site.signup != "off":
             self.to_sign_up(target)
         elif self.session() is None and "select_account" in interaction.prompts and listed(self):
@@ -299,26 +304,6 @@ class AuthorizeHandler(PushedArrivals, ConsentPage):
             signed_in=outsider.profile,
             app=app,
             app_domain=display_origin(request.redirect_uri),
-            back=self.way_back(app, request.redirect_uri, answer, request.state, request.mode),
-        )
-
-    def step_up(
-        self, app: Registration, request: AuthorizationRequest, interaction: Interaction, profile: Profile, here: Pairs
-    ) -> None:
-        """Offers a stronger sign-in to a person whose sign-in is too weak for the request (RFC 9470)."""
-        refusal = Refused("unmet_authentication_requirements", Phrase("The sign-in does not have the requested level."))
-        if interaction.quiet:
-            raise interaction.quietly(refusal)
-        answer = {"error": refusal.code, "error_description": refusal.description}
-        # The present session lasts until the stronger sign-in, which begins with this person's address.
-        self.render(
-            "oauth/step_up.html",
-            title=Phrase("Stronger sign-in needed"),
-            signed_in=profile,
-            app=app,
-            app_domain=display_origin(request.redirect_uri),
-            passkey="2" not in request.acr,
-            again=f"/signin?{urlencode({'next': address_of(hinted(here, profile.email))})}",
             back=self.way_back(app, request.redirect_uri, answer, request.state, request.mode),
         )
 

@@ -40,8 +40,8 @@ class BeginningHandler(ApiHandler):
     async def take_window(self, app: Registration) -> Window:
         """Counts the call for the app, or for the address if the app proves nothing."""
         if app.public:
-            return await self.store.limits.public_client(app.client_id, self.counted_address)
-        return await self.store.client_windows.take(app.client_id)
+            return await self.store.limits.public_client(app.client_id, self.counted_address, app.calls_per_minute)
+        return await self.store.client_windows.take(app.client_id, app.calls_per_minute)
 
     async def begin(self, app: Registration, params: Params, window: Window) -> dict[str, Any]:
         """Checks and keeps the request; returns the body of the answer. Raises Refused."""

@@ -21,7 +21,8 @@ class IntrospectHandler(ApiHandler):
         params.get("token_type_hint")  # only a hint: the token itself has its kind
         asker = await self.authenticate_asker(params)
         base = self.site.base_url
-        self.write_window(await self.store.introspection_windows.take(asker.client_id))
+        own = asker.introspections_per_minute if isinstance(asker, Registration) else 0
+        self.write_window(await self.store.introspection_windows.take(asker.client_id, own))
         if isinstance(asker, Registration):
             found = await self.store.introspection.by_app(asker, token, base)
         else:

@@ -68,7 +68,8 @@ class RegistrationPage(ApiHandler):
         filled = await self.store.self_registered.filled(app)
         answer = metadata_of(filled)
         if "credits:spend" in filled.scopes:
-            answer["authorization_details_types"] = list(BUDGET_TYPES)  # RFC 9396 10
+            # RFC 9396 10: an app that named none may ask for all.
+            answer.setdefault("authorization_details_types", list(BUDGET_TYPES))
         answer["client_id_issued_at"] = app.created_at // 1000
         if secret:
             answer |= {"client_secret": secret, "client_secret_expires_at": 0}

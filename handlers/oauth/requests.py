@@ -16,15 +16,8 @@ from store.crypto.dpop import DpopProof, is_thumbprint
 from store.names import SCOPES, parse_scope
 from store.oauth.authorizations import AuthorizationRequest
 from store.oauth.budgets import SPEND
-from store.oauth.resources import (
-    MCP,
-    RequestedAccess,
-    apart,
-    default_scope,
-    ordered_at,
-    targets_of,
-    wanted_at,
-)
+from store.oauth.resources import MCP, RequestedAccess, apart, default_scope, ordered_at, targets_of, wanted_at
+from store.oauth.second_steps import demands_step
 from store.oauth.sign_in import LEVELS, known_levels
 from store.phrases import Phrase
 from store.refused import Refused
@@ -147,16 +140,17 @@ def check_request(
 
 
 async def check_api(apis: Apis, app: Registration, request: AuthorizationRequest) -> AuthorizationRequest:
-    """The app's request, with the scopes of its API in the API's order. Raises Refused("invalid_target" or
-    "invalid_scope"), StoreUnavailable."""
+    """The app's request, with the scopes of its API in the API's order, and whether it demands a second step. Raises
+    Refused("invalid_target" or "invalid_scope"), StoreUnavailable."""
     if not request.api or (request.api == MCP and apis.mcp):
-        return request
+        return request._replace(second_step=demands_step(app, request.scopes, apis.stepped))
     api = await apis.active(request.api)
     if api is None:
         raise Refused("invalid_target", "The resource is not there any more.")
     if not app.rules.allows(api.jwt_alg):
         raise Refused("invalid_target", "The app's profile excludes how tokens for this resource are signed.")
-    return request._replace(scopes=ordered_at(api, request.scopes))
+    demands = demands_step(app, request.scopes, apis.stepped, api)
+    return request._replace(scopes=ordered_at(api, request.scopes), second_step=demands)
 
 
 def check_state(app: Registration, params: Params) -> str:

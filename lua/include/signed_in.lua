@@ -3,7 +3,7 @@
 --- @include "ended"
 -- What an ID token says of the sign-in that it comes from, in one text: the session's public id, the time of the sign-in
 -- (seconds), how the person signed in, and the requested levels (`acr`), as `store/oauth/sign_in.py` reads it. Codes and
--- families have it if they come from a request with `openid` or for an API.
+-- families have it if they come from a request with `openid`, for an API, or for certain ways to sign in.
 
 local MOST_FIELDS = 520  -- of a session: as many apps as one person may connect, and its own
 

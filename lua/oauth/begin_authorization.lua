@@ -83,7 +83,7 @@ if always_ask ~= '1' and given[1] and not given[3] and paused == '' and covers(g
   local openid = has_scope(scope, 'openid')
   if openid then redis.call('HSET', code, 'nonce', nonce) end
   if api ~= '' then redis.call('HSET', code, 'api', api) end
-  if openid or api ~= '' then
+  if openid or api ~= '' or methods ~= '' then
     redis.call('HSET', code, 'signed',
       signed_in(user, session, client, fresh_sid, acr, scope, outbox, member, now))
   end

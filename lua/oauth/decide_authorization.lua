@@ -134,7 +134,7 @@ local epoch, connected = open_grant(
   fresh_epoch, now)
 if unseen == '' then
   -- What the person allows is theirs from now on, and what they leave out is out.
-  redis.call('HDEL', grant, 'issuer')
+  redis.call('HDEL', grant, 'issuer', 'issuer_limit')
   note_left_out(grant, asked[2], scope)
 end
 -- A device asks each time.
@@ -153,7 +153,7 @@ redis.call('HSET', code, 'redirect_uri', asked[1], 'scope', scope, 'challenge', 
 local openid = has_scope(scope, 'openid')
 if openid then redis.call('HSET', code, 'nonce', asked[7] or '') end
 if api then redis.call('HSET', code, 'api', api) end
-if openid or api then
+if openid or api or asked[11] then
   redis.call('HSET', code, 'signed',
     signed_in(user, session, client, fresh_sid, asked[8] or '', scope, outbox, member, now))
 end

@@ -24,9 +24,12 @@
 --- ARGV[16] binds: '1' if refresh tokens are bound to the key too
 --- ARGV[17] details: the budgets that the token request names, lines 'type limit period ends models', or empty
 --- ARGV[18] allowed: the groups whose members may use the app, one in each line; empty for everybody
+--- ARGV[19] demanded: '*' if the app demands a second step, otherwise the scopes that do, or empty
+--- ARGV[20] stepped: the ways to sign in that have a second step
 --- @reply dead
 --- @reply other_key
 --- @reply outsider
+--- @reply one_step
 --- @reply replayed
 --- @reply rate_limited reset retry
 --- @reply invalid_target remaining reset
@@ -47,6 +50,7 @@
 --- @include "announce"
 --- @include "reserve"
 --- @include "groups"
+--- @include "left_out"
 
 local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end
@@ -92,6 +96,11 @@ end
 if status ~= 'active' then return {'dead'} end
 -- The family stays: the person may be in the group again tomorrow.
 if not in_groups(user, allowed) then return {'outsider'} end
+-- The family may be older than the demand, or come from the operator. It stays, and counts when the demand is taken back.
+if demanded ~= '' and not has_scope(stepped, string.match(line[6] or '', '^%S+ %S+ (%S+)') or '') then
+  if demanded == '*' then return {'one_step'} end
+  registered = without(registered, demanded)
+end
 -- A family older than the setting counts its lifetime from its first rotation under the setting.
 local born = tonumber(line[5])
 if lifetime > 0 and born and now >= born + lifetime then return {'dead'} end

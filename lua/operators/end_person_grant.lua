@@ -22,7 +22,7 @@
 
 local now = now_ms()
 if redis.call('HEXISTS', user, 'status') == 0 then return {'not_found'} end
-local given = redis.call('HMGET', grant, 'epoch', 'revoked_at')
+local given = redis.call('HMGET', grant, 'epoch', 'revoked_at', 'issuer')
 if not given[1] then return {'not_found'} end
 if given[2] then
   touch(grant)
@@ -30,5 +30,6 @@ if given[2] then
 end
 end_grant(user, grant, {docs, meta, index, usage}, due, outbox, client, member, 'disconnected_by_operator', fresh_epoch,
   grace, now)
+if given[3] then redis.call('HSET', user, kept_out_field(client), int(now)) end
 record(audit, 'app_disconnected_by_operator', client, '', '')
 return {'ok', now + grace}

@@ -50,12 +50,13 @@ _DETAIL_FORM = Phrase("The second sentence (detail) of a scope must have 1 to %(
 @dataclass(frozen=True, slots=True)
 class ApiScope:
     """A scope of an API. People see `title` and `detail` on the consent page; `care`: the page warns, and apps that
-    registered themselves may not ask for it."""
+    registered themselves may not ask for it; `second_step`: whoever allows it needs a second step."""
 
     name: str
     title: str
     detail: str = ""
     care: bool = False
+    second_step: bool = False
 
     def __post_init__(self) -> None:
         if not _SCOPE_NAME.fullmatch(self.name) or len(self.name) > MAX_SCOPE_NAME:
@@ -71,6 +72,10 @@ class ApiScope:
 
     def record(self) -> dict[str, Any]:
         """The scope with the field names of the interface."""
+        return {**self.row(), "secondStep": self.second_step}
+
+    def row(self) -> dict[str, Any]:
+        """The scope as every release reads it in the row of its API."""
         return {"name": self.name, "title": self.title, "detail": self.detail, "care": self.care}
 
 
@@ -209,9 +214,11 @@ class ApiRegistration:
     def pack(self) -> bytes:
         """The stored bytes."""
         kept = {"earlier": self.earlier, "secretsAt": list(self.secrets_at), "changedAt": self.changed_at}
-        kept |= {"secretNotes": list(self.secret_notes)}
+        stepped = [scope.name for scope in self.scopes if scope.second_step]
+        kept |= {"secretNotes": list(self.secret_notes), "steppedScopes": stepped}
         kept = {name: value for name, value in kept.items() if value}
-        packed: bytes = msgpack.packb({**self.record(), "secrets": list(self.secrets), **kept})
+        scopes = [scope.row() for scope in self.scopes]
+        packed: bytes = msgpack.packb({**self.record(), "scopes": scopes, "secrets": list(self.secrets), **kept})
         return packed
 
     def tombstone(self) -> bytes:
@@ -227,7 +234,9 @@ class ApiRegistration:
         return cls(
             identifier=row["identifier"],
             name=row["name"],
-            scopes=tuple(ApiScope(**scope) for scope in row["scopes"]),
+            scopes=tuple(
+                ApiScope(**scope, second_step=scope["name"] in row.get("steppedScopes", ())) for scope in row["scopes"]
+            ),
             token_format=row["tokenFormat"],
             signing_alg=row["signingAlg"],
             token_lifetime=row["tokenLifetime"],
@@ -266,13 +275,19 @@ def scopes_in(items: object) -> tuple[ApiScope, ...]:
 
 def _scope_in(item: object) -> ApiScope:
     given = {"name": item} if isinstance(item, str) else item
-    texts, flags = ("name", "title", "detail"), ("care",)
+    texts, flags = ("name", "title", "detail"), ("care", "secondStep")
     if not isinstance(given, dict) or not given.keys() <= {*texts, *flags} or "name" not in given:
-        raise InvalidRegistration("a scope of an API is a name, or an object with name, title, detail and care")
+        raise InvalidRegistration(
+            "a scope of an API is a name, or an object with name, title, detail, care and secondStep"
+        )
     if not all(isinstance(given[name], str if name in texts else bool) for name in given):
-        raise InvalidRegistration("name, title and detail of a scope are texts, care is true or false")
+        raise InvalidRegistration("name, title and detail of a scope are texts, care and secondStep true or false")
     return ApiScope(
-        given["name"], given.get("title") or given["name"], given.get("detail", ""), given.get("care", False)
+        given["name"],
+        given.get("title") or given["name"],
+        given.get("detail", ""),
+        given.get("care", False),
+        given.get("secondStep", False),
     )
 
 

@@ -36,6 +36,7 @@ class Apis:
         self._scripts = scripts
         self.cache: RegistrationCache[ApiRegistration | None] = RegistrationCache(self.fresh, clock)
         self.mcp = False
+        self.stepped: tuple[str, ...] = ()
         """Whether this server's MCP server is on, for which apps may get tokens."""
         self._every: RegistrationCache[list[ApiRegistration]] = RegistrationCache(lambda _: self.list(), clock)
 

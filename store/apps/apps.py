@@ -20,7 +20,7 @@ from store.apps.logos import logo_id
 from store.apps.owners.members import check_may
 from store.apps.owners.roles import Act
 from store.apps.registration import Registration
-from store.apps.registration_changes import changed_by_owner, rotated, without_secret
+from store.apps.registration_changes import changed_by_owner, replacing, rotated, stamped, without_secret
 from store.apps.tombstones import BY_OPERATOR, BY_OWNER, Remains, Tombstone
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable, wrapped
@@ -61,6 +61,11 @@ class Apps:
         """As `find`; for a deleted app the remains in its tombstone, for its name and its webhook."""
         known = await self.cache.get(client_id)
         return known.app if isinstance(known, Tombstone) else known
+
+    async def spend_per_day(self, client_id: str) -> int:
+        """The operator's limit for this app, in micro-dollars a day (UTC); 0 for none. Raises StoreUnavailable."""
+        app = await self.find(client_id)
+        return app.spend_per_day if app else 0
 
     async def active(self, client_id: str) -> Registration | None:
         """The registration if the app may act."""
@@ -170,10 +175,10 @@ class Apps:
             changed = change(present)
             if logo is not None:
                 changed = replace(changed, logo=logo_id(logo))
-            changed = changed.after(present, by_owner=by is not None)
+            changed = replacing(present, changed, by_owner=by is not None)
             changed.check_redirect_uris(present)
             if by is not None:
-                changed = changed.stamped(present, await self.now())
+                changed = stamped(present, changed, await self.now())
             before, after = apis_of(present), apis_of(changed)
             await self.at_apis.enter(client_id, after - before)
             if not await self._save(client_id, packed, changed.pack(), logo, spent):

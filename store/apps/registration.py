@@ -9,7 +9,7 @@ from typing import Any
 
 from store.apps.api_scopes import check_api_scopes
 from store.apps.client_keys import BY_KEY, BY_NOTHING, BY_SECRET, check_jwks_uri
-from store.apps.client_secrets import secret_matches, told
+from store.apps.client_secrets import secret_matches
 from store.apps.logos import LOGO_ID, logo_path
 from store.apps.owners.roles import Member, well_formed
 from store.apps.profiles import NONE, PROFILES, ProfileRules, lacking
@@ -25,11 +25,9 @@ from store.webhooks.urls import LOGOUT_URL, check_webhook_url
 MAX_REDIRECT_URIS = 20
 _HOMEPAGE = re.compile(r"https?://[!-~]{1,2000}")
 LIVE_SECRETS = 2
-_DOMAIN = ("domain", "domain_until", "domain_checked", "domain_misses")
-_APART = ("secrets", "secrets_at", "secret_notes", "verified", "owner", "members", *_DOMAIN)
-"""Fields that have their own time, or none."""
 MOST_RETRY, MOST_LIFETIME = 60, 3650
 """The longest refresh retry window of an app in seconds, and the longest lifetime of refresh tokens in days."""
+MOST_CALLS, MOST_SPENDING = 10_000_000, 10**12  # in a minute; micro-dollars in a day
 DYNAMIC, DOCUMENT = "dynamic", "document"
 """How an app registered itself: by dynamic registration (RFC 7591), or by a Client ID metadata document."""
 
@@ -60,7 +58,11 @@ class Registration:
     after `fresh_until` (epoch ms); the client id is a digest of the URL. `access_digest`: of the token that changes a
     dynamic registration. `secret_in_body`: the app said that it sends its secret in the body. `device_grant`: it may
     sign people in on devices that show a code (RFC 8628). `allowed_groups`: whose members alone may use it.
-    `first_party`: the operator's own app, which needs no consent to sign people in."""
+    `first_party`: the operator's own app, which needs no consent to sign people in. `second_step`: the operator demands
+    one of everybody who connects the app, `owner_second_step`: its owner does. `calls_per_minute`,
+    `introspections_per_minute` and `spend_per_day` (micro-dollars) are the operator's limits for this app, 0 for those
+    of the server. `suspended_reason`: why it is disabled, for its owners. `details_types`: the authorization details
+    that it said it will use (RFC 9396 10)."""
 
     client_id: str
     name: str
@@ -113,6 +115,13 @@ class Registration:
     device_grant: bool = False
     allowed_groups: tuple[str, ...] = ()
     first_party: bool = False
+    second_step: bool = False
+    owner_second_step: bool = False
+    calls_per_minute: int = 0
+    introspections_per_minute: int = 0
+    spend_per_day: int = 0
+    suspended_reason: str = ""
+    details_types: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_client_id(self.client_id)
@@ -139,6 +148,10 @@ class Registration:
             raise InvalidRegistration("status is active, off or disabled")
         if not 0 <= self.refresh_retry_seconds <= MOST_RETRY:
             raise InvalidRegistration(f"refreshRetrySeconds is 0 to {MOST_RETRY}")
+        if max(calls := (self.calls_per_minute, self.introspections_per_minute)) > MOST_CALLS or min(calls) < 0:
+            raise InvalidRegistration(f"callsPerMinute and introspectionsPerMinute are 0 to {MOST_CALLS}")
+        if not 0 <= self.spend_per_day <= MOST_SPENDING:
+            raise InvalidRegistration(f"spendPerDay is 0 to {MOST_SPENDING} micro-dollars")
         if not 0 <= self.refresh_lifetime_days <= MOST_LIFETIME:
             raise InvalidRegistration(f"refreshLifetimeDays is 0 (no end) to {MOST_LIFETIME}")
         if self.id_token_alg not in OURS:
@@ -213,7 +226,7 @@ class Registration:
 
     @property
     def active(self) -> bool:
-        """Whether the app may do anything at all."""
+        """Whether the app may do anything."""
         return self.status == "active"
 
     @property
@@ -230,6 +243,11 @@ class Registration:
     def auth_method(self) -> str:
         """How the app authenticates: one of AUTH_METHODS."""
         return BY_NOTHING if self.public else BY_KEY if self.private_key_jwt else BY_SECRET
+
+    @property
+    def demands_step(self) -> bool:
+        """Whether everybody who connects the app needs a second step."""
+        return self.second_step or self.owner_second_step
 
     @property
     def needs_pkce(self) -> bool:
@@ -287,24 +305,6 @@ class Registration:
         """The registration with this domain as the proven one, whose file named the app at `now` (epoch ms)."""
         until = now + DOMAIN_PROOF
         return replace(self, domain=domain, domain_until=until, domain_checked=now, domain_misses=0)
-
-    def after(self, present: Registration, *, by_owner: bool) -> Registration:
-        """This registration as a replacement of the present one: a change of name or redirect URIs ends a proven
-        domain. An owner's change of these, or a new logo, ends the operator's mark, which vouches for what people
-        see."""
-        same = (self.name, self.redirect_uris) == (present.name, present.redirect_uris)
-        vouched = same and self.logo in ("", present.logo)
-        return replace(self, domain=self.domain if same else "", verified=self.verified and (vouched or not by_owner))
-
-    def stamped(self, present: Registration, now: int) -> Registration:
-        """This registration as its owner's replacement of the present one, with the time (epoch ms) of new parts.
-        Ending a secret, switching the app off and proving a domain get no time: nobody needs to take them back."""
-        ended = self.status if self.status != "active" else present.status
-        apart = {name: getattr(self, name) for name in _APART}
-        same = replace(present, **apart, status=ended) == self
-        known = present.made_at()
-        secrets_at = tuple(known.get(secret, now) for secret in self.secrets)
-        return replace(self, secrets_at=told(secrets_at), changed_at=self.changed_at if same else now)
 
     def made_at(self) -> dict[bytes, int]:
         """When the owner made each secret (epoch ms); 0 if somebody else did."""

@@ -11,6 +11,30 @@ from store.apps.sectors import InvalidSector, check_told_at
 from store.phrases import Phrase
 from store.refused import Refused
 
+_DOMAIN = ("domain", "domain_until", "domain_checked", "domain_misses")
+_APART = ("secrets", "secrets_at", "secret_notes", "verified", "owner", "members", *_DOMAIN)
+"""Fields that have their own time, or none."""
+
+
+def replacing(present: Registration, changed: Registration, *, by_owner: bool) -> Registration:
+    """The changed registration as a replacement of the present one: a change of name or redirect URIs ends a proven
+    domain. An owner's change of these, or a new logo, ends the operator's mark, which vouches for what people see."""
+    same = (changed.name, changed.redirect_uris) == (present.name, present.redirect_uris)
+    vouched = same and changed.logo in ("", present.logo)
+    domain = changed.domain if same else ""
+    return replace(changed, domain=domain, verified=changed.verified and (vouched or not by_owner))
+
+
+def stamped(present: Registration, changed: Registration, now: int) -> Registration:
+    """The changed registration as its owner's replacement of the present one, with the time (epoch ms) of new parts.
+    Ending a secret, switching the app off and proving a domain get no time: nobody needs to take them back."""
+    ended = changed.status if changed.status != "active" else present.status
+    apart = {name: getattr(changed, name) for name in _APART}
+    same = replace(present, **apart, status=ended) == changed
+    known = present.made_at()
+    secrets_at = tuple(known.get(secret, now) for secret in changed.secrets)
+    return replace(changed, secrets_at=told(secrets_at), changed_at=changed.changed_at if same else now)
+
 
 def changed_by_owner(app: Registration, by: str, /, **changes: Any) -> Registration:
     """The registration with the changes of somebody in its team (a user id). Raises InvalidSector for a URL for logout

@@ -44,6 +44,11 @@ RECORD = {
     "deviceGrant": "device_grant",
     "allowedGroups": "allowed_groups",
     "firstParty": "first_party",
+    "secondStep": "second_step",
+    "ownerSecondStep": "owner_second_step",
+    "callsPerMinute": "calls_per_minute",
+    "introspectionsPerMinute": "introspections_per_minute",
+    "spendPerDay": "spend_per_day",
     "profile": "profile",
     "webhookUrl": "webhook_url",
     "webhookEvents": "webhook_events",
@@ -51,6 +56,7 @@ RECORD = {
     "verifiedDomain": "domain",
     "verifiedDomainUntil": "domain_until",
     "status": "status",
+    "suspendedReason": "suspended_reason",
     "owner": "owner",
     "createdAt": "created_at",
 }
@@ -73,6 +79,7 @@ KEPT = {
     "freshUntil": "fresh_until",
     "accessDigest": "access_digest",
     "secretInBody": "secret_in_body",
+    "detailsTypes": "details_types",
 }
 """What the row has besides. An empty member is left out."""
 
@@ -122,6 +129,7 @@ def terms_of(app: Any) -> str:
     checked: tuple[object, ...] = (app.redirect_uris, app.scopes, app.public, app.pkce_required)
     checked += (app.hosted_storage, *((app.api_scopes,) if app.api_scopes else ()))
     checked += (*((app.allowed_groups,) if app.allowed_groups else ()),)
+    checked += (*(("second step",) if app.demands_step else ()),)
     checked += (*(("pushed",) if app.require_pushed else ()), *((app.profile,) if app.profile != NO_PROFILE else ()))
     return _digest_of_terms(checked)
 

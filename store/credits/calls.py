@@ -122,7 +122,7 @@ class Calls:
         self._cipher = cipher
         self._books = books
         self.daily = DailyLimits()
-        self._leases = Leases(scripts, self.daily)
+        self._leases = Leases(scripts)
         self.notices = Notices()
         self.most_each = 10**9
         """The most calls that one person may have in progress, over all processes; the server's settings replace this
@@ -146,11 +146,11 @@ class Calls:
         "budget_exhausted", "model_not_allowed", "idempotency_in_progress", "idempotency_mismatch" or
         "idempotency_reply_gone"), StoreUnavailable; a hold that was placed all the same expires. "rate_limited" also
         means that the person has `most_each` calls in progress. `counted`: `check_call` has counted this call."""
-        group, leasing = self._rates.ai, self.daily.per_app > 0
-        final = self._leases.used_up(caller.client)
-        reply = await self._place(caller, needed, estimate, counted=counted, final=final)
+        group, per_day = self._rates.ai, await self.daily.of_app(caller.client)
+        final = self._leases.used_up(caller.client, per_day)
+        reply = await self._place(caller, needed, estimate, per_day, counted=counted, final=final)
         if reply.word == "lease":
-            reply = await self._place_leased(caller, needed, estimate, reply)
+            reply = await self._place_leased(caller, needed, estimate, per_day, reply)
         window = admitted(reply, group, needed)
         if reply.word == "replayed":
             charge = Charge(reply.number("charged"), reply.number("left"))
@@ -163,32 +163,35 @@ class Calls:
         if estimate.body:  # frees the long request: only its digest was needed
             estimate = replace(estimate, body=b"")
         output, amount, reads = reply.number("output"), reply.number("amount"), reply.number("reads") == 1
-        return Hold(caller.user, caller.client, estimate, output, amount, window, reads, leasing)
+        return Hold(caller.user, caller.client, estimate, output, amount, window, reads, per_day > 0)
 
-    async def _place_leased(self, caller: Caller, needed: str, estimate: CallEstimate, reply: Reply) -> Reply:
+    async def _place_leased(
+        self, caller: Caller, needed: str, estimate: CallEstimate, per_day: int, reply: Reply
+    ) -> Reply:
         """Places a hold for which the shard's lease was too small, with one more slice of the app's daily limit."""
         async with self._leases.turn(caller.user, caller.client) as waited:
             if waited:
-                final = self._leases.used_up(caller.client)
-                reply = await self._place(caller, needed, estimate, counted=True, final=final)
+                final = self._leases.used_up(caller.client, per_day)
+                reply = await self._place(caller, needed, estimate, per_day, counted=True, final=final)
                 if reply.word != "lease":
                     return reply
             day = reply.number("day")
-            taken = await self._leases.take(caller.client, day, reply.number("missing"))
-            return await self._place(caller, needed, estimate, counted=True, final=day, taken=taken)
+            taken = await self._leases.take(caller.client, day, reply.number("missing"), per_day)
+            return await self._place(caller, needed, estimate, per_day, counted=True, final=day, taken=taken)
 
     async def _place(
         self,
         caller: Caller,
         needed: str,
         estimate: CallEstimate,
+        per_day: int,
         *,
         counted: bool,
         final: int,
         taken: int = 0,
     ) -> Reply:
-        """Runs the script of a hold. `final`: the day on which there is no further slice; `taken`: a slice for that
-        day, which the lease gets."""
+        """Runs the script of a hold. `per_day`: the app's limit, or 0; `final`: the day on which there is no further
+        slice; `taken`: a slice for that day, which the lease gets."""
         group = self._rates.ai
         return await self._scripts.run(
             "place_hold",
@@ -212,7 +215,7 @@ class Calls:
             digest="" if estimate.key is None else estimate.digest or request_digest(estimate.dialect, estimate.body),
             counted="1" if counted else "",
             person_day=self.daily.per_person,
-            leasing="1" if self.daily.per_app else "",
+            leasing="1" if per_day else "",
             slice=taken,
             final=final,
             mails=self.notices.wanted,
@@ -268,7 +271,7 @@ class Calls:
 
     async def abandon(self, caller: Caller, estimate: CallEstimate) -> None:
         """Ends the hold of a call whose answer was lost, if it was placed."""
-        await self._release(caller.user, caller.client, estimate, leased=self.daily.per_app > 0)
+        await self._release(caller.user, caller.client, estimate, leased=await self.daily.of_app(caller.client) > 0)
 
     async def _release(self, user: str, client: str, estimate: CallEstimate, *, leased: bool) -> None:
         await self._scripts.run(

@@ -299,7 +299,7 @@ KINDS: dict[str, KeyKind] = {
         0,
         {"epoch": EPOCH, "scope": SCOPES, "connected_at": NUMBER},
         others=r"last_used_at|revoked_at|paused_at|resumed|app_deleted|spend_limit|raised|grown_at|spend_month|limit_told|spent|"
-        r"to:(?:[A-Za-z0-9_-]{16}){1,2}|f:[A-Za-z0-9_-]{22}|delegated|issuer|left_out|(?:budget|used):(?:credits|llm-inference)",
+        r"to:(?:[A-Za-z0-9_-]{16}){1,2}|f:[A-Za-z0-9_-]{22}|delegated|issuer(?:_limit)?|left_out|(?:budget|used):(?:credits|llm-inference)",
         forms={
             **{f"budget:{kind}": BUDGET for kind in BUDGET_TYPES},
             **{f"used:{kind}": _COUNTED for kind in BUDGET_TYPES},

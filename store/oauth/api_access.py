@@ -14,6 +14,7 @@ from store.crypto.jose.refusal import JoseError
 from store.crypto.signing_keys import Signer, SigningKeys
 from store.lifetimes import ACCESS_TOKEN, SECOND
 from store.oauth.resources import MCP, OWN
+from store.oauth.second_steps import demanded_scopes
 from store.oauth.sign_in import level_and_time
 from store.oauth.subjects import Subjects
 
@@ -23,12 +24,14 @@ AT_JWT = "at+jwt"
 
 class AllowedApis(NamedTuple):
     """The resources that an app may get tokens for: `registered`, its scopes as the store has them, and `lifetimes`,
-    the APIs with the lifetimes of their tokens in ms, both as the scripts take them. `signers` by algorithm."""
+    the APIs with the lifetimes of their tokens in ms, both as the scripts take them. `signers` by algorithm.
+    `demanded`: what demands a second step, as the scripts take it (`store/oauth/second_steps.py`)."""
 
     registered: str
     lifetimes: str = ""
     apis: Mapping[str, ApiRegistration] = {}
     signers: Mapping[str, Signer] = {}
+    demanded: str = ""
 
 
 class ApiToken(NamedTuple):
@@ -64,7 +67,8 @@ class ApiAccess:
         StoreUnavailable."""
         ours = (f"{MCP} {ACCESS_TOKEN}",) if self._apis.mcp else ()
         if not app.api_scopes:
-            return AllowedApis(" ".join(app.grantable), *ours)
+            demanded = demanded_scopes(app, self._apis.stepped)
+            return AllowedApis(" ".join(app.grantable), " ".join(ours), demanded=demanded)
         scopes = [parse_qualified(scope) for scope in app.api_scopes]
         ids = sorted({scope.api for scope in scopes})
         found = await asyncio.gather(*(self._apis.active(one) for one in ids))
@@ -74,7 +78,8 @@ class ApiAccess:
         signers = await self.signers(() if target == OWN else apis.values())
         await self._subjects.prepare(app.sector)
         lifetimes = " ".join((*ours, *(f"{one} {api.token_lifetime * SECOND}" for one, api in apis.items())))
-        return AllowedApis(" ".join((*app.grantable, *kept)), lifetimes, apis, signers)
+        demanded = demanded_scopes(app, self._apis.stepped, apis.values())
+        return AllowedApis(" ".join((*app.grantable, *kept)), lifetimes, apis, signers, demanded)
 
     async def signers(self, apis: Iterable[ApiRegistration]) -> dict[str, Signer]:
         """The keys that sign for those of the APIs that want JWTs. Raises StoreUnavailable."""

@@ -55,7 +55,7 @@ class AppTokens:
         """A token for an API: `target` (`store/oauth/resources.py`), or the one that has the scopes. With a proof, it
         is bound to its key. Raises Refused("unauthorized_client", "invalid_target", "invalid_scope",
         "invalid_dpop_proof" or "rate_limited"), StoreUnavailable."""
-        window = await self.windows.take(app.client_id)
+        window = await self.windows.take(app.client_id, app.calls_per_minute)
         try:
             return await self._issue(app, target, names, issuer, proof, window)
         except Refused as refusal:

@@ -29,7 +29,7 @@ class AuthorizationRequest(NamedTuple):
     scopes are qualified. `jkt` is the thumbprint of the key that the code is bound to (RFC 9449 10), or empty. `device`
     is the id of a device's request, or empty: such a request has no redirect URI and no place.
     `details`: the requested budgets, as scripts take them (`store/oauth/budgets.py`), or empty. `allowed`:
-    `Registration.members_of`."""
+    `Registration.members_of`. `second_step`: the app or a scope demands that the sign-in had one."""
 
     client: str
     redirect_uri: str
@@ -47,6 +47,7 @@ class AuthorizationRequest(NamedTuple):
     device: str = ""
     details: str = ""
     allowed: str = ""
+    second_step: bool = False
 
 
 class Awaited(NamedTuple):
@@ -198,7 +199,7 @@ class Authorizations:
             fresh=-1 if fresh is None else fresh,
             since=since,
             since_lasts=REQUEST,
-            methods=methods_for(request.acr),
+            methods=methods_for(request.acr, second_step=request.second_step),
             nonce=request.nonce,
             acr=",".join(request.acr),
             fresh_sid=new_id(),

@@ -7,12 +7,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from store.moments import at
+from store.names import DETAILS_TYPES
 
 SPEND = "credits:spend"
 """The scope that a budget bounds."""
-CREDITS, INFERENCE = "credits", "llm-inference"
-BUDGET_TYPES = (CREDITS, INFERENCE)
-"""The types of authorization details, in the order of answers."""
+BUDGET_TYPES = CREDITS, INFERENCE = DETAILS_TYPES
 TOTAL, MONTH = "total", "month"
 PERIODS = (TOTAL, MONTH)
 _ALL = "*"

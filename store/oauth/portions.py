@@ -23,10 +23,12 @@ MOST_CALLERS = 10_000
 
 @dataclass(slots=True)
 class Allotment:
-    """What this process holds of a caller's window. `left`: calls that it may still admit, below zero if it admitted
-    some on credit; `remaining` and `reset` as the store last said, `remaining` None before its first answer. `ends` and
-    `closed` are times of the steady clock: when the portion has left the window, and until when the window is full."""
+    """What this process holds of a caller's window, which has this `limit`. `left`: calls that it may still admit,
+    below zero if it admitted some on credit; `remaining` and `reset` as the store last said, `remaining` None before
+    its first answer. `ends` and `closed` are times of the steady clock: when the portion has left the window, and until
+    when the window is full."""
 
+    limit: int = 0
     left: int = 0
     remaining: int | None = None
     reset: int = 0
@@ -46,25 +48,21 @@ class Portions:
         self._clock = clock
         self.allotments: OrderedDict[str, Allotment] = OrderedDict()
 
-    @property
-    def _portion(self) -> int:
-        return max(1, self.group.limit // PORTION)
-
-    async def take(self, caller: str) -> Window:
-        """Admits a call. Raises Refused("rate_limited"), StoreUnavailable."""
-        own = self._of(caller)
+    async def take(self, caller: str, limit: int = 0) -> Window:
+        """Admits a call. `limit`: of this caller's window, 0 for the usual one. Raises Refused("rate_limited"),
+        StoreUnavailable."""
+        own = self._of(caller, limit or self.group.limit)
         while own.left <= 0 and not self._has_credit(own):
             if self._clock() < own.closed:
                 raise self._refusal(own)
             await asyncio.shield(self._taking(caller, own))
         own.left -= 1
-        if own.left < self._portion // 2:
+        if own.left < _portion(own) // 2:
             self._taking(caller, own)
-        limit = self.group.limit
-        remaining = (limit if own.remaining is None else own.remaining) + own.left
-        return Window(limit, max(0, min(remaining, limit)), own.reset)
+        remaining = (own.limit if own.remaining is None else own.remaining) + own.left
+        return Window(own.limit, max(0, min(remaining, own.limit)), own.reset)
 
-    def _of(self, caller: str) -> Allotment:
+    def _of(self, caller: str, limit: int) -> Allotment:
         own = self.allotments.get(caller)
         if own is None:
             own = self.allotments[caller] = Allotment(reset=int(wall.time() * 1000) + self.group.period)
@@ -73,11 +71,14 @@ class Portions:
         elif own.left > 0 and self._clock() >= own.ends:
             # The window no longer counts these calls, so nobody may make them.
             own.left = 0
+        if own.limit != limit:
+            # What was taken of another limit is given up, and the store says what is left of this one.
+            own.limit, own.left, own.remaining, own.closed = limit, min(own.left, 0), None, 0.0
         return own
 
     def _has_credit(self, own: Allotment) -> bool:
         """Whether the store has room as far as this process knows, and few calls were admitted on credit."""
-        return own.remaining != 0 and -own.left < self._portion
+        return own.remaining != 0 and -own.left < _portion(own)
 
     def _taking(self, caller: str, own: Allotment) -> asyncio.Task[None]:
         if own.taking is None:
@@ -92,9 +93,9 @@ class Portions:
             reply = await self._scripts.run(
                 "take_portion",
                 {"window": keys.window(self.group.name, caller)},
-                limit=self.group.limit,
+                limit=own.limit,
                 period=self.group.period,
-                wanted=self._portion - own.left,
+                wanted=_portion(own) - own.left,
             )
             own.reset = reply.number("reset")
             if reply.word == "rate_limited":
@@ -110,6 +111,10 @@ class Portions:
         return Refused(
             "rate_limited",
             "Too many requests. Try again later.",
-            window=Window(self.group.limit, 0, own.reset),
+            window=Window(own.limit, 0, own.reset),
             retry_after=max(1, math.ceil(own.closed - self._clock())),
         )
+
+
+def _portion(own: Allotment) -> int:
+    return max(1, own.limit // PORTION)

@@ -6,11 +6,14 @@ from typing import NamedTuple
 
 from store.crypto.seal import Sealer, Token, TokenKind, new_id
 
+SETS_UP = "step"
+"""What the mark says of a request that demands a second step. It names no person, so it proves nothing."""
+
 
 class RequestStep(NamedTuple):
     """A step of one request by one person. `done`: `sign-in` if `user` signed in for the request at `at` (epoch ms, by
     the store's clock), `account` if `user` chose to continue with the present session. `arrival`: a
-    browser came with a signed request at `at` (by the host's clock)."""
+    browser came with a signed request at `at` (by the host's clock). SETS_UP: nobody has done anything yet."""
 
     done: str
     at: int

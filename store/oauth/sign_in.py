@@ -63,10 +63,17 @@ def known_levels(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(level for level in text.split(" ") if level in LEVELS)) if text else ()
 
 
-def methods_for(levels: Sequence[str]) -> str:
-    """The ways to sign in that satisfy at least one of these levels, as the scripts take them; empty for any."""
-    found = {method for level in levels for method in LEVELS[level]}
-    return "" if not levels or found == METHODS.keys() else " ".join(sorted(found))
+def methods_for(levels: Sequence[str], *, second_step: bool = False) -> str:
+    """The ways to sign in that satisfy at least one of these levels, as the scripts take them; empty for any. With
+    `second_step`, only those with a second step."""
+    found = {method for level in levels for method in LEVELS[level]} if levels else {*METHODS}
+    if second_step:
+        found &= LEVELS["2"]
+    return "" if found == METHODS.keys() else " ".join(sorted(found))
+
+
+STEPPED = methods_for((), second_step=True)
+"""The ways to sign in that have a second step, as the scripts take them."""
 
 
 def sign_in_of(user: str, reply: Reply) -> SignInFacts | None:

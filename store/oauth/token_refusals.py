@@ -10,6 +10,12 @@ from store.results import Window
 
 NO_TARGET = "The person's consent does not cover this resource, or the resource is no longer there."
 
+GONE_FOR_NOW = {
+    "outsider": "The person is in none of the groups of this app any more.",
+    "one_step": "This app now demands two-step verification: send the person to sign in again.",
+}
+"""Why a refresh token that lives gives nothing at present, by the word of its script."""
+
 
 def bad_code() -> Refused:
     """For a code that names no live grant of the app."""

@@ -20,8 +20,8 @@ from store.oauth.api_access import AllowedApis, ApiAccess
 from store.oauth.budgets import Budget, told_budgets
 from store.oauth.proofs import Proofs, demand_proof
 from store.oauth.resources import MCP, OWN
-from store.oauth.sign_in import SignInFacts, sign_in_of
-from store.oauth.token_refusals import NO_TARGET, bad_code, bad_refresh_token, refuse_code, refuse_refresh
+from store.oauth.sign_in import STEPPED, SignInFacts, sign_in_of
+from store.oauth.token_refusals import GONE_FOR_NOW, NO_TARGET, bad_code, bad_refresh_token, refuse_code, refuse_refresh
 from store.refused import Refused, UnknownUser, let_in
 from store.results import Window
 from store.webhooks.relay_wakeup import RelayWakeup
@@ -195,10 +195,12 @@ class Tokens:
                 apis=allowed.lifetimes,
                 details=details,
                 allowed=app.members_of,
+                demanded=allowed.demanded,
+                stepped=STEPPED if allowed.demanded else "",
                 **bound,
             )
-            if reply.word == "outsider":
-                raise UnknownUser(Refused("invalid_grant", "The person is in none of the groups of this app any more."))
+            if reply.word in GONE_FOR_NOW:
+                raise UnknownUser(Refused("invalid_grant", GONE_FOR_NOW[reply.word]))
             if reply.word in ("dead", "replayed"):
                 self._wakeup.add(token.user, reply.word == "replayed")
                 raise UnknownUser(bad_refresh_token())

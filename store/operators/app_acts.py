@@ -23,13 +23,14 @@ from store.apps.self_registered.kept import SelfRegistered
 from store.apps.webhooks import Webhooks
 from store.crypto.jose.private import OURS
 from store.directory.folding import MAX_QUERY
-from store.names import check_app_name, check_groups
+from store.names import check_app_name, check_groups, check_reason
 from store.operations import Operator, person_named
 from store.refused import Refused
 from store.results import unheard
 from store.webhooks.event_types import chosen_types
 from store.webhooks.urls import LOGOUT_URL, check_webhook_url, is_loopback_url
 
+NO_REASON = "Only a disabled app has a reason for that."
 CheckSector = Callable[[str, tuple[str, ...]], Awaitable[None]]
 """Checks that the list at a sector identifier URI has these redirect URIs. Raises ValueError."""
 
@@ -99,7 +100,7 @@ class AppActs:
         if not fields and order.owner is None and order.logo is None:
             raise Refused("invalid_request", "Nothing to change is given.")
         present = await self.find(client_id)
-        fields = _of_profile(fields, present) | fields
+        fields = _of_profile(fields, present) | _with_reason(fields, present) | fields
         public = fields.get("public", present.public)
         uris = fields.get("redirect_uris", present.redirect_uris)
         back = fields.get("post_logout_redirect_uris", present.post_logout_redirect_uris)
@@ -125,10 +126,13 @@ class AppActs:
             changed, signing = await self._webhooks.set_url(client_id, url)
         return OrderedApp(changed, None, signing)
 
-    async def set_status(self, client_id: str, status: str) -> Registration:
-        """Disables an app, which stops every token of it at once, or lets it work again (`active`). Raises
-        Refused("not_found")."""
-        changed = await self._apps.update(client_id, status=status)
+    async def set_status(self, client_id: str, status: str, reason: str = "") -> Registration:
+        """Disables an app, which stops every token of it at once, or lets it work again (`active`). `reason`: of a
+        disabled app, for its owners. Raises Refused("not_found"), ValueError."""
+        check_reason(reason)
+        if reason and status != "disabled":
+            raise ValueError(NO_REASON)
+        changed = await self._apps.update(client_id, status=status, suspended_reason=reason)
         await self._self_registered.keep(changed)
         return changed
 
@@ -212,6 +216,17 @@ def _of_profile(fields: dict[str, Any], present: Registration | None) -> dict[st
     if present is None and rules.settings.get("auth_method") == BY_KEY:
         brought["private_key_jwt"] = True
     return brought
+
+
+def _with_reason(fields: dict[str, Any], present: Registration) -> dict[str, Any]:
+    """The reason for which an app is disabled: another status ends it. Raises ValueError for one without a disabled
+    app."""
+    check_reason(fields.get("suspended_reason", ""))
+    if fields.get("status", present.status) == "disabled":
+        return {}
+    if fields.get("suspended_reason"):
+        raise ValueError(NO_REASON)
+    return {"suspended_reason": ""} if "status" in fields else {}
 
 
 def _check_redirect_uris(uris: tuple[str, ...], public: bool, base_url: str) -> None:

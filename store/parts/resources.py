@@ -61,7 +61,9 @@ class ResourceParts(OauthParts):
     def calls(self) -> Calls:
         from store.credits.calls import Calls
 
-        return Calls(self.scripts, self.cipher, self._bookkeeping, self.rates, self.app_stats)
+        made = Calls(self.scripts, self.cipher, self._bookkeeping, self.rates, self.app_stats)
+        made.daily.own = self.apps.spend_per_day
+        return made
 
     @part
     def usage(self) -> UsageReports:

@@ -1,7 +1,8 @@
 """The seed file: APIs, apps and people that every start creates if they are missing.
 
     {"apis": [{"identifier": "https://orders.example", "name": "Orders", "client_secret": "...",
-               "scopes": [{"name": "orders:read", "title": "See your orders", "detail": "", "care": false}],
+               "scopes": [{"name": "orders:read", "title": "See your orders", "detail": "", "care": false,
+                           "secondStep": false}],
                "tokenFormat": "opaque", "signingAlg": "ES256", "tokenLifetime": 600}],
      "apps": [{"client_id": "web", "client_secret": "...", "name": "Web", "redirect_uris": ["https://web.example/cb"],
                "scopes": "profile data:read orders:read", "public": false, "pkceRequired": false,
@@ -11,7 +12,8 @@
                "backchannelLogoutUri": "https://web.example/logout", "authMethod": "client_secret",
                "jwks": {"keys": []}, "jwksUri": "https://web.example/jwks.json", "requirePushed": false,
                "dpopRequired": false, "deviceGrant": true, "allowedGroups": ["staff"], "profile": "none",
-               "firstParty": false}],
+               "firstParty": false, "secondStep": false, "callsPerMinute": 0, "introspectionsPerMinute": 0,
+               "spendPerDay": 0}],
      "users": [{"email": "ada@example.com", "name": "Ada", "password": "...", "credits": 5000000,
                 "groups": ["staff"]}]}
 
@@ -54,7 +56,7 @@ _APP_FIELDS = (
     *("issInResponse", "refreshRetrySeconds", "refreshLifetimeDays", "homepage", "webhookUrl", "webhook_secret"),
     *("idTokenAlg", "subjectType", "postLogoutRedirectUris", "backchannelLogoutUri", "dpopRequired"),
     *("authMethod", "jwks", "jwksUri", "requirePushed", "profile", "webhookEvents", "deviceGrant"),
-    *("allowedGroups", "firstParty"),
+    *("allowedGroups", "firstParty", "secondStep", "callsPerMinute", "introspectionsPerMinute", "spendPerDay"),
 )
 _USER_FIELDS = ("email", "name", "password", "credits", "groups")
 P = ParamSpec("P")
@@ -193,6 +195,10 @@ def _app(fields: Fields, apis: Sequence[ApiRegistration]) -> SeedApp:
         "dpop_required": fields.boolean("dpopRequired", False),
         "device_grant": fields.boolean("deviceGrant", True),
         "first_party": fields.boolean("firstParty", False),
+        "second_step": fields.boolean("secondStep", False),
+        "calls_per_minute": fields.whole("callsPerMinute", 0),
+        "introspections_per_minute": fields.whole("introspectionsPerMinute", 0),
+        "spend_per_day": fields.whole("spendPerDay", 0),
         "allowed_groups": _checked(fields.at("allowedGroups"), check_groups, groups),
         "homepage": fields.text("homepage", ""),
         "webhook_url": fields.text("webhookUrl", ""),

@@ -50,6 +50,44 @@ async def test_a_wrong_member_changes_nothing(console: Console, act: str, fields
     assert await console.store.apps.find("web-app") == before
 
 
+async def test_an_app_gets_rules_and_limits(console: Console) -> None:
+    admin, _ = await proved(console)
+    given = {"second_step": "on", "calls_per_minute": "5", "introspections_per_minute": "", "spend_per_day": "2.50"}
+    done = await admin.do(f"{APP}/rules", **given)
+    text = shown(await admin.open(done.headers["Location"]))
+    for words in ("Saved.", "Required by the operator", "Calls per minute 5", "$2.50"):
+        assert words in text, words
+    for wrong in ({"calls_per_minute": "many"}, {"calls_per_minute": "99999999"}, {"spend_per_day": "-1"}):
+        assert (await admin.send(f"{APP}/rules", **{**given, **wrong})).code == 400, wrong
+    app = await console.store.apps.find("web-app")
+    assert app
+    limits = app.calls_per_minute, app.introspections_per_minute, app.spend_per_day
+    assert (app.second_step, limits) == (True, (5, 0, 2_500_000))
+    await admin.do(f"{APP}/rules", calls_per_minute="", introspections_per_minute="", spend_per_day="")
+    app = await console.store.apps.find("web-app")
+    assert app
+    assert (app.second_step, app.calls_per_minute, app.spend_per_day) == (False, 0, 0)
+
+
+async def test_owners_read_why_their_app_is_disabled(console: Console) -> None:
+    admin, _ = await proved(console)
+    await admin.do(f"{APP}/team", email=EMAIL, role="owner")
+    await admin.do(f"{APP}/status", status="disabled", reason="It <b>asked</b> for passwords.")
+    text = await admin.open(APP)
+    assert "It <b>asked</b> for passwords." in shown(text)
+    assert "<b>asked" not in text
+    for link in ("/admin/webhooks?app=web-app", "/admin/audit?app=web-app"):
+        assert f'href="{link}"' in text, link
+    owner = await console.service.signed_in()
+    page = (await owner.get("/developer/apps/web-app")).body.decode()
+    assert "The operator of this server has disabled this app: It <b>asked</b> for passwords." in shown(page)
+    assert (await admin.send(f"{APP}/status", status="disabled", reason="x" * 501)).code == 400
+    await admin.do(f"{APP}/status", status="active")
+    app = await console.store.apps.find("web-app")
+    assert app
+    assert app.suspended_reason == ""
+
+
 async def test_an_api_is_shown_switched_off_and_on(console: Console) -> None:
     admin, _ = await proved(console)
     made, _ = await console.store.apis.create(API)

@@ -11,7 +11,7 @@ import pytest
 
 from store import keys as spell
 from store.credits.calls import Hold
-from store.credits.daily import DailyLimits
+from store.credits.daily import slice_of
 from store.credits.prices import TokenCounts
 from store.crypto.keyring import Keys
 from store.errors import StoreUnavailable
@@ -91,6 +91,22 @@ async def test_a_person_spends_no_more_than_the_daily_limit_over_all_apps(store:
     assert (await second.hold(0, 9)).amount == 1
     limited(store)
     assert (await second.hold(0, 9)).amount == 9
+
+
+@within_a_minute
+async def test_one_app_may_have_a_limit_of_its_own(memory_store: Store) -> None:
+    store = memory_store
+    limited(store, app=50)
+    world, other = await a_world(store), await a_world(store)
+    await store.credits.grant(world.user, DOLLAR)
+    app, usual = await Spender.make(world), await Spender.make(world, other.app)
+    await store.apps.update(world.app.client_id, spend_per_day=100)
+    await app.spend(60)
+    assert (await app.hold(0, 1000)).amount == 40
+    assert (await refused(app, 0, 1)).code == "app_spend_limit"
+    assert (await usual.hold(0, 1000)).amount == 50
+    await store.apps.update(world.app.client_id, spend_per_day=0)
+    assert (await refused(app, 0, 1)).code == "app_spend_limit", "the limit of the server counts again"
 
 
 @within_a_minute
@@ -207,7 +223,7 @@ async def test_a_lost_slice_makes_the_limit_refuse_early(valkey_engine: Engine, 
 
 
 def test_a_slice_is_a_hundredth_of_the_limit_and_at_least_a_dollar() -> None:
-    assert [DailyLimits(per_app=limit).slice for limit in (5, 100 * DOLLAR, 1000 * DOLLAR)] == [
+    assert [slice_of(limit) for limit in (5, 100 * DOLLAR, 1000 * DOLLAR)] == [
         *(DOLLAR, DOLLAR, 10 * DOLLAR),
     ]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from handlers.core.site import ServerFacts
+from handlers.core.site import ServerFacts, Site
 from handlers.ops.operations import Operations
 from runtime.arguments import load
 from settings.in_force import in_force
@@ -23,7 +23,9 @@ pytestmark = pytest.mark.gen_test
 NEW = {"name": "Shop", "redirect_uris": ["https://shop.example/cb"], "scopes": "profile data:read"}
 
 
-async def test_an_app_is_made_changed_suspended_and_deleted(desk: Desk) -> None:
+async def test_an_app_is_made_changed_suspended_and_deleted(desk: Desk, site: Site) -> None:
+    sent: list[Any] = []
+    site.mail.post = sent.append  # type: ignore[assignment]
     made = await desk.do("POST", "/apps", {**NEW, "client_id": "shop", "owner": EMAIL, "verified": True})
     assert (made["client_id"], made["name"], made["owner"], made["verified"]) == ("shop", "Shop", desk.ada, True)
     assert made["client_secret"]
@@ -31,11 +33,19 @@ async def test_an_app_is_made_changed_suspended_and_deleted(desk: Desk) -> None:
     assert (changed["name"], changed["scopes"], changed["verified"]) == ("The shop", ["profile"], False)
     assert "client_secret" not in changed
     assert (await desk.do("POST", "/apps/shop/suspend", {}))["status"] == "disabled"
+    assert (await desk.do("POST", "/apps/shop/suspend", {"reason": "Phishing"}))["suspendedReason"] == "Phishing"
     assert await desk.store.apps.active("shop") is None
-    assert (await desk.do("POST", "/apps/shop/resume", {}))["status"] == "active"
+    resumed = await desk.do("POST", "/apps/shop/resume", {})
+    assert (resumed["status"], resumed["suspendedReason"]) == ("active", "")
+    rules = {"secondStep": True, "callsPerMinute": 5, "introspectionsPerMinute": 6, "spendPerDay": 7_000_000}
+    ruled = await desk.do("PATCH", "/apps/shop", rules)
+    assert {name: ruled[name] for name in rules} == rules
     assert (await desk.get("/apps/shop"))["people"] == 0
     tried = await desk.do("DELETE", "/apps/shop?dry_run=true")
     assert (tried["deleted"], tried["dryRun"]) == (False, True)
+    # Its owner was mailed, the second time with the reason.
+    assert [mail.what for mail in sent] == ["operators/app_suspended"] * 2
+    assert [("Reason: Phishing" in mail.message.as_string()) for mail in sent] == [False, True]
     assert (await desk.do("DELETE", "/apps/shop"))["deleted"] is True
     refused(await desk.ask("GET", "/apps/shop"), 404, "not_found")
     noted = [event for event in desk.events if event.client == "shop"]
@@ -55,6 +65,8 @@ async def test_an_app_is_made_changed_suspended_and_deleted(desk: Desk) -> None:
         pytest.param({**NEW, "webhookUrl": "http://10.0.0.1/x"}, id="webhook without TLS"),
         pytest.param({**NEW, "owner": "nobody@example.com"}, id="no such owner"),
         pytest.param({**NEW, "public": "yes"}, id="flag as text"),
+        pytest.param({**NEW, "callsPerMinute": 10_000_001}, id="too many calls"),
+        pytest.param({**NEW, "spendPerDay": 10**12 + 1}, id="too much to spend"),
         pytest.param({**NEW, "client_id": "a b"}, id="client id with a space"),
         pytest.param({**NEW, "client_id": "web-app"}, id="client id that is taken"),
         pytest.param({**NEW, "secrets": ["x"]}, id="a secret of one's own"),

@@ -82,6 +82,7 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "person_family_limit": (11, lambda r: r.store.bounds.families),
     "owner_document_limit": (8, lambda r: r.store.hosting.limits.documents),
     "owner_storage_limit": (6000, lambda r: r.store.hosting.limits.bytes),
+    "second_step_scopes": (("data:read",), lambda r: r.store.apis.stepped),
     "app_calls_per_minute": (50, lambda r: r.store.client_windows.group.limit),
     "public_app_calls_per_minute": (20, lambda r: r.store.limits.public_clients.limit),
     "ai_calls_per_minute": (40, lambda r: r.store.rates.ai.limit),

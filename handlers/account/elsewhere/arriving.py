@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from handlers.account.elsewhere.page import FLOW_COOKIE, TARGET_COOKIE, ElsewherePage
+from handlers.account.pending_target import must_set_up
 from handlers.account.setup.half_signin import ask_step
 from handlers.core import mails
 from outbound.identity.providers import Provider
@@ -55,7 +56,13 @@ class ArrivingPage(ElsewherePage):
             arrived = await self.admitted(provider, arrival)
             await self.before_session(arrived.user)
             found = await self.store.upstream.sign_in(
-                arrived.user, arrival, provider.own_step, self.visitor, self.device(), kept=flow.kept
+                arrived.user,
+                arrival,
+                provider.own_step,
+                self.visitor,
+                self.device(),
+                kept=flow.kept,
+                must=must_set_up(self.store.progress, target),
             )
         except NotLinked:
             self.note_refused(provider, "not linked")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from datetime import datetime
+from typing import Any
 from urllib.parse import urlencode
 
+from handlers.admin import operator_mails
 from handlers.admin.base import valid
 from handlers.admin.console.base import ConsolePage
+from handlers.core.amounts import typed_limit
+from handlers.core.format import money_field
 from handlers.core.params import Params
 from handlers.developer.log import entry_of
 from handlers.developer.team.role_names import ROLE_NAMES
@@ -22,11 +27,13 @@ from store.refused import Refused
 
 APPS = "/admin/apps"
 PAGE = 50
+_NUMBER = re.compile(r"[0-9]{1,10}")
 NOTICES = {
     "on": Phrase("The app works again."),
     "off": Phrase("The app is disabled. None of its tokens work anymore."),
     "verified": Phrase("The app is shown as verified."),
     "unverified": Phrase("The app is no longer shown as verified."),
+    "rules": Phrase("Saved."),
     "team": Phrase("The team was changed."),
 }
 
@@ -70,6 +77,7 @@ class ConsoleAppHandler(ConsolePage):
             figures=await self.store.app_stats.of(client_id),
             team=await self.store.teams.people(app),
             entries=[entry_of(app, one) for one in await self.store.app_log.of(client_id)],
+            spend_field=money_field(app.spend_per_day) if app.spend_per_day else "",
             notice=self.notice(NOTICES),
         )
 
@@ -82,6 +90,10 @@ class ConsoleAppForm(ConsolePage):
         done = await self.act(client_id, self.body())
         self.store.security.note("app_changed_by_operator", client=client_id)
         self.see_done(f"{APPS}/{client_id}?{done}")
+
+    async def check_sector(self, uri: str, redirect_uris: tuple[str, ...]) -> None:
+        """Checks that the list at a sector identifier URI has these redirect URIs. Raises ValueError."""
+        await check_sector(self.site.fetcher, uri, redirect_uris)
 
     @abstractmethod
     async def act(self, client_id: str, params: Params) -> str:
@@ -96,7 +108,10 @@ class ConsoleAppStatusHandler(ConsoleAppForm):
         status = params.require("status")
         if status not in ("active", "disabled"):
             raise Refused("invalid_request", "status is active or disabled.")
-        await self.store.app_acts.set_status(client_id, status)
+        with valid():
+            changed = await self.store.app_acts.set_status(client_id, status, (params.get("reason") or "").strip())
+        if status == "disabled":
+            self.site.in_background(operator_mails.app_suspended(self.site, changed))
         return "on" if status == "active" else "off"
 
 
@@ -107,11 +122,27 @@ class ConsoleAppVerifyHandler(ConsoleAppForm):
         """Marks the app as verified on the consent page, or takes the mark."""
         verified = params.require("verified") == "yes"
         order = AppOrder({"verified": verified})
-        await self.store.app_acts.update(client_id, order, self.site.base_url, self._check_sector)
+        await self.store.app_acts.update(client_id, order, self.site.base_url, self.check_sector)
         return "verified" if verified else "unverified"
 
-    async def _check_sector(self, uri: str, redirect_uris: tuple[str, ...]) -> None:
-        await check_sector(self.site.fetcher, uri, redirect_uris)
+
+class ConsoleAppRulesHandler(ConsoleAppForm):
+    """…/rules."""
+
+    async def act(self, client_id: str, params: Params) -> str:
+        """Demands a second step of the app's people or not, and sets the limits of the app; an empty one is the
+        server's."""
+        fields: dict[str, Any] = {"second_step": params.get("second_step") is not None}
+        for name in ("calls_per_minute", "introspections_per_minute"):
+            text = (params.get(name) or "0").strip()
+            if not _NUMBER.fullmatch(text):
+                raise Refused("invalid_request", Phrase("Enter a whole number, or nothing."))
+            fields[name] = int(text)
+        fields["spend_per_day"] = typed_limit(params, "spend_per_day") or 0
+        order = AppOrder(fields)
+        with valid():
+            await self.store.app_acts.update(client_id, order, self.site.base_url, self.check_sector)
+        return "rules"
 
 
 class ConsoleTeamHandler(ConsoleAppForm):

@@ -12,6 +12,7 @@ from handlers.admin.console.apis import (
 from handlers.admin.console.apps import (
     APPS,
     ConsoleAppHandler,
+    ConsoleAppRulesHandler,
     ConsoleAppsHandler,
     ConsoleAppStatusHandler,
     ConsoleAppVerifyHandler,
@@ -203,7 +204,18 @@ ROUTES: tuple[Route, ...] = (
         ConsoleAppStatusHandler,
         "console-app-status",
         does("apps.change"),
-        operators_form("disable an app or let it work again", AGAIN, ("status",)),
+        operators_form("disable an app or let it work again", AGAIN, ("status", "reason")),
+    ),
+    Route(
+        rf"{APPS}/{CLIENT}/rules",
+        ConsoleAppRulesHandler,
+        "console-app-rules",
+        does("apps.change"),
+        operators_form(
+            "change the rules and limits of an app",
+            AGAIN,
+            ("second_step", "calls_per_minute", "introspections_per_minute", "spend_per_day"),
+        ),
     ),
     Route(
         rf"{APPS}/{CLIENT}/verify",

@@ -62,7 +62,7 @@ async def accept_assertion(handler: ApiHandler, params: Params) -> None:
     if check_details(params, site.models.find):
         raise Refused("invalid_authorization_details", "An assertion gives no budget.")
     app = await _app(handler, params)
-    window = await store.client_windows.take(app.client_id)
+    window = await store.client_windows.take(app.client_id, app.calls_per_minute)
     try:
         trusted, claims = await _checked(handler, app, text)
         proof = None

@@ -6,12 +6,13 @@ from urllib.parse import urlencode
 
 from handlers.core.params import once, parse_pairs
 from handlers.core.site import Site
-from handlers.oauth.consent import AskingDevice, ConsentPage
+from handlers.oauth.consent import AskingDevice
 from handlers.oauth.device.authorization import DEVICE
 from handlers.oauth.pushed_record import read_record
 from handlers.oauth.requests import check_api
+from handlers.oauth.step_up import StepUpPage
 from store.apps.registration import Registration
-from store.oauth.authorizations import AuthorizationRequest, ConsentRequest, Pending
+from store.oauth.authorizations import AuthorizationRequest, ConsentRequest, Pending, StepUp
 from store.oauth.device_requests import DeviceRequest, gone, shown_code, typed_code
 from store.phrases import Phrase
 from store.refused import Refused
@@ -21,7 +22,7 @@ DONE = {name: name for name in ("connected", "denied")}
 """What the address says after a decision: the state of the page."""
 
 
-class DeviceHandler(ConsentPage):
+class DeviceHandler(StepUpPage):
     """From the code to the consent page. A code in the address is only shown: it counts once the person has said that
     the device shows it, because anybody can send people a link (RFC 8628 3.3.1, 5.4)."""
 
@@ -57,7 +58,10 @@ class DeviceHandler(ConsentPage):
             return self.show_form(profile, None, error=refusal.description)
         self.logged_app = app.client_id
         # A device is never answered without a page.
-        pending = await self.store.authorizations.begin(session, request, always_ask=True)
+        try:
+            pending = await self.store.authorizations.begin(session, request, always_ask=True)
+        except StepUp:
+            return self.step_up(app, request, profile, [("user_code", shown_code(code))], path=DEVICE)
         assert isinstance(pending, Pending)
         if self.site.mail.confirms and not pending.profile.email_verified:
             return await self.confirm_first(app, pending.profile, device_address(code))

@@ -56,8 +56,11 @@ if person[1] ~= 'active' or person[2] ~= email or person[3] ~= '1' then return {
 if person[4] then return {'kept_out'} end
 if not in_groups(user, allowed) then return {'not_allowed'} end
 local now = now_ms()
-local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'issuer', 'left_out')
-local before = given[1] and not given[3] and given[2] or ''
+local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'issuer', 'left_out', 'spend_limit',
+  'issuer_limit')
+-- Whoever ended it, the issuer does not take that back; it may have had no trust here at that time.
+if given[3] then return {'kept_out'} end
+local before = given[1] and given[2] or ''
 scope = without(scope, given[5] or '')
 if scope == '' then return {'left_out'} end
 if implied == '' then
@@ -80,9 +83,14 @@ if not covers(before, scope) then
   record(audit, 'app_connected_by_issuer', client, '', '')
   if has_scope(scope, 'credits:spend') and not has_scope(before, 'credits:spend') then
     -- An earlier limit may be the person's own.
-    local limit = redis.call('HGET', grant, 'spend_limit')
-    if not limit or tonumber(limit) > tonumber(spend_limit) then redis.call('HSET', grant, 'spend_limit', spend_limit) end
+    if not given[6] or tonumber(given[6]) > tonumber(spend_limit) then
+      redis.call('HSET', grant, 'spend_limit', spend_limit, 'issuer_limit', spend_limit)
+    end
   end
+elseif spend_limit ~= '' and given[4] == issuer and given[7] and given[6] == given[7] and
+    tonumber(spend_limit) < tonumber(given[7]) then
+  -- The operator has lowered what the issuer gives, and the person has not set a limit of their own.
+  redis.call('HSET', grant, 'spend_limit', spend_limit, 'issuer_limit', spend_limit)
 end
 if list_family(grant, prefix .. 'family:', family_id, epoch, most_families, access_ttl, now) > 0 then
   record(audit, 'tokens_crowded_out', client, '', '')

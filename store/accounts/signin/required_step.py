@@ -20,9 +20,11 @@ class RequiredStep:
         self.who: Who = "off"
         self.owns_api: Callable[[str], Awaitable[bool]] = _nobody
 
-    async def of(self, user: str) -> str:
-        """The argument of scripts that sign a person in: `all`, `owners`, or empty. The script sees the person's apps
-        itself. Raises StoreUnavailable."""
+    async def of(self, user: str, *, must: bool = False) -> str:
+        """The argument of scripts that sign a person in: `all`, `owners`, or empty. `must`: everybody. The script sees
+        the person's apps itself. Raises StoreUnavailable."""
+        if must:
+            return "all"
         if self.who == "owners" and await self.owns_api(user):
             return "all"
         return "" if self.who == "off" else self.who

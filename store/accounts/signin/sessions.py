@@ -146,10 +146,17 @@ class Sessions:
         return {**ends_of(user), "most_sessions": self._bounds.sessions}
 
     async def start(
-        self, credentials: Credentials, visitor: Visitor, device: Device | None = None, *, kept: bool = True
+        self,
+        credentials: Credentials,
+        visitor: Visitor,
+        device: Device | None = None,
+        *,
+        kept: bool = True,
+        must: bool = False,
     ) -> SignedIn:
-        """Starts a session for verified credentials. Raises SignedOut if the password or the person's status changed
-        during the verification, SecondStepNeeded if the person has a second step or must set one up."""
+        """Starts a session for verified credentials. `must`: whoever has no second step sets one up. Raises SignedOut
+        if the password or the person's status changed during the verification, SecondStepNeeded if the person has a
+        second step or must set one up."""
         session_id = new_id()
         session = Session(credentials.user, session_id, kept)
         reply = await self._scripts.run(
@@ -160,7 +167,7 @@ class Sessions:
             idle=self.idle,
             lifetime=self.lasts(session),
             rehash=credentials.rehash,
-            required=await self.required.of(session.user),
+            required=await self.required.of(session.user, must=must),
             **self.room(session.user),
             **visitor.fields(),
         )

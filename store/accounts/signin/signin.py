@@ -20,12 +20,20 @@ class SignIn:
         self._devices = devices
 
     async def with_password(
-        self, email: str, password: str, address: str, cookie: str | None, visitor: Visitor, *, kept: bool = True
+        self,
+        email: str,
+        password: str,
+        address: str,
+        cookie: str | None,
+        visitor: Visitor,
+        *,
+        kept: bool = True,
+        must: bool = False,
     ) -> SignedIn:
-        """Starts a session, which is `kept` when the browser closes. The attempt counts for the address and the
-        account, existing or not, or only for the known device of `cookie`. Raises SignedOut for a wrong password or a
-        missing account, Suspended, SecondStepNeeded, Refused("rate_limited"), and HasherBusy, which costs no
-        attempt."""
+        """Starts a session, which is `kept` when the browser closes. `must` as in `Sessions.start`. The attempt counts
+        for the address and the account, existing or not, or only for the known device of `cookie`. Raises SignedOut for
+        a wrong password or a missing account, Suspended, SecondStepNeeded, Refused("rate_limited"), and HasherBusy,
+        which costs no attempt."""
         device = self._devices.open(cookie)
         credentials = await self._devices.credentials(device, email) if device else None
         if device and credentials:
@@ -39,7 +47,7 @@ class SignIn:
             )
         if found is None:
             raise SignedOut
-        return await self._sessions.start(found, visitor, device, kept=kept)
+        return await self._sessions.start(found, visitor, device, kept=kept, must=must)
 
     async def forgot(self, email: str, address: str, cookie: str | None) -> None:
         """Counts a mail for a forgotten password: for the address and the account, existing or not, or only for the

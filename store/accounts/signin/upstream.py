@@ -166,9 +166,11 @@ class UpstreamSignIn:
         device: Device | None = None,
         *,
         kept: bool = True,
+        must: bool = False,
     ) -> SignedIn:
         """Starts a session for the person with this identity. `own_step`: a second step here is asked for, if the
-        person has one. Raises NotLinked if it was unlinked meanwhile, Suspended, SecondStepNeeded."""
+        person has one; `must`: whoever has none sets one up. Raises NotLinked if it was unlinked meanwhile, Suspended,
+        SecondStepNeeded."""
         session = Session(user, new_id(), kept)
         reply = await self._scripts.run(
             "sign_in_with_identity",
@@ -178,7 +180,7 @@ class UpstreamSignIn:
             text=arrival.identity.text,
             label=arrival.label,
             own_step="1" if own_step else "0",
-            required=await self._sessions.required.of(user),
+            required=await self._sessions.required.of(user, must=must),
             method=arrival.method,
             idle=self._sessions.idle,
             lifetime=self._sessions.lasts(session),

@@ -171,14 +171,14 @@ class SelfRegistered:
         return reply.word == "ok"
 
     async def end_idle(self) -> None:
-        """Deletes some apps that nobody has used for UNUSED_APP. One of a document that an operator has barred stays:
-        otherwise the document would bring it back. Raises StoreUnavailable."""
+        """Deletes some apps that nobody has used for UNUSED_APP. One of a document that an operator has barred or ruled
+        stays: otherwise the document would bring it back without that. Raises StoreUnavailable."""
         with wrapped():
             since = epoch_ms(*await self._client.time()) - UNUSED_APP
             found: Any = await self._client.zrangebyscore(keys.USED_APPS, "-inf", since, start=0, num=MOST_ENDED)
         for client_id in (one.decode() for one in found):
             app = await self._apps.find(client_id)
-            if app is not None and app.document_url and (not app.active or app.allowed_groups):
+            if app is not None and app.document_url and _is_bound(app):
                 await self._note(client_id)
                 continue
             with suppress(Refused):  # it is gone already
@@ -186,6 +186,12 @@ class SelfRegistered:
                 await self._apps.finish_deletion(client_id)
             with wrapped():
                 await self._client.zrem(keys.USED_APPS, client_id)
+
+
+def _is_bound(app: Registration) -> bool:
+    """Whether an operator has barred the app, or set rules for it."""
+    limits = app.calls_per_minute, app.introspections_per_minute, app.spend_per_day
+    return not app.active or app.second_step or bool(app.allowed_groups) or any(limits)
 
 
 def _comes_back(packed: bytes) -> bool:

@@ -17,7 +17,7 @@ from store.apps.lookalikes import check_honest_name
 from store.apps.redirect_uris import InvalidRedirectURI, check_redirect_uri, display_origin
 from store.apps.registration import MAX_REDIRECT_URIS, InvalidRegistration, Registration
 from store.apps.sectors import InvalidSector
-from store.names import DEVICE_GRANT, EXCHANGE_GRANT, check_program_name
+from store.names import DETAILS_TYPES, DEVICE_GRANT, EXCHANGE_GRANT, check_program_name
 from store.refused import Refused, reason_of
 
 BASIC, POST, KEY, NOTHING = "client_secret_basic", "client_secret_post", "private_key_jwt", "none"
@@ -49,7 +49,10 @@ NEVER_SENT = frozenset(
 """RFC 7592 2.2: a change has none of these."""
 LONGEST_METADATA = 2**14
 """Bytes of a registration."""
-_OF_OPERATOR = ("status", "allowed_groups", "profile", "refresh_lifetime_days")
+_OF_OPERATOR = (
+    *("status", "allowed_groups", "profile", "refresh_lifetime_days"),
+    *("second_step", "calls_per_minute", "introspections_per_minute", "spend_per_day", "suspended_reason"),
+)
 
 
 def registration_of(
@@ -69,6 +72,9 @@ def registration_of(
         found[attribute] = _texts(metadata, name) or ()
     _check_kinds(metadata)
     found |= _authentication(metadata, loopback)
+    # RFC 9396 10: what the app will use. It may ask for all types here, whichever it names.
+    types = _texts(metadata, "authorization_details_types") or ()
+    found["details_types"] = tuple(kind for kind in DETAILS_TYPES if kind in types)
     found["device_grant"] = DEVICE_GRANT in (_texts(metadata, "grant_types") or ())
     _check_uris(found, base_url)
     if metadata.get("sector_identifier_uri") is not None:
@@ -90,6 +96,8 @@ def metadata_of(app: Registration) -> dict[str, Any]:
     keys: dict[str, Any] = {"jwks": orjson.loads(app.jwks)} if app.jwks else {}
     if app.jwks_uri:
         keys["jwks_uri"] = app.jwks_uri
+    if app.details_types:
+        kept["authorization_details_types"] = list(app.details_types)
     return {
         "client_id": app.wire_id,
         "client_name": app.name,
@@ -133,8 +141,6 @@ def _check_kinds(metadata: Mapping[str, Any]) -> None:
         types = _texts(metadata, name)
         if types is not None and not set(types) & set(ours):
             _wrong(f"{name} must have {ours[0]}.")
-    # RFC 9396 10: what the app will use. It may ask for all types here, whichever it names.
-    _texts(metadata, "authorization_details_types")
     if (kind := _text(metadata, "application_type")) is not None and kind not in APPLICATIONS:
         _wrong(f"application_type is {' or '.join(APPLICATIONS)}.")
 

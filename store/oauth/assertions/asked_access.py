@@ -46,15 +46,20 @@ async def asked_access(
         if target == MCP and not apis.mcp:
             raise _no_target()
         having: Sequence[str] = app.grantable
-        harmless = [name for name in having if name != SPENDS]
+        harmless, stepped = [name for name in having if name != SPENDS], apis.stepped
     else:
         found = await apis.active(api)
         if found is None or not app.rules.allows(found.jwt_alg):
             raise _no_target()
         having, harmless = registered_at(app, found), _harmless(found)
+        stepped = tuple(scope.name for scope in found.scopes if scope.second_step)
     # The draft, 4.4.1: what is granted may be less than the assertion says.
     given = [name for name in having if name in (harmless if EVERYTHING in most else ()) or name in most]
     given = [name for name in given if name != NO_SIGN_IN and (claims.scopes is None or name in claims.scopes)]
+    if not claims.second_step:
+        if app.demands_step:
+            raise Refused("invalid_grant", "This app needs a second step, and the assertion shows none (amr).")
+        given = [name for name in given if name not in stepped]
     if not given:
         raise Refused("invalid_grant", "The assertion gives this app no scope of this resource.")
     if names:

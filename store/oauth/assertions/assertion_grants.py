@@ -25,7 +25,7 @@ from store.refused import Refused
 
 _REFUSALS = {
     "unknown": "The assertion names nobody who may use this app here.",
-    "kept_out": "The person has disconnected this app. Only they can allow it again, in a browser.",
+    "kept_out": "This app was disconnected for the person. Only they can allow it again, in a browser.",
     "not_allowed": "The person has not allowed this app yet. Ask them, in a browser.",
     "left_out": "The person has not allowed these scopes. Only they can, in a browser.",
     "used": "The assertion was used before: get a new one for each request.",

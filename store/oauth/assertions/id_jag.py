@@ -33,7 +33,7 @@ _NOT_HERE = ("authorization_details", "aud_tenant")
 class AssertionClaims(NamedTuple):
     """What a valid assertion says: the person's address and, unless empty, their id here (`user`), the resources and
     scopes (None if it names no scopes), the thumbprint of the key that it is bound to or empty. It counts once:
-    `digest` is of its `jti` and the issuer, kept for `kept` ms."""
+    `digest` is of its `jti` and the issuer, kept for `kept` ms. `second_step`: the person showed one to the issuer."""
 
     email: str
     user: str
@@ -42,6 +42,7 @@ class AssertionClaims(NamedTuple):
     jkt: str
     digest: str
     kept: int
+    second_step: bool = False
 
 
 def check_id_jag(
@@ -80,6 +81,7 @@ def check_id_jag(
         _key(claims),
         fingerprint(f"{trusted.issuer} {jti}"),
         math.ceil((claims["exp"] - now + LEEWAY + KEPT_LONGER) * SECOND),
+        "mfa" in amr if isinstance(amr := claims.get("amr"), list) else False,  # RFC 8176 2
     )
 
 

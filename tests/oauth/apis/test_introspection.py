@@ -272,6 +272,22 @@ async def test_a_full_window_is_429_for_its_caller_alone(service: Service) -> No
     assert (await service.web.userinfo((await service.tokens())["access_token"])).code == 200
 
 
+@pytest.mark.gen_test
+async def test_one_app_may_have_limits_of_its_own(service: Service) -> None:
+    await service.store.apps.update("web-app", introspections_per_minute=3, calls_per_minute=2)
+    codes = [(await ask(service, "x", "web-app", service.web.secret)).code for _ in range(5)]
+    assert codes == [200, 200, 200, 429, 429]
+    await service.store.apps.update("web-app", introspections_per_minute=5)
+    answer = await ask(service, "x", "web-app", service.web.secret)
+    assert (answer.code, answer.headers["X-Ratelimit-Limit"]) == (200, "5"), "a change counts at once"
+    device = {"client_id": "web-app", "client_secret": service.web.secret or "", "scope": "profile"}
+    url = f"{service.base_url}/api/oauth/device_authorization"
+    assert [(await send(url, "POST", form=device)).code for _ in range(4)] == [200, 200, 429, 429]
+    await service.store.apps.update("native-app", calls_per_minute=1)
+    device = {"client_id": "native-app", "scope": "profile"}
+    assert [(await send(url, "POST", form=device)).code for _ in range(2)] == [200, 429]
+
+
 @pytest.mark.rfc("7662 2.1 authorization")
 @pytest.mark.rfc("7662 2.3 credentials")
 @pytest.mark.gen_test

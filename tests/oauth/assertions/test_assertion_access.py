@@ -95,6 +95,47 @@ async def test_spending_has_the_limit_that_the_operator_names(enterprise: Enterp
     assert "Its limit is $1.00." in await page_of(service)
 
 
+async def test_a_lower_limit_of_the_issuer_counts_from_the_next_assertion(
+    enterprise: Enterprise, service: Service
+) -> None:
+    for limit, shown in ((3, 3), (2, 2), (4, 2)):
+        enterprise.trusts(resources=((service.base_url, ("credits:spend",)),), spend_limit=limit * 1_000_000)
+        await granted(service.web, enterprise.assertion())
+        assert f"Its limit is ${shown}.00." in await page_of(service), "only the person raises it"
+    # A limit that the person chose is theirs.
+    browser = await service.confirmed()
+    page = await browser.get(APPS)
+    assert (await browser.submit(page, f"{APPS}/web-app/limit", dollars="3")).code == 303
+    enterprise.trusts(resources=((service.base_url, ("credits:spend",)),), spend_limit=1_000_000)
+    await granted(service.web, enterprise.assertion())
+    assert "Its limit is $3.00." in await page_of(service)
+    assert findings(await checked(service.store, deep=True)) == []
+
+
+async def test_an_app_that_the_operator_disconnected_stays_out(enterprise: Enterprise, service: Service) -> None:
+    await granted(service.web, enterprise.assertion())
+    await service.store.people_acts.parts.disconnect(service.ada, "web-app")
+    assert "Only they" in (await refused(service.web, enterprise.assertion()))[2]
+    # Also when the connection has left no trace.
+    await service.store.client.delete(keys.grant(service.ada, "web-app"))
+    assert "Only they" in (await refused(service.web, enterprise.assertion()))[2]
+    browser = await service.signed_in()
+    assert "code" in answer_of(await browser.consent(service.web.authorize_url(scope="profile")))
+    assert (await granted(service.web, enterprise.assertion(scope="profile")))["scope"] == "profile"
+
+
+async def test_an_app_that_was_disconnected_before_the_issuer_was_trusted_stays_out(
+    enterprise: Enterprise, service: Service
+) -> None:
+    enterprise.trusts("another-app")
+    browser = await service.signed_in()
+    assert "code" in answer_of(await browser.consent(service.web.authorize_url(scope="profile")))
+    assert (await browser.submit(await browser.get(APPS), f"{APPS}/web-app/revoke")).code == 303
+    assert not await service.store.client.hexists(keys.person(service.ada)["user"], "kept_out:web-app")
+    enterprise.trusts()
+    assert "Only they" in (await refused(service.web, enterprise.assertion()))[2]
+
+
 async def test_an_issuer_gives_nothing_that_the_person_left_out(enterprise: Enterprise, service: Service) -> None:
     enterprise.trusts(resources=((service.base_url, ("profile", "credits:spend")),), spend_limit=3_000_000)
     browser, web = await service.signed_in(), service.web

@@ -196,11 +196,13 @@ async def test_a_change_of_redirect_uris_ends_remembered_consent(service: Servic
 @pytest.mark.rfc("7592 2.2 server's")
 async def test_a_change_leaves_what_the_operator_decided(service: Service) -> None:
     app, apps = await register(service.base_url), service.store.apps
-    await apps.update(app.client_id, allowed_groups=("staff",), refresh_lifetime_days=7)
+    ruled = {"second_step": True, "calls_per_minute": 5, "introspections_per_minute": 6, "spend_per_day": 7}
+    await apps.update(app.client_id, allowed_groups=("staff",), refresh_lifetime_days=7, **ruled)
     assert (await app.manage("PUT", {**NATIVE, "client_id": app.client_id})).code == 200
     kept = await apps.find(app.client_id)
     assert kept is not None
     assert (kept.allowed_groups, kept.refresh_lifetime_days) == (("staff",), 7)
+    assert {name: getattr(kept, name) for name in ruled} == ruled
     page = await (await service.signed_in()).get(app.authorize_url(**QUIET))
     assert "is only for members of certain groups" in page.body.decode()
 
@@ -232,3 +234,17 @@ async def test_a_deleted_registration_ends_its_tokens(service: Service) -> None:
     unused = await register(service.base_url)
     assert (await unused.manage("DELETE")).code == 204
     assert await service.store.apps.find(unused.client_id) is None
+
+
+@pytest.mark.gen_test
+async def test_the_types_of_authorization_details_are_kept_and_shown(service: Service) -> None:
+    types = ["llm-inference", "payment_initiation", "llm-inference"]
+    app = await register(service.base_url, authorization_details_types=types)
+    shown = json_of(await app.manage("GET"))
+    assert shown["authorization_details_types"] == ["llm-inference"], "RFC 9396 10, those of this server"
+    whole = {**NATIVE, "client_id": app.client_id}
+    changed = json_of(await app.manage("PUT", {**whole, "authorization_details_types": ["credits"]}))
+    assert changed["authorization_details_types"] == ["credits"]
+    assert "authorization_details_types" not in json_of(await app.manage("PUT", whole))
+    bad = await app.manage("PUT", {**whole, "authorization_details_types": "credits"})
+    assert json_of(bad)["error"] == "invalid_client_metadata"

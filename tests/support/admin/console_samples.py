@@ -91,13 +91,19 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     app = Sample(
         **{"client_id": text, "wire_id": text, "name": text, "redirect_uris": (text,), "scopes": (text,)},
         **{"api_scopes": (text,), "owner": text, "homepage": text, "status": "active", "active": True},
+        **{"second_step": True, "owner_second_step": True, "demands_step": True, "suspended_reason": text},
+        **{"calls_per_minute": 5, "introspections_per_minute": 6, "spend_per_day": 7_000_000},
         verified=False,
     )
     off = Sample(**{**vars(app), "status": "disabled", "active": False, "verified": True, "owner": "", "homepage": ""})
+    off.demands_step = off.second_step = off.owner_second_step = False
+    off.calls_per_minute = off.introspections_per_minute = off.spend_per_day = 0
+    off.suspended_reason = ""
     listed = {**frame, "made": lambda app: NOW, "first": text, "onward": text}
     cause = Cause("token", "invalid_grant", text, text)
     refused = LogEntry(LoggedRefusal(cause, 2, NOW, NOW), text, text)
     shown: dict[str, Any] = {**frame, "app": app, "made": NOW, "figures": AppFigures(2, ()), "entries": [refused]}
+    shown["spend_field"] = "7.00"
     shown["role_names"] = {"owner": text}
     shown["team"] = [(Sample(user=text, role="owner"), Sample(email=text)), (Sample(user=text, role="viewer"), None)]
     api = Sample(client_id=text, identifier=text, name=text, owner=text, active=True, scopes=(Sample(name=text),))

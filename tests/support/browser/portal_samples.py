@@ -60,6 +60,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     own.logo = own.logo_path = LOGO
     own.domain_misses, own.domain_until = 0, 1_700_000_000_000
     own.refresh_days = lambda most: most
+    own.suspended_reason = ""
     off = Sample(
         **{
             **vars(own),
@@ -72,7 +73,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         }
     )
     off.domain, off.has_secret, off.logo, off.logo_path = "", False, "", ""
-    disabled = Sample(**{**vars(off), "status": "disabled"})
+    disabled = Sample(**{**vars(off), "status": "disabled", "suspended_reason": text})
     errors = {
         name: [text, text]
         for name in (
@@ -282,6 +283,7 @@ def team_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The values of the templates about webhooks, as in `pages`."""
     app = Sample(client_id=text, name=text, active=True, webhook_url=text, backchannel_logout_uri=text)
+    app.suspended_reason = ""
     then = 1_700_000_000_000
     waiting = Delivery(text, text, text, text, then, {text: text}, then, 2, 2, "pending", then + 9**14, then, 500, text)
     running = replace(waiting, next_attempt_at=None)
@@ -320,7 +322,7 @@ def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     answered = Attempt(2, then, full, 500, text)
     hidden = Attempt(3, then, replace(full, answer=None), 500, text)
     attempted: dict[str, Any] = {**one, "attempts": [nothing, answered, hidden], "sent": text, "received": text}
-    bare = Sample(client_id=text, name=text, active=True, webhook_url="", backchannel_logout_uri="")
+    bare = Sample(**{**vars(app), "webhook_url": "", "backchannel_logout_uri": ""})
     return {
         "developer/webhooks.html": page,
         "developer/webhooks.html first": {**page, "app": bare, "deliveries": [], "onward": None, "notice": None},

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from store.credits.calls import Charge, Hold, StoredReply
 from store.credits.credits import Bookkeeping
-from store.credits.daily import DailyLimits
+from store.credits.daily import DailyLimits, slice_of
 from store.credits.payments import Movement, What
 from store.credits.prices import Price
 from store.lifetimes import DAY
@@ -169,7 +169,7 @@ class Slices:
         place = day, shard
         left = self.of_shard[place] - self.spent[place] - held
         if wanted > left:
-            given = max(0, min(max(limits.slice, wanted - left), limits.per_app - self.leased[day]))
+            given = max(0, min(max(slice_of(limits.per_app), wanted - left), limits.per_app - self.leased[day]))
             self.leased[day] += given
             self.of_shard[place] += given
             left += given
