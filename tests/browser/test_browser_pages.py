@@ -38,7 +38,7 @@ NO_PAGE = {
     *("console-search", "console-cancel-deletion", "console-sign-out", "console-reset-factors", "console-export"),
     *("console-end-session", "console-disconnect", "console-app-team", "console-app-team-remove"),
     "console-api-status",
-    *("console-audit-file", "console-app-status", "console-app-verify"),
+    *("console-audit-file", "console-app-status", "console-app-rules", "console-app-verify"),
     *("console-send-again", "console-credit-days", "console-credit-report", "console-figures-file"),
     # What a script asks for to use a passkey.
     *(route.name for route in ROUTES if route.name.endswith("-options")),

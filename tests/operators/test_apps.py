@@ -45,7 +45,7 @@ async def test_an_app_is_made_changed_suspended_and_deleted(desk: Desk, site: Si
     assert (tried["deleted"], tried["dryRun"]) == (False, True)
     # Its owner was mailed, the second time with the reason.
     assert [mail.what for mail in sent] == ["operators/app_suspended"] * 2
-    assert [("Reason: Phishing" in mail.message.as_string()) for mail in sent] == [False, True]
+    assert [("Reason: Phishing" in mail.text) for mail in sent] == [False, True]
     assert (await desk.do("DELETE", "/apps/shop"))["deleted"] is True
     refused(await desk.ask("GET", "/apps/shop"), 404, "not_found")
     noted = [event for event in desk.events if event.client == "shop"]

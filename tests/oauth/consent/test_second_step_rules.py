@@ -15,7 +15,7 @@ from tests.accounts.test_required_step import SETUP
 from tests.oauth.device.devices import Device, let_in, type_code
 from tests.support.browser.second_factors import Person, says
 from tests.support.http.api_shop import ORDERS, Shop
-from tests.support.http.driver import App, Browser, Service, answer_of, fields_of, json_of
+from tests.support.http.driver import ALL_SCOPES, App, Browser, Service, answer_of, fields_of, json_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 WEAK = "needs a stronger sign-in than the one you used"
@@ -117,7 +117,7 @@ async def test_a_session_of_one_step_decides_no_request_of_two(service: Service)
 
 
 async def test_older_refresh_tokens_give_nothing_until_the_person_shows_the_step(service: Service) -> None:
-    app = await service.add_app("app", scopes=("openid", "profile", "data:read"))
+    app = await service.add_app("app", scopes=("openid", *ALL_SCOPES))
     weak = await service.signed_in()
     for scope in ("profile", "openid profile"):
         old = await service.tokens(app, weak, scope=scope)
