@@ -170,7 +170,7 @@ class Furnished:
         await store.deliveries.settle(attempted.id, 1, delivered=False, status=503, retry_in=0, exchange=exchange)
         await store.deliveries.claim(1, 30)
         await store.security.flush()
-        await store.export_turns.hold(Exported(await store.security_events.end(), 1))
+        await store.export_turns.hold(Exported(await store.security_events.end(), 1), 0)
         old = {"at": "1000", "event": '{"event":"signed_in","result":"ok","severity":"info","actor":"person","id":"1"}'}
         await store.client.xadd(keys.OLD_TRAIL["people"], old)  # type: ignore[arg-type]
         await store.client.pexpire(keys.OLD_TRAIL["people"], 90 * DAY)
