@@ -54,7 +54,7 @@ SHOTS = os.environ.get("LATCHKEY_SHOTS")
 def tour() -> Iterator[Tour]:
     """A tour that has seen everything."""
     axe = (packages() / "axe-core" / "axe.min.js").read_text()
-    with Stand() as stand, Chromium() as browser:
+    with Stand() as stand, Chromium(watched=True) as browser:
         made = Tour(stand, browser, axe, Path(SHOTS) if SHOTS else None)
         walk(made)
         yield made
@@ -84,6 +84,16 @@ def test_six_scopes_can_be_allowed_without_scrolling(tour: Tour) -> None:
 def test_every_control_is_44_pixels_high(tour: Tour) -> None:
     small = [one for seen in tour.seen for one in seen.small]
     assert not small, "\n".join(small)
+
+
+def test_nothing_is_lost_in_forced_colours_on_paper_or_in_large_text(tour: Tour) -> None:
+    lost = [one for seen in tour.seen for one in seen.lost]
+    assert not lost, "\n".join(lost)
+
+
+def test_no_page_asks_another_origin(tour: Tour) -> None:
+    strange = [one for seen in tour.seen for one in seen.strange]
+    assert not strange, "\n".join(strange)
 
 
 def test_no_page_is_left_out(tour: Tour) -> None:

@@ -35,6 +35,7 @@ from tests.support.browser.mailbox import Kept, link_in, mailer
 from tests.support.browser.webdriver import PATIENCE, Chromium
 from tests.support.http import http_servers
 from tests.support.http.driver import FRESH, Service
+from tests.support.looks.modes import lost
 from tests.support.processes.engines import FakeClock
 
 MODES = {"light": (1100, "light"), "dark": (1100, "dark"), "phone": (360, "light"), "phone-dark": (360, "dark")}
@@ -216,7 +217,8 @@ class Stand:
 class Seen:
     """A visited page: the name of the stop, the page's route, its status and templates; axe-core's violations, and what
     does not fit on a phone; texts that are in no catalogue, on a tour in another language; the bytes of its HTML; where
-    the button Allow ends in a wide window, in pixels from the top; controls that are too small for a finger."""
+    the button Allow ends in a wide window, in pixels from the top; controls that are too small for a finger; what is lost in
+    forced colours, on paper and with large text; requests to other origins."""
 
     name: str
     route: str
@@ -228,6 +230,8 @@ class Seen:
     size: int = 0
     allow_ends: float = 0
     small: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    strange: tuple[str, ...] = ()
 
 
 def picture_of(name: str) -> str:
@@ -279,7 +283,7 @@ class Tour:
         allow = self.browser.run(_ALLOW)
         self.browser.run("for (const one of document.querySelectorAll('details')) one.open = true")
         facts = {"status": status, "templates": templates, "size": size, "allow_ends": allow, "small": self.small(name)}
-        self.seen.append(replace(self.look(name), **facts))
+        self.seen.append(replace(self.look(name), strange=tuple(self.strange(name)), **facts))
 
     def look(self, name: str) -> Seen:
         """The checks of the current page."""
@@ -290,7 +294,15 @@ class Tour:
             violations += [f"{name}, {mode}: {one}" for one in self.browser.run(self._look[scheme])]
             if self.shots:
                 self.browser.screenshot(self.shots / mode / picture_of(name))
-        return Seen(name, self.route(), 0, frozenset(), tuple(violations), tuple(self.burst(name)))
+        losses = tuple(f"{name}, {one}" for one in lost(self.browser, BURST, len(self.seen)))
+        return Seen(name, self.route(), 0, frozenset(), tuple(violations), tuple(self.burst(name)), lost=losses)
+
+    def strange(self, name: str) -> list[str]:
+        """Requests since the last stop that left the service and the demo app. A form may lead to an app."""
+        ours = (f"{self.stand.site.base_url}/", f"{self.stand.demo.url}/", "data:", "blob:")
+        return [
+            f"{name}: {one}" for kind, one in self.browser.requests() if kind != "Document" and not one.startswith(ours)
+        ]
 
     def take_pictures(self, name: str) -> None:
         """Writes the pictures of the current page, if there is a folder for them."""

@@ -55,9 +55,10 @@ class Focused:
 
 
 class Chromium:
-    """A browser with its own profile and one window; cookies live as long as the browser. A context manager."""
+    """A browser with its own profile and one window; cookies live as long as the browser. A context manager. It notes
+    its requests if it is `watched`, and events of these categories of Chromium's trace (`traced`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, watched: bool = False, traced: str = "") -> None:
         driver = shutil.which("chromedriver")
         binary = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
         if driver is None or binary is None:
@@ -69,6 +70,11 @@ class Chromium:
             self._at, self._session = self._port(driver), "/session"
             options = {"binary": binary, "args": [*FLAGS, f"--user-data-dir={self.directory / 'profile'}"]}
             wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+            if watched or traced:
+                wanted["goog:loggingPrefs"] = {"browser": "ALL", "performance": "ALL"}
+                noted: dict[str, Any] = {"enableNetwork": watched, "enablePage": False}
+                options["perfLoggingPrefs"] = {**noted, **({"traceCategories": traced} if traced else {})}
+            self._noted = watched or bool(traced)
             wanted["timeouts"] = {"script": LONGEST_SCRIPT * 1000}
             self._session += "/" + self._call("POST", "", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
         except BaseException:
@@ -193,6 +199,19 @@ class Chromium:
         """
         said = [str(entry["message"]) for entry in self._call("POST", "/se/log", {"type": "browser"})]
         return [message for message in said if "Autofocus processing was blocked" not in message]
+
+    def notes(self, method: str) -> list[dict[str, Any]]:
+        """The parameters of the noted events of this method since the last call; drops the others."""
+        if not self._noted:
+            return []
+        entries = self._call("POST", "/se/log", {"type": "performance"})
+        events = [json.loads(entry["message"])["message"] for entry in entries]
+        return [event["params"] for event in events if event["method"] == method]
+
+    def requests(self) -> list[tuple[str, str]]:
+        """The kind and the address of each request since the last call, such as `("Image", "https://…")`."""
+        sent = self.notes("Network.requestWillBeSent")
+        return [(str(one.get("type", "")), str(one["request"]["url"])) for one in sent]
 
     def screenshot(self, path: Path) -> None:
         """Writes a PNG picture of the whole page."""
