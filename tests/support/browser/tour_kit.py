@@ -217,8 +217,8 @@ class Stand:
 class Seen:
     """A visited page: the name of the stop, the page's route, its status and templates; axe-core's violations, and what
     does not fit on a phone; texts that are in no catalogue, on a tour in another language; the bytes of its HTML; where
-    the button Allow ends in a wide window, in pixels from the top; controls that are too small for a finger; what is lost in
-    forced colours, on paper and with large text; requests to other origins."""
+    the button Allow ends in a wide window, in pixels from the top; controls that are too small for a finger; what
+    is lost in forced colours, on paper and with large text; requests to other origins."""
 
     name: str
     route: str
@@ -299,7 +299,7 @@ class Tour:
 
     def strange(self, name: str) -> list[str]:
         """Requests since the last stop that left the service and the demo app. A form may lead to an app."""
-        ours = (f"{self.stand.site.base_url}/", f"{self.stand.demo.url}/", "data:", "blob:")
+        ours = (f"{self.stand.site.base_url}/", f"{self.stand.demo.url}/", "data:", "blob:", "chrome:")
         return [
             f"{name}: {one}" for kind, one in self.browser.requests() if kind != "Document" and not one.startswith(ours)
         ]

@@ -68,8 +68,15 @@ class Chromium:
         self._start(driver)
         try:
             self._at, self._session = self._port(driver), "/session"
-            options = {"binary": binary, "args": [*FLAGS, f"--user-data-dir={self.directory / 'profile'}"]}
-            wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+            options: dict[str, Any] = {
+                "binary": binary,
+                "args": [*FLAGS, f"--user-data-dir={self.directory / 'profile'}"],
+            }
+            wanted: dict[str, Any] = {
+                "browserName": "chrome",
+                "goog:chromeOptions": options,
+                "goog:loggingPrefs": {"browser": "ALL"},
+            }
             if watched or traced:
                 wanted["goog:loggingPrefs"] = {"browser": "ALL", "performance": "ALL"}
                 noted: dict[str, Any] = {"enableNetwork": watched, "enablePage": False}

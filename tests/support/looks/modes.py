@@ -61,7 +61,8 @@ const drawn = (one) => {
 const controls = [...document.querySelectorAll("button, .button, select, textarea, input")].filter((one) => shown(one)
   && !unseen(one) && !one.matches("[type=checkbox], [type=radio], [type=file], [type=hidden]"));
 const shapes = [...document.querySelectorAll("svg :is(rect, path, circle, line, polygon, text)")].filter((one) => {
-  const box = one.getBoundingClientRect();
+  const box = one.getBoundingClientRect(), all = one.closest("svg").getBoundingClientRect();
+  if (box.width >= all.width && box.height >= all.height) return false;  // the ground of the picture
   return one.checkVisibility() && !one.closest(".mark") && (one.matches("line") || (box.width > 0 && box.height > 0));
 });
 const faint = shapes.filter((one) => {
@@ -117,15 +118,15 @@ def show_forced(browser: Chromium, scheme: str) -> None:
 
 
 def show_on_paper(browser: Chromium) -> None:
-    """Shows the page as it is printed, by somebody with a dark screen."""
+    """Shows the printed page, for somebody with a dark screen."""
     browser.show_as(PAPER, "dark")
     features = [{"name": "prefers-color-scheme", "value": "dark"}]
     browser.devtools("Emulation.setEmulatedMedia", media="print", features=features)
 
 
 def lost(browser: Chromium, burst: str, turn: int = 0) -> list[str]:
-    """What the current page loses in one of these looks. `burst` is the script that finds what does not fit. Neighbouring
-    stops are alike: an even `turn` takes light forced colours and the narrow window, an odd one the others."""
+    """What the current page loses in one of these looks. `burst` finds what does not fit. Neighbouring stops are
+    alike: an even `turn` takes light forced colours and the narrow window, an odd one the others."""
     found: list[str] = []
     browser.show_as(1100, "light")
     if not browser.run(_HELP + _FILLED):
