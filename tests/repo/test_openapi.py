@@ -29,7 +29,7 @@ DOCUMENT = json.loads(json.dumps(document(ROUTES, BASE)))
 ADDRESS = "/openapi.json"
 # Codes without a response of their own: they appear in redirects, or outside of operations.
 ELSEWHERE = {
-    *("consent_required", "method_not_allowed", "request_uri_not_supported"),
+    *("consent_required", "interaction_required", "method_not_allowed", "request_uri_not_supported"),
     *("insufficient_role", "conflict", "not_implemented"),
 }
 """Errors that only redirects or the operations port have, or that every path has."""
