@@ -20,7 +20,7 @@ def test_a_stamp_shows_the_exact_time_and_how_long_ago_it_was() -> None:
     said = Wording(ENGLISH, ZoneInfo("Europe/Berlin")).stamp(now - timedelta(hours=2))
     assert f"{now - timedelta(hours=2):%Y-%m-%d}" in said
     assert "UTC+" in said
-    assert said.endswith(" · 2 hours ago</time>")
+    assert said.endswith(' · <span class="whole">2 hours ago</span></time>'), "how long ago breaks no line"
     long_ago = Wording(ENGLISH, UTC).stamp(datetime(2020, 3, 5, 14, 7, 9, tzinfo=UTC))
     assert ">5 March 2020, 14:07:09 UTC</time>" in long_ago
 
@@ -29,4 +29,4 @@ def test_a_stamp_shows_the_exact_time_and_how_long_ago_it_was() -> None:
 async def test_activity_shows_exact_times(service: Service) -> None:
     browser = await service.signed_in()
     page = (await browser.get("/account/security/activity")).body.decode()
-    assert " UTC · just now</time>" in page
+    assert ' UTC · <span class="whole">just now</span></time>' in page

@@ -115,8 +115,8 @@ class Wording:
     def stamp(self, at: datetime) -> Html:
         """The element of a time in a record: the exact time, and for the last month how long ago that is."""
         said, exact = self.ago(at), self.exact(at)
-        words = exact if said == self.day(at) else f"{exact} · {said}"
-        return Html(f'<time datetime="{timestamp(aware(at))}">{xhtml_escape(words)}</time>')
+        past = "" if said == self.day(at) else f' · <span class="whole">{xhtml_escape(said)}</span>'
+        return Html(f'<time datetime="{timestamp(aware(at))}">{xhtml_escape(exact)}{past}</time>')
 
     def money(self, micro: int, places: int = 2) -> str:
         """An exact amount of micro-dollars: "$4.99", "$0.00015", "$1,250.00", with a minus in front if negative; at
