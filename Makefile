@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help run test test-rest test-slow test-engines test-browser test-bench fuzz timing crosscheck test-cluster test-deploy test-fsck screenshots lint lock
 .PHONY: docs clean
-.PHONY: bench bench-endpoints bench-documents bench-ai bench-streams bench-peers bench-flat bench-memory bench-directory bench-waiting bench-holds bench-overload bench-metrics bench-starting bench-versions bench-docs
+.PHONY: bench bench-endpoints bench-documents bench-ai bench-streams bench-peers bench-flat bench-memory bench-directory bench-waiting bench-holds bench-overload bench-metrics bench-starting bench-painting bench-versions bench-docs
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -153,6 +153,9 @@ bench-metrics: $(VENV)/installed-bench  ## measure the cost of metrics, in 3 min
 
 bench-starting: $(VENV)/installed-bench  ## measure starts, and the memory of idle workers, in a minute
 	$(BIN)/python -m dev.bench.starting $(ARGS)
+
+bench-painting: $(VENV)/installed-bench  ## measure the first paint of ten pages in Chromium, in a minute
+	$(BIN)/python -m dev.bench.painting $(ARGS)
 
 bench-versions: $(VENV)/installed-bench  ## compare two versions by turns (ARGS="--before FOLDER" is the other checkout)
 	$(BIN)/python -m dev.bench.versions $(ARGS)

@@ -56,9 +56,9 @@ class Focused:
 
 class Chromium:
     """A browser with its own profile and one window; cookies live as long as the browser. A context manager. It notes
-    its requests if it is `watched`, and events of these categories of Chromium's trace (`traced`)."""
+    its requests if it is `watched`. `debugger` is the address of its DevTools."""
 
-    def __init__(self, *, watched: bool = False, traced: str = "") -> None:
+    def __init__(self, *, watched: bool = False) -> None:
         driver = shutil.which("chromedriver")
         binary = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
         if driver is None or binary is None:
@@ -77,13 +77,14 @@ class Chromium:
                 "goog:chromeOptions": options,
                 "goog:loggingPrefs": {"browser": "ALL"},
             }
-            if watched or traced:
-                wanted["goog:loggingPrefs"] = {"browser": "ALL", "performance": "ALL"}
-                noted: dict[str, Any] = {"enableNetwork": watched, "enablePage": False}
-                options["perfLoggingPrefs"] = {**noted, **({"traceCategories": traced} if traced else {})}
-            self._noted = watched or bool(traced)
+            if watched:
+                wanted["goog:loggingPrefs"]["performance"] = "ALL"
+                options["perfLoggingPrefs"] = {"enableNetwork": True, "enablePage": False}
+            self._watched = watched
             wanted["timeouts"] = {"script": LONGEST_SCRIPT * 1000}
-            self._session += "/" + self._call("POST", "", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
+            made = self._call("POST", "", {"capabilities": {"alwaysMatch": wanted}})
+            self._session += f"/{made['sessionId']}"
+            self.debugger = str(made["capabilities"]["goog:chromeOptions"]["debuggerAddress"])
         except BaseException:
             self._end()
             raise
@@ -207,17 +208,14 @@ class Chromium:
         said = [str(entry["message"]) for entry in self._call("POST", "/se/log", {"type": "browser"})]
         return [message for message in said if "Autofocus processing was blocked" not in message]
 
-    def notes(self, method: str) -> list[dict[str, Any]]:
-        """The parameters of the noted events of this method since the last call; drops the others."""
-        if not self._noted:
+    def requests(self) -> list[tuple[str, str]]:
+        """The kind and the address of each request since the last call, such as `("Image", "https://…")`; none unless
+        it is watched."""
+        if not self._watched:
             return []
         entries = self._call("POST", "/se/log", {"type": "performance"})
         events = [json.loads(entry["message"])["message"] for entry in entries]
-        return [event["params"] for event in events if event["method"] == method]
-
-    def requests(self) -> list[tuple[str, str]]:
-        """The kind and the address of each request since the last call, such as `("Image", "https://…")`."""
-        sent = self.notes("Network.requestWillBeSent")
+        sent = [event["params"] for event in events if event["method"] == "Network.requestWillBeSent"]
         return [(str(one.get("type", "")), str(one["request"]["url"])) for one in sent]
 
     def screenshot(self, path: Path) -> None:
