@@ -18,7 +18,8 @@ from store.phrases import Phrase
 from store.refused import Refused, reason_of
 
 FACTORS_STAY = Phrase(
-    "It doesn’t remove any passkey or authenticator app. If someone else may have added one, remove it under Security."
+    "A new password doesn’t remove any passkey or authenticator app. If someone else may have added one, remove it "
+    "under Security."
 )
 ALL_IS_GONE = Phrase(
     "Nobody had confirmed this e-mail address before. So we removed all passkeys, the authenticator app and recovery "

@@ -36,8 +36,8 @@ NOTICES = {
     "unlinked": Phrase("The account was disconnected."),
 }
 LOOK_AT_FACTORS = Phrase(
-    "It doesn’t remove any passkey, authenticator app or recovery codes. Check those below, and remove what isn’t "
-    "yours."
+    "A new password doesn’t remove any passkey, authenticator app or recovery codes. Check those below, and remove "
+    "what isn’t yours."
 )
 SECURITY_SHOWN, ORDINARY_SHOWN = 10, 5
 """Events shown on this page; all are on the page of the activity."""

@@ -16,7 +16,9 @@ NOTICES = {
     "saved": Phrase("Saved. Every server process applies it within five seconds."),
     "off": Phrase("The API is switched off. Apps get no tokens for it, and it can’t ask us about tokens."),
     "on": Phrase("The API is switched on. Tokens that haven’t expired work again."),
-    "deleted": Phrase("The API was deleted. Its tokens no longer work."),
+    "deleted": Phrase(
+        "The API was deleted. Apps can’t get new tokens for it, and we no longer confirm the ones they have."
+    ),
     "ended": Phrase("The secret was revoked. Requests with it are refused."),
 }
 

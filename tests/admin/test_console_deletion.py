@@ -22,7 +22,7 @@ async def test_a_deletion_waits_and_can_be_cancelled(console: Console) -> None:
     text = shown(await admin.open(done.headers["Location"]))
     for words in (
         "To be deleted",
-        "Deleted on",
+        "To be deleted on",
         "Asked for by post",
         "Cancel the deletion",
         "Delete the account at",

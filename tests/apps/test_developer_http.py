@@ -239,7 +239,7 @@ async def test_an_interrupted_deletion_can_be_continued_from_the_list(service: S
     app = await own_app(service, browser)
     await service.store.apps.begin_deletion(app.client_id)
     listed = await browser.get("/developer/apps")
-    assert "Taking too long?" in text_of(listed)
+    assert "Continue the deletion" in text_of(listed)
     action = f"/developer/apps/{app.client_id}/delete"
     xsrf = fields_of(await eve.get("/developer/register"), "/developer/register")["_xsrf"]
     assert (await eve.send(action, "POST", form={"_xsrf": xsrf})).code == 404

@@ -80,7 +80,7 @@ async def test_a_link_for_another_person_offers_to_switch_accounts(service: Serv
     page = await browser.get(address)
     assert page.code == 403
     assert EMAIL in page.body.decode()
-    button = re.search(r"<form[^>]*>(?:(?!</form>).)*Sign out and open it again", page.body.decode(), re.S)
+    button = re.search(r"<form[^>]*>(?:(?!</form>).)*Sign out and open the link again", page.body.decode(), re.S)
     assert button
     field = {"_xsrf": browser.cookies["latchkey_xsrf"], "next": address}
     fields = re.findall(r'name="next" value="([^"]*)"', page.body.decode())

@@ -70,7 +70,7 @@ async def test_the_reset_page_says_what_else_ended(post: Post, confirmed: bool) 
     browser = post.service.browser()
     page = await browser.get(await post.link(EMAIL, RESET))
     done = (await browser.submit(page, "/reset", new_password=NEW_PASSWORD)).body.decode()
-    assert ("It doesn’t remove any passkey" in done) is confirmed
+    assert ("A new password doesn’t remove any passkey" in done) is confirmed
     assert ("disconnected all apps" in done) is not confirmed
     await post.settled()
     notice = words_of(await post.mails.newest(EMAIL, "Your password was changed"))

@@ -180,7 +180,7 @@ async def test_the_undo_page_says_whether_the_address_is_restored(post: Post) ->
     await thief.browser.submit(await thief.browser.get(await post.link(THIEF, CHANGE)), "/account/email/change")
     owner = post.service.browser()
     page = await owner.get(await post.link(EMAIL, ADDED))
-    assert f"Current address {THIEF} Restored address {EMAIL}" in text_of(page)
+    assert f"Current address {THIEF} Address to restore {EMAIL}" in text_of(page)
     await owner.submit(page, UNDO)
     await post.settled()
     await post.mails.newest(THIEF, "Your e-mail address change was undone")

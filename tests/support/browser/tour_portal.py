@@ -118,7 +118,7 @@ def developer(tour: Tour) -> None:
     tour.stop("developer/try.html off", "Switch it on to try it")
     tour.stand.run(tour.stand.store.apps.begin_deletion("weather-diary"))
     tour.open("/developer/apps?deleted")
-    tour.stop("developer/apps.html", "Taking too long?")
+    tour.stop("developer/apps.html", "Continue the deletion")
     tour.stand.change(apps_per_person=1)
     tour.open("/developer/apps")
     tour.stop("developer/apps.html full", "Delete one to make room")
