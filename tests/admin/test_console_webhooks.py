@@ -94,7 +94,7 @@ async def test_an_endpoint_fails_from_its_first_failure_to_its_next_success(cons
     await event(console, type="session.ended")
     await attempt(console, delivered=False, retry_in=0)
     text = shown(await auditor.open("/admin/webhooks"))
-    assert "2 endpoints fail" in text
+    assert "2 endpoints are failing" in text
     await attempt(console, delivered=True)
     assert "fail" not in shown(await auditor.open("/admin/webhooks?state=delivered")).partition("Deliveries")[0]
     await event(console)
