@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from handlers.account.second_step import NO_PASSKEYS
 from handlers.account.signin import CHALLENGE_COOKIE
 from handlers.core.page import PageHandler
 from handlers.core.params import Params
+from outbound.identity.providers import Provider
 from store.accounts.signin.factors import Factors
 from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty, options_for_use, read_answer
 from store.accounts.signin.reauth import ReauthFailed
+from store.accounts.signin.sessions import Session
+from store.crypto.seal import fingerprint
 from store.lifetimes import CHALLENGE
 from store.refused import Refused
+
+
+def link_key(session: Session) -> str:
+    """What a link carries that connects an account, or confirms with one: only pages of this session know it."""
+    return fingerprint(f"connect {session.user} {session.session_id}")
 
 
 class ReauthPage(PageHandler):
@@ -24,13 +34,28 @@ class ReauthPage(PageHandler):
             raise Refused("invalid_request", NO_PASSKEYS)
         return self.site.relying_party
 
-    def ways_to_confirm(self, factors: Factors) -> dict[str, bool]:
-        """The values of the template base/password_and_code.html: with what the person can confirm."""
+    def confirm_with(self, factors: Factors) -> list[Provider]:
+        """The providers that can confirm who a person is who has neither a password nor a passkey."""
+        if factors.has_password or factors.passkeys:
+            return []
+        found = (self.site.providers.of(one.identity) for one in factors.identities)
+        return list(dict.fromkeys(one for one in found if one and one.confirms))
+
+    def ways_to_confirm(self, factors: Factors) -> dict[str, Any]:
+        """The values of the templates base/password_and_code.html and base/confirm_elsewhere.html: with what the person
+        can confirm. Who signs in elsewhere confirms there first."""
+        there = self.confirm_with(factors)
+        came_back = factors.by_provider or factors.proved_elsewhere
         return {
             "has_app": factors.secret is not None,
             "has_passkey": bool(factors.passkeys),
             "asks_code": factors.asks_code,
+            "asks_password": not came_back,
+            "lacks_password": not (factors.has_password or came_back),
             "passkeys_work": self.site.relying_party is not None,
+            "confirm_with": [] if came_back else there,
+            "link_key": link_key(self.require_session()),
+            "back": self.request.path,
         }
 
     def ask_passkey(self, challenge: str, allowed: list[str]) -> None:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from handlers.account.reauth import ReauthPage
+from handlers.account.reauth import ReauthPage, link_key
 from handlers.core import mails
 from handlers.core.errors import REAUTH_FIRST
 from handlers.core.params import Params
 from handlers.core.person_posts import PersonPost, ReauthRule
 from handlers.core.policy import Policy
 from handlers.core.route import Route, WrongRoute
-from outbound.identity.providers import Provider
 from runtime.http.tornado_private import renew_xsrf_token
 from store.accounts.signin.factors import Factors
 from store.accounts.signin.reauth import ReauthFailed
 from store.accounts.signin.sessions import Session
-from store.crypto.seal import fingerprint
 from store.phrases import Phrase
 from store.refused import Refused
 
@@ -32,11 +30,6 @@ _TABS = {
 }
 """The tabs of an app whose forms have these addresses."""
 WRITING = ("post", "put", "patch", "delete")
-
-
-def link_key(session: Session) -> str:
-    """What a link carries that connects an account, or confirms with one: only pages of this session know it."""
-    return fingerprint(f"connect {session.user} {session.session_id}")
 
 
 class GuardedPage(ReauthPage):
@@ -77,13 +70,6 @@ class GuardedPage(ReauthPage):
         demanded = factors.second or not factors.has_password or self.guard.reauth is ReauthRule.RECENT
         if demanded and not factors.proved:
             await self.ask(factors, params)
-
-    def confirm_with(self, factors: Factors) -> list[Provider]:
-        """The providers that can confirm who a person is who has neither a password nor a passkey."""
-        if factors.has_password or factors.passkeys:
-            return []
-        found = (self.site.providers.of(one.identity) for one in factors.identities)
-        return list(dict.fromkeys(one for one in found if one and one.confirms))
 
     def has_reauth(self, params: Params) -> bool:
         """Whether the form comes from the page that asks for re-authentication."""

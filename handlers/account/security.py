@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 
 from handlers.account.connected_apps import EVENTS
-from handlers.account.reauth_forms import GuardedPage, link_key
+from handlers.account.reauth import link_key
+from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
 from handlers.core.devices import device_phrase
 from handlers.core.errors import REAUTH_FIRST

@@ -48,9 +48,13 @@ class AccountDeletion:
 
     async def with_password(self, session: Session, typed: DeletionForm, visitor: Visitor) -> Warned:
         """Deletes the account after a check of its password and, if the person has a second step, a code, as in
-        `Reauth.with_password`. Raises ReauthFailed, Refused("rate_limited"), HasherBusy."""
+        `Reauth.with_password`; without either, after a sign-in elsewhere, as in `Reauth.with_proof`. Raises
+        ReauthFailed, Refused("rate_limited"), HasherBusy."""
         warned = await self._check_meant(session, typed.email)
-        await self._reauth.with_password(session, typed.password, typed.code, visitor, moved=False)
+        if typed.password or typed.code:
+            await self._reauth.with_password(session, typed.password, typed.code, visitor, moved=False)
+        else:
+            await self._reauth.with_proof(session)
         await self._people.delete(session.user)
         return warned
 

@@ -6,7 +6,7 @@ import re
 
 from handlers.account.elsewhere.page import ElsewherePage, packed_target
 from handlers.account.factors import FactorsPage
-from handlers.account.reauth_forms import link_key
+from handlers.account.reauth import link_key
 from handlers.core import mails
 from handlers.core.errors import REAUTH_FIRST
 from handlers.core.page import Onward, safe_next

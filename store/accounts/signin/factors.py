@@ -78,6 +78,12 @@ class Factors:
         return self.secret is not None or bool(self.passkeys)
 
     @property
+    def proved_elsewhere(self) -> bool:
+        """Whether a person with neither a password nor a second step recently signed in at another server for this
+        session: nothing is missing."""
+        return self.proved and not self.has_password and not self.second
+
+    @property
     def asks_code(self) -> bool:
         """Whether re-authentication with the password also needs a code."""
         return self.second and not self.recovered

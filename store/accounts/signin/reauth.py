@@ -27,6 +27,7 @@ from store.refused import Refused, SignedOut, let_in, refuse_signed_out
 from store.results import Visitor
 
 REAUTH = "confirm"
+_WRONG_PASSWORD = Phrase("Incorrect password.")
 NOT_YOURS = Phrase(
     "You can't confirm with that account. Either it isn't connected to yours here, or you have a "
     "password: then use the password."
@@ -101,7 +102,7 @@ class Reauth:
         else:
             credentials = await self.check_password(session, factors.email, password, visitor)
         if credentials is None:
-            raise ReauthFailed("password", Phrase("Incorrect password."))
+            raise ReauthFailed("password", _WRONG_PASSWORD)
         secret = self._secrets.open(session.user, factors.secret) if factors.secret else None
         typed = read_typed(code, secret, factors.now)
         after = Session(session.user, new_id(), session.kept) if moved else session
@@ -128,6 +129,15 @@ class Reauth:
         except WrongCode as wrong:
             raise ReauthFailed("code", wrong.description, wrong.notice) from None
         return self._sessions.seal(Session(session.user, reply.text("session_id"), session.kept))
+
+    async def with_proof(self, session: Session) -> str:
+        """Takes a sign-in at another server within 10 minutes, for this session, of a person with neither a password
+        nor a second step; returns the session's cookie. Raises SignedOut, ReauthFailed."""
+        factors = await self._factors.of(session)
+        if not factors.proved_elsewhere:
+            missing = _WRONG_PASSWORD if factors.has_password else Phrase("Confirm it’s you")
+            raise ReauthFailed("code" if factors.by_provider else "password", missing)
+        return self._sessions.seal(session)
 
     async def with_identity(self, session: Session, identity: UpstreamIdentity) -> str:
         """Re-authenticates a person who has neither a password nor a passkey, and signed in with this identity just

@@ -77,10 +77,13 @@ class OwnerDeletion(Generic[R]):
     async def with_password(
         self, session: Session, client_id: str, typed: OwnerDeletionForm, visitor: Visitor
     ) -> Ended[R]:
-        """Deletes after a check of the password and, if the person has a second step, a code. Raises ReauthFailed,
-        Refused("rate_limited"), HasherBusy."""
+        """Deletes after a check of the password and, if the person has a second step, a code; without either, after a
+        sign-in elsewhere. Raises ReauthFailed, Refused("rate_limited"), HasherBusy."""
         meant = await self._meant(session, client_id, typed.name)
-        cookie = await self._reauth.with_password(session, typed.password, typed.code, visitor)
+        if typed.password or typed.code:
+            cookie = await self._reauth.with_password(session, typed.password, typed.code, visitor)
+        else:
+            cookie = await self._reauth.with_proof(session)
         return await self._end(meant, cookie, visitor)
 
     async def with_passkey(

@@ -18,7 +18,7 @@ from tests.support.browser.mailbox import Kept
 from tests.support.elsewhere import journeys
 from tests.support.elsewhere.double import ProviderDouble
 from tests.support.elsewhere.journeys import goes_and_comes, leaves, provider_of
-from tests.support.http.driver import Browser, Service
+from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of
 from tests.support.store.second_factors import App
 from tests.support.store.world import World
 
@@ -149,3 +149,74 @@ async def test_a_provider_that_never_says_when_is_not_offered(
     assert "/confirm/with/" not in page
     assert "Set one with an e-mailed link" in page
     assert await service.store.client.hlen(keys.person(user)["identities"]) == 1
+
+
+async def test_a_person_without_a_password_deletes_the_account_after_a_sign_in_elsewhere(
+    service: Service, idp: ProviderDouble
+) -> None:
+    browser = await made(service, idp)
+    page = await browser.get("/account/delete")
+    email = str(idp.claims["email"])
+    assert 'name="password"' not in page.body.decode(), "there is none to type"
+    form = {"_xsrf": fields_of(page, "/signout")["_xsrf"], "email": email}
+    early = await browser.send("/account/delete", "POST", form=form)
+    assert (early.code, "Confirm with Elsewhere" in early.body.decode()) == (400, True)
+    assert await service.store.people.find(email)
+    done = await goes_and_comes(browser, idp, await confirm_link(browser, "/account/delete"))
+    assert (done.code, done.headers["Location"]) == (303, "/account/delete")
+    page = await browser.get("/account/delete")
+    assert 'name="password"' not in page.body.decode()
+    wrong = await browser.submit(page, "/account/delete", email="other@example.com")
+    assert (wrong.code, "the e-mail address of this account" in wrong.body.decode()) == (400, True)
+    done = await browser.submit(page, "/account/delete", email=email)
+    assert (done.code, done.headers["Location"]) == (303, "/account/deleted")
+    assert await service.store.people.find(email) is None
+
+
+async def test_a_code_completes_the_sign_in_elsewhere_before_a_deletion(service: Service, idp: ProviderDouble) -> None:
+    browser = await made(service, idp)
+    await goes_and_comes(browser, idp, await confirm_link(browser))
+    session = service.store.sessions.open(browser.cookies["latchkey_session"])
+    assert session
+    world = SimpleNamespace(store=service.store, user=session.user, session=session, codes=[], undo=None)
+    app = await App.add(cast(World, world))
+    await service.store.client.hdel(session.keys()["session"], "proved_at", "shown_at")
+    await goes_and_comes(browser, idp, await confirm_link(browser, "/account/delete"))
+    page, email = await browser.get("/account/delete"), str(idp.claims["email"])
+    assert 'name="code"' in page.body.decode()
+    for code in ("", "000000"):
+        assert (await browser.submit(page, "/account/delete", email=email, code=code)).code == 400
+    done = await browser.submit(page, "/account/delete", email=email, code=app.codes[0])
+    assert (done.code, done.headers["Location"]) == (303, "/account/deleted")
+
+
+async def test_a_person_without_a_password_deletes_an_app_after_a_sign_in_elsewhere(
+    service: Service, idp: ProviderDouble
+) -> None:
+    browser = await made(service, idp)
+    session = service.store.sessions.open(browser.cookies["latchkey_session"])
+    assert session
+    await service.add_app("marys")
+    await service.store.teams.put("marys", session.user, "owner")
+    path = "/developer/apps/marys/delete"
+    form = {"_xsrf": fields_of(await browser.get(path), "/signout")["_xsrf"], "confirm": "Marys"}
+    assert (await browser.send(path, "POST", form=form)).code == 400
+    done = await goes_and_comes(browser, idp, await confirm_link(browser, path))
+    assert done.headers["Location"] == path
+    done = await browser.submit(await browser.get(path), path, confirm="Marys")
+    assert done.headers["Location"] == "/developer/apps?deleted"
+    assert (await service.store.apps.fresh("marys"))[0] is None
+
+
+async def test_a_recent_password_is_no_sign_in_elsewhere(service: Service, idp: ProviderDouble) -> None:
+    """Who has a password types it before a deletion, however recently they confirmed with it."""
+    browser = service.browser()
+    assert (await browser.sign_in()).code == 303
+    page = await browser.get(SECURITY)
+    assert (await browser.submit(page, f"{SECURITY}/confirm", password=PASSWORD)).code == 303
+    page = await browser.get("/account/delete")
+    assert 'name="password"' in page.body.decode()
+    for password in ("", "wrong"):
+        gone = await browser.submit(page, "/account/delete", email=EMAIL, password=password)
+        assert (gone.code, "Incorrect password" in gone.body.decode()) == (400, True)
+    assert await service.store.people.find(EMAIL)

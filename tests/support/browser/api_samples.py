@@ -8,6 +8,7 @@ from typing import Any
 from handlers.developer.api_form import ApiForm, ScopeRow
 from store.apps.client_secrets import SecretNote
 from store.apps.owners.owned_apis import AppAtApi, AppsAtApi
+from tests.support.browser.deletion_samples import WAYS
 
 
 def api_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -59,7 +60,7 @@ def api_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
             **known,
             "api": api,
             "typed": text,
-            **dict.fromkeys(("has_app", "has_passkey", "asks_code", "passkeys_work"), True),
+            **WAYS,
             "errors": dict.fromkeys(("confirm", "password", "code", "passkey"), text),
         },
     }

@@ -30,6 +30,7 @@ from store.credits.used import Total
 from store.results import NO_CHOICE, Preferences
 from tests.support.admin.console_samples import console_pages
 from tests.support.browser.consent_samples import budgets_of, consent_pages, handed_on_samples
+from tests.support.browser.deletion_samples import deletion_pages
 from tests.support.browser.english import AUTOESCAPE, ENGLISH, SPOKEN
 from tests.support.browser.portal_samples import LOGO, NOW, portal_pages
 from tests.support.browser.security_samples import PROVIDERS, security_pages
@@ -116,8 +117,6 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     mail_sent["mail_reaches_people"] = False
     mail = SpooledMail("1-a", NOW, text, text, text)
     profile = {**known, "profile": account, "picture": "/picture/x.svg", "name": text, "passkey_offer": True}
-    account_deletion: dict[str, Any] = {**known, "apps": 1, "documents": 2, "paid": 1, "typed": text}
-    account_deletion |= {"has_app": True, "has_passkey": True, "asks_code": True, "passkeys_work": True}
     return {
         "signin/signin.html": {
             **stranger,
@@ -158,20 +157,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "picture_error": "",
             "notice": text,
         },
-        "account/delete.html": {
-            **account_deletion,
-            "errors": dict.fromkeys(("email", "password", "code", "passkey"), text),
-        },
-        "account/delete.html first": {
-            **account_deletion,
-            "apps": 0,
-            "documents": 0,
-            "paid": 0,
-            "errors": {},
-            "has_app": False,
-            "has_passkey": False,
-            "asks_code": False,
-        },
+        **deletion_pages(text, known),
         "account/apps.html": {
             **known,
             "apps": [used, free, unused],

@@ -31,6 +31,7 @@ from store.results import Profile
 from store.webhooks.attempts import Attempt, WebhookExchange, WebhookResponse
 from store.webhooks.deliveries import Delivery
 from tests.support.browser.api_samples import api_pages
+from tests.support.browser.deletion_samples import WAYS
 from tests.support.browser.english import SPOKEN
 
 LOGO = "/logo/x.webp"
@@ -207,7 +208,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
             **known,
             "app": own,
             "typed": text,
-            **dict.fromkeys(("has_app", "has_passkey", "asks_code", "passkeys_work"), True),
+            **WAYS,
             "errors": dict.fromkeys(("confirm", "password", "code", "passkey"), text),
         },
         **guide_pages(text, known, own),

@@ -30,6 +30,15 @@ async def from_elsewhere(stand: Stand, email: str) -> None:
     await stand.store.client.hset(known["user"], "password", password[:-32] + bytes(32))
 
 
+async def confirmed(stand: Stand, email: str) -> None:
+    """Notes in a person's sessions that they have just signed in elsewhere to confirm who they are."""
+    client, user = stand.store.client, await stand.store.people.find(email)
+    assert user
+    seconds, _ = await client.time()
+    async for name in client.scan_iter(match=f"{keys.session_prefix(user)}*"):
+        await client.hset(name, "proved_at", str(1000 * int(seconds)))
+
+
 def without_password(tour: Tour) -> None:
     """Confirms who a person is who has no password."""
     stand, browser = tour.stand, tour.browser
@@ -45,6 +54,11 @@ def without_password(tour: Tour) -> None:
     tour.stop("account/confirm_yourself.html elsewhere", "Sign in again with a connected account")
     browser.click("Confirm with")
     tour.stop("signin/directory.html confirm", "Use your")
+    tour.open("/account/delete")
+    tour.stop("account/delete.html elsewhere", "Sign in again with a connected account")
+    stand.run(confirmed(stand, MARY))
+    tour.open("/account/delete")
+    tour.stop("account/delete.html confirmed", "Delete my account for good")
     stand.change()
     tour.open("/account")
     tour.submit("/signout")
