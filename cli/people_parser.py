@@ -66,6 +66,17 @@ def add_users(verb: Verbs) -> None:
     )
     export.add_argument("--output", metavar="FILE", required=True, help="- is standard output")
     export.add_argument("--format", choices=("zip", "jsonl"), default="zip", help="zip or jsonl; default: zip")
+    update = verb(
+        "update",
+        "person_parts.update_user",
+        "change the address or the name of a person; both addresses are mailed",
+        f"{ada} --email ada@example.org",
+        f'{ada} --name "Ada King"',
+    )
+    update.add_argument("--email", metavar="E", dest="new_email", help="the new address; it counts as confirmed")
+    update.add_argument("--name", metavar="N", help="what apps and other people see")
+    about = "with --email: the old mailbox isn't theirs any more, so it gets no link that takes the account back"
+    update.add_argument("--no-way-back", dest="way_back", action="store_false", help=about)
     suspend = verb(
         "suspend",
         "people.suspend_user",
@@ -134,6 +145,7 @@ def add_users(verb: Verbs) -> None:
     about = "one person: second step, connected apps, newest activity"
     for named in (
         reset,
+        update,
         export,
         verb("show", "people.show_user", about, ada),
         verb("reset-factors", "people.reset_factors", "take authenticator app, passkeys and recovery codes", ada),

@@ -28,6 +28,7 @@ ACTS: Final[Mapping[str, str]] = {
     "people.create_user": "",
     "people.invite_user": "invited_by_operator",
     "people.set_password": "",
+    "person_parts.update_user": "",
     "people.reset_factors": "",
     "people.sign_out": "",
     "people.disconnect_app": "",

@@ -42,8 +42,8 @@ async def create_user(context: Context, args: Namespace) -> CommandResult:
     )
     person = await context.store.operator.find(email)
     if args.password is not None:
-        return _one(person)
-    return _one(person, {"password": password}, note=f"The password {SHOWN_ONCE}")
+        return one_person(person)
+    return one_person(person, {"password": password}, note=f"The password {SHOWN_ONCE}")
 
 
 async def list_users(context: Context, args: Namespace) -> CommandResult:
@@ -142,14 +142,14 @@ async def show_user(context: Context, args: Namespace) -> CommandResult:
 async def disable_user(context: Context, args: Namespace) -> CommandResult:
     """Disables a person: stops every token, ends every session and blocks sign-in. Raises Refused("not_found"),
     ValueError."""
-    return _one(await context.store.operator.set_status(person_named(args.email), "disabled"))
+    return one_person(await context.store.operator.set_status(person_named(args.email), "disabled"))
 
 
 async def suspend_user(context: Context, args: Namespace) -> CommandResult:
     """Disables a person, and keeps a reason that the person reads. Raises Refused("not_found"), ValueError."""
     suspension = Suspension(args.reason, args.note, suspended_until(args.until, "--until") if args.until else None)
     person = await context.store.operator.suspend(person_named(args.email), suspension)
-    return _one(person, _suspended(person))
+    return one_person(person, _suspended(person))
 
 
 async def set_password(context: Context, args: Namespace) -> CommandResult:
@@ -159,20 +159,20 @@ async def set_password(context: Context, args: Namespace) -> CommandResult:
     await _check_password(context, password, person.email, person.name)
     changed = await context.store.operator.set_password(person.user, await context.store.hasher.hash(password))
     if args.password is not None:
-        return _one(changed)
-    return _one(changed, {"password": password}, note=f"The password {SHOWN_ONCE}")
+        return one_person(changed)
+    return one_person(changed, {"password": password}, note=f"The password {SHOWN_ONCE}")
 
 
 async def reset_factors(context: Context, args: Namespace) -> CommandResult:
     """Removes a person's second step, but not the password. Raises Refused("not_found"), ValueError."""
-    return _one(await context.store.operator.reset_factors(person_named(args.email)))
+    return one_person(await context.store.operator.reset_factors(person_named(args.email)))
 
 
 async def sign_out(context: Context, args: Namespace) -> CommandResult:
     """Ends every session of a person, and no token of an app. Raises Refused("not_found"), ValueError."""
     person = await context.store.operator.find(person_named(args.email), 0)
     await context.store.people_acts.parts.end_sessions(person.user)
-    return _one(person)
+    return one_person(person)
 
 
 async def disconnect_app(context: Context, args: Namespace) -> CommandResult:
@@ -185,7 +185,7 @@ async def disconnect_app(context: Context, args: Namespace) -> CommandResult:
 
 async def enable_user(context: Context, args: Namespace) -> CommandResult:
     """Enables a person again. Raises Refused("not_found"), ValueError."""
-    return _one(await context.store.operator.set_status(person_named(args.email), "active"))
+    return one_person(await context.store.operator.set_status(person_named(args.email), "active"))
 
 
 async def add_groups(context: Context, args: Namespace) -> CommandResult:
@@ -193,14 +193,14 @@ async def add_groups(context: Context, args: Namespace) -> CommandResult:
     person = await context.store.operator.find(person_named(args.email))
     await context.store.groups.change(person.user, person.groups, add=args.groups)
     note = "" if person.email_verified else "Nobody has confirmed this address: the account may be somebody else's."
-    return _one(await context.store.operator.find(person.user), note=note)
+    return one_person(await context.store.operator.find(person.user), note=note)
 
 
 async def remove_groups(context: Context, args: Namespace) -> CommandResult:
     """Removes a person from groups. Raises Refused("not_found"), ValueError."""
     person = await context.store.operator.find(person_named(args.email))
     await context.store.groups.change(person.user, person.groups, remove=args.groups)
-    return _one(await context.store.operator.find(person.user))
+    return one_person(await context.store.operator.find(person.user))
 
 
 async def delete_user(context: Context, args: Namespace) -> CommandResult:
@@ -244,7 +244,7 @@ async def _told_of_deletion(context: Context, user: str, what: str) -> CommandRe
     person = await context.store.operator.find(user, 0)
     async with mailing(context) as site:
         await getattr(operator_mails, what)(site, person)
-    return _one(person, _suspended(person))
+    return one_person(person, _suspended(person))
 
 
 async def invite_user(context: Context, args: Namespace) -> CommandResult:
@@ -268,7 +268,8 @@ async def _check_password(context: Context, password: str, email: str, name: str
         await Breaches(context.settings.password_ranges).check(password)
 
 
-def _one(person: Person, more: dict[str, Any] | None = None, note: str = "") -> CommandResult:
+def one_person(person: Person, more: dict[str, Any] | None = None, note: str = "") -> CommandResult:
+    """A person as the result of a command."""
     record = {**_user(person), **(more or {})}
     return CommandResult(record, note=note, words=_words(record))
 

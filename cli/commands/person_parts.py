@@ -1,13 +1,16 @@
-"""`user sessions`, `identities` and their kin: what operators see and take from a person one by one."""
+"""`user update`, and what operators see and take from a person one by one: `user sessions`, `identities` and so on."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterable
 
+from cli.commands.bulk import BY_COMMAND
 from cli.commands.context import Context
+from cli.commands.people import one_person
 from cli.terminal.outcome import CommandResult
 from store.operations import person_named
+from store.operators.people_acts import Changes
 from store.operators.records import identity_record, session_record
 from store.refused import Refused
 
@@ -49,6 +52,32 @@ async def unlink(context: Context, args: Namespace) -> CommandResult:
     others = load_providers(context.settings.identity_config).usable(one.identity for one in identities)
     await context.store.people_acts.parts.unlink(person.user, args.id, others)
     return ended(person.user, args.id)
+
+
+async def update_user(context: Context, args: Namespace) -> CommandResult:
+    """Changes the address or the name of a person, and mails both addresses. Raises Refused("not_found"),
+    Refused("invalid_request") for an address that has an account, ValueError."""
+    from cli.operator_mail import mailing  # what mails need takes longer to load than most commands run
+    from handlers.admin import operator_mails
+
+    check_update(args)
+    person = await context.store.operator.find(person_named(args.email), 0)
+    acts = context.store.people_acts
+    if args.name is not None:
+        await acts.change(BY_COMMAND, person.user, Changes(args.name))
+    if args.new_email is not None:
+        changed = await acts.change_address(BY_COMMAND, person.user, args.new_email, way_back=args.way_back)
+        async with mailing(context) as site:
+            operator_mails.address_changed(site, person.user, changed)
+    return one_person(await context.store.operator.find(person.user, 0))
+
+
+def check_update(args: Namespace) -> None:
+    """Raises Refused("invalid_request") for options that change nothing."""
+    if args.new_email is None and not args.way_back:
+        raise Refused("invalid_request", "--no-way-back goes with --email.")
+    if args.new_email is None and args.name is None:
+        raise Refused("invalid_request", "Nothing to change is given: --email, --name, or both.")
 
 
 def check_listed(typed: str, known: Iterable[str], verb: str) -> None:

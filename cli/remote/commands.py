@@ -17,6 +17,7 @@ from cli.commands.context import SHOWN_ONCE, SIGNING_ONCE
 from cli.remote.app_logos import set_logo
 from cli.remote.client import RemoteServer, ServerUnreachable, part
 from cli.remote.person_parts import PERSON_PARTS, RemoteCommand
+from cli.remote.shown import person_of, user_of
 from cli.terminal.outcome import CommandResult
 from store.apps.registration_rows import RECORD
 from store.moments import at, timestamp
@@ -28,27 +29,13 @@ WAIT: Final = 0.2
 ACTIVITY: Final = ("at", "event", "client_id", "address", "agent")
 
 
-def _user(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A person as local commands show them."""
-    shown = {"sub": record["id"], **{name: record[name] for name in ("email", "email_verified", "name", "status")}}
-    if "groups" in record:
-        shown["groups"] = record["groups"]
-    return {**shown, "createdAt": record["createdAt"]}
-
-
-def _person(record: Mapping[str, Any], more: Mapping[str, Any] | None = None, note: str = "") -> CommandResult:
-    planned = {"deletionAt": record["deletionAt"]} if record.get("deletionAt") else {}
-    shown = {**_user(record), **(record.get("suspension") or {}), **planned, **(more or {})}
-    return CommandResult(shown, note=note, words={} if shown.get("groups") else {"groups": ""})
-
-
 def list_users(server: RemoteServer, args: Namespace) -> CommandResult:
     """Lists people."""
     query = {"query": args.query, "status": args.status}
     if args.limit is None and args.cursor is None:
-        return CommandResult({"users": [_user(one) for one in server.items("/people", **query)]}, PEOPLE)
+        return CommandResult({"users": [user_of(one) for one in server.items("/people", **query)]}, PEOPLE)
     page = server.get("/people", **query, limit=min(args.limit or 100, 100), cursor=args.cursor)
-    users = [_user(one) for one in page["items"]]
+    users = [user_of(one) for one in page["items"]]
     return CommandResult(
         {"users": users, "nextCursor": page["nextCursor"]}, PEOPLE, words={"nextCursor": page["nextCursor"] or ""}
     )
@@ -58,7 +45,7 @@ def show_user(server: RemoteServer, args: Namespace) -> CommandResult:
     """Shows one person."""
     record = server.get(f"/people/{server.person(args.email)['id']}")
     names = ("authenticatorApp", "passkeys", "recoveryCodesLeft", "apps", "activity")
-    shown = {**_user(record), **(record["suspension"] or {}), **{name: record[name] for name in names}}
+    shown = {**user_of(record), **(record["suspension"] or {}), **{name: record[name] for name in names}}
     return CommandResult(shown, ACTIVITY, words={} if record["groups"] else {"groups": ""})
 
 
@@ -69,7 +56,7 @@ def create_user(server: RemoteServer, args: Namespace) -> CommandResult:
         body["password"] = args.password
     record = server.do("POST", "/people", body)
     made = {"password": record["password"]} if "password" in record else {}
-    return _person(record, made, f"The password {SHOWN_ONCE}" if made else "")
+    return person_of(record, made, f"The password {SHOWN_ONCE}" if made else "")
 
 
 def invite_user(server: RemoteServer, args: Namespace) -> CommandResult:
@@ -83,7 +70,7 @@ def invite_user(server: RemoteServer, args: Namespace) -> CommandResult:
 def _act(act: str) -> RemoteCommand:
     def run(server: RemoteServer, args: Namespace) -> CommandResult:
         body = {name: value for name in ("reason", "note", "until") if (value := getattr(args, name, None))}
-        return _person(server.do("POST", f"/people/{server.person(args.email)['id']}/{act}", body))
+        return person_of(server.do("POST", f"/people/{server.person(args.email)['id']}/{act}", body))
 
     return run
 
@@ -112,7 +99,7 @@ def delete_user(server: RemoteServer, args: Namespace) -> CommandResult:
         record = server.do("DELETE", path + (f"?{urlencode({'reason': args.reason})}" if args.reason else ""))
         return CommandResult({"sub": record["id"], "deleted": True})
     server.do("DELETE", f"{path}?{urlencode({'wait_days': args.wait, 'reason': args.reason})}")
-    return _person(server.get(path))
+    return person_of(server.get(path))
 
 
 def disconnect_app(server: RemoteServer, args: Namespace) -> CommandResult:
@@ -125,7 +112,7 @@ def _groups(change: Callable[[set[str], set[str]], set[str]]) -> RemoteCommand:
     def run(server: RemoteServer, args: Namespace) -> CommandResult:
         path = f"/people/{server.person(args.email)['id']}"
         groups = change({*server.get(path)["groups"]}, {*args.groups})
-        return _person(server.do("PATCH", path, {"groups": sorted(groups)}))
+        return person_of(server.do("PATCH", path, {"groups": sorted(groups)}))
 
     return run
 

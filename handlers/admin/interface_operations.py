@@ -31,7 +31,7 @@ ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
     "admin-bulk POST": AdminOperation("Act on many people, after a dry run", "Bulk", (), "BulkOrder"),
     "admin-bulk-progress GET": AdminOperation("Show how far an act on many people is", "Bulk"),
     "admin-person GET": AdminOperation("Show a person", "Person"),
-    "admin-person PATCH": AdminOperation("Change name and groups of a person", "Person", (), "PersonChange"),
+    "admin-person PATCH": AdminOperation("Change address, name and groups of a person", "Person", (), "PersonChange"),
     "admin-person DELETE": AdminOperation(
         "Delete a person with everything that is theirs", "DeletedPerson", ("dry_run", "wait_days", "reason")
     ),

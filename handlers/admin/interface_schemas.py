@@ -70,7 +70,7 @@ ADMIN_SCHEMAS: Final[JsonSchema] = {
     },
     "ShownSuspension": record({"reason": TEXT, "note": TEXT, "until": maybe(TIME)}),
     "PersonOrder": record({"email": TEXT}, {"name": TEXT, "password": TEXT, "groups": TEXTS, "invite": FLAG}),
-    "PersonChange": record({}, {"name": TEXT, "groups": TEXTS}),
+    "PersonChange": record({}, {"email": TEXT, "wayBack": FLAG, "name": TEXT, "groups": TEXTS}),
     "DeletedPerson": record(
         {"id": ID, "email": TEXT, "apps": COUNT, "ownApps": COUNT, **_GONE, "deletionAt": maybe(TIME)}
     ),

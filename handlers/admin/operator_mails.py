@@ -7,6 +7,7 @@ from typing import Any
 
 from handlers.core import mails
 from handlers.core.site import Site
+from store.accounts.links import AddressChange
 from store.apps.owners.members import owners_of
 from store.apps.registration import Registration
 from store.clock import wall
@@ -48,6 +49,15 @@ async def link(site: Site, kind: str, person: Person) -> None:
         raise Refused("invalid_request", nothing)
     wording = mails.spoken(site, made.preferences)
     mails.write(site, kind, email, user, wording, link=f"{site.base_url}{path}?link={made.text}")
+
+
+def address_changed(site: Site, user: str, change: AddressChange) -> None:
+    """Tells both addresses of a change; the old one with the link that brings it back, if there is one."""
+    wording = mails.spoken(site, change.warned.preferences)
+    values: dict[str, Any] = {"old": change.old, "new": change.new, "at": wall.utc()}
+    link = f"{site.base_url}/account/email/undo?link={change.undo.text}" if change.undo else ""
+    for to, way_back in ((change.old, link), (change.new, "")):
+        mails.write(site, "operators/address_changed", to, user, wording, link=way_back, **values)
 
 
 async def deletion_planned(site: Site, person: Person) -> None:

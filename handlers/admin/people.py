@@ -77,14 +77,25 @@ class AdminPersonHandler(AdminHandler):
         self.write_json(person_record(await self.store.people_acts.view(user)))
 
     async def patch(self, user: str) -> None:
-        """Changes the name, the groups, or both."""
-        params = self.fields("name", "groups")
+        """Changes the address, the name and the groups, or some of them. Both addresses are mailed; `wayBack` is false
+        if the old mailbox is lost."""
+        params = self.fields("email", "wayBack", "name", "groups")
         groups = params.texts("groups")
-        changes = Changes(params.get("name"), None if groups is None else tuple(groups))
-        if changes == Changes():
-            raise Refused("invalid_request", "Send name, groups, or both. A role has an address of its own: …/role.")
+        changes, email = Changes(params.get("name"), None if groups is None else tuple(groups)), params.get("email")
+        if changes == Changes() and email is None:
+            raise Refused(
+                "invalid_request",
+                "Send email, name or groups. A role has an address of its own: …/role.",
+            )
+        way_back = params.value("wayBack") is None or self.flag(params, "wayBack")
+        if email is None and not way_back:
+            raise Refused("invalid_request", "wayBack goes with email.")
         with valid():
-            await self.store.people_acts.change(self.actor, user, changes)
+            if changes != Changes():
+                await self.store.people_acts.change(self.actor, user, changes)
+            if email is not None:
+                changed = await self.store.people_acts.change_address(self.actor, user, email, way_back=way_back)
+                operator_mails.address_changed(self.site, user, changed)
         self.write_json(person_record(await self.store.people_acts.view(user)))
 
     async def delete(self, user: str) -> None:

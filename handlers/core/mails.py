@@ -36,7 +36,7 @@ from store.phrases import Phrase, plural
 from store.refused import Refused
 from store.results import NO_CHOICE, Allowance, Preferences, Profile, Visitor, Warned
 
-TAKES_BACK = ("address_changed", "second_step")
+TAKES_BACK = ("address_changed", "second_step", "operators/address_changed")
 """Mails that may have a link that undoes a change."""
 MAX_TARGET = 8000
 """Characters of a target that are kept with a link. A longer target is dropped. An authorization with the longest

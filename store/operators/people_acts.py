@@ -11,11 +11,13 @@ from typing import NamedTuple
 from store import keys
 from store.accounts.groups import Groups
 from store.accounts.identities import Identities
+from store.accounts.links import AddressChange
 from store.accounts.planned_deletions import PlannedDeletions
 from store.credits.credits import Granted
 from store.engine.scripts import Scripts
-from store.names import check_groups, check_person_name
+from store.names import check_groups, check_person_name, normalise_email
 from store.operations import TO_BE_DELETED, Operator, Person, Suspension
+from store.operators.address_changes import AddressChanges
 from store.operators.people_pages import PeoplePages
 from store.operators.person_parts import PersonParts
 from store.operators.person_view import PersonView
@@ -57,9 +59,11 @@ class PeopleActs:
         wakeup: RelayWakeup,
         planned: PlannedDeletions,
         identities: Identities,
+        addresses: AddressChanges,
     ) -> None:
         self.parts = PersonParts(scripts, identities, wakeup)
         self._planned = planned
+        self._addresses = addresses
         self._pages = pages
         self._scripts = scripts
         self._operator = operator
@@ -137,6 +141,14 @@ class PeopleActs:
             before = {*person.groups}
             await self._groups.change(user, person.groups, add=wanted - before, remove=before - wanted)
         return await self._operator.find(user)
+
+    async def change_address(
+        self, actor: OperatorActor, user: str, typed: str, *, way_back: bool = True
+    ) -> AddressChange:
+        """Gives a person another address, which counts as confirmed. Raises Refused as `AddressChanges.change`,
+        ValueError for what is no address."""
+        await self.check(actor, "people.change", user)
+        return await self._addresses.change(user, normalise_email(typed), way_back=way_back)
 
     async def give_role(self, actor: OperatorActor, user: str, role: OperatorRole | None) -> OperatorRole | None:
         """Gives a person a role, or takes it, and returns the one before. Nobody changes their own. Raises Refused as

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from store.fsck.walk import Fsck
     from store.keystate import KeyState
     from store.operations import Operator
+    from store.operators.address_changes import AddressChanges
     from store.operators.app_acts import AppActs
     from store.operators.bulk_acts import BulkActs
     from store.operators.credit_report import CreditReports
@@ -102,7 +103,14 @@ class OperatorParts(ResourceParts):
             self._wakeup,
             self.planned_deletions,
             self.identities,
+            self.address_changes,
         )
+
+    @part
+    def address_changes(self) -> AddressChanges:
+        from store.operators.address_changes import AddressChanges
+
+        return AddressChanges(self.scripts, self.addresses, self.sealer)
 
     @part
     def provisioning(self) -> Provisioning:

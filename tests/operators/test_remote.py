@@ -79,6 +79,12 @@ def test_people_and_apps_are_managed_from_elsewhere(elsewhere: Elsewhere, tmp_pa
     assert {name: value for name, value in local("user", "show", EVE).items() if name != "activity"} == {
         name: value for name, value in shown.items() if name != "activity"
     }
+    moved = "eve@new.example"
+    assert there("user", "update", EVE, "--email", moved, "--name", "Eve")["email"] == moved
+    assert local("user", "update", moved, "--email", EVE, "--no-way-back")["email"] == EVE
+    assert "Nothing to change" in elsewhere.error("user", "update", EVE)[2]
+    assert "goes with --email" in elsewhere.error("user", "update", EVE, "--name", "E", "--no-way-back")[2]
+    assert elsewhere.error("user", "update", EVE, "--email", "x")[:2] == (1, "invalid_request")
     assert there("user", "group", "add", EVE, "admins")["groups"] == ["admins", "staff"]
     assert there("user", "group", "remove", EVE, "staff")["groups"] == ["admins"]
     plan = there("user", "bulk", "suspend", "--query", EVE, "--reason", "Unpaid")

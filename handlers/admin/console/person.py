@@ -58,6 +58,7 @@ NOTICES = {
         "Two-step verification is off and the passkeys are removed. The password alone is enough to sign in now."
     ),
     "link": Phrase("The e-mail is on its way."),
+    "email": Phrase("The address was changed. The person gets an e-mail at both addresses."),
     "credits": Phrase("The credits were changed."),
     "role": Phrase("The role was changed. The person gets an e-mail."),
 }

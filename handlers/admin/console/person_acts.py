@@ -114,6 +114,19 @@ class ConsoleSendLinkHandler(PersonAct):
         await self.store.operator.note(user, "link_sent_by_operator")
 
 
+class ConsoleEmailHandler(PersonAct):
+    """…/email."""
+
+    part, done = "email", "email"
+
+    async def act(self, user: str, params: Params) -> None:
+        """Changes the address, and mails both. `lost`: the person doesn't have the old mailbox any more."""
+        way_back = params.get("lost") != "yes"
+        acts = self.store.people_acts
+        changed = await acts.change_address(self.actor, user, params.get("email") or "", way_back=way_back)
+        operator_mails.address_changed(self.site, user, changed)
+
+
 class ConsoleCreditsHandler(PersonAct):
     """…/credits."""
 

@@ -36,6 +36,7 @@ from handlers.admin.console.person_acts import (
     ConsoleCancelDeletionHandler,
     ConsoleCreditsHandler,
     ConsoleDeleteHandler,
+    ConsoleEmailHandler,
     ConsoleExportHandler,
     ConsolePlanDeletionHandler,
     ConsoleResetFactorsHandler,
@@ -136,6 +137,13 @@ ROUTES: tuple[Route, ...] = (
         "console-unlink",
         does("people.change"),
         operators_form("disconnect a person’s account at another site", "they connect it again", ("identity",)),
+    ),
+    Route(
+        rf"{_PERSON}/email",
+        ConsoleEmailHandler,
+        "console-email",
+        does("people.change"),
+        operators_form("change a person’s e-mail address", "the mailed link, for 7 days", ("email", "lost")),
     ),
     Route(
         rf"{_PERSON}/send-link",

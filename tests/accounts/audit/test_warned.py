@@ -29,6 +29,7 @@ LINKS = {
     *("address_taken", "change", "confirm", "no_account", "reset", "signup", "signup_again", "taken_back"),
     *("team_invitation", "credits/notice", "credits/payment", "operators/role_changed"),
     *("operators/deletion_planned", "operators/deletion_cancelled", "operators/app_suspended"),
+    "operators/address_changed",
 }
 """Requested mails, notices of limits and of what operators did, each for one address only."""
 CHANGED = "Your e-mail address was changed"

@@ -70,7 +70,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "sessions": [Sample(id=text, device=text, address=text, since=NOW, seen=NOW)],
         "entries": [Sample(at=NOW, text=text, app=text, address=text, device=text)],
         **{"part": "", "error": "", "nonce": text, "usual_days": 7, "providers": Providers()},
-        "typed": Params(dict.fromkeys(("amount", "reason", "note", "until", "days"), text)),
+        "typed": Params(dict.fromkeys(("amount", "reason", "note", "until", "days", "email"), text)),
     }
     bare = Sample(app_since=None, codes=0, passkeys=[], identities=[])
     plain = Sample(**{**vars(person), "suspension": None, "registered": (), "grants": [], "groups": ()})
@@ -163,6 +163,16 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "admin/person.html apart": {**page, "offers": frozenset(("people.export",))},
         **{
             f"admin/person.html wrong {part}": {**page, "part": part, "error": text}
-            for part in ("suspend", "credits", "role", "send-link", "delete", "plan-deletion", "resume", "unlink")
+            for part in (
+                "suspend",
+                "email",
+                "credits",
+                "role",
+                "send-link",
+                "delete",
+                "plan-deletion",
+                "resume",
+                "unlink",
+            )
         },
     }

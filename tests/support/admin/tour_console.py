@@ -97,6 +97,8 @@ def console(tour: Tour) -> None:
     tour.stop("admin/person.html wrong suspend", "must be a date")
     tour.submit(f"{person}/credits", amount="much")
     tour.stop("admin/person.html wrong credits", "amount in dollars")
+    tour.submit(f"{person}/email", email="not an address")
+    tour.stop("admin/person.html wrong email", "e-mail address")
     tour.submit(f"{person}/role", role="owner")
     tour.stop("admin/person.html wrong role", "role is missing")
     tour.submit(f"{person}/send-link", kind="confirm")

@@ -8,7 +8,7 @@ from typing import Any
 from handlers.developer.api_form import ApiForm, ScopeRow
 from store.apps.client_secrets import SecretNote
 from store.apps.owners.owned_apis import AppAtApi, AppsAtApi
-from tests.support.browser.deletion_samples import WAYS
+from tests.support.data.deletion_samples import WAYS
 
 
 def api_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -30,10 +30,10 @@ from store.credits.used import Total
 from store.results import NO_CHOICE, Preferences
 from tests.support.admin.console_samples import console_pages
 from tests.support.browser.consent_samples import budgets_of, consent_pages, handed_on_samples
-from tests.support.browser.deletion_samples import deletion_pages
 from tests.support.browser.english import AUTOESCAPE, ENGLISH, SPOKEN
 from tests.support.browser.portal_samples import LOGO, NOW, portal_pages
 from tests.support.browser.security_samples import PROVIDERS, security_pages
+from tests.support.data.deletion_samples import deletion_pages
 
 ROOT = Path(__file__).parent.parent.parent.parent
 VOID = {"meta", "link", "input", "img", "br"}

@@ -31,8 +31,8 @@ from store.results import Profile
 from store.webhooks.attempts import Attempt, WebhookExchange, WebhookResponse
 from store.webhooks.deliveries import Delivery
 from tests.support.browser.api_samples import api_pages
-from tests.support.browser.deletion_samples import WAYS
 from tests.support.browser.english import SPOKEN
+from tests.support.data.deletion_samples import WAYS
 
 LOGO = "/logo/x.webp"
 NOW = datetime(2026, 3, 5, 14, 7, 9, 250_000, tzinfo=UTC)

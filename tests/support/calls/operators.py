@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 from store.keys import OPERATOR_JOBS, SHARDS, shard_users
@@ -18,6 +19,7 @@ from tests.support.calls.prepared import Call, call, drained
 from tests.support.store.second_factors import arrival, link
 from tests.support.store.world import CALLBACK, World
 
+_numbers = count()
 ADMIN = OperatorActor("key", "k" * 22, "admin", "Tests")
 
 
@@ -300,6 +302,18 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     await w.tokens()
     return lambda: w.store.app_acts.delete(w.app.client_id)
+
+
+@call("people_acts.change_address", "confirm_email", "change_person_address", "hold_email")
+async def _(w: World) -> Call:
+    email = f"moved{next(_numbers)}@example.com"
+    return lambda: w.store.people_acts.change_address(ADMIN, w.user, email)
+
+
+@call("address_changes.change", "confirm_email", "change_person_address", "release_email")
+async def _(w: World) -> Call:
+    email = f"moved{next(_numbers)}@example.com"
+    return lambda: w.store.address_changes.change(w.user, email, way_back=False)
 
 
 @call("people_acts.plan_deletion", "begin_leaving", "plan_deletion", "describe_user")

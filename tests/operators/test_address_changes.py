@@ -1,0 +1,107 @@
+"""Operators change a person's e-mail address: both addresses hear of it, and the old one can take the account back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handlers.core.site import Site
+from store.accounts.links import MOST_UNDOS
+from store.operators.roles import OperatorActor
+from store.refused import Refused
+from store.results import Visitor
+from store.wiring import Store
+from tests.operators.conftest import Desk, refused
+from tests.support.http.driver import EMAIL, PASSWORD
+from tests.support.store.checked_store import checked, findings
+from tests.support.store.world import World
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+NEW, LATER = "ada@new.example", "ada@later.example"
+ADMIN = OperatorActor("command", "here", "admin")
+
+
+async def test_both_addresses_hear_of_it_and_the_old_one_can_take_the_account_back(desk: Desk, site: Site) -> None:
+    sent: list[Any] = []
+    site.mail.post = sent.append  # type: ignore[assignment]
+    changed = await desk.do("PATCH", f"/people/{desk.ada}", {"email": " ADA@New.example "})
+    assert (changed["email"], changed["email_verified"]) == (NEW, True)
+    assert [(mail.what, mail.to, mail.undo) for mail in sent] == [
+        ("operators/address_changed", EMAIL, True),
+        ("operators/address_changed", NEW, False),
+    ]
+    store = desk.store
+    assert await store.people.verify(NEW, PASSWORD)
+    assert await store.people.credentials(EMAIL) is None
+    noted = [event for event in desk.events if event.event == "email_changed_by_operator"]
+    assert [(one.person, one.by.split(" ", 2)[2]) for one in noted] == [(desk.ada, "The admin")]
+    # The old address stays this person's while the link works.
+    refused(
+        await desk.ask("POST", "/people", {"email": EMAIL, "name": "Eve", "password": "correct horse battery"}),
+        400,
+        "invalid_request",
+    )
+    link = sent[0].text.split("link=")[1].split()[0]
+    undone = await store.undoing.undo(link, Visitor())
+    assert (undone.old, undone.new) == (EMAIL, NEW)
+    assert (await store.operator.find(desk.ada)).email == EMAIL
+    assert await store.people.find(NEW) is None
+    store.fsck.settle = 0
+    assert findings(await checked(store, deep=True)) == []
+
+
+async def test_a_lost_mailbox_gets_no_link_and_is_free_at_once(desk: Desk, site: Site) -> None:
+    sent: list[Any] = []
+    await desk.do("PATCH", f"/people/{desk.ada}", {"email": NEW})
+    await desk.do("PATCH", f"/people/{desk.ada}", {"email": EMAIL})
+    site.mail.post = sent.append  # type: ignore[assignment]
+    # A link that an earlier change left to this mailbox ends too.
+    await desk.do("PATCH", f"/people/{desk.ada}", {"email": LATER, "wayBack": False})
+    assert [(mail.to, mail.undo, "link=" in mail.text) for mail in sent] == [
+        (EMAIL, False, False),
+        (LATER, False, False),
+    ]
+    await desk.person(EMAIL)
+    assert (await desk.store.operator.find(LATER)).user == desk.ada
+
+
+async def test_an_address_of_somebody_else_and_a_wrong_one_change_nothing(desk: Desk) -> None:
+    await desk.person("bob@example.com")
+    path, before = f"/people/{desk.ada}", await desk.store.people_acts.view(desk.ada)
+    bodies: list[dict[str, Any]] = [
+        *(
+            {"email": wrong}
+            for wrong in ("bob@example.com", EMAIL, "", "x", f"{'a' * 5000}@example.com", 5, "a\x00@b.c")
+        ),
+        {"wayBack": False},
+        {"wayBack": False, "name": "Ada"},
+        {"email": NEW, "wayBack": "perhaps"},
+        {"email": NEW, "address": NEW},
+    ]
+    for body in bodies:
+        refused(await desk.ask("PATCH", path, body), 400, "invalid_request")
+    for role in ("support", "auditor", "credits", "scim"):
+        refused(await desk.ask("PATCH", path, {"email": NEW}, role=role), 403, "insufficient_role")
+    refused(await desk.ask("PATCH", f"/people/{'f' * 32}", {"email": NEW}), 404, "not_found")
+    assert await desk.store.people_acts.view(desk.ada) == before
+    assert await desk.store.addresses.find(NEW) is None, "nobody holds it"
+    await desk.person(NEW)
+
+
+async def test_nobody_changes_their_own_address_as_an_operator(store: Store) -> None:
+    world = await World.make(store)
+    itself = OperatorActor("person", world.user, "admin")
+    with pytest.raises(Refused, match="access_denied"):
+        await store.people_acts.change_address(itself, world.user, NEW)
+
+
+async def test_ways_back_are_bounded_and_a_change_without_one_still_works(memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    change = memory_store.people_acts.change_address
+    for number in range(MOST_UNDOS):
+        await change(ADMIN, world.user, f"ada{number}@example.com")
+    with pytest.raises(Refused, match="invalid_request"):
+        await change(ADMIN, world.user, NEW)
+    assert await memory_store.addresses.find(NEW) is None
+    assert (await change(ADMIN, world.user, NEW, way_back=False)).undo is None
