@@ -48,6 +48,18 @@ async def _(w: World) -> Call:
     return lambda: w.store.reauth.with_identity(session, one.identity)
 
 
+@call("reauth.with_proof", "read_factors")
+async def _(w: World) -> Call:
+    one = arrival(f"made-{w.user}", f"made-{w.email}")
+    made = await w.store.upstream.admit(one, TRUSTED, VISITOR)
+    found = await w.store.upstream.sign_in(made.user, one, True, VISITOR)
+    session = w.store.sessions.open(found.cookie)
+    assert session is not None
+    proved = w.store.sessions.open(await w.store.reauth.with_identity(session, one.identity))
+    assert proved is not None
+    return lambda: w.store.reauth.with_proof(proved)
+
+
 @call("reauth.with_passkey", "try_passkey", "prove_with_passkey")
 async def _(w: World) -> Call:
     device = await add_passkey(w)
