@@ -132,8 +132,12 @@ async def test_password_resets_have_their_own_places(what: str) -> None:
     await end(sender)
 
 
+# No account can cause those that an operator's change sends.
+OWN_CHANGES = [what for what in mails.TAKES_BACK if not what.startswith("operators/")]
+
+
 def test_four_networks_and_five_accounts_leave_places_for_links_and_for_undo_links() -> None:
-    undos = 5 * len(mails.TAKES_BACK) * MOST_UNDOS
+    undos = 5 * len(OWN_CHANGES) * MOST_UNDOS
     asked = len(NETWORKS) * (2 * MOST_ASKED + MOST_AFTER_UNDOS)
     assert asked + MOST_ALIKE <= MOST_OTHERS - MOST_NOTICES
     assert undos + MOST_UNDOS <= MOST_WAITING - MOST_OTHERS
@@ -143,7 +147,7 @@ async def test_undo_mails_of_five_accounts_take_no_places_of_other_links() -> No
     sender = mailer(Relay(refuse), retries=(A_DAY,))
     for one in many(NOTICE, MOST_NOTICES):
         sender.post(one)
-    for one in many(UNDO, 5 * len(mails.TAKES_BACK) * MOST_UNDOS):
+    for one in many(UNDO, 5 * len(OWN_CHANGES) * MOST_UNDOS):
         sender.post(one)
     for one in many(LINK, len(NETWORKS) * 2 * MOST_ASKED):
         sender.post(one)

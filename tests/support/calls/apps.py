@@ -21,6 +21,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.apps.find("never-read-before")
 
 
+@call("apps.spend_per_day")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.spend_per_day("never-named-before")
+
+
 @call("apps.active")
 async def _(w: World) -> Call:
     return lambda: w.store.apps.active("never-asked-before")

@@ -99,5 +99,6 @@ async def _(w: World) -> Call:
 
 @call("device_windows.take", "take_portion")
 async def _(w: World) -> Call:
-    w.store.device_windows.allotments[w.app.client_id] = Allotment(remaining=0)
-    return lambda: w.store.device_windows.take(w.app.client_id)
+    windows = w.store.device_windows
+    windows.allotments[w.app.client_id] = Allotment(limit=windows.group.limit, remaining=0)
+    return lambda: windows.take(w.app.client_id)

@@ -32,7 +32,8 @@ async def _(w: World) -> Call:
     api = await registered(w)
     app = await w.store.apps.update(w.app.client_id, api_scopes=(f"{api}/orders",))
     # A portion in hand, so that the call takes none in the background.
-    w.store.app_tokens.windows.allotments[app.client_id] = Allotment(left=100, remaining=600, ends=inf)
+    windows = w.store.app_tokens.windows
+    windows.allotments[app.client_id] = Allotment(windows.group.limit, left=100, remaining=600, ends=inf)
     return lambda: w.store.app_tokens.issue(app, api, (), ISSUER)
 
 
@@ -48,14 +49,16 @@ async def _(w: World) -> Call:
 @call("introspection_windows.take", "take_portion")
 async def _(w: World) -> Call:
     # A process that knows of no room asks the store before it admits a call.
-    w.store.introspection_windows.allotments[w.app.client_id] = Allotment(remaining=0)
-    return lambda: w.store.introspection_windows.take(w.app.client_id)
+    windows = w.store.introspection_windows
+    windows.allotments[w.app.client_id] = Allotment(limit=windows.group.limit, remaining=0)
+    return lambda: windows.take(w.app.client_id)
 
 
 @call("client_windows.take", "take_portion")
 async def _(w: World) -> Call:
-    w.store.client_windows.allotments[w.app.client_id] = Allotment(remaining=0)
-    return lambda: w.store.client_windows.take(w.app.client_id)
+    windows = w.store.client_windows
+    windows.allotments[w.app.client_id] = Allotment(limit=windows.group.limit, remaining=0)
+    return lambda: windows.take(w.app.client_id)
 
 
 @call("limits.public_client", "take_networks")
