@@ -326,17 +326,6 @@ def test_the_operator_sets_a_forgotten_password(home: Home) -> None:
     assert home.json("user", "show", "ada@example.com")["activity"][0]["event"] == "password_set_by_operator"
 
 
-def test_an_app_can_be_given_to_a_person(home: Home) -> None:
-    sub = home.json("user", "create", "--email", "dev@example.com", "--name", "Dev")["sub"]
-    made = home.app("theirs", "--owner", "dev@example.com")
-    assert made["owner"] == sub
-    home.app("later")
-    assert home.json("app", "update", "later", "--owner", sub)["owner"] == sub
-    assert home.with_store(lambda store: store.operator.find("dev@example.com")).registered == ("theirs", "later")
-    wrong = home.error("app", "update", "later", "--owner", "nobody@example.com")
-    assert wrong == (1, "not_found", "No such person.")
-
-
 def test_show_has_the_statistics_of_an_app(home: Home) -> None:
     home.app("web")
 

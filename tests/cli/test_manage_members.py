@@ -51,3 +51,14 @@ def test_a_new_owner_takes_the_place_of_the_first_one_alone(home: Home) -> None:
     assert [(one["sub"], one["role"]) for one in team] == [(eve, "owner"), (bob, "viewer")]
     home.json("app", "member", "add", "web", bob, "--role", "owner")
     assert f"Still owners too: {bob}." in home.words("app", "update", "web", "--owner", ada).out
+
+
+def test_an_app_can_be_given_to_a_person(home: Home) -> None:
+    sub = home.json("user", "create", "--email", "dev@example.com", "--name", "Dev")["sub"]
+    made = home.app("theirs", "--owner", "dev@example.com")
+    assert made["owner"] == sub
+    home.app("later")
+    assert home.json("app", "update", "later", "--owner", sub)["owner"] == sub
+    assert home.with_store(lambda store: store.operator.find("dev@example.com")).registered == ("theirs", "later")
+    wrong = home.error("app", "update", "later", "--owner", "nobody@example.com")
+    assert wrong == (1, "not_found", "No such person.")
