@@ -40,7 +40,9 @@ def many(tour: Tour) -> None:
     async def add() -> str:
         store = tour.stand.store
         facts: dict[str, Any] = {"verified": True, "event": "created_by_operator", "visitor": Visitor()}
-        users = [await store.people.create(f"guest{one}@example.org", "", None, **facts) for one in range(120)]
+        users = [
+            await store.people.create(f"guest{one}@example.org", f"Guest {one}", None, **facts) for one in range(120)
+        ]
         await store.directory_relay.repeat(users)
         identities, one = keys.person(users[0])["identities"], UpstreamIdentity("https://elsewhere.example", "7")
         await store.client.hset(identities, one.name, f"{one.text}\n1 2 guest@elsewhere.example")
@@ -66,7 +68,7 @@ def overview(tour: Tour) -> None:
     tour.stop("admin/overview.html full", "Nearly full")
     tour.stand.run(store.security.flush())
     tour.open("/admin")
-    tour.stop("admin/overview.html", "Sign-ins as a table")
+    tour.stop("admin/overview.html", "as a table")
 
 
 def console(tour: Tour) -> None:
