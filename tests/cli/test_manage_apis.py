@@ -20,8 +20,8 @@ def test_an_api_is_registered_with_a_secret_that_is_shown_once(home: Home) -> No
     assert (made["identifier"], made["name"], made["status"]) == (URI, "Orders", "active")
     assert (made["tokenFormat"], made["signingAlg"], made["tokenLifetime"]) == ("opaque", "ES256", 600)
     assert made["scopes"] == [
-        {"name": "orders:read", "title": "See your orders", "detail": "", "care": False},
-        {"name": "orders.write", "title": "orders.write", "detail": "It costs.", "care": True},
+        {"name": "orders:read", "title": "See your orders", "detail": "", "care": False, "secondStep": False},
+        {"name": "orders.write", "title": "orders.write", "detail": "It costs.", "care": True, "secondStep": False},
     ]
     assert home.json("api", "show", made["client_id"]) == made
     assert home.json("api", "show", URI + "/") == made
@@ -47,7 +47,7 @@ def test_an_update_changes_what_is_given(home: Home) -> None:
     assert home.json("api", "update", URI, "--disable")["status"] == "disabled"
     assert home.json("api", "update", URI, "--enable") == changed
     (kept,) = home.json("api", "update", URI, "--scope", "orders.write=Buy things")["scopes"]
-    assert kept == {"name": "orders.write", "title": "Buy things", "detail": "", "care": True}
+    assert kept == {"name": "orders.write", "title": "Buy things", "detail": "", "care": True, "secondStep": False}
     (described,) = home.json("api", "update", URI, "--detail", "orders.write=It costs.")["scopes"]
     assert described["detail"] == "It costs."
 
