@@ -255,7 +255,7 @@ async def test_a_confidential_app_without_a_secret_gets_an_unknown_one(memory_st
         pytest.param({"apps": [{**WEB, "scopes": "profile orders:read"}]}, "apps[0].scopes: There is no", id="no API"),
         pytest.param({"apis": [ORDERS, ORDERS]}, "apis[1].identifier: is that of apis[0]", id="one API twice"),
         pytest.param({"apis": [{**ORDERS, "scopes": "a"}]}, "apis[0].scopes: the scopes of an API are", id="no list"),
-        pytest.param({"apis": [{**ORDERS, "scopes": ["openid"]}]}, "apis[0].scopes: The scope openid", id="reserved"),
+        pytest.param({"apis": [{**ORDERS, "scopes": ["openid"]}]}, "apis[0].scopes: The name openid", id="reserved"),
         pytest.param({"apis": [{**ORDERS, "identifier": "orders"}]}, "apis[0].identifier: an identifier", id="no URI"),
         pytest.param({"apis": [{**ORDERS, "tokenLifetime": 1}]}, "apis[0]: the token lifetime is 60", id="too short"),
         pytest.param(
@@ -272,10 +272,10 @@ async def test_a_confidential_app_without_a_secret_gets_an_unknown_one(memory_st
             "apps[0].client_secret: an app with private_key_jwt has no secret",
             id="a key and a secret",
         ),
-        pytest.param({"apps": [{**WEB, "jwks": {"keys": []}}]}, "apps[0]: jwks has no key", id="a set without keys"),
+        pytest.param({"apps": [{**WEB, "jwks": {"keys": []}}]}, "apps[0]: jwks This key set has no usable", id="a set without keys"),
         pytest.param(
             {"apps": [{**WEB, "jwks": {"keys": [{**KEY, "d": "x"}]}}]},
-            "apps[0]: jwks has a private",
+            "apps[0]: jwks This key set has a private",
             id="a private key",
         ),
         pytest.param({"apps": [{**WEB, "public": "yes"}]}, "apps[0].public: must be true or false", id="no boolean"),
