@@ -81,7 +81,7 @@ async def test_the_mail_does_not_quote_the_owners_text(post: Post) -> None:
     for subject, words in ((CONNECTED, "up to $5.00 a month"), (RAISED, "up to $12.50 a month")):
         text = " ".join(plain_text(await post.mails.newest(EMAIL, subject)).split())
         assert words in text
-        for needed in ("web-app", "When:", "From:", "Testing/1.0", f"{post.service.base_url}{APPS}"):
+        for needed in ("web-app", "When:", "Network address:", "Testing/1.0", f"{post.service.base_url}{APPS}"):
             assert needed in text, needed
         for chosen in ("blocked", "555", "call-now", "app.example"):
             assert chosen not in text
