@@ -13,7 +13,8 @@ from dev.fuzz.jwts import signed, wrong_jwts
 from handlers.oauth import request_objects
 from store.clock import wall
 from store.lifetimes import REQUEST
-from tests.support.http.driver import CALLBACK, PASSWORD, Browser, Service, answer_of, json_of, send
+from tests.support.browser.second_factors import Person
+from tests.support.http.driver import CALLBACK, PASSWORD, Browser, Service, answer_of, fields_of, json_of, send
 from tests.support.http.key_app import KeyApp, key_app, key_for, query_pairs
 from tests.support.lists.offenders import each
 
@@ -133,8 +134,12 @@ async def test_a_stronger_sign_in_counts_for_a_signed_request(service: Service) 
     page = await browser.get(onward)
     assert b'value="ada@example.com"' in page.body
     back = await browser.submit(page, "/signin", email="ada@example.com", password=PASSWORD)
-    # Without a second step the person sets one up, and goes on with this request.
-    assert back.headers["Location"].startswith("/signin/setup?next=%2Foauth%2Fauthorize%3Fclient_id%3Dkey-app-")
+    # Somebody without a second step sets one up on the way.
+    page, ada = await browser.get(back.headers["Location"]), Person(service, browser)
+    ada.secret = service.store.factors.open_secret(service.ada, fields_of(page, "/signin/setup")["secret"])
+    codes = await browser.submit(page, "/signin/setup", code=await ada.code(-1))
+    onward = html.unescape(codes.body.decode().split('class="button" href="')[1].split('"')[0])
+    await ends_with_a_code(browser, app, onward)
 
 
 @pytest.mark.rfc("9101 4 iss and aud")
