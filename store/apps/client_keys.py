@@ -40,8 +40,7 @@ def registered_keys(raw: bytes) -> str:
         keys = read_keys(raw)
     except JoseError as error:
         reason = _REASONS.get(error.reason, _UNSOUND)
-        words = reason.removeprefix("This set ").removesuffix(".")
-        raise InvalidKeys(f"jwks {words}", of_set=reason) from None
+        raise InvalidKeys(f"jwks: {reason.removesuffix('.')}", of_set=reason) from None
     return orjson.dumps({"keys": [key.to_jwk(only_algorithm(key)) for key in keys]}).decode()
 
 

@@ -103,7 +103,7 @@ async def test_saving_what_the_page_shows_changes_no_key(service: Service) -> No
         pytest.param({"auth_method": "odd"}, "Choose one of these", id="an unknown way"),
         pytest.param({"auth_method": "none"}, "Choose one of these", id="nothing, for an app with a server"),
         pytest.param({"jwks": '{"keys": []}'}, "no usable signing key", id="no keys"),
-        pytest.param({"jwks": "nonsense"}, "a valid JSON Web Key Set", id="no JSON"),
+        pytest.param({"jwks": "nonsense"}, "isn't a valid JSON Web Key Set", id="no JSON"),
         pytest.param({"jwks": PRIVATE}, "Publish only public keys", id="a symmetric key"),
         pytest.param({"jwks": JWKS, "jwks_uri": AT}, "not both", id="both"),
         pytest.param({"jwks_uri": "http://mine.example/jwks"}, "Start with https", id="an address in the clear"),

@@ -272,10 +272,14 @@ async def test_a_confidential_app_without_a_secret_gets_an_unknown_one(memory_st
             "apps[0].client_secret: an app with private_key_jwt has no secret",
             id="a key and a secret",
         ),
-        pytest.param({"apps": [{**WEB, "jwks": {"keys": []}}]}, "apps[0]: jwks This key set has no usable", id="a set without keys"),
+        pytest.param(
+            {"apps": [{**WEB, "jwks": {"keys": []}}]},
+            "apps[0]: jwks: This key set has no usable",
+            id="a set without keys",
+        ),
         pytest.param(
             {"apps": [{**WEB, "jwks": {"keys": [{**KEY, "d": "x"}]}}]},
-            "apps[0]: jwks This key set has a private",
+            "apps[0]: jwks: This key set has a private",
             id="a private key",
         ),
         pytest.param({"apps": [{**WEB, "public": "yes"}]}, "apps[0].public: must be true or false", id="no boolean"),

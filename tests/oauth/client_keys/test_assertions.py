@@ -315,8 +315,8 @@ async def test_a_key_s_own_algorithm_limits_it(service: Service) -> None:
 @each(
     ("text", "why"),
     [
-        pytest.param(b"{", "a valid JSON", id="no JSON"),
-        pytest.param(b"[]", "a valid JSON", id="a list"),
+        pytest.param(b"{", "isn't a valid JSON", id="no JSON"),
+        pytest.param(b"[]", "isn't a valid JSON", id="a list"),
         pytest.param(b'{"keys":[]}', "no usable signing key", id="no keys"),
         pytest.param(b'{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}', "private", id="a shared secret"),
         pytest.param(set_of({**key_for("ES256").public.to_jwk(), "d": "x"}), "private", id="a private key"),

@@ -86,7 +86,7 @@ def developer(tour: Tour) -> None:
     tour.submit(OWN, name=" ", redirect_uris="nowhere")
     tour.stop("developer/settings.html wrong", "Nothing was changed")
     tour.submit(OWN, name="Weather Diary", redirect_uris=BACK, jwks="nonsense")
-    tour.stop("developer/settings.html wrong keys", "a valid JSON Web Key Set")
+    tour.stop("developer/settings.html wrong keys", "isn't a valid JSON Web Key Set")
     keys_at = "https://weather-diary.example/jwks.json"
     tour.submit(OWN, name="Weather Diary", redirect_uris=BACK, auth_method="private_key_jwt", jwks="", jwks_uri=keys_at)
     tour.stop("developer/settings.html key", "Saved.")
