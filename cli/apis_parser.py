@@ -51,7 +51,7 @@ def _api_options(parser: argparse.ArgumentParser, required: bool) -> None:
     add("--scope", about, metavar="NAME=TITLE", dest="scopes", required=required, **many)
     add("--detail", "a second sentence for people about a scope; may be repeated", metavar="NAME=TEXT", **many)
     add("--care", "a scope that the consent page warns of; may be repeated", metavar="NAME", **many)
-    about = "a scope that apps get from people with a second step alone; may be repeated, once empty for none"
+    about = "a scope that apps get only from people who showed a second step; may be repeated, once empty for none"
     add("--second-step", about, metavar="NAME", **many)
     about = "opaque: the API asks this server about each token (default); jwt: it checks signatures itself (RFC 9068)"
     add("--token-format", about, choices=("opaque", "jwt"))

@@ -108,7 +108,7 @@ class MinuteSpend(NotePage):
 
 
 def in_words(spent: Spent) -> str:
-    """What became of the questions."""
+    """The outcome of the questions, for the page."""
     questions = "1 question" if spent.asked == 1 else f"{spent.asked} questions"
     said = f"{questions} for {short(spent.charged)}."
     return f"{said} Latchkey refused the next one. {spent.refusal}" if spent.refusal else said

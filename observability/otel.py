@@ -28,7 +28,7 @@ log = logging.getLogger("latchkey.traces")
 WHOLE_SECONDS: Final = 10.0
 """For one request to the collector, its retries included."""
 LAST_SECONDS: Final = 3.0
-"""What the last spans get when the process ends."""
+"""For sending the last spans when the process ends."""
 QUEUED, BATCH, PAUSE_SECONDS = 2048, 512, 2.0
 """Spans that wait, at most (later ones are dropped); spans in a request; the time between two requests."""
 METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))

@@ -1,8 +1,8 @@
 """Sends the security log to an OpenTelemetry collector, event by event in their order, at least once.
 
-Each process has one exporter, and one of all takes turns (`store/accounts/audit/export_turn.py`). It reads a page of
-the log, sends it in batches, and notes the position in the store after that. So after a crash, the next one sends that
-page again: an event may arrive twice, with the same `latchkey.event.id`, and none is left out.
+Each process has one exporter, and one of them at a time has the turn (`store/accounts/audit/export_turn.py`). It reads
+a page of the log, sends it in batches, and then notes the position in the store. So after a crash, the next one sends
+that page again: an event may arrive twice, with the same `latchkey.event.id`, and none is left out.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class AuditExport:
 
     @property
     def behind(self) -> float:
-        """For how many seconds the export is behind the log, whichever process has the turn."""
+        """How many seconds the export is behind the log, whichever process has the turn."""
         return self._behind + time.monotonic() - self._seen_at
 
     @asynccontextmanager

@@ -26,7 +26,7 @@ async def bulk_users(context: Context, args: Namespace) -> CommandResult:
     acts = context.store.bulk_acts
     if not args.token:
         suspension = args.reason, args.note, args.until
-        order = BulkOrder(args.act, users_in(args.file), args.query, args.status, *suspension, wait_in(args))
+        order = BulkOrder(args.act, users_in(args.file), args.query, args.status, *suspension, args.wait)
         return told(plan_record(await acts.plan(BY_COMMAND, order)))
     check_act_of(args.act, (await acts.show(args.token)).order["act"])
     job = await acts.begin(BY_COMMAND, args.token)
@@ -45,11 +45,6 @@ def told(record: dict[str, Any]) -> CommandResult:
     if notes and record["act"] == "delete" and not record["waitDays"]:
         notes.append("They are deleted at once. A dry run with --wait 7 leaves days in which you can cancel.")
     return CommandResult(record, COLUMNS, note="\n".join(notes))
-
-
-def wait_in(args: Namespace) -> int:
-    """The days of `--wait`; 0 without it, and a number that is refused for none."""
-    return 0 if args.wait is None else args.wait or -1
 
 
 def check_act_of(typed: str, planned: str) -> None:

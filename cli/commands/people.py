@@ -23,6 +23,7 @@ from store.names import check_groups, check_person_name, is_user_id, normalise_e
 from store.operations import Person, Suspension, person_named, suspended_until
 from store.operators.cursors import MOST_AT_ONCE
 from store.operators.people_pages import PersonSummary
+from store.operators.role_holders import LAST_ADMIN
 from store.refused import Refused
 from store.results import Visitor
 
@@ -209,7 +210,7 @@ async def delete_user(context: Context, args: Namespace) -> CommandResult:
     who, holders = person_named(args.email), context.store.role_holders
     user = who if is_user_id(who) else await context.store.people.find(who)
     if user and await holders.is_last_admin(user):
-        raise Refused("access_denied", "This is the last administrator. Give that role to someone else first.")
+        raise Refused("access_denied", LAST_ADMIN)
     if args.wait is not None:
         return await _plan_deletion(context, args, who)
     if args.reason:

@@ -1,4 +1,4 @@
-"""A shipped language for tests whose messages carry invisible signs of which English message each is.
+"""A shipped language for tests: invisible signs in its messages name the English message of each.
 
 The signs are Unicode's tag characters: they have no width, and lines break as without them. So pages look as readers of
 the language see them, and a test written in English words can walk through them.

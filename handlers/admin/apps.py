@@ -34,7 +34,7 @@ FLAGS = (
         "secondStep",
     ),
 )
-NUMBERS = (*("refreshRetrySeconds", "refreshLifetimeDays", "callsPerMinute", "introspectionsPerMinute", "spendPerDay"),)
+NUMBERS = ("refreshRetrySeconds", "refreshLifetimeDays", "callsPerMinute", "introspectionsPerMinute", "spendPerDay")
 OTHERS = ("scopes", "authMethod", "jwks", "owner", "sectorIdentifierUri", "anyName")
 CHANGEABLE = (*TEXTS, *LISTS, *FLAGS, *NUMBERS, *OTHERS)
 FIXED = ("subjectType", "sectorIdentifierUri")

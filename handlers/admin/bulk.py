@@ -65,5 +65,5 @@ def order_of(params: Params) -> BulkOrder:
         params.get("reason") or "",
         params.get("note") or "",
         params.get("until") or "",
-        0 if params.value("waitDays") is None else params.whole("waitDays") or -1,
+        None if params.value("waitDays") is None else params.whole("waitDays"),
     )

@@ -25,9 +25,9 @@ ROLE_NAMES: dict[OperatorRole, str] = {
 }
 
 MOST_WAITING = 100
-"""Mails that wait when an act on many people waits too: the queue has place for a few hundred notices."""
+"""Mails in the queue, which holds a few hundred notices, at which an act on many people pauses."""
 PATIENCE, PAUSE = 200, 0.1
-"""How often the act looks, and how long (s) it waits before each look."""
+"""How often the act looks at the queue, at most, and the seconds between two looks."""
 
 
 def invited(site: Site, email: str, link: str, asker: str) -> None:

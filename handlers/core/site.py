@@ -55,7 +55,7 @@ class ServerFacts(NamedTuple):
 
 
 class DemoFacts(NamedTuple):
-    """What the pages of a demo tell: the client id of its app, and the account that everybody may use."""
+    """What the pages of a demo show: the client id of its app, and the account that everybody may use."""
 
     client_id: str
     email: str

@@ -56,10 +56,9 @@ async def open_object(site: Site, app: Registration, here: Pairs) -> SignedReque
     text = once([pair for pair in here if pair[0] == "request"]).get("request") if app.has_keys else None
     if text is None:
         return None
+    # RFC 9101 5
     if any(name == "request_uri" and value for name, value in here):
-        raise Refused(
-            "invalid_request", Phrase("A request can have request or request_uri, but not both.")
-        )  # RFC 9101 5
+        raise Refused("invalid_request", Phrase("A request can have request or request_uri, but not both."))
     own = [("client_id", app.wire_id), ("request", text)]
     of, now, mark = request_print(own), wall.time(), first_of(here, ARRIVED)
     arrival = site.store.progress.open(mark, of)

@@ -33,12 +33,13 @@ INTERRUPTED = 600
 """Seconds after which a deletion in progress elsewhere counts as interrupted."""
 
 NONE_PLANNED = Phrase("No deletion of this account is planned.")
+WRONG_WAIT = Phrase("The wait before a deletion must be 1 to %(most)s days.", most=MOST_DAYS)
 
 
 def check_wait(days: int, reason: str) -> None:
     """Raises ValueError unless a deletion may wait for so long, with this reason."""
     if not 1 <= days <= MOST_DAYS:
-        raise ValueError(Phrase("The wait before a deletion must be 1 to %(most)s days.", most=MOST_DAYS))
+        raise ValueError(WRONG_WAIT)
     check_reason(reason)
 
 

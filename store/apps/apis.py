@@ -36,8 +36,9 @@ class Apis:
         self._scripts = scripts
         self.cache: RegistrationCache[ApiRegistration | None] = RegistrationCache(self.fresh, clock)
         self.mcp = False
-        self.stepped: tuple[str, ...] = ()
         """Whether this server's MCP server is on, for which apps may get tokens."""
+        self.stepped: tuple[str, ...] = ()
+        """The scopes of this server that demand a second step."""
         self._every: RegistrationCache[list[ApiRegistration]] = RegistrationCache(lambda _: self.list(), clock)
 
     async def find(self, client_id: str) -> ApiRegistration | None:

@@ -42,7 +42,7 @@ class Prospect(NamedTuple):
 
     @property
     def names_of_update(self) -> tuple[object, ...]:
-        """Those that an account which is there gets: the address and the identities."""
+        """The names that an update gives an existing account: the address and the identities."""
         return (self.mover.email, *self.mover.identities)
 
 
@@ -110,7 +110,7 @@ class Writes:
         return users
 
     async def _with_identities(self, fresh: list[Prospect], counted: BatchOutcome) -> list[Prospect]:
-        """Reserves the identities; people without all of theirs are refused, and their addresses freed."""
+        """Reserves the identities; people who cannot have all of theirs are refused."""
         pairs = [(one, identity) for one in fresh for identity in one.mover.identities]
         took = await self._batch(
             [("SET", keys.identity(identity.name), one.user, "NX", "PX", EMAIL_RESERVATION) for one, identity in pairs]
@@ -120,23 +120,21 @@ class Writes:
             for (one, identity), mine in zip(pairs, took, strict=True)
             if not mine and not await self._store.identities.reserve(identity, one.user)
         }
-        for one in fresh:
-            if one.line in lost:
-                counted.refused.append((one.line, LINK_TAKEN))
-                for identity in one.mover.identities:
-                    await self._store.identities.release(identity.name, one.user)
-                await self._store.addresses.release(one.mover.email, one.user)
-        return [one for one in fresh if one.line not in lost]
+        return await self._without(fresh, lost, LINK_TAKEN, counted)
 
     async def _with_external_ids(self, fresh: list[Prospect], counted: BatchOutcome) -> list[Prospect]:
-        """Reserves the ids of outside directories; people without theirs are refused, and what they reserved freed."""
-        external, lost = self._store.people.external_ids, set()
+        """Reserves the ids of outside directories; people who cannot have theirs are refused."""
+        external, lost = self._store.people.external_ids, set[int]()
         for some in in_steps([one for one in fresh if one.mover.external_id], AT_ONCE):
             took = await asyncio.gather(*(external.reserve(one.mover.external_id, one.user) for one in some))
             lost |= {one.line for one, mine in zip(some, took, strict=True) if not mine}
+        return await self._without(fresh, lost, ID_TAKEN, counted)
+
+    async def _without(self, fresh: list[Prospect], lost: set[int], why: str, counted: BatchOutcome) -> list[Prospect]:
+        """The people whose lines are not in `lost`. Refuses the others, and frees their addresses and identities."""
         for one in fresh:
             if one.line in lost:
-                counted.refused.append((one.line, ID_TAKEN))
+                counted.refused.append((one.line, why))
                 for identity in one.mover.identities:
                     await self._store.identities.release(identity.name, one.user)
                 await self._store.addresses.release(one.mover.email, one.user)
@@ -250,7 +248,7 @@ class Writes:
         return counted
 
     async def _external_owner(self, mover: Mover) -> str | None:
-        """Whose the external id is: of an earlier line, or of an account."""
+        """The user id that an earlier line or an account has for this external id; None if it is free."""
         if not mover.external_id:
             return None
         earlier = self._seen.get(hash((mover.external_id,)))

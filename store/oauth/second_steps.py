@@ -27,5 +27,6 @@ def demanded_scopes(app: Registration, own: Collection[str], apis: Iterable[ApiR
 
 
 def _theirs(api: ApiRegistration | None) -> list[str]:
-    scopes = api.scopes if api else ()
-    return [ApiScopeName(api.client_id, scope.name).qualified for scope in scopes if scope.second_step and api]
+    if api is None:
+        return []
+    return [ApiScopeName(api.client_id, scope.name).qualified for scope in api.scopes if scope.second_step]

@@ -14,7 +14,7 @@ GONE_FOR_NOW = {
     "outsider": "The person is in none of the groups of this app any more.",
     "one_step": "This app now demands two-step verification: send the person to sign in again.",
 }
-"""Why a refresh token that lives gives nothing at present, by the word of its script."""
+"""Why a live refresh token gives no tokens at present, by the word of its script."""
 
 
 def bad_code() -> Refused:

@@ -30,7 +30,7 @@ from store.results import unheard
 from store.webhooks.event_types import chosen_types
 from store.webhooks.urls import LOGOUT_URL, check_webhook_url, is_loopback_url
 
-NO_REASON = "Only a disabled app has a reason for that."
+NO_REASON = "Only a disabled app can have a reason."
 CheckSector = Callable[[str, tuple[str, ...]], Awaitable[None]]
 """Checks that the list at a sector identifier URI has these redirect URIs. Raises ValueError."""
 

@@ -39,8 +39,8 @@ _ACTS: Final[dict[BulkAct, OperatorAct]] = {
 TOO_MANY = Phrase("More than %(most)s people match. Narrow the query.", most=MOST_PEOPLE)
 NO_MORE = "The key was revoked, or the role taken, before this person's turn."
 NO_PLAN = Phrase("You have no such dry run. Dry runs are kept for a day.")
-NO_WAIT = "A wait goes with the act delete alone."
-NO_REASON = "A reason goes with a wait: people who are deleted at once read nothing."
+NO_WAIT = "Only the act delete can wait."
+NO_REASON = "A reason goes with a wait: nobody sees it if people are deleted at once."
 
 Tell = Callable[[BulkAct, Person], Awaitable[None]]
 """Mails a person whose deletion was planned, or cancelled."""
@@ -57,19 +57,19 @@ class BulkOrder(NamedTuple):
     reason: str = ""
     note: str = ""
     until: str = ""
-    days: int = 0
+    days: int | None = None
 
 
 class BulkPlan(NamedTuple):
     """What a dry run found: `token` begins the act; `people`: whom it concerns, but for `refused`, of whom `refusals`
-    has the first with the reasons. `days`: how long a deletion waits, 0 for one at once."""
+    has the first with the reasons. `days`: how long a deletion waits; None for one at once."""
 
     token: str
     act: str
     people: int
     refused: int
     refusals: tuple[tuple[str, str], ...]
-    days: int = 0
+    days: int | None = None
 
 
 class BulkActs:
@@ -96,7 +96,7 @@ class BulkActs:
         act = _act_of(order.act)
         check_act(actor, _ACTS[act])
         suspension = suspension_of(order) if act == "suspend" else None
-        if order.days:
+        if order.days is not None:
             if act != "delete":
                 raise Refused("invalid_request", NO_WAIT)
             check_wait(order.days, order.reason)
@@ -111,7 +111,7 @@ class BulkActs:
         told: dict[str, Any] = {"act": act, "people": users}
         if suspension:
             told |= {"reason": order.reason, "note": order.note, "until": order.until}
-        if order.days:
+        if order.days is not None:
             told |= {"reason": order.reason, "days": order.days}
         token = await self._jobs.prepare(KIND, actor, told, len(users))
         shown = tuple(refusals[:SHOWN_REFUSALS])
@@ -213,7 +213,7 @@ class BulkActs:
                 await self._acts.sign_out(actor, user)
             elif act == "cancel-deletion":
                 changed = await self._acts.cancel_deletion(actor, user)
-            elif order.days:
+            elif order.days is not None:
                 changed = await self._acts.plan_deletion(actor, user, order.days, order.reason)
             else:
                 await self._acts.delete(actor, user)

@@ -186,7 +186,7 @@ def plan_record(plan: BulkPlan) -> dict[str, Any]:
         **{"id": plan.token, "act": plan.act, "dryRun": True, "state": "ready", "token": plan.token},
         **{"total": plan.people + plan.refused, "done": 0, "changed": plan.people, "refused": plan.refused},
         "refusals": refusals,
-        "waitDays": plan.days or None,
+        "waitDays": plan.days,
     }
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from handlers.core.site import Site
 from tests.admin.conftest import Console
 from tests.admin.test_console_people import shown
+from tests.support.browser.mailbox import posted
 from tests.support.http.driver import PASSWORD
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -55,14 +55,13 @@ async def test_deleting_many_needs_their_number(console: Console) -> None:
 
 
 async def test_a_deletion_of_many_waits_and_is_cancelled_for_many(console: Console, site: Site) -> None:
-    sent: list[Any] = []
     admin = await console.operator("admin")
     users = [await console.person(f"bulk-{place}@example.com") for place in range(12)]
     boxes = {f"person_{user}": "yes" for user in users}
     for days in ("", "0", "91", "x", "9" * 4000):
         wrong = await admin.send("/admin/people/bulk", act="delete", days=days, **boxes, confirm_password=PASSWORD)
         assert (wrong.code, "1 to 90 days" in wrong.body.decode()) == (400, True), days
-    site.mail.post = sent.append  # type: ignore[assignment]
+    sent = posted(site.mail)
     done = await admin.do("/admin/people/bulk", act="delete", days="7", reason="Asked for", **boxes)
     while "in progress" in (text := shown(await admin.open(done.headers["Location"]))):
         await asyncio.sleep(0)

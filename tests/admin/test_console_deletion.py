@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from handlers.core.site import Site
 from tests.admin.conftest import Console
 from tests.admin.test_console_people import proved, shown
+from tests.support.browser.mailbox import posted
 from tests.support.http.driver import EMAIL
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -43,9 +42,8 @@ async def test_a_deletion_waits_and_can_be_cancelled(console: Console) -> None:
 
 
 async def test_the_person_is_mailed_both_times(console: Console, site: Site) -> None:
-    sent: list[Any] = []
     admin, path = await proved(console)
-    site.mail.post = sent.append  # type: ignore[assignment]
+    sent = posted(site.mail)
     await admin.do(f"{path}/plan-deletion", days="7", reason="Asked for by post")
     await admin.do(f"{path}/cancel-deletion")
     planned, cancelled = sent

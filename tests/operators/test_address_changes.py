@@ -13,6 +13,7 @@ from store.refused import Refused
 from store.results import Visitor
 from store.wiring import Store
 from tests.operators.conftest import Desk, refused
+from tests.support.browser.mailbox import posted
 from tests.support.http.driver import EMAIL, PASSWORD
 from tests.support.store.checked_store import checked, findings
 from tests.support.store.world import World
@@ -23,8 +24,7 @@ ADMIN = OperatorActor("command", "here", "admin")
 
 
 async def test_both_addresses_hear_of_it_and_the_old_one_can_take_the_account_back(desk: Desk, site: Site) -> None:
-    sent: list[Any] = []
-    site.mail.post = sent.append  # type: ignore[assignment]
+    sent = posted(site.mail)
     changed = await desk.do("PATCH", f"/people/{desk.ada}", {"email": " ADA@New.example "})
     assert (changed["email"], changed["email_verified"]) == (NEW, True)
     assert [(mail.what, mail.to, mail.undo) for mail in sent] == [
@@ -52,10 +52,9 @@ async def test_both_addresses_hear_of_it_and_the_old_one_can_take_the_account_ba
 
 
 async def test_a_lost_mailbox_gets_no_link_and_is_free_at_once(desk: Desk, site: Site) -> None:
-    sent: list[Any] = []
     await desk.do("PATCH", f"/people/{desk.ada}", {"email": NEW})
     await desk.do("PATCH", f"/people/{desk.ada}", {"email": EMAIL})
-    site.mail.post = sent.append  # type: ignore[assignment]
+    sent = posted(site.mail)
     # A link that an earlier change left to this mailbox ends too.
     await desk.do("PATCH", f"/people/{desk.ada}", {"email": LATER, "wayBack": False})
     assert [(mail.to, mail.undo, "link=" in mail.text) for mail in sent] == [

@@ -15,6 +15,7 @@ from settings.in_force import in_force
 from store.app_log import Cause
 from store.webhooks.deliveries import WebhookEvent, new_event_id
 from tests.operators.conftest import API, Desk, refused
+from tests.support.browser.mailbox import posted
 from tests.support.browser.pictures import drawn
 from tests.support.http.driver import EMAIL, json_of, send
 
@@ -24,8 +25,7 @@ NEW = {"name": "Shop", "redirect_uris": ["https://shop.example/cb"], "scopes": "
 
 
 async def test_an_app_is_made_changed_suspended_and_deleted(desk: Desk, site: Site) -> None:
-    sent: list[Any] = []
-    site.mail.post = sent.append  # type: ignore[assignment]
+    sent = posted(site.mail)
     made = await desk.do("POST", "/apps", {**NEW, "client_id": "shop", "owner": EMAIL, "verified": True})
     assert (made["client_id"], made["name"], made["owner"], made["verified"]) == ("shop", "Shop", desk.ada, True)
     assert made["client_secret"]

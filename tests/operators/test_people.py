@@ -16,6 +16,7 @@ from store.operators.people_pages import PeoplePages
 from store.refused import SignedOut
 from store.results import Caller
 from tests.operators.conftest import Desk, refused
+from tests.support.browser.mailbox import posted
 from tests.support.http.driver import EMAIL, NAME, json_of
 from tests.support.store.document_app import Keeper
 from tests.support.store.world import World
@@ -160,8 +161,7 @@ async def test_what_makes_no_account_is_refused(desk: Desk, body: Any) -> None:
 
 
 async def test_an_invitation_is_mailed(desk: Desk, site: Site) -> None:
-    sent: list[Any] = []
-    site.mail.post = sent.append  # type: ignore[assignment]
+    sent = posted(site.mail)
     answer = await desk.do("POST", "/people", {"email": "new@example.com", "invite": True})
     assert answer["invited"] is True
     assert (await desk.store.people.invited(answer["link"].partition("invite=")[2])) is not None
@@ -225,8 +225,7 @@ async def test_signing_out_ends_sessions_and_no_token(desk: Desk) -> None:
 
 
 async def test_links_are_mailed(desk: Desk, site: Site) -> None:
-    sent: list[Any] = []
-    site.mail.post = sent.append  # type: ignore[assignment]
+    sent = posted(site.mail)
     path = f"/people/{desk.ada}/send-link"
     answer = await desk.do("POST", path, {"kind": "reset"}, role="support")
     assert answer == {"id": desk.ada, "email": EMAIL, "kind": "reset", "sent": True}
@@ -237,8 +236,7 @@ async def test_links_are_mailed(desk: Desk, site: Site) -> None:
 
 
 async def test_a_new_role_is_mailed(desk: Desk, site: Site) -> None:
-    sent: list[Any] = []
-    site.mail.post = sent.append  # type: ignore[assignment]
+    sent = posted(site.mail)
     path = f"/people/{desk.ada}/role"
     assert await desk.do("PUT", path, {"role": "support"}) == {"id": desk.ada, "role": "support", "before": None}
     await desk.do("PUT", path, {"role": "support"})
@@ -293,8 +291,7 @@ async def test_a_deletion_can_be_tried_first(desk: Desk) -> None:
 
 
 async def test_a_deletion_can_wait(desk: Desk, site: Site) -> None:
-    sent: list[Any] = []
-    site.mail.post = sent.append  # type: ignore[assignment]
+    sent = posted(site.mail)
     path = f"/people/{desk.ada}"
     for query in ("wait_days=0", "wait_days=91", "wait_days=x", "reason=Why", "wait_days=7&reason=" + "x" * 501):
         refused(await desk.ask("DELETE", f"{path}?{query}"), 400, "invalid_request")

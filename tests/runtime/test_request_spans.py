@@ -16,7 +16,6 @@ import pytest
 
 from handlers.core.site import Site
 from observability import otel
-from outbound.ai.config import load_models
 from runtime.arguments import load
 from runtime.tracing_wiring import pattern_of, tracing
 from settings.declared import Settings
@@ -26,7 +25,7 @@ from tests.support.http.driver import EMAIL, PASSWORD, Service, send
 from tests.support.http.upstream import ScriptedUpstream
 from tests.support.processes.processes import QUICK, Server
 from tests.support.processes.trace_collector import TraceCollector, attributes, collecting
-from tests.support.store.ai_spender import Spender, question
+from tests.support.store.ai_spender import Spender, pass_traces_on, question
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 HERE = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
@@ -130,15 +129,7 @@ class TestUpstream:
     async def test_a_model_server_gets_the_trace_and_is_a_span(
         self, service: Any, site: Site, upstream: ScriptedUpstream, collector: TraceCollector, tmp_path: Path
     ) -> None:
-        (model,) = site.models.all()
-        file = tmp_path / "models.toml"
-        file.write_text(f"""[[upstream]]
-name = "traced"
-url = "{upstream.url}"
-trace = true
-models = [{{ id = "traced", prices = [{{ version = "1", input = 1, output = 1 }}] }}]
-""")
-        site.models._models["scripted"] = dataclasses.replace(model, upstream=load_models(file).all()[0].upstream)
+        pass_traces_on(site, upstream, tmp_path)
         spender = await Spender.make(service)
         async with traced(service, collector):
             assert (await spender.ask(question())).code == 200

@@ -19,12 +19,11 @@ from handlers.core.site import Site
 from observability import tracing
 from observability.logs import JsonFormatter
 from observability.tracing import Trace, read_trace, sent_id
-from outbound.ai.config import load_models
 from store.wiring import Store
 from tests.support.http.driver import send, send_raw
 from tests.support.http.upstream import ScriptedUpstream
 from tests.support.lists.offenders import each
-from tests.support.store.ai_spender import Spender, question
+from tests.support.store.ai_spender import Spender, pass_traces_on, question
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 VALID = f"00-{TRACE}-{PARENT}-01"
@@ -279,15 +278,7 @@ class TestUpstream:
     async def test_an_ai_call_forwards_id_and_trace_if_configured(
         self, service: Any, site: Site, upstream: ScriptedUpstream, tmp_path: Path, stream: bool
     ) -> None:
-        (model,) = site.models.all()
-        file = tmp_path / "models.toml"
-        file.write_text(f"""[[upstream]]
-name = "traced"
-url = "{upstream.url}"
-trace = true
-models = [{{ id = "traced", prices = [{{ version = "1", input = 1, output = 1 }}] }}]
-""")
-        site.models._models["scripted"] = dataclasses.replace(model, upstream=load_models(file).all()[0].upstream)
+        pass_traces_on(site, upstream, tmp_path)
         spender = await Spender.make(service)
         answer = await spender.ask(question(stream=stream), traceparent=VALID, tracestate="rojo=1")
         assert answer.code == 200

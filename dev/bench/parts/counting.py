@@ -9,27 +9,20 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from typing import Any
 
 import server
 from handlers.core.site import Site
-from outbound.audit_export import AuditExport
 from outbound.webhooks.poster import WebhookSender
 from runtime import measuring, processes
 from runtime.listening import Listening
-from runtime.memory_watch import RoomWatch
 from runtime.process_state import Runtime
 
 OFF, ON = signal.SIGUSR1, signal.SIGUSR2
 
 
 def measured(
-    runtime: Runtime,
-    site: Site,
-    webhooks: WebhookSender,
-    listening: list[Listening],
-    max_body: int,
-    room: RoomWatch,
-    exporter: AuditExport | None = None,
+    runtime: Runtime, site: Site, webhooks: WebhookSender, listening: list[Listening], *rest: Any, **named: Any
 ) -> asyncio.Future[None]:
     """As in runtime/measuring.py, with the signals."""
     applications = [one.application for one in listening]
@@ -42,7 +35,7 @@ def measured(
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(OFF, count, False)
     loop.add_signal_handler(ON, count, True)
-    return measuring.measured(runtime, site, webhooks, listening, max_body, room, exporter)
+    return measuring.measured(runtime, site, webhooks, listening, *rest, **named)
 
 
 if __name__ == "__main__":

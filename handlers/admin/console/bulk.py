@@ -41,7 +41,7 @@ def waiting(order: BulkOrder, params: Params) -> BulkOrder:
     """The order of a deletion, with its wait. One without a wait needs the number of people, typed. Raises
     Refused("invalid_request")."""
     if params.get(AT_ONCE) != "yes":
-        return order._replace(days=days_in(params) or -1)
+        return order._replace(days=days_in(params))
     if (params.get("number") or "").strip() != str(len(order.people)):
         raise Refused("invalid_request", MISTYPED)
     return order
@@ -59,7 +59,7 @@ class BulkPage(ConsolePage):
         if order.act not in BULK_ACTS:
             raise Refused("invalid_request", Phrase("There is no such act."))
         # The reason and the days come with the form; here any suspension stands for it.
-        whom = order._replace(reason="–" if order.act == "suspend" else "", until="", days=0)
+        whom = order._replace(reason="–" if order.act == "suspend" else "", until="", days=None)
         plan = await self.store.bulk_acts.plan(self.actor, whom)
         if error:
             self.set_status(400)

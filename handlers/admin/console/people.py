@@ -24,6 +24,7 @@ ACT_NAMES: dict[str, str] = {
     "cancel-deletion": Phrase("Cancel the deletion"),
 }
 """The acts on many people, as operators choose them."""
+DELETIONS = ("delete", "cancel-deletion")
 NOTICES = {"deleted": Phrase("The account was deleted.")}
 
 
@@ -54,7 +55,7 @@ class ConsolePeopleHandler(ConsolePage):
             statuses=STATUS_NAMES,
             people=found.people,
             whole=pages.matching is None,
-            acts=[(one, name) for one, name in ACT_NAMES.items() if "delet" not in one or self.may("people.delete")],
+            acts=[(one, name) for one, name in ACT_NAMES.items() if one not in DELETIONS or self.may("people.delete")],
             first=f"?{urlencode(chosen)}" if params.get("cursor") else "",
             onward=f"?{urlencode({**chosen, 'cursor': found.cursor})}" if found.cursor else "",
             notice=self.notice(NOTICES),

@@ -13,7 +13,7 @@ from handlers.admin.console.person import PersonPage
 from handlers.core.amounts import dollars
 from handlers.core.format import MINUS
 from handlers.core.params import Params
-from store.accounts.planned_deletions import MOST_DAYS
+from store.accounts.planned_deletions import WRONG_WAIT
 from store.accounts.signin.sessions import ACTIVITY_KEPT
 from store.moving.person_export import WRITERS
 from store.names import normalise_email
@@ -206,9 +206,7 @@ def days_in(params: Params) -> int:
     """How long a deletion waits, as typed. Raises Refused("invalid_request") for no number."""
     days = params.get("days") or ""
     if not (days.isascii() and days.strip().isdigit() and len(days) < 10):
-        raise Refused(
-            "invalid_request", Phrase("The wait before a deletion must be 1 to %(most)s days.", most=MOST_DAYS)
-        )
+        raise Refused("invalid_request", WRONG_WAIT)
     return int(days)
 
 

@@ -58,7 +58,7 @@ if not in_groups(user, allowed) then return {'not_allowed'} end
 local now = now_ms()
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'issuer', 'left_out', 'spend_limit',
   'issuer_limit')
--- Whoever ended it, the issuer does not take that back; it may have had no trust here at that time.
+-- An issuer cannot undo a disconnection, whoever made it: it may not have been trusted here at that time.
 if given[3] then return {'kept_out'} end
 local before = given[1] and given[2] or ''
 scope = without(scope, given[5] or '')

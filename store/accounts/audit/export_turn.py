@@ -1,7 +1,7 @@
 """Whose turn it is to export the security log, and how far the export has come.
 
-One process exports at a time, for all servers of a store. Its turn ends if it does not say in time that it goes on, so
-after a crash another process continues from the position that was noted last.
+One process exports at a time, for all servers of a store. Its turn ends unless it renews it in time, so after a crash
+another process continues from the last noted position.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from store.crypto.seal import new_id
 from store.engine.scripts import Scripts
 
 LEASE_MS: Final = 20_000
-"""How long a turn lasts without a word of its process: longer than one request to the collector."""
+"""How long a turn lasts unless its process renews it: longer than one request to the collector."""
 
 
 class Exported(NamedTuple):

@@ -171,8 +171,8 @@ class SelfRegistered:
         return reply.word == "ok"
 
     async def end_idle(self) -> None:
-        """Deletes some apps that nobody has used for UNUSED_APP. One of a document that an operator has barred or ruled
-        stays: otherwise the document would bring it back without that. Raises StoreUnavailable."""
+        """Deletes some apps that nobody has used for UNUSED_APP. An app of a document stays if an operator has barred
+        it or set rules for it: otherwise the document would bring it back without them. Raises StoreUnavailable."""
         with wrapped():
             since = epoch_ms(*await self._client.time()) - UNUSED_APP
             found: Any = await self._client.zrangebyscore(keys.USED_APPS, "-inf", since, start=0, num=MOST_ENDED)

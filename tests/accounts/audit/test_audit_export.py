@@ -95,15 +95,8 @@ async def test_a_collector_gets_new_events_in_the_form_of_the_files(memory_store
         await rounds(made)
         assert details(receiver) == [f"{number}" for number in range(450)]
         # The same records as in a file.
-        lines = [
-            line async for piece in exported(memory_store.security_events, "otlp", since, None) for line in [piece]
-        ]
-        in_files = [
-            record
-            for line in lines
-            if line
-            for record in json.loads(line)["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
-        ]
+        lines = [line async for line in exported(memory_store.security_events, "otlp", since, None)]
+        in_files = records_of(json.loads(line) for line in lines if line)
         assert records(receiver) == in_files[-450:]
         assert {one["resourceLogs"][0]["scopeLogs"][0]["scope"]["name"] for one in receiver.events()} == {
             "latchkey.security"

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from tornado.httpclient import HTTPResponse
 
 from tests.accounts.test_required_step import SETUP
 from tests.oauth.device.devices import Device, let_in, type_code
@@ -24,6 +25,13 @@ WEAK = "needs a stronger sign-in than the one you used"
 def target_of(location: str) -> str:
     """Where a sign-in page leads on."""
     return parse_qs(urlsplit(location).query)["next"][0]
+
+
+def offered(page: HTTPResponse) -> str:
+    """The address of the stronger sign-in that a page offers."""
+    found = re.search(r'class="button full" href="([^"]+)"', page.body.decode())
+    assert found
+    return html.unescape(found[1])
 
 
 async def set_up(service: Service, browser: Browser, target: str) -> Person:
@@ -59,9 +67,7 @@ async def test_a_signed_in_person_is_asked_and_comes_back(service: Service, by: 
     where, browser = app.authorize_url(scope="openid"), await service.signed_in()
     page = await browser.get(where)
     assert (says(page, WEAK), says(page, "we’ll help you set one up")) == (True, True)
-    found = re.search(r'class="button full" href="([^"]+)"', page.body.decode())
-    assert found
-    sign_in = html.unescape(found[1])
+    sign_in = offered(page)
     assert (await browser.get(sign_in)).code == 200, "a session of one step does not lead back to the same page"
     await set_up(service, browser, target_of(sign_in))
     assert "code" in answer_of(await browser.consent(where))
@@ -156,7 +162,9 @@ async def test_a_scope_of_an_api_demands_it(service: Service) -> None:
     old = await shop.tokens("read write", browser, resource=ORDERS.identifier)
     scopes = tuple(replace(one, second_step=one.name == "write") for one in ORDERS.scopes)
     await service.store.apis.update(ORDERS.client_id, scopes=scopes)
-    assert (await service.store.apis.fresh(ORDERS.client_id)).scopes == scopes  # type: ignore[union-attr]
+    api = await service.store.apis.fresh(ORDERS.client_id)
+    assert api
+    assert api.scopes == scopes
     assert (await shop.refresh(old))["scope"] == "read"
     where = shop.app.authorize_url(scope="read write", resource=ORDERS.identifier)
     assert says(await browser.get(where), WEAK)
@@ -184,10 +192,9 @@ async def test_a_device_needs_a_person_with_the_step(service: Service) -> None:
     device, browser = await Device.begun(app), await service.signed_in()
     page = await type_code(browser, device.user_code)
     assert says(page, WEAK)
-    found = re.search(r'class="button full" href="([^"]+)"', page.body.decode())
-    assert found
-    target = target_of(html.unescape(found[1]))
-    assert (await browser.get(html.unescape(found[1]))).code == 200
+    sign_in = offered(page)
+    target = target_of(sign_in)
+    assert (await browser.get(sign_in)).code == 200
     await set_up(service, browser, target)
     assert device.user_code in (await browser.get(target)).body.decode()
     await let_in(browser, device)

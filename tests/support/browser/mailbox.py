@@ -168,3 +168,10 @@ def mailer(
 
 
 MAIL = Mail("reset", "ada@example.com", "Set a new password", "Open this:\n\nhttps://id.example/reset?link=lk_pr_x\n")
+
+
+def posted(sender: Mailer) -> list[Mail]:
+    """The mails that this sender accepts from now on. It sends none of them."""
+    found: list[Mail] = []
+    sender.post = found.append  # type: ignore[assignment]  # in place of its queue
+    return found

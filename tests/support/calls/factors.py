@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from store.accounts.identities import UpstreamIdentity
 from store.accounts.signin.passkeys import options_for_new, options_for_use, read_answer
 from store.accounts.signin.second_step import Half
-from store.accounts.signin.sessions import SecondStepNeeded
+from store.accounts.signin.sessions import SecondStepNeeded, Session
 from store.accounts.signin.totp import STEP, code_at
 from tests.support.calls.prepared import Call, call
 from tests.support.store.authenticator import Authenticator
@@ -38,24 +39,26 @@ async def _(w: World) -> Call:
     return lambda: w.store.reauth.with_password(w.session, PASSWORD, app.codes[0], VISITOR)
 
 
-@call("reauth.with_identity", "prove_with_identity")
-async def _(w: World) -> Call:
+async def signed_in_elsewhere(w: World) -> tuple[Session, UpstreamIdentity]:
+    """The session of a new person without a password, and the identity that they signed in with."""
     one = arrival(f"made-{w.user}", f"made-{w.email}")
     made = await w.store.upstream.admit(one, TRUSTED, VISITOR)
     found = await w.store.upstream.sign_in(made.user, one, True, VISITOR)
     session = w.store.sessions.open(found.cookie)
     assert session is not None
-    return lambda: w.store.reauth.with_identity(session, one.identity)
+    return session, one.identity
+
+
+@call("reauth.with_identity", "prove_with_identity")
+async def _(w: World) -> Call:
+    session, identity = await signed_in_elsewhere(w)
+    return lambda: w.store.reauth.with_identity(session, identity)
 
 
 @call("reauth.with_proof", "read_factors")
 async def _(w: World) -> Call:
-    one = arrival(f"made-{w.user}", f"made-{w.email}")
-    made = await w.store.upstream.admit(one, TRUSTED, VISITOR)
-    found = await w.store.upstream.sign_in(made.user, one, True, VISITOR)
-    session = w.store.sessions.open(found.cookie)
-    assert session is not None
-    proved = w.store.sessions.open(await w.store.reauth.with_identity(session, one.identity))
+    session, identity = await signed_in_elsewhere(w)
+    proved = w.store.sessions.open(await w.store.reauth.with_identity(session, identity))
     assert proved is not None
     return lambda: w.store.reauth.with_proof(proved)
 

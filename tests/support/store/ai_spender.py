@@ -6,8 +6,9 @@ import asyncio
 import json
 import socket
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from tornado.httpclient import HTTPResponse
 
 from handlers.core.application import Latchkey
 from handlers.core.site import Site
+from outbound.ai.config import load_models
 from outbound.ai.messages import MessagesUpstream
 from outbound.ai.models import Model, Models, Timeouts
 from store import keys
@@ -48,6 +50,19 @@ def hurry(site: Site, limits: Timeouts = SHORT) -> None:
     """Shortens the upstream's timeouts."""
     for model in site.models.all():
         model.upstream.limits = limits
+
+
+def pass_traces_on(site: Site, upstream: ScriptedUpstream, folder: Path) -> None:
+    """Sends traces to the upstream of the model. `folder` gets a file of models that says so."""
+    (model,) = site.models.all()
+    file = folder / "models.toml"
+    file.write_text(f"""[[upstream]]
+name = "traced"
+url = "{upstream.url}"
+trace = true
+models = [{{ id = "traced", prices = [{{ version = "1", input = 1, output = 1 }}] }}]
+""")
+    site.models._models[MODEL] = replace(model, upstream=load_models(file).all()[0].upstream)
 
 
 def cost(input_tokens: int, output_tokens: int, price: Price = PRICE) -> int:
