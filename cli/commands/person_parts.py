@@ -62,13 +62,14 @@ async def update_user(context: Context, args: Namespace) -> CommandResult:
 
     check_update(args)
     person = await context.store.operator.find(person_named(args.email), 0)
-    acts = context.store.people_acts
-    if args.name is not None:
-        await acts.change(BY_COMMAND, person.user, Changes(args.name))
+    acts, changes = context.store.people_acts, Changes(args.name)
+    changes.check()
     if args.new_email is not None:
         changed = await acts.change_address(BY_COMMAND, person.user, args.new_email, way_back=args.way_back)
         async with mailing(context) as site:
             operator_mails.address_changed(site, person.user, changed)
+    if args.name is not None:
+        await acts.change(BY_COMMAND, person.user, changes)
     return one_person(await context.store.operator.find(person.user, 0))
 
 

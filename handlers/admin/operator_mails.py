@@ -52,12 +52,13 @@ async def link(site: Site, kind: str, person: Person) -> None:
 
 
 def address_changed(site: Site, user: str, change: AddressChange) -> None:
-    """Tells both addresses of a change; the old one with the link that brings it back, if there is one."""
+    """Tells both addresses of a change; the old one with the link that brings it back, if there is one. Without the
+    link, the old mailbox may be somebody else's, who does not learn the new address."""
     wording = mails.spoken(site, change.warned.preferences)
-    values: dict[str, Any] = {"old": change.old, "new": change.new, "at": wall.utc()}
+    values: dict[str, Any] = {"old": change.old, "at": wall.utc()}
     link = f"{site.base_url}/account/email/undo?link={change.undo.text}" if change.undo else ""
-    for to, way_back in ((change.old, link), (change.new, "")):
-        mails.write(site, "operators/address_changed", to, user, wording, link=way_back, **values)
+    for to, new, way_back in ((change.old, change.new if link else "", link), (change.new, change.new, "")):
+        mails.write(site, "operators/address_changed", to, user, wording, new=new, link=way_back, **values)
 
 
 async def deletion_planned(site: Site, person: Person) -> None:

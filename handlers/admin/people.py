@@ -91,11 +91,13 @@ class AdminPersonHandler(AdminHandler):
         if email is None and not way_back:
             raise Refused("invalid_request", "wayBack goes with email.")
         with valid():
-            if changes != Changes():
-                await self.store.people_acts.change(self.actor, user, changes)
+            # What is wrong with one of them changes none: the address alone can be refused later than here.
+            changes.check()
             if email is not None:
                 changed = await self.store.people_acts.change_address(self.actor, user, email, way_back=way_back)
                 operator_mails.address_changed(self.site, user, changed)
+            if changes != Changes():
+                await self.store.people_acts.change(self.actor, user, changes)
         self.write_json(person_record(await self.store.people_acts.view(user)))
 
     async def delete(self, user: str) -> None:

@@ -34,6 +34,13 @@ class Changes(NamedTuple):
     name: str | None = None
     groups: tuple[str, ...] | None = None
 
+    def check(self) -> None:
+        """Raises ValueError for wrong ones."""
+        if self.name is not None:
+            check_person_name(self.name)
+        if self.groups is not None:
+            check_groups(self.groups)
+
 
 @dataclass(frozen=True, slots=True)
 class AccountRemains:

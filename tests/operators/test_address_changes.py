@@ -61,6 +61,9 @@ async def test_a_lost_mailbox_gets_no_link_and_is_free_at_once(desk: Desk, site:
         (EMAIL, False, False),
         (LATER, False, False),
     ]
+    told, new = (mail.text for mail in sent)
+    assert (LATER in told, LATER in new) == (False, True), "whoever has the mailbox now does not learn the new address"
+    assert f"You can no longer sign in with {EMAIL}." in told
     await desk.person(EMAIL)
     assert (await desk.store.operator.find(LATER)).user == desk.ada
 
@@ -77,6 +80,9 @@ async def test_an_address_of_somebody_else_and_a_wrong_one_change_nothing(desk: 
         {"wayBack": False, "name": "Ada"},
         {"email": NEW, "wayBack": "perhaps"},
         {"email": NEW, "address": NEW},
+        {"email": "bob@example.com", "name": "Another"},
+        {"email": NEW, "name": "x" * 5000},
+        {"email": NEW, "groups": ["x" * 500]},
     ]
     for body in bodies:
         refused(await desk.ask("PATCH", path, body), 400, "invalid_request")
