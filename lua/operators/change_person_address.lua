@@ -9,9 +9,11 @@
 --- ARGV[3] lasts (number): ms that the link works
 --- ARGV[4] most (number): such links of one person
 --- ARGV[5] member: the person in the lists of the shard
+--- ARGV[6] lost (number): ms during which the same change counts as a repeat after a lost answer
 --- @reply not_found
 --- @reply full
 --- @reply same warned
+--- @reply again id old ends warned
 --- @reply ok old ends warned
 --- @durable
 --- @reserve
@@ -27,6 +29,11 @@ local now, old = now_ms(), row[2]
 local entries = open_undos(undos, now)
 if old == email then
   touch(user)
+  -- Where the answer was lost, the caller repeats the remaining steps: nobody has mailed the link yet.
+  local id, newest = newest_undo(entries, email)
+  if undo_id ~= '' and newest and now - newest.at < lost then
+    return {'again', id, newest.email, int(kept_until(entries, newest.email)), warned_of(user, undos, now)}
+  end
   return {'same', warned_of(user, undos, now)}
 end
 if undo_id == '' then

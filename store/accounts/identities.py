@@ -118,6 +118,12 @@ class Identities:
             entry: Any = await self._client.get(keys.identity(identity.name))
         return entry.decode() if isinstance(entry, bytes) else None
 
+    async def reserved(self, identity: UpstreamIdentity) -> str | None:
+        """The user id of a reservation, which is at most 60 s old; None for a permanent entry."""
+        with wrapped():
+            lasts = await self._client.pttl(keys.identity(identity.name)) > 0
+        return await self.entry(identity) if lasts else None
+
     async def reserve(self, identity: UpstreamIdentity, user: str) -> bool:
         """Reserves the identity for 60 s, unless the entry is permanent; returns whether it is this person's now."""
         if await self._take(identity, user):

@@ -14,6 +14,8 @@ from store.refused import Refused
 from store.results import warned_of
 
 OWN_ALREADY = Phrase("That is this person’s address already.")
+LOST_ANSWER = 600_000
+"""How long (ms) the same change counts as a repeat."""
 TOO_OFTEN = Phrase("This address was changed too often this week. Wait a few days, or change it without a way back.")
 
 
@@ -27,8 +29,9 @@ class AddressChanges:
 
     async def change(self, user: str, new: str, *, way_back: bool) -> AddressChange:
         """Gives a person the address `new`, in its normal form. `way_back`: a link, to be mailed to the old address if
-        that was confirmed, brings it back for 7 days; without, the old address is free at once. Raises
-        Refused("not_found"), and Refused("invalid_request") for an address that has an account."""
+        that was confirmed, brings it back for 7 days; without, the old address is free at once. The same change within
+        10 minutes returns the same link, for a caller whose answer was lost. Raises Refused("not_found"), and
+        Refused("invalid_request") for an address that has an account."""
         undo_id = new_id() if way_back else ""
         if not await self._addresses.claim(new, user):
             raise Refused("invalid_request", TAKEN)
@@ -40,6 +43,7 @@ class AddressChanges:
             lasts=UNDO_LINK,
             most=MOST_UNDOS,
             member=keys.member(user),
+            lost=LOST_ANSWER,
         )
         if reply.word in ("not_found", "full"):
             await self._addresses.free_stale(new)
@@ -49,6 +53,8 @@ class AddressChanges:
             raise Refused("invalid_request", TOO_OFTEN)
         if reply.word == "same":
             raise Refused("invalid_request", OWN_ALREADY)
+        if reply.word == "again":
+            undo_id = reply.text("id")
         old, ends = reply.text("old"), reply.number("ends")
         await self._addresses.hold(old, user, ends)
         undo = Link(self._sealer.seal(Token(TokenKind.UNDO, user, old, undo_id, 0)), old) if undo_id and ends else None

@@ -122,11 +122,12 @@ async def test_a_call_refused_by_a_moving_slot_works_afterwards(
 
 
 # What is made in two slots may be there by half: an address is reserved for 60 s, a client id until it is deleted, a
-# device's request claimed for 60 s. And the walk seals what is there under a key of its own, which no other call here
-# has. The check walks all slots. And a deletion that was cancelled before the person could be read is cancelled once.
+# device's request and an identity of a new person for 60 s. A change of address without a way back is refused once
+# done. The walk seals what is there under a key of its own, which no other call here has. The check walks all slots.
+# And a deletion that was cancelled before the person could be read is cancelled once.
 APART = (
     *("people.create", "apps.create", "device_requests.decided", "reencryption.run", "fsck.run"),
-    "people_acts.cancel_deletion",
+    *("people_acts.cancel_deletion", "address_changes.change", "upstream.admit"),
 )
 
 

@@ -15,6 +15,7 @@ from store.wiring import Store
 from tests.operators.conftest import Desk, refused
 from tests.support.browser.mailbox import posted
 from tests.support.http.driver import EMAIL, PASSWORD
+from tests.support.processes.engines import FakeClock
 from tests.support.store.checked_store import checked, findings
 from tests.support.store.world import World
 
@@ -110,3 +111,22 @@ async def test_ways_back_are_bounded_and_a_change_without_one_still_works(memory
         await change(ADMIN, world.user, NEW)
     assert await memory_store.addresses.find(NEW) is None
     assert (await change(ADMIN, world.user, NEW, way_back=False)).undo is None
+
+
+async def test_the_same_change_soon_after_gets_the_same_link_and_later_it_is_refused(
+    memory_store: Store, clock: FakeClock
+) -> None:
+    """So a caller whose answer was lost can still mail the link."""
+    world = await World.make(memory_store)
+    change = memory_store.people_acts.change_address
+    made = await change(ADMIN, world.user, NEW)
+    assert made.undo
+    events = await world.events()
+    assert await change(ADMIN, world.user, NEW) == made
+    with pytest.raises(Refused, match="invalid_request"):
+        await change(ADMIN, world.user, NEW, way_back=False)
+    clock.advance(600_000)
+    with pytest.raises(Refused, match="invalid_request"):
+        await change(ADMIN, world.user, NEW)
+    assert await world.events() == events
+    assert (await memory_store.undoing.undo(made.undo.text, Visitor())).old == world.email

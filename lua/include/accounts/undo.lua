@@ -17,6 +17,15 @@ local function open_undos(undos, now)
   return found
 end
 
+-- The id and the entry of the newest unused link that brings back another address than `email`.
+local function newest_undo(entries, email)
+  local id, newest
+  for one, entry in pairs(entries) do
+    if not entry.used and entry.email ~= email and (not newest or entry.at > newest.at) then id, newest = one, entry end
+  end
+  return id, newest
+end
+
 -- How long an address is kept for its person (epoch ms); 0 if no link can bring it back.
 local function kept_until(entries, email)
   local ends = 0

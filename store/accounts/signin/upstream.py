@@ -98,7 +98,9 @@ class UpstreamSignIn:
             return await self._created(arrival, admission, visitor)
         if await self._identities.restore(arrival.identity, known):
             return Arrived(known)
-        if not admission.by_address:
+        # The sign-in that made the account may have been interrupted a moment ago: its rest is done here.
+        made = admission.create and await self._identities.reserved(arrival.identity) == known
+        if not made and not admission.by_address:
             raise NotLinked
         if not await self._identities.reserve(arrival.identity, known):
             return Arrived(await self._other(arrival))

@@ -115,6 +115,30 @@ async def test_a_lost_answer_at_the_first_sign_in_locks_nobody_out(
     await sound(memory_store)
 
 
+@pytest.mark.parametrize("admission", [ONLY_CREATES, TRUSTED])
+async def test_a_sign_in_finishes_the_one_before_that_made_the_account_and_was_interrupted(
+    memory_store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, admission: Admission
+) -> None:
+    run, w, email = Scripts.run, await World.make(memory_store), "half@elsewhere.example"
+
+    async def fails(self: Scripts, script: str, /, *args: Any, **more: Any) -> Any:
+        if script == "link_by_address":
+            raise StoreUnavailable("the call was lost")
+        return await run(self, script, *args, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Scripts, "run", fails)
+        with pytest.raises(StoreUnavailable):
+            await signs_in(w, "half", admission, email)
+    user = await memory_store.people.find(email)
+    with pytest.raises(NotLinked):
+        await signs_in(w, "another", ONLY_CREATES, email)
+    assert (await signs_in(w, "half", admission, email)).user == user
+    clock.advance(EMAIL_RESERVATION + 1000)
+    assert (await signs_in(w, "half", KNOWN_ONLY, email)).user == user
+    await sound(memory_store)
+
+
 @pytest.mark.parametrize("at_once", [2, 8])
 async def test_first_sign_ins_at_once_make_one_account(store: Store, at_once: int) -> None:
     w = await World.make(store)
