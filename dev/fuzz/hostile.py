@@ -156,6 +156,7 @@ class Stage:
             "/account/security/confirm": {"password": PASSWORD, "code": "a"},
             "/account/security/authenticator": {"secret": "a", "code": "a"},
             "/signin/setup": {"secret": "a", "code": "a"},
+            "/signin/setup/passkey": {"credential": "a"},
             "/account/security/passkeys/rename": {"credential": "a", "name": "a"},
             "/account/security/sessions/end": {"session": "a"},
             "/account/security/passkeys/remove": {"credential": "a"},

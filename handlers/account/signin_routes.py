@@ -27,7 +27,7 @@ from handlers.account.security import (
     ReauthOptionsHandler,
     SecurityHandler,
 )
-from handlers.account.setup.page import SetUpStepHandler
+from handlers.account.setup.page import SetUpAppHandler, SetUpOptionsHandler, SetUpPasskeyHandler
 from handlers.account.signin import SignInHandler, SignUpHandler
 from handlers.account.signout import SignOutHandler
 from handlers.core.person_posts import (
@@ -63,7 +63,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         r"/signin/setup",
-        SetUpStepHandler,
+        SetUpAppHandler,
         "signin-setup",
         LAST_PAGE,
         PersonPost(
@@ -73,6 +73,26 @@ ROUTES: tuple[Route, ...] = (
             undo=FIRST_UNDO,
             windows=(SIGN_IN_ADDRESS,),
         ),
+    ),
+    Route(
+        r"/signin/setup/passkey",
+        SetUpPasskeyHandler,
+        "signin-setup-passkey",
+        LAST_PAGE,
+        PersonPost(
+            "set up two-step verification",
+            session=False,
+            tells=(ACTIVITY, PERSON),
+            undo=FIRST_UNDO,
+            windows=(SIGN_IN_ADDRESS,),
+        ),
+    ),
+    Route(
+        r"/signin/setup/passkey/options",
+        SetUpOptionsHandler,
+        "signin-setup-options",
+        LAST_PAGE,
+        PersonPost("add a passkey", session=False, undo=NOTHING_LASTS),
     ),
     Route(
         r"/signin/second/options",

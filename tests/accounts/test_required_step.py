@@ -6,28 +6,33 @@ import asyncio
 import base64
 import html
 import re
-from typing import Literal
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
 from urllib.parse import quote
 
 import pytest
 from tornado.httpclient import HTTPResponse
 
+from store.accounts.signin.factors import Added
+from store.accounts.signin.passkeys import encode, options_for_new, read_answer
 from store.accounts.signin.required_step import Who
 from store.accounts.signin.second_step import Half
-from store.accounts.signin.sessions import SecondStepNeeded
+from store.accounts.signin.sessions import SecondStepNeeded, SignedIn
 from store.accounts.signin.totp import STEP, code_at
-from store.lifetimes import SECOND_STEP_SETUP
+from store.lifetimes import CHALLENGE, SECOND_STEP_SETUP
 from store.refused import Refused
 from store.results import Visitor
 from store.wiring import Store
-from tests.support.browser.second_factors import APP, Person, says
-from tests.support.http.driver import CALLBACK, EMAIL, PASSWORD, Browser, Service
+from tests.support.browser.second_factors import APP, Person, recovery_codes, says
+from tests.support.http.driver import CALLBACK, EMAIL, PASSWORD, Browser, Service, fields_of, json_of
 from tests.support.processes.engines import FakeClock
-from tests.support.store.second_factors import arrival, link
+from tests.support.store.authenticator import Authenticator
+from tests.support.store.second_factors import ORIGIN, RELYING_PARTY, arrival, link
 from tests.support.store.world import VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 SETUP = "/signin/setup"
+PASSKEY = f"{SETUP}/passkey"
 
 
 async def sent_to_setup(
@@ -39,6 +44,15 @@ async def sent_to_setup(
     answer = await browser.sign_in(next=target)
     assert answer.headers["Location"].startswith(f"{SETUP}?next={quote(target, safe='')}"), answer.headers["Location"]
     return browser, await browser.get(answer.headers["Location"])
+
+
+async def options_of(browser: Browser, page: HTTPResponse) -> dict[str, Any]:
+    """What the script of the page asks for, to make a passkey."""
+    form, headers = {"_xsrf": fields_of(page, PASSKEY)["_xsrf"]}, {"Accept": "application/json"}
+    answer = await browser.send(f"{PASSKEY}/options", "POST", form=form, headers=headers)
+    assert answer.code == 200, answer.body
+    options: dict[str, Any] = json_of(answer)["publicKey"]
+    return options
 
 
 async def code_of(page: HTTPResponse, service: Service) -> str:
@@ -155,6 +169,48 @@ async def test_a_changed_password_ends_the_setup(service: Service) -> None:
     assert answer.headers["Location"].startswith("/signin?late=1")
 
 
+async def test_a_person_sets_a_passkey_up_and_goes_on(service: Service) -> None:
+    browser, page = await sent_to_setup(service)
+    device = Authenticator(service.base_url)
+    options = await options_of(browser, page)
+    assert (options["user"]["name"], options["excludeCredentials"]) == (EMAIL, [])
+    credential = device.create(options)
+    lie = await browser.submit(page, PASSKEY, credential=device.create(options, origin="https://evil.example"))
+    assert (lie.code, "latchkey_session" in browser.cookies) == (400, False)
+    # The challenge was in a cookie, and a wrong answer uses it up.
+    late = await browser.submit(lie, PASSKEY, credential=credential)
+    assert (late.code, says(late, "That took too long")) == (400, True)
+    done = await browser.submit(late, PASSKEY, credential=device.create(await options_of(browser, late)))
+    assert (done.code, says(done, "Your passkey was added."), len(recovery_codes(done))) == (200, True, 10)
+    assert 'href="/account/apps">I’ve saved them' in done.body.decode()
+    assert (await browser.get("/account")).code == 200
+    session = service.store.sessions.open(browser.cookies["latchkey_session"])
+    assert session
+    row = await service.store.client.hget(session.keys()["session"], "method")
+    assert row == b"pwd+passkey", "an app that demands a second step lets this session in"
+    assert (await service.browser().sign_in()).headers["Location"].startswith("/signin/second")
+    events = [entry.event for entry in (await service.store.operator.find(service.ada)).activity]
+    assert {"signed_in", "passkey_added"} <= {*events}
+
+
+async def test_nobody_without_half_a_sign_in_gets_options_for_a_passkey(service: Service) -> None:
+    browser, page = await sent_to_setup(service)
+    options = await options_of(browser, page)
+    stranger = service.browser()
+    form = await stranger.get("/signin")
+    xsrf = fields_of(form, "/signin")["_xsrf"]
+    refused = await stranger.send(
+        f"{PASSKEY}/options", "POST", form={"_xsrf": xsrf}, headers={"Accept": "application/json"}
+    )
+    assert (refused.code, json_of(refused)["error"]) == (401, "login_required")
+    # A challenge to use a passkey is none to add one, and none for a setup serves under Security.
+    challenge = await service.store.second_step.challenge(None)
+    browser.cookies["latchkey_challenge"] = challenge
+    answer = Authenticator(service.base_url).create({**options, "challenge": encode(challenge.encode())})
+    assert (await browser.submit(page, PASSKEY, credential=answer)).code == 400
+    assert not (await service.store.operator.security(service.ada)).passkeys
+
+
 async def test_a_new_person_sets_the_second_step_up_first(service: Service) -> None:
     service.store.sessions.required.who = "all"
     browser = service.browser()
@@ -190,28 +246,60 @@ async def test_a_providers_second_step_counts_where_it_is_trusted(
     assert needed == setup
 
 
-async def test_one_of_two_setups_at_once_counts(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ways", ["app app", "passkey passkey", "passkey app"])
+async def test_one_of_two_setups_at_once_counts(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch, ways: str
+) -> None:
     w = await World.make(memory_store)
     w.store.sessions.required.who = "all"
-    halves = []
-    for _ in range(2):
+    second_step, calls = w.store.second_step, []
+    for way in ways.split():
         with pytest.raises(SecondStepNeeded) as needed:
             await w.sign_in()
-        half = w.store.second_step.open(needed.value.text)
+        half = second_step.open(needed.value.text)
         assert half
-        halves.append(half)
-    second_step, codes = w.store.second_step, []
-    for half in halves:
-        sealed = await second_step.start_setup(half)
-        secret = second_step.open_secret(half, sealed)
-        codes.append((half, sealed, code_at(secret, await w.store.apps.now() // STEP)))
+        calls.append(await finishing(w, half, way))
 
     async def now(half: Half) -> int:
         """As if both had found no second step before either set one up."""
         return await w.store.apps.now()
 
     monkeypatch.setattr(second_step, "_now_for_setup", now)
-    found = await asyncio.gather(*(second_step.set_up(*one, VISITOR) for one in codes), return_exceptions=True)
+    found = await asyncio.gather(*(call() for call in calls), return_exceptions=True)
     refused = [one for one in found if isinstance(one, Refused)]
     [(signed_in, added)] = [one for one in found if not isinstance(one, BaseException)]
     assert ([one.code for one in refused], len(added.codes), bool(signed_in.cookie)) == (["invalid_request"], 10, True)
+
+
+Setup = Callable[[], Awaitable[tuple[SignedIn, Added]]]
+
+
+async def finishing(w: World, half: Half, way: str) -> Setup:
+    """The last call of a setup."""
+    second_step = w.store.second_step
+    if way == "passkey":
+        challenge = await second_step.setup_challenge(half)
+        options = options_for_new(RELYING_PARTY, "Latchkey", w.user, w.email, "Ada", challenge, [])
+        answer = read_answer(Authenticator(ORIGIN).create(options))
+        return lambda: second_step.set_up_passkey(half, RELYING_PARTY, challenge, answer, "My phone", VISITOR)
+    sealed = await second_step.start_setup(half)
+    code = code_at(second_step.open_secret(half, sealed), await w.store.apps.now() // STEP)
+    return lambda: second_step.set_up(half, sealed, code, VISITOR)
+
+
+async def test_a_challenge_of_the_setup_is_answered_once_and_soon(memory_store: Store, clock: FakeClock) -> None:
+    w = await World.make(memory_store)
+    w.store.sessions.required.who = "all"
+    with pytest.raises(SecondStepNeeded) as needed:
+        await w.sign_in()
+    half = w.store.second_step.open(needed.value.text)
+    assert half
+    first, late = await finishing(w, half, "passkey"), await finishing(w, half, "passkey")
+    await first()
+    # An operator takes the passkey away, and somebody sends the same answer again.
+    await w.store.operator.reset_factors(w.email)
+    for call in (first, late):
+        with pytest.raises(Refused) as refused:
+            await call()
+        assert refused.value.code == "access_denied"
+        clock.advance(CHALLENGE / 1000 + 1)

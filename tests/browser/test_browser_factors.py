@@ -126,6 +126,26 @@ def test_an_authenticator_app_is_set_up_and_asked_for(server: Server, browser: C
     assert browser.console() == []
 
 
+def test_a_passkey_is_set_up_on_the_way_where_one_is_needed(tmp_path: Path, browser: Chromium) -> None:
+    seed = tmp_path / "seed.json"
+    seed.write_text(json.dumps({"users": [ADA]}))
+    with Server("--seed", str(seed), "--redis-url", "memory", "--second-step", "all", *QUICK) as made:
+        server = made.ready()
+        browser.add_authenticator()
+        browser.offer_no_passkeys()
+        sign_in(browser, server, ADA)
+        browser.wait_for("You need two-step verification", at=f"{server.url}/signin/setup")
+        browser.click("Create a passkey and sign in")
+        browser.wait_for("Save your recovery codes")
+        browser.click("I’ve saved them")
+        browser.wait_for("Added just now", at=f"{server.url}/account/security")
+        sign_out(browser, server)
+        sign_in(browser, server, ADA)
+        browser.click("Use your passkey")
+        browser.wait_for("Where you’re signed in", at=f"{server.url}/account/security")
+        assert browser.console() == []
+
+
 def code_of(shown: str) -> str:
     """The code of a secret as the page shows it; of the next step when that is about to begin."""
     return code_at(base64.b32decode(shown.replace(" ", "")), int(time.time() * 1000 + 2_000) // STEP)

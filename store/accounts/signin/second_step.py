@@ -23,7 +23,9 @@ from store.refused import Refused, SignedOut, Suspended
 from store.results import Visitor
 
 SIGN_IN = "sign-in"
+SET_UP = "set-up"
 HAS_STEP = Phrase("Your account already has two-step verification. Sign in with it.")
+TOO_LATE = Phrase("That took too long. Try again.")
 _PASSKEY = Phrase("We don't recognize that passkey. Sign in with your password instead.")
 
 
@@ -134,18 +136,77 @@ class SecondStep:
         typed = read_typed(code, self.open_secret(half, sealed), await self._now_for_setup(half))
         if not typed.step:
             raise Refused("access_denied", Phrase("That code is wrong or was already used. Enter the code shown now."))
-        session, (codes, digests), undo_id = Session(half.user, new_id(), kept), new_recovery_codes(), new_id()
-        reply = await self._scripts.run(
+        return await self._finish_setup(
             "finish_with_setup",
-            session.keys(),
+            half,
+            Session(half.user, new_id(), kept),
+            {},
+            visitor,
+            device,
+            secret=decode(sealed),
+            step=typed.step,
+            method="otp" if half.first == "pwd" else f"{half.first}+otp",
+        )
+
+    async def setup_challenge(self, half: Half) -> str:
+        """A challenge for the first passkey of this person. Raises Refused("invalid_request") if the person has a
+        second step."""
+        await self._now_for_setup(half)
+        return await self._challenges.issue(half.user, SET_UP)
+
+    async def set_up_passkey(
+        self,
+        half: Half,
+        relying_party: RelyingParty,
+        challenge: str | None,
+        answer: PasskeyResponse,
+        name: str,
+        visitor: Visitor,
+        device: Device | None = None,
+        *,
+        kept: bool = True,
+    ) -> tuple[SignedIn, Added]:
+        """Starts a session for a person's first passkey, which the browser made. Raises Refused: "access_denied" for an
+        invalid answer, "invalid_request" if the person has a second step, "temporarily_unavailable" while too many
+        answers are being checked, "rate_limited" while too many of this person's are."""
+        opened = self._challenges.open(half.user, SET_UP, challenge)
+        await self._now_for_setup(half)
+        made = await self._checks.check_new(half.user, relying_party, opened.text, answer, name)
+        return await self._finish_setup(
+            "finish_with_new_passkey",
+            half,
+            Session(half.user, new_id(), kept),
+            {"used": opened.used},
+            visitor,
+            device,
+            credential=made.credential,
+            facts=made.facts,
+            count=made.counter,
+            issued=opened.issued,
+            challenge_lasts=CHALLENGE,
+            method=f"{half.first}+passkey",
+        )
+
+    async def _finish_setup(
+        self,
+        name: str,
+        half: Half,
+        session: Session,
+        more: dict[str, str],
+        visitor: Visitor,
+        device: Device | None,
+        **args: str | bytes | int,
+    ) -> tuple[SignedIn, Added]:
+        """Runs the script that adds a person's first second step and starts the session. Raises SignedOut, Refused."""
+        (codes, digests), undo_id = new_recovery_codes(), new_id()
+        reply = await self._scripts.run(
+            name,
+            {**session.keys(), **more},
             session_id=session.session_id,
             session_epoch=half.session_epoch,
             at=half.at,
             lasts=SECOND_STEP_SETUP,
-            secret=decode(sealed),
-            step=typed.step,
             digests=json.dumps(digests),
-            method="otp" if half.first == "pwd" else f"{half.first}+otp",
             undo_id=undo_id,
             undo_lasts=UNDO_LINK,
             undo_most=MOST_UNDOS,
@@ -153,10 +214,13 @@ class SecondStep:
             lifetime=self._sessions.lasts(session),
             **self._sessions.room(session.user),
             **visitor.fields(),
+            **args,
         )
         _refuse_over(reply)
         if reply.word == "present":
             raise Refused("invalid_request", HAS_STEP)
+        if reply.word == "used":
+            raise Refused("access_denied", TOO_LATE)
         email = reply.text("undo")
         undo = self._sealer.seal(Token(TokenKind.UNDO, half.user, email, undo_id, FIRST_FACTOR)) if email else ""
         added = Added(codes if reply.number("begun") else [], Link(undo, email) if email else None)
@@ -238,7 +302,7 @@ class SecondStep:
         )
         _refuse_over(reply)
         if reply.word == "used":
-            raise Refused("access_denied", Phrase("That took too long. Try again."))
+            raise Refused("access_denied", TOO_LATE)
         if reply.word == "regressed":
             raise Refused(
                 "access_denied", Phrase("That passkey may have been copied, so we refused it. Sign in a different way.")

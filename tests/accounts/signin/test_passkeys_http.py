@@ -126,7 +126,16 @@ class TestWithoutAName:
         page = await ada.browser.get(SECURITY)
         assert says(page, "Passkeys don’t work at this address")
         xsrf = fields_of(page, SECURITY)["_xsrf"]
-        for path in ("/signin/passkey", "/signin/passkey/options", PASSKEYS, f"{PASSKEYS}/options"):
+        setup = "/signin/setup/passkey"
+        for path in (
+            *("/signin/passkey", "/signin/passkey/options", PASSKEYS, f"{PASSKEYS}/options"),
+            *(setup, f"{setup}/options"),
+        ):
             assert (await ada.browser.send(path, "POST", form={"_xsrf": xsrf})).code == 400
         assert "passkey" not in (await Browser(base_url).get("/signin")).body.decode()
+        service.store.sessions.required.who = "all"
+        other = Browser(base_url)
+        page = await other.get((await other.sign_in()).headers["Location"])
+        assert (says(page, "Scan this QR code"), says(page, "passkey")) == (True, False)
+        service.store.sessions.required.who = "off"
         assert (await ada.add_app()).code == 200

@@ -47,6 +47,7 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
     }
     setup = {**known, "signed_in": None, "why": None, "next": text, "next_query": "?next=%2F", "keep": True}
     setup |= {"sealed": text, "uri": "otpauth://totp/" + text, "secret": text, "picture": "<svg></svg>", "error": text}
+    setup |= {"passkeys_offered": True, "passkey_error": None}
     directory = {**known, "signed_in": None, "provider": PROVIDERS[0], "why": None, "next": text, "login": text}
     return {
         "signin/directory.html": {**directory, "links": False, "confirms": False, "error": text},
@@ -181,5 +182,7 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
         },
         "signin/setup.html": setup,
         "signin/setup.html first": {**setup, "error": None},
+        "signin/setup.html passkey": {**setup, "error": None, "passkey_error": text},
+        "signin/setup.html app alone": {**setup, "error": None, "passkeys_offered": False},
         "account/recovery.html": {**known, "codes": [text, text], "about": text, "notice": text, "onward": text},
     }

@@ -50,6 +50,12 @@ def factors(tour: Tour) -> None:
     tour.stop("signin/setup.html first", "You need two-step verification")
     tour.submit("/signin/setup", code="000000")
     tour.stop("signin/setup.html", "That code is wrong")
+    tour.submit("/signin/setup/passkey", credential="{}")
+    tour.stop("signin/setup.html passkey", "be used here. Try again")
+    stand.change(base_url=f"http://127.0.0.1:{stand.site.base_url.rpartition(':')[2]}")
+    tour.sign_in(HEDY, PASSWORD, "/account/security")
+    tour.stop("signin/setup.html app alone", "Scan this QR code")
+    stand.change()
     stand.store.sessions.required.who = "off"
     tour.sign_in(HEDY, PASSWORD, "/account/security")
     tour.stop("account/security.html first", "Confirm it’s you")

@@ -169,6 +169,21 @@ async def _(w: World) -> Call:
     return lambda: w.store.second_step.set_up(half, sealed, code, VISITOR)
 
 
+@call("second_step.setup_challenge", "read_second_step")
+async def _(w: World) -> Call:
+    half = await unprotected(w)
+    return lambda: w.store.second_step.setup_challenge(half)
+
+
+@call("second_step.set_up_passkey", "read_second_step", "finish_with_new_passkey")
+async def _(w: World) -> Call:
+    half = await unprotected(w)
+    challenge = await w.store.second_step.setup_challenge(half)
+    options = options_for_new(RELYING_PARTY, "Latchkey", w.user, w.email, "Ada", challenge, [])
+    answer = read_answer(Authenticator(ORIGIN).create(options))
+    return lambda: w.store.second_step.set_up_passkey(half, RELYING_PARTY, challenge, answer, "My phone", VISITOR)
+
+
 @call("second_step.challenge")
 async def _(w: World) -> Call:
     return lambda: w.store.second_step.challenge(None)
