@@ -37,6 +37,11 @@ local function signed_in(user, session, client, fresh_sid, acr, scope, outbox, m
   return table.concat({named and row[1] or '-', at, row[3] or 'pwd', acr}, ' ')
 end
 
+-- Whether the sign-in in this text, or in none, was one of the ways `stepped`.
+local function has_step(signed, stepped)
+  return has_scope(stepped, string.match(signed or '', '^%S+ %S+ (%S+)') or '')
+end
+
 -- The fields of an ID token in a script's answer: none without `openid` or without a sign-in.
 local function id_token_fields(user, scope, signed, nonce)
   if not signed or not has_scope(scope, 'openid') then return {} end

@@ -26,6 +26,8 @@
 --- ARGV[17] jkt: the key that the access token is bound to, or empty
 --- ARGV[18] binds: '1' if refresh tokens are bound to the key too
 --- ARGV[19] details: the budgets that the token request names, lines 'type limit period ends models', or empty
+--- ARGV[20] demanded: '*' if the app demands a second step, otherwise the scopes that do, or empty
+--- ARGV[21] stepped: the ways to sign in that have a second step
 --- @reply dead
 --- @reply replayed
 --- @reply rate_limited reset retry
@@ -49,6 +51,7 @@
 --- @include "touch"
 --- @include "announce"
 --- @include "reserve"
+--- @include "left_out"
 
 local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end
@@ -91,6 +94,10 @@ local authorized, api, ttl = row[8], '', access_ttl
 if authorized or target ~= '' then
   api, ttl = resource_of(target, authorized, apis, access_ttl)
   if not api or names_at(row[2], api) == '' then return {'invalid_target', remaining, reset} end
+end
+-- The demand may be younger than the consent page, or than the code.
+if demanded ~= '' and not has_step(row[6], stepped) then
+  registered = demanded == '*' and '' or without(registered, demanded)
 end
 local scope = intersect(intersect(row[2], given[2]), registered)
 local names = authorized and names_at(scope, api) or scope

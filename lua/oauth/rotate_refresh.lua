@@ -97,7 +97,7 @@ if status ~= 'active' then return {'dead'} end
 -- The family stays: the person may be in the group again tomorrow.
 if not in_groups(user, allowed) then return {'outsider'} end
 -- The family may be older than the demand, or come from the operator. It stays, and counts when the demand is taken back.
-if demanded ~= '' and not has_scope(stepped, string.match(line[6] or '', '^%S+ %S+ (%S+)') or '') then
+if demanded ~= '' and not has_step(line[6], stepped) then
   if demanded == '*' then return {'one_step'} end
   registered = without(registered, demanded)
 end

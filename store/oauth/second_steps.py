@@ -15,7 +15,7 @@ def demands_step(
 ) -> bool:
     """Whether a request of the app for these scopes, as the store has them, demands a second step. `own`: the scopes of
     this server that do; `api`: the API that the request is for."""
-    return app.demands_step or any(scope in scopes for scope in (*own, *_theirs(api)))
+    return app.demands_step or any(scope in scopes for scope in (*giving(own), *_theirs(api)))
 
 
 def demanded_scopes(app: Registration, own: Collection[str], apis: Iterable[ApiRegistration] = ()) -> str:
@@ -23,7 +23,12 @@ def demanded_scopes(app: Registration, own: Collection[str], apis: Iterable[ApiR
     scopes. `own` as in `demands_step`."""
     if app.demands_step:
         return "*"
-    return " ".join((*own, *(scope for api in apis for scope in _theirs(api))))
+    return " ".join((*giving(own), *(scope for api in apis for scope in _theirs(api))))
+
+
+def giving(own: Collection[str]) -> tuple[str, ...]:
+    """These scopes of this server, and whatever includes one of them: `profile` gives the address too."""
+    return (*own, "profile") if "email" in own and "profile" not in own else tuple(own)
 
 
 def _theirs(api: ApiRegistration | None) -> list[str]:

@@ -133,6 +133,8 @@ class Tokens:
                 target=target,
                 apis=allowed.lifetimes,
                 details=details,
+                demanded=allowed.demanded,
+                stepped=STEPPED if allowed.demanded else "",
                 **bound,
             )
             if reply.word in ("dead", "replayed"):

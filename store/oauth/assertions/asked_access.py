@@ -13,6 +13,7 @@ from store.names import SCOPES
 from store.oauth.assertions.id_jag import AssertionClaims
 from store.oauth.assertions.issuers import EVERYTHING, TrustedIssuer
 from store.oauth.resources import MCP, OWN, api_of, registered_at, targets_of
+from store.oauth.second_steps import giving
 from store.refused import Refused
 
 NO_SIGN_IN = "openid"
@@ -46,7 +47,7 @@ async def asked_access(
         if target == MCP and not apis.mcp:
             raise _no_target()
         having: Sequence[str] = app.grantable
-        harmless, stepped = [name for name in having if name != SPENDS], apis.stepped
+        harmless, stepped = [name for name in having if name != SPENDS], giving(apis.stepped)
     else:
         found = await apis.active(api)
         if found is None or not app.rules.allows(found.jwt_alg):

@@ -100,8 +100,8 @@ async def test_an_issuer_connects_nobody_from_outside(enterprise: Enterprise, se
 async def test_an_assertion_counts_only_with_a_second_step_in_it(enterprise: Enterprise, service: Service) -> None:
     service.store.apis.stepped = ("email",)
     for amr in (["pwd"], None, "mfa"):
-        answer = await granted(service.web, enterprise.assertion(scope="profile email", amr=amr))
-        assert answer["scope"] == "profile", amr
+        answer = await granted(service.web, enterprise.assertion(scope="profile email data:read", amr=amr))
+        assert answer["scope"] == "data:read", amr
     assert (await granted(service.web, enterprise.assertion(amr=["pwd", "mfa"], scope="email")))["scope"] == "email"
     await service.store.apps.update("web-app", second_step=True)
     status, code, _ = await refused(service.web, enterprise.assertion(scope="profile"))

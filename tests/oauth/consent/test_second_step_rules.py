@@ -156,6 +156,35 @@ async def test_a_scope_of_this_server_demands_it(service: Service) -> None:
     assert json_of(only)["error"] in ("invalid_scope", "invalid_grant")
 
 
+async def test_the_address_is_not_had_by_another_name(service: Service) -> None:
+    """`profile` includes the address."""
+    app = await service.add_app("notes", scopes=("openid", "profile", "data:read"))
+    browser = await service.signed_in()
+    old = await service.tokens(app, browser, scope="openid profile data:read")
+    service.store.apis.stepped = ("email",)
+    for scope in ("profile", "openid profile", "email"):
+        assert says(await browser.get(app.authorize_url(scope=scope)), WEAK), scope
+    assert "code" in answer_of(await browser.get(app.authorize_url(scope="openid data:read")))
+    new = json_of(await app.refresh(old["refresh_token"]))
+    assert new["scope"] == "openid data:read"
+    assert "email" not in json_of(await app.userinfo(new["access_token"]))
+
+
+async def test_a_request_from_before_the_rule_gets_nothing_that_demands_it(service: Service) -> None:
+    """A consent page, and a code that is on its way."""
+    app = await service.add_app("notes", scopes=("profile", "data:read"))
+    browser = await service.signed_in()
+    where, only = app.authorize_url(scope="profile data:read"), app.authorize_url(scope="data:read")
+    form = fields_of(await browser.get(where), "/api/oauth/authorize")
+    service.store.apis.stepped = ("data:read",)
+    answer = await browser.send("/api/oauth/authorize", "POST", form={**form, "decision": "allow"})
+    assert json_of(await app.exchange(answer_of(answer)["code"]))["scope"] == "profile"
+    service.store.apis.stepped = ()
+    code = answer_of(await browser.get(only))["code"]
+    service.store.apis.stepped = ("data:read",)
+    assert json_of(await app.exchange(code))["error"] in ("invalid_grant", "invalid_scope")
+
+
 async def test_a_scope_of_an_api_demands_it(service: Service) -> None:
     shop = await Shop.open(service)
     browser = await service.signed_in()
