@@ -14,15 +14,19 @@
 --- @reserve
 --- @include "audit"
 --- @include "ended"
+--- @include "suspension"
 
-local status = redis.call('HGET', user, 'status')
-if not status then return {'not_found'} end
-local told = 0
--- An earlier suspension stays, but its end must not let the person in.
-redis.call('HDEL', user, 'suspended_until')
+local row, now = redis.call('HMGET', user, 'status', 'suspended_until'), now_ms()
+if not row[1] then return {'not_found'} end
+local status, told = status_now(user, audit, row[1], row[2], now), 0
 redis.call('HSET', user, 'delete_at', at)
+if status ~= 'active' and row[2] then
+  -- An earlier suspension stays, but its end must not let the person in, unless the deletion is cancelled.
+  redis.call('HSET', user, 'delete_until', row[2])
+  redis.call('HDEL', user, 'suspended_until')
+end
 if status == 'active' then
-  told = tell_of_ends(user, sessions, session_prefix, '', outbox, member, now_ms())
+  told = tell_of_ends(user, sessions, session_prefix, '', outbox, member, now)
   redis.call('HSET', user, 'status', 'disabled', 'delete_was', status)
   redis.call('HINCRBY', user, 'epoch', 1)
   if reason ~= '' then redis.call('HSET', user, 'suspended_reason', reason) end

@@ -37,7 +37,7 @@ _ACTS: Final[dict[BulkAct, OperatorAct]] = {
     "cancel-deletion": "people.delete",
 }
 TOO_MANY = Phrase("More than %(most)s people match. Narrow the query.", most=MOST_PEOPLE)
-NO_MORE = "The key was revoked, or the role taken, before this person's turn."
+NO_MORE = "The key was revoked, the role taken, or its holder suspended, before this person's turn."
 NO_PLAN = Phrase("You have no such dry run. Dry runs are kept for a day.")
 NO_WAIT = "Only the act delete can wait."
 NO_REASON = "A reason goes with a wait: nobody sees it if people are deleted at once."
@@ -136,8 +136,9 @@ class BulkActs:
         return found
 
     async def run(self, actor: OperatorActor, job: BegunJob, tell: Tell) -> None:
-        """Does it in batches, and notes how far it is. A revoked key and a role that is taken end it. If the store is
-        away, the next `begin` continues. `tell` mails people whose deletion was planned or cancelled."""
+        """Does it in batches, and notes how far it is. A revoked key, a role that is taken, and the suspension of its
+        holder end it. If the store is away, the next `begin` continues. `tell` mails people whose deletion was planned
+        or cancelled."""
         order, done = ordered(job.order), job.done
         users = order.people
         report = {"changed": job.report.get("changed", 0), "refused": job.report.get("refused", 0)}
@@ -179,12 +180,13 @@ class BulkActs:
         return [*dict.fromkeys(order.people)]
 
     async def _may_still(self, actor: OperatorActor) -> bool:
-        """Whether the actor's key lives, or the person has the role. Nobody takes it from a command."""
+        """Whether the actor's key lives, or the person has the role and is not suspended. Nobody takes it from a
+        command."""
         if actor.kind == "command":
             return True
         if actor.kind == "key":
             return await self._keys.is_live(actor.id)
-        return await self._holders.of(actor.id) == actor.role
+        return await self._holders.working(actor.id) == actor.role
 
     async def _refusal(self, actor: OperatorActor, act: BulkAct, user: str) -> str:
         """Why a person is skipped; "" for nobody's reason."""
@@ -217,6 +219,8 @@ class BulkActs:
                 changed = await self._acts.plan_deletion(actor, user, order.days, order.reason)
             else:
                 await self._acts.delete(actor, user)
+        except ValueError as error:  # the end of a suspension has passed since the dry run
+            return str(error.args[0])
         except Refused as refusal:
             return refusal.description
         except StoreError as error:

@@ -53,6 +53,13 @@ class RoleHolders:
             row: Any = await self._client.hget(keys.ROLE_HOLDERS, user)
         return _holder(user, row).role if row else None
 
+    async def working(self, user: str) -> OperatorRole | None:
+        """The role of a person who may sign in; None for somebody who is suspended."""
+        role = await self.of(user)
+        with wrapped():
+            status: Any = await self._client.hget(keys.person(user)["user"], "status") if role else None
+        return role if status == b"active" else None
+
     async def in_session(self, session: Session) -> RoleInSession | None:
         """The role of a signed-in person, and whether it works in this session. The caller checks that the session is
         live."""

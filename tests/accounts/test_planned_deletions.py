@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
 from store import keys
 from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.planned_deletions import INTERRUPTED
+from store.clock import wall
 from store.crypto.keyring import Keys
 from store.engine.connect import connect
 from store.errors import StoreUnavailable
@@ -53,6 +55,38 @@ async def test_a_planned_deletion_shuts_the_person_out_and_runs_when_due(memory_
     clock.advance(61)
     await memory_store.people.finish_deletions(INTERRUPTED)
     assert await gone(world)
+
+
+async def test_a_suspension_that_was_over_does_not_return_with_a_cancelled_deletion(
+    memory_store: Store, clock: FakeClock
+) -> None:
+    """Nobody had noted its end: the person had not come since."""
+    world = await World.make(memory_store)
+    ends = wall.utc() + timedelta(hours=1)
+    await memory_store.operator.suspend(world.user, Suspension("Too many invitations", until=ends))
+    clock.advance(2 * 3600)
+    await memory_store.planned_deletions.plan(world.user, 7, "Asked for by post")
+    person = await memory_store.operator.find(world.user)
+    assert person.suspension
+    assert (person.status, person.suspension.reason) == ("disabled", "Asked for by post")
+    await memory_store.planned_deletions.cancel(world.user)
+    person = await memory_store.operator.find(world.user)
+    assert (person.status, person.suspension) == ("active", None)
+
+
+async def test_a_suspension_with_an_end_has_it_again_after_a_cancelled_deletion(
+    memory_store: Store, clock: FakeClock
+) -> None:
+    world = await World.make(memory_store)
+    ends = (wall.utc() + timedelta(hours=1)).replace(microsecond=0)
+    await memory_store.operator.suspend(world.user, Suspension("Too many invitations", until=ends))
+    for _ in range(2):  # a new plan replaces an older one
+        await memory_store.planned_deletions.plan(world.user, 7)
+    clock.advance(2 * 3600)
+    with pytest.raises(Suspended):
+        await memory_store.people.verify(world.email, PASSWORD)
+    await memory_store.planned_deletions.cancel(world.user)
+    assert await memory_store.people.verify(world.email, PASSWORD), "the end has passed"
 
 
 async def test_a_cancelled_deletion_never_runs(memory_store: Store, clock: FakeClock) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from handlers.admin.operator_mails import MOST_WAITING, telling
 from handlers.core.site import Site
 from outbound.mail.mailer import Mailer
 from store.clock import wall
-from store.operations import Person
+from store.operations import Person, Suspension
 from store.operators.bulk_acts import BATCH, MOST_PEOPLE, BulkAct, BulkOrder
 from store.operators.jobs import SILENCE
 from store.operators.roles import OperatorActor
@@ -156,11 +157,11 @@ async def _actor(desk: Desk) -> OperatorActor:
     return (await desk.store.operator_keys.create("admin"))[0].actor
 
 
-@pytest.mark.parametrize("kind", ["key", "person"])
+@pytest.mark.parametrize("kind", ["key", "person", "suspended"])
 async def test_a_key_that_is_revoked_and_a_role_that_is_taken_end_the_act(desk: Desk, kind: str) -> None:
     users, store = await people(desk, BATCH + 2), desk.store
     actor = await _actor(desk)
-    if kind == "person":
+    if kind != "key":
         actor = OperatorActor("person", desk.ada, "admin")
         await store.role_holders.give(desk.ada, "admin")
         await store.role_holders.give(await desk.person("other@example.com"), "admin")
@@ -170,12 +171,29 @@ async def test_a_key_that_is_revoked_and_a_role_that_is_taken_end_the_act(desk: 
     await store.jobs.note(plan.token, BATCH, {"changed": BATCH, "refused": 0, "refusals": []}, over=False)
     if kind == "key":
         await store.operator_keys.revoke(actor.id)
+    elif kind == "suspended":
+        await store.operator.suspend(desk.ada, Suspension("Stolen account"))
     else:
         await store.role_holders.give(desk.ada, "support")
     await store.bulk_acts.run(actor, job, nobody)
     found = await store.bulk_acts.show(plan.token)
     assert (found.state, found.report["changed"], found.report["refused"]) == ("done", 0, BATCH + 2)
     assert {(await store.operator.find(user)).status for user in users} == {"active"}
+
+
+async def test_a_suspension_whose_end_has_passed_suspends_nobody(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dry runs are kept for a day."""
+    users, actor, acts = await people(desk, 2), await _actor(desk), desk.store.bulk_acts
+    until = (wall.utc() + timedelta(minutes=5)).isoformat()
+    plan = await acts.plan(actor, BulkOrder("suspend", users, reason="Unpaid", until=until))
+    monkeypatch.setattr(wall, "ahead", 600.0)
+    job = await acts.begin(actor, plan.token)
+    assert job
+    await acts.run(actor, job, nobody)
+    found = await acts.show(plan.token)
+    assert (found.state, found.report["changed"], found.report["refused"]) == ("done", 0, 2)
+    assert "in the future" in found.report["refusals"][0][1]
+    assert {(await desk.store.operator.find(user)).status for user in users} == {"active"}
 
 
 async def test_a_job_whose_server_died_continues_where_it_was(desk: Desk) -> None:
