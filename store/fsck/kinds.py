@@ -203,7 +203,7 @@ KINDS: dict[str, KeyKind] = {
     **{"trail-figures": KeyKind("hash", FIGURES_MOST), "trail-active": KeyKind("string", FIGURES_MOST)},
     **{"trail-writer": KeyKind("string", DEAD_MS), "trail-swept": KeyKind("string", SWEEP_MS)},
     "audit-exporter": KeyKind("string", LEASE_MS, value=_ID),
-    "audit-exported": KeyKind("hash", fields={"position": _PLACES}, others="at", forms={"at": NUMBER}),
+    "audit-exported": KeyKind("hash", fields={"position": _PLACES}, others="at|by", forms={"at": NUMBER}),
     "recorded": KeyKind("hash", others=r"[0-9a-f]{9,24}:[0-9]{1,4}"),
     "user": KeyKind(
         "hash",

@@ -6,17 +6,17 @@
 --- ARGV[3] position: of a reader that follows the log; empty for no change
 --- ARGV[4] at (number): ms, before which all entries have left; 0 for no change
 --- @reply ok position at now: the position is empty before the first export
---- @reply busy at now: another process has the turn
+--- @reply busy at now: another process has the turn, or had it since this one noted something
 --- @idempotent
 --- @reserve
 --- @include "now"
 
-local holder = redis.call('GET', exporter)
-if holder and holder ~= process then
-  return {'busy', redis.call('HGET', exported, 'at') or '0', int(now_ms())}
-end
--- Only here: a process that was held up until its turn had ended must not set back what the next one has noted.
-if position ~= '' then redis.call('HSET', exported, 'position', position) end
+local holder, last = redis.call('GET', exporter), redis.call('HMGET', exported, 'at', 'by')
+-- A process that was held up until its turn had ended must not set back what the next one has noted, even if that one has
+-- stopped: it asks again without a position.
+local late = position ~= '' and not holder and last[2] and last[2] ~= process
+if late or holder and holder ~= process then return {'busy', last[1] or '0', int(now_ms())} end
+if position ~= '' then redis.call('HSET', exported, 'position', position, 'by', process) end
 if at > 0 then redis.call('HSET', exported, 'at', int(at)) end
 if lease > 0 then
   redis.call('SET', exporter, process, 'PX', int(lease))

@@ -27,7 +27,8 @@ class Exported(NamedTuple):
 
 class ExportTurn(NamedTuple):
     """The answer to a process that asks for the turn. `position` is None before the first export, `at` as in
-    `Exported`, `now` the time of the store in ms. `busy`: another process has the turn."""
+    `Exported`, `now` the time of the store in ms. `busy`: another process has the turn, or had it since this one noted
+    something."""
 
     busy: bool
     position: TrailPosition | None

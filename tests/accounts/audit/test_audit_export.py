@@ -14,7 +14,7 @@ from outbound import audit_export, log_collector
 from outbound.audit_export import ASK_SECONDS, POLL_SECONDS, AuditExport
 from outbound.log_collector import CollectorAnswer, LogCollector
 from store import keys
-from store.accounts.audit.export_turn import LEASE_MS, Exported
+from store.accounts.audit.export_turn import LEASE_MS, Exported, ExportTurns
 from store.accounts.audit.security_reading import SOURCES
 from store.operators.trail_formats import exported
 from store.wiring import Store
@@ -114,6 +114,24 @@ async def test_a_collector_gets_new_events_in_the_form_of_the_files(memory_store
         await made.round()
         await rounds(other)
         assert len(receiver.posted) == before
+
+
+@pytest.mark.gen_test
+async def test_a_process_that_was_held_up_sets_nothing_back(memory_store: Store) -> None:
+    """Its turn ended, another one exported and stopped, and nobody has the turn now."""
+    slow, other = (ExportTurns(memory_store.scripts) for _ in range(2))
+    old, new = (Exported((f"{number}-0",) * SOURCES, number) for number in (1, 2))
+    await slow.hold(old)
+    await memory_store.client.delete(keys.AUDIT_EXPORT["exporter"])
+    await other.hold()
+    await other.hold(new, 0)
+    for lease in (LEASE_MS, 0):
+        assert (await slow.hold(old, lease)).busy
+    turn = await slow.hold()
+    assert (turn.busy, turn.position, turn.at) == (False, new.position, new.at)
+    for _ in range(2):
+        assert not (await slow.hold(new)).busy
+        await memory_store.client.delete(keys.AUDIT_EXPORT["exporter"])  # nobody else came
 
 
 @pytest.mark.gen_test
