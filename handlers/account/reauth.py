@@ -12,15 +12,15 @@ from outbound.identity.providers import Provider
 from store.accounts.signin.factors import Factors
 from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty, options_for_use, read_answer
 from store.accounts.signin.reauth import ReauthFailed
-from store.accounts.signin.sessions import Session
+from store.accounts.signin.sessions import Session, Sessions
 from store.crypto.seal import fingerprint
 from store.lifetimes import CHALLENGE
 from store.refused import Refused
 
 
-def link_key(session: Session) -> str:
-    """What a link carries that connects an account, or confirms with one: only pages of this session know it."""
-    return fingerprint(f"connect {session.user} {session.session_id}")
+def link_key(sessions: Sessions, session: Session) -> str:
+    """As `ReauthPage.link_key`: a digest of the session's cookie."""
+    return fingerprint(f"connect {sessions.seal(session)}")
 
 
 class ReauthPage(PageHandler):
@@ -33,6 +33,11 @@ class ReauthPage(PageHandler):
         if self.site.relying_party is None:
             raise Refused("invalid_request", NO_PASSKEYS)
         return self.site.relying_party
+
+    def link_key(self) -> str:
+        """What a link carries that connects an account, or confirms with one: only pages of this session know it.
+        Operators see the ids of sessions, so those are not enough. Raises SignedOut."""
+        return link_key(self.store.sessions, self.require_session())
 
     def confirm_with(self, factors: Factors) -> list[Provider]:
         """The providers that can confirm who a person is who has neither a password nor a passkey."""
@@ -54,7 +59,7 @@ class ReauthPage(PageHandler):
             "lacks_password": not (factors.has_password or came_back),
             "passkeys_work": self.site.relying_party is not None,
             "confirm_with": [] if came_back else there,
-            "link_key": link_key(self.require_session()),
+            "link_key": self.link_key(),
             "back": self.request.path,
         }
 

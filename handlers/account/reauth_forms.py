@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from handlers.account.reauth import ReauthPage, link_key
+from handlers.account.reauth import ReauthPage
 from handlers.core import mails
 from handlers.core.errors import REAUTH_FIRST
 from handlers.core.params import Params
@@ -111,7 +111,7 @@ class GuardedPage(ReauthPage):
             signed_in=factors,
             factors=factors,
             confirm_with=self.confirm_with(factors),
-            link_key=link_key(self.require_session()),
+            link_key=self.link_key(),
             does=Phrase.known(self.guard.does),
             action=self.request.path,
             back=self.came_back_to(),

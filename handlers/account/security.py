@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 
 from handlers.account.connected_apps import EVENTS
-from handlers.account.reauth import link_key
 from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
 from handlers.core.devices import device_phrase
@@ -119,7 +118,7 @@ class SecurityPage(GuardedPage):
             factors=factors,
             identities=[self.shown_identity(one) for one in factors.identities],
             providers=list(self.site.providers),
-            link_key=link_key(session),
+            link_key=self.link_key(),
             confirm_with=self.confirm_with(factors),
             passkeys_offered=self.site.relying_party is not None,
             here=device_phrase(self.visitor.agent),

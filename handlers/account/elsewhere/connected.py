@@ -27,7 +27,7 @@ class ConnectHandler(ElsewherePage):
         """Takes the link of the page of security, which has a key of this session: nobody else can make it. Raises
         SignedOut, Refused("access_denied") without a recent re-authentication."""
         provider, session = self.provider_named(name), self.require_session()
-        if self.query().get("key") != link_key(session):
+        if self.query().get("key") != link_key(self.store.sessions, session):
             return self.see_other("/account/security")
         if not (await self.store.factors.of(session)).proved:
             raise Refused("access_denied", REAUTH_FIRST)
@@ -49,7 +49,7 @@ class ConfirmElsewhereHandler(ElsewherePage):
         """Takes the link of a page of this session. The provider must ask for a new sign-in (OpenID Connect Core
         3.1.2.1). Raises SignedOut."""
         provider, session, query = self.provider_named(name), self.require_session(), self.query()
-        if query.get("key") != link_key(session):
+        if query.get("key") != link_key(self.store.sessions, session):
             return self.see_other("/account/security")
         target = safe_next(query.get("next"))
         going = target if packed_target(target) else "/account/security"

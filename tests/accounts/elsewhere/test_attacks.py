@@ -16,6 +16,7 @@ from handlers.core.site import Site
 from outbound.identity.providers import Providers
 from outbound.identity.sign_in import SignInElsewhere
 from store import keys
+from store.crypto.seal import fingerprint
 from store.wiring import Store
 from tests.support.browser.mailbox import Kept, mailer
 from tests.support.elsewhere import journeys
@@ -227,7 +228,11 @@ def link_of(page: bytes) -> str:
 async def test_nobody_else_connects_an_account(service: Service, idp: ProviderDouble) -> None:
     """Link CSRF: a link without the session's key, the answer of a sign-in, and of another session's link."""
     ada = await signed_in(service)
-    for query in ("", "?key=", "?key=" + "A" * 22):
+    session = service.store.sessions.open(ada.cookies["latchkey_session"])
+    assert session is not None
+    # Operators see the ids of sessions.
+    of_ids = fingerprint(f"connect {session.user} {session.session_id}")
+    for query in ("", "?key=", "?key=" + "A" * 22, f"?key={of_ids}"):
         page = await ada.get(CONNECT + query)
         assert page.headers["Location"] == "/account/security"
     query = link_of((await ada.get("/account/security")).body)
@@ -236,8 +241,6 @@ async def test_nobody_else_connects_an_account(service: Service, idp: ProviderDo
     back = idp.allows(await leaves(attacker))
     ada.cookies["latchkey_elsewhere"] = attacker.cookies["latchkey_elsewhere"]
     await ada.get(back)
-    session = service.store.sessions.open(ada.cookies["latchkey_session"])
-    assert session is not None
     assert await service.store.client.hlen(keys.person(service.ada)["identities"]) == 0
     idp.subject = "an identity that nobody has"
     ada = await signed_in(service)
