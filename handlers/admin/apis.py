@@ -126,10 +126,13 @@ class AdminApiStatusHandler(AdminApiHandler):
     async def post(self, client_id: str, act: str) -> None:
         """Refuses the API's calls and new tokens for it, or lets it work again."""
         self.fields()
+        await self.answer_once(lambda: self._set(client_id, STATUSES[act]))
+
+    async def _set(self, client_id: str, status: str) -> Record:
         await self.found(client_id)
-        changed = await self.store.apis.update(client_id, status=STATUSES[act])
+        changed = await self.store.apis.update(client_id, status=status)
         self.note("api_changed_by_operator", changed)
-        self.write_json(api_record(changed))
+        return api_record(changed)
 
 
 class AdminApiSecretHandler(AdminApiHandler):

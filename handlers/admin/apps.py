@@ -151,12 +151,14 @@ class AdminAppStatusHandler(AdminAppHandler):
         mail."""
         params = self.fields("reason") if act == "suspend" else self.fields()
         status = "disabled" if act == "suspend" else "active"
-        with valid():
-            changed = await self.store.app_acts.set_status(client_id, status, params.get("reason") or "")
-        if act == "suspend":
+        await self.answer_once(lambda: self._set(client_id, status, params.get("reason") or ""))
+
+    async def _set(self, client_id: str, status: str, reason: str) -> Record:
+        changed = await self.store.app_acts.set_status(client_id, status, reason)
+        if status == "disabled":
             self.site.in_background(operator_mails.app_suspended(self.site, changed))
         self.note("app_changed_by_operator", client_id)
-        self.write_json(app_record(changed))
+        return app_record(changed)
 
 
 class AdminAppSecretHandler(AdminAppHandler):

@@ -53,12 +53,15 @@ class AdminCreditReportHandler(AdminHandler):
         """Begins a new report in the background."""
         with valid():
             wanted = filter_of(self.fields(*FILTERS))
+        await self.answer_once(lambda: self._begin(wanted))
+
+    async def _begin(self, wanted: LedgerFilter) -> Record:
         reports = self.store.credit_reports
         job = await reports.begin(self.actor, wanted)
         if job is None:
             raise Refused("invalid_request", "A report is being made. GET this address to see how far it is.")
         self.site.in_background(continued(self.request, reports.run(job)))
-        self.write_json(report_record(check_known(await reports.last())))
+        return report_record(check_known(await reports.last()))
 
 
 def filter_of(params: Params) -> LedgerFilter:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handlers.admin.base import AdminHandler
+from handlers.admin.base import AdminHandler, Record
 from store.operators.records import attempt_record, delivery_record, endpoint_record
 from store.refused import Refused
 
@@ -47,12 +47,15 @@ class AdminSendDeliveryHandler(AdminHandler):
     async def post(self, delivery: str) -> None:
         """Posts the event to its app once more."""
         client = self.fields("client_id").require("client_id")
+        await self.answer_once(lambda: self._send(client, delivery))
+
+    async def _send(self, client: str, delivery: str) -> Record:
         if not await self.store.deliveries.replay(client, delivery):
             raise Refused("not_found", "There is no such delivery of this app, or it is being posted just now.")
         self.site.wake_webhooks()
         self.store.security.note("delivery_replayed_by_operator", client=client)
         found = await self.store.deliveries.read(client, delivery)
-        self.write_json(delivery_record(found) if found else {"id": delivery})
+        return delivery_record(found) if found else {"id": delivery}
 
 
 class AdminSendFailedHandler(AdminHandler):
@@ -62,6 +65,9 @@ class AdminSendFailedHandler(AdminHandler):
         """Posts every given-up event of an app once more, or with `dryRun` counts them."""
         params = self.fields("client_id", "dryRun")
         client, dry = params.require("client_id"), self.flag(params, "dryRun")
+        await self.answer_once(lambda: self._send(client, dry))
+
+    async def _send(self, client: str, dry: bool) -> Record:
         if await self.store.apps.find(client) is None:
             raise Refused("not_found", "No such app.")
         pages = self.store.delivery_pages
@@ -69,4 +75,4 @@ class AdminSendFailedHandler(AdminHandler):
         if count and not dry:
             self.site.wake_webhooks()
             self.store.security.note("delivery_replayed_by_operator", client=client, detail=f"all {count} given up")
-        self.write_json({"client_id": client, "count": count, "dryRun": dry})
+        return {"client_id": client, "count": count, "dryRun": dry}

@@ -99,8 +99,9 @@ def _operation(name: str, method: str, path: str, operation: AdminOperation, rol
     header: list[JsonSchema] = [{"name": "Idempotency-Key", "in": "header", "required": False, "schema": TEXT}]
     if parameters := [*parts, *queries, *(header if operation.once else [])]:
         made["parameters"] = parameters
-    if operation.body:
-        made["requestBody"] = {"required": True, "content": {JSON: {"schema": reference(operation.body)}}}
+    if operation.body and not path.endswith("/resume"):
+        required = bool(ADMIN_SCHEMAS[operation.body].get("required"))
+        made["requestBody"] = {"required": required, "content": {JSON: {"schema": reference(operation.body)}}}
     if operation.image:
         kinds = ("image/jpeg", "image/png", "image/webp")
         made["requestBody"] = {"required": True, "content": {kind: {"schema": {}} for kind in kinds}}

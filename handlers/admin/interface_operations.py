@@ -31,15 +31,19 @@ ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
     "admin-bulk POST": AdminOperation("Act on many people, after a dry run", "Bulk", (), "BulkOrder"),
     "admin-bulk-progress GET": AdminOperation("Show how far an act on many people is", "Bulk"),
     "admin-person GET": AdminOperation("Show a person", "Person"),
-    "admin-person PATCH": AdminOperation("Change address, name and groups of a person", "Person", (), "PersonChange"),
+    "admin-person PATCH": AdminOperation(
+        "Change address, name and groups of a person", "Person", (), "PersonChange", once=True
+    ),
     "admin-person DELETE": AdminOperation(
         "Delete a person with everything that is theirs", "DeletedPerson", ("dry_run", "wait_days", "reason")
     ),
-    "admin-cancel-deletion POST": AdminOperation("Cancel the planned deletion of a person", "Person"),
-    "admin-suspend POST": AdminOperation("Suspend a person", "Person", (), "Suspension"),
-    "admin-resume POST": AdminOperation("Let a person in again", "Person"),
-    "admin-sign-out POST": AdminOperation("End every session of a person", "Person"),
-    "admin-reset-factors POST": AdminOperation("Remove authenticator app, passkeys and recovery codes", "Person"),
+    "admin-cancel-deletion POST": AdminOperation("Cancel the planned deletion of a person", "Person", once=True),
+    "admin-suspend POST": AdminOperation("Suspend a person", "Person", (), "Suspension", once=True),
+    "admin-resume POST": AdminOperation("Let a person in again", "Person", once=True),
+    "admin-sign-out POST": AdminOperation("End every session of a person", "Person", once=True),
+    "admin-reset-factors POST": AdminOperation(
+        "Remove authenticator app, passkeys and recovery codes", "Person", once=True
+    ),
     "admin-send-link POST": AdminOperation("Mail a person a link", "SentLink", (), "LinkOrder", once=True),
     "admin-sessions GET": AdminOperation("List the sessions of a person", "Session", many=True),
     "admin-session DELETE": AdminOperation("End one session of a person", "EndedPart"),
@@ -56,7 +60,9 @@ ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
         many=True,
     ),
     "admin-credit-report GET": AdminOperation("Show the report on everybody's credits", "CreditReport"),
-    "admin-credit-report POST": AdminOperation("Begin a report on everybody's credits", "CreditReport", (), "Report"),
+    "admin-credit-report POST": AdminOperation(
+        "Begin a report on everybody's credits", "CreditReport", (), "Report", once=True
+    ),
     "admin-role PUT": AdminOperation("Give a person a role of operators", "GivenRole", (), "RoleOrder"),
     "admin-role DELETE": AdminOperation("Take the role of a person", "GivenRole"),
     "admin-roles GET": AdminOperation("List people with a role", "RoleHolder", many=True),
@@ -67,7 +73,7 @@ ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
     "admin-app GET": AdminOperation("Show an app", "App"),
     "admin-app PATCH": AdminOperation("Change an app", "App", (), "AppChange"),
     "admin-app DELETE": AdminOperation("Delete an app", "DeletedApp", ("dry_run", "purge")),
-    "admin-app-status POST": AdminOperation("Suspend an app, or let it work again", "App"),
+    "admin-app-status POST": AdminOperation("Suspend an app, or let it work again", "App", (), "AppStatus", once=True),
     "admin-app-secret POST": AdminOperation("Make a new client secret", "NewSecret", (), "Rotation", once=True),
     "admin-app-webhook-secret POST": AdminOperation("Make a new secret that signs webhooks", "NewSecret", once=True),
     "admin-app-logo PUT": AdminOperation("Set the logo of an app", "App", image=True),
@@ -81,7 +87,7 @@ ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
     "admin-api GET": AdminOperation("Show an API", "Api"),
     "admin-api PATCH": AdminOperation("Change an API", "Api", (), "ApiChange"),
     "admin-api DELETE": AdminOperation("Delete an API", "DeletedApi", ("dry_run",)),
-    "admin-api-status POST": AdminOperation("Suspend an API, or let it work again", "Api"),
+    "admin-api-status POST": AdminOperation("Suspend an API, or let it work again", "Api", once=True),
     "admin-api-secret POST": AdminOperation(
         "Make a new secret for introspection", "NewSecret", (), "Rotation", once=True
     ),
@@ -98,9 +104,11 @@ ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
     "admin-delivery GET": AdminOperation("Show a webhook delivery with its attempts", "ShownDelivery", ("client_id",)),
     "admin-failing GET": AdminOperation("List endpoints whose last attempt failed", "FailingEndpoints"),
     "admin-send-failed POST": AdminOperation(
-        "Post every given-up webhook event of an app once more", "SentAgain", (), "SendFailedOrder"
+        "Post every given-up webhook event of an app once more", "SentAgain", (), "SendFailedOrder", once=True
     ),
-    "admin-send-delivery POST": AdminOperation("Post a webhook event once more", "Delivery", (), "DeliveryOrder"),
+    "admin-send-delivery POST": AdminOperation(
+        "Post a webhook event once more", "Delivery", (), "DeliveryOrder", once=True
+    ),
     "admin-keys GET": AdminOperation("List secret keys and keys that sign", "ServerKey", many=True),
     "admin-settings GET": AdminOperation("List the settings in force", "SettingList"),
     "admin-health GET": AdminOperation("Show the health of server and store", "Health"),

@@ -138,6 +138,7 @@ ADMIN_SCHEMAS: Final[JsonSchema] = {
         {"client_id": TEXT, **_APP_CHANGE, "subjectType": TEXT, "sectorIdentifierUri": TEXT},
     ),
     "AppChange": record({}, _APP_CHANGE),
+    "AppStatus": record({}, {"reason": TEXT}),
     "DeletedApp": record({"client_id": TEXT, "people": COUNT, "purged": FLAG, **_GONE}),
     "Rotation": record({}, {"dropOld": FLAG}),
     "NewSecret": record({"client_id": TEXT}, {"client_secret": maybe(TEXT), "webhook_secret": maybe(TEXT)}),

@@ -90,15 +90,17 @@ class AdminPersonHandler(AdminHandler):
         way_back = params.value("wayBack") is None or self.flag(params, "wayBack")
         if email is None and not way_back:
             raise Refused("invalid_request", "wayBack goes with email.")
-        with valid():
-            # What is wrong with one of them changes none: the address alone can be refused later than here.
-            changes.check()
-            if email is not None:
-                changed = await self.store.people_acts.change_address(self.actor, user, email, way_back=way_back)
-                operator_mails.address_changed(self.site, user, changed)
-            if changes != Changes():
-                await self.store.people_acts.change(self.actor, user, changes)
-        self.write_json(person_record(await self.store.people_acts.view(user)))
+        await self.answer_once(lambda: self._change(user, changes, email, way_back))
+
+    async def _change(self, user: str, changes: Changes, email: str | None, way_back: bool) -> Record:
+        # What is wrong with one of them changes none: the address alone can be refused later than here.
+        changes.check()
+        if email is not None:
+            changed = await self.store.people_acts.change_address(self.actor, user, email, way_back=way_back)
+            operator_mails.address_changed(self.site, user, changed)
+        if changes != Changes():
+            await self.store.people_acts.change(self.actor, user, changes)
+        return person_record(await self.store.people_acts.view(user))
 
     async def delete(self, user: str) -> None:
         """Deletes the person with everything that is theirs, or plans that in `wait_days`; `dry_run` says what would

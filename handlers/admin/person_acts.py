@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from handlers.admin import operator_mails
 from handlers.admin.base import AdminHandler, Record, valid
 from store.credits.records import balance_record, entry_record, holds_record, opening_record
@@ -16,9 +18,14 @@ LINKS = ("reset", "confirm")
 class AdminPersonAct(AdminHandler):
     """An act that answers with the person."""
 
-    async def write_person(self, user: str) -> None:
-        """Writes the person as they are now."""
-        self.write_json(person_record(await self.store.people_acts.view(user)))
+    async def act_once(self, user: str, work: Callable[[], Awaitable[object]]) -> None:
+        """Acts, once for each `Idempotency-Key`, and writes the person as they are then."""
+
+        async def person() -> Record:
+            await work()
+            return person_record(await self.store.people_acts.view(user))
+
+        await self.answer_once(person)
 
 
 class AdminSuspendHandler(AdminPersonAct):
@@ -30,8 +37,7 @@ class AdminSuspendHandler(AdminPersonAct):
         reason, note, until = params.require("reason"), params.get("note") or "", params.get("until")
         with valid():
             suspension = Suspension(reason, note, suspended_until(until, "until") if until else None)
-            await self.store.people_acts.suspend(self.actor, user, suspension)
-        await self.write_person(user)
+        await self.act_once(user, lambda: self.store.people_acts.suspend(self.actor, user, suspension))
 
 
 class AdminResumeHandler(AdminPersonAct):
@@ -40,8 +46,7 @@ class AdminResumeHandler(AdminPersonAct):
     async def post(self, user: str) -> None:
         """Lets the person in again."""
         self.fields()
-        await self.store.people_acts.resume(self.actor, user)
-        await self.write_person(user)
+        await self.act_once(user, lambda: self.store.people_acts.resume(self.actor, user))
 
 
 class AdminSignOutHandler(AdminPersonAct):
@@ -50,8 +55,7 @@ class AdminSignOutHandler(AdminPersonAct):
     async def post(self, user: str) -> None:
         """Ends every session of the person; apps keep their access."""
         self.fields()
-        await self.store.people_acts.sign_out(self.actor, user)
-        await self.write_person(user)
+        await self.act_once(user, lambda: self.store.people_acts.sign_out(self.actor, user))
 
 
 class AdminResetFactorsHandler(AdminPersonAct):
@@ -60,8 +64,7 @@ class AdminResetFactorsHandler(AdminPersonAct):
     async def post(self, user: str) -> None:
         """Removes authenticator app, passkeys and recovery codes."""
         self.fields()
-        await self.store.people_acts.reset_factors(self.actor, user)
-        await self.write_person(user)
+        await self.act_once(user, lambda: self.store.people_acts.reset_factors(self.actor, user))
 
 
 class AdminCancelDeletionHandler(AdminPersonAct):
@@ -70,9 +73,11 @@ class AdminCancelDeletionHandler(AdminPersonAct):
     async def post(self, user: str) -> None:
         """Cancels the planned deletion of the person, and mails them."""
         self.fields()
+        await self.act_once(user, lambda: self._cancel(user))
+
+    async def _cancel(self, user: str) -> None:
         person = await self.store.people_acts.cancel_deletion(self.actor, user)
         await operator_mails.deletion_cancelled(self.site, person)
-        await self.write_person(user)
 
 
 class AdminSendLinkHandler(AdminHandler):
