@@ -46,6 +46,12 @@ async def _(w: World) -> Call:
     return lambda: w.store.role_holders.of(w.user)
 
 
+@call("role_holders.working")
+async def _(w: World) -> Call:
+    await w.store.role_holders.give(w.user, "auditor")
+    return lambda: w.store.role_holders.working(w.user)
+
+
 @call("role_holders.in_session")
 async def _(w: World) -> Call:
     await w.store.role_holders.give(w.user, "auditor")
