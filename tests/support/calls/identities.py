@@ -26,6 +26,12 @@ async def _(w: World) -> Call:
     return lambda: w.store.identities.entry(one)
 
 
+@call("identities.reserved")
+async def _(w: World) -> Call:
+    one = await linked(w)
+    return lambda: w.store.identities.reserved(one)
+
+
 @call("identities.reserve")
 async def _(w: World) -> Call:
     return lambda: w.store.identities.reserve(arrival(f"new-{w.user}").identity, w.user)
