@@ -333,18 +333,18 @@ def dpop(mark: str, jkt: str, user: str = "") -> str:
 
 
 def hold(user: str, client: str, family: str, generation: int, group: str, key: str) -> dict[str, str]:
-    """The keys of a call's hold: those of `token`, the window of the group, credits, the idempotency key, given as its
-    fingerprint, and the lease. In one go, because every call needs them."""
-    base = prefix(user)
-    found = {noun: base + noun for noun in ("user", "balance", "holds")}
+    """The keys of a call's hold, in one go: of `token`, of `limit`, credits, the key's fingerprint, and the lease."""
+    base, lease = prefix(user), f"{{{user[:3]}}}:app:{client}:lease"
+    found = {"user": base + "user", "balance": base + "balance", "holds": base + "holds", "lease": lease}
     found |= {"grant": f"{base}grant:{client}", "family": f"{base}family:{family}", "window": f"{base}limit:{group}"}
-    found |= {"access": f"{base}access:{family}:{generation}", "lease": f"{{{user[:3]}}}:app:{client}:lease"}
-    return found | idempotency(user, client, key)
+    found |= {"idem": f"{base}idem:{client}:{key}", "reply": f"{base}reply:{client}:{key}"}
+    return found | {"access": f"{base}access:{family}:{generation}"}
 
 
 def settlement(user: str, client: str, hold_id: str, key: str) -> dict[str, str]:
     """The keys of a call's settlement, in the same way."""
-    base = prefix(user)
-    found = {noun: base + noun for noun in ("user", "balance", "holds", "ledger", "replies", "used", "searches")}
-    found |= {"grant": f"{base}grant:{client}", "lease": f"{{{user[:3]}}}:app:{client}:lease"}
-    return found | {"settled": settled(user, hold_id)} | idempotency(user, client, key)
+    base, lease = prefix(user), f"{{{user[:3]}}}:app:{client}:lease"
+    found = {"user": base + "user", "balance": base + "balance", "holds": base + "holds", "ledger": base + "ledger"}
+    found |= {"replies": base + "replies", "used": base + "used", "searches": base + "searches", "lease": lease}
+    found |= {"grant": f"{base}grant:{client}", "settled": f"{base}settled:{hold_id}"}
+    return found | {"idem": f"{base}idem:{client}:{key}", "reply": f"{base}reply:{client}:{key}"}

@@ -15,15 +15,20 @@ NAMES = (
     *(f"Anthropic-RateLimit-Requests-{figure}" for figure in ("Limit", "Remaining", "Reset")),
 )
 """The header fields of the OpenAI API and of the Messages API."""
-_SPELT = tuple("-".join(part.capitalize() for part in name.split("-")) for name in NAMES)
 
 
 def limit_headers(window: Window) -> dict[str, str]:
     """The fields for a window. The OpenAI API says in how much time a window is empty, the Messages API says when."""
     left = max(0, window.reset - round(wall.time() * SECOND))
     limit, remaining = str(window.limit), str(window.remaining)
-    values = (limit, remaining, duration(left), limit, remaining, _moment(window.reset // SECOND))
-    return dict(zip(_SPELT, values, strict=True))
+    return {
+        "X-Ratelimit-Limit-Requests": limit,
+        "X-Ratelimit-Remaining-Requests": remaining,
+        "X-Ratelimit-Reset-Requests": duration(left),
+        "Anthropic-Ratelimit-Requests-Limit": limit,
+        "Anthropic-Ratelimit-Requests-Remaining": remaining,
+        "Anthropic-Ratelimit-Requests-Reset": _moment(window.reset // SECOND),
+    }
 
 
 @lru_cache(maxsize=1024)

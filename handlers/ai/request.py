@@ -32,20 +32,15 @@ def read_request(params: Params, *, form: bool, counting: bool = False) -> AIReq
     Refused("invalid_request")."""
     model = params.require("model")
     max_tokens, stream = (_value(params, name, form) for name in ("max_tokens", "stream"))
-    if form:
-        given = {name: _value(params, name, form) for name in FIELDS}
-    else:
-        value = params.value
-        given = {name: value(name) for name in FIELDS}
-        # What nobody knows here changes nothing in what is billed, as far as is known: it is the server's to judge.
-        given |= {name: value(name) for name in params.names() if name not in FIELDS and name not in _READ}
+    # What nobody knows here changes nothing in what is billed, as far as is known: it is the server's to judge.
+    given = {name: _value(params, name, form) for name in FIELDS} if form else params.everything()
     if max_tokens is None and counting:
         max_tokens = 1
     if not _is_whole(max_tokens) or not 1 <= max_tokens <= MOST_TOKENS:
         raise Refused("invalid_request", "max_tokens must be a whole number above 0.")
     if stream is not None and not isinstance(stream, bool):
         raise Refused("invalid_request", "stream must be true or false.")
-    forwarded = {name: value for name, value in given.items() if value is not None}
+    forwarded = {name: value for name, value in given.items() if value is not None and name not in _READ}
     check_messages(forwarded.get("messages"))
     check_system(forwarded.get("system"))
     try:

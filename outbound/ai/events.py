@@ -15,8 +15,10 @@ from store.json_text import check_nesting
 
 MAX_EVENT_BYTES = 2**20
 _NAME = re.compile(r"[a-z_]{1,64}")
-# orjson makes a float of a whole number beyond 64 bits.
-_HUGE = re.compile(rb"[0-9]{19}")
+# orjson makes a float of a whole number beyond 64 bits, so numbers of that length are searched for. A pattern takes ten
+# times as long for a long text.
+_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_HUGE = b"0" * 19
 
 
 class BrokenStream(Exception):
@@ -96,7 +98,7 @@ def read_json(raw: bytes) -> Any:
     """Parses JSON from a server. Raises ValueError for input that can't be written again: invalid JSON, NaN, numbers
     beyond a float, nesting beyond 200."""
     check_nesting(raw)
-    if not _HUGE.search(raw):
+    if _HUGE not in raw.translate(_AS_ZEROS):
         try:
             return orjson.loads(raw)  # in a sixth of the time
         except orjson.JSONDecodeError:

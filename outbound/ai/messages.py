@@ -24,7 +24,7 @@ from outbound.ai.protocols import PROTOCOLS, THE_REQUEST, Dialect, overloaded
 from outbound.ai.quick_post import QuickPosts, QuickResponse
 from outbound.ai.retry_after import retry_after
 from outbound.ai.server_keys import FixedKey, KeyUnreadable, ServerKey
-from outbound.ai.tokens import texts_of
+from outbound.ai.tokens import equal_texts
 
 log = logging.getLogger("latchkey.upstream")
 
@@ -116,7 +116,7 @@ class MessagesUpstream:
         lies at an address, a PDF and an unknown block may fill all of it."""
         if not is_measured(request):
             return model.max_input
-        images = sum(item == "image" for item in texts_of(request["messages"]))
+        images = equal_texts(request["messages"], "image")
         added = OVERHEAD_TOKENS + images * IMAGE_TOKENS + typed_tools(request) * TYPED_TOOL_TOKENS
         return min(model.max_input, size + added)
 

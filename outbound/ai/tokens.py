@@ -91,6 +91,21 @@ def texts_of(value: Any) -> Iterator[str]:
     return (text for text, _ in _texts_at(value))
 
 
+def equal_texts(value: Any, wanted: str) -> int:
+    """How many strings in a JSON value are equal to `wanted`, names of members included. Quicker than `texts_of`."""
+    found, waiting = 0, [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            found += item == wanted
+        elif isinstance(item, dict):
+            waiting += item
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
+    return found
+
+
 def _texts_at(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
     """The same, each string with the name of the member that has it."""
     waiting = [(value, place)]

@@ -32,7 +32,8 @@ MAX_COST = 2**53 - 1
 """Micro-dollars that Lua represents exactly; more than any hold."""
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, nor is Hold: each call makes both, and a frozen one takes three times as long.
+@dataclass(slots=True)
 class CallEstimate:
     """The estimate of a call before its hold. `input_tokens` is an upper bound; a call with fewer than `least_output`
     tokens is useless; `lasts` is the time in ms after which the hold expires, longer than a call may take. `key` is the
@@ -53,7 +54,7 @@ class CallEstimate:
     hold_id: str = field(default_factory=new_id)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Hold:
     """A placed hold. `output_tokens`: the most the call may use, cut to what the person can afford; `amount` is in
     micro-dollars; `reads_credits`: the app may know what is left; `leased`: the app has a daily limit."""

@@ -38,6 +38,8 @@ class PipelinedConnection(asyncio.Protocol):
         self._timeout = timeout
         self._connection: AbstractConnection | None = None
         self._transport: asyncio.Transport | None = None
+        # The kernel's word on the connection's input.
+        self._input = select.poll()
         self._reader: hiredis.Reader | None = None
         self._gathered: list[bytes] = []
         self._waiting: deque[asyncio.Future[Any]] = deque()
@@ -105,10 +107,7 @@ class PipelinedConnection(asyncio.Protocol):
     def _was_closed(self) -> bool:
         """Whether the server has closed an idle connection. The kernel also knows of a close that the loop has not read
         yet, so a restart of the store costs no request."""
-        assert self._transport is not None
-        poll = select.poll()
-        poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
-        return bool(poll.poll(0))
+        return bool(self._input.poll(0))
 
     async def _open(self) -> None:
         try:
@@ -120,6 +119,8 @@ class PipelinedConnection(asyncio.Protocol):
             self._reader = hiredis.Reader(
                 protocolError=InvalidResponse, replyError=error_maker(connection), notEnoughData=_NOTHING
             )
+            self._input = select.poll()
+            self._input.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
             self._connection, self._transport = connection, transport
             transport.set_protocol(self)
         except TimeoutError:

@@ -88,6 +88,8 @@ async def test_a_coding_agents_request_goes_on_as_it_came(service: Service, upst
         answer = await spender.ask(body, SDK, anthropic_beta=betas, anthropic_version="2023-06-01")
         assert answer.code == 200
         assert upstream.calls[-1].question == {**body, "model": VENDOR_MODEL}
+        sent = [name for name in upstream.calls[-1].question if name not in ("model", "max_tokens", "stream")]
+        assert sent == [name for name in AGENT if name != "max_tokens"], "in the order of the app"
         assert upstream.calls[-1].request.headers["Anthropic-Beta"] == betas
     counted = await spender.ask({**AGENT, "model": MODEL}, f"{SDK}/count_tokens", anthropic_beta=betas)
     assert counted.code == 200

@@ -108,6 +108,11 @@ def described(identity: str) -> Reads:
 
 
 DEVICE = "/api/oauth/device_authorization"
+FORMS = {
+    "ai-messages": "/api/v1/ai/messages",
+    "ai-sdk-messages": "/api/v1/ai/v1/messages",
+    "ai-sdk-count": "/api/v1/ai/v1/messages/count_tokens",
+}
 
 
 async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[Any]]]]:
@@ -133,6 +138,10 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
         for route in ROUTES
         for method in OPERATIONS.get(route.name, {})
     }
+    # JSON for a model is read as a whole, and a form field by field.
+    model, access = {"model": "latchkey-echo", "max_tokens": "1"}, {"Authorization": f"Bearer {tokens['access_token']}"}
+    for identity, path in FORMS.items():
+        shown[identity].append(partial(driver.send, service.base_url + path, "POST", form=model, headers=access))
     registered = await register(service.base_url)
     changed = {**NATIVE, "client_id": registered.client_id}
     return {

@@ -19,7 +19,7 @@ from outbound.ai.health import Ejection
 from outbound.ai.messages import IMAGE_TOKENS, OVERHEAD_TOKENS, MessagesUpstream
 from outbound.ai.meter import Meter
 from outbound.ai.models import Model, Models, Timeouts
-from outbound.ai.tokens import count, pieces, texts_of
+from outbound.ai.tokens import count, equal_texts, pieces, texts_of
 from store.credits.prices import Price, TokenCounts
 from tests.support.lists.offenders import each
 
@@ -165,6 +165,11 @@ def test_a_texts_tokens_join_to_the_text(text: str) -> None:
 def test_every_text_of_a_value_is_found() -> None:
     value = {"a": ["b", {"c": 1, "d": None}], "e": "f", "g": [[["h"]]]}
     assert sorted(texts_of(value)) == ["a", "b", "c", "d", "e", "f", "g", "h"]
+
+
+def test_equal_texts_are_counted_wherever_they_are() -> None:
+    value = {"image": ["image", {"type": "image"}, None], "images": "an image", "c": [[["image"]]], "d": 1}
+    assert equal_texts(value, "image") == sum(text == "image" for text in texts_of(value)) == 4
 
 
 EVENTS = [

@@ -4,7 +4,7 @@ by other measures. Everything else goes on as it came."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from outbound.ai.dialects.rules import READ, Table, Untranslatable, an_object, apply, is_whole, objects, only, shown
@@ -21,9 +21,10 @@ FIELDS: Table = {
 }
 """Fields that are read, or that change what a call costs. A field without a row goes on, unless the operator refuses
 unknown ones."""
-NOT_OFFERED = (
-    *("fallbacks", "fallback_credit_token", "billing_policy", "user_profile_id", "workspace_id"),
-    *("compaction", "thread"),
+_NOT_ALWAYS = frozenset(name for name, rule in FIELDS.items() if rule is not READ)
+NOT_OFFERED = frozenset(
+    {"fallbacks", "fallback_credit_token", "billing_policy", "user_profile_id", "workspace_id"}
+    | {"compaction", "thread"}
 )
 """Fields that choose another model or payer, ask the model once more, or continue what the server keeps."""
 COUNTED = ("messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control")
@@ -52,9 +53,10 @@ MOST_BETAS = 50
 
 def check(body: Mapping[str, Any], *, strict: bool = False) -> None:
     """Raises Untranslatable for what is billed by other measures. `strict`: and for what is unknown here."""
-    apply(FIELDS, {name: value for name, value in body.items() if name in FIELDS})
-    for name in NOT_OFFERED:
-        if body.get(name) is not None:
+    for name in body:
+        if name in _NOT_ALWAYS:
+            apply(FIELDS, {name: body[name]})
+        elif name in NOT_OFFERED and body[name] is not None:
             raise Untranslatable(name, f"{name} is not supported here.")
     for index, tool in enumerate(objects(body.get("tools"), "tools")):
         kind = tool.get("type", "custom")
@@ -131,15 +133,18 @@ def _is_measured(block: Mapping[str, Any]) -> bool:
     return isinstance(source, dict) and source.get("type") in sources
 
 
-def _all_blocks(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _all_blocks(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """All blocks with a type, also those inside tool results and documents."""
-    waiting = [body.get("system"), *(message.get("content") for message in objects(body.get("messages"), "messages"))]
+    waiting = [message.get("content") for message in objects(body.get("messages"), "messages")]
+    waiting.append(body.get("system"))
+    found: list[Mapping[str, Any]] = []
     while waiting:
         item = waiting.pop()
         if isinstance(item, list):
             waiting += item
         elif isinstance(item, dict):
             if isinstance(item.get("type"), str):
-                yield item
+                found.append(item)
             source = item.get("source")
             waiting += [item.get("content"), source.get("content") if isinstance(source, dict) else None]
+    return found
