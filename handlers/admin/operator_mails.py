@@ -53,7 +53,10 @@ async def link(site: Site, kind: str, person: Person) -> None:
 
 def address_changed(site: Site, user: str, change: AddressChange) -> None:
     """Tells both addresses of a change; the old one with the link that brings it back, if there is one. Without the
-    link, the old mailbox may be somebody else's, who does not learn the new address."""
+    link, the old mailbox may be somebody else's, who does not learn the new address. If only links to earlier addresses
+    ended, nobody is told."""
+    if change.old == change.new:
+        return
     wording = mails.spoken(site, change.warned.preferences)
     values: dict[str, Any] = {"old": change.old, "at": wall.utc()}
     link = f"{site.base_url}/account/email/undo?link={change.undo.text}" if change.undo else ""

@@ -13,6 +13,7 @@
 --- @reply not_found
 --- @reply full
 --- @reply same warned
+--- @reply closed emails warned
 --- @reply again id old ends warned
 --- @reply ok old ends warned
 --- @durable
@@ -33,6 +34,18 @@ if old == email then
   local id, newest = newest_undo(entries, email)
   if undo_id ~= '' and newest and now - newest.at < lost then
     return {'again', id, newest.email, int(kept_until(entries, newest.email)), warned_of(user, undos, now)}
+  end
+  if undo_id == '' and id then
+    -- A mailbox turned out to be lost after the change. Nobody says which, so no link brings an earlier address back.
+    local closed = {}
+    for one, entry in pairs(entries) do
+      if not entry.used and entry.email ~= email then
+        redis.call('HDEL', undos, one)
+        closed[#closed + 1] = entry.email
+      end
+    end
+    record(audit, 'email_changed_by_operator', '', '', '')
+    return {'closed', closed, warned_of(user, undos, now)}
   end
   return {'same', warned_of(user, undos, now)}
 end

@@ -30,8 +30,9 @@ class AddressChanges:
     async def change(self, user: str, new: str, *, way_back: bool) -> AddressChange:
         """Gives a person the address `new`, in its normal form. `way_back`: a link, to be mailed to the old address if
         that was confirmed, brings it back for 7 days; without, the old address is free at once. The same change within
-        10 minutes returns the same link, for a caller whose answer was lost. Raises Refused("not_found"), and
-        Refused("invalid_request") for an address that has an account."""
+        10 minutes returns the same link, for a caller whose answer was lost. The present address without a way back
+        ends the links to earlier ones. Raises Refused("not_found"), and Refused("invalid_request") for an address that
+        has an account."""
         undo_id = new_id() if way_back else ""
         if not await self._addresses.claim(new, user):
             raise Refused("invalid_request", TAKEN)
@@ -53,6 +54,10 @@ class AddressChanges:
             raise Refused("invalid_request", TOO_OFTEN)
         if reply.word == "same":
             raise Refused("invalid_request", OWN_ALREADY)
+        if reply.word == "closed":
+            for email in reply.rows("emails"):
+                await self._addresses.release(email.decode(), user)
+            return AddressChange(new, new, False, None, warned_of(reply))
         if reply.word == "again":
             undo_id = reply.text("id")
         old, ends = reply.text("old"), reply.number("ends")
