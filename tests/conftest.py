@@ -215,7 +215,7 @@ def open_store(io_loop: IOLoop, keys: Keys) -> Iterator[OpenStore]:
             hasher = PasswordHasher(64, 1, workers=2, queue=200)
             client = await connect(url, socket_timeout=timeout)
             store = Store(client, keys, hasher, session_idle=14 * 86400, session_lifetime=30 * 86400, wait=wait)
-            store.apps.settle = 0
+            store.apps.settle = store.fsck.settle = 0
             return store
 
         opened.append(io_loop.run_sync(make))

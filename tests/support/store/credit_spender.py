@@ -123,7 +123,7 @@ def booked(store: Store, **books: int) -> Store:
     made = Store(
         store.client, store.keys, store.hasher, session_idle=86400, session_lifetime=86400, books=Bookkeeping(**books)
     )
-    made.apps.settle = 0
+    made.apps.settle = made.fsck.settle = 0
     made.rates.ai = store.rates.ai
     return made
 
