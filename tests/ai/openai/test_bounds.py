@@ -99,8 +99,11 @@ async def test_what_a_pictures_size_does_not_bound_is_held(service: Service, sit
 @pytest.mark.trap(29)
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, NATIVE])
 async def test_a_stream_that_its_app_leaves_is_charged_input_and_received_output(
-    service: Service, app: Latchkey, upstream: ScriptedUpstream, path: str
+    service: Service, app: Latchkey, site: Site, upstream: ScriptedUpstream, path: str
 ) -> None:
+    model = site.models.find(GPT)
+    assert model is not None
+    model.upstream.limits = Timeouts(first_byte=10, between_events=0.5)  # the server waits for an end with the usage
     spender = await Spender.make(service)
     gate = asyncio.Semaphore(6)
     upstream.plan = ResponsesPlan(gate=gate) if path == RESPONSES else ChatPlan(gate=gate)
