@@ -100,7 +100,10 @@ def main(control: socket.socket) -> int:
     import cli.run  # noqa: F401  # what `manage.py` loads for a command
     import manage
     import server
+    from cli.commands_parser import PROGRAM
 
+    manage.build_parser = functools.cache(manage.build_parser)
+    manage.build_parser(PROGRAM)  # once for all forks
     gc.collect()
     gc.freeze()  # garbage collection then copies no loaded memory
     living: dict[int, tuple[int, int]] = {}
