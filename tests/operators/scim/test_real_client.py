@@ -6,16 +6,17 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from httpx2 import Client
-from scim2_client.engines.httpx2 import SyncSCIMClient
-from scim2_models import Error, ListResponse
-from scim2_tester import CheckResult, Status, check_server
 
 import manage
 from tests.support.processes.processes import QUICK, Server
+
+if TYPE_CHECKING:  # every process of a run collects this file, and to load the client takes 3 s
+    from scim2_client.engines.httpx2 import SyncSCIMClient
+    from scim2_tester import CheckResult
 
 
 class NewAddresses(list[str]):
@@ -33,6 +34,8 @@ class NewAddresses(list[str]):
 @pytest.fixture(scope="module")
 def scim() -> Iterator[SyncSCIMClient]:
     """The client, which has discovered the server."""
+    from scim2_client.engines.httpx2 import SyncSCIMClient
+
     with Server("--ops-port", "0", *QUICK) as server, pytest.MonkeyPatch.context() as patch:
         server.ready()
         found = re.search(r"operations on (\S+)$", server.log, re.MULTILINE)
@@ -52,6 +55,8 @@ def scim() -> Iterator[SyncSCIMClient]:
 @pytest.fixture(scope="module")
 def results(scim: SyncSCIMClient) -> list[CheckResult]:
     """The results of all checks."""
+    from scim2_tester import check_server
+
     user = scim.get_resource_model("User")
     assert user
     user.model_fields["user_name"].examples = NewAddresses()
@@ -59,6 +64,8 @@ def results(scim: SyncSCIMClient) -> list[CheckResult]:
 
 
 def test_all_checks_of_discovery_and_people_succeed(results: list[CheckResult]) -> None:
+    from scim2_tester import Status
+
     ours = [one for one in results if one.resource_type != "Group"]
     assert [one for one in ours if one.status is not Status.SUCCESS and one.title != "search_with_attributes"] == []
     checked = {one.title for one in ours if one.resource_type == "User"}
@@ -72,6 +79,8 @@ def test_checks_of_groups_fail_at_their_creation_alone(results: list[CheckResult
 
 
 def test_the_client_reads_groups_and_errors(scim: SyncSCIMClient) -> None:
+    from scim2_models import Error, ListResponse
+
     group = scim.get_resource_model("Group")
     assert group
     found = scim.query(group)
