@@ -66,29 +66,31 @@ POSTS = {route.name: route.post for route in ROUTES if route.post is not None}
 @dataclass(frozen=True)
 class RouteMap:
     """The routes in the forms in which applications use them: Tornado's, those without a pattern by their path, and the
-    others."""
+    others; and the names of static files."""
 
     specs: tuple[URLSpec, ...]
     literal: dict[str, RouteTarget]
     patterns: list[tuple[re.Pattern[str], RouteTarget]]
+    files: frozenset[str]
 
     @classmethod
     @cache
     def made(cls) -> RouteMap:
-        """The map, which is the same for all applications of a process."""
+        """The map, which is the same for all applications of a process. Raises WrongRoute."""
+        check_posts(ROUTES)
+        check_acts(ROUTES)
+        check_console(ROUTES)
         targets = [(route.pattern, (route.handler, route.facts)) for route in ROUTES]
         return cls(
             tuple(route.spec() for route in ROUTES),
             {pattern.replace(r"\.", "."): target for pattern, target in targets if "(" not in pattern},
             [(re.compile(pattern), target) for pattern, target in targets if "(" in pattern],
+            files_in(HERE / "static"),
         )
 
 
 def make_application(site: Site) -> Latchkey:
     """The Tornado application. Raises WrongRoute."""
-    check_posts(ROUTES)
-    check_acts(ROUTES)
-    check_console(ROUTES)
     routes = RouteMap.made()
     application = Latchkey(
         list(routes.specs),
@@ -104,7 +106,7 @@ def make_application(site: Site) -> Latchkey:
     application.site = site
     application.openapi = document_bytes(ROUTES, site.base_url)
     application.literal, application.patterns = routes.literal, routes.patterns
-    application.files = files_in(HERE / "static")
+    application.files = routes.files
     logging.getLogger("tornado.general").addFilter(quote_nothing)
     tell_security(application)
     send_notices(site)

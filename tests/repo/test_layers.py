@@ -195,6 +195,7 @@ def test_every_route_has_a_policy() -> None:
 def test_a_form_without_its_rules_stops_the_start(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     one = next(route for route in ROUTES if route.name == "account-email")
     monkeypatch.setattr(routes, "ROUTES", [*ROUTES, Route("/forgotten", one.handler, "forgotten", one.policy)])
+    routes.RouteMap.made.cache_clear()
     with pytest.raises(WrongRoute, match="forgotten"):
         make_application(Site(memory_store, "http://localhost:8080"))
 
