@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import shutil
+import socket
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,9 +16,11 @@ import pytest
 from tornado.web import Application, RequestHandler
 
 from dev.bench import overload
-from dev.bench.overload import BOUND, UNBOUND, figures, load_table, recovery
+from dev.bench.measure import Unexpected
+from dev.bench.overload import BOUND, MOST_BURSTS, UNBOUND, figures, load_table, recovery, sustainable_rate
 from dev.bench.parts import results
 from dev.bench.parts.probe import Probe, Seen
+from dev.bench.parts.wrk import Burst, Unanswered, burst, write_parts
 from tests.support.http.http_servers import request, running, until
 
 BEFORE = [Seen(at / 100, 0.002, 200) for at in range(100)]
@@ -64,6 +70,34 @@ async def test_the_probe_asks_at_its_rate_and_notes_how_it_was_answered() -> Non
         await until(lambda: len(probe.seen) >= 30)
     assert {one.status for one in probe.seen} == {200, 503, 0}
     assert all(one.took > 0 for one in probe.seen)
+
+
+def test_a_burst_without_an_answer_is_repeated() -> None:
+    outcomes: Iterator[int | None] = iter((None, 900, None, 200, 500, None, 400))
+
+    def follow() -> Burst:
+        if (rate := next(outcomes)) is None:
+            raise Unanswered("no answer came in 1 s")
+        return Burst(rate, 1.0, 0, 0.0, 0.0, 0, 0.0)
+
+    assert sustainable_rate(follow) == 500, "the best but the first, which warms up"
+    assert next(outcomes, "used up") == "used up"
+    outcomes = itertools.chain((900, 200, 500), itertools.repeat(None))
+    with pytest.raises(Unexpected, match=f"of {MOST_BURSTS} bursts, {MOST_BURSTS - 3} ended before their first answer"):
+        sustainable_rate(follow)
+
+
+def test_a_server_that_answers_nothing_is_told_from_requests_that_run_out(tmp_path: Path) -> None:
+    if shutil.which("wrk") is None:
+        pytest.skip("there is no wrk on the PATH")
+    file, core = tmp_path / "requests", min(os.sched_getaffinity(0))
+    write_parts(file, [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"])
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with pytest.raises(Unanswered, match="no answer came in 1 s"):
+            burst(port, "round", file, 0, connections=2, seconds=1, core=core)
+        with pytest.raises(Unexpected, match="too few requests"):
+            burst(port, "once", file, 0, connections=2, seconds=1, core=core)
 
 
 def test_both_servers_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:

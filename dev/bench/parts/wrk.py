@@ -35,6 +35,10 @@ class Burst:
         return self.requests / self.seconds
 
 
+class Unanswered(Unexpected):
+    """A burst ended before its first answer."""
+
+
 def check_installed() -> None:
     """Raises Unexpected without wrk."""
     if shutil.which("wrk") is None:
@@ -48,7 +52,7 @@ def write_parts(file: Path, parts: Iterable[bytes]) -> None:
 
 def burst(port: int, kind: str, file: Path, first: int, *, connections: int, seconds: int, core: int) -> Burst:
     """Sends requests for `seconds`, one at a time on each connection. Raises Unexpected for error answers, lost
-    answers, and when single-use requests run out."""
+    answers, and when single-use requests run out; Unanswered if no answer came in this time."""
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "60s", "-s", str(SCRIPT)]
     command.append(f"http://{HOST}:{port}/")
     before = _used()
@@ -61,8 +65,10 @@ def burst(port: int, kind: str, file: Path, first: int, *, connections: int, sec
     said = json.loads(ran.stdout.splitlines()[-1])
     if said["refused"] or said["broken"]:
         raise Unexpected(f"{said['refused']} of {said['requests']} answers are errors, {said['broken']} are lost")
-    if said["ran_out"] or not said["requests"]:
+    if said["ran_out"]:
         raise Unexpected(f"there were too few requests to send: {said['at']}")
+    if not said["requests"]:
+        raise Unanswered(f"no answer came in {seconds} s")
     return Burst(
         said["requests"], said["seconds"], said["bytes"], said["p50"], said["p99"], said["at"], used / said["seconds"]
     )
