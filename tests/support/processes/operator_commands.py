@@ -10,6 +10,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -108,6 +109,7 @@ class Home:
         self.url = unix_url(socket_path)
         with self.client() as client:
             client.flushall()
+        shutil.rmtree(data_dir / "mail", ignore_errors=True)  # of earlier tests
 
     def words(self, *words: str, **environ: str) -> CommandOutput:
         status = manage.main(["--data-dir", str(self.data_dir), *words], environ)
