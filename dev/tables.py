@@ -34,7 +34,7 @@ def operations() -> Iterator[str]:
 
 def forms() -> Iterator[str]:
     """A row for each form that people submit."""
-    yield "| form | does | takes | tells | undone by |"
+    yield "| form | what it does | requires | who is notified | undone by |"
     yield "|---|---|---|---|---|"
     for name, post in POSTS.items():
         words = (f"`{name}`", post.does, _takes(post), ", ".join(post.tells) or "nobody", post.undo or "nobody can")
@@ -49,7 +49,7 @@ def _limit(window: str) -> str:
 
 
 def _takes(post: PersonPost) -> str:
-    takes = "what it carries" if not post.session else "session"
+    takes = "no session" if not post.session else "session"
     if post.reauth is not ReauthRule.NONE:
         takes += f", {post.reauth.value}" + " re-authentication" * (post.reauth is ReauthRule.RECENT)
     if post.excused:

@@ -27,7 +27,7 @@ class ReauthRule(Enum):
     one."""
     CURRENT = "current password"
     """The form has the current password. A person with a second step also used it, as for RECENT."""
-    THERE = "then and there"
+    THERE = "re-authentication in the form"
     """The form itself has everything that a sign-in needs."""
 
 

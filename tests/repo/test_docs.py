@@ -281,12 +281,12 @@ def test_documented_limits_and_lifetimes_match_the_code() -> None:
     hourly = (lifetimes.FORGOT_ADDRESS, lifetimes.MAIL_TO, lifetimes.MAIL_TO_ALL, lifetimes.MAIL, *devices)
     assert {group.period for group in hourly} == {60 * lifetimes.MINUTE}
     assert lifetimes.SIGN_UP_ADDRESS.period == 60 * lifetimes.MINUTE
-    assert f"A person registers {lifetimes.REGISTER_APP.limit} apps an hour at most." in HTTP
+    assert f"A person can register at most {lifetimes.REGISTER_APP.limit} apps an hour" in " ".join(HTTP.split())
     assert f"| {lifetimes.CHANGE_APP.limit} an hour; switching an app off, ending" in HTTP
     assert f"with another name | {lifetimes.RENAME.limit} an hour | the person" in HTTP
     assert {group.period for group in (lifetimes.CHANGE_APP, lifetimes.RENAME)} == {60 * lifetimes.MINUTE}
     assert lifetimes.REGISTER_APP.period == 60 * lifetimes.MINUTE
-    assert f"has posted by hand, there are {lifetimes.WEBHOOK_SENT.limit} an hour at most." in HTTP
+    assert f"at most {lifetimes.WEBHOOK_SENT.limit} events an hour posted by hand." in " ".join(HTTP.split())
     assert lifetimes.WEBHOOK_SENT.period == 60 * lifetimes.MINUTE
     assert f"picture` | {lifetimes.PICTURE.limit} an hour | the person" in HTTP
     assert lifetimes.PICTURE.period == 60 * lifetimes.MINUTE

@@ -37,7 +37,7 @@ def rows_below(heading: str) -> list[list[str]]:
 SAFE = rows_below(SAFEGUARDS)
 LEFT = rows_below(LEFT_OUT)
 VERIFIED = rows_below(VERIFICATION)
-MISTAKES = [row for row in rows_below(KNOWN_MISTAKES) if row[0] != "trap"]
+MISTAKES = [row for row in rows_below(KNOWN_MISTAKES) if row[0] != "mistake"]
 
 
 @cache
