@@ -9,10 +9,9 @@ from typing import Any
 
 from cli.commands.context import Context
 from cli.terminal.outcome import CommandResult
-from store.operators.bulk_acts import MOST_PEOPLE, BulkOrder
+from store.operators.bulk_acts import MOST_PEOPLE, BulkOrder, check_same
 from store.operators.records import bulk_record, plan_record
 from store.operators.roles import OperatorActor
-from store.refused import Refused
 
 COLUMNS = ("id", "reason")
 MOST_FILE = 64 * MOST_PEOPLE
@@ -24,11 +23,11 @@ BY_COMMAND = OperatorActor("command", "here", "admin")
 async def bulk_users(context: Context, args: Namespace) -> CommandResult:
     """Says what an act would do, or with `--token` does it. Raises Refused, ValueError, OSError."""
     acts = context.store.bulk_acts
+    suspension = args.reason, args.note, args.until
+    order = BulkOrder(args.act, users_in(args.file), args.query, args.status, *suspension, args.wait)
     if not args.token:
-        suspension = args.reason, args.note, args.until
-        order = BulkOrder(args.act, users_in(args.file), args.query, args.status, *suspension, args.wait)
         return told(plan_record(await acts.plan(BY_COMMAND, order)))
-    check_act_of(args.act, (await acts.show(args.token)).order["act"])
+    check_same((await acts.show(args.token)).order, order)
     job = await acts.begin(BY_COMMAND, args.token)
     if job:
         from cli.operator_mail import mailing  # what mails need takes longer to load than most commands run
@@ -45,12 +44,6 @@ def told(record: dict[str, Any]) -> CommandResult:
     if notes and record["act"] == "delete" and not record["waitDays"]:
         notes.append("They are deleted at once. A dry run with --wait 7 leaves days in which you can cancel.")
     return CommandResult(record, COLUMNS, note="\n".join(notes))
-
-
-def check_act_of(typed: str, planned: str) -> None:
-    """Raises Refused("invalid_request") if the dry run was of another act."""
-    if typed != planned:
-        raise Refused("invalid_request", f"The token is of the act {planned}.")
 
 
 def users_in(file: str | None) -> list[str]:

@@ -77,15 +77,15 @@ def _act(act: str) -> RemoteCommand:
 
 def bulk_users(server: RemoteServer, args: Namespace) -> CommandResult:
     """Says what an act on many people would do, or with a token does it and waits for the end."""
+    named = ("act", "query", "status", "reason", "note", "until")
+    body: dict[str, Any] = {name: value for name in named if (value := getattr(args, name))}
+    if args.wait is not None:
+        body["waitDays"] = args.wait
+    if users := bulk.users_in(args.file):
+        body["people"] = users
     if not args.token:
-        named = ("act", "query", "status", "reason", "note", "until")
-        body: dict[str, Any] = {name: value for name in named if (value := getattr(args, name))}
-        if args.wait is not None:
-            body["waitDays"] = args.wait
-        if users := bulk.users_in(args.file):
-            body["people"] = users
         return bulk.told(server.do("POST", "/people/bulk", {**body, "dryRun": True}))
-    record = server.do("POST", "/people/bulk", {"act": args.act, "token": args.token})
+    record = server.do("POST", "/people/bulk", {**body, "token": args.token})
     while record["state"] == "running":
         time.sleep(WAIT)
         record = server.get(f"/people/bulk/{part(args.token)}")

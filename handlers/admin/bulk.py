@@ -8,7 +8,7 @@ from handlers.admin import operator_mails
 from handlers.admin.base import AdminHandler, valid
 from handlers.core.params import Params
 from observability.tracing import continued
-from store.operators.bulk_acts import BulkOrder
+from store.operators.bulk_acts import BulkOrder, check_same
 from store.operators.records import bulk_record, plan_record
 from store.refused import Refused
 
@@ -26,12 +26,12 @@ class AdminBulkHandler(AdminHandler):
             if token:
                 raise Refused("invalid_request", "A dry run takes no token: it gives one.")
             with valid():
-                return self.write_json(plan_record(await acts.plan(self.actor, order_of(params))))
+                plan = await acts.plan(self.actor, order_of(params, params.require("act")))
+            return self.write_json(plan_record(plan))
         if not token:
             raise Refused("invalid_request", "Send dryRun first. The answer has the token that this needs.")
-        found = await acts.show(token)
-        if params.get("act") not in (None, found.order["act"]):
-            raise Refused("invalid_request", "The token is of another act.")
+        planned = (await acts.show(token)).order
+        check_same(planned, order_of(params, params.get("act") or planned["act"]))
         job = await acts.begin(self.actor, token)
         if job:
             self.site.in_background(
@@ -49,8 +49,8 @@ class AdminBulkProgressHandler(AdminHandler):
         self.write_json(bulk_record(await self.store.bulk_acts.show(token)))
 
 
-def order_of(params: Params) -> BulkOrder:
-    """The order in a body. Raises Refused("invalid_request")."""
+def order_of(params: Params, act: str) -> BulkOrder:
+    """The order in a body, for this act. Raises Refused("invalid_request")."""
     people = params.value("people")
     if people is not None and not isinstance(people, list):
         raise Refused("invalid_request", "people is a list of user ids.")
@@ -58,7 +58,7 @@ def order_of(params: Params) -> BulkOrder:
     if status not in ("", "active", "disabled", "suspended"):
         raise Refused("invalid_request", "status is active, disabled, suspended.")
     return BulkOrder(
-        params.require("act"),
+        act,
         cast(list[str], people or []),
         params.get("query") or "",
         status,  # type: ignore[arg-type]  # compared above

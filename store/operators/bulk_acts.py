@@ -39,6 +39,8 @@ _ACTS: Final[dict[BulkAct, OperatorAct]] = {
 TOO_MANY = Phrase("More than %(most)s people match. Narrow the query.", most=MOST_PEOPLE)
 NO_MORE = "The key was revoked, the role taken, or its holder suspended, before this person's turn."
 NO_PLAN = Phrase("You have no such dry run. Dry runs are kept for a day.")
+SENT: Final = {"days": "the wait"}
+"""How callers know a field, where it has another name for them."""
 NO_WAIT = "Only the act delete can wait."
 NO_REASON = "A reason goes with a wait: nobody sees it if people are deleted at once."
 
@@ -108,7 +110,7 @@ class BulkActs:
             some = users[start : start + BATCH]
             found = await asyncio.gather(*(self._refusal(actor, act, user) for user in some))
             refusals += [(user, why) for user, why in zip(some, found, strict=True) if why]
-        told: dict[str, Any] = {"act": act, "people": users}
+        told: dict[str, Any] = {"act": act, "people": users, "query": order.query, "status": order.status}
         if suspension:
             told |= {"reason": order.reason, "note": order.note, "until": order.until}
         if order.days is not None:
@@ -231,6 +233,18 @@ class BulkActs:
             except StoreError as error:
                 log.warning("mail about a deletion not sent: %s", error)
         return ""
+
+
+def check_same(planned: dict[str, Any], order: BulkOrder) -> None:
+    """Raises Refused("invalid_request") if an order that comes with a token says something else than its dry run
+    (`planned`): whoever asks for a wait must not get an act at once."""
+    kept = ordered(planned)
+    for name, wanted in order._asdict().items():
+        found = getattr(kept, name)
+        if name == "people":
+            wanted, found = ({*map(str, people)} for people in (wanted, found))
+        if wanted not in (None, "", set()) and wanted != found:
+            raise Refused("invalid_request", f"The token is of another dry run ({SENT.get(name, name)} differs).")
 
 
 def ordered(kept: dict[str, Any]) -> BulkOrder:

@@ -99,6 +99,30 @@ async def test_support_may_not_delete_and_wrong_orders_are_refused(desk: Desk) -
     assert found["changed"] >= 1
 
 
+async def test_a_token_does_nothing_else_than_its_dry_run(desk: Desk) -> None:
+    users = await people(desk, 2)
+    plan = await desk.do("POST", "/people/bulk", {"act": "delete", "people": users, "dryRun": True})
+    others: list[dict[str, Any]] = [
+        *(
+            {"waitDays": 7},
+            {"waitDays": 0},
+            {"people": users[:1]},
+            {"people": [{}]},
+            {"reason": "Unpaid"},
+            {"act": "suspend"},
+        ),
+        *({"query": "ada"}, {"until": "2099-01-31"}, {"status": "active"}),
+    ]
+    for other in others:
+        refused(await desk.ask("POST", "/people/bulk", {"token": plan["token"], **other}), 400, "invalid_request")
+    assert {(await desk.store.operator.find(user)).status for user in users} == {"active"}
+    same = {"token": plan["token"], "act": "delete", "people": [*users[::-1], users[0]], "dryRun": False}
+    await desk.do("POST", "/people/bulk", same)
+    assert (await finished(desk, plan["token"]))["changed"] == 2
+    plan = await desk.do("POST", "/people/bulk", {"act": "sign-out", "query": "ada", "dryRun": True})
+    await desk.do("POST", "/people/bulk", {"token": plan["token"], "act": "sign-out", "query": "ada"})
+
+
 async def test_a_query_may_find_no_more_than_the_most(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("store.operators.bulk_acts.MOST_PEOPLE", 2)
     await people(desk, 3)

@@ -47,8 +47,14 @@ class Elsewhere:
 
     def error(self, *words: str, file: Path | None = None, url: str = "") -> tuple[int, str, str]:
         """Exit status, code and description of a command that fails."""
-        named = ("--server", url or self.url, "--key-file", str(file or self.file))
-        status = manage.main([*named, *words, "--json"], {})
+        return self._failed("--server", url or self.url, "--key-file", str(file or self.file), *words)
+
+    def local_error(self, *words: str) -> tuple[int, str, str]:
+        """The same of a command on the server's machine."""
+        return self._failed("--data-dir", str(self.server.data_dir), *words)
+
+    def _failed(self, *words: str) -> tuple[int, str, str]:
+        status = manage.main([*words, "--json"], {})
         found = json.loads(self.capsys.readouterr().err)
         return status, found["error"], found["error_description"]
 
@@ -91,6 +97,10 @@ def test_people_and_apps_are_managed_from_elsewhere(elsewhere: Elsewhere, tmp_pa
     assert (plan["dryRun"], plan["changed"], there("user", "show", EVE)["status"]) == (True, 1, "active")
     done = there("user", "bulk", "suspend", "--token", plan["token"])
     assert (done["state"], done["changed"], there("user", "show", EVE)["status"]) == ("done", 1, "disabled")
+    now = local("user", "bulk", "delete", "--query", EVE)
+    for command in (elsewhere.error, elsewhere.local_error):
+        waits = command("user", "bulk", "delete", "--token", now["token"], "--wait", "7")
+        assert waits[:2] == (1, "invalid_request"), "nobody is deleted at once who was to wait"
     late = there("user", "bulk", "delete", "--query", EVE, "--wait", "7", "--reason", "Asked for")
     assert (late["waitDays"], there("user", "bulk", "delete", "--token", late["token"])["changed"]) == (7, 1)
     kept = local("user", "bulk", "cancel-deletion", "--query", EVE)
