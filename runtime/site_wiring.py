@@ -31,7 +31,7 @@ from runtime.outbound_wiring import (
 )
 from runtime.process_state import Runtime
 from settings.declared import Settings
-from settings.in_force import in_force, meanings
+from settings.in_force import explained, in_force
 from store.oauth.assertions.issuers import TrustedIssuers
 from store.wiring import Store
 
@@ -65,7 +65,7 @@ def open_site(runtime: Runtime, store: Store, webhooks: WebhookSender) -> Site:
         downloads=ConcurrencyLimit(settings.downloads, settings.downloads_per_person),
         measures=Measures(runtime.memory.place(runtime.number)),
         here_alone=settings.here_alone,
-        facts=lambda: ServerFacts(__version__, runtime.settings.workers, in_force(runtime.settings), meanings()),
+        facts=lambda: ServerFacts(__version__, runtime.settings.workers, in_force(runtime.settings), explained()),
         posts_events=settings.webhooks,
         wake_webhooks=webhooks.wake,
         brand_before=runtime.brand,

@@ -19,9 +19,18 @@ def in_force(settings: Settings) -> list[dict[str, Any]]:
     return [_item(item, getattr(settings, item.name), sources.get(item.name, "default")) for item in SETTINGS]
 
 
-def meanings() -> dict[str, str]:
-    """What each setting means, by name: the text of its help."""
-    return {item.name: item.meaning for item in SETTINGS}
+def explained() -> dict[str, dict[str, Any]]:
+    """What to know of each setting, by name: `meaning`: the text of its help; `flag`: empty for one that has none;
+    `environment`: its variable; `live`: whether SIGHUP changes it."""
+    return {
+        item.name: {
+            "meaning": item.meaning,
+            "flag": item.option if item.flag else "",
+            "environment": item.environment,
+            "live": item.live,
+        }
+        for item in SETTINGS
+    }
 
 
 def _item(item: Setting, value: object, source: str) -> dict[str, Any]:

@@ -45,13 +45,13 @@ _MOST_PEERS = 1000
 
 
 class ServerFacts(NamedTuple):
-    """What a process knows of its server: `settings` as `settings/in_force.py` lists them; `meanings`: what each means,
-    by name."""
+    """What a process knows of its server: `settings` and `explained`, by name, as `settings/in_force.py` makes
+    them."""
 
     version: str = ""
     workers: int = 1
     settings: Sequence[Mapping[str, Any]] = ()
-    meanings: Mapping[str, str] = {}
+    explained: Mapping[str, Mapping[str, Any]] = {}
 
 
 class DemoFacts(NamedTuple):

@@ -48,6 +48,13 @@ async def test_deleting_many_needs_their_number(console: Console) -> None:
     assert (await support.confirm("/admin/people/bulk", **form, number="1")).code == 403
     wrong = await admin.send("/admin/people/bulk", **form, number="2", confirm_password=PASSWORD)
     assert (wrong.code, "Type the number" in wrong.body.decode()) == (400, True)
+    # Whoever is skipped does not count: the number is of the people who go.
+    form[f"person_{support.user}"] = "yes"
+    query = "&".join(f"{name}={value}" for name, value in form.items())
+    page = shown(await admin.open(f"/admin/people/bulk?{query}"))
+    assert ("1 person" in page, "1 person is skipped" in page, "Type 1 to confirm" in page) == (True, True, True)
+    wrong = await admin.send("/admin/people/bulk", **form, number="2", confirm_password=PASSWORD)
+    assert (wrong.code, await console.store.people.find("bulk@example.com")) == (400, user)
     done = await admin.do("/admin/people/bulk", **form, number="1")
     while "in progress" in shown(await admin.open(done.headers["Location"])):
         await asyncio.sleep(0)

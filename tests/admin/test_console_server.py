@@ -11,7 +11,7 @@ from redis.exceptions import ResponseError
 from handlers.core.application import Latchkey
 from handlers.core.site import ServerFacts
 from runtime.arguments import load
-from settings.in_force import in_force, meanings
+from settings.in_force import explained, in_force
 from store import keys
 from store.operators.health import DAY_MS, OLD_KEY_DAYS, replicas_in, saved_in
 from store.operators.memory_sample import SAMPLED, MemorySample
@@ -31,7 +31,7 @@ async def test_settings_show_their_source_and_no_secret(console: Console, app: L
         "LATCHKEY_OPERATOR_KEYS": "k" * 32,
     }
     settings = load(["--workers", "3"], environ)
-    facts = ServerFacts("1.2.3", settings.workers, in_force(settings), meanings())
+    facts = ServerFacts("1.2.3", settings.workers, in_force(settings), explained())
     app.site = replace(app.site, facts=lambda: facts)
     auditor = await console.operator("auditor")
     page = await auditor.open("/admin/settings")
@@ -43,12 +43,16 @@ async def test_settings_show_their_source_and_no_secret(console: Console, app: L
     assert "hsts_include_subdomains" not in text
     assert "hsts_include_subdomains" in shown(await auditor.open("/admin/settings?show=all"))
     assert "hsts_include_subdomains" in shown(await auditor.open("/admin/settings?query=HSTS"))
+    by_variable = shown(await auditor.open("/admin/settings?query=latchkey_port"))
+    assert "port restart TCP port; 0 picks a free one. --port · LATCHKEY_PORT" in by_variable
+    by_flag = shown(await auditor.open("/admin/settings?query=--drain-timeout"))
+    assert ("--drain-timeout · LATCHKEY_DRAIN_TIMEOUT" in by_flag, "drain_timeout restart" in by_flag) == (True, False)
     assert "No settings found" in shown(await auditor.open("/admin/settings?query=nonsense"))
 
 
 async def test_every_setting_is_on_one_of_the_pages(console: Console, app: Latchkey) -> None:
     settings = load([], {})
-    facts = ServerFacts("", 1, in_force(settings), meanings())
+    facts = ServerFacts("", 1, in_force(settings), explained())
     app.site = replace(app.site, facts=lambda: facts)
     auditor = await console.operator("auditor")
     page, seen = "/admin/settings?show=all", set[str]()

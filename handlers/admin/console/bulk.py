@@ -13,7 +13,7 @@ from handlers.admin.console.person_acts import days_in
 from handlers.core.params import Params
 from observability.tracing import continued
 from store.names import is_user_id
-from store.operators.bulk_acts import BULK_ACTS, MOST_PEOPLE, BulkOrder
+from store.operators.bulk_acts import BULK_ACTS, MOST_PEOPLE, BulkOrder, BulkPlan
 from store.phrases import Phrase
 from store.refused import Refused
 
@@ -37,14 +37,10 @@ def order_of(params: Params) -> BulkOrder:
     return BulkOrder(params.require("act"), people, reason=reason, note=note, until=until)
 
 
-def waiting(order: BulkOrder, params: Params) -> BulkOrder:
-    """The order of a deletion, with its wait. One without a wait needs the number of people, typed. Raises
-    Refused("invalid_request")."""
-    if params.get(AT_ONCE) != "yes":
-        return order._replace(days=days_in(params))
-    if (params.get("number") or "").strip() != str(len(order.people)):
+def check_number(plan: BulkPlan, params: Params) -> None:
+    """Checks that the number of people who would be deleted was typed. Raises Refused("invalid_request")."""
+    if (params.get("number") or "").strip() != str(plan.people):
         raise Refused("invalid_request", MISTYPED)
-    return order
 
 
 class BulkPage(ConsolePage):
@@ -96,9 +92,12 @@ class ConsoleBulkHandler(BulkPage):
         order = order_of(params)
         try:
             with valid():
-                if order.act == "delete":
-                    order = waiting(order, params)
+                at_once = params.get(AT_ONCE) == "yes"
+                if order.act == "delete" and not at_once:
+                    order = order._replace(days=days_in(params))
                 plan = await acts.plan(self.actor, order)
+                if order.act == "delete" and at_once:
+                    check_number(plan, params)
         except Refused as refusal:
             if refusal.code != "invalid_request" or self.wants_json():
                 raise

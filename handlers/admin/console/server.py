@@ -43,28 +43,38 @@ class ConsoleHealthHandler(ConsolePage):
 
 
 class ShownSetting(NamedTuple):
-    """A setting as the page shows it. `value` is empty for none and for a secret."""
+    """A setting as the page shows it. `value` is empty for none and for a secret; `flag` for a setting without one;
+    `live`: SIGHUP changes it."""
 
     name: str
     value: str
     source: str
     secret: bool
     meaning: str
+    flag: str
+    environment: str
+    live: bool
+
+    @property
+    def searched(self) -> str:
+        """The text in which the page looks for what was typed, folded."""
+        return f"{self.name} {self.flag} {self.environment} {self.meaning}".casefold()
 
 
 class ConsoleSettingsHandler(ConsolePage):
     """The settings in force."""
 
     async def get(self) -> None:
-        """Shows the settings that are not at their default, or all; `query` finds a part of a name or meaning."""
+        """Shows the settings that are not at their default, or all; `query` finds a part of a name, flag, variable
+        or meaning."""
         params, facts = self.asked(), self.site.facts()
         query = (params.get("query") or "").strip()[:100]
         show = "all" if params.get("show") == "all" or query else "changed"
         after = params.get("after") or ""
         fitting = [
             one
-            for one in (shown_setting(item, facts.meanings) for item in facts.settings)
-            if (show == "all" or one.source != "default") and query.casefold() in f"{one.name} {one.meaning}".casefold()
+            for one in (shown_setting(item, facts.explained.get(str(item["name"]), {})) for item in facts.settings)
+            if (show == "all" or one.source != "default") and query.casefold() in one.searched
         ]
         names = [one.name for one in fitting]
         begin = names.index(after) + 1 if after in names else 0
@@ -82,9 +92,18 @@ class ConsoleSettingsHandler(ConsolePage):
         )
 
 
-def shown_setting(item: Mapping[str, Any], meanings: Mapping[str, str]) -> ShownSetting:
+def shown_setting(item: Mapping[str, Any], about: Mapping[str, Any]) -> ShownSetting:
     """A row of the page."""
-    value, name = item["value"], str(item["name"])
+    value = item["value"]
     text = ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
     cut = text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + "…"
-    return ShownSetting(name, cut, str(item["source"]), bool(item["secret"]), meanings.get(name, ""))
+    return ShownSetting(
+        str(item["name"]),
+        cut,
+        str(item["source"]),
+        bool(item["secret"]),
+        str(about.get("meaning", "")),
+        str(about.get("flag", "")),
+        str(about.get("environment", "")),
+        bool(about.get("live")),
+    )

@@ -58,8 +58,11 @@ def desk_pages(text: str, frame: dict[str, Any], portal: dict[str, dict[str, Any
     }
     young = server._replace(stopping=False, version="", ages=KeyAges(1, 0, 0), room=True)
     bare = StoreHealth("", "", 1, 0, 5, 0.5, None, 0, (), Saved(0, True, False))
-    shown_settings = [ShownSetting(text, "", "default", True, text), ShownSetting(text, text, text, False, text)]
-    shown_settings.append(ShownSetting(text, "", "default", False, text))
+    shown_settings = [
+        ShownSetting(text, "", "default", True, text, "", text, False),
+        ShownSetting(text, text, text, False, text, text, text, True),
+        ShownSetting(text, "", "default", False, text, text, text, False),
+    ]
     settings = {**frame, "typed": text, "show": "all", "settings": shown_settings, "first": "", "onward": ""}
     report = {"people": 2, "paid": 5, "ledger": 4, "different": 1, "more": True, "days": {}}
     report["differences"] = [{"person": text, "paid": 5, "ledger": 4}]

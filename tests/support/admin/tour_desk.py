@@ -5,7 +5,7 @@ from __future__ import annotations
 from handlers.core.site import ServerFacts
 from runtime import demo
 from runtime.arguments import load
-from settings.in_force import in_force, meanings
+from settings.in_force import explained, in_force
 from store import keys
 from store.webhooks.deliveries import WebhookEvent, new_event_id
 from tests.support.admin.tour_console import enter
@@ -95,7 +95,7 @@ def many_people(tour: Tour, noa: str) -> None:
 def server(tour: Tour) -> None:
     """Visits the health and the settings of the server."""
     settings = load(["--workers", "3", "--signup", "invite"], {"LATCHKEY_SECRET_KEYS": "1:" + "A" * 43})
-    facts = ServerFacts("1.2.3", settings.workers, in_force(settings), meanings())
+    facts = ServerFacts("1.2.3", settings.workers, in_force(settings), explained())
     tour.open("/admin/health")
     tour.stop("admin/health.html", "What fills the store")
     tour.open("/admin/settings")
