@@ -23,6 +23,7 @@ from store.engine.scripts import Scripts
 from store.errors import StoreError
 from store.lifetimes import DAY
 from store.moments import at
+from store.phrases import Phrase, packed, unpacked
 
 log = logging.getLogger("latchkey.app_log")
 
@@ -38,15 +39,17 @@ everything else out of its log."""
 MOST_APPS = 1_000
 """Apps counted between two flushes; further apps are not counted."""
 LONGEST = 200
-"""Bytes of a value, and of a description."""
+"""Bytes of a value, and of a description in plain English."""
+LONGEST_MESSAGE = 600
+"""Bytes of a description that pages translate, with its values, in JSON. A longer one is kept in English."""
 
 Door = Literal["authorize", "token", "call"]
 """Where an app was refused: at the authorization endpoint, at the token endpoint and its neighbours, or at a call."""
 
 
 class Cause(NamedTuple):
-    """Why an app was refused: where, the error code, what it was told, and the value it had sent; empty where the value
-    says nothing, or could be a secret."""
+    """Why an app was refused: where, the error code, the description it got, and the value it had sent; empty where the
+    value says nothing, or could be a secret. Pages show a `Phrase` as description in the language of their reader."""
 
     door: Door
     code: str
@@ -79,7 +82,7 @@ class AppLog:
             if len(self._counted) >= MOST_APPS:
                 return
             counted = self._counted[client] = Counter()
-        cause = cause._replace(description=_cut(cause.description), value=_cut(cause.value))
+        cause = cause._replace(description=_bounded(cause.description), value=_cut(cause.value))
         if cause not in counted and (len(counted) >= MOST or _values(counted, cause) >= MOST_VALUES):
             cause = cause._replace(value="")
         if cause in counted or len(counted) < MOST:
@@ -126,11 +129,18 @@ class AppLog:
 
 def _parts(cause: Cause) -> tuple[str, str]:
     """The cause without its value, and the value, as the script tells them apart."""
-    return orjson.dumps(cause[:3]).decode(), cause.value
+    return orjson.dumps([cause.door, cause.code, packed(cause.description)]).decode(), cause.value
 
 
 def _values(counted: Mapping[Cause, int], cause: Cause) -> int:
     return sum(1 for other in counted if other[:3] == cause[:3])
+
+
+def _bounded(description: str) -> str:
+    """The description, or what is kept of it."""
+    if type(description) is not Phrase or not description.isprintable():
+        return _cut(description)
+    return description if len(orjson.dumps(packed(description))) <= LONGEST_MESSAGE else _cut(description)
 
 
 def _cut(text: str) -> str:
@@ -143,4 +153,4 @@ def _refusal(name: bytes, value: bytes) -> LoggedRefusal:
     about, _, sent = name.partition(b"\t")
     times, first, last = map(int, value.split(b" "))
     door, code, description = orjson.loads(about)
-    return LoggedRefusal(Cause(door, code, description, sent.decode()), times, at(first), at(last))
+    return LoggedRefusal(Cause(door, code, unpacked(description), sent.decode()), times, at(first), at(last))

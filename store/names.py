@@ -110,8 +110,8 @@ def same_name(typed: str, name: str) -> bool:
 
 
 def check_app_name(text: str) -> str:
-    """Return an app's name under the rules of `check_person_name`. Raises ValueError."""
-    return _check_display_name(text, Phrase("An app's name"))
+    """Return the name of an app or an API under the rules of `check_person_name`. Raises ValueError."""
+    return check_person_name(text)
 
 
 def check_program_name(text: str) -> str:

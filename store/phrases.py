@@ -6,7 +6,8 @@ up in its catalogue. Everywhere else (JSON, logs, the command line, the audit tr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 
@@ -43,3 +44,46 @@ def plural(one: str, many: str, count: int, /, **values: Any) -> Phrase:
     message = Phrase(one if count == 1 else many, count=count, **values)
     message.text, message.many, message.number = one, many, count
     return message
+
+
+def packed(text: str) -> Any:
+    """A text for people as JSON, from which `unpacked` makes it again: a message keeps its key and its values. Values
+    that JSON does not have make a plain text of it."""
+    if type(text) is not Phrase:
+        return text
+    values = {name: packed(value) if isinstance(value, str) else value for name, value in text.values.items()}
+    if not all(isinstance(value, str | int | list) for value in values.values()):
+        return str(text)
+    return [text.text, text.many, text.number, values]
+
+
+def unpacked(kept: Any) -> str:
+    """The text for people that `packed` kept."""
+    if isinstance(kept, str):
+        return kept
+    text, many, number, values = kept
+    values = {name: value if isinstance(value, int) else unpacked(value) for name, value in values.items()}
+    if not many:
+        return Phrase(text, **values)
+    values.pop("count", None)
+    return plural(text, many, number, **values)
+
+
+class StoredMessages:
+    """Messages that the store keeps in English, found again by their text so that a page can say them in its
+    language. `value`: a pattern of their values."""
+
+    def __init__(self, messages: Iterable[Phrase], value: str) -> None:
+        self._patterns = [
+            (message, re.compile(_VALUE.sub(rf"(?P<\1>{value})", re.escape(message.text)))) for message in messages
+        ]
+
+    def find(self, text: str) -> str:
+        """The message of a text. A text of another release stays unchanged."""
+        for message, pattern in self._patterns:
+            if found := pattern.fullmatch(text):
+                return message.filled(**found.groupdict())
+        return text
+
+
+_VALUE = re.compile(r"%\\\((\w+)\\\)s")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from cli.commands.context import SHOWN_ONCE, Context
+from cli.commands.context import OLDER_STAYS, ONLY_ONE, SHOWN_ONCE, Context
 from cli.terminal.outcome import CommandResult
 from store.apps.api_record import ApiRegistration, ApiScope, check_foreign
 from store.apps.lookalikes import check_honest_name
@@ -55,7 +55,7 @@ async def rotate_secret(context: Context, args: Namespace) -> CommandResult:
     """Gives an API a new secret. Raises Refused("not_found")."""
     present = await _found(context, args)
     changed, secret = await context.store.apis.rotate_secret(present.client_id, drop_old=args.drop_old)
-    old = "No other secret is valid." if args.drop_old else "The one before it stays valid until the next rotation."
+    old = ONLY_ONE if args.drop_old else OLDER_STAYS
     record = {"client_id": changed.client_id, "client_secret": secret}
     return CommandResult(record, note=f"The client_secret {SHOWN_ONCE} {old}")
 

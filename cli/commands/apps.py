@@ -11,7 +11,7 @@ from typing import Any
 
 from cli.apps_parser import PURGED
 from cli.commands.app_logos import given_logo
-from cli.commands.context import SHOWN_ONCE, SIGNING_ONCE, Context
+from cli.commands.context import OLDER_STAYS, ONLY_ONE, SHOWN_ONCE, SIGNING_ONCE, Context
 from cli.terminal.outcome import CommandResult
 from cli.terminal.progress import ProgressBar
 from store.apps.client_keys import BY_KEY, BY_NOTHING, registered_keys
@@ -106,7 +106,7 @@ async def update_app(context: Context, args: Namespace) -> CommandResult:
 async def rotate_secret(context: Context, args: Namespace) -> CommandResult:
     """Gives a confidential app a new secret. Raises Refused."""
     _, secret = await context.store.apps.rotate_secret(args.client_id, drop_old=args.drop_old)
-    old = "No other secret is valid." if args.drop_old else "The one before it stays valid until the next rotation."
+    old = ONLY_ONE if args.drop_old else OLDER_STAYS
     record = {"client_id": args.client_id, "client_secret": secret}
     return CommandResult(record, note=f"The client_secret {SHOWN_ONCE} {old}")
 

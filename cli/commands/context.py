@@ -12,6 +12,8 @@ from store.crypto.keyring import KeyFile, KeyRing
 from store.wiring import Store
 
 SHOWN_ONCE = "is shown this once; the store holds only its hash."
+ONLY_ONE = "This is now the only valid secret."
+OLDER_STAYS = "The one before it stays valid until the next rotation."
 SIGNING_ONCE = "is shown this once; it signs what is posted to the app."
 
 

@@ -13,7 +13,7 @@ from cli.commands import credits as money
 from cli.commands import export as exports
 from cli.commands.audit import COLUMNS as EVENT_COLUMNS
 from cli.commands.audit import checked_bounds
-from cli.commands.context import SHOWN_ONCE, SIGNING_ONCE
+from cli.commands.context import OLDER_STAYS, ONLY_ONE, SHOWN_ONCE, SIGNING_ONCE
 from cli.remote.app_logos import set_logo
 from cli.remote.client import RemoteServer, ServerUnreachable, part
 from cli.remote.person_parts import PERSON_PARTS, RemoteCommand
@@ -234,7 +234,7 @@ def update_app(server: RemoteServer, args: Namespace) -> CommandResult:
 def rotate_app_secret(server: RemoteServer, args: Namespace) -> CommandResult:
     """Makes a new client secret."""
     record = server.do("POST", f"/apps/{part(args.client_id)}/rotate-secret", {"dropOld": args.drop_old})
-    old = "No other secret is valid." if args.drop_old else "The one before it stays valid until the next rotation."
+    old = ONLY_ONE if args.drop_old else OLDER_STAYS
     return CommandResult(record, note=f"The client_secret {SHOWN_ONCE} {old}")
 
 

@@ -18,7 +18,7 @@ class LanguageHandler(PageHandler):
         language = self.wording(profile.preferences).language
         self.render(
             "account/language.html",
-            title=Phrase("Language and time zone"),
+            title=Phrase("Language and time zone") if len(self.site.languages.all) > 1 else Phrase("Time zone"),
             signed_in=profile,
             languages=[(one.code, one.tag, one.name) for one in self.site.languages.all],
             regions=places(language.row.dates),

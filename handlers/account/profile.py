@@ -36,6 +36,7 @@ class ProfilePage(PageHandler):
             name_error=name_error,
             picture_error=picture_error,
             notice=self.notice(NOTICES),
+            has_languages=len(self.site.languages.all) > 1,
             passkey_offer=profile.passkey_offer and self.site.relying_party is not None,
         )
 

@@ -64,11 +64,13 @@ class AdminCreditReportHandler(AdminHandler):
         return report_record(check_known(await reports.last()))
 
 
-def filter_of(params: Params) -> LedgerFilter:
-    """The filter in a query or a form. Raises ValueError, Refused("invalid_request")."""
+def filter_of(params: Params, since_name: str = "since", until_name: str = "until") -> LedgerFilter:
+    """The filter in a query or a form. Errors name its ends by `since_name` and `until_name`. Raises ValueError,
+    Refused("invalid_request")."""
     app, kind, transaction, since, until = ((params.get(name) or "").strip() for name in FILTERS)
-    begin = moment_of(since, "since") if since else 0
-    return LedgerFilter(app, kind, transaction, begin, moment_of(until, "until") if until else FOREVER).checked()
+    begin = moment_of(since, since_name) if since else 0
+    end = moment_of(until, until_name) if until else FOREVER
+    return LedgerFilter(app, kind, transaction, begin, end).checked()
 
 
 def days_of(job: OperatorJob) -> dict[date, dict[str, int]]:

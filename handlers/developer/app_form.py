@@ -209,7 +209,7 @@ class AppForm:
         try:
             check_api_scopes(self.api_scopes)
         except ValueError as error:
-            self.errors["scopes"] = [Phrase("This isn’t allowed: %(reason)s.", reason=str(error))]
+            self.errors["scopes"] = [not_allowed(error)]
 
     def wrong_uris(self, typed: str, base_url: str) -> list[str]:
         """Why these addresses may not be registered. If there are too many, none is checked."""
@@ -255,6 +255,12 @@ class AppForm:
             "id_token_alg": self.id_token_alg,
             "subject_type": self.subject_type,
         }
+
+
+def not_allowed(error: ValueError) -> str:
+    """Why a registration breaks a rule, as a sentence."""
+    reason = reason_of(error)
+    return reason if reason.endswith(".") else Phrase("This isn’t allowed: %(reason)s.", reason=reason)
 
 
 def _given(params: Params, name: str, present: str) -> str:

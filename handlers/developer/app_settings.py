@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.developer.app_changes import changed_lines, changes_keys, switched
-from handlers.developer.app_form import AppForm
+from handlers.developer.app_form import AppForm, not_allowed
 from handlers.developer.apps import DeveloperPage
 from handlers.developer.overview import OverviewPage
 from store.apps.apis import check_signed
@@ -94,7 +94,7 @@ class OwnedAppHandler(SettingsPage, OverviewPage):
                 check_signed(replace(app, api_scopes=form.api_scopes), await self.store.apis.every())
                 app = await self.store.owned.update(session, client_id, event, self.visitor, **form.fields())
             except ValueError as error:  # rules that the operator set for the app
-                form.errors["whole"] = [Phrase("This isn’t allowed: %(reason)s.", reason=str(error))]
+                form.errors["whole"] = [not_allowed(error)]
         if form.errors:
             return await self.show_settings(profile, app, form)
         self.tell_owner(profile, app, *changed_lines(app, form.fields()))

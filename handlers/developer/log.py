@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from handlers.developer.apps import DeveloperPage
 from store.app_log import Door, LoggedRefusal
 from store.apps.registration import Registration
-from store.phrases import Phrase
+from store.phrases import Phrase, StoredMessages
 
 DOORS: dict[Door, str] = {
     "authorize": Phrase("When your app sent a person here"),
@@ -67,6 +67,27 @@ _ANYWHERE: dict[str, str] = {
     "invalid_request": Phrase("Compare the request with “The HTTP interface”, which describes each parameter."),
 }
 
+TO_PROGRAMS = (
+    Phrase("%(app)s did not register the address that it wants to send you back to."),
+    Phrase("The app did not register all of these scopes."),
+    Phrase("A scope is unknown, or the app did not register it."),
+    Phrase("An app with hosted storage asks for data:read or data:write."),
+    Phrase("The only response type is code."),
+    Phrase("This app must use PKCE: code_challenge is missing."),
+    Phrase("Every app of this server must use PKCE: code_challenge is missing."),
+    Phrase("code_challenge is missing."),
+    Phrase("code_challenge_method must be S256."),
+    Phrase("No sign-in here has the requested level."),
+    Phrase("Client authentication failed."),
+    Phrase("The code is expired, used, or not one of this app's."),
+    Phrase("The refresh token is expired, used, revoked, or not one of this app's."),
+    Phrase("The access token is expired, revoked or not valid."),
+    Phrase("The person has paused this app."),
+    Phrase("This needs the scope %(scope)s."),
+)
+"""What apps are refused with most often. Programs, and the store, have these texts in English."""
+_STORED = StoredMessages(TO_PROGRAMS, ".{1,200}")
+
 
 @dataclass(frozen=True, slots=True)
 class Compared:
@@ -79,12 +100,13 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A row of the page. `sent` and `registered`: the address that was refused, and the registered one that is most
-    like it."""
+    """A row of the page. `description` is a message, or else English. `sent` and `registered`: the address that was
+    refused, and the registered one that is most like it."""
 
     refusal: LoggedRefusal
     place: str
     remedy: str
+    description: str
     sent: Compared | None = None
     registered: Compared | None = None
 
@@ -109,16 +131,20 @@ class LogHandler(DeveloperPage):
 def entry_of(app: Registration, refusal: LoggedRefusal) -> LogEntry:
     """The row of a refusal."""
     cause = refusal.cause
-    place = DOORS.get(cause.door, "")
+    place, said = DOORS.get(cause.door, ""), shown_description(cause.description)
     if cause.door == "authorize" and "did not register the address" in cause.description:
         if not cause.value:
-            return LogEntry(refusal, place, _NO_ADDRESS)
+            return LogEntry(refusal, place, _NO_ADDRESS, said)
         sent, registered = compare_nearest(cause.value, app.redirect_uris)
-        return LogEntry(
-            refusal, place, Phrase("Register this address, or send one that is registered."), sent, registered
-        )
+        register = Phrase("Register this address, or send one that is registered.")
+        return LogEntry(refusal, place, register, said, sent, registered)
     remedy = _REMEDIES.get((cause.door, cause.code)) or _ANYWHERE.get(cause.code, "")
-    return LogEntry(refusal, place, remedy)
+    return LogEntry(refusal, place, remedy, said)
+
+
+def shown_description(stored: str) -> str:
+    """The description of a refusal for a page: a message if there is one, otherwise the English text."""
+    return stored if isinstance(stored, Phrase) else _STORED.find(stored)
 
 
 def compare_nearest(sent: str, registered: tuple[str, ...]) -> tuple[Compared, Compared]:

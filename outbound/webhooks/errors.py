@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from outbound.guarded_http import ERRORS as OF_CALLS
-from store.phrases import Phrase
+from store.phrases import Phrase, StoredMessages
 
 NO_CONNECTION_IN_TIME = Phrase("No connection within %(seconds)s seconds.")
 NO_ANSWER_IN_TIME = Phrase("No answer within %(seconds)s seconds.")
@@ -21,21 +20,11 @@ ERRORS = (
     *(NO_CONNECTION_IN_TIME, NO_ANSWER_IN_TIME, GONE_FOR_GOOD, TOKEN_REFUSED, NO_SUCCESS, OWN_ERROR, NOT_SIGNED),
     NO_TARGET,
 )
-_VALUE = re.compile(r"%\\\((\w+)\\\)s")
+_STORED = StoredMessages(ERRORS, "[0-9.]{1,10}")
 
 
 @lru_cache(maxsize=256)
 def as_message(text: str) -> str:
     """The message that an error of the store was written from, so that a page can say it in its language. A text of
     another release stays unchanged."""
-    for message, pattern in _PATTERNS:
-        if found := pattern.fullmatch(text):
-            return message.filled(**found.groupdict())
-    return text
-
-
-def _pattern(message: Phrase) -> re.Pattern[str]:
-    return re.compile(_VALUE.sub(r"(?P<\1>[0-9.]{1,10})", re.escape(message.text)))
-
-
-_PATTERNS = [(message, _pattern(message)) for message in ERRORS]
+    return _STORED.find(text)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from store.phrases import Phrase
+
 MOST_API_SCOPES = 100
 """Scopes of APIs that one app may register."""
 _QUALIFIED = re.compile(r"(api_[A-Za-z0-9]{15}[0-9]{0,6})/([!#-<>-\[\]-~]{1,64})")
@@ -26,7 +28,7 @@ class ApiScopeName(NamedTuple):
 def check_api_scopes(scopes: Sequence[str]) -> None:
     """Raises ValueError unless an app may register these."""
     if len({parse_qualified(scope) for scope in scopes}) < len(scopes) or len(scopes) > MOST_API_SCOPES:
-        raise ValueError(f"an app registers at most {MOST_API_SCOPES} scopes of APIs, each once")
+        raise ValueError(Phrase("an app registers at most %(most)s scopes of APIs, each once", most=MOST_API_SCOPES))
 
 
 def parse_qualified(text: str) -> ApiScopeName:

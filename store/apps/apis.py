@@ -16,13 +16,14 @@ from store.apps.api_scopes import ApiScopeName, parse_qualified
 from store.apps.cache import RegistrationCache, retried
 from store.apps.client_ids import is_api_id
 from store.apps.client_secrets import new_secret
-from store.apps.profiles import listed
+from store.apps.profiles import DEMANDS, listed
 from store.apps.registration import InvalidRegistration, Registration
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable, wrapped
 from store.lifetimes import APP_BEGUN
 from store.moments import epoch_ms
 from store.names import parse_scope
+from store.phrases import Phrase
 from store.refused import Refused
 
 AT_ONCE = 100
@@ -194,11 +195,12 @@ def check_signed(app: Registration, apis: Iterable[ApiRegistration]) -> None:
     API wants tokens signed."""
     theirs = {parse_qualified(scope).api for scope in app.api_scopes}
     if wrong := [api.identifier for api in apis if api.client_id in theirs and not app.rules.allows(api.jwt_alg)]:
-        allowed = listed(app.rules.algorithms)
-        raise InvalidRegistration(
-            f"the profile {app.profile} demands: scopes of APIs whose tokens are opaque or signed with "
-            f"{allowed} (not those of {', '.join(sorted(wrong))})"
+        rules = Phrase(
+            "scopes of APIs whose tokens are opaque or signed with %(algorithms)s (not those of %(apis)s)",
+            algorithms=listed(app.rules.algorithms),
+            apis=", ".join(sorted(wrong)),
         )
+        raise InvalidRegistration(DEMANDS.filled(profile=app.profile, rules=rules))
 
 
 def _understood(packed: Any) -> ApiRegistration | None:

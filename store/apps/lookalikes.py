@@ -91,34 +91,30 @@ def check_honest_name(name: str, own: str = PRODUCT) -> None:
     language mixes; scripts out of everyday use; invisible letters; signs that read as letters; or a telephone number.
     """
     if len(name) > LONGEST:
-        raise ValueError(Phrase("An app's name must have 1 to %(most)s characters.", most=str(LONGEST)))
+        raise ValueError(Phrase("A name must have 1 to %(most)s characters.", most=str(LONGEST)))
     if not _UNSEEN.isdisjoint(name):
-        raise ValueError(Phrase("An app's name can't have invisible characters."))
+        raise ValueError(Phrase("A name can't have invisible characters."))
     if mixes_scripts(name):
-        raise ValueError(Phrase("An app's name can't mix scripts: letters that look the same mislead people."))
+        raise ValueError(Phrase("A name can't mix scripts: letters that look the same mislead people."))
     if not scripts_of(name) <= RECOMMENDED:
         raise ValueError(
-            Phrase(
-                "An app's name can have only letters in everyday use: rare ones look like others and mislead people."
-            )
+            Phrase("A name can have only letters in everyday use: rare ones look like others and mislead people.")
         )
     if is_the_servers(name, own):
         raise ValueError(
             Phrase(
-                "An app can't have the name %(name)s, or one that looks like it: it's the name of this server.",
+                "A name can't be %(name)s, or look like it: that's the name of this server.",
                 name=own,
             )
         )
     if says_what_the_page_says(name):
-        raise ValueError(Phrase("An app's name can't say whether the app is verified: this server shows that."))
+        raise ValueError(Phrase("A name can't say whether the app is verified: this server shows that."))
     if sign := strange_sign(name):
         raise ValueError(
-            Phrase(
-                "An app's name can't have the character %(sign)s: it looks like a letter or a check mark.", sign=sign
-            )
+            Phrase("A name can't have the character %(sign)s: it looks like a letter or a check mark.", sign=sign)
         )
     if has_phone_number(name):
-        raise ValueError(Phrase("An app's name can't have a telephone number."))
+        raise ValueError(Phrase("A name can't have a telephone number."))
 
 
 def mixes_scripts(name: str) -> bool:

@@ -11,8 +11,10 @@ from store.apps.client_keys import BY_KEY, parsed_keys
 from store.apps.registration_rows import NO_PROFILE, RECORD
 from store.crypto.jose.algorithms import ALGORITHMS, ED25519, EDDSA, ES256, PS256
 from store.crypto.jose.private import OURS
+from store.phrases import Phrase
 
 NONE, FAPI2 = NO_PROFILE, "fapi2"
+DEMANDS = Phrase("the profile %(profile)s demands: %(rules)s")
 _NAMES = {attribute: name for name, attribute in RECORD.items()}
 _ADDRESSES = ("redirect_uris", "post_logout_redirect_uris", "backchannel_logout_uri", "jwks_uri", "webhook_url")
 _SHOWN = 200

@@ -12,7 +12,7 @@ from store.apps.client_keys import BY_KEY, BY_NOTHING, BY_SECRET, check_jwks_uri
 from store.apps.client_secrets import secret_matches
 from store.apps.logos import LOGO_ID, logo_path
 from store.apps.owners.roles import Member, well_formed
-from store.apps.profiles import NONE, PROFILES, ProfileRules, lacking
+from store.apps.profiles import DEMANDS, NONE, PROFILES, ProfileRules, lacking
 from store.apps.redirect_uris import check_redirect_uri, host_of, match_redirect_uri, web_host
 from store.apps.registration_rows import fields_of, grantable_of, packed_row, place_of, record_of, terms_of
 from store.apps.sectors import FIXED, PUBLIC, InvalidSector, check_one_host, check_subject_type
@@ -175,7 +175,7 @@ class Registration:
         if self.profile not in PROFILES:
             raise InvalidRegistration(f"profile is {' or '.join(PROFILES)}")
         if self.profile != NONE and (found := list(lacking(self, self.rules))):
-            raise InvalidRegistration(f"the profile {self.profile} demands: {'; '.join(found)}")
+            raise InvalidRegistration(DEMANDS.filled(profile=self.profile, rules="; ".join(found)))
 
     def _check_keys(self) -> None:
         if self.private_key_jwt and (self.public or self.secrets):

@@ -13,11 +13,11 @@ from store.names import is_user_id
 from store.operations import Person, Suspension, suspended_until
 from store.operators.jobs import BegunJob, OperatorJob, OperatorJobs
 from store.operators.operator_keys import OperatorKeys
-from store.operators.people_acts import PeopleActs
+from store.operators.people_acts import ADMINS_ONLY, YOURSELF, PeopleActs
 from store.operators.people_pages import PeoplePages, Status
 from store.operators.role_holders import RoleHolders
 from store.operators.roles import OperatorAct, OperatorActor, check_act
-from store.phrases import Phrase
+from store.phrases import Phrase, StoredMessages
 from store.refused import Refused
 
 log = logging.getLogger("latchkey.people")
@@ -37,12 +37,17 @@ _ACTS: Final[dict[BulkAct, OperatorAct]] = {
     "cancel-deletion": "people.delete",
 }
 TOO_MANY = Phrase("More than %(most)s people match. Narrow the query.", most=MOST_PEOPLE)
-NO_MORE = "The key was revoked, the role taken, or its holder suspended, before this person's turn."
+NO_MORE = Phrase("The key was revoked, the role taken, or its holder suspended, before this person's turn.")
+HAS_ROLE = Phrase("This person has the role %(role)s.")
+NOBODY = Phrase("No such person.")
 NO_PLAN = Phrase("You have no such dry run. Dry runs are kept for a day.")
 SENT: Final = {"days": "the wait"}
 """How callers know a field, where it has another name for them."""
 NO_WAIT = "Only the act delete can wait."
 NO_REASON = "A reason goes with a wait: nobody sees it if people are deleted at once."
+
+REASONS = StoredMessages((NO_MORE, HAS_ROLE, NOBODY, NONE_PLANNED, YOURSELF, ADMINS_ONLY), "[a-z]{1,20}")
+"""Why people are skipped: a job keeps the English text."""
 
 Tell = Callable[[BulkAct, Person], Awaitable[None]]
 """Mails a person whose deletion was planned, or cancelled."""
@@ -195,10 +200,10 @@ class BulkActs:
         try:
             role = await self._acts.check(actor, _ACTS[act], user)
             if role:
-                return f"This person has the role {role}."
+                return HAS_ROLE.filled(role=role)
             found = await self._pages.one(user)
             if found is None:
-                return "No such person."
+                return NOBODY
             return NONE_PLANNED if act == "cancel-deletion" and found.delete_at is None else ""
         except Refused as refusal:
             return refusal.description

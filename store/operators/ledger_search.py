@@ -9,6 +9,7 @@ from store import keys
 from store.credits.credits import LedgerEntry, entry_of
 from store.engine.scripts import Scripts
 from store.operators.cursors import Cursors
+from store.phrases import Phrase
 from store.refused import Refused
 
 KINDS: Final = ("grant", "purchase", "charge", "reversal")
@@ -38,7 +39,7 @@ class LedgerFilter(NamedTuple):
         if max(len(self.app), len(self.transaction)) > MOST_TEXT:
             raise Refused("invalid_request", f"An id is at most {MOST_TEXT} characters.")
         if self.since >= self.until:
-            raise Refused("invalid_request", "since is before until.")
+            raise Refused("invalid_request", Phrase("The start must be before the end."))
         return self
 
 

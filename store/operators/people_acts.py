@@ -27,6 +27,9 @@ from store.phrases import Phrase
 from store.refused import Refused
 from store.webhooks.relay_wakeup import RelayWakeup
 
+YOURSELF = Phrase("Use your own account pages for this, or ask another administrator.")
+ADMINS_ONLY = Phrase("This person has the role %(role)s, so only an admin may do this.")
+
 
 class Changes(NamedTuple):
     """New values of a person; None leaves one."""
@@ -205,10 +208,10 @@ class PeopleActs:
         Refused("access_denied") if it is the actor."""
         check_act(actor, act)
         if (actor.kind, actor.id) == ("person", user):
-            raise Refused("access_denied", Phrase("Use your own account pages for this, or ask another administrator."))
+            raise Refused("access_denied", YOURSELF)
         role = await self._holders.of(user)
         if role and act in APART and actor.role != "admin":
-            raise Refused("insufficient_role", f"This person has the role {role}, so only an admin may do this.")
+            raise Refused("insufficient_role", ADMINS_ONLY.filled(role=role))
         return role
 
 

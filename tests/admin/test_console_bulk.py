@@ -27,6 +27,7 @@ async def test_ticked_people_are_suspended_after_a_page_that_says_whom(console: 
     assert "3 people" in page
     assert "1 person is skipped" in page
     assert "auditor@example.com" in page
+    assert "This person has the role Auditor." in page
     assert {(await console.store.operator.find(user)).status for user in users} == {"active"}
     wrong = await admin.send("/admin/people/bulk", act="suspend", **boxes, confirm_password=PASSWORD)
     assert (wrong.code, "Give a reason" in wrong.body.decode()) == (400, True)
@@ -34,6 +35,8 @@ async def test_ticked_people_are_suspended_after_a_page_that_says_whom(console: 
     while "in progress" in (text := shown(await admin.open(done.headers["Location"]))):
         await asyncio.sleep(0)
     assert "4 of 4" in text
+    german = await admin.browser.get(done.headers["Location"], **{"Accept-Language": "de"})
+    assert "Diese Person hat die Rolle Revision." in shown(german.body.decode())
     assert {(await console.store.operator.find(user)).status for user in users} == {"disabled"}
     assert (await console.store.operator.find(auditor.user)).status == "active"
     assert (await admin.browser.get("/admin/people/bulk?act=suspend")).code == 400

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from handlers.developer.log import compare_nearest
+from dev.words.sources import ROOT
+from handlers.developer.log import TO_PROGRAMS, compare_nearest
 from store import app_log
 from store.app_log import KEPT_MS, LONGEST, MOST, MOST_VALUES, AppLog, Cause
+from store.phrases import Phrase
 from store.wiring import Store
 from tests.support.browser.own_apps import URI, own_app, text_of
 from tests.support.http.driver import Service, send
@@ -89,6 +91,22 @@ async def test_values_are_cut_and_printable(memory_store: Store) -> None:
 
 
 @pytest.mark.gen_test
+async def test_a_description_stays_a_message_unless_it_is_long(memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    texts = [Phrase("Nobody called %(name)s.", name="x" * size) for size in (5, 700)]
+    for text in (*texts, "Kept in English by an older release."):
+        memory_store.app_log.refused(world.app.client_id, WRONG._replace(description=text))
+    await memory_store.app_log.flush()
+    found = [one.cause.description for one in await memory_store.app_log.of(world.app.client_id)]
+    assert {(type(one), one[:20]) for one in found} == {
+        (Phrase, "Nobody called xxxxx."),
+        (str, "Nobody called xxxxxx"),
+        (str, "Kept in English by a"),
+    }
+    assert max(map(len, found)) == LONGEST
+
+
+@pytest.mark.gen_test
 async def test_refusals_end_30_days_after_the_last_one(memory_store: Store, clock: FakeClock) -> None:
     world = await World.make(memory_store)
     client = world.app.client_id
@@ -142,6 +160,16 @@ async def test_each_door_writes_its_refusals_and_no_secret(service: Service) -> 
     page = text_of(await browser.get(f"/developer/apps/{client}/log"))
     assert "Register this address, or send one that is registered." in page
     assert not [one for one in (secret, app.secret, "somebody@") if one and one in page]
+    german = text_of(await browser.get(f"/developer/apps/{client}/log", **{"Accept-Language": "de"}))
+    assert "Die App hat nicht alle diese Scopes registriert." in german
+
+
+@pytest.mark.parametrize("message", TO_PROGRAMS, ids=str)
+def test_each_text_that_the_log_translates_is_one_that_programs_get(message: Phrase) -> None:
+    longest = max(re.split(r"%\(\w+\)s", message.text), key=len)
+    own = ROOT / "handlers" / "developer" / "log.py"
+    paths = (path for folder in ("handlers", "store") for path in (ROOT / folder).rglob("*.py") if path != own)
+    assert any(longest in path.read_text("utf-8") for path in paths)
 
 
 @pytest.mark.gen_test

@@ -58,7 +58,7 @@ def test_a_secret_is_rotated(home: Home) -> None:
     assert rotated["client_id"] == first["client_id"]
     assert rotated["client_secret"] != first["client_secret"]
     assert "stays valid" in home.words("api", "rotate-secret", URI).out
-    assert "No other secret" in home.words("api", "rotate-secret", URI, "--drop-old").out
+    assert "the only valid secret" in home.words("api", "rotate-secret", URI, "--drop-old").out
 
 
 def test_a_deleted_api_is_gone(home: Home) -> None:

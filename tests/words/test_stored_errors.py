@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 
+import orjson
 import pytest
 
 from dev.words.pseudo import LONGER, languages
@@ -12,7 +14,7 @@ from outbound.webhooks.errors import ERRORS, as_message
 from outbound.webhooks.posting import PostResult
 from store.apps.api_record import ApiScope
 from store.apps.registration import InvalidRegistration
-from store.phrases import Phrase
+from store.phrases import Phrase, packed, plural, unpacked
 from store.refused import reason_of
 from store.webhooks.urls import InvalidWebhookUrl, check_webhook_url
 
@@ -26,6 +28,23 @@ def test_a_stored_error_is_said_in_the_language_of_the_page(message: Phrase) -> 
     found = as_message(PostResult(None, stored).error)
     assert (found, type(found)) == (stored, Phrase)
     assert SPOKEN.say(found) not in ("", stored)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Phrase("There is nothing here."),
+        Phrase("Nobody called %(name)s in %(count)s years.", name=Phrase("A name"), count=1000),
+        plural("%(count)s code left", "%(count)s codes left", 2, name=Phrase("A name")),
+    ],
+    ids=str,
+)
+def test_a_message_in_json_is_the_same_message_again(message: Phrase) -> None:
+    found = unpacked(orjson.loads(orjson.dumps(packed(message))))
+    assert (type(found), found) == (Phrase, message)
+    assert SPOKEN.say(found) == SPOKEN.say(message)
+    assert unpacked(packed(str(message))) == str(message)
+    assert type(packed(Phrase("At %(when)s", when=date(2026, 1, 1)))) is str
 
 
 def test_an_error_of_another_release_stays_unchanged() -> None:

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from handlers.account.connected_apps import EVENTS
 from handlers.admin.base import valid
 from handlers.admin.console.base import ConsolePage
+from handlers.admin.console.event_names import EVENTS
 from handlers.admin.exports import trail_format
 from handlers.admin.trails import moment_of
 from handlers.core.devices import device_phrase
@@ -26,6 +26,8 @@ AUDIT = "/admin/audit"
 FILTERS = ("person", "app", "event", "request", "since", "until")
 PAGE = 50
 """Events on a page."""
+RESULTS = {"refused": Phrase("refused"), "failed": Phrase("failed")}
+"""How an act ended that did not succeed."""
 
 
 class ShownEvent(NamedTuple):
@@ -106,6 +108,7 @@ class ConsoleAuditHandler(AuditPage):
                     ("otlp", Phrase("Download as OTLP logs")),
                 )
             ],
+            results=RESULTS,
             days=self.store.security.trail.bounds.days,
             first=f"{AUDIT}?{urlencode(chosen)}" if cursor else "",
             onward=f"{AUDIT}?{urlencode({**chosen, 'cursor': onward})}" if onward else "",

@@ -6,14 +6,15 @@ from collections.abc import Iterable
 
 from handlers.admin import operator_mails
 from handlers.admin.base import valid
-from handlers.admin.console.base import ConsolePage
+from handlers.admin.console.base import ConsolePage, role_name
 from handlers.admin.console.people import ACT_NAMES, PEOPLE
 from handlers.admin.console.person import USUAL_DAYS
 from handlers.admin.console.person_acts import days_in
 from handlers.core.params import Params
 from observability.tracing import continued
 from store.names import is_user_id
-from store.operators.bulk_acts import BULK_ACTS, MOST_PEOPLE, BulkOrder, BulkPlan
+from store.operators.bulk_acts import BULK_ACTS, MOST_PEOPLE, REASONS, BulkOrder, BulkPlan
+from store.operators.roles import PEOPLES_ROLES
 from store.phrases import Phrase
 from store.refused import Refused
 
@@ -43,6 +44,15 @@ def check_number(plan: BulkPlan, params: Params) -> None:
         raise Refused("invalid_request", MISTYPED)
 
 
+def skipped(why: str) -> str:
+    """Why a person is skipped, for the page: with the name of a role as people know it."""
+    found = REASONS.find(why)
+    if not isinstance(found, Phrase):
+        return found
+    named = {role: role_name(role) for role in PEOPLES_ROLES}
+    return found.filled(**{name: named.get(value, value) for name, value in found.values.items()})
+
+
 class BulkPage(ConsolePage):
     """Shared by these pages."""
 
@@ -67,6 +77,7 @@ class BulkPage(ConsolePage):
             act_name=ACT_NAMES[order.act],
             order=order,
             plan=plan,
+            refusals=[(user, skipped(why)) for user, why in plan.refusals],
             boxes=[BOX + user for user in order.people],
             emails=await self.emails_of(user for user, _ in plan.refusals),
             error=error,
@@ -125,6 +136,6 @@ class ConsoleBulkProgressHandler(BulkPage):
             job=job,
             changed=job.report.get("changed", 0),
             refused=job.report.get("refused", 0),
-            refusals=refusals,
+            refusals=[(user, skipped(why)) for user, why in refusals],
             emails=await self.emails_of(user for user, _ in refusals),
         )

@@ -51,7 +51,7 @@ class CreditsDesk(ConsolePage):
         email, entries, onward, cursor = "", list[LedgerEntry](), "", params.get("cursor") or ""
         try:
             with valid():
-                wanted = filter_of(params)
+                wanted = filter_of(params, Phrase("Since"), Phrase("Until"))
                 if chosen["person"] and not error:
                     person = await self.store.operator.find(person_named(chosen["person"]), 0)
                     found = await self.store.ledgers.page(person.user, wanted, PAGE, cursor)
@@ -101,8 +101,9 @@ def _last_day(job: OperatorJob, sums: dict[date, dict[str, int]]) -> date:
 
 
 def asked_of(job: OperatorJob | None) -> list[str]:
-    """The ids that a report looked for."""
-    return [job.order[name] for name in ("app", "kind", "transaction") if job.order[name]] if job else []
+    """What a report looked for: the ids, and the kind as people know it."""
+    looked = [job.order[name] for name in ("app", "kind", "transaction") if job.order[name]] if job else []
+    return [KINDS.get(one, one) for one in looked]
 
 
 class ConsoleCreditsDeskHandler(CreditsDesk):
@@ -139,7 +140,7 @@ class ConsoleCreditReportHandler(CreditsDesk):
         params = self.body()
         try:
             with valid():
-                wanted = filter_of(params)
+                wanted = filter_of(params, Phrase("Since"), Phrase("Until"))
         except Refused as refusal:
             if refusal.code != "invalid_request" or self.wants_json():
                 raise

@@ -7,8 +7,8 @@ import secrets
 from types import SimpleNamespace
 from typing import Final
 
-from handlers.account.connected_apps import EVENTS
 from handlers.admin.console.base import ConsolePage, role_name
+from handlers.admin.console.event_names import EVENTS
 from handlers.admin.console.people import PEOPLE, STATUS_NAMES
 from handlers.core.devices import device_phrase
 from handlers.core.page import DownloadPage

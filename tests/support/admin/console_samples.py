@@ -7,7 +7,7 @@ from datetime import date
 from types import SimpleNamespace as Sample
 from typing import Any
 
-from handlers.admin.console.audit import FILTERS, ShownEvent
+from handlers.admin.console.audit import FILTERS, RESULTS, ShownEvent
 from handlers.admin.console.figures import charts_of
 from handlers.admin.console.overview import ChecklistRow
 from handlers.admin.console.people import STATUS_NAMES
@@ -83,7 +83,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     logged = AuditEvent("signed_in", "failed", "info", "operator", "1", person=text, client=text, address=text, count=2)
     by = replace(logged, by=text, detail=text, agent=text)
     audit: dict[str, Any] = {**frame, "chosen": dict.fromkeys(FILTERS, text)}
-    audit |= {"error": "", "people": {text: text}, "days": 90, "first": text, "onward": text}
+    audit |= {"results": RESULTS, "error": "", "people": {text: text}, "days": 90, "first": text, "onward": text}
     days = [DayFigures(date(2026, 11, one), 5, 2, 1, 3) for one in (25, 26)]
     plots = {"charts": charts_of(days, SPOKEN), "csv": "/admin/sign-ins"}
     no_plots = {"charts": charts_of([DayFigures(date(2026, 11, 26))], SPOKEN), "csv": "/admin/sign-ins"}
@@ -101,12 +101,13 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     off.suspended_reason = ""
     listed = {**frame, "made": lambda app: NOW, "first": text, "onward": text}
     cause = Cause("token", "invalid_grant", text, text)
-    refused = LogEntry(LoggedRefusal(cause, 2, NOW, NOW), text, text)
+    refused = LogEntry(LoggedRefusal(cause, 2, NOW, NOW), text, text, text)
     shown: dict[str, Any] = {**frame, "app": app, "made": NOW, "figures": AppFigures(2, ()), "entries": [refused]}
     shown["spend_field"] = "7.00"
     shown["role_names"] = {"owner": text}
     shown["team"] = [(Sample(user=text, role="owner"), Sample(email=text)), (Sample(user=text, role="viewer"), None)]
     api = Sample(client_id=text, identifier=text, name=text, owner=text, active=True, scopes=(Sample(name=text),))
+    api.status = "active"
     scope = Sample(name=text, title=text, detail=text, care=True)
     facts = {"token_format": "jwt", "signing_alg": text, "token_lifetime": 600, "secrets": (b"",), "status": "active"}
     named = Sample(**{**vars(api), **facts, "scopes": (scope,)})

@@ -90,7 +90,7 @@ def desk_pages(text: str, frame: dict[str, Any], portal: dict[str, dict[str, Any
     order = BulkOrder("suspend", [text], reason=text, note=text, until=text)
     bulk: dict[str, Any] = {
         **{**frame, "act": "suspend", "act_name": text, "order": order, "plan": plan, "boxes": [text]},
-        **{"emails": {text: text}, "error": "", "days": text, "at_once": False},
+        **{"emails": {text: text}, "refusals": [(text, text)], "error": "", "days": text, "at_once": False},
     }
     job = OperatorJob(text, "bulk", text, {}, 3, 2, "running", {}, 1)
     progress = {**frame, "act_name": text, "job": job, "changed": 1, "refused": 1, "refusals": [[text, text]]}

@@ -117,6 +117,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     mail_sent["mail_reaches_people"] = False
     mail = SpooledMail("1-a", NOW, text, text, text)
     profile = {**known, "profile": account, "picture": "/picture/x.svg", "name": text, "passkey_offer": True}
+    profile["has_languages"] = True
     return {
         "signin/signin.html": {
             **stranger,
