@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace as Sample
@@ -373,6 +374,7 @@ class Connection:
     def set_close_callback(self, callback: Any) -> None: ...
 
 
+@cache
 def render(name: str, text: str = "Ada & Co", **changes: Any) -> Page:
     """The page for `pages(text)[name]`, with `changes` to its values."""
     static: dict[str, Any] = {"static_path": str(ROOT / "static"), "static_handler_class": StaticHandler}
