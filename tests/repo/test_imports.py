@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from dev.checks.imports import complaints, sources
 
 
+@pytest.mark.slow
 def test_the_tree_has_no_wrong_import() -> None:
+    """`make lint` asks the same."""
     assert {"server", "store.wiring", "tests.repo.test_imports"} <= sources().keys()
     assert complaints() == []
 

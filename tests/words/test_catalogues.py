@@ -17,7 +17,9 @@ GO = Found("Go to <b>%(name)s</b>".replace("b>", "strong>"), "", "a.html", True)
 BYTES = Found("%(count)s byte", "%(count)s bytes", "a.py", False)
 
 
+@pytest.mark.slow
 def test_the_catalogues_are_sound() -> None:
+    """`make lint` asks the same."""
     assert list(catalogue.wrong(everything())) == []
 
 
