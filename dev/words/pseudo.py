@@ -1,4 +1,5 @@
-"""Two languages for tests, made from the English catalogue: one of longer words, one from right to left.
+"""Languages for tests, made from the English catalogue: one of longer words, one from right to left, and one that is
+both.
 
 A reader of English can read both. Every message is in brackets, so a text without them was not in the catalogue. The
 letters change one for one, so a part of an English message is found by changing that part alike.
@@ -21,6 +22,8 @@ LONGER = LanguageRow("en_XA", "en-XA", "Longer words", "en_GB", "en_US")
 """Letters with marks, and messages that are two fifths longer, as German ones may be."""
 BACKWARDS = LanguageRow("ar_XB", "ar-XB", "Right to left", "he", "he")
 """The same letters, in a script from right to left."""
+BOTH = LanguageRow("ar_XC", "ar-XC", "Longer words from right to left", "he", "he")
+"""The longer words, in a script from right to left."""
 OPENING, CLOSING = "⟦", "⟧"
 
 _LETTERS = str.maketrans(
@@ -54,17 +57,29 @@ def bare(text: str) -> str:
 
 def longer(text: str) -> str:
     """A message in the language of longer words."""
-    size = len(_KEPT.sub("", text)) * 2 // 5
-    return f"{OPENING}{accented(text)} {(_FILLER * (size // len(_FILLER) + 1))[:size].strip()}{CLOSING}"
+    return f"{OPENING}{accented(text)} {_filler(text)}{CLOSING}"
 
 
 def backwards(text: str) -> str:
     """A message in the language from right to left."""
-    turned = "".join(
+    return f"{OPENING}{_turned(text)}{CLOSING}"
+
+
+def longer_backwards(text: str) -> str:
+    """A message in the language of longer words from right to left."""
+    return f"{OPENING}{_turned(f'{text} {_filler(text)}')}{CLOSING}"
+
+
+def _filler(text: str) -> str:
+    size = len(_KEPT.sub("", text)) * 2 // 5
+    return (_FILLER * (size // len(_FILLER) + 1))[:size].strip()
+
+
+def _turned(text: str) -> str:
+    return "".join(
         part if _KEPT.fullmatch(part) or not part else f"{_FROM_RIGHT}{part.translate(_LETTERS)}{_AGAIN}"
         for part in _KEPT.split(text)
     )
-    return f"{OPENING}{turned}{CLOSING}"
 
 
 @cache
@@ -80,9 +95,9 @@ def language(row: LanguageRow, say: Callable[[str], str]) -> Language:
 
 
 def languages(*rows: LanguageRow) -> Languages:
-    """Languages for a server in a test: by default both, after none."""
-    made = {LONGER: longer, BACKWARDS: backwards}
-    return Languages(language(row, made[row]) for row in rows or made)
+    """Languages for a server in a test: by default the first two, after none."""
+    made = {LONGER: longer, BACKWARDS: backwards, BOTH: longer_backwards}
+    return Languages(language(row, made[row]) for row in rows or (LONGER, BACKWARDS))
 
 
 def _messages() -> Iterator[Found]:

@@ -1,7 +1,8 @@
-"""The tour of all pages in two languages made for tests: longer words, and from right to left.
+"""The tour of all pages in a language made for tests, of longer words from right to left.
 
-Every text is in the catalogue, and every page has room for it. LATCHKEY_TOUR names languages that people speak, such as
-"de ja": the tour goes through them as well, and with LATCHKEY_SHOTS it writes pictures. See `make screenshots`.
+Every text is in the catalogue, and every page has room for it, in both directions. LATCHKEY_TOUR names languages that
+people speak, such as "de ja": the tour goes through them as well, and with LATCHKEY_SHOTS it writes pictures. See `make
+screenshots`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.words.pseudo import BACKWARDS, LONGER, languages, plain
+from dev.words.pseudo import BOTH, languages, plain
 from dev.words.signed import Signed
 from handlers.core.words.table import LANGUAGES, LanguageRow
 from tests.support.browser.foreign import ForeignChromium, ForeignTour
@@ -42,7 +43,7 @@ SPOKEN = [row for row in LANGUAGES if row.code in os.environ.get("LATCHKEY_TOUR"
 SHOTS = os.environ.get("LATCHKEY_SHOTS")
 
 
-@pytest.fixture(scope="module", params=[LONGER, BACKWARDS, *SPOKEN], ids=lambda row: row.code)
+@pytest.fixture(scope="module", params=[BOTH, *SPOKEN], ids=lambda row: row.code)
 def tour(request: pytest.FixtureRequest) -> Iterator[ForeignTour]:
     """A tour that has seen everything in one of the languages."""
     row: LanguageRow = request.param

@@ -20,6 +20,8 @@ return [...document.querySelectorAll("body *")].flatMap((one) =>
   ["alt", "aria-label", "aria-description", "placeholder", "title"].map((name) => one.getAttribute(name)))
   .filter(Boolean).concat(document.title, document.body.innerText.replaceAll("\\n", "\\f"));
 """
+# The style sheet arranges pages by the direction that the document has.
+_TURN = "const all = document.documentElement; all.dir = all.dir === 'rtl' ? 'ltr' : 'rtl'"
 _SENTENCE = re.compile(r"[A-Za-z’']{2,}[,:;]? [A-Za-z’']{2,}")
 
 
@@ -71,6 +73,10 @@ class ForeignTour(Tour):
         self.take_pictures(name)
         if self._others is None or name.startswith(self._skipped):
             return Seen(name, self.route(), 0, frozenset(), (), tuple(self.burst(name)))
+        burst = self.burst(name)
+        self.browser.run(_TURN)
+        burst += [f"{one} (turned around)" for one in self.burst(name)]
+        self.browser.run(_TURN)
         texts = [line for text in self.browser.run(_SAID) for line in bare(text).split("\f")]
         loose = [f"{name}: {text}" for text in texts if _SENTENCE.search(self._others.sub("", text))]
-        return Seen(name, self.route(), 0, frozenset(), (), tuple(self.burst(name)), tuple(loose))
+        return Seen(name, self.route(), 0, frozenset(), (), tuple(burst), tuple(loose))
