@@ -73,7 +73,7 @@ def build_parser(program: str = PROGRAM) -> Parser:
     """The parser of all commands. Each takes the settings and `--json`, before and after the command."""
     common = CommandParser(add_help=False)
     common.add_argument("--json", action="store_true", default=ABSENT, help="print one JSON object")
-    about = "run the command against the operations port of a server elsewhere, such as https://ops.example.org:8081"
+    about = "run the command on another server, through its operations port, such as https://ops.example.org:8081"
     common.add_argument("--server", metavar="URL", default=ABSENT, help=about)
     about = "the file with the operator key for --server, which only you can read"
     common.add_argument("--key-file", metavar="FILE", default=ABSENT, help=about)
@@ -83,7 +83,7 @@ def build_parser(program: str = PROGRAM) -> Parser:
     given: dict[str, Any] = {"parents": [common], "aside": aside, "brief": BRIEF, "typed": program}
     parser = CommandParser(
         prog=program,
-        description="Latchkey, an identity server: runs it, and operates it while it runs or without it.",
+        description="Run and operate Latchkey, an identity server. Commands work with and without a running server.",
         epilog=f"`{program} COMMAND --help` explains a command. Data is kept in ./data unless --data-dir or "
         "--redis-url says otherwise.",
         examples=("serve --demo", "user create --email ada@example.com --name Ada", "app list"),
@@ -108,7 +108,7 @@ def build_parser(program: str = PROGRAM) -> Parser:
             made: Parser = actions.add_parser(name, help=about, description=_sentence(about), examples=written, **given)
             made.set_defaults(run=run, ask=ask, offline=offline, password_stdin=False)
             if ask:
-                made.add_argument("--yes", action="store_true", help="do not ask")
+                made.add_argument("--yes", action="store_true", help="don't ask for confirmation")
             return made
 
         return verb
@@ -118,7 +118,7 @@ def build_parser(program: str = PROGRAM) -> Parser:
     serve.set_defaults(run="", ask="", offline=True, password_stdin=False)
     add_apps(noun("app", "registered apps"))
     add_members(noun("member", "the people who manage an app in the browser", "app"))
-    add_registration_tokens(noun("registration-token", "tokens with which apps may register themselves", "app"))
+    add_registration_tokens(noun("registration-token", "tokens that let apps register themselves", "app"))
     add_apis(noun("api", "APIs of yours that Latchkey protects"))
     users = noun("user", "people's accounts")
     add_users(users)
@@ -130,7 +130,7 @@ def build_parser(program: str = PROGRAM) -> Parser:
     _add_tokens(noun("token", "tokens for tests and operators"))
     add_secret_keys(noun("keys", "the secret keys that seal tokens and documents, and the keys that sign"))
     add_signing_keys(noun("signing", "the keys that sign tokens for others", "keys"))
-    about = "bring people in from a file; an import that was interrupted continues"
+    about = "import people from a file; an interrupted import continues"
     examples: tuple[str, ...] = (
         "import people.jsonl --dry-run",
         "import people.jsonl",
@@ -139,11 +139,11 @@ def build_parser(program: str = PROGRAM) -> Parser:
     )
     add_import(nouns.add_parser("import", help=about, description=_sentence(about), examples=examples, **given))
     about, examples = (
-        "write all people into a file, as lines for `import`",
+        "export all people to a file that `import` can read",
         ("export people.jsonl", "export - --hashes"),
     )
     add_export(nouns.add_parser("export", help=about, description=_sentence(about), examples=examples, **given))
-    about = "check the whole store beside the servers that use it"
+    about = "check the whole store while servers use it"
     _add_fsck(
         nouns.add_parser(
             "fsck",
@@ -154,7 +154,7 @@ def build_parser(program: str = PROGRAM) -> Parser:
         )
     )
     _add_store(noun("store", "copies of the embedded store"))
-    about = "the security log: sign-ins, refusals, changes, the operator's acts"
+    about = "show the security log: sign-ins, refusals, changes, the operator's acts"
     audit = nouns.add_parser(
         "audit",
         help=about,
@@ -163,11 +163,11 @@ def build_parser(program: str = PROGRAM) -> Parser:
         **given,
     )
     _add_audit(audit)
-    about = "write events in the form of another program, oldest first"
+    about = "export events in a format for other programs, oldest first"
     files = audit.add_subparsers(metavar="export", prog=audit.prog)
     named: dict[str, Any] = {"help": about, "description": _sentence(about), "examples": ("audit export --format cef",)}
     _add_audit_export(files.add_parser("export", **named, **given))
-    about = "print what makes the Tab key complete commands and flags of `latchkey`"
+    about = "print a script that lets the Tab key complete commands and flags of `latchkey`"
     described: dict[str, Any] = {"help": about, "description": _sentence(about), "examples": ("completion bash",)}
     shell = nouns.add_parser("completion", **described, **given)
     shell.epilog = 'For bash, in ~/.bashrc: eval "$(latchkey completion bash)"'
@@ -181,7 +181,7 @@ def _sentence(about: str) -> str:
 
 
 def _add_credits(verb: Verbs) -> None:
-    about = "give a person credits, or take them with an amount below zero"
+    about = "give a person credits, or take them away with a negative amount"
     grant = verb(
         "grant",
         "credits.grant_credits",
@@ -190,19 +190,19 @@ def _add_credits(verb: Verbs) -> None:
         'ada@example.com -0.25usd --reason "Paid back"',
         "ada@example.com 5000000",
     )
-    about = "the balance, what is held, and the newest entries"
+    about = "show the balance, the held amount and the newest entries"
     show = verb("show", "credits.show_credits", about, "ada@example.com --limit 20")
     for named in (grant, show):
         named.add_argument("email", metavar="EMAIL|SUB", help="e-mail address, or the `sub` that public apps see")
     about = "5usd, 0.25usd, or whole micro-dollars: 5000000 are 5 dollars"
     grant.add_argument("amount", metavar="AMOUNT", type=amount, help=about)
-    grant.add_argument("--reason", metavar="R", default="", help="what it is for; the person sees it")
-    grant.add_argument("--key", metavar="K", help="given again with the same key, it is done once (in 90 days)")
+    grant.add_argument("--reason", metavar="R", default="", help="the reason; the person sees it")
+    grant.add_argument("--key", metavar="K", help="idempotency key: a repetition within 90 days changes nothing")
     show.add_argument("--limit", metavar="N", type=limit, default=100, help="entries (default: 100)")
 
 
 def _add_ai(verb: Verbs) -> None:
-    about = "call each model at each of its servers once, and show tokens, price and time"
+    about = "call each model once at each of its servers, and show tokens, price and time"
     examples = ("--ai-config models.toml", "--model claude-sonnet --json")
     check = verb("check", "ai.check_models", about, *examples, offline=True)
     check.add_argument("--model", metavar="ID", help="only this model")
@@ -212,7 +212,7 @@ def _add_tokens(verb: Verbs) -> None:
     mint = verb(
         "mint",
         "tokens.mint_token",
-        "grant an app access to a person and print the token response",
+        "give an app access to a person's account and print the token response",
         '--user ada@example.com --client-id my-app --scopes "profile data:read"',
         "--user ada@example.com --client-id shop --scopes orders:read --resource https://orders.example.com",
     )
@@ -227,41 +227,52 @@ def _add_tokens(verb: Verbs) -> None:
 
 def _add_fsck(fsck: argparse.ArgumentParser) -> None:
     fsck.set_defaults(run="fsck.check_store", ask="", offline=False, password_stdin=False)
-    fsck.add_argument("--repair", action="store_true", help="put right what can be derived from the rest")
-    fsck.add_argument("--deep", action="store_true", help="open every document too: damaged, moved, or its key gone?")
-    fsck.add_argument("--limit", metavar="N", type=limit, default=20, help="of each kind (default: 20)")
+    fsck.add_argument("--repair", action="store_true", help="repair what can be derived from other data")
+    fsck.add_argument(
+        "--deep", action="store_true", help="also open every document, to find damaged and moved ones and missing keys"
+    )
+    fsck.add_argument(
+        "--limit", metavar="N", type=limit, default=20, help="how many to show of each kind (default: 20)"
+    )
     fsck.add_argument("-v", "--verbose", action="store_true", help="show e-mail addresses in the names of keys")
 
 
 def _add_audit(audit: argparse.ArgumentParser) -> None:
     audit.set_defaults(run="audit.show_events", ask="", offline=False, password_stdin=False)
     audit.add_argument("--follow", action="store_true", help="print events as they come; with --json one object a line")
-    audit.add_argument("--since", metavar="T", help="a date, a time (UTC), or a while such as 15m, 2h or 7d")
-    audit.add_argument("--person", metavar="EMAIL|SUB", help="only what this person did, or somebody with that address")
-    audit.add_argument("--limit", metavar="N", type=limit, help="the newest so many (default: 100; 10 with --follow)")
+    audit.add_argument("--since", metavar="T", help="a date, a time (UTC), or a duration such as 15m, 2h or 7d")
+    audit.add_argument(
+        "--person", metavar="EMAIL|SUB", help="only events of this person, or of somebody who used that address"
+    )
+    audit.add_argument(
+        "--limit", metavar="N", type=limit, help="how many of the newest events (default: 100; 10 with --follow)"
+    )
 
 
 def _add_audit_export(export: argparse.ArgumentParser) -> None:
     export.set_defaults(run="audit.export_events", ask="", offline=False, password_stdin=False)
     about = "jsonl (an object a line), cef, or otlp (logs of OpenTelemetry); default: jsonl"
     export.add_argument("--format", choices=TRAIL_FORMATS, default="jsonl", help=about)
-    export.add_argument("--since", metavar="T", help="a date, a time (UTC), or a while such as 15m, 2h or 7d")
+    export.add_argument("--since", metavar="T", help="a date, a time (UTC), or a duration such as 15m, 2h or 7d")
     export.add_argument("--until", metavar="T", help="events before this, in the same forms")
-    export.add_argument("--person", metavar="EMAIL|SUB", help="only what this person did")
+    export.add_argument("--person", metavar="EMAIL|SUB", help="only events of this person")
     export.add_argument("--output", metavar="FILE", default="-", help="a file (default: standard output)")
 
 
 def _add_store(verb: Verbs) -> None:
     copy = "/backups/latchkey.rdb --keys /elsewhere/latchkey-keys"
-    about = "copy the store into a new file, while a server runs on it or without one"
+    about = "copy the store to a new file, with or without a running server"
     save = verb("backup", "backup.back_up", about, copy)
-    about = "lay a copy into a data directory that holds no store yet"
+    about = "restore a copy into a data directory without a store"
     restore = verb("restore", "backup.restore", about, f"{copy} --data-dir data-new", offline=True)
-    about = "let sessions and tokens of the copy live on, those that ended since among them"
+    about = "keep the sessions and tokens of the copy, including those that ended since"
     restore.add_argument("--keep-tokens", action="store_true", help=about)
     about = "end every session and token, after a restore by other means"
     question = "End every session of every person and every token of every app?"
     verb("end-tokens", "backup.end_tokens", about, "", ask=question)
-    for named, keys in ((save, "copy the key file into this one as well"), (restore, "the keys of that time")):
+    for named, keys in (
+        (save, "also copy the key file to this file"),
+        (restore, "the key file from the time of the copy"),
+    ):
         named.add_argument("file", metavar="FILE", help="the copy")
         named.add_argument("--keys", metavar="FILE", help=keys)

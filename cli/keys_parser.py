@@ -12,23 +12,23 @@ def add_secret_keys(verb: Verbs) -> None:
     """The commands of the secret keys."""
     keys = "keys"
     verb("generate", f"{keys}.generate_key", "print a new key for LATCHKEY_SECRET_KEYS", "", offline=True)
-    verb("list", f"{keys}.list_keys", "the ids of the keys, the front one first", "", offline=True)
+    verb("list", f"{keys}.list_keys", "list the ids of the keys; the first one seals", "", offline=True)
     verb("rotate", f"{keys}.rotate_keys", "seal with a new key from now on", "")
-    about = "bring every document under the front key; can be begun again"
+    about = "re-encrypt every document with the newest key; can be repeated"
     verb("reencrypt", f"{keys}.reencrypt", about, "")
-    retire = verb("retire", f"{keys}.retire_key", "drop a key that nothing alive is sealed with", "1")
+    retire = verb("retire", f"{keys}.retire_key", "remove a key that seals nothing any more", "1")
     retire.add_argument("id", metavar="ID", type=int, help="as `keys list` shows it")
 
 
 def add_signing_keys(verb: Verbs) -> None:
     """The commands of the keys that sign."""
-    about = "the signing keys, oldest first: which one signs, and what each is still good for"
+    about = "list the signing keys, oldest first, with their states"
     verb("list", "signing.list_keys", about, "")
     rotate = verb("rotate", "signing.rotate_keys", "publish successors, which sign in a day", "", "--alg ES256 --now")
     rotate.add_argument(
-        "--alg", metavar="ALG", choices=ALGORITHMS, help="RS256, ES256 or EdDSA alone (default: each in use)"
+        "--alg", metavar="ALG", choices=ALGORITHMS, help="only RS256, ES256 or EdDSA (default: each in use)"
     )
-    rotate.add_argument("--now", action="store_true", help="let them sign at once, before caches of the old set end")
-    question = "End the signing key {kid}? Tokens that it signed are worth nothing from then on."
+    rotate.add_argument("--now", action="store_true", help="let them sign at once, before programs fetch the new set")
+    question = "End the signing key {kid}? Tokens that it signed become invalid."
     revoke = verb("revoke", "signing.revoke_key", "end a key at once, everywhere", "KID", ask=question)
     revoke.add_argument("kid", metavar="KID", help="as `keys signing list` shows it")

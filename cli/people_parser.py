@@ -11,7 +11,7 @@ ANY, WAYS = "any", ("any", "address", "name", "domain")
 
 def add_users(verb: Verbs) -> None:
     """Declares the verbs of `user`."""
-    about = "read the password, or ask for it at a terminal; else one is made and printed"
+    about = "read the password, or ask for it at a terminal; without this flag one is made and printed"
     create = verb(
         "create",
         "people.create_user",
@@ -21,13 +21,13 @@ def add_users(verb: Verbs) -> None:
     )
     create.add_argument("--name", metavar="N", required=True, help="what apps and other people see")
     create.add_argument("--password-stdin", action="store_true", help=about)
-    about_groups = "a group of the person, for apps with the scope `groups`; may be repeated"
+    about_groups = "a group for the person, which apps see with the scope `groups`; may be repeated"
     create.add_argument("--group", metavar="G", action="append", dest="groups", default=[], help=about_groups)
     create.set_defaults(password=None)
     invite = verb(
         "invite",
         "people.invite_user",
-        "make a link with which the address can sign up; needs --base-url",
+        "make a link to sign up with this address; needs --base-url",
         "--email ada@example.com --base-url https://id.example.org",
     )
     for named in (create, invite):
@@ -35,7 +35,7 @@ def add_users(verb: Verbs) -> None:
     listed = verb(
         "list",
         "people.list_users",
-        "people: everybody, or those who match",
+        "list everybody, or the people who match",
         "",
         "--query ada@example.com --json",
         "--status suspended --limit 20",
@@ -45,13 +45,13 @@ def add_users(verb: Verbs) -> None:
     listed.add_argument("--query", metavar="Q", default="", help=about_query)
     listed.add_argument("--by", choices=WAYS, default=ANY, help="what the query is compared with; default: any")
     states = ("active", "disabled", "suspended")
-    about_status = "active, disabled, or suspended for those who were given a reason"
+    about_status = "active, disabled, or suspended: disabled with a reason"
     listed.add_argument("--status", metavar="S", choices=states, default="", help=about_status)
-    about_limit = "the people of one page: 1 to 100; the answer has the cursor of the next page"
+    about_limit = "people on a page: 1 to 100; the answer has the cursor of the next page"
     listed.add_argument("--limit", metavar="N", type=limit, help=about_limit)
-    listed.add_argument("--cursor", metavar="C", help="the cursor that a page before ended with")
-    listed.add_argument("--stream", action="store_true", help="print one JSON object a line, as they come")
-    verb("reindex", "people.reindex", "compare the index of people, in which a search looks, with everybody", "")
+    listed.add_argument("--cursor", metavar="C", help="the cursor from the page before")
+    listed.add_argument("--stream", action="store_true", help="print one JSON object a line, as people are read")
+    verb("reindex", "people.reindex", "compare the search index with everybody, and correct it", "")
     question = "Delete {email}, with everything apps keep for this person?"
     ada = "ada@example.com"
     reset = verb("set-password", "people.set_password", "give a person a new password; every session ends", ada)
@@ -60,7 +60,7 @@ def add_users(verb: Verbs) -> None:
     export = verb(
         "export",
         "export.export_user",
-        "write out all that is kept of one person",
+        "export everything that is stored about a person",
         f"{ada} --output ada.zip",
         f"{ada} --format jsonl --output -",
     )
@@ -69,18 +69,18 @@ def add_users(verb: Verbs) -> None:
     update = verb(
         "update",
         "person_parts.update_user",
-        "change the address or the name of a person; both addresses are mailed",
+        "change a person's address or name; both addresses get an e-mail",
         f"{ada} --email ada@example.org",
         f'{ada} --name "Ada King"',
     )
     update.add_argument("--email", metavar="E", dest="new_email", help="the new address; it counts as confirmed")
     update.add_argument("--name", metavar="N", help="what apps and other people see")
-    about = "with --email: the old mailbox isn't theirs any more, so it gets no link that takes the account back"
+    about = "with --email: the old mailbox isn't theirs any more, so it gets no link that undoes the change"
     update.add_argument("--no-way-back", dest="way_back", action="store_false", help=about)
     suspend = verb(
         "suspend",
         "people.suspend_user",
-        "disable a person who reads the reason when signing in",
+        "disable a person, who sees the reason when signing in",
         f'{ada} --reason "Unpaid since May"',
         f'{ada} --reason "Under review" --note "Ticket 4711" --until 2027-01-31',
     )
@@ -90,31 +90,29 @@ def add_users(verb: Verbs) -> None:
     delete = verb(
         "delete",
         "people.delete_user",
-        "delete a person and all that is theirs, at once or after a wait",
+        "delete a person and all their data, at once or after some days",
         ada,
         f'{ada} --wait 7 --reason "Asked for by post" --yes',
         ask=question,
     )
     delete.add_argument(
-        "--wait", metavar="DAYS", type=int, help="disable now, and delete in 1 to 90 days; the person gets a mail"
+        "--wait", metavar="DAYS", type=int, help="disable now, and delete in 1 to 90 days; the person gets an e-mail"
     )
     delete.add_argument("--reason", metavar="R", default="", help="with --wait: shown to the person; one line")
     disconnect = verb(
         "disconnect",
         "people.disconnect_app",
-        "end the access of an app to one person; its documents are kept for 30 days",
+        "disconnect an app from a person; its documents are kept for 30 days",
         f"{ada} notes",
     )
-    listed_sessions = verb("sessions", "person_parts.list_sessions", "a person's sessions, the newest first", ada)
+    listed_sessions = verb("sessions", "person_parts.list_sessions", "list a person's sessions, newest first", ada)
     end_session = verb(
         "end-session",
         "person_parts.end_session",
         "end one session of a person; apps keep their access",
         f"{ada} 4cTJmRk3nEWw0pYzQe1uZA",
     )
-    identities = verb(
-        "identities", "person_parts.list_identities", "a person's accounts at other sites, with which they sign in", ada
-    )
+    identities = verb("identities", "person_parts.list_identities", "list a person's accounts at other sites", ada)
     unlink = verb(
         "unlink",
         "person_parts.unlink",
@@ -124,31 +122,31 @@ def add_users(verb: Verbs) -> None:
     bulk = verb(
         "bulk",
         "bulk.bulk_users",
-        "act on up to 1,000 people: first say what would happen, then with --token do it",
+        "act on up to 1,000 people: a dry run first, then with --token the act itself",
         'suspend --query @example.org --reason "The contract ended"',
         "suspend --token TOKEN",
         "delete --file people.txt --wait 7",
         "cancel-deletion --file people.txt",
     )
     acts = ("suspend", "resume", "sign-out", "delete", "cancel-deletion")
-    bulk.add_argument("act", choices=acts, help="what is done to each of them")
-    bulk.add_argument("--token", metavar="T", default="", help="what the dry run printed; does what it said")
+    bulk.add_argument("act", choices=acts, help="what to do to each of them")
+    bulk.add_argument("--token", metavar="T", default="", help="the token that the dry run printed")
     bulk.add_argument("--file", metavar="FILE", help="a `sub` on each line; - is standard input")
     bulk.add_argument("--query", metavar="Q", default="", help="people whom `user list` finds, instead of a file")
     bulk.add_argument("--status", metavar="S", choices=states, default="", help="only people with this status")
-    about = "of `delete`: disable now, and delete in 1 to 90 days; each person gets a mail"
+    about = "of `delete`: disable now, and delete in 1 to 90 days; each person gets an e-mail"
     bulk.add_argument("--wait", metavar="DAYS", type=int, help=about)
     about = "of a suspension, or with --wait: shown to people who sign in"
     bulk.add_argument("--reason", metavar="R", default="", help=about)
     bulk.add_argument("--note", metavar="N", default="", help="of a suspension: for operators, never shown to people")
     bulk.add_argument("--until", metavar="DATE", default="", help="of a suspension: when it ends")
-    about = "one person: second step, connected apps, newest activity"
+    about = "show a person: second step, connected apps, newest activity"
     for named in (
         reset,
         update,
         export,
         verb("show", "people.show_user", about, ada),
-        verb("reset-factors", "people.reset_factors", "take authenticator app, passkeys and recovery codes", ada),
+        verb("reset-factors", "people.reset_factors", "remove authenticator app, passkeys and recovery codes", ada),
         verb("sign-out", "people.sign_out", "end every session of a person; apps keep their access", ada),
         disconnect,
         listed_sessions,
@@ -165,7 +163,7 @@ def add_users(verb: Verbs) -> None:
             ada,
         ),
         delete,
-        verb("cancel-deletion", "people.cancel_deletion", "cancel a deletion that waits", ada),
+        verb("cancel-deletion", "people.cancel_deletion", "cancel a planned deletion", ada),
     ):
         named.add_argument("email", metavar="EMAIL|SUB", help="e-mail address, or the `sub` that public apps see")
     disconnect.add_argument("client_id", metavar="CLIENT_ID", help="the app")

@@ -26,63 +26,66 @@ class Offers(Serving):
 
     # fmt: off
     signup: str = declare("Accounts", "WHO", "open", to.one_of("open", "invite", "upstream", "off"),
-        "Who may create an account: open (everybody), invite (who was invited), upstream (who comes from an identity "
-        "provider that may create accounts) or off (the operator alone does).", live=True)
+        "Who may create an account: open (everybody), invite (invited people), upstream (people from an identity "
+        "provider that may create accounts) or off (only the operator creates accounts).", live=True)
     second_step: str = declare("Accounts", "WHO", "off", to.one_of("off", "owners", "all"),
-        "Who must have a second step to sign in: off (nobody; people with a role always need one for their rights), "
-        "owners (who has an app or an API, or is in the team of an app) or all (everybody). Who has none sets one up "
-        "at the next sign-in: see docs/operating/second-step.md.", live=True)
+        "Who must have a second step to sign in: off (nobody; people with an operator role always need one to use "
+        "it), owners (people who own an app or an API, or are in the team of an app) or all (everybody). People "
+        "without one set it up at the next sign-in: see docs/operating/second-step.md.", live=True)
     second_step_scopes: tuple[str, ...] = declare("Accounts", "SCOPES", "", to.words(*SCOPES, none=True),
-        "Scopes of this server, by spaces, that an app gets only from people who showed a second step; none without "
-        "it. APIs and apps have rules of their own: see docs/operating/second-step.md.", live=True)
+        "Scopes of this server, separated by spaces, that an app gets only from people who used a second step; by "
+        "default none. APIs and apps have their own rules: see docs/operating/second-step.md.", live=True)
     allowed_domains: tuple[str, ...] = declare("Accounts", "DOMAINS", "", to.domains,
-        "Domains, by commas, whose e-mail addresses may be used to create an account; empty is every domain. "
-        "Invitations by the operator count for any.", many=True, live=True)
+        "Domains, separated by commas, whose e-mail addresses may be used to create an account; empty is every "
+        "domain. Invitations by the operator work for any domain.", many=True, live=True)
     identity_config: Path | None = declare("Accounts", "FILE", "", to.optional_path,
         "TOML file of identity providers (OpenID Connect, GitHub, Google, Microsoft, Apple, LDAP) with which people "
         "sign in: see docs/operating/identity-providers.md.", "both", live=True)
     app_registration: str = declare("Accounts", "WHO", "everybody", to.one_of("everybody", "operator"),
-        "Who may register apps: everybody (who is signed in) or operator (by command alone).", live=True)
+        "Who may register apps: everybody (who is signed in) or operator (only the operator).", live=True)
     apps_per_person: int = declare("Accounts", "N", "20", to.whole(1, 1000),
-        "Apps that one person may have registered, at most.", live=True)
+        "Most apps that one person may register.", live=True)
     dynamic_registration: str = declare("Accounts", "WHO", "off", to.one_of("off", "token", "open"),
         "Which apps may register themselves (RFC 7591): off, token (`app registration-token create`) or open (all).",
         live=True)
     client_metadata: str = declare("Accounts", "WHICH", "off", to.one_of("off", "on"),
-        "Whether the https URL of a metadata document is a client_id (off, on). The server fetches it.", live=True)
+        "Whether apps may use the https URL of a metadata document as client_id (off, on). The server fetches the "
+        "document.", live=True)
     self_registered_scopes: tuple[str, ...] = declare("Accounts", "SCOPES", "openid profile email", to.words(*SCOPES),
-        "Scopes of this server that apps that registered themselves may ask for, by spaces; see docs/agents.md.",
+        "Scopes of this server, separated by spaces, that apps may ask for that registered themselves; see "
+        "docs/agents.md.",
         live=True)
     self_registered_apps: int = declare("Accounts", "N", "10000", to.whole(1, 1_000_000),
-        "Apps that registered themselves, at most. Beyond that, one that nobody has allowed makes room.", live=True)
+        "Most apps that registered themselves. Beyond that, a new app replaces one that nobody has allowed.", live=True)
     registrations_per_hour: int = declare("Limits", "N", "20", to.whole(1, 1_000_000),
         "Apps that may register themselves from one address in an hour; from all addresses 50 times that.", live=True)
     client_documents_per_hour: int = declare("Limits", "N", "60", to.whole(1, 1_000_000),
         "Metadata documents fetched in an hour for one address, and from one host; in all 50 times that.", live=True)
     person_grant_limit: int = declare("Accounts", "N", "200", to.whole(1, 500),
-        "Apps that one person may have connected, at most, including disconnected ones whose documents are still kept. "
+        "Most apps that one person may have connected, including disconnected ones whose documents are still kept. "
         "Beyond that, consent to another is refused; people who have more keep them.", "both", live=True)
     person_session_limit: int = declare("Accounts", "N", "100", to.whole(1, 200),
-        "Browsers that one person may be signed in with, at most. Beyond it a sign-in ends the session idle "
-        "the longest.", live=True)
+        "Most browsers that one person may be signed in with. Beyond that, a sign-in ends the session that has been "
+        "idle the longest.", live=True)
     person_family_limit: int = declare("Accounts", "N", "100", to.whole(1, 400),
-        "Sign-ins of one person to one app with live refresh tokens, at most. Beyond it a code exchange ends the one "
+        "Most sign-ins of one person to one app with live refresh tokens. Beyond that, a code exchange ends the one "
         "unused the longest: its refresh token gets invalid_grant, and the others keep working.", "both", live=True)
     refresh_lifetime: int = declare("Accounts", "DAYS", "0", to.whole(0, 3650),
         "Days after which the refresh tokens of a sign-in end, even if they were rotated; 0: never. An app may be "
         "registered with fewer.")
     require_pkce: bool = declare("Accounts", "", "false", to.boolean,
-        "Require PKCE of every app, as if each registration had pkceRequired. Off, an app with a secret may leave it "
-        "out.", live=True)
+        "Require PKCE of every app, as if each registration had pkceRequired. By default, an app with a secret may "
+        "leave it out.", live=True)
     dpop_nonce: str = declare("Accounts", "WHEN", "optional", to.one_of("optional", "required"),
-        "Whether a DPoP proof must have a nonce of this server, at most five minutes old: optional (one that is sent "
-        "must be right) or required (nobody makes proofs in advance, but a program's first call is sent twice).",
+        "Whether a DPoP proof must have a nonce of this server, at most five minutes old: optional (a nonce that is "
+        "sent must be valid) or required (prevents proofs made in advance, but a program has to send its first call "
+        "twice).",
         live=True)
     session_idle: int = declare("Accounts", "SECONDS", str(14 * DAY), to.whole(60, 30 * DAY),
         "Seconds without a request that end a browser session (14 days).")
     session_lifetime: int = declare("Accounts", "SECONDS", str(30 * DAY), to.whole(60, 30 * DAY),
-        "Seconds after sign-in that end a browser session, used or not (30 days, and no more), where the person stays "
-        "signed in. For others, a day ends it.")
+        "Seconds after sign-in that end a browser session, used or not (at most 30 days), if the person chose to stay "
+        "signed in. Otherwise a day ends it.")
     signing_key_days: int = declare("Accounts", "DAYS", "90", to.whole(0, 3650),
         "Days after which a key that signs tokens gets a successor, which is published a day before it signs; 0: only "
         "by command.", live=True)
@@ -95,19 +98,19 @@ class Offers(Serving):
     mail_from: str = declare("Mail", "ADDRESS", "", to.mail_address,
         "Address that mails come from; empty is noreply at the host of the base URL.", "both", live=True)
     smtp_timeout: float = declare("Mail", "SECONDS", "10", to.seconds(0.1, 300),
-        "Seconds that one step of handing over a mail may take.", "both", live=True)
+        "Seconds that one step of sending a mail may take.", "both", live=True)
     brand: Path | None = declare("Brand", "FILE", "", to.optional_path,
-        "TOML file of your own name, logo, colours, links and templates: see docs/operating.md. All of it is checked "
-        "at the start.", "both", live=True)
+        "TOML file of your own name, logo, colours, links and templates: see docs/operating.md. The server checks all "
+        "of it at the start.", "both", live=True)
     languages: tuple[str, ...] = declare("Brand", "CODES", " ".join(LANGUAGES), to.words(*LANGUAGES),
-        "Languages of pages and mails, by spaces. The first is for those who ask for none of them.", live=True)
+        "Languages of pages and mails, separated by spaces. People who ask for none of them get the first.", live=True)
     webhooks: bool = declare("Webhooks", "", "true", to.boolean,
-        "Post events to apps that have registered a URL for them; off, they are kept until a server posts again.")
+        "Post events to apps that have registered a URL for them. If off, events wait until a server posts again.")
     webhook_posts: int = declare("Webhooks", "N", "64", to.whole(1, 1000),
-        "Posts under way at once in each process: of one owner's apps at most a quarter, of one app at most four.")
+        "Most posts in progress in each process: at most a quarter to one owner's apps, and four to one app.")
     webhook_networks: tuple[Network, ...] = declare("Webhooks", "NETWORKS", "", to.networks,
-        "Addresses and networks, by commas, that events may be posted to beside those of the public internet: of "
-        "receivers in your own network. Whoever registers an app reaches them.", "both", many=True)
+        "Private addresses and networks, separated by commas, that events may be posted to in addition to the public "
+        "internet. Everybody who registers an app can reach them.", "both", many=True)
 
     password_memory: int = declare("Passwords", "KIB", "19456", to.whole(8192, 262_144),
         "KiB of memory that one password hash (Argon2id) takes.", "both")
@@ -115,8 +118,8 @@ class Offers(Serving):
     password_workers: int = declare("Passwords", "N", "2", to.whole(1, 256),
         "Password hashes that run at once in each process; each takes its memory.")
     password_queue: int = declare("Passwords", "N", "32", to.whole(0, 10_000),
-        "Password hashes that wait, at most; one more is refused as overload. A quarter of the places is for browsers "
-        "that the person signed in with before.")
+        "Most password hashes that wait; more are refused as overload. A quarter of the places is for browsers in "
+        "which the person signed in before.")
     password_ranges: str = declare("Passwords", "URL", "", to.range_url,
         "Look up new passwords in a list of breached ones: the server adds the first five hex digits of the SHA-1, and "
         "sends nothing else (k-anonymity), in the form of Have I Been Pwned. If that server is down, the password "
@@ -125,28 +128,28 @@ class Offers(Serving):
     document_size: int = declare("Documents", "BYTES", "262144", to.whole(1024, 2**20),
         "Largest document, in bytes as it was sent.", live=True)
     document_limit: int = declare("Documents", "N", "10000", to.whole(1, 1_000_000),
-        "Documents that one app keeps for one person, at most.", live=True)
+        "Most documents that one app may keep for one person.", live=True)
     collection_limit: int = declare("Documents", "N", "1000", to.whole(1, 5_000),
-        "Collections that one app keeps for one person, at most.", live=True)
+        "Most collections that one app may keep for one person.", live=True)
     storage_limit: int = declare("Documents", "BYTES", "67108864", to.whole(1024, 2**40),
-        "Bytes that one app keeps for one person, at most.", live=True)
+        "Most bytes that one app may keep for one person.", live=True)
     person_document_limit: int | None = declare("Documents", "N", "", to.optional_whole(1, 10_000_000),
-        "Documents that all apps together keep for one person, at most; empty is four times document_limit.", live=True)
+        "Most documents that all apps together may keep for one person; empty is four times document_limit.", live=True)
     person_storage_limit: int | None = declare("Documents", "BYTES", "", to.optional_whole(1024, 2**42),
-        "Bytes that all apps together keep for one person, at most; empty is four times storage_limit, "
-        "at most a 64th of the memory that the store may take, or 4 MiB where that is less.", live=True)
+        "Most bytes that all apps together may keep for one person; empty is four times storage_limit, but at most a "
+        "64th of the memory that the store may take (at least 4 MiB).", live=True)
     owner_document_limit: int = declare("Documents", "N", "2000000", to.whole(0, 10**12),
-        "Documents that all apps of one owner together keep, over all people, at most (about); 0: no limit. "
+        "Most documents (about) that all apps of one owner together may keep, over all people; 0: no limit. "
         "Apps that the operator registered have no such limit.", live=True)
     owner_storage_limit: int = declare("Documents", "BYTES", str(4 * 2**30), to.whole(0, 2**50),
-        "Bytes that all apps of one owner together keep, over all people, at most (about); 0: no limit.",
+        "Most bytes (about) that all apps of one owner together may keep, over all people; 0: no limit.",
         live=True)
 
     audit_days: int = declare("Security log", "DAYS", "90", to.whole(1, 3650),
-        "Days before the present one (UTC) that the security log in the store has; older ones are removed.",
+        "Days before today (UTC) that the security log in the store keeps; older ones are removed.",
         "both", live=True)
     audit_bytes: int = declare("Security log", "BYTES", str(2**26), to.whole(2**20, 2**36),
-        "Bytes of the store that the security log takes, at most (about); then its oldest day goes first.",
+        "Most bytes (about) that the security log takes in the store; beyond that, its oldest day is removed.",
         "both", live=True)
     audit_otlp: str = declare("Security log", "URL", "", otlp.collector_url("/v1/logs"),
         "Send new events of the security log to this OpenTelemetry collector (OTLP over HTTP): https, or http on "
@@ -154,44 +157,44 @@ class Offers(Serving):
     audit_otlp_header: Header | None = declare("Security log", "HEADER", "", otlp.header,
         "A header of these requests, such as Authorization: Bearer abc.", secret=True, flag=False)
     ledger_days: int = declare("Credits", "DAYS", "400", to.whole(1, 3650),
-        "Days that an entry stands in a person's ledger; older ones are folded into a dated opening balance.", "both")
+        "Days that an entry stays in a person's ledger; older ones are folded into a dated opening balance.", "both")
     stripe_key: str = declare("Payments", "KEY", "", to.stripe_key,
         "Secret or restricted key of your Stripe account, with which people buy credits: see docs/operating.md.",
         secret=True, flag=False, live=True)
     stripe_webhook_secret: tuple[str, ...] = declare("Payments", "SECRETS", "", to.stripe_secrets,
-        "Signing secret of the webhook endpoint at Stripe; two by commas while it is rolled.",
+        "Signing secret of the webhook endpoint at Stripe; while you rotate it, both, separated by a comma.",
         secret=True, flag=False, many=True, live=True)
     purchase_least: int = declare("Payments", "AMOUNT", "5usd", to.price(500_000, 10**11),
         "The least that a person may pay for credits at once, in whole cents: micro-dollars, or dollars such as 5usd. "
-        "Stripe takes nothing below 0.50usd.", live=True)
+        "Stripe accepts nothing below 0.50usd.", live=True)
     purchase_most: int = declare("Payments", "AMOUNT", "500usd", to.price(500_000, 10**11),
         "The most that a person may pay for credits at once, in the same form.", live=True)
     stripe_api: str = declare("Payments", "URL", "https://api.stripe.com", to.origin,
-        "Origin of Stripe's API; another one is for tests.")
+        "Origin of Stripe's API; change it only for tests.")
     stripe_page: str = declare("Payments", "URL", "https://checkout.stripe.com", to.origin,
-        "Origin of Stripe's payment pages; another one if your Stripe account has a domain of its own for them.")
+        "Origin of Stripe's payment pages; change it if your Stripe account has its own domain for them.")
     ai_config: Path | None = declare("AI calls", "FILE", "", to.optional_path,
-        "TOML file of model servers, models and prices; without it there is the built-in model latchkey-echo alone.",
+        "TOML file of model servers, models and prices; without it there is only the built-in model latchkey-echo.",
         "both", live=True)
     ai_request_size: int = declare("AI calls", "BYTES", "1048576", to.whole(1024, 2**25),
         "Largest request of an AI call, in bytes.", live=True)
 
     assertion_issuers: Path | None = declare("Agents", "FILE", "", to.optional_path,
         "TOML file of identity providers whose assertions (ID-JAG) connect apps for people: see docs/agents/"
-        "enterprise.md; none without it.", live=True)
+        "enterprise.md.", live=True)
 
     mcp: str = declare("MCP", "WHEN", "off", to.one_of("off", "on"),
         "Whether assistants reach the documents, credits and AI calls of a person who connects them, at /mcp (Model "
         "Context Protocol): off or on, which needs the extra packages of latchkey[mcp].")
     mcp_scopes: tuple[str, ...] = declare("MCP", "SCOPES", "profile", to.words(*SCOPES),
-        "Scopes, by spaces, that an assistant asks for when it connects, so every such app needs them registered; for "
-        "others it asks when a tool needs them.")
+        "Scopes, separated by spaces, that an assistant asks for when it connects, so every assistant must be "
+        "registered for them. It asks for others when a tool needs them.")
     mcp_origins: tuple[str, ...] = declare("MCP", "ORIGINS", "", to.origins,
-        "Origins, by commas, of web pages whose scripts may use /mcp, in addition to this server's own; others are "
-        "refused.", many=True)
+        "Origins, separated by commas, of web pages whose scripts may use /mcp, in addition to this server's own; "
+        "others are refused.", many=True)
 
     seed: Path | None = declare("First start", "FILE", "", to.optional_path,
-        "JSON file of APIs, apps, users and their first credits; what is missing is created, at every start.")
+        "JSON file of APIs, apps, users and initial credits; every start creates those that are missing.")
     demo: bool = declare("First start", "", "false", to.boolean,
         "Add a demo user with credits and a demo app, and serve the demo app; on a loopback host only.")
     auto_consent: str = declare("Tests of apps", "EMAIL", "", to.mail_address,

@@ -24,20 +24,24 @@ class CatalogueEntry:
 
 CATALOGUE: dict[str, CatalogueEntry] = {
     "invalid_request": CatalogueEntry(400, Phrase("A parameter is missing or malformed.")),
-    "invalid_grant": CatalogueEntry(400, "The grant is expired, used, revoked or does not fit."),
+    "invalid_grant": CatalogueEntry(400, "The grant is expired, used or revoked, or does not match the request."),
     "invalid_scope": CatalogueEntry(400, Phrase("A scope is unknown or was not registered by the app.")),
     "invalid_authorization_details": CatalogueEntry(
         400, Phrase("This server doesn't understand how the app asks for a budget.")
     ),
-    "invalid_target": CatalogueEntry(400, "The resource is unknown, or not the one of these scopes."),
+    "invalid_target": CatalogueEntry(400, "The resource is unknown, or does not have these scopes."),
     "invalid_redirect_uri": CatalogueEntry(400, "A redirect URI cannot be registered."),
     "invalid_client_metadata": CatalogueEntry(400, "The client metadata cannot be registered."),
     "unauthorized_client": CatalogueEntry(400, "The app may not use this grant type."),
-    "invalid_dpop_proof": CatalogueEntry(400, "The DPoP proof is missing, was used before, or does not fit."),
+    "invalid_dpop_proof": CatalogueEntry(
+        400, "The DPoP proof is missing, was used before, or does not match the request."
+    ),
     "use_dpop_nonce": CatalogueEntry(400, "The DPoP proof needs the nonce of this answer's DPoP-Nonce header."),
     "invalid_client": CatalogueEntry(401, "Client authentication failed."),
     "invalid_token": CatalogueEntry(401, "The access token is expired, revoked or not valid."),
-    "dpop_proof_refused": CatalogueEntry(401, "The DPoP proof is missing, was used before, or does not fit."),
+    "dpop_proof_refused": CatalogueEntry(
+        401, "The DPoP proof is missing, was used before, or does not match the request."
+    ),
     "dpop_nonce_required": CatalogueEntry(401, "The DPoP proof needs the nonce of this answer's DPoP-Nonce header."),
     "app_paused": CatalogueEntry(403, "The person has paused this app."),
     "insufficient_scope": CatalogueEntry(403, "The token lacks the scope that this call needs."),
