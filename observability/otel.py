@@ -37,14 +37,18 @@ OTHER_METHOD: Final = "_OTHER"
 
 
 class BoundedSession(requests.Session):
-    """A session that reads only the head of an answer, and drops its text: the exporter would log that."""
+    """A session that reads only the head of an answer, and drops its text: the exporter would log that. `header` gives
+    a header, or nothing; it is asked at each request."""
 
-    def __init__(self) -> None:
+    def __init__(self, header: Callable[[], tuple[str, str] | None]) -> None:
         super().__init__()
+        self._header = header
         self.trust_env = False  # neither proxies nor .netrc: the settings alone say where spans go
 
     def request(self, method: Any, url: Any, *words: Any, **options: Any) -> requests.Response:
         """As in requests, without redirects and without the body."""
+        header = self._header()
+        options["headers"] = {**(options.get("headers") or {}), **dict([header] if header else [])}
         response = super().request(method, url, *words, **{**options, "allow_redirects": False, "stream": True})
         response.close()
         found = requests.Response()
@@ -77,7 +81,7 @@ class RequestSpans:
     def __init__(
         self,
         url: str,
-        header: tuple[str, str] | None,
+        header: Callable[[], tuple[str, str] | None],
         ratio: float,
         *,
         version: str,
@@ -86,10 +90,9 @@ class RequestSpans:
     ) -> None:
         exporter = OTLPSpanExporter(
             url,
-            headers=dict([header] if header else []),
             timeout=WHOLE_SECONDS,
             compression=Compression.NoCompression,
-            session=BoundedSession(),
+            session=BoundedSession(header),
         )
         self._provider = TracerProvider(
             sampler=ParentBased(TraceIdRatioBased(ratio)),

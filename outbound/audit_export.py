@@ -2,7 +2,8 @@
 
 Each process has one exporter, and one of them at a time has the turn (`store/accounts/audit/export_turn.py`). It reads
 a page of the log, sends it in batches, and then notes the position in the store. So after a crash, the next one sends
-that page again: an event may arrive twice, with the same `latchkey.event.id`, and none is left out.
+that page again: an event may arrive twice, with the same `latchkey.event.id`, and none is left out. The same holds
+after a failover that lost entries, also if the clock of the new node is behind.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class AuditExport:
             # The first export of all: what came before is in the files of `audit export`.
             self._done = Exported(await self._events.end(), turn.now)
             return 0.0
-        page, after, more = await self._events.after(position, EACH)
+        page, after, more = await self._events.after(position, EACH, sure=True)
         await self._send(page)
         self._done = Exported(after, _time_of(after) if more else turn.now)
         return 0.0 if more else POLL_SECONDS

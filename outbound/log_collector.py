@@ -7,7 +7,7 @@ not followed, and our log has only the status of an answer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Any, Final, Literal
@@ -44,14 +44,12 @@ class CollectorAnswer:
 
 
 class LogCollector:
-    """One collector. `header`: the name and the value of a header of each request, or nothing."""
+    """One collector. `header` gives the name and the value of a header, or nothing; it is asked at each request."""
 
-    def __init__(self, url: str, header: tuple[str, str] | None = None, *, whole: float = WHOLE_SECONDS) -> None:
-        self._url = url
-        self._headers = {
-            **{"user-agent": "Latchkey", "content-type": "application/json", "accept": "application/json"},
-            **{"accept-encoding": "identity", **dict([header] if header else [])},
-        }
+    def __init__(
+        self, url: str, header: Callable[[], tuple[str, str] | None] = lambda: None, *, whole: float = WHOLE_SECONDS
+    ) -> None:
+        self._url, self._header = url, header
         self._whole = whole
 
     @property
@@ -70,8 +68,13 @@ class LogCollector:
             return CollectorAnswer("later", why=str(in_words(error)))
 
     async def _send(self, body: bytes, count: int) -> CollectorAnswer:
+        header = self._header()
+        headers = {
+            **{"user-agent": "Latchkey", "content-type": "application/json", "accept": "application/json"},
+            **{"accept-encoding": "identity", **dict([header] if header else [])},
+        }
         async with (
-            guarded_session(_ANYWHERE, 1, CONNECT_SECONDS, None, self._headers) as session,
+            guarded_session(_ANYWHERE, 1, CONNECT_SECONDS, None, headers) as session,
             session.post(self._url, data=body, allow_redirects=False) as response,
         ):
             status, why = response.status, f"the answer was {response.status}"

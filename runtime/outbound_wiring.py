@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from handlers.core.brand.brand import Brand
 from outbound.address_policy import AddressPolicy
 from outbound.audit_export import AuditExport
@@ -39,11 +41,13 @@ def open_webhooks(settings: Settings, store: Store, base_url: str) -> WebhookSen
     return WebhookSender(store.deliveries, store.webhooks.target, poster, settings.webhook_posts, sign_logout)
 
 
-def open_audit_export(settings: Settings, store: Store) -> AuditExport | None:
-    """The export of the security log to the operator's collector; None without one. The caller runs it."""
-    if not settings.audit_otlp:
+def open_audit_export(current: Callable[[], Settings], store: Store) -> AuditExport | None:
+    """The export of the security log to the operator's collector; None without one. The caller runs it. `current` gives
+    the present settings: a reload changes the header."""
+    url = current().audit_otlp
+    if not url:
         return None
-    collector = LogCollector(settings.audit_otlp, settings.audit_otlp_header)
+    collector = LogCollector(url, lambda: current().audit_otlp_header)
     return AuditExport(store.security_events, store.export_turns, collector)
 
 

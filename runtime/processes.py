@@ -54,7 +54,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         store.hosting.flushing(),
         store.security.flushing(),
         store.recorded_events.keeping(),
-        tracing(settings, store),
+        tracing(lambda: runtime.settings, store),
     ):
         store.wire_all()
         demo = await prepare(runtime, store) if alone else None
@@ -71,7 +71,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             operations = make_ops_application(site, settings.operator_keys)
             listening.append(Listening.start(operations, runtime.ops_sockets, settings, bodies))
         room = RoomWatch(tells=runtime.number == 0)
-        exporter = open_audit_export(settings, store)
+        exporter = open_audit_export(lambda: runtime.settings, store)
         measuring = None
         if runtime.metrics_sockets:
             measuring = measured(runtime, site, webhooks, listening, bodies, room, exporter)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -23,12 +23,13 @@ _OPEN_PART = re.compile(r"\(.*?\)")
 
 
 @asynccontextmanager
-async def tracing(settings: Settings, store: Store) -> AsyncIterator[None]:
-    """Makes spans of requests while the block runs, and sends the last ones after it."""
-    if not settings.trace_otlp:
+async def tracing(current: Callable[[], Settings], store: Store) -> AsyncIterator[None]:
+    """Makes spans of requests while the block runs, and sends the last ones after it. `current` gives the present
+    settings: a reload changes the header."""
+    if not current().trace_otlp:
         yield
         return
-    in_use.spans = spans = open_spans(settings)
+    in_use.spans = spans = open_spans(current)
     store.scripts.wrap(lambda run: traced(run, spans))
     try:
         yield
@@ -37,9 +38,11 @@ async def tracing(settings: Settings, store: Store) -> AsyncIterator[None]:
         await spans.close()
 
 
-def open_spans(settings: Settings) -> RequestSpans:
+def open_spans(current: Callable[[], Settings]) -> RequestSpans:
     """Makes the spans of this process; it has threads of its own, so no fork may follow."""
     from observability.otel import RequestSpans  # the packages of an extra
+
+    settings = current()
 
     def trusts(peer: str) -> bool:
         try:
@@ -50,7 +53,7 @@ def open_spans(settings: Settings) -> RequestSpans:
 
     return RequestSpans(
         settings.trace_otlp,
-        settings.trace_otlp_header,
+        lambda: current().trace_otlp_header,
         settings.trace_ratio,
         version=__version__,
         patterns={route.name: pattern_of(route.pattern) for route in (*ROUTES, *OPS_ROUTES)},

@@ -155,7 +155,8 @@ class Offers(Serving):
         "Send new events of the security log to this OpenTelemetry collector (OTLP over HTTP): https, or http on "
         "loopback; without a path /v1/logs is added. See docs/operations.md.")
     audit_otlp_header: Header | None = declare("Security log", "HEADER", "", otlp.header,
-        "A header of these requests, such as Authorization: Bearer abc.", secret=True, flag=False)
+        "A header of these requests, such as Authorization: Bearer abc.", secret=True, flag=False,
+        live=True)
     ledger_days: int = declare("Credits", "DAYS", "400", to.whole(1, 3650),
         "Days that an entry stays in a person's ledger; older ones are folded into a dated opening balance.", "both")
     stripe_key: str = declare("Payments", "KEY", "", to.stripe_key,

@@ -136,7 +136,8 @@ class Serving:
         "Send spans of requests to this OpenTelemetry collector (OTLP over HTTP), in the form of audit_otlp; needs the "
         "extra packages of latchkey[tracing]. See docs/operating/tracing.md.")
     trace_otlp_header: Header | None = declare("Traces", "HEADER", "", otlp.header,
-        "A header of these requests, such as Authorization: Bearer abc.", secret=True, flag=False)
+        "A header of these requests, such as Authorization: Bearer abc.", secret=True, flag=False,
+        live=True)
     trace_ratio: float = declare("Traces", "RATIO", "0.1", otlp.ratio,
         "The fraction of traces begun here that is sent, from 0 to 1.")
     trace_parents: tuple[Network, ...] = declare("Traces", "NETWORKS", "", to.networks,

@@ -102,7 +102,8 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
 }
 """Another value, and what has it then."""
 ELSEWHERE = {"stripe_key", "stripe_webhook_secret", "log_level", "log_format", "secret_keys"}
-ELSEWHERE |= {"ai_config", "assertion_issuers", "brand", "identity_config"}
+ELSEWHERE |= {"trace_otlp_header"}  # tests/runtime/test_request_spans.py
+ELSEWHERE |= {"audit_otlp_header", "ai_config", "assertion_issuers", "brand", "identity_config"}
 """Settings with tests of their own."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import logging
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from handlers.core.site import Site
 from observability import otel
+from observability.spans import in_use
 from runtime.arguments import load
 from runtime.tracing_wiring import pattern_of, tracing
 from settings.declared import Settings
@@ -41,9 +43,26 @@ def collector() -> Iterator[TraceCollector]:
 @asynccontextmanager
 async def traced(service: Service, collector: TraceCollector, **given: Any) -> AsyncIterator[None]:
     """The service with traces; its spans have arrived after the block."""
-    settings = dataclasses.replace(Settings(), trace_otlp=f"{collector.url}/v1/traces", trace_ratio=1.0)
-    async with tracing(dataclasses.replace(settings, **given), service.store):
+    settings = settings_of(collector, **given)
+    async with tracing(lambda: settings, service.store):
         yield
+
+
+def settings_of(collector: TraceCollector, **given: Any) -> Settings:
+    """Settings with which every request is traced."""
+    url = f"{collector.url}/v1/traces"
+    return dataclasses.replace(Settings(), **{"trace_otlp": url, "trace_ratio": 1.0, **given})
+
+
+@pytest.mark.gen_test(timeout=30)
+async def test_a_new_header_counts_after_a_reload(service: Service, collector: TraceCollector) -> None:
+    current = [settings_of(collector, trace_otlp_header=("X-Key", "old"))]
+    async with tracing(lambda: current[0], service.store):
+        await send(f"{service.base_url}/healthz")
+        await asyncio.to_thread(vars(in_use.spans)["_provider"].force_flush)
+        current[0] = settings_of(collector, trace_otlp_header=("X-Key", "new"))
+        await send(f"{service.base_url}/healthz")
+    assert [one["x-key"] for one in collector.headers] == ["old", "new"]
 
 
 @pytest.mark.gen_test(timeout=30)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from store import keys
 from store.accounts.audit.logged_event import AuditEvent, unpacked
-from store.accounts.audit.trail import STREAMS
+from store.accounts.audit.trail import FIRST_NUMBER, STREAMS
 from store.engine.scripts import Scripts
 from store.events.declared_event import EventStream
 from store.lifetimes import DAY
@@ -22,6 +22,9 @@ VISITS: Final = 32
 """Days of one read."""
 LATEST: Final = DAY
 """ms after an event in which its entry comes: a store may be away for some time."""
+LOOK_BACK: Final = 5 * 60 * 1000
+"""ms before a reader's last entry from which it reads a shard again that has lost that entry: more than clocks of nodes
+differ."""
 POLL_SECONDS: Final = 0.5
 """The pause between two reads of `follow`."""
 _SEEN: Final = 5_000
@@ -57,6 +60,8 @@ class _Part(NamedTuple):
 
     entries: list[_Entry]
     whole: EntryPlace | None
+    gone: EntryPlace | None = None
+    """Where its reader is, if its last entry was lost and no other is there."""
 
 
 class SecurityEvents:
@@ -141,22 +146,50 @@ class SecurityEvents:
                 await asyncio.sleep(POLL_SECONDS)
 
     async def after(
-        self, position: TrailPosition, most: int | None = None
+        self, position: TrailPosition, most: int | None = None, *, sure: bool = False
     ) -> tuple[list[AuditEvent], TrailPosition, bool]:
         """A page of the events after a position, the position after them, and whether there are more by now. The page
-        has at most `most` events of each stream in each source."""
-        parts = await self._parts([f"({one}" for one in position], "+", backwards=False, most=most)
+        has about `most` events of each stream in each source. With `sure`, the position is one that this method or
+        `end` gave: a shard that has lost its entry is read again from LOOK_BACK before, so events may come twice."""
+        parts = await self._sure_parts(position, most) if sure else await self._parts_after(position, most)
         entries, end = _up_to(parts)
         taken = [one.event() for one in entries]
         # A source without entries has days whose logs have ended.
         places = (
             max((one.place for one in part.entries if end is None or one.place <= end), default=None)
             if part.entries
-            else part.whole
+            else part.gone or part.whole
             for part in parts
         )
         after = tuple(_id(place) if place else one for place, one in zip(places, position, strict=True))
         return [one for one in taken if one], after, end is not None
+
+    async def _parts_after(self, position: TrailPosition, most: int | None) -> list[_Part]:
+        return await self._parts([f"({one}" for one in position], "+", backwards=False, most=most)
+
+    async def _sure_parts(self, position: TrailPosition, most: int | None) -> list[_Part]:
+        """As `_parts_after`, for a reader that must miss nothing. Ids of a shard rise, but not over the failover to a
+        replica that lacks the newest entries and whose clock is behind: new entries may then have ids before the
+        reader's position. The entry of the position is gone in that case, so each read begins with it."""
+        most = (most or PAGE) + 1
+        checked = [
+            place < keys.TRAIL_SHARDS and _place(one.encode())[1] >= FIRST_NUMBER for place, one in enumerate(position)
+        ]
+        begins = [one if sure else f"({one}" for one, sure in zip(position, checked, strict=True)]
+        parts = await self._parts(begins, "+", backwards=False, most=most)
+        for shard, (one, sure) in enumerate(zip(position, checked, strict=True)):
+            if not sure:
+                continue
+            last = _place(one.encode())
+            rest = [entry for entry in parts[shard].entries if entry.place != last]
+            if len(rest) < len(parts[shard].entries):
+                parts[shard] = parts[shard]._replace(entries=rest)
+                continue
+            back = (max(0, last[0] - LOOK_BACK), 0)
+            again = await self._shard(shard, _id(back), "+", most, backwards=False)
+            # Without entries, the position becomes one that has none: it is not looked for again.
+            parts[shard] = again if again.entries else again._replace(gone=back)
+        return parts
 
     async def _back(self, until: str, since: int) -> tuple[list[_Entry], str]:
         """Entries from `until` back in time, newest first, and where the next ones begin; "" at the end."""

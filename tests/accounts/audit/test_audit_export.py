@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ import pytest
 from outbound import audit_export, log_collector
 from outbound.audit_export import ASK_SECONDS, POLL_SECONDS, AuditExport
 from outbound.log_collector import CollectorAnswer, LogCollector
+from runtime.outbound_wiring import open_audit_export
+from settings.declared import Settings
 from store import keys
 from store.accounts.audit.export_turn import LEASE_MS, Exported, ExportTurns
 from store.accounts.audit.security_reading import SOURCES
@@ -21,6 +24,7 @@ from store.wiring import Store
 from tests.conftest import OpenStore, emptied
 from tests.support.http.receiver import Receiver, Reply, answering
 from tests.support.lists.offenders import each
+from tests.support.processes.engines import FakeClock
 
 JSON = "Content-Type: application/json"
 
@@ -42,7 +46,7 @@ async def collecting(*script: Reply, reply: Reply | None = None) -> AsyncIterato
 
 def exporter(store: Store, receiver: Receiver, header: tuple[str, str] | None = None) -> tuple[AuditExport, list[Any]]:
     """An exporter of this store, and what it counts."""
-    made = AuditExport(store.security_events, store.export_turns, LogCollector(receiver.url, header, whole=1.0))
+    made = AuditExport(store.security_events, store.export_turns, LogCollector(receiver.url, lambda: header, whole=1.0))
     counted: list[Any] = []
     made.watch = lambda outcome, count: counted.append((outcome, count))
     return made, counted
@@ -114,6 +118,62 @@ async def test_a_collector_gets_new_events_in_the_form_of_the_files(memory_store
         await made.round()
         await rounds(other)
         assert len(receiver.posted) == before
+
+
+async def lose(store: Store, most: int) -> None:
+    """Removes the newest entries of the log, but for `most`, as a replica loses them that had not received them."""
+    for shard in range(keys.TRAIL_SHARDS):
+        index = keys.trail(shard)["operator"]
+        client: Any = store.client
+        for day in await client.zrange(index, 0, -1):
+            log = f"{index}:{day.decode()}"
+            entries = await client.xrange(log)
+            await client.delete(log)
+            for entry, fields in entries[:most]:
+                await client.xadd(log, fields, entry)
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("most", [1, 0])
+async def test_a_failover_to_a_node_whose_clock_is_behind_hides_no_event(
+    memory_store: Store, clock: FakeClock, most: int
+) -> None:
+    async with collecting() as receiver:
+        made, _ = exporter(memory_store, receiver)
+        await rounds(made)
+        clock.advance(10)
+        await note(memory_store, "kept")
+        clock.advance(10)
+        await note(memory_store, "lost")
+        await rounds(made)
+        await lose(memory_store, most)
+        vars(memory_store.security.trail)["_newest"] = 0  # another process writes
+        clock.back(5)
+        if most:
+            await note(memory_store, "next")
+        await rounds(made)
+        expected = ["kept", "lost", *(["kept", "next"] if most else [])]
+        assert details(receiver) == expected
+        # It looks back once, and not at each read.
+        await rounds(made)
+        await note(memory_store, "later")
+        for _ in range(2):
+            await rounds(made)
+        assert details(receiver) == [*expected, "later"]
+
+
+@pytest.mark.gen_test
+async def test_a_new_header_counts_from_the_next_request(memory_store: Store) -> None:
+    async with collecting() as receiver:
+        current = [Settings(audit_otlp=receiver.url, audit_otlp_header=("X-Key", "old"))]
+        made = open_audit_export(lambda: current[0], memory_store)
+        assert made
+        await rounds(made)
+        for key in ("old", "new"):
+            current[0] = replace(current[0], audit_otlp_header=("X-Key", key))
+            await note(memory_store, key)
+            await rounds(made)
+        assert [one.headers["x-key"] for one in receiver.posted] == ["old", "new"]
 
 
 @pytest.mark.gen_test
