@@ -133,6 +133,12 @@ async def test_ways_back_are_bounded_and_a_change_without_one_still_works(memory
     assert (await change(ADMIN, world.user, NEW, way_back=False)).undo is None
 
 
+async def test_an_address_that_nobody_confirmed_gets_no_way_back(memory_store: Store) -> None:
+    typed = ("typo@example.com", "Ada", PASSWORD)
+    user = await memory_store.people.create(*typed, verified=False, event="signed_up", visitor=Visitor())
+    assert (await memory_store.people_acts.change_address(ADMIN, user, NEW)).undo is None
+
+
 async def test_the_same_change_soon_after_gets_the_same_link_and_later_it_is_refused(
     memory_store: Store, clock: FakeClock
 ) -> None:
