@@ -25,7 +25,7 @@ help:  ## list these targets
 run: $(VENV)/installed  ## start the server with the demo app (ARGS="--port 0" passes flags)
 	$(BIN)/python server.py --demo $(ARGS)
 
-test: $(VENV)/installed-test  ## run the tests, without those of the next target (ARGS="tests/cli/test_settings.py -x" passes arguments)
+test: $(VENV)/installed-test  ## run all tests but those of the next target (ARGS="tests/cli/test_settings.py -x" passes arguments)
 	$(BIN)/python -m pytest $(PARALLEL) -m "not browser and not bench and not slow and not engines" $(ARGS)
 
 test-rest: $(VENV)/installed-bench  ## run the tests of the next four targets in one run, which is quicker than one after another

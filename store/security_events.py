@@ -39,7 +39,7 @@ _ALL: Final = (
     _by_stranger(
         "passkey_refused",
         "Passkey refused",
-        "why: unknown, disabled, used (the challenge), or answer (it does not hold)",
+        "why: unknown, disabled, used (the challenge), or answer (not valid)",
     ),
     _by_stranger("provider_refused", "Sign-in with an account at another site refused", "the provider and why"),
     _caught("codes_guessed", "Several wrong codes after the correct password"),

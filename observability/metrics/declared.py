@@ -47,60 +47,61 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "latchkey_requests_total",
         "counter",
-        "Requests that were answered, by route, method and status. Those that overload sent away are not among them.",
+        "Answered requests, by route, method and status, without those that were refused under overload.",
         (ANSWERED, ANSWERED_LATE),
         ("route", "method", "status"),
     ),
     Metric(
         "latchkey_request_seconds",
         "histogram",
-        "Seconds from the head of a request to its answer, for all but those of latchkey_long_request_seconds.",
+        "Seconds from the head of a request to its answer, without those of latchkey_long_request_seconds.",
         (ANSWERED,),
         ("route",),
     ),
     Metric(
         "latchkey_long_request_seconds",
         "histogram",
-        "Seconds to the end of what waits for a model's server or for its reader: AI calls, streams, downloads.",
+        "Seconds to the end of requests that wait for a model's server or for their reader: AI calls, "
+        "streams, downloads.",
         (ANSWERED_LATE,),
         ("route",),
     ),
     Metric(
         "latchkey_app_requests_total",
         "counter",
-        f"Answered calls of apps, and questions of APIs, by client id; beyond {MOST_APPS} in a process: {OTHER}.",
+        f"Answered calls of apps, and introspections by APIs, by client id; beyond {MOST_APPS} in a process: {OTHER}.",
         (CALLED,),
         ("client_id",),
     ),
     Metric(
         "latchkey_refusals_total",
         "counter",
-        "Requests that were refused, by route and code of the error catalogue.",
+        "Refused requests, by route and code of the error catalogue.",
         (REFUSED,),
         ("route", "code"),
     ),
     Metric(
         "latchkey_unavailable_total",
         "counter",
-        "Requests that were answered 503, by cause: requests (as many are at work as may be), places (so it is with AI "
-        "calls, downloads, uploads), passwords (the hasher is busy), store (it is away), full (it has no room), "
-        "replicas (too few confirmed).",
+        "Requests that were answered 503, by cause: requests (too many in progress), places (too many AI "
+        "calls, downloads or uploads), passwords (too many being checked), store (no answer), full (the store "
+        "has no room), replicas (too few confirmed).",
         (UNAVAILABLE,),
         ("route", "cause"),
     ),
     Metric(
         "latchkey_store_calls_total",
         "counter",
-        "Scripts that ran in the store, by name and first word of the answer; unavailable, full, unconfirmed and "
-        "failed are those without one.",
+        "Calls of scripts in the store, by script and first word of the answer; without an answer: "
+        "unavailable, full, unconfirmed or failed.",
         (SCRIPTS,),
         ("script", "answer"),
     ),
     Metric(
         "latchkey_store_call_seconds",
         "histogram",
-        "Seconds from asking for a script to its answer, by name, its way through the queue included: of one call in "
-        "eight.",
+        "Seconds from calling a script to its answer, by script, including the time in the queue; measured "
+        "for one call in eight.",
         (TIMED,),
         ("script",),
     ),
@@ -121,7 +122,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "latchkey_upstream_calls_total",
         "counter",
-        "Calls of models' servers, by outcome: ok, the code of a failure, or cut, when nobody was left to wait.",
+        "Calls of models' servers, by outcome: ok, the code of a failure, or cut (the app had left).",
         (UPSTREAM,),
         ("server", "model", "outcome"),
     ),
@@ -135,50 +136,51 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "latchkey_upstream_attempts_total",
         "counter",
-        "Attempts at models' servers, token counts too, by outcome: ok (an answer began), a failure's code, or cut.",
+        "Attempts at models' servers, including token counts, by outcome: ok (an answer began), a failure's "
+        "code, or cut.",
         (ATTEMPTS,),
         ("server", "model", "outcome"),
     ),
     Metric(
         "latchkey_upstream_failovers_total",
         "counter",
-        "Calls that went on to another server, by the server that failed and the code of its failure.",
+        "Calls that moved on to another server, by the server that failed and the code of its failure.",
         (FAILOVERS,),
         ("server", "model", "outcome"),
     ),
     Metric(
         "latchkey_upstream_ejections_total",
         "counter",
-        "How often a model's server failed so often in a row that calls go to others first.",
+        "Ejections of a model's server: it failed several times in a row, so calls go to other servers first.",
         (EJECTIONS,),
         ("server",),
     ),
     Metric(
         "latchkey_upstream_tokens_total",
         "counter",
-        "Tokens that were settled, by direction: input or output.",
+        "Tokens that were charged, by direction: input or output.",
         (TOKENS,),
         ("server", "model", "direction"),
     ),
     Metric(
         "latchkey_charged_microdollars_total",
         "counter",
-        "Micro-dollars that AI calls were charged.",
+        "Micro-dollars charged for AI calls.",
         (CHARGED,),
         ("server", "model"),
     ),
     Metric(
         "latchkey_mails_total",
         "counter",
-        "Mails, by what they are for and outcome: sent, failed, or dropped, since too many waited or the server ended.",
+        "Mails, by purpose and outcome: sent, failed, or dropped (too many waited, or the server stopped).",
         (MAILED,),
         ("what", "outcome"),
     ),
     Metric(
         "latchkey_webhook_attempts_total",
         "counter",
-        "Attempts to tell an app of an event, by its type and outcome: delivered, again, since it will be tried once "
-        "more, or failed for good.",
+        "Attempts to post an event to an app, by its type and outcome: delivered, again (a retry follows), or "
+        "failed for good.",
         (POSTED,),
         ("type", "outcome"),
     ),
@@ -186,7 +188,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "latchkey_event_loop_lag_seconds",
         "histogram",
-        "By how much a timer of the event loop was late: what every request in the process had to wait.",
+        "Seconds that a timer of the event loop was late; every request in the process waited that long.",
         (LAG,),
     ),
     Metric(
@@ -199,16 +201,16 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "latchkey_requests_in_progress",
         "gauge",
-        "Requests at work.",
+        "Requests in progress.",
         (REQUESTS,),
         ("worker",),
     ),
-    Metric("latchkey_ai_calls_in_progress", "gauge", "AI calls under way.", (AI_CALLS,), ("worker",)),
-    Metric("latchkey_ai_body_bytes", "gauge", "Bytes that long AI requests take.", (AI_BODIES,), ("worker",)),
+    Metric("latchkey_ai_calls_in_progress", "gauge", "AI calls in progress.", (AI_CALLS,), ("worker",)),
+    Metric("latchkey_ai_body_bytes", "gauge", "Bytes in use by long AI requests.", (AI_BODIES,), ("worker",)),
     Metric(
         "latchkey_downloads_in_progress",
         "gauge",
-        "Downloads under way.",
+        "Downloads in progress.",
         (DOWNLOADS,),
         ("worker",),
     ),
@@ -222,20 +224,20 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "latchkey_store_queue",
         "gauge",
-        "Calls that wait for their answer from the store.",
+        "Calls that wait for an answer from the store.",
         (STORE_QUEUE,),
         ("worker",),
     ),
     Metric(
         "latchkey_store_memory_bytes",
         "gauge",
-        "Bytes of memory that the store has taken; of a cluster, its fullest primary.",
+        "Bytes of memory that the store uses; in a cluster, its fullest primary.",
         (STORE_MEMORY,),
     ),
     Metric(
         "latchkey_store_memory_limit_bytes",
         "gauge",
-        "Bytes of memory at which the store refuses what adds to it; 0 where it has no maxmemory.",
+        "Bytes of memory at which the store refuses to store more; 0 if it has no maxmemory.",
         (STORE_MEMORY_LIMIT,),
     ),
     Metric(
@@ -248,38 +250,39 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "latchkey_webhook_queue",
         "gauge",
-        "Events that a process has taken, and posts or waits to post.",
+        "Events that a process has claimed, and is posting or waiting to post.",
         (WEBHOOK_QUEUE,),
         ("worker",),
     ),
     Metric(
         "latchkey_worker_deaths_total",
         "counter",
-        "Workers that ended without being told to. Another one is started in the place of each.",
+        "Workers that ended unexpectedly. Each is replaced.",
         (DIED,),
     ),
     Metric(
         "latchkey_worker_cpu_seconds_total",
         "counter",
-        "Seconds of a core that server processes have used; what replaces a worker goes on counting.",
+        "CPU seconds that server processes have used; a worker's replacement continues its count.",
         (CPU,),
         ("worker",),
     ),
     Metric(
         "latchkey_worker_resident_bytes",
         "gauge",
-        "Bytes of memory that a server process takes.",
+        "Resident bytes of memory of a server process.",
         (RESIDENT,),
         ("worker",),
     ),
     Metric(
         "latchkey_worker_ticked_timestamp_seconds",
         "gauge",
-        "When the event loop of a server process last turned, in seconds since 1970: one long past says that it hangs.",
+        "When the event loop of a server process last turned, in seconds since 1970; a time long past means "
+        "that it hangs.",
         (TICKED,),
         ("worker",),
     ),
 )
 BUILD = "latchkey_build"
-BUILD_HELP = "The release that runs, and what it runs on."
+BUILD_HELP = "The running release, and its Python, HTTP server and event loop."
 BUILD_LABELS = ("version", "python", "http", "loop")

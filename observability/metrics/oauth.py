@@ -15,7 +15,7 @@ OF_OAUTH: tuple[Metric, ...] = (
     Metric(
         "latchkey_rotations_total",
         "counter",
-        "Refresh tokens that were traded for new ones.",
+        "Refresh tokens that were exchanged for new ones.",
         (SCRIPTS,),
         only={("rotate_refresh", "ok"): ()},
     ),
@@ -30,8 +30,9 @@ OF_OAUTH: tuple[Metric, ...] = (
     Metric(
         "latchkey_replayed_proofs_total",
         "counter",
-        "Client assertions and DPoP proofs that came to the token endpoint or the endpoint for pushed requests again. "
-        "Proofs that come to a call again are refusals with the code invalid_dpop_proof.",
+        "Client assertions and DPoP proofs that were sent a second time to the token endpoint or the endpoint "
+        "for pushed requests. Proofs sent a second time with a call are refusals with the code "
+        "invalid_dpop_proof.",
         (SCRIPTS,),
         ("kind",),
         only={("use_assertion", "used"): ("client_assertion",), ("use_dpop_proof", "used"): ("dpop_proof",)},
@@ -39,7 +40,7 @@ OF_OAUTH: tuple[Metric, ...] = (
     Metric(
         "latchkey_introspections_total",
         "counter",
-        "Questions of apps and APIs about tokens, by answer: live, or dead, which foreign and invented ones are too.",
+        "Introspections by apps and APIs, by answer: live, or dead, which includes foreign and invented tokens.",
         (SCRIPTS,),
         ("answer",),
         only={
@@ -58,8 +59,8 @@ OF_OAUTH: tuple[Metric, ...] = (
     Metric(
         "latchkey_pushed_requests_total",
         "counter",
-        "Pushed authorization requests: pushed, full (refused, since the app has too many), arrived with a browser, "
-        "gone (too late, for another browser, or used up before).",
+        "Pushed authorization requests: pushed, full (refused because the app has too many), arrived with a "
+        "browser, gone (too late, another browser, or already used).",
         (SCRIPTS,),
         ("event",),
         only={

@@ -16,7 +16,7 @@ OF_SECURITY: tuple[Metric, ...] = (
         "latchkey_sign_in_failures_total",
         "counter",
         "Failed sign-ins by reason: password, unknown (no such account), disabled, code, limited (a window was full), "
-        "passkey (it does not hold), passkey_unknown, passkey_used (its challenge), provider (an answer that is "
+        "passkey (not valid), passkey_unknown, passkey_used (its challenge), provider (its answer was "
         "refused), provider_away.",
         (SIGN_IN_FAILED,),
         ("reason",),
@@ -24,14 +24,14 @@ OF_SECURITY: tuple[Metric, ...] = (
     Metric(
         "latchkey_trail_cut_total",
         "counter",
-        "What the security log in the store lost to its bound of bytes: days of a stream, or events of one day.",
+        "Parts that the security log in the store dropped at its size limit: days of a stream, or events of one day.",
         (TRAIL_CUT,),
         ("what",),
     ),
     Metric(
         "latchkey_audit_export_events_total",
         "counter",
-        "Events of the security log that went to the collector of --audit-otlp: sent, or refused by it for good.",
+        "Events of the security log for the collector of --audit-otlp: sent, or refused for good.",
         (AUDIT_EXPORTED,),
         ("outcome",),
     ),
