@@ -48,9 +48,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A day. `text`: what it shows, in a line. `cells`: the values for the table, in the order of the series."""
+    """A day. `day`: its name in the table. `text`: what it shows, in a line. `cells`: the values for the table, in the
+    order of the series."""
 
     on: date
+    day: str
     left: str
     width: str
     parts: tuple[Part, ...]
@@ -186,6 +188,7 @@ def _column(
         text = _("%(text)s (%(each)s)", text=text, each=", ".join(each))
     return Column(
         on,
+        formats.table_day(wording.language.row.dates, on),
         _percent((place + GAP / 2) * room),
         _percent(room * (1 - GAP)),
         tuple(parts),

@@ -293,7 +293,7 @@ def credits_noticed(site: Site, notice: Notice) -> None:
     wording = spoken(site, notice.warned.preferences)
     values: dict[str, Any] = {
         "balance": "yes" if notice.about == "balance" else "",
-        "share": f"{notice.share}%",
+        "share": wording.percent(notice.share),
         "used_up": "yes" if notice.share == 100 else "",
     }
     values |= {"limit": wording.money(notice.limit), "client": notice.client if notice.about == "app" else ""}

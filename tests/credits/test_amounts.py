@@ -69,6 +69,12 @@ def test_no_limit_is_an_empty_field() -> None:
         ("0.29", 290_000),
         ("1000000", MAX_AMOUNT),
         ("0005", 5_000_000),
+        ("5,00", 5_000_000),
+        ("0,5", 500_000),
+        (",25", 250_000),
+        ("0,125", 125_000),
+        ("1250,5", 1_250_500_000),
+        ("1,2505", 1_250_500),
     ],
 )
 def test_typed_dollars_are_parsed(text: str, micro: int) -> None:
@@ -79,7 +85,8 @@ def test_typed_dollars_are_parsed(text: str, micro: int) -> None:
 @each(
     "text",
     [
-        pytest.param("1,50", id="a comma for the point"),
+        pytest.param("1,250", id="a comma for thousands, or for the point"),
+        pytest.param("1.234,5", id="a point and a comma"),
         pytest.param("1,000", id="thousands"),
         pytest.param("-5", id="below zero"),
         pytest.param("+5", id="a sign"),

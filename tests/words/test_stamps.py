@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from handlers.core.words.formats import table_day
 from handlers.core.words.languages import shipped
 from handlers.core.words.wording import Wording
 from store.clock import wall
@@ -30,3 +31,20 @@ async def test_activity_shows_exact_times(service: Service) -> None:
     browser = await service.signed_in()
     page = (await browser.get("/account/security/activity")).body.decode()
     assert ' UTC · <span class="whole">just now</span></time>' in page
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("en", ("0.225", "50%", "1.5 KiB", "64 MiB", "2 GiB", "2048 GiB", "26 Nov 2026")),
+        ("de", ("0,225", "50 %", "1,5 KiB", "64 MiB", "2 GiB", "2048 GiB", "26.11.2026")),
+        ("fr", ("0,225", "50 %", "1,5 Kio", "64 Mio", "2 Gio", "2048 Gio", "26 nov. 2026")),
+    ],
+)
+def test_numbers_are_written_as_the_reader_writes_them(code: str, said: tuple[str, ...]) -> None:
+    language = shipped().by_code[code]
+    wording = Wording(language)
+    sizes = (1536, 64 << 20, 2 << 30, 2 << 40)
+    found = (wording.decimal(0.22549), wording.percent(50), *map(wording.size, sizes))
+    day = table_day(language.row.dates, date(2026, 11, 26))
+    assert tuple(" ".join(one.split()) for one in (*found, day)) == said

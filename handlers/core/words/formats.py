@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 
 from babel import Locale
 from babel.dates import format_date, format_skeleton, get_datetime_format
-from babel.numbers import format_currency, format_decimal
+from babel.numbers import format_currency, format_decimal, format_percent
 
 from handlers.core.format import MINUS
 
@@ -22,6 +22,12 @@ def _locale(code: str) -> Locale:
 def day(locale: str, on: date) -> str:
     """A day in words: "3 October 2026"."""
     return format_date(on, "long", locale=_locale(locale))
+
+
+@lru_cache(maxsize=4096)
+def table_day(locale: str, on: date) -> str:
+    """A day for a column of a table: "3 Oct 2026"."""
+    return format_date(on, "medium", locale=_locale(locale))
 
 
 @lru_cache(maxsize=4096)
@@ -77,6 +83,16 @@ def number(locale: str, value: int) -> str:
 @lru_cache(maxsize=4096)
 def _number(locale: str, value: int) -> str:
     return format_decimal(value, locale=_locale(locale))
+
+
+def decimal(locale: str, value: float) -> str:
+    """A number with at most three decimals: "0.225"."""
+    return format_decimal(round(value, 3), "0.###", locale=_locale(locale))
+
+
+def percent(locale: str, share: int) -> str:
+    """A whole number of hundredths: "50%"."""
+    return format_percent(Decimal(share) / 100, locale=_locale(locale))
 
 
 def tenths(locale: str, value: float) -> str:

@@ -20,6 +20,7 @@ from store.moments import timestamp
 from store.phrases import Phrase
 
 _JUST_NOW = timedelta(seconds=45)
+_SIZES = (Phrase("%(number)s KiB"), Phrase("%(number)s MiB"), Phrase("%(number)s GiB"))
 
 
 def aware(at: datetime) -> datetime:
@@ -132,15 +133,35 @@ class Wording:
         if number < 1024:
             _n = self.language.plain_n
             return _n("%(count)s byte", "%(count)s bytes", number)
-        amount, unit = number / 1024, "KiB"
-        for larger in ("MiB", "GiB"):
-            if amount < 1023.95:
-                break
-            amount, unit = amount / 1024, larger
-        return f"{formats.tenths(self.language.row.numbers, amount)} {unit}"
+        amount, unit = number / 1024, 0
+        while amount >= 1023.95 and unit < 2:
+            amount, unit = amount / 1024, unit + 1
+        return self.language.say(_SIZES[unit].filled(number=formats.tenths(self.language.row.numbers, amount)))
+
+    def decimal(self, number: float) -> str:
+        """A number with at most three decimals: "0.225"."""
+        return formats.decimal(self.language.row.numbers, number)
+
+    def percent(self, share: int) -> str:
+        """A whole number of hundredths: "50%"."""
+        return formats.percent(self.language.row.numbers, share)
 
 
-FORMATS = ("day", "exact", "ago", "until", "when", "stamp", "money", "cents", "size", "say", "listing")
+FORMATS = (
+    "day",
+    "exact",
+    "ago",
+    "until",
+    "when",
+    "stamp",
+    "money",
+    "cents",
+    "size",
+    "decimal",
+    "percent",
+    "say",
+    "listing",
+)
 """The methods of `Wording` that templates call by these names."""
 
 
