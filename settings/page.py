@@ -41,7 +41,7 @@ def rendered(settings: Sequence[Setting]) -> str:
     parts = [_PREFACE]
     for group in dict.fromkeys(item.group for item in settings):
         parts.append(
-            f"\n## {group}\n\n| Flag | Environment | Default | Meaning | Taken up on |\n|---|---|---|---|---|\n"
+            f"\n## {group}\n\n| Flag | Environment | Default | Meaning | Takes effect on |\n|---|---|---|---|---|\n"
         )
         parts += [_row(item) for item in settings if item.group == group]
     return "".join(parts)
