@@ -280,7 +280,7 @@ async def test_an_app_that_may_not_spend_has_no_limit_to_set(service: Service) -
     assert b"/limit" not in page.body
     form = {"_xsrf": browser_token(page), "dollars": "5"}
     assert (await browser.send(LIMIT, "POST", form=form)).code == 404
-    assert (await browser.send(LIMIT, "POST", form={**form, "dollars": "1,5"})).code == 400
+    assert (await browser.send(LIMIT, "POST", form={**form, "dollars": "1,500"})).code == 400
     assert (await browser.send(f"{APPS}/unknown/limit", "POST", form=form)).code == 404
     assert (await grant_of(service, browser)).spend_limit is None
 
@@ -329,7 +329,7 @@ async def test_a_limit_can_be_set_changed_and_removed_and_is_enforced(service: S
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize("typed", ["1,50", "-1", "five", "0.0000001", "1000001", "1e3"])
+@pytest.mark.parametrize("typed", ["1,500", "-1", "five", "0.0000001", "1000001", "1e3"])
 async def test_an_invalid_amount_is_reported_at_its_field_and_changes_nothing(service: Service, typed: str) -> None:
     browser, _ = await connected(service)
     await connected(service, await service.add_app("reader"), browser)
@@ -351,7 +351,7 @@ async def test_an_invalid_amount_is_reported_at_its_field_and_changes_nothing(se
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize("fields", [{}, {"dollars": "1,5"}, {"dollars": 5}, {"dollars": ["5"]}])
+@pytest.mark.parametrize("fields", [{}, {"dollars": "1,500"}, {"dollars": 5}, {"dollars": ["5"]}])
 async def test_programs_get_errors_as_json(service: Service, fields: dict[str, Any]) -> None:
     browser, _ = await connected(service)
     await browser.submit(await browser.get(APPS), LIMIT, dollars="7")
