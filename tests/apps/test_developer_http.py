@@ -229,7 +229,7 @@ async def test_the_list_shows_how_long_a_deleted_app_counts(service: Service, si
     await service.store.apps.begin_deletion(app.client_id)
     await service.store.apps.finish_deletion(app.client_id)
     text = text_of(await browser.get("/developer/apps"))
-    assert re.search(rf"1 of 20 apps .*Deleted {app.client_id} Counts until [^.]+. Until then, people can", text)
+    assert re.search(rf"Apps: 1 of 20 .*Deleted {app.client_id} Counts until [^.]+. Until then, people can", text)
 
 
 @pytest.mark.gen_test(timeout=60)
