@@ -34,12 +34,12 @@ NO_FLAG = r"-(?:(?:\d+|\d*\.\d+)(?:usd)?|\w[\w-]{20})$"
 SECTIONS = {
     "serve": ["serve"],
     "apps and people": ["app", "api", "user", "credits", "token"],
-    "who operates it": ["operator-key"],
-    "moving in and out": ["import", "export"],
+    "operators": ["operator-key"],
+    "import and export": ["import", "export"],
     "AI models": ["ai"],
     "the store and its keys": ["keys", "store", "fsck"],
-    "what happened": ["audit"],
-    "your shell": ["completion"],
+    "security log": ["audit"],
+    "shell completion": ["completion"],
 }
 
 

@@ -52,14 +52,14 @@ _REFUSALS = {
     "invalid_target": ("invalid_target", NO_TARGET),
     "invalid_details": (
         "invalid_authorization_details",
-        "The person did not grant exactly this budget. A smaller one is a token exchange.",
+        "The person did not grant exactly this budget. For a smaller one, exchange the token.",
     ),
 }
 _CODE_REFUSALS = _REFUSALS | {
     # RFC 6749 4.1.3: identical to the authorization request's.
     "redirect_mismatch": ("invalid_grant", "redirect_uri differs from the authorization request's."),
     # RFC 7636 4.6; RFC 9700 4.8.2: a verifier for a code without a challenge is a downgrade.
-    "verifier_mismatch": ("invalid_grant", "code_verifier does not fit the authorization request."),
+    "verifier_mismatch": ("invalid_grant", "code_verifier does not match the authorization request."),
     "key_mismatch": ("invalid_grant", "The authorization request named another key (dpop_jkt)."),
     "scope_withdrawn": ("invalid_grant", "The person has withdrawn the scopes of this code."),
 }
@@ -71,12 +71,12 @@ _EXCHANGE_REFUSALS = {
     "no_key": ("invalid_dpop_proof", "The subject token is bound to a key: the new token needs a proof."),
     "other_key": ("invalid_request", "The subject token is bound to another key."),
     "invalid_target": ("invalid_target", "The subject token is not for this resource."),
-    "too_deep": ("invalid_request", "The subject token is five exchanges away from the person's consent already."),
+    "too_deep": ("invalid_request", "The subject token is already five exchanges away from the person's consent."),
     "invalid_scope": ("invalid_scope", "An exchange cannot widen the scope."),
     "too_long": ("invalid_request", "expires_in is longer than the subject token lives."),
     "invalid_details": (
         "invalid_authorization_details",
-        "A part is a total, no larger and for no other models than every budget above it, and of a type granted there.",
+        "A part must be a total of a granted type, no larger than the budgets above it and only for their models.",
     ),
     "too_many": ("invalid_request", "The app has 100 delegated tokens of this person. End one, or wait."),
 }
