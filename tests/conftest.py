@@ -35,7 +35,7 @@ from tests.support.processes.clusters import Cluster, Replicated
 from tests.support.processes.engines import Engine, FakeClock, redis_server, valkey
 from tests.support.processes.operator_commands import Home
 from tests.support.processes.store_owners import end_stores
-from tests.support.store import quick_lua
+from tests.support.store import quick_keys, quick_lua
 from tests.support.store.ai_spender import models_on
 
 HERE = Path(__file__).parent
@@ -47,6 +47,7 @@ takes its place where time need not move."""
 # What a shell starts in the background ignores Ctrl-C, and so would every process of a test.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 Resolver.configure(LocalResolver)
+quick_keys.install()
 quick_lua.install()
 
 RAW = tuple(f"tests.support.http.{name}" for name in ("http_servers", "raw_http", "steady_clients"))
