@@ -64,7 +64,7 @@ def test_mixed_scripts_are_detected(name: str, mixed: bool) -> None:
     ],
 )
 def test_no_spelling_of_the_products_name_can_register(name: str) -> None:
-    with pytest.raises(ValueError, match="An app"):
+    with pytest.raises(ValueError, match="A name"):
         check_honest_name(name)
 
 
