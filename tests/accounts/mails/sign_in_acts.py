@@ -5,7 +5,8 @@ from __future__ import annotations
 from store.accounts.signin.totp import STEP, code_at
 from tests.accounts.mails.team_acts import Act, Prepare
 from tests.support.browser.email_links import Post
-from tests.support.http.driver import Browser, fields_of
+from tests.support.http.driver import Browser, fields_of, json_of
+from tests.support.store.authenticator import Authenticator
 
 
 def stranger(post: Post, number: int) -> Browser:
@@ -33,5 +34,28 @@ async def set_up(post: Post) -> Act:
     return act
 
 
-SIGN_IN_ACTS: dict[tuple[str, ...], Prepare] = {("signin-setup",): set_up}
+async def set_up_passkey(post: Post) -> Act:
+    """The same with a passkey."""
+    store, path = post.service.store, "/signin/setup/passkey"
+    store.sessions.required.who = "all"
+
+    async def act(number: int) -> None:
+        await store.operator.reset_factors(post.service.ada)
+        browser = stranger(post, number)
+        await browser.sign_in()
+        page = await browser.get("/signin/setup?next=/account")
+        if page.code != 200:
+            return
+        form = {"_xsrf": fields_of(page, path)["_xsrf"]}
+        answer = await browser.send(f"{path}/options", "POST", form=form, headers={"Accept": "application/json"})
+        device = Authenticator(post.service.base_url)
+        await browser.submit(page, path, credential=device.create(json_of(answer)["publicKey"]))
+
+    return act
+
+
+SIGN_IN_ACTS: dict[tuple[str, ...], Prepare] = {
+    ("signin-setup",): set_up,
+    ("signin-setup-passkey",): set_up_passkey,
+}
 """The acts, by the routes that they use."""
