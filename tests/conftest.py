@@ -25,6 +25,7 @@ from store.engine.connect import connect
 from store.engine.embedded import EmbeddedStore
 from store.engine.replicas import Wait
 from store.wiring import Store
+from tests.support.data import quick_keys
 from tests.support.http import http_servers
 from tests.support.http.driver import Service, send_raw
 from tests.support.http.local_resolver import LocalResolver
@@ -35,7 +36,7 @@ from tests.support.processes.clusters import Cluster, Replicated
 from tests.support.processes.engines import Engine, FakeClock, redis_server, valkey
 from tests.support.processes.operator_commands import Home
 from tests.support.processes.store_owners import end_stores
-from tests.support.store import quick_keys, quick_lua
+from tests.support.store import quick_lua
 from tests.support.store.ai_spender import models_on
 
 HERE = Path(__file__).parent
