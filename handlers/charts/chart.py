@@ -70,11 +70,12 @@ class GridLine:
 
 @dataclass(frozen=True, slots=True)
 class DayLabel:
-    """A day below the chart. `anchor` is SVG's `text-anchor`."""
+    """A day below the chart. `anchor` is SVG's `text-anchor`. `extra`: a narrow chart has no room for it."""
 
     left: str
     anchor: str
     text: str
+    extra: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,19 +194,20 @@ def _column(
         _percent(room * (1 - GAP)),
         tuple(parts),
         text,
-        tuple(measure.text(wording, one.values[place]) for one in series),
+        tuple(measure.cell(wording, one.values[place]) for one in series),
     )
 
 
 def _day_labels(days: Sequence[date], room: float, wording: Wording) -> list[DayLabel]:
-    """The first day, the last, and those that divide the time between them evenly."""
+    """The first day, the last, and those that divide the time between them into quarters."""
     last = len(days) - 1
-    places = sorted({0, last, *(round(last * part / 3) for part in (1, 2))}) if last >= 6 else [0, last]
+    places = [round(last * part / 4) for part in range(5)] if last >= 6 else [0, last]
     labels = []
-    for place in dict.fromkeys(places):
+    for number, place in enumerate(dict.fromkeys(places)):
         anchor = "start" if place == 0 else "end" if place == last else "middle"
         left = 0.0 if place == 0 else 100.0 if place == last else (place + 0.5) * room
-        labels.append(DayLabel(_percent(left), anchor, formats.short_day(wording.language.row.dates, days[place])))
+        said, extra = formats.short_day(wording.language.row.dates, days[place]), len(places) > 2 and number % 2 == 1
+        labels.append(DayLabel(_percent(left), anchor, said, extra))
     return labels
 
 

@@ -15,9 +15,11 @@ _STEPS = (1, 2, 5)
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What a chart counts. `text` writes an exact value for people, `ticks` the values beside all grid lines."""
+    """What a chart counts. `text` writes an exact value for people, `cell` the same below a heading that names what is
+    counted, `ticks` the values beside all grid lines."""
 
     text: Callable[[Wording, int], str]
+    cell: Callable[[Wording, int], str]
     ticks: Callable[[Wording, Sequence[int]], list[str]]
 
 
@@ -44,10 +46,10 @@ def _number_ticks(wording: Wording, values: Sequence[int]) -> list[str]:
     return [wording.language.number(value) for value in values]
 
 
-MONEY = Measure(_money, _money_ticks)
+MONEY = Measure(_money, _money, _money_ticks)
 """Micro-dollars."""
-CALLS = Measure(_calls, _number_ticks)
-NUMBER = Measure(_number, _number_ticks)
+CALLS = Measure(_calls, _number, _number_ticks)
+NUMBER = Measure(_number, _number, _number_ticks)
 """Anything else that the heading names."""
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from handlers.admin.console.figures import charts_of
-from handlers.charts.chart import COLOURS, VISIBLE, Series, chart_of, days_until, ranked
+from handlers.charts.chart import COLOURS, RANGES, VISIBLE, Series, chart_of, days_until, ranked
 from handlers.charts.csv_file import csv_of
 from handlers.charts.scale import CALLS, MONEY, MOST_LINES, dollars, grid
 from handlers.core.format import MINUS, money_places
@@ -73,7 +73,7 @@ def test_the_greatest_series_have_colours_of_their_own_and_the_rest_share_the_la
         ("App 4", "4 calls", "fourth"),
         ("Others", "6 calls", COLOURS[-1]),
     ]
-    assert chart.columns[1].cells == ("7 calls", "6 calls", "5 calls", "4 calls", "6 calls")
+    assert chart.columns[1].cells == ("7", "6", "5", "4", "6")
     assert chart.columns[1].text.startswith("24 February 2026: 28 calls (App 7 7 calls, ")
 
 
@@ -102,8 +102,16 @@ def test_without_values_there_is_no_chart() -> None:
 def test_the_days_below_name_the_first_and_the_last() -> None:
     chart = chart_of(days_until(TODAY, 90), [Series("App", (1,) * 90)], CALLS, SPOKEN)
     assert chart is not None
-    assert [label.text for label in chart.days] == ["2 Dec", "1 Jan", "30 Jan", "1 Mar"]
-    assert [label.anchor for label in chart.days] == ["start", "middle", "middle", "end"]
+    assert [label.text for label in chart.days] == ["2 Dec", "24 Dec", "15 Jan", "7 Feb", "1 Mar"]
+    assert [label.anchor for label in chart.days] == ["start", "middle", "middle", "middle", "end"]
+
+
+def test_a_narrow_chart_names_the_first_day_the_middle_and_the_last() -> None:
+    for length in RANGES:
+        chart = chart_of(days_until(TODAY, length), [Series("App", (1,) * length)], CALLS, SPOKEN)
+        assert chart is not None
+        kept = [number(label.left) for label in chart.days if not label.extra]
+        assert kept == [0, pytest.approx(50, abs=2), 100], length
 
 
 def test_a_spreadsheet_reads_no_name_of_an_app_as_a_formula() -> None:

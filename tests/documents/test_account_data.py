@@ -55,7 +55,7 @@ async def test_pages_lead_from_the_apps_to_a_document(service: Service) -> None:
     assert {DATA, EXPORT} <= set(links(apps))
     listing = await browser.get(DATA)
     assert listing.code == 200
-    for words in (b"Web App", b"3 documents", b"8 bytes", b">notes<", b">settings<", b"user:1@x~y"):
+    for words in (b"Web App", b"3 documents", "8\u00a0bytes".encode(), b">notes<", b">settings<", b"user:1@x~y"):
         assert words in listing.body
     shown = next(link for link in links(listing) if link.endswith("/notes/a"))
     page = (await browser.get(shown)).body.decode()

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from handlers.core.words.formats import table_day
+from handlers.core.words.html import unbroken
 from handlers.core.words.languages import shipped
 from handlers.core.words.wording import Wording
 from store.clock import wall
@@ -21,7 +22,7 @@ def test_a_stamp_shows_the_exact_time_and_how_long_ago_it_was() -> None:
     said = Wording(ENGLISH, ZoneInfo("Europe/Berlin")).stamp(now - timedelta(hours=2))
     assert f"{now - timedelta(hours=2):%Y-%m-%d}" in said
     assert "UTC+" in said
-    assert said.endswith(' · <span class="whole">2 hours ago</span></time>'), "how long ago breaks no line"
+    assert said.endswith('\u00a0· <span class="whole">2 hours ago</span></time>'), "how long ago breaks no line"
     long_ago = Wording(ENGLISH, UTC).stamp(datetime(2020, 3, 5, 14, 7, 9, tzinfo=UTC))
     assert ">5 March 2020, 14:07:09 UTC</time>" in long_ago
 
@@ -30,7 +31,7 @@ def test_a_stamp_shows_the_exact_time_and_how_long_ago_it_was() -> None:
 async def test_activity_shows_exact_times(service: Service) -> None:
     browser = await service.signed_in()
     page = (await browser.get("/account/security/activity")).body.decode()
-    assert ' UTC · <span class="whole">just now</span></time>' in page
+    assert ' UTC\u00a0· <span class="whole">just now</span></time>' in page
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,21 @@ def test_numbers_are_written_as_the_reader_writes_them(code: str, said: tuple[st
     found = (wording.decimal(0.22549), wording.percent(50), *map(wording.size, sizes))
     day = table_day(language.row.dates, date(2026, 11, 26))
     assert tuple(" ".join(one.split()) for one in (*found, day)) == said
+
+
+def test_a_number_and_its_unit_stay_in_one_line() -> None:
+    for size in (812, 1536, 64 << 20):
+        assert Wording(ENGLISH).size(size).split(" ")[1:] == [], "an ordinary space ends lines"
+
+
+def test_a_host_name_ends_no_line_at_its_hyphen() -> None:
+    said = unbroken("weather-diary.example")
+    assert said == 'weather<span class="whole">-d</span>iary.example'
+    assert unbroken("xn--a-<b>") == 'xn<span class="whole">--a</span>-&lt;b&gt;'
+
+
+def test_only_words_that_are_not_the_exact_time_have_it_as_their_title() -> None:
+    """The stylesheet keeps what has a title in one line, and exact times are too long for that."""
+    wording = Wording(ENGLISH)
+    assert "title" in wording.when(wall.utc())
+    assert "title" not in wording.when(wall.utc(), wording.exact)

@@ -6,12 +6,14 @@ takes the place of Tornado's encoder, and marks what needs no escaping.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tornado.escape import utf8, xhtml_escape
 
 AUTOESCAPE = "shown"
 """The name of `shown` in templates, for the option `autoescape` of their loader."""
+_HYPHEN = re.compile("-+[a-zA-Z0-9]")
 
 
 class Html(str):
@@ -33,6 +35,11 @@ class Html(str):
     def format_map(self, mapping: Any, /) -> str:
         """A plain text."""
         return str(self).format_map(mapping)
+
+
+def unbroken(host: str) -> Html:
+    """A host name whose line doesn't end at a hyphen: a part of an address could pass for the whole."""
+    return Html(_HYPHEN.sub(r'<span class="whole">\g<0></span>', xhtml_escape(host)))
 
 
 class _Encoded(bytes):

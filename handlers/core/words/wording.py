@@ -12,13 +12,15 @@ from babel.lists import format_list
 from tornado.escape import xhtml_escape
 
 from handlers.core.words import formats
-from handlers.core.words.html import AUTOESCAPE, Html, encoded, shown
+from handlers.core.words.html import AUTOESCAPE, Html, encoded, shown, unbroken
 from handlers.core.words.languages import Language
 from runtime.http.tornado_private import ENCODER
 from store.clock import wall
 from store.moments import timestamp
 from store.phrases import Phrase
 
+NBSP = "\u00a0"
+"""Keeps what stands around it in one line."""
 _JUST_NOW = timedelta(seconds=45)
 _SIZES = (Phrase("%(number)s KiB"), Phrase("%(number)s MiB"), Phrase("%(number)s GiB"))
 
@@ -47,6 +49,7 @@ class Wording:
             "dir": language.direction,
             AUTOESCAPE: shown,
             ENCODER: self.encoded,
+            "unbroken": unbroken,
             **{name: getattr(self, name) for name in FORMATS},
         }
 
@@ -109,14 +112,16 @@ class Wording:
         return format_list(said, "standard", self.language.row.dates)
 
     def when(self, at: datetime, words: Callable[[datetime], str] | None = None) -> Html:
-        """The element of a time: `words` of it, by default `ago`, with the exact time."""
+        """The element of a time: `words` of it, by default `ago`, with the exact time where they don't say it. The
+        stylesheet keeps words with such a title in one line."""
         said, exact = xhtml_escape((words or self.ago)(at)), xhtml_escape(self.exact(at))
-        return Html(f'<time datetime="{timestamp(aware(at))}" title="{exact}">{said}</time>')
+        title = "" if said == exact else f' title="{exact}"'
+        return Html(f'<time datetime="{timestamp(aware(at))}"{title}>{said}</time>')
 
     def stamp(self, at: datetime) -> Html:
         """The element of a time in a record: the exact time, and for the last month how long ago that is."""
         said, exact = self.ago(at), self.exact(at)
-        past = "" if said == self.day(at) else f' · <span class="whole">{xhtml_escape(said)}</span>'
+        past = "" if said == self.day(at) else f'{NBSP}· <span class="whole">{xhtml_escape(said)}</span>'
         return Html(f'<time datetime="{timestamp(aware(at))}">{xhtml_escape(exact)}{past}</time>')
 
     def money(self, micro: int, places: int = 2) -> str:
@@ -132,11 +137,12 @@ class Wording:
         """A number of bytes for people: "1 byte", "812 bytes", "1.5 KiB", "64 MiB"."""
         if number < 1024:
             _n = self.language.plain_n
-            return _n("%(count)s byte", "%(count)s bytes", number)
+            return _n("%(count)s byte", "%(count)s bytes", number).replace(" ", NBSP)
         amount, unit = number / 1024, 0
         while amount >= 1023.95 and unit < 2:
             amount, unit = amount / 1024, unit + 1
-        return self.language.say(_SIZES[unit].filled(number=formats.tenths(self.language.row.numbers, amount)))
+        said = self.language.say(_SIZES[unit].filled(number=formats.tenths(self.language.row.numbers, amount)))
+        return said.replace(" ", NBSP)
 
     def decimal(self, number: float) -> str:
         """A number with at most three decimals: "0.225"."""
