@@ -63,14 +63,19 @@ def test_the_unit_leaves_time_for_the_drain() -> None:
     assert directive(text, "User") == "latchkey"
 
 
+def test_the_server_and_the_commands_read_the_data_directory_from_one_file() -> None:
+    text = (HERE / "latchkey.service").read_text()
+    assert "--data-dir" not in directive(text, "ExecStart")
+    assert f'data_dir = "/var/lib/{directive(text, "StateDirectory")}"' in (ROOT / "docs/operating.md").read_text()
+
+
 def test_the_command_of_the_unit_starts_and_tells_systemd_without_memory_that_is_written_and_run(
     tmp_path: Path,
 ) -> None:
     text = unit(tmp_path).read_text()
     config = tmp_path / "latchkey.toml"
-    config.write_text('host = "127.0.0.1"\nport = 0\nworkers = 2\n')
+    config.write_text(f'host = "127.0.0.1"\nport = 0\nworkers = 2\ndata_dir = "{tmp_path / "data"}"\n')
     command = directive(text, "ExecStart").replace("/etc/latchkey/latchkey.toml", str(config))
-    command = command.replace("/var/lib/latchkey", str(tmp_path / "data"))
     libc = ctypes.CDLL(None, use_errno=True)
 
     def forbid() -> None:

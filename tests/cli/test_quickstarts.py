@@ -39,6 +39,7 @@ def test_the_configuration_file_for_operators_loads(tmp_path: Path) -> None:
     file.write_text(block)
     found = load(["--config", str(file)], {})
     assert (found.base_url, found.workers, found.signup) == ("https://id.example.org", 4, "invite")
+    assert found.data_dir == Path("/var/lib/latchkey")
 
 
 async def _allow(address: str) -> str:
@@ -69,7 +70,7 @@ def terminal(tmp_path: Path, server: Server) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_what_an_operator_pastes_works(tmp_path: Path) -> None:
-    block, *about_stripe = blocks(OPERATING, "sh")
+    administrator, registered, block, *about_stripe = blocks(OPERATING, "sh")
     assert [len(re.findall("stripe|STRIPE|test_payment", one)) > 0 for one in about_stripe] == [True] * 3
     (made,) = re.findall(r"`python -c '(import secrets; .*?)'`", OPERATING.read_text("utf-8"))
     key = subprocess.check_output([sys.executable, "-c", made], text=True).strip()
@@ -79,11 +80,21 @@ def test_what_an_operator_pastes_works(tmp_path: Path) -> None:
         assert listening
         script = block.replace("http://localhost:8081", listening[1])
         assert script != block
-        command = ["bash", "-euo", "pipefail", "-c", script]
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment, text=True, capture_output=True, timeout=60, check=True
+        appointed, done = (
+            subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", pasted],
+                cwd=ROOT,
+                env=environment,
+                text=True,
+                capture_output=True,
+                timeout=60,
+                check=True,
+            )
+            for pasted in (administrator + registered, script)
         )
         server.stop()
+    assert re.search(r"^role +admin$", appointed.stdout, re.MULTILINE)
+    assert re.search(r"^client_secret +lk_cs_", appointed.stdout, re.MULTILINE)
     credited, _, rest = done.stdout.partition("\n")
     assert json.loads(credited)["paid"] == CREDITS + 5_000_000
     assert "amount     -1.000000 USD" in rest
