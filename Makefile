@@ -188,10 +188,12 @@ clean:  ## remove everything that make and the tools made; data/ stays
 
 # The stamp files say when the environment last took what the lock files hold.
 $(VENV)/installed: requirements.lock | $(BIN)/python
+	@echo "Installing packages. The first time, this takes some minutes."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	touch $@
 
 $(VENV)/installed-test: requirements-dev.lock | $(BIN)/python
+	@echo "Installing packages for the tests. The first time, this takes some minutes."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
 	touch $@ $(VENV)/installed
 

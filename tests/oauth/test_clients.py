@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 import pytest
@@ -215,3 +217,15 @@ def test_the_documents_contain_the_tested_code() -> None:
     assert [document.renewed(text) for text in shown] == shown, "make docs writes these pages anew"
     for library in LIBRARIES:
         assert f"<!-- from {library.path.relative_to(ROOT)} -->" in shown[0]
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in document.DOCUMENTS])
+def test_the_python_code_of_the_documents_runs_when_pasted(page: Path) -> None:
+    """The lines that a page shows import all that they use."""
+    names = re.findall(r"^<!-- from (tests/\S+\.py) -->", page.read_text("utf-8"), re.MULTILINE)
+    assert names
+    pasted: dict[str, object] = {"__name__": __name__}
+    if page.stem == "clients":  # the examples there share the first one
+        exec(document.shown_of(ROOT / names.pop(0)), pasted)  # noqa: S102  # it is our own document
+    for name in names:
+        exec(document.shown_of(ROOT / name), dict(pasted))  # noqa: S102

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+# [show]
 from typing import Any
 
-# [show]
-from authlib.integrations.flask_client import OAuth
+from authlib.integrations.flask_client import OAuth, OAuthError
 from flask import Flask, Response, redirect, request, session, url_for
 from joserfc import jwt
 from joserfc.errors import JoseError
@@ -24,19 +24,23 @@ def make_site(issuer: str, client_id: str, client_secret: str, secret: str) -> F
         client_id=client_id,
         client_secret=client_secret,
         server_metadata_url=f"{issuer}/.well-known/openid-configuration",
-        client_kwargs={"scope": "openid profile", "code_challenge_method": "S256"},
+        client_kwargs={"code_challenge_method": "S256"},  # no scope here: the person may allow less
     )
 
     @site.get("/private")
     def private() -> Response | dict[str, Any]:
         if "person" in session and session["person"]["sid"] not in over:
             return dict(session["person"])
-        answer: Response = latchkey.authorize_redirect(url_for("callback", _external=True))
+        back = url_for("callback", _external=True)
+        answer: Response = latchkey.authorize_redirect(back, scope="openid profile")
         return answer
 
     @site.get("/callback")
     def callback() -> Any:
-        token = latchkey.authorize_access_token()
+        try:
+            token = latchkey.authorize_access_token()
+        except OAuthError as error:  # "access_denied": the person declined
+            return {"error": error.error}, 403  # as JSON: this text comes from the address
         session["person"], session["id_token"] = token["userinfo"], token["id_token"]  # the claims, and the hint
         over.discard(token["userinfo"]["sid"])
         return redirect("/private")

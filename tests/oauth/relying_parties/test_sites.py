@@ -14,6 +14,7 @@ from tests.support.http.driver import EMAIL, NAME, PASSWORD, form_fields
 from tests.support.processes.processes import QUICK, Server
 
 CLIENT = "wiki"
+DECLINING = "declining@example.com"
 
 
 @dataclass
@@ -32,15 +33,15 @@ class Visit:
         target = requests.compat.urljoin(page.url, action)  # type: ignore[attr-defined]
         return self.session.post(target, form, headers={"Accept": "text/html"}, timeout=20)
 
-    def enter(self, site: str) -> requests.Response:
+    def enter(self, site: str, email: str = EMAIL, decision: str = "allow") -> requests.Response:
         """Goes to the private page of a site by way of Latchkey's pages, as far as they come up."""
         page = self.get(f"{site}/private")
         if "/auth/signin/latchkey" in page.text:  # Auth.js asks on a page of its own
             page = self.submit(page, f"{site}/auth/signin/latchkey")
         if "/signin?" in page.url:
-            page = self.submit(page, "/signin", email=EMAIL, password=PASSWORD)
+            page = self.submit(page, "/signin", email=email, password=PASSWORD)
         if "/oauth/authorize?" in page.url:
-            page = self.submit(page, "/api/oauth/authorize", decision="allow")
+            page = self.submit(page, "/api/oauth/authorize", decision=decision)
         return page
 
 
@@ -49,7 +50,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with an app for all sites: the port of a loopback address counts for nothing."""
     callbacks = sorted({f"http://127.0.0.1{site.callback}" for site in SITES})
     app = {"client_id": CLIENT, "client_secret": SECRET, "name": "Wiki", "scopes": "openid profile"}
-    seed = seed_in(tmp_path_factory.mktemp("sites"), EMAIL, apps=[{**app, "redirect_uris": callbacks}])
+    seed = seed_in(tmp_path_factory.mktemp("sites"), EMAIL, DECLINING, apps=[{**app, "redirect_uris": callbacks}])
     with Server("--redis-url", "memory", "--seed", seed, *QUICK) as server:
         yield server.ready()
 
@@ -69,3 +70,12 @@ def test_a_program_signs_a_person_in_from_discovery_alone(site: Site, server: Se
         assert visit.get(f"{address}/private").status_code == 200, "the site has a session of its own"
         visit.session.cookies.clear()
         assert "/signin" in visit.get(f"{address}/private").url
+
+
+def test_the_site_in_flask_answers_a_person_who_declines(server: Server) -> None:
+    with SITES[0].run(Client(server.url, CLIENT, SECRET)) as address:
+        page = Visit().enter(address, DECLINING, "deny")
+        assert (page.status_code, page.json()) == (403, {"error": "access_denied"})
+        # Anybody can write an address: its words are no HTML.
+        page = Visit().get(f"{address}/callback?error=<script>&state=x")
+        assert (page.status_code, page.headers["Content-Type"]) == (403, "application/json")
