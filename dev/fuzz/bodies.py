@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 Rng = random.Random
@@ -100,7 +101,8 @@ def _replaced(value: Any, by: Any, rng: Rng) -> Any:
 
 
 def _changed(value: Any, rng: Rng) -> Any:
-    copy = _replaced(value, rng.choice(VALUES), rng)
+    # A copy, since what follows changes it: the values of later mutants stay the same.
+    copy = _replaced(value, deepcopy(rng.choice(VALUES)), rng)
     if isinstance(copy, dict) and rng.randrange(3) == 0:
         copy[rng.choice(("x" * 3000, "", "\0", "\ud800", "scope:x", "client_secret", "stream", "spend_limit"))] = (
             rng.choice(VALUES)

@@ -9,18 +9,18 @@ from __future__ import annotations
 import hmac
 import json
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
 from dev.fuzz.issued import dead_access, handed_on, hint, hinted
+from dev.fuzz.messages import FORM, JSON, Message, message
 from dev.fuzz.signed import claims_of_request, signed_request, spent_dpop, spent_proof
 from dev.fuzz.target import OPERATOR_KEY, STRIPE_SECRET
 from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast
 from store.crypto.seal import TokenKind
 from store.names import DEVICE_GRANT
 
-JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 BOUNDARY = "----a-boundary"
 XSRF = "2|01234567|0123456789abcdef0123456789abcdef|1700000000"
 CLOSE = (b"Connection", b"close")
@@ -40,58 +40,6 @@ METADATA = {
 def as_texts(metadata: dict[str, Any]) -> dict[str, str]:
     """The same as a form has it."""
     return {name: one if isinstance(one, str) else json.dumps(one) for name, one in metadata.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A request in parts."""
-
-    name: str
-    method: bytes
-    target: bytes
-    fields: tuple[tuple[bytes, bytes], ...] = ()
-    body: bytes = b""
-    version: bytes = b"HTTP/1.1"
-    busy: bool = field(default=False)
-    """Whether 503 is an answer."""
-    ops: bool = field(default=False)
-    """Whether it goes to the operations port."""
-
-    def head(self) -> bytes:
-        """The request line and header fields."""
-        lines = [
-            b" ".join((self.method, self.target, self.version)),
-            *(b": ".join(one) for one in self.fields),
-            b"",
-            b"",
-        ]
-        return b"\r\n".join(lines)
-
-    def encoded(self) -> bytes:
-        """The bytes on the wire."""
-        return self.head() + self.body
-
-    def value(self, name: bytes) -> bytes:
-        """The first field of this name, ignoring case."""
-        return next((value for key, value in self.fields if key.lower() == name.lower()), b"")
-
-    def with_field(self, name: bytes, value: bytes) -> Message:
-        """The message with this field instead of others of its name."""
-        kept = tuple(one for one in self.fields if one[0].lower() != name.lower())
-        return replace(self, fields=(*kept, (name, value)))
-
-    def with_body(self, body: bytes) -> Message:
-        """The message with another body and its length."""
-        return replace(self.with_field(b"Content-Length", b"%d" % len(body)), body=body)
-
-
-def message(method: str, target: str, headers: dict[str, str] | None = None, body: bytes | str = b"") -> Message:
-    """A request to this server that closes its connection."""
-    fields = {"Host": "localhost", "Connection": "close", **(headers or {})}
-    encoded = tuple((name.encode(), value.encode("latin-1")) for name, value in fields.items())
-    made = Message(f"{method} {target.partition('?')[0]}", method.encode(), target.encode(), encoded)
-    raw = body.encode() if isinstance(body, str) else body
-    return made.with_body(raw) if raw or method in ("POST", "PUT") else made
 
 
 def corpus(cast: Cast) -> list[Message]:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
-from dev.fuzz.corpus import Message
+from dev.fuzz.messages import Message
 from dev.fuzz.target import Target
 from dev.fuzz.wire import BOUND, Heard, Wrong, check, converse
 

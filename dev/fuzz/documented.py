@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from urllib.parse import urlencode
 
-from dev.fuzz.corpus import FORM, JSON, Message, message
+from dev.fuzz.messages import FORM, JSON, Message, message
 from dev.fuzz.tokens import VERIFIER, Cast
 from store.crypto.seal import TokenKind
 from store.names import DEVICE_GRANT

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 from urllib.parse import parse_qsl, quote_from_bytes, urlencode
 
-from dev.fuzz.corpus import BOUNDARY, FORM, JSON, XSRF, Message, api, cookies, corpus, message
+from dev.fuzz.corpus import BOUNDARY, XSRF, api, cookies, corpus
 from dev.fuzz.hostile_values import DOCUMENTS, LARGE, MOST, TEXTS, cbor, fields, uploads
 from dev.fuzz.issued import hostile_access, hostile_hints
+from dev.fuzz.messages import FORM, JSON, Message, message
 from dev.fuzz.signed import hostile_proofs, hostile_tokens
 from dev.fuzz.target import Target
 from dev.fuzz.tokens import CALLBACK, PASSWORD, VISITOR, Cast

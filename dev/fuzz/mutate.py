@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dev.fuzz import bodies
-from dev.fuzz.corpus import Message
+from dev.fuzz.messages import Message
 
 Rng = random.Random
 Mutation = Callable[[Message, Rng], Message]

@@ -9,10 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dev.fuzz.corpus import Message, corpus
+from dev.fuzz.corpus import corpus
 from dev.fuzz.cost import LOOP, Scales
 from dev.fuzz.documented import documented
+from dev.fuzz.messages import Message
 from dev.fuzz.mutate import mutated
+from dev.fuzz.operating import operating
 from dev.fuzz.target import Hung, Target
 from dev.fuzz.tokens import Cast
 from dev.fuzz.wire import BOUND, Heard, Wrong, check, converse
@@ -38,7 +40,7 @@ class Wire:
 
     def __init__(self, target: Target, cast: Cast, keep: Path | None = None) -> None:
         self.target, self.cast, self._keep = target, cast, keep
-        self.messages = [*corpus(cast), *documented(cast)]
+        self.messages = [*corpus(cast), *documented(cast), *operating(cast)]
         self.sent = self.answered = 0
         self.statuses: dict[int, int] = {}
         self._before = target.content()

@@ -55,6 +55,10 @@ class Cast:
     """A live read-only access token for the MCP server."""
     everything: str = ""
     """A live access token with every scope."""
+    operator_key: str = ""
+    """A live key of an admin, for the management interface and SCIM."""
+    auditor_key: str = ""
+    """A live key with which nothing can be changed."""
     session: str = ""
     ended: str = ""
     """Cookies of a live session and of a dead one."""
@@ -79,6 +83,8 @@ class Cast:
         await cast.store.signing_keys.published()  # the first reader of the set makes the keys
         cast.signing = (await cast.store.signing_keys.for_signing(ES256)).key
         cast.session, cast.ended = await cast.sign_in("ada@example.com"), cast.sealed(TokenKind.SESSION)
+        _, cast.operator_key = await cast.store.operator_keys.create("admin", name="A key")
+        _, cast.auditor_key = await cast.store.operator_keys.create("auditor", name="Another key")
         live = await cast.mint("all-scopes", SCOPES)
         cast.everything = live.access_token
         await cast.keep("all-scopes", cast.ada)
