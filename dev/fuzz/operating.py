@@ -1,7 +1,7 @@
 """Valid requests, for mutation, of operators: the management interface, SCIM, and the console's pages.
 
-They read with the key of an auditor, or act on nobody with that of an admin: no person has the id in them, and no dry
-run the token. So each is read to its end, and changes nothing.
+They read with the key of an auditor or as an admin in a browser, or act on nobody as an admin: no person has the id in
+them, and no dry run the token. So each is read to its end, and changes nothing.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def directories(cast: Cast) -> list[Message]:
     }
     finds = {"attributes": "userName,emails.value", "excludedAttributes": "name"}
     made = [
-        # No lists: without their filter they are read from all shards, which costs more than a request may here.
+        # No lists without a filter: these ask all 4,096 shards, which costs more than a request may here.
         message("GET", f"{person}?{urlencode(finds)}", who),
         *(message("GET", f"{SCIM}/{name}", who) for name in ("Schemas", "ServiceProviderConfig")),
         message("PUT", person, sent, json.dumps(user)),
@@ -92,10 +92,12 @@ def directories(cast: Cast) -> list[Message]:
 
 
 def console(cast: Cast) -> list[Message]:
-    """Pages for a person without a role, and forms of somebody who is signed out by now."""
-    live, over = cookies(session=cast.session), cookies(session=cast.ended, xsrf=XSRF)
+    """Pages for an admin, for a person without a role, and for somebody who is signed out by now; forms about nobody.
+    The pages come without the token of forms, so no mutant of them is a form."""
+    reads, acts = cookies(session=cast.admin), cookies(session=cast.admin, xsrf=XSRF)
+    without_role, over = cookies(session=cast.session), cookies(session=cast.ended, xsrf=XSRF)
     form = {"Content-Type": FORM, "Origin": "http://localhost"}
-    person = f"{CONSOLE}/people/{cast.ada}"
+    person, nobody = f"{CONSOLE}/people/{cast.ada}", f"{CONSOLE}/people/{NOBODY}"
     gets = (
         *(CONSOLE, f"{CONSOLE}/people?query=a%40example&status=active&after=a.b", person, f"{CONSOLE}/search?q=ada"),
         *(f"{CONSOLE}/people/bulk?act=suspend&person_{cast.ada}=yes", f"{CONSOLE}/apps/web-app", f"{CONSOLE}/apis"),
@@ -103,8 +105,23 @@ def console(cast: Cast) -> list[Message]:
     )
     suspension = {"_xsrf": XSRF, "reason": "Unpaid", "note": "", "until": "2027-01-31"}
     many = {"_xsrf": XSRF, "act": "delete", "at_once": "yes", "number": "1", f"person_{cast.ada}": "yes"}
+    forms: dict[str, dict[str, str]] = {
+        "suspend": suspension,
+        "resume": {},
+        "sign-out": {},
+        "role": {"role": "support"},
+        "credits": {"amount": "5.00", "reason": "a top-up", "key": "k" * 22},
+        "email": {"email": "x@nowhere.test"},
+        "send-link": {"kind": "reset"},
+        "delete": {"address": "x@nowhere.test"},
+    }
     return [
-        *(message("GET", target, live) for target in gets),
+        *(message("GET", target, reads) for target in gets),
+        message("GET", CONSOLE, without_role),
+        *(
+            message("POST", f"{nobody}/{name}", acts | form, urlencode({"_xsrf": XSRF, **fields}))
+            for name, fields in forms.items()
+        ),
         message("POST", f"{person}/suspend", over | form, urlencode(suspension)),
         message("POST", f"{CONSOLE}/people/bulk", over | form, urlencode(many)),
     ]

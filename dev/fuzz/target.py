@@ -51,8 +51,8 @@ PROXIES = (ip_network("127.0.0.1"), ip_network("::1"))
 
 # Fields that may change although nothing was done: the time somebody was last seen.
 SEEN = {b"seen_at", b"last_used_at", b"used_at", b"used_from"}
-# Keys of windows, counters and pending requests, which need no change to appear.
-PASSING = (b":limit:", b"{window:", b":request:", b":par:", b":pars", b":guesses", b":fetch")
+# Keys of windows, counters, pending requests and dry runs, which need no change to appear.
+PASSING = (b":limit:", b"{window:", b":request:", b":par:", b":pars", b":guesses", b":fetch", b"{operators}:job")
 
 
 class Target:

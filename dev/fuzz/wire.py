@@ -49,9 +49,9 @@ class Heard:
     answers: list[Response] = field(default_factory=list)
 
 
-async def converse(port: int, pieces: Sequence[bytes], at_work: Callable[[], bool]) -> Heard:
-    """Sends the pieces one after another and reads until the server closes. A server `at_work` gets more time. Raises
-    Wrong if the connection stays open."""
+async def converse(port: int, pieces: Sequence[bytes], at_work: Callable[[], bool], *, whole: bool = False) -> Heard:
+    """Sends the pieces one after another and reads until the server closes. A server `at_work` gets more time, and the
+    client of a `whole` request never ends its side first. Raises Wrong if the connection stays open."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     received, hung_up, waited = bytearray(), False, 0
     try:
@@ -64,7 +64,7 @@ async def converse(port: int, pieces: Sequence[bytes], at_work: Callable[[], boo
                     await asyncio.sleep(0)
             while True:
                 try:
-                    async with asyncio.timeout(None if hung_up else QUIET):
+                    async with asyncio.timeout(None if hung_up or whole else QUIET):
                         data = await reader.read(2**16)
                 except TimeoutError:
                     waited += 1
