@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from handlers.core.format import money_field, money_places
+from handlers.core.format import money_places, plain_dollars
 from handlers.core.words.wording import Wording
 
 MOST_LINES = 4
@@ -55,7 +55,7 @@ NUMBER = Measure(_number, _number, _number_ticks)
 
 def dollars(micro: int) -> str:
     """An amount of micro-dollars for programs: "4.99", "0.00015", "-1.50"."""
-    return f"{'-' if micro < 0 else ''}{money_field(abs(micro))}"
+    return f"{'-' if micro < 0 else ''}{plain_dollars(abs(micro))}"
 
 
 def grid(most: int) -> tuple[int, ...]:

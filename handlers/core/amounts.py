@@ -19,15 +19,15 @@ DEFAULT_SPEND_LIMIT = 5_000_000
 # The browser checks the field with it, which saves a round trip. `dollars` below decides.
 DOLLARS_PATTERN = r"\s*\$?\s*[0-9]{0,7}([.,][0-9]{0,6})?\s*"
 _DOLLARS = re.compile(r"\$?\s*(?=[.,]?[0-9])([0-9]{0,9})(?:[.,]([0-9]{0,6}))?")
-_THOUSANDS = re.compile(r"[1-9][0-9]*,[0-9]{3}(?![0-9])")
-"""A comma that divides thousands for some readers and decimals for others."""
+_THOUSANDS = re.compile(r"[1-9][0-9]*[.,][0-9]{3}(?![0-9])")
+"""A sign that divides thousands for some readers and decimals for others."""
 _WHOLE = re.compile(r"[0-9]{1,16}")
 
 
 def dollars(text: str) -> int:
     """Converts a typed amount in dollars to micro-dollars: "5", "5.00", "5,00", "$0.5". Raises
-    Refused("invalid_request") for anything else, a comma before three digits ("1,250" is 1.25 for some readers and
-    1250 for others), a seventh decimal and more than a million dollars."""
+    Refused("invalid_request") for anything else, a comma or point before exactly three digits ("1,250" and "1.250"
+    are 1.25 for some readers and 1250 for others), a seventh decimal and more than a million dollars."""
     text = text.strip()
     found = None if _THOUSANDS.search(text) else _DOLLARS.fullmatch(text)
     micro = int(found[1] or 0) * 10**SCALE + int((found[2] or "").ljust(SCALE, "0")) if found else MAX_AMOUNT + 1

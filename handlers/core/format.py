@@ -107,7 +107,7 @@ def counted(number: int, what: str) -> str:
 def money(micro: int, places: int = 2) -> str:
     """An exact amount of micro-dollars: "$4.99", "$0.00015", "$1,250.00", with a minus in front if negative; at least
     `places` digits after the point."""
-    whole, _, part = money_field(abs(micro)).partition(".")
+    whole, _, part = plain_dollars(abs(micro)).partition(".")
     return f"{MINUS if micro < 0 else ''}${int(whole):,}.{part.ljust(places, '0')}"
 
 
@@ -118,13 +118,20 @@ def cents(micro: int) -> str:
 
 def money_places(amounts: Iterable[int]) -> int:
     """The digits after the point with which all these amounts are exact, so that they align in a column."""
-    return max((len(money_field(abs(amount)).partition(".")[2]) for amount in amounts), default=2)
+    return max((len(plain_dollars(abs(amount)).partition(".")[2]) for amount in amounts), default=2)
 
 
-def money_field(micro: int | None) -> str:
-    """A non-negative amount of micro-dollars for a form field: "4.99", "1250.00"; empty for None."""
-    if micro is None:
-        return ""
+def plain_dollars(micro: int) -> str:
+    """A non-negative amount of micro-dollars in dollars: "4.99", "1250.00", "0.00015"."""
     whole, part = divmod(micro, 1_000_000)
     decimals = f"{part:06d}"
     return f"{whole}.{decimals[:2]}{decimals[2:].rstrip('0')}"
+
+
+def money_field(micro: int | None) -> str:
+    """A non-negative amount of micro-dollars for a form field: "4.99", "1250.00"; empty for None. "1.234" becomes
+    "1.2340": `handlers.core.amounts` refuses a point that could divide thousands."""
+    if micro is None:
+        return ""
+    text = plain_dollars(micro)
+    return f"{text}0" if micro >= 1_000_000 and text[-4] == "." else text

@@ -46,7 +46,13 @@ def test_a_shown_amount_parses_to_the_same_value(micro: int) -> None:
     shown = money_field(micro)
     assert dollars(shown) == micro
     assert re.fullmatch(DOLLARS_PATTERN, shown)
-    assert money(micro).replace(",", "") == f"${shown}"
+    assert money(micro).replace(",", "") in (f"${shown}", f"${shown.removesuffix('0')}")
+
+
+@each(("micro", "text"), [(1_234_000, "1.2340"), (234_000, "0.234"), (1_234_500, "1.2345"), (1_230_000, "1.23")])
+def test_a_field_never_shows_a_point_that_could_divide_thousands(micro: int, text: str) -> None:
+    assert money_field(micro) == text
+    assert dollars(text) == micro
 
 
 def test_no_limit_is_an_empty_field() -> None:
@@ -75,6 +81,8 @@ def test_no_limit_is_an_empty_field() -> None:
         ("0,125", 125_000),
         ("1250,5", 1_250_500_000),
         ("1,2505", 1_250_500),
+        ("1.2500", 1_250_000),
+        ("0.125", 125_000),
     ],
 )
 def test_typed_dollars_are_parsed(text: str, micro: int) -> None:
@@ -86,6 +94,8 @@ def test_typed_dollars_are_parsed(text: str, micro: int) -> None:
     "text",
     [
         pytest.param("1,250", id="a comma for thousands, or for the point"),
+        pytest.param("1.250", id="a point for thousands, or for decimals"),
+        pytest.param("$1000.000", id="a point after four digits"),
         pytest.param("1.234,5", id="a point and a comma"),
         pytest.param("1,000", id="thousands"),
         pytest.param("-5", id="below zero"),
