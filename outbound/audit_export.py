@@ -65,6 +65,7 @@ class AuditExport:
     def __init__(self, events: SecurityEvents, turns: ExportTurns, collector: Collector) -> None:
         self._events, self._turns, self._collector = events, turns, collector
         self._done: Exported | None = None
+        self._began: TrailPosition | None = None
         self._seen_at, self._behind = time.monotonic(), 0.0
         self._failures = self._refusals = 0
         self._why = ""
@@ -116,6 +117,7 @@ class AuditExport:
             # The first export of all: what came before is in the files of `audit export`.
             self._done = Exported(await self._events.end(), turn.now)
             return 0.0
+        self._began = turn.position
         page, after, more = await self._events.after(position, EACH, sure=True)
         await self._send(page)
         self._done = Exported(after, _time_of(after) if more else turn.now)
@@ -128,6 +130,14 @@ class AuditExport:
         if turn.busy:
             raise _TurnLost
         return turn
+
+    async def _keep_turn(self) -> None:
+        """Keeps the turn amid a page. Raises _TurnLost, also if another process had the turn meanwhile and noted
+        more: the end of this page would set its position back."""
+        noted = (await self._hold()).position
+        # A store that lost the position gets it again after the page.
+        if noted is not None and noted != self._began:
+            raise _TurnLost
 
     async def _send(self, events: Sequence[AuditEvent]) -> None:
         """Sends events, until each has arrived or is refused. Raises _TurnLost, StoreError."""
@@ -154,7 +164,7 @@ class AuditExport:
         """Sends a batch as often as it takes. Raises as `_send`."""
         body = orjson.dumps(otlp_request(batch))
         while True:
-            await self._hold()
+            await self._keep_turn()
             answer = await self._collector.send(body, len(batch))
             if answer.outcome != "later":
                 if self._failures:
@@ -172,7 +182,7 @@ class AuditExport:
         ends = time.monotonic() + seconds
         while (left := ends - time.monotonic()) > 0:
             await asyncio.sleep(min(left, ASK_SECONDS))
-            await self._hold()
+            await self._keep_turn()
 
     def _count(self, sent: int, refused: int) -> None:
         for outcome, count in (("sent", sent), ("refused", refused)):

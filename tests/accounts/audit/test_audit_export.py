@@ -195,6 +195,27 @@ async def test_a_process_that_was_held_up_sets_nothing_back(memory_store: Store)
 
 
 @pytest.mark.gen_test
+async def test_a_turn_that_was_lost_and_taken_again_amid_a_page_sets_nothing_back(
+    memory_store: Store, quick: None
+) -> None:
+    async def slowly(writer: asyncio.StreamWriter) -> None:
+        await memory_store.client.delete(keys.AUDIT_EXPORT["exporter"])
+        await other.hold()
+        await other.hold(newer, 0)
+        await answering(503)(writer)
+
+    other = ExportTurns(memory_store.scripts)
+    async with collecting(slowly) as receiver:
+        made, _ = exporter(memory_store, receiver)
+        await rounds(made)
+        await note(memory_store, "one")
+        newer = Exported(await memory_store.security_events.end(), 1)
+        assert await made.round() == ASK_SECONDS
+        await rounds(made)
+        assert details(receiver) == ["one"], "the other process has sent it"
+
+
+@pytest.mark.gen_test
 async def test_events_wait_for_a_collector_with_trouble(memory_store: Store, quick: None) -> None:
     trouble = (answering(503), answering(401), answering(302, "Location: /"), answering(200, body=b"<html>"))
     endless = answering(200, JSON, body=b" " * 2**15)
