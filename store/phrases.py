@@ -46,14 +46,18 @@ def plural(one: str, many: str, count: int, /, **values: Any) -> Phrase:
     return message
 
 
+_MOST = 2**63
+"""Beyond it, a whole number has no form in JSON: orjson refuses it."""
+
+
 def packed(text: str) -> Any:
     """A text for people as JSON, from which `unpacked` makes it again: a message keeps its key and its values. Values
-    that JSON does not have make a plain text of it."""
+    that JSON does not have, and lists, make a plain text of it."""
     if type(text) is not Phrase:
         return text
-    values = {name: packed(value) if isinstance(value, str) else value for name, value in text.values.items()}
-    if not all(isinstance(value, str | int | list) for value in values.values()):
+    if not all(isinstance(one, str) or (isinstance(one, int) and abs(one) < _MOST) for one in text.values.values()):
         return str(text)
+    values = {name: packed(value) if isinstance(value, str) else value for name, value in text.values.items()}
     return [text.text, text.many, text.number, values]
 
 

@@ -44,7 +44,13 @@ def test_a_message_in_json_is_the_same_message_again(message: Phrase) -> None:
     assert (type(found), found) == (Phrase, message)
     assert SPOKEN.say(found) == SPOKEN.say(message)
     assert unpacked(packed(str(message))) == str(message)
-    assert type(packed(Phrase("At %(when)s", when=date(2026, 1, 1)))) is str
+
+
+@pytest.mark.parametrize("value", [date(2026, 1, 1), 1.5, ["a", "b"], 2**70], ids=str)
+def test_a_message_with_a_value_that_json_does_not_keep_becomes_plain_text(value: object) -> None:
+    message = Phrase("There is %(value)s.", value=value)
+    found = unpacked(orjson.loads(orjson.dumps(packed(message))))
+    assert (type(found), found) == (str, str(message))
 
 
 def test_an_error_of_another_release_stays_unchanged() -> None:
