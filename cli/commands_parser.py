@@ -267,6 +267,8 @@ def _add_store(verb: Verbs) -> None:
     restore = verb("restore", "backup.restore", about, f"{copy} --data-dir data-new", offline=True)
     about = "keep the sessions and tokens of the copy, including those that ended since"
     restore.add_argument("--keep-tokens", action="store_true", help=about)
+    about = "restore although a key that sealed something is lost: what it sealed stays closed"
+    restore.add_argument("--without-lost-keys", action="store_true", help=about)
     about = "end every session and token, after a restore by other means"
     question = "End every session of every person and every token of every app?"
     verb("end-tokens", "backup.end_tokens", about, "", ask=question)

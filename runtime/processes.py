@@ -21,7 +21,7 @@ from runtime.outbound_wiring import open_audit_export, open_webhooks
 from runtime.process_state import Runtime
 from runtime.reload import Reloads
 from runtime.site_wiring import open_site
-from runtime.starting import announce, prepare
+from runtime.starting import announce, prepare, tell_of_missing_keys
 from runtime.store_keeper import StoreKeeper
 from runtime.tracing_wiring import tracing
 from runtime.wiring import open_store
@@ -203,5 +203,6 @@ async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event) -> Non
             next_check = asyncio.get_running_loop().time() + KEY_CHECK_SECONDS
             try:
                 await store.key_state.check(runtime.keys.ring)
+                tell_of_missing_keys(store)
             except (StartupError, StoreError) as error:
                 log.error("secret keys: %s", error)

@@ -23,6 +23,7 @@ async def prepare(runtime: Runtime, store: Store) -> Demo | None:
     """Loads what requests need, resumes interrupted deletions, seeds missing records, and starts the demo app if
     requested."""
     store.wire_all()
+    tell_of_missing_keys(store)
     passkey_thread.load()
     await store.people.finish_deletions()
     if runtime.settings.seed:
@@ -32,6 +33,16 @@ async def prepare(runtime: Runtime, store: Store) -> Demo | None:
         return await Demo.start(store, runtime.base_url)
     await Demo.put_away(store)
     return None
+
+
+def tell_of_missing_keys(store: Store) -> None:
+    """Logs an error for the keys that the last check of the keys missed: what they sealed can't be opened."""
+    for key_id in store.key_state.missing:
+        log.error(
+            "secret keys: this store holds things that key %d sealed, and this server doesn't have that key: these "
+            "authenticator apps, documents and tokens don't work. Give the server the keys that have it",
+            key_id,
+        )
 
 
 def announce(runtime: Runtime, demo: Demo | None) -> None:

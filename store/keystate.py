@@ -23,17 +23,20 @@ class KeyState:
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
+        self.missing: tuple[int, ...] = ()
+        """Ids of keys that the last checked ring lacked, and that sealed something which can still live."""
 
     async def check(self, ring: KeyRing) -> int:
         """Checks the ring against the check values in the store and returns the store's layout. Adds check values for
-        new keys, and notes that the front key seals now. A server does this at its start and hourly. Raises
-        StartupError for keys of another store, and for a store in the layout of a later release."""
+        new keys, notes that the front key seals now, and sets `missing`. A server does this at its start and hourly.
+        Raises StartupError for keys of another store, and for a store in the layout of a later release."""
         reply = await self._scripts.run(
             "check_keys",
             {"keyring": keys.KEYRING},
             checks=json.dumps({str(key.id): key.check_value for key in ring.keys}),
             front=str(ring.front.id),
             layout=LAYOUT,
+            longest=LONGEST_SEALED,
         )
         if reply.word == "newer":
             raise StartupError(
@@ -50,6 +53,7 @@ class KeyState:
                 f"the secret key with id {reply.text('id')} is not the one this store was written with. "
                 "Key ids are never used twice: give the new key another id."
             )
+        self.missing = tuple(sorted(map(int, reply.rows("missing"))))
         return reply.number("layout")
 
     async def note_layout(self) -> None:

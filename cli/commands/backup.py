@@ -35,6 +35,12 @@ SIGN_IN_AGAIN = (
     "Every session, token and mailed link ended: people sign in again, and apps ask them to. What else was done since "
     "the copy is undone: disable accounts, disconnect apps, change passwords and revoke signing keys again."
 )
+LACKING = (
+    "The copy holds things that {named} sealed, and {where} doesn't have {it}: nobody could open them. Give the key "
+    "file from the time of the copy, or a later one (--keys). If {named} can't be found any more, "
+    "--without-lost-keys restores the rest."
+)
+STILL_LACKING = "\nWhat {named} sealed can't be opened, because {where} doesn't have {it}. `fsck --deep` lists it."
 COPIED = "They are in {path}: move that file elsewhere now."
 
 
@@ -70,6 +76,7 @@ def restore(settings: Settings, args: Namespace) -> CommandResult:
     if settings.secret_keys and args.keys:
         raise Refused("invalid_request", f"--keys is not needed. {CONFIGURED}")
     if args.keys and keys.exists():
+        backup.require_empty(settings.data_dir)  # who left --keys out would hear that next
         raise Refused("invalid_request", f"There is a key file already, {keys}: leave --keys out, or move it away.")
     if not (settings.secret_keys or args.keys or keys.exists()):
         raise Refused(
@@ -83,7 +90,7 @@ def restore(settings: Settings, args: Namespace) -> CommandResult:
             _copy_keys(KeyFile(Path(args.keys)).path, keys)
             copied = True
         rows = store.rows()
-        ended = asyncio.run(_open(settings, unix_url(store.socket_path), keep_tokens=args.keep_tokens))
+        ended, missing = asyncio.run(_open(settings, unix_url(store.socket_path), args))
     except BaseException:
         store.stop()
         backup.give_up(settings.data_dir)
@@ -92,6 +99,7 @@ def restore(settings: Settings, args: Namespace) -> CommandResult:
         raise
     store.stop()
     note = ALIVE_AGAIN if args.keep_tokens else SIGN_IN_AGAIN
+    note += _lacking(STILL_LACKING, settings, args, missing) if missing else ""
     record = {"input": args.file, "rows": rows, "ended": ended, "dataDir": str(settings.data_dir)}
     return CommandResult(record, note=note)
 
@@ -101,13 +109,24 @@ async def end_tokens(context: Context, args: Namespace) -> CommandResult:
     return CommandResult({"ended": await end_access(context.store.client)}, note=SIGN_IN_AGAIN)
 
 
-async def _open(settings: Settings, url: str, *, keep_tokens: bool) -> int:
+async def _open(settings: Settings, url: str, args: Namespace) -> tuple[int, tuple[int, ...]]:
     """Opens the store as a server does: checks the keys, and migrates to the present layout. Ends sessions and tokens
-    unless they are kept; returns the number of rows ended."""
+    unless they are kept; returns the number of rows ended, and the ids of needed keys that are missing. Raises
+    Refused for missing keys, unless the operator gave them up."""
     async with open_store(settings, url, Keys(open_keys(settings))) as store:
+        missing = store.key_state.missing
+        if missing and not args.without_lost_keys:
+            raise Refused("invalid_request", _lacking(LACKING, settings, args, missing))
         by_operator(store)
         store.security.note("store_restored_by_operator")
-        return 0 if keep_tokens else await end_access(store.client)
+        return 0 if args.keep_tokens else await end_access(store.client), missing
+
+
+def _lacking(words: str, settings: Settings, args: Namespace, missing: tuple[int, ...]) -> str:
+    ids = ", ".join(map(str, missing))
+    where = args.keys or ("LATCHKEY_SECRET_KEYS" if settings.secret_keys else str(settings.data_dir / KEY_FILE))
+    named, it = (f"key {ids}", "it") if len(missing) == 1 else (f"the keys {ids}", "them")
+    return words.format(named=named, where=where, it=it)
 
 
 def _copy_keys(source: Path, target: Path) -> None:

@@ -64,7 +64,8 @@ async def rotate_keys(context: Context, args: Namespace) -> CommandResult:
         file.write(KeyRing((new, *present)))
         await context.store.key_state.check(file.ring)
     note = (
-        f"Key {new.id} seals from now on. `keys reencrypt` brings the documents under it; in 31 days, "
+        f"Key {new.id} seals from now on. Copy the key file again now (`store backup FILE --keys NEW_FILE`): your "
+        f"earlier copy can't open what key {new.id} seals. `keys reencrypt` brings the documents under it; in 31 days, "
         f"`keys retire {present[0].id}` drops the one before it."
     )
     return CommandResult({"id": new.id, "front": True}, note=note)

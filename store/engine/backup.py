@@ -24,7 +24,7 @@ from store.engine.datadir import Files, Lock, recorded_socket
 from store.engine.embedded import EmbeddedStore, binary, client_of
 from store.errors import StartupError
 
-__all__ = ["Show", "begin_restore", "check", "give_up", "reserved", "save", "write_privately"]
+__all__ = ["Show", "begin_restore", "check", "give_up", "require_empty", "reserved", "save", "write_privately"]
 
 Show = Callable[[float, str], None]
 """Receives the share that is done, from 0 to 1, and the present step."""
@@ -73,8 +73,7 @@ def begin_restore(data_dir: Path, source: Path, show: Show) -> EmbeddedStore:
     if lock is None:
         raise StartupError(f"The data directory {files.root} is in use. Stop its server first.")
     try:
-        if any(files.data.iterdir()):
-            raise StartupError(f"The data directory {files.root} holds a store already. Restore into an empty one.")
+        require_empty(data_dir)
         draft = files.data / f"{_FOLDER}.draft"
         try:
             draft.mkdir(mode=0o700)
@@ -94,6 +93,13 @@ def begin_restore(data_dir: Path, source: Path, show: Show) -> EmbeddedStore:
     except BaseException:
         _remove(files.data / _FOLDER)
         raise
+
+
+def require_empty(data_dir: Path) -> None:
+    """Raises StartupError for a data directory that holds a store already, OSError."""
+    files = Files(data_dir.resolve())
+    if files.data.is_dir() and any(files.data.iterdir()):
+        raise StartupError(f"The data directory {files.root} holds a store already. Restore into an empty one.")
 
 
 def give_up(data_dir: Path) -> None:

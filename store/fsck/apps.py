@@ -19,7 +19,7 @@ from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import SLACK
 from store.fsck.reading import Look, Read, in_words, row_of
-from store.lifetimes import EMAIL_RESERVATION, UNDO_LINK, UNUSED_APP
+from store.lifetimes import EMAIL_RESERVATION, LONGEST_SEALED, UNDO_LINK, UNUSED_APP
 from store.parsed_keys import ParsedKey
 
 DRIFT = 10
@@ -258,12 +258,28 @@ async def judge_keyring(context: FsckContext, at: ParsedKey, key: str, look: Loo
     known = {int(name[6:]): value for name, value in row.items() if re.fullmatch(r"check:[0-9]+", name)}
     for key_id, value in known.items():
         configured = context.ring.ring.by_id(key_id)
-        if configured is None:
+        if configured is None and _is_needed(row, key_id, look.now):
             what = f"key {key_id} is not configured: nothing sealed with it can be opened"
+            wrong.append(found("keyring-missing", key, what))
+        elif configured is None:
+            what = f"key {key_id} is not configured; nothing that it sealed is alive"
             wrong.append(found("keyring-unknown", key, what))
         elif configured.check_value != value:
             wrong.append(found("keyring", key, f"key {key_id} differs from the one that wrote the store"))
     return wrong
+
+
+def _is_needed(row: dict[str, str], key_id: int, now: int) -> bool:
+    """Whether something sealed with a key can still live, as `needed_key` of the scripts has it."""
+
+    def note(name: str) -> int | None:
+        text = row.get(name, "")
+        return int(text) if re.fullmatch(r"-?[0-9]+", text) else None
+
+    sealed, front, since = note(f"sealed_at:{key_id}"), note("documents_front"), note("documents_since")
+    if sealed is None or sealed + LONGEST_SEALED > now:
+        return sealed is not None
+    return front is None or front == key_id or since is None or since <= sealed
 
 
 def _unsound_salt(context: FsckContext, key: str, salt: bytes) -> list[Finding]:

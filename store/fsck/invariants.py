@@ -238,6 +238,7 @@ INVARIANTS = (
         ERROR,
     ),
     Invariant("keyring-salt", "the salt of pairwise ids opens under a configured key", ERROR),
+    Invariant("keyring-missing", "every key that sealed something alive is configured", ERROR),
     Invariant("keyring-unknown", "every key that wrote the store is configured", NOTE),
     Invariant(
         "deletion-left",

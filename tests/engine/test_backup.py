@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import re
 import shutil
 import stat
 import subprocess
@@ -178,10 +180,35 @@ def test_a_restore_needs_an_empty_directory_and_the_right_keys(copied: tuple[Pat
         assert list((other / "store").iterdir()) == []
         assert not (other / "keys").exists()
     assert child(other, "store", "restore", str(copy), "--keys", str(keys)).status == 0
+    for more in (("--keys", str(keys)), ()):
+        assert "holds a store already" in refusal(child(other, "store", "restore", str(copy), *more))
+    shutil.rmtree(other / "store")
     assert "key file already" in refusal(child(other, "store", "restore", str(copy), "--keys", str(keys)))
-    assert "holds a store already" in refusal(child(other, "store", "restore", str(copy)))
+    assert child(other, "store", "restore", str(copy)).status == 0
     with contextlib.closing(Stopping(EmbeddedStore.start(other, "server"))):
         assert "in use" in refusal(child(other, "store", "restore", str(copy)))
+
+
+def test_a_restore_refuses_keys_from_before_a_rotation(copied: tuple[Path, Path], tmp_path: Path) -> None:
+    _, old = copied
+    home, other, copy = tmp_path / "home", tmp_path / "other", tmp_path / "later.rdb"
+    rotated = child(home, "keys", "rotate")
+    assert "Copy the key file again" in rotated.out
+    assert child(home, "store", "backup", str(copy), "--keys", str(tmp_path / "new.keys")).status == 0
+    words = ("store", "restore", str(copy), "--keys", str(old))
+    assert "that key 2 sealed" in refusal(child(other, *words))
+    assert list((other / "store").iterdir()) == []
+    assert not (other / "keys").exists()
+    given_up = child(other, *words, "--without-lost-keys")
+    assert given_up.status == 0, given_up.err
+    assert "What key 2 sealed can't be opened" in given_up.out
+    checked = json.loads(child(other, "fsck", "--json").out)
+    assert [one["invariant"] for one in checked["findings"] if one["severity"] == "error"] == ["keyring-missing"]
+    with Server(*QUICK, data_dir=other) as server:
+        server.ready()
+        assert server.stop() == 0
+        assert re.search(r"ERROR.* key 2 sealed", server.log), server.log
+    assert child(tmp_path / "third", *words[:-1], str(tmp_path / "new.keys")).status == 0
 
 
 class Stopping:

@@ -276,4 +276,9 @@ DATA = [
     case(signing_key_that_opens_nowhere, "signing", "signing"),
     case(lambda f: f.client.hset(keys.KEYRING, "pairwise", b"\x01" + bytes(60)), "keyring-salt", "keyring-salt"),
     case(lambda f: f.client.hset(keys.KEYRING, "check:9", "0" * 32), "keyring-unknown", "keyring-unknown"),
+    case(
+        lambda f: f.client.hset(keys.KEYRING, mapping={"check:9": "0" * 32, "sealed_at:9": OLD}),
+        "keyring-missing",
+        "keyring-missing",
+    ),
 ]
