@@ -215,8 +215,8 @@ KINDS: dict[str, KeyKind] = {
             "password": TEXT,
             "created_at": NUMBER,
         },
-        others=r"delete_(?:at|was)|suspended_(?:reason|note|until)|verified|picture|credit_mails|groups|language|zone|"
-        r"stored|hosted|devices|external_id|(?:app|kept_out):[A-Za-z0-9_-]{1,64}",
+        others=r"delete_(?:at|was|until)|suspended_(?:reason|note|until)|verified|picture|passkey_offer|credit_mails|groups|"
+        r"language|zone|stored|hosted|devices|external_id|(?:app|kept_out):[A-Za-z0-9_-]{1,64}",
     ),
     "leaving": KeyKind("hash", outlives=True),
     "undos": KeyKind("hash", UNDO_LINK, others=r"[A-Za-z0-9_-]{22}"),
@@ -247,7 +247,7 @@ KINDS: dict[str, KeyKind] = {
         "hash",
         SESSION_MOST,
         {"epoch": EPOCH, "created_at": NUMBER, "seen_at": NUMBER, "ends_at": NUMBER, "address": ANY, "agent": ANY},
-        others=r"(proved|shown|recovered)_at|method|sid|rp:[A-Za-z0-9_-]{1,64}",
+        others=r"(proved|shown|recovered|elsewhere)_at|method|sid|rp:[A-Za-z0-9_-]{1,64}",
         outlives=True,
     ),
     "ended": KeyKind("string", CODE, value=b"1", outlives=True),
