@@ -33,8 +33,8 @@ _REMEDIES: dict[tuple[str, str], str] = {
         "request. A refresh token works until the next one is used, so keep the newest."
     ),
     ("token", "invalid_scope"): Phrase(
-        "A refresh can ask for fewer scopes, but not for more. For more, send the person here. Many libraries repeat the "
-        "configured scope at each refresh: pass it only when you send the person here."
+        "A refresh can ask for fewer scopes, but not for more. For more, send the person here. Many libraries repeat "
+        "the configured scope at each refresh: pass it only when you send the person here."
     ),
     ("call", "invalid_token"): Phrase(
         "Access tokens last an hour. Refresh the token. If that is refused, send the person here again."
