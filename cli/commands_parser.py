@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from cli.apis_parser import ABSENT, Verbs, add_apis
 from cli.apps_parser import add_apps, add_members, add_registration_tokens, limit
 from cli.keys_parser import add_secret_keys, add_signing_keys
+from cli.local_commands import LOCAL
 from cli.moving_parser import add_export, add_import
 from cli.operators_parser import add_operator_keys, add_roles
 from cli.people_parser import add_groups, add_users
@@ -49,6 +50,12 @@ class CommandParser(Parser):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.allow_below_zero(NO_FLAG)
+
+    def useless(self, action: argparse.Action) -> bool:
+        """Whether the flag is for commands that work on another server, and none of this parser's does."""
+        if action.dest not in ("server", "key_file"):
+            return False
+        return all(one.get_default("run") in LOCAL for one in (tuple(self.leaves()) or (self,)))
 
     def error(self, message: str) -> NoReturn:
         """Raises UsageError, NoCommand."""

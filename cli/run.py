@@ -10,7 +10,7 @@ import importlib
 import logging
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from cli.commands.acts import by_operator, note_act, note_failure
 from cli.commands.context import Context
@@ -26,11 +26,12 @@ from store.crypto.keyring import KeyRingError, Keys
 from store.engine.connect import unix_url
 from store.engine.embedded import open_for_manage
 from store.errors import StartupError, StoreError, StoreUnavailable
-from store.names import UnknownScope
+from store.names import SCOPES, UnknownScope
 from store.refused import Refused
 
 FAILURES = (Refused, KeyRingError, ValueError, StartupError, StoreError, OSError)
 """The errors that a command may raise, in addition to UsageError and SettingsError."""
+KNOWN_SCOPES: Final = f"There are {', '.join(SCOPES)}, and the scopes of your APIs: `api list`."
 
 
 def words_for(error: Exception) -> tuple[str, str]:
@@ -41,7 +42,7 @@ def words_for(error: Exception) -> tuple[str, str]:
         case UnicodeEncodeError():
             return "invalid_request", "The input is not UTF-8."
         case UnknownScope():
-            return "invalid_scope", str(error)
+            return "invalid_scope", f"{error} {KNOWN_SCOPES}"
         case KeyRingError():
             return "server_error", str(error)
         case ValueError():

@@ -38,7 +38,7 @@ async def import_people(context: Context, args: Namespace) -> CommandResult:
     if not args.dry_run:
         detail = f"created {result.created} updated {result.updated} refused {result.refused}"
         context.store.security.note("people_imported_by_operator", detail=detail)
-    print(json.dumps(_record(result)), flush=True)
+    print(json.dumps({**_record(result), **({"dryRun": True} if args.dry_run else {})}), flush=True)
     for provider, links in brought.left.items():
         # For people: with --json, lines of standard error are objects.
         if not getattr(args, "json", False):

@@ -62,9 +62,10 @@ def create_user(server: RemoteServer, args: Namespace) -> CommandResult:
 def invite_user(server: RemoteServer, args: Namespace) -> CommandResult:
     """Invites an address by e-mail."""
     record = server.do("POST", "/people", {"email": args.email, "invite": True})
-    return CommandResult(
-        {"email": record["email"], "link": record["link"]}, note="The address got this link by e-mail."
+    note = (
+        "The address gets this link by e-mail. If the server has no mail server, give the link to that person yourself."
     )
+    return CommandResult({"email": record["email"], "link": record["link"]}, note=note)
 
 
 def _act(act: str) -> RemoteCommand:

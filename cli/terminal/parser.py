@@ -191,7 +191,7 @@ class Parser(ChoosingParser):
 
     def _grouped(self) -> Iterator[tuple[str, str | None, list[argparse.Action]]]:
         """What help shows: titles, words about them, flags. What must be given comes first."""
-        shown = [action for action in actions_of(self) if action.help != argparse.SUPPRESS]
+        shown = [one for one in actions_of(self) if one.help != argparse.SUPPRESS and not self.useless(one)]
         needed = [
             *(one for one in shown if not one.option_strings and not is_commands(one)),
             *(one for one in shown if one.option_strings and one.required),
@@ -204,6 +204,10 @@ class Parser(ChoosingParser):
                 everywhere = [one for one in free if one.dest in ("help", "json")]
                 free = [one for one in free if one not in everywhere and one.dest not in self._brief] + everywhere
             yield title or "", description, free
+
+    def useless(self, action: argparse.Action) -> bool:
+        """Whether help leaves a flag out, because the command refuses it. A subclass knows such flags."""
+        return False
 
     def _usage(self, width: int) -> str:
         """The required arguments. All others are `[options]`."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import binascii
+import re
 from base64 import b32decode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, Final, NamedTuple
 
+import orjson
+
 from store.accounts.external_ids import MOST as MOST_EXTERNAL
 from store.accounts.external_ids import check_external_id
 from store.accounts.identities import MOST_IDENTITIES, UpstreamIdentity, check_identity
 from store.crypto.foreign.hashes import ForeignHash
 from store.crypto.foreign.texts import read_hash
-from store.json_text import NotJSON, decode_strictly
+from store.json_text import Ambiguous, NotJSON, decode_strictly
 from store.names import MAX_GROUPS, check_groups, check_person_name, normalise_email
 
 MAX_LINE: Final = 64 * 1024
@@ -28,6 +31,7 @@ MEMBERS = frozenset(
         *("groups", "external_id"),
     )
 )
+_NAME = re.compile(r"[A-Za-z][A-Za-z_]{0,39}")
 TOO_LONG = f"The line has more than {MAX_LINE // 1024} KiB."
 
 
@@ -67,15 +71,17 @@ def lines_of(file: BinaryIO) -> Iterator[ImportLine]:
 
 def read_mover(raw: bytes, latest: int) -> Mover:
     """The person of a line. `latest`: the latest time of creation, in epoch ms. Raises ValueError, whose reason quotes
-    nothing from the line."""
+    nothing from the line but the name of a member."""
     try:
         record = decode_strictly(raw, DEEPEST)
+    except Ambiguous:
+        raise ValueError("The line has a repeated member, a NUL or half a character.") from None
     except NotJSON:
-        raise ValueError("The line is no JSON object, or has a repeated member.") from None
+        raise ValueError(f"The line is no JSON object{_place(raw)}.") from None
     if not isinstance(record, dict):
-        raise ValueError("The line is no JSON object, or has a repeated member.")
-    if not record.keys() <= MEMBERS:
-        raise ValueError("The line has a member that an import doesn't know.")
+        raise ValueError("The line is no JSON object.")
+    if unknown := sorted(record.keys() - MEMBERS):
+        raise ValueError(f"The line has a member that an import doesn't know{_shown(unknown[0])}.")
     given = {name: value for name, value in record.items() if value is not None}
     email, name = (_text(given, member) for member in ("email", "name"))
     status = given.get("status", "active")
@@ -93,6 +99,20 @@ def read_mover(raw: bytes, latest: int) -> Mover:
         _groups(given.get("groups", [])),
         _external_id(given["external_id"]) if "external_id" in given else "",
     )
+
+
+def _place(raw: bytes) -> str:
+    """Where the parser stopped, in words; empty if it read the line to its end."""
+    try:
+        orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        return f": the mistake is at column {error.colno}"
+    return ""
+
+
+def _shown(member: str) -> str:
+    """The name of a member, in words; empty if it doesn't look like a name, because it may be a secret then."""
+    return f": `{member}`" if _NAME.fullmatch(member) else ""
 
 
 def _text(given: dict[str, Any], member: str) -> str:

@@ -15,6 +15,8 @@ import pytest
 
 import manage
 from cli.commands_parser import SECTIONS, build_parser
+from cli.local_commands import LOCAL
+from cli.remote.commands import REMOTE
 from cli.run import named
 from cli.terminal.parser import HelpFormatter, Parser, folded
 from settings.declared import SETTINGS
@@ -114,6 +116,13 @@ def test_help_of_a_command_shows_its_own_flags_and_settings_when_asked(capsys: p
         shown = item.flag and item.where == "both"
         assert (f"[{item.environment}]" in whole) is shown
     assert "--homepage URL" in whole
+
+
+def test_help_offers_a_server_elsewhere_only_where_it_works() -> None:
+    parser = build_parser()
+    assert {leaf.get_default("run") for leaf in parser.leaves()} - REMOTE.keys() == LOCAL
+    offered = {leaf.prog for leaf in parser.leaves() if "--server" in leaf.format_help()}
+    assert offered == {leaf.prog for leaf in parser.leaves() if leaf.get_default("run") in REMOTE}
 
 
 def test_every_command_is_in_a_section() -> None:

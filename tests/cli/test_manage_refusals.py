@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import manage
+from cli.run import KNOWN_SCOPES
 from store.crypto.keyring import KeyRing
 from tests.support.processes.operator_commands import NEW_APP, PASSWORD, Home, child, everything
 
@@ -108,7 +109,10 @@ MINT = ("token", "mint", "--user", "ada@example.com", "--client-id")
             id="a client id that is taken",
         ),
         pytest.param(
-            ("app", "create", *NEW_APP, "--scopes", "root"), "invalid_scope", "There is no scope root.", id="no scope"
+            ("app", "create", *NEW_APP, "--scopes", "root"),
+            "invalid_scope",
+            f"There is no scope root. {KNOWN_SCOPES}",
+            id="no scope",
         ),
         pytest.param(
             ("app", "create", *NEW_APP, "--scopes", "profile", "--hosted-storage"),

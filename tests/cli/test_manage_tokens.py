@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cli.run import KNOWN_SCOPES
 from tests.support.processes.operator_commands import Home
 
 ADA = "ada@example.com"
@@ -70,7 +71,7 @@ def test_a_minted_jwt_names_the_base_url(shop: Home) -> None:
         pytest.param(("--scopes", "data:read", "--resource", ORDERS), "invalid_target", "no scope there", id="none"),
         pytest.param(("--scopes", "data:write"), "invalid_scope", "did not register data:write", id="unregistered"),
         pytest.param(("--scopes", "openid"), "invalid_scope", "asks for data:read or data:write", id="no data"),
-        pytest.param(("--scopes", "raed"), "invalid_scope", "There is no scope raed.", id="misspelt"),
+        pytest.param(("--scopes", "raed"), "invalid_scope", f"There is no scope raed. {KNOWN_SCOPES}", id="misspelt"),
         pytest.param(("--scopes", ""), "invalid_request", "A scope is a list", id="no scope"),
         pytest.param(("--scopes", "write", "--dpop-jkt", "x"), "invalid_request", "thumbprint", id="no thumbprint"),
     ],

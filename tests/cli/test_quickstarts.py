@@ -161,18 +161,21 @@ def test_what_a_developer_pastes_works(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_an_administrator_pastes_works(tmp_path: Path) -> None:
-    served, key_commands, *pasted = blocks(ADMINISTRATION, "sh")
+    served, variables, first, key_commands, *others = blocks(ADMINISTRATION, "sh")
     assert "serve --ops-port" in served
+    dry_run = next(n for n, script in enumerate(others) if script.startswith("TOKEN="))
+    # The act takes the token of the dry run from the same terminal.
+    pasted = [first, *others[:dry_run], "".join(others[dry_run : dry_run + 2]), *others[dry_run + 2 :]]
     with Server("--ops-port", "0", *QUICK) as server:
         environment = terminal(tmp_path, server.ready()) | {"PYTHONPATH": str(ROOT)}
         listening = re.search(r"operations on (\S+)$", server.log, re.MULTILINE)
         assert listening
 
-        def run(script: str, **more: str) -> str:
+        def run(script: str) -> str:
             done = subprocess.run(
                 ["bash", "-euc", script],
                 cwd=tmp_path,
-                env=environment | more,
+                env=environment,
                 capture_output=True,
                 text=True,
                 check=False,
@@ -188,8 +191,13 @@ def test_what_an_administrator_pastes_works(tmp_path: Path) -> None:
         curl = shutil.which("curl")
         (tmp_path / "curl").write_text(f'#!/bin/sh\nexec {curl} --fail-with-body -sS "$@"\n')
         (tmp_path / "curl").chmod(0o755)
-        named = {"SERVER": listening[1], "ADMIN": f"{listening[1]}/api/admin/v1", "PERSON": ada["sub"]}
-        named |= {"OPERATOR_KEY": made["key"], "KEY": f"Authorization: Bearer {made['key']}"}
+        for example, value in (
+            ("http://localhost:8081", listening[1]),
+            ("lk_ok_…", made["key"]),
+            ("PERSON=…", f"PERSON={ada['sub']}"),
+        ):
+            assert example in variables
+            variables = variables.replace(example, value)
         assert len(pasted) > 12
         for script in pasted:
-            run(script, **named)
+            run(variables + script)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from store.crypto.keyring import Keys
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable
 from store.moving import importing
+from store.moving.import_lines import read_mover
 from store.moving.import_writes import ID_TAKEN, LINK_TAKEN, TAKEN, TOO_MANY_LINKS
 from store.moving.importing import TOGETHER, user_of
 from store.moving.people_export import people_lines
@@ -92,12 +94,28 @@ async def test_an_address_or_link_that_is_there_is_refused(store: Store) -> None
     given = [line("ADA@example.com", password_hash=HASH), line(BOB, links=[LINK]), line("eve@example.com"), b"x"]
     for dry in (True, False):
         result = await bring(store, given, dry=dry)
-        reasons = [(1, TAKEN), (2, LINK_TAKEN), (4, "The line is no JSON object, or has a repeated member.")]
+        reasons = [(1, TAKEN), (2, LINK_TAKEN), (4, "The line is no JSON object: the mistake is at column 1.")]
         assert (result.created, list(result.listed)) == (1, reasons)
     assert [one["email"] for one in await exported(store)] == [ADA, "eve@example.com"]
     assert (await exported(store))[0] == before[0]
     assert await store.people.find(BOB) is None, "the address is free again"
     await sound(store)
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b'{"email": "a@example.com",}', "The line is no JSON object: the mistake is at column 26."),
+        (b"[]", "The line is no JSON object."),
+        (b'{"email": 1, "email": 2}', "The line has a repeated member, a NUL or half a character."),
+        (b'{"emial": "a@example.com"}', "The line has a member that an import doesn't know: `emial`."),
+        (b'{"hunter2 is my password": 1}', "The line has a member that an import doesn't know."),
+        (b'{"' + b"a" * 41 + b'": 1}', "The line has a member that an import doesn't know."),
+    ],
+)
+def test_a_refusal_says_where_to_look_and_quotes_no_secret(raw: bytes, reason: str) -> None:
+    with pytest.raises(ValueError, match="^" + re.escape(reason) + "$"):
+        read_mover(raw, 0)
 
 
 async def test_update_changes_name_and_links_only(store: Store) -> None:

@@ -36,7 +36,7 @@ def test_an_import_prints_one_line_and_its_status_tells_of_refused_lines(
         "updated": 0,
         "refused": [
             {"line": 1, "reason": "There's already an account with this e-mail address."},
-            {"line": 2, "reason": "The line is no JSON object, or has a repeated member."},
+            {"line": 2, "reason": "The line is no JSON object: the mistake is at column 1."},
         ],
     }
     again = home.words("import", _file(tmp_path, line(ADA, name="Countess")), "--update", *words)
@@ -47,7 +47,8 @@ def test_an_import_prints_one_line_and_its_status_tells_of_refused_lines(
 def test_an_import_is_one_act_in_the_trail_and_each_person_has_it_in_theirs(home: Home, tmp_path: Path) -> None:
     secret = "JBSWY3DPEHPK3PXP"
     given = [line(ADA, password_hash=HASH, totp_secret=secret), b'{"secret": "of a bad line"}']
-    assert home.words("import", _file(tmp_path, *given), "--dry-run").status == 1
+    dry = home.words("import", _file(tmp_path, *given), "--dry-run")
+    assert (dry.status, json.loads(dry.out)["dryRun"]) == (1, True)
     assert home.json("audit")["events"] == []
     assert home.words("import", _file(tmp_path, *given)).status == 1
     (event,) = home.json("audit")["events"]
