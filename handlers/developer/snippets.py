@@ -81,6 +81,8 @@ def _calls(scopes: Collection[str]) -> list[FirstCall]:
         calls.append(FirstCall("Store a document for the person.", "PUT", _DOCUMENT, '{"text": "Hello"}'))
     if {"data:read", "data:write"} <= set(scopes):
         calls.append(FirstCall("Read the document back.", "GET", _DOCUMENT))
+    if "credits:read" in scopes:
+        calls.append(FirstCall("The credits of the person, in micro-dollars.", "GET", "/api/v1/credits/balance"))
     return calls
 
 

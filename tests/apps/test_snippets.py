@@ -81,6 +81,18 @@ async def test_a_snippet_works_as_it_is_pasted(service: Service, name: str, publ
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("name", COMMANDS)
+async def test_a_snippet_reads_the_balance(service: Service, name: str, tmp_path: Path) -> None:
+    app = await service.add_app("the-app", scopes=("credits:read",))
+    registration = await service.store.apps.find("the-app")
+    assert registration is not None
+    (snippet,) = (one for one in snippets_of(registration, service.base_url, app.secret) if one.name == name)
+    out, err = await run(service, snippet, app, tmp_path)
+    assert err == ""
+    assert "spendable" in out
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize("name", COMMANDS)
 async def test_a_snippet_stores_a_document_and_reads_it_back(service: Service, name: str, tmp_path: Path) -> None:
     app = await service.add_app("the-app", scopes=("data:read", "data:write"))
     registration = await service.store.apps.find("the-app")
