@@ -150,7 +150,7 @@ def test_the_page_says_which_tokens_a_revocation_event_covers() -> None:
     [row] = [line for line in TEXT.splitlines() if "`token_revoked`" in line]
     assert "holds a refresh token" in row
     assert ACCESS_TOKEN == 60 * MINUTE
-    assert "revokes an access token alone (it lasts an hour at most)" in WORDS
+    assert "revokes only an access token (it lasts an hour at most)" in WORDS
 
 
 def test_the_documented_numbers_match_the_code() -> None:
