@@ -53,12 +53,12 @@ class Settings(Offers):
     def require_keys(self) -> None:
         """Raise SettingsError if the store is shared and no secret keys are configured.
 
-        Not part of `load`, because `manage.py keys generate` must run without keys.
+        Not part of `load`, because `latchkey keys generate` must run without keys.
         """
         if self.shared_store and not self.secret_keys:
             raise SettingsError(
                 "secret_keys must be set with the URL of a store, the same on every host: "
-                f"set {PREFIX}SECRET_KEYS to what `manage.py keys generate` prints"
+                f"set {PREFIX}SECRET_KEYS to what `latchkey keys generate` prints"
             )
 
 

@@ -15,7 +15,7 @@ Set a value by its flag, its environment variable or the configuration file; the
 environment variable counts as not set. Relative paths start at the working directory.
 
 `--config FILE` (or `LATCHKEY_CONFIG`) names a TOML file. Its keys are the flags without leading dashes and with `_` for
-`-`; comma-separated lists may be arrays; an unknown key is an error. One file serves the server and `manage.py`, which
+`-`; comma-separated lists may be arrays; an unknown key is an error. One file serves the server and `latchkey`, which
 ignores the settings that it doesn't read. If the file has keys or passwords, only the server's user may read it:
 
 ```toml
@@ -49,7 +49,7 @@ def rendered(settings: Sequence[Setting]) -> str:
 
 def _row(item: Setting) -> str:
     flag = f"`{item.option}{' ' if item.metavar else ''}{item.metavar}`" if item.flag else "none"
-    meaning = item.meaning + (" Also read by `manage.py`." if item.where == "both" else "")
+    meaning = item.meaning + (" Also read by `latchkey`." if item.where == "both" else "")
     taken = "SIGHUP" if item.live else "start"
     return (
         f"| {flag} | `{item.environment}` | {f'`{item.default}`' if item.default else 'none'} | {meaning} | {taken} |\n"

@@ -323,7 +323,7 @@ def secret_keys(text: str) -> str:
     """Return the pairs without blanks. The code that seals with a key checks its form."""
     pairs = [part.strip().partition(":") for part in text.split(",")] if text else []
     if not all(key_id and key for key_id, _, key in pairs) or len({pair[0] for pair in pairs}) != len(pairs):
-        raise ValueError("id:key pairs by commas, each id once, as `manage.py keys generate` prints them")
+        raise ValueError("id:key pairs by commas, each id once, as `latchkey keys generate` prints them")
     return ",".join(f"{key_id}:{key}" for key_id, _, key in pairs)
 
 
