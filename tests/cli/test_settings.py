@@ -265,7 +265,7 @@ def test_shared_store_requires_keys() -> None:
     for read in (load, load_for_manage):
         shared = read(["--redis-url=redis://h"], {})
         assert shared.shared_store
-        with pytest.raises(SettingsError, match=r"LATCHKEY_SECRET_KEYS.*manage\.py keys generate"):
+        with pytest.raises(SettingsError, match=r"LATCHKEY_SECRET_KEYS.*latchkey keys generate"):
             shared.require_keys()
         read(["--redis-url=redis://h"], {"LATCHKEY_SECRET_KEYS": "1:abc"}).require_keys()
     for url in ("embedded", "memory"):
