@@ -23,6 +23,7 @@ from settings.declared import Settings
 from settings.types import EMBEDDED
 from store.apps.client_ids import inner_id
 from store.crypto.keyring import KeyRingError, Keys
+from store.engine import backup
 from store.engine.connect import unix_url
 from store.engine.embedded import open_for_manage
 from store.errors import StartupError, StoreError, StoreUnavailable
@@ -32,6 +33,11 @@ from store.refused import Refused
 FAILURES = (Refused, KeyRingError, ValueError, StartupError, StoreError, OSError)
 """The errors that a command may raise, in addition to UsageError and SettingsError."""
 KNOWN_SCOPES: Final = f"There are {', '.join(SCOPES)}, and the scopes of your APIs: `api list`."
+
+NEW_STORE = (
+    "There was no store in {}, so this command makes an empty one. If your server has its data elsewhere, name that "
+    "directory with --data-dir, or its file with --config."
+)
 
 
 def words_for(error: Exception) -> tuple[str, str]:
@@ -47,6 +53,10 @@ def words_for(error: Exception) -> tuple[str, str]:
             return "server_error", str(error)
         case ValueError():
             return "invalid_request", str(error)
+        case FileExistsError(filename=str(name)):
+            return "server_error", f"{name} exists already, and is never overwritten. Choose another name."
+        case OSError(filename=str(name), strerror=str(why)):
+            return "server_error", f"{name}: {why}"
         case StoreUnavailable():
             return "temporarily_unavailable", f"The outcome is not known: {error}"
     return "server_error", str(error)
@@ -69,6 +79,8 @@ def run(args: argparse.Namespace, settings: Settings) -> CommandResult:
         offline: CommandResult = command(settings, args)
         return offline
     settings.require_keys()
+    if settings.redis_url == EMBEDDED and not backup.has_store(settings.data_dir) and not getattr(args, "json", False):
+        print(NEW_STORE.format(settings.data_dir.absolute()), file=sys.stderr, flush=True)
     with store_url(settings) as (url, server_runs):
         return asyncio.run(_within(url, server_runs, command, args, settings))
 
@@ -135,13 +147,13 @@ def confirm(question: str, sure: bool) -> None:
     if sure:
         return
     if not sys.stdin.isatty():
-        raise Refused("invalid_request", "Deleting cannot be undone: give --yes, or run it on a terminal.")
+        raise Refused("invalid_request", "This cannot be undone: give --yes, or run it on a terminal.")
     print(f"{word(question)} This cannot be undone. [yes/no] ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):  # Ctrl-D, which leaves the cursor after the question
         print(file=sys.stderr)
     if answer.strip().lower() not in ("y", "yes"):
-        raise Refused("invalid_request", "Nothing was deleted.")
+        raise Refused("invalid_request", "Nothing was changed.")
 
 
 def read_password() -> str:

@@ -27,7 +27,7 @@ SHOWN = 100
 """Events to show if the options give neither a number nor a time."""
 BEFORE = 10
 """Earlier events to show before following."""
-COLUMNS = ("at", "event", "result", "person", "client_id", "address", "agent", "typed", "detail", "count")
+COLUMNS = ("at", "event", "result", "person", "by", "client_id", "address", "agent", "typed", "detail", "count")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 

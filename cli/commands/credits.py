@@ -14,6 +14,8 @@ from store.errors import StoreUnavailable
 from store.operations import person_named
 
 AMOUNTS = ("amount", "paid", "held", "spendable", "opening")
+SMALL = 10_000
+"""In micro-dollars. An amount below one cent is more often a mistake for dollars."""
 COLUMNS = (
     *("at", "kind", "amount", "paid", "client_id", "model", "inputTokens", "outputTokens"),
     *("reason", "payment", "cause", "endsAt"),
@@ -35,6 +37,8 @@ async def grant_credits(context: Context, args: Namespace) -> CommandResult:
         "replayed": granted.replayed,
     }
     note = "This key did the same before; nothing was done now." if granted.replayed else ""
+    if not granted.replayed and abs(args.amount) < SMALL:
+        note = f"That was {args.amount} micro-dollars. If you meant dollars, write {args.amount}usd."
     return CommandResult(record, note=note, words=in_dollars(record))
 
 

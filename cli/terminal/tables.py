@@ -59,6 +59,8 @@ def word(value: object) -> str:
     """A value in words, without characters that could control a terminal."""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if value is None:
+        return ""
     text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
     # A User-Agent could contain control characters.
     return "".join(char if char.isprintable() else "?" for char in text)
@@ -68,7 +70,7 @@ def _parts(outcome: CommandResult) -> tuple[dict[str, str | None], dict[str, lis
     """The fields, None if one is not shown, and the tables."""
     record = {name: outcome.words.get(name, value) for name, value in outcome.record.items()}
     rows = {name: value for name, value in record.items() if _is_rows(value)}
-    return {n: None if v in ("", []) else word(v) for n, v in record.items() if n not in rows}, rows
+    return {n: None if v in ("", [], None) else word(v) for n, v in record.items() if n not in rows}, rows
 
 
 def _is_rows(value: object) -> bool:

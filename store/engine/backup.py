@@ -24,7 +24,17 @@ from store.engine.datadir import Files, Lock, recorded_socket
 from store.engine.embedded import EmbeddedStore, binary, client_of
 from store.errors import StartupError
 
-__all__ = ["Show", "begin_restore", "check", "give_up", "require_empty", "reserved", "save", "write_privately"]
+__all__ = [
+    "Show",
+    "begin_restore",
+    "check",
+    "give_up",
+    "has_store",
+    "require_empty",
+    "reserved",
+    "save",
+    "write_privately",
+]
 
 Show = Callable[[float, str], None]
 """Receives the share that is done, from 0 to 1, and the present step."""
@@ -95,11 +105,16 @@ def begin_restore(data_dir: Path, source: Path, show: Show) -> EmbeddedStore:
         raise
 
 
+def has_store(data_dir: Path) -> bool:
+    """Whether the data directory holds a store, which may not run. Raises OSError."""
+    folder = Files(data_dir.resolve()).data
+    return folder.is_dir() and any(folder.iterdir())
+
+
 def require_empty(data_dir: Path) -> None:
     """Raises StartupError for a data directory that holds a store already, OSError."""
-    files = Files(data_dir.resolve())
-    if files.data.is_dir() and any(files.data.iterdir()):
-        raise StartupError(f"The data directory {files.root} holds a store already. Restore into an empty one.")
+    if has_store(data_dir):
+        raise StartupError(f"The data directory {data_dir.resolve()} holds a store already. Restore into an empty one.")
 
 
 def give_up(data_dir: Path) -> None:

@@ -297,7 +297,7 @@ def test_ctrl_c_at_a_question_leaves_a_clean_line(home: Home) -> None:
         "Interrupted.",
     ]
     seen = at_terminal(*words, typed=[("[yes/no] ", "\x04")])
-    assert (seen.status, seen.lines[-1]) == (1, "manage.py: Nothing was deleted.")
+    assert (seen.status, seen.lines[-1]) == (1, "manage.py: Nothing was changed.")
     assert len(home.json("app", "list")["apps"]) == 1
 
 

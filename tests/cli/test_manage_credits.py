@@ -241,3 +241,8 @@ async def test_entries_older_than_the_setting_says_are_folded(home: Home, ada: s
 def test_dollars_are_exact() -> None:
     amounts = {0: "0.000000", 1: "0.000001", -1: "-0.000001", 10**15 - 1: "999999999.999999", -5 * DOLLAR: "-5.000000"}
     assert {amount: dollars(amount) for amount in amounts} == amounts
+
+
+def test_an_amount_below_a_cent_asks_whether_dollars_were_meant(home: Home, ada: str) -> None:
+    assert "If you meant dollars, write 5usd." in home.words("credits", "grant", EMAIL, "5").out
+    assert "If you meant" not in home.words("credits", "grant", EMAIL, "0.01usd").out

@@ -49,7 +49,7 @@ def test_without_a_terminal_deleting_needs_yes(home: Home) -> None:
     assert said.error == (
         1,
         "invalid_request",
-        "Deleting cannot be undone: give --yes, or run it on a terminal.",
+        "This cannot be undone: give --yes, or run it on a terminal.",
     )
     assert home.json("app", "delete", "web", "--yes") == {
         "client_id": "web",
@@ -240,3 +240,10 @@ def test_keys_of_another_store_are_refused_and_change_nothing(home: Home, key_id
     assert foreign not in description
     with home.client() as client:
         assert everything(client) == before
+
+
+def test_a_command_that_makes_a_store_says_so_once(tmp_path: Path) -> None:
+    first, second = (child(tmp_path / "typo", "user", "list") for _ in range(2))
+    assert f"There was no store in {tmp_path / 'typo'}, so this command makes an empty one." in first.err
+    assert (first.status, second.status, second.err) == (0, 0, "")
+    assert child(tmp_path / "other", "user", "list", "--json").json == {"users": []}

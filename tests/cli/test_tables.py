@@ -117,3 +117,8 @@ def test_a_command_at_a_terminal(home: Home) -> None:
     )
     assert "\x1b[32mactive" in seen.raw
     assert home.words("app", "list").out.splitlines()[0] == "client_id  name  status  scopes"
+
+
+def test_a_missing_value_is_empty_in_fields_and_in_tables() -> None:
+    rows = CommandResult({"jwks": None, "name": "Ada", "keys": [{"kid": "k1", "until": None}]}, ("kid", "until"))
+    assert in_words(rows).splitlines() == ["name  Ada", "", "kid  until", "k1"]

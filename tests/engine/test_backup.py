@@ -100,7 +100,7 @@ def test_a_backup_overwrites_nothing_and_says_what_it_lacks(running: Path, tmp_p
     assert "SECRET KEYS ARE NOT IN IT" in said.out
     assert str(running / "keys") in said.out
     before = copy.read_bytes()
-    assert "exists" in refusal(child(running, "store", "backup", str(copy)))
+    assert f"{copy} exists already, and is never overwritten" in refusal(child(running, "store", "backup", str(copy)))
     assert copy.read_bytes() == before
     assert not (running / "store" / "dump.rdb").exists(), "no second copy lies about"
 
