@@ -13,6 +13,12 @@ from store.apps.apis import Apis
 from store.oauth.resources import is_own, qualified_scopes
 from store.phrases import Phrase
 
+CLAIM_SCOPES = {
+    **{"name": "profile", "picture": "profile"},
+    **{"email": "email", "email_verified": "email", "groups": "groups"},
+}
+"""The scope that gives a claim: a request for the claim is a request for the scope, which the person sees."""
+
 
 class ScopeWords(NamedTuple):
     """A scope on the consent page. `dangerous` marks scopes that can cost the person something; `api` is the name of

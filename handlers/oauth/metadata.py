@@ -4,6 +4,7 @@ Connect Discovery 4), and GET /.well-known/jwks.json (RFC 7517)."""
 from __future__ import annotations
 
 from handlers.core.api import ApiHandler
+from handlers.core.scopes import CLAIM_SCOPES
 from handlers.oauth.delegated.assertion_grant import supported
 from handlers.oauth.requests import PROMPTS, RESPONSE_MODES
 from store.apps.sectors import SUBJECT_TYPES
@@ -17,7 +18,7 @@ from store.oauth.sign_in import LEVELS
 CACHED = "public, max-age=300"
 CLAIMS = [
     *("sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash"),
-    *("name", "picture", "email", "email_verified", "groups"),
+    *CLAIM_SCOPES,
 ]
 
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from handlers.core.params import Params, decode_json, once
+from handlers.core.scopes import CLAIM_SCOPES
 from handlers.oauth.details import Offered, check_details, nothing_offered
 from store.apps.apis import Apis
 from store.apps.redirect_uris import is_own_origin
@@ -37,8 +38,6 @@ _MAX_AGE = re.compile(r"[0-9]{1,9}")
 SIGN_IN = "The person has to sign in."
 IGNORED = "offline_access"
 """A scope that every client may name: every code exchange gives a refresh token anyway."""
-_CLAIMS = {"email": "email", "email_verified": "email", "groups": "groups", "name": "profile", "picture": "profile"}
-"""The scope that gives a claim: a request for the claim is a request for the scope, which the person sees."""
 
 
 class Interaction(NamedTuple):
@@ -228,7 +227,7 @@ def check_scope(
     own, others = requested_scopes(app, named or default_scope(app, targets, at_mcp) or params.require("scope"))
     if claims and "openid" in own:
         claimed = {name for place in ("userinfo", "id_token") for name in claims.get(place, {})}
-        if also := {_CLAIMS[name] for name in claimed & _CLAIMS.keys()} & set(app.grantable):
+        if also := {CLAIM_SCOPES[name] for name in claimed & CLAIM_SCOPES.keys()} & set(app.grantable):
             own = tuple(scope for scope in SCOPES if scope in also or scope in own)
     wanted = wanted_at(app, own, others, targets)
     if app.hosted_storage and not wanted.api and not Registration.data_scopes(own):
