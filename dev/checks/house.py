@@ -56,7 +56,8 @@ def long(lines: Mapping[str, int]) -> Iterator[str]:
     for name, count in sorted(lines.items()):
         most = LONGEST if name.startswith(OWN) else LONGEST_PRODUCT
         if count > most:
-            yield f"{name}: {count} lines, not {most}"
+            kind = "module" if name.startswith(OWN) else "product module"
+            yield f"{name}: {count} lines; a {kind} has at most {most}: split it"
 
 
 def habits(texts: Mapping[str, str]) -> Counter[str]:

@@ -103,7 +103,7 @@ def wrong(row: LanguageRow, catalogue: Catalog, folder: Path = FOLDER, rules: Gl
         texts.add(one)
         forms = forms_of(message)
         if not forms or not all(forms):
-            yield f"{po}: {one!r} is not translated"
+            yield f"{po}: {one!r} is not translated: write its msgstr and run `make words` again"
             continue
         yield from (f"{po}: {one!r}: {what}" for what in _complaints(one, many, forms, rules))
         if not many and one not in rules.apart:

@@ -94,8 +94,8 @@ def test_a_long_module_is_reported() -> None:
     assert list(long({"store/a.py": LONGEST_PRODUCT, "tests/a.py": LONGEST})) == []
     found = list(long({"store/a.py": LONGEST_PRODUCT + 1, "tests/a.py": LONGEST + 1}))
     assert found == [
-        f"store/a.py: {LONGEST_PRODUCT + 1} lines, not {LONGEST_PRODUCT}",
-        f"tests/a.py: {LONGEST + 1} lines, not {LONGEST}",
+        f"store/a.py: {LONGEST_PRODUCT + 1} lines; a product module has at most {LONGEST_PRODUCT}: split it",
+        f"tests/a.py: {LONGEST + 1} lines; a module has at most {LONGEST}: split it",
     ]
 
 

@@ -44,7 +44,7 @@ def complaints(tmp_path: Path, rules: Glossary = RULES, *, texts: dict[Any, Any]
         ("Happy apples", "Frohe Äpfel", None),
         ("Please sign in", "Bitte melde dich an", "'sign in' is 'anmelden'"),
         ("Please sign in", "Du musst dich anmelden", "'Du' is not how readers are addressed (Sie)"),
-        ("Yes", "", "is not translated"),
+        ("Yes", "", "is not translated: write its msgstr and run `make words` again"),
         ("Yes", "Ja" * 9, "longer than 1.6 times"),
         ("Choose a language and zone", "Choose a language and zone", "its translation is the English text"),
         ("OAuth", "OAuth", None),
@@ -62,7 +62,9 @@ def test_each_form_of_a_plural_is_checked(tmp_path: Path) -> None:
     }
     assert complaints(tmp_path, texts=texts) == ["'%(count)s app': 'app' is 'App': '%(count)s Programme'"]
     texts = {("%(count)s byte", "%(count)s bytes"): ("%(count)s Byte", ""), "Whatever app means here.": "x"}
-    assert complaints(tmp_path, texts=texts) == ["'%(count)s byte' is not translated"]
+    assert complaints(tmp_path, texts=texts) == [
+        "'%(count)s byte' is not translated: write its msgstr and run `make words` again"
+    ]
 
 
 def test_texts_that_differ_by_their_last_stop_have_one_translation(tmp_path: Path) -> None:

@@ -385,4 +385,8 @@ def render(name: str, text: str = "Ada & Co", **changes: Any) -> Page:
     request = HTTPServerRequest(connection=connection, start_line=start, headers=headers)
     handler = RequestHandler(app, request)
     values = {**ENGLISH, "title": text, **pages(text)[name], **changes}
-    return Page(handler.render_string(name.split()[0], **values).decode())
+    try:
+        return Page(handler.render_string(name.split()[0], **values).decode())
+    except NameError as error:
+        missing = f"template {name} reads `{error.name}`: add it to the sample values in tests/support/browser/pages.py"
+        raise NameError(missing, name=error.name) from error
