@@ -15,7 +15,7 @@ PARALLEL ?= -n 4 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rest test-slow test-engines test-browser test-bench fuzz timing crosscheck test-cluster test-deploy test-fsck screenshots lint lock
+.PHONY: help run test test-rest test-slow test-engines test-browser test-bench fuzz timing crosscheck test-cluster test-deploy test-fsck screenshots format lint lock
 .PHONY: docs clean
 .PHONY: bench bench-endpoints bench-documents bench-ai bench-streams bench-peers bench-flat bench-memory bench-directory bench-waiting bench-holds bench-overload bench-metrics bench-starting bench-painting bench-versions bench-docs
 
@@ -96,16 +96,20 @@ screenshots: $(VENV)/installed-test  ## write pictures of all pages into build/s
 	LATCHKEY_SHOTS=build/screenshots LATCHKEY_TOUR="$(LANGUAGES)" $(BIN)/python -m pytest \
 		tests/browser/test_browser_pages.py $(if $(LANGUAGES),tests/browser/test_browser_languages.py) $(ARGS)
 
+format: $(VENV)/installed-test  ## format the code, and mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
 lint: $(VENV)/installed-test  ## check style, format, types, imports, the shape of the tree, locked packages and secrets
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m dev.checks.house
 	$(BIN)/python -m dev.checks.imports
+	$(BIN)/python -m dev.checks.words
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/mypy
 	$(BIN)/python -m dev.checks.lock
 	$(BIN)/python -m dev.checks.secret_scan
-	$(BIN)/python -m dev.checks.words
 	$(BIN)/python -m dev.checks.audit
 
 lock: | $(BIN)/python  ## renew the lock files, with the newest releases that setup.cfg allows

@@ -15,7 +15,8 @@ local function live_session(user, session, idle, now)
   return true
 end
 
--- The person's details for every page: e-mail, whether it is confirmed ('1' or '0'), name, picture, preferences.
+-- The person's details for every page: e-mail, whether it is confirmed ('1' or '0'), name, picture, preferences. A field
+-- that one page needs is read in its own script, as passkey_offer is.
 local function profile(user)
   local row = redis.call('HMGET', user, 'email', 'verified', 'name', 'picture', 'language', 'zone')
   return row[1], row[2] or '0', row[3], row[4] or '', in_one(row[5], row[6])
