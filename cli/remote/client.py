@@ -7,6 +7,7 @@ import json
 import secrets
 import stat
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -87,6 +88,10 @@ class RemoteServer:
         connection, response = self._send(method, path, body, key, media_type)
         with connection_of(connection):
             read = response.read(MOST_ANSWER)
+        if response.status == HTTPStatus.NOT_FOUND and not self._is_managed():
+            raise ServerUnreachable(
+                f"{self._url.netloc} has no management interface: give the address of the operations port (--ops-port)"
+            )
         if response.status >= 400:
             raise refusal_in(response.status, read)
         try:
@@ -95,6 +100,13 @@ class RemoteServer:
             raise ServerUnreachable(
                 f"{self._url.netloc} does not answer as an operations port of Latchkey does"
             ) from None
+
+    def _is_managed(self) -> bool:
+        """Whether this address has the management interface: the list of apps is always there. Raises
+        ServerUnreachable."""
+        connection, response = self._send("GET", "/apps", None, None)
+        with connection_of(connection):
+            return response.status != HTTPStatus.NOT_FOUND
 
     def _send(
         self,

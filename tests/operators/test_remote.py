@@ -195,6 +195,10 @@ def test_mistakes_are_answered_with_what_to_do(elsewhere: Elsewhere, tmp_path: P
     assert "server's machine" in error("fsck")[2]
     assert "server's machine" in error("operator-key", "create", "--role", "admin")[2]
     assert error("user", "show", "nobody@example.com")[:2] == (1, "not_found")
+    assert "--ops-port" in error("app", "list", url=elsewhere.server.url)[2], "the address of the site itself"
+    absent = [error(*words)[2] for words in (("app", "show", "nothing"), ("api", "show", "nothing"))]
+    absent += [error("operator-key", "revoke", "nothing", "--yes")[2], error("user", "disconnect", EVE, "nothing")[2]]
+    assert not [said for said in absent if "--ops-port" in said]
     wide, empty, strange = (tmp_path / name for name in ("wide", "empty", "strange"))
     for file, text, mode in ((wide, good.read_text(), 0o644), (empty, "", 0o600), (strange, "lk_ok_x\ny\n", 0o600)):
         file.write_text(text)
