@@ -21,7 +21,7 @@ from runtime.outbound_wiring import open_audit_export, open_webhooks
 from runtime.process_state import Runtime
 from runtime.reload import Reloads
 from runtime.site_wiring import open_site
-from runtime.starting import announce, prepare, tell_of_missing_keys
+from runtime.starting import STOPPED, STOPPING, announce, prepare, tell_of_missing_keys
 from runtime.store_keeper import StoreKeeper
 from runtime.tracing_wiring import tracing
 from runtime.wiring import open_store
@@ -100,6 +100,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             settings, site = runtime.settings, application.site
             if alone:
                 notify.notify_stopping()
+                log.info(STOPPING)
             for one in listening:
                 one.wind_down()
             site.watches.close()
@@ -116,6 +117,8 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             await drain(listening, settings.call_seconds)
             left = max(LEAST_MAIL_SECONDS, ends - asyncio.get_running_loop().time())
             await asyncio.gather(site.mail.close(left), webhooks.close(left))
+            if alone:
+                log.info(STOPPED)
         finally:
             watch.cancel()
             follow.cancel()

@@ -18,6 +18,9 @@ from store.wiring import Store
 
 log = logging.getLogger("latchkey")
 
+STOPPING = "stopping: requests in progress are still answered"
+STOPPED = "stopped"
+
 
 async def prepare(runtime: Runtime, store: Store) -> Demo | None:
     """Loads what requests need, resumes interrupted deletions, seeds missing records, and starts the demo app if

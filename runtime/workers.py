@@ -25,7 +25,7 @@ from runtime.demo import Demo
 from runtime.listening import for_each_worker, take_connections
 from runtime.process_state import Runtime
 from runtime.reload import attempt, read_checked
-from runtime.starting import announce, prepare
+from runtime.starting import STOPPED, STOPPING, announce, prepare
 from runtime.store_keeper import StoreKeeper
 from runtime.wiring import open_store
 from store.crypto.keyring import KeyRing, Keys
@@ -201,8 +201,12 @@ class _Supervisor:
 
     def watch(self) -> int:
         """Watches the workers until all have ended. Returns the exit status."""
+        told = False
         while self._workers or self._later:
             time.sleep(POLL_SECONDS)
+            if self._stopping and not told:  # not in the signal's handler, which may have interrupted the log
+                log.info(STOPPING)
+                told = True
             self._reap()
             self._start_again()
             if self._reload_asked and not self._stopping:
@@ -215,6 +219,7 @@ class _Supervisor:
                 self._patience = math.inf
             if self._keeper and self._keeper.due():
                 self._keeper.start()
+        log.info(STOPPED)
         return self._exit_code
 
     def _reap(self) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from dev.lab.engines import wait_until
+from runtime.starting import STOPPED, STOPPING
 from store.crypto.keyring import KeyRing
 from store.engine.datadir import Files
 from tests.support.http.driver import App
@@ -93,6 +94,9 @@ def test_requests_in_flight_are_answered_before_the_store_stops(
         assert server.wait() == 0
         assert not store_runs(server.data_dir, store)
         assert "Traceback" not in server.log
+        stopping, stopped = server.log.index(STOPPING), server.log.index(STOPPED)
+        assert stopping < stopped
+        assert (server.log.count(STOPPING), server.log.count(STOPPED)) == (1, 1)
         # The answer was no empty promise: the session is in the store.
         with Server(*QUICK, data_dir=server.data_dir) as again:
             assert account(again.ready().port, cookie) == 200
