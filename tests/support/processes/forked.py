@@ -122,6 +122,8 @@ def main(control: socket.socket) -> int:
                 continue
             size, given, _, _ = socket.recv_fds(control, 4, 4)
             if not size:
+                for pid, _ in living.values():  # the tests were stopped before they ended these
+                    os.kill(pid, signal.SIGTERM)
                 return 0
             program, arguments, env = json.loads(_exactly(control, int.from_bytes(size, "big")))
             pid = os.fork()
