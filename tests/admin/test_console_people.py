@@ -82,7 +82,7 @@ async def test_a_person_is_shown_with_sizes_but_no_content(console: Console) -> 
     await stock(service.store, service.ada, "web-app", {"notes/a": b'"a secret text"', "notes/b": b"2"})
     await service.store.operator.credit(service.ada, 5_000_000, reason="A gift")
     text = shown(await auditor.open(f"/admin/people/{service.ada}"))
-    for words in (NAME, EMAIL, service.ada, "Web App", "2 documents: notes (2,", "$5.00", "A gift", "Active"):
+    for words in (NAME, EMAIL, service.ada, "Web App", "notes · 2 documents, ", "$5.00", "A gift", "Active"):
         assert words in text, words
     assert "secret text" not in text
 

@@ -43,7 +43,7 @@ def offered(page: HTTPResponse) -> str:
 async def test_a_limit_is_asked_only_with_the_spending_scope(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.get(service.web.authorize_url(scope=SPENDS))
-    assert b"Up to <input" in page.body
+    assert b"Up to </span><input" in page.body
     assert b"dollars a month" in page.body
     assert "If you leave it empty" in page.body.decode()
     assert offered(page) == "5.00"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from typing import Any
@@ -70,8 +71,8 @@ async def test_the_page_says_what_bounds_a_helper_and_what_it_still_may_do(servi
     await handed(service.web, free["access_token"], name="Bounded", authorization_details=PART)
 
     async def words() -> list[str]:
-        tree = (await browser.get(APPS)).body.decode().partition("Handed on")[2]
-        return re.findall("Spend from your balance, ([^·<]*[^·< ])", tree)
+        tree = html.unescape((await browser.get(APPS)).body.decode()).partition("Handed on")[2]
+        return re.findall("Spend from your balance, ([^·<]*[^·<\\s])", tree)
 
     assert await words() == ["without a limit", "within a budget"]
     url = service.web.authorize_url(scope="profile credits:spend", prompt="consent")

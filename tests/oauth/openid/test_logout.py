@@ -85,7 +85,7 @@ async def test_the_apps_own_session_ends_without_a_page(service: Service) -> Non
     # The activity names the app.
     again = await service.signed_in()
     page = (await again.get("/account/security")).body.decode()
-    assert re.search(r"Signed out ·\s*<strong><bdi>Openid App", page)
+    assert re.search(r"Signed out&nbsp;·\s*<strong><bdi>Openid App", page)
 
 
 async def test_a_log_out_ends_no_token_of_the_app(service: Service) -> None:
