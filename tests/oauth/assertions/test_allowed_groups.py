@@ -104,6 +104,6 @@ async def test_an_assertion_counts_only_with_a_second_step_in_it(enterprise: Ent
         assert answer["scope"] == "data:read", amr
     assert (await granted(service.web, enterprise.assertion(amr=["pwd", "mfa"], scope="email")))["scope"] == "email"
     await service.store.apps.update("web-app", second_step=True)
-    status, code, _ = await refused(service.web, enterprise.assertion(scope="profile"))
+    status, code, _ = await refused(service.web, enterprise.assertion(scope="data:read"))
     assert (status, code) == (400, "invalid_grant")
     assert (await granted(service.web, enterprise.assertion(amr=["mfa"], scope="profile")))["scope"] == "profile"
