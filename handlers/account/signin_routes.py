@@ -46,6 +46,14 @@ from handlers.core.policy import LAST_PAGE, PAGE
 from handlers.core.route import Route
 from store.lifetimes import MAIL_RESET, OWN_PASSWORDS, SIGN_IN_ADDRESS
 
+_SET_UP = PersonPost(
+    "set up two-step verification",
+    session=False,
+    tells=(ACTIVITY, PERSON),
+    undo=FIRST_UNDO,
+    windows=(SIGN_IN_ADDRESS,),
+)
+
 ROUTES: tuple[Route, ...] = (
     Route(
         r"/signin",
@@ -66,26 +74,14 @@ ROUTES: tuple[Route, ...] = (
         SetUpAppHandler,
         "signin-setup",
         LAST_PAGE,
-        PersonPost(
-            "set up two-step verification",
-            session=False,
-            tells=(ACTIVITY, PERSON),
-            undo=FIRST_UNDO,
-            windows=(SIGN_IN_ADDRESS,),
-        ),
+        _SET_UP,
     ),
     Route(
         r"/signin/setup/passkey",
         SetUpPasskeyHandler,
         "signin-setup-passkey",
         LAST_PAGE,
-        PersonPost(
-            "set up two-step verification",
-            session=False,
-            tells=(ACTIVITY, PERSON),
-            undo=FIRST_UNDO,
-            windows=(SIGN_IN_ADDRESS,),
-        ),
+        _SET_UP,
     ),
     Route(
         r"/signin/setup/passkey/options",

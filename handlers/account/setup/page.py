@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from urllib.parse import quote
 
 from handlers.account.factors import FactorsPage, authenticator_picture
@@ -69,8 +70,29 @@ class SetUpPage(SignInPage, FactorsPage):
             error=error,
         )
 
-    async def go_on(self, found: SignedIn, added: Added, notice: str, target: str) -> None:
-        """Begins the session, and shows the recovery codes on the way to the target."""
+    async def set_up(
+        self,
+        add: Callable[[Half], Awaitable[tuple[SignedIn, Added]]],
+        again: Callable[[Half, str], Awaitable[None]],
+        mailed: str,
+        notice: str,
+        target: str,
+    ) -> None:
+        """Adds the second step with `add`, and mails `mailed`. Begins the session, and shows the recovery codes on the
+        way to the target; for a wrong answer, shows the page with `again`. Raises Refused as `add`."""
+        try:
+            half = self.half()
+            try:
+                with mails.undoable(self.site, half.user, "second_step", self.visitor):
+                    found, added = await add(half)
+                    mails.factors_changed(self.site, half.user, found.warned, mailed, self.visitor, added.undo)
+            except Refused as refusal:
+                if refusal.code != "access_denied":
+                    raise
+                self.set_status(400)
+                return await again(half, refusal.description)
+        except SignedOut:
+            return self.begin_again(target)
         await self.replace_session(found)
         session = self.store.sessions.open(found.cookie)
         assert session is not None
@@ -101,23 +123,16 @@ class SetUpAppHandler(SetUpPage):
         target, keep = safe_next(params.get("next")), bool(params.get(KEEP))
         await self.store.limits.passkey(self.counted_address)
         sealed = params.require("secret")
-        try:
-            half = self.half()
-            try:
-                with mails.undoable(self.site, half.user, "second_step", self.visitor):
-                    found, added = await self.store.second_step.set_up(
-                        half, sealed, params.get("code") or "", self.visitor, self.device(), kept=keep
-                    )
-                    what = Phrase("An authenticator app was added to your account")
-                    mails.factors_changed(self.site, half.user, found.warned, what, self.visitor, added.undo)
-            except Refused as refusal:
-                if refusal.code != "access_denied":
-                    raise
-                self.set_status(400)
-                return await self.show_setup(half, target, keep=keep, sealed=sealed, error=refusal.description)
-        except SignedOut:
-            return self.begin_again(target)
-        await self.go_on(found, added, Phrase("Your authenticator app is set up."), target)
+
+        async def add(half: Half) -> tuple[SignedIn, Added]:
+            code = params.get("code") or ""
+            return await self.store.second_step.set_up(half, sealed, code, self.visitor, self.device(), kept=keep)
+
+        async def again(half: Half, error: str) -> None:
+            await self.show_setup(half, target, keep=keep, sealed=sealed, error=error)
+
+        added = Phrase("An authenticator app was added to your account")
+        await self.set_up(add, again, added, Phrase("Your authenticator app is set up."), target)
 
 
 class SetUpPasskeyHandler(SetUpPage):
@@ -131,31 +146,18 @@ class SetUpPasskeyHandler(SetUpPage):
         await self.store.limits.passkey(self.counted_address)
         relying_party, challenge = self.relying_party(), self.read_cookie(CHALLENGE_COOKIE)
         self.write_cookie(CHALLENGE_COOKIE, None)
-        try:
-            half = self.half()
-            try:
-                answer = read_answer(params.get("credential") or "")
-                with mails.undoable(self.site, half.user, "second_step", self.visitor):
-                    found, added = await self.store.second_step.set_up_passkey(
-                        half,
-                        relying_party,
-                        challenge,
-                        answer,
-                        self.visitor.agent,
-                        self.visitor,
-                        self.device(),
-                        kept=keep,
-                    )
-                    what = Phrase("A passkey was added to your account")
-                    mails.factors_changed(self.site, half.user, found.warned, what, self.visitor, added.undo)
-            except Refused as refusal:
-                if refusal.code != "access_denied":
-                    raise
-                self.set_status(400)
-                return await self.show_setup(half, target, keep=keep, passkey_error=refusal.description)
-        except SignedOut:
-            return self.begin_again(target)
-        await self.go_on(found, added, Phrase("Your passkey was added."), target)
+
+        async def add(half: Half) -> tuple[SignedIn, Added]:
+            answer, agent = read_answer(params.get("credential") or ""), self.visitor.agent
+            return await self.store.second_step.set_up_passkey(
+                half, relying_party, challenge, answer, agent, self.visitor, self.device(), kept=keep
+            )
+
+        async def again(half: Half, error: str) -> None:
+            await self.show_setup(half, target, keep=keep, passkey_error=error)
+
+        added = Phrase("A passkey was added to your account")
+        await self.set_up(add, again, added, Phrase("Your passkey was added."), target)
 
 
 class SetUpOptionsHandler(SetUpPage):

@@ -23,8 +23,10 @@ FIELDS: Table = {
 unknown ones."""
 _NOT_ALWAYS = frozenset(name for name, rule in FIELDS.items() if rule is not READ)
 NOT_OFFERED = frozenset(
-    {"fallbacks", "fallback_credit_token", "billing_policy", "user_profile_id", "workspace_id"}
-    | {"compaction", "thread"}
+    (
+        *("fallbacks", "fallback_credit_token", "billing_policy", "user_profile_id", "workspace_id"),
+        *("compaction", "thread"),
+    )
 )
 """Fields that choose another model or payer, ask the model once more, or continue what the server keeps."""
 COUNTED = ("messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control")
