@@ -157,7 +157,7 @@ GIVEN = {
     "SignInHandler.post": "the password, of somebody without a second step",
     "SecondStepHandler.post": "the password, and a code or a passkey",
     "PasskeySignInHandler.post": "a passkey",
-    "SetUpPage.go_on": "the password, and a code of the authenticator app that is set up",
+    "SetUpPage.set_up": "the password, and a code of the authenticator app that is set up",
     "ArrivingPage.sign_in": "an identity at a provider, and the second step where the provider's does not count",
     "SignUpHandler.post": "an account that is new",
     "SecurityHandler.post": "the current password, and a confirmation with the second step; ends the devices of before",
