@@ -39,10 +39,14 @@ def start(argv: Sequence[str], program: str = PROGRAM) -> int:
 
 
 def _end(signum: int, frame: FrameType | None) -> None:
-    """Ends the command by KeyboardInterrupt, so that an embedded store started for it is stopped on the way out."""
+    """Ends the command as Ctrl-C does, so that an embedded store started for it is stopped on the way out."""
     # `timeout` sends the signal to the command and then to its group. The second one must not interrupt the closing.
     signal.signal(signum, signal.SIG_IGN)
-    raise KeyboardInterrupt
+    interrupt = signal.getsignal(signal.SIGINT)
+    if callable(interrupt):  # asyncio's own cancels what runs; an exception would leave tasks that nobody awaits
+        interrupt(signal.SIGINT, frame)
+    else:  # `nohup` and background jobs of a shell ignore Ctrl-C
+        raise KeyboardInterrupt
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.environ, *, program: str = PROGRAM) -> int:

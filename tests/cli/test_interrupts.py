@@ -1,0 +1,51 @@
+"""Signals that end a command."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.processes.operator_commands import clean_environment
+from tests.support.processes.processes import ROOT
+
+INTERRUPTED = """
+import asyncio, os, signal, manage
+
+async def one(number):
+    await asyncio.sleep(0)
+    if number == 0:
+        os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.sleep(60)
+
+async def all_of_them():
+    try:
+        await asyncio.gather(*(asyncio.gather(one(number), one(number)) for number in range(4)))
+    finally:
+        print("closed", flush=True)
+
+{first}
+signal.signal(signal.SIGTERM, manage._end)
+try:
+    asyncio.run(all_of_them())
+except KeyboardInterrupt:
+    raise SystemExit(130)
+"""
+
+
+@pytest.mark.parametrize("first", ["", "signal.signal(signal.SIGINT, signal.SIG_IGN)"], ids=["shell", "nohup"])
+def test_sigterm_between_concurrent_reads_lets_a_command_close_its_store(first: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED.format(first=first)],
+        cwd=ROOT,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 130
+    assert done.stdout == "closed\n"
+    if not first:
+        assert done.stderr == ""
