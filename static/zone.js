@@ -3,9 +3,14 @@
 "use strict";
 
 (() => {
-  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
-  const secure = location.protocol === "https:" ? "; secure" : "";
-  if (timeZone) {
-    document.cookie = `${document.currentScript.dataset.cookie}=${timeZone}; path=/; max-age=31536000; samesite=lax${secure}`;
-  }
+  const { cookie } = document.currentScript.dataset;
+  const keep = () => {
+    const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+    const secure = location.protocol === "https:" ? "; secure" : "";
+    if (timeZone) {
+      document.cookie = `${cookie}=${timeZone}; path=/; max-age=31536000; samesite=lax${secure}`;
+    }
+  };
+  // The first question for the zone takes a browser 20 ms. It waits until the page is painted.
+  requestAnimationFrame(() => setTimeout(keep));
 })();
