@@ -59,10 +59,16 @@ class AdminHandler(OpsHandler):
         self.write_json({"items": items, "nextCursor": cursor or None})
 
     async def answer_once(
-        self, work: Callable[[], Awaitable[Record]], status: int = 200, hidden: Collection[str] = ()
+        self,
+        work: Callable[[], Awaitable[Record]],
+        status: int = 200,
+        hidden: Collection[str] = (),
+        again: Callable[[str], Awaitable[Record]] | None = None,
     ) -> None:
         """Writes the result of `work`, which an `Idempotency-Key` lets happen once: a repeated request gets the same
-        answer, with null in the place of the members `hidden`. Raises Refused as `OperatorReplies.claim`."""
+        answer, with null in the place of the members `hidden`. An answer with personal data needs `again`, which makes
+        it from its `id`, "" without one: only the id is kept, so deleting the person leaves nothing of them. Raises
+        Refused as `OperatorReplies.claim`."""
         key = self.idempotency_key()
         if key is None:
             with valid():
@@ -72,7 +78,7 @@ class AdminHandler(OpsHandler):
         asked = f"{request.method} {request.uri}\n".encode("utf-8", "surrogatepass") + request.body
         claimed = await replies.claim(self.actor, key, asked)
         if isinstance(claimed, KeptReply):
-            return self._repeat(claimed)
+            return await self._repeat(claimed, hidden, again)
         try:
             with valid():
                 record = await work()
@@ -81,15 +87,26 @@ class AdminHandler(OpsHandler):
         except BaseException:
             await replies.drop(claimed)
             raise
-        kept = {name: None if name in hidden else value for name, value in record.items()}
+        kept = {
+            name: None if name in hidden else value
+            for name, value in record.items()
+            if again is None or name == "id" or name in hidden
+        }
         await replies.keep(claimed, status, orjson.dumps(kept))
         self.write_json(record, status)
 
-    def _repeat(self, kept: KeptReply) -> None:
+    async def _repeat(
+        self, kept: KeptReply, hidden: Collection[str], again: Callable[[str], Awaitable[Record]] | None
+    ) -> None:
         if not kept.body:
             raise Refused("idempotency_reply_gone")
+        body = kept.body
+        if again is not None:
+            known = orjson.loads(body)
+            record = await again(known.get("id") or "")
+            body = orjson.dumps({**record, **{name: None for name in hidden if name in known}})
         self.set_status(kept.status)
-        self.write_whole(kept.body, {"Idempotent-Replayed": "true"})
+        self.write_whole(body, {"Idempotent-Replayed": "true"})
 
     def idempotency_key(self) -> str | None:
         """The header `Idempotency-Key`; None without one. Raises Refused("invalid_request")."""

@@ -21,7 +21,15 @@ from store.refused import Refused
 from store.results import Visitor
 
 
-class AdminPeopleHandler(AdminHandler):
+class AdminOnePersonHandler(AdminHandler):
+    """Answers with one person."""
+
+    async def person(self, user: str) -> Record:
+        """The person as they are now. Raises Refused("not_found")."""
+        return person_record(await self.store.people_acts.view(user))
+
+
+class AdminPeopleHandler(AdminOnePersonHandler):
     """The list of people."""
 
     async def get(self) -> None:
@@ -39,10 +47,15 @@ class AdminPeopleHandler(AdminHandler):
             for name in ("name", "password", "groups"):
                 if params.value(name) is not None:
                     raise Refused("invalid_request", f"An invited person chooses name and password: leave out {name}.")
-            return await self.answer_once(lambda: self._invite(params.require("email")), hidden=("link",))
+            typed = params.require("email")
+            return await self.answer_once(
+                lambda: self._invite(typed), hidden=("link",), again=lambda _: self._invited(typed)
+            )
         email, name = params.require("email"), params.require("name")
         password, groups = params.get("password"), params.texts("groups") or []
-        await self.answer_once(lambda: self._create(email, name, password, groups), 201, hidden=("password",))
+        await self.answer_once(
+            lambda: self._create(email, name, password, groups), 201, hidden=("password",), again=self.person
+        )
 
     async def _create(self, typed: str, name: str, password: str | None, groups: list[str]) -> Record:
         email, name = normalise_email(typed), check_person_name(name)
@@ -54,7 +67,7 @@ class AdminPeopleHandler(AdminHandler):
         user = await self.store.people.create(
             email, name, chosen, verified=True, event="created_by_operator", visitor=Visitor(), groups=names
         )
-        record = person_record(await self.store.people_acts.view(user))
+        record = await self.person(user)
         return record if password else {**record, "password": chosen}
 
     async def _invite(self, typed: str) -> Record:
@@ -65,16 +78,20 @@ class AdminPeopleHandler(AdminHandler):
         link = f"{self.site.base_url}/signup?invite={quote(invite)}"
         operator_mails.invited(self.site, email, link, self.counted_address)
         self.store.security.note("invited_by_operator", typed=email)
-        return {"email": email, "invited": True, "link": link}
+        return {**await self._invited(email), "link": link}
+
+    @staticmethod
+    async def _invited(typed: str) -> Record:
+        return {"email": normalise_email(typed), "invited": True}
 
 
-class AdminPersonHandler(AdminHandler):
+class AdminPersonHandler(AdminOnePersonHandler):
     """One person."""
 
     async def get(self, user: str) -> None:
         """The person."""
         self.query()
-        self.write_json(person_record(await self.store.people_acts.view(user)))
+        self.write_json(await self.person(user))
 
     async def patch(self, user: str) -> None:
         """Changes the address, the name and the groups, or some of them. Both addresses are mailed; `wayBack` is false
@@ -90,7 +107,7 @@ class AdminPersonHandler(AdminHandler):
         way_back = params.value("wayBack") is None or self.flag(params, "wayBack")
         if email is None and not way_back:
             raise Refused("invalid_request", "wayBack goes with email.")
-        await self.answer_once(lambda: self._change(user, changes, email, way_back))
+        await self.answer_once(lambda: self._change(user, changes, email, way_back), again=self.person)
 
     async def _change(self, user: str, changes: Changes, email: str | None, way_back: bool) -> Record:
         # What is wrong with one of them changes none: the address alone can be refused later than here.
@@ -100,7 +117,7 @@ class AdminPersonHandler(AdminHandler):
             operator_mails.address_changed(self.site, user, changed)
         if changes != Changes():
             await self.store.people_acts.change(self.actor, user, changes)
-        return person_record(await self.store.people_acts.view(user))
+        return await self.person(user)
 
     async def delete(self, user: str) -> None:
         """Deletes the person with everything that is theirs, or plans that in `wait_days`; `dry_run` says what would

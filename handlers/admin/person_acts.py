@@ -6,26 +6,27 @@ from collections.abc import Awaitable, Callable
 
 from handlers.admin import operator_mails
 from handlers.admin.base import AdminHandler, Record, valid
+from handlers.admin.people import AdminOnePersonHandler
 from store.credits.records import balance_record, entry_record, holds_record, opening_record
-from store.operations import Suspension, suspended_until
-from store.operators.records import holder_record, person_record
+from store.operations import Person, Suspension, suspended_until
+from store.operators.records import holder_record
 from store.operators.roles import PEOPLES_ROLES, check_operator_role
 from store.refused import Refused
 
 LINKS = ("reset", "confirm")
 
 
-class AdminPersonAct(AdminHandler):
+class AdminPersonAct(AdminOnePersonHandler):
     """An act that answers with the person."""
 
     async def act_once(self, user: str, work: Callable[[], Awaitable[object]]) -> None:
         """Acts, once for each `Idempotency-Key`, and writes the person as they are then."""
 
-        async def person() -> Record:
+        async def acted() -> Record:
             await work()
-            return person_record(await self.store.people_acts.view(user))
+            return await self.person(user)
 
-        await self.answer_once(person)
+        await self.answer_once(acted, again=self.person)
 
 
 class AdminSuspendHandler(AdminPersonAct):
@@ -88,13 +89,17 @@ class AdminSendLinkHandler(AdminHandler):
         kind = self.fields("kind").require("kind")
         if kind not in LINKS:
             raise Refused("invalid_request", f"kind is {' or '.join(LINKS)}.")
-        await self.answer_once(lambda: self._send(user, kind))
+        await self.answer_once(lambda: self._send(user, kind), again=lambda _: self._sent(user, kind))
 
     async def _send(self, user: str, kind: str) -> Record:
         await self.store.people_acts.check(self.actor, "people.send_link", user)
         person = await self.store.operator.find(user, 0)
         await operator_mails.link(self.site, kind, person)
         await self.store.operator.note(user, "link_sent_by_operator")
+        return await self._sent(user, kind, person)
+
+    async def _sent(self, user: str, kind: str, person: Person | None = None) -> Record:
+        person = person or await self.store.operator.find(user, 0)
         return {"id": user, "email": person.email, "kind": kind, "sent": True}
 
 

@@ -214,6 +214,8 @@ class People:
         self._wakeup.add(user)
         for email in filter(None, (reply.text("email"), *map(bytes.decode, reply.rows("held")))):
             await self._addresses.release(email, user)
+            with wrapped():
+                await self._client.delete(keys.invite(email))
         for name in reply.rows("identities_held"):
             await self._identities.release(name.decode(), user)
         if external_id := reply.text("external_id"):
