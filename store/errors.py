@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from types import TracebackType
 from typing import Final
 
 import redis.exceptions as driver
 
-__all__ = ["StartupError", "StoreError", "StoreFull", "StoreUnavailable", "Unacknowledged", "translate", "wrapped"]
+__all__ = [
+    *("KeyMissing", "StartupError", "StoreError", "StoreFull", "StoreUnavailable", "Unacknowledged"),
+    *("translate", "wrapped"),
+]
 
 
 class StoreError(Exception):
@@ -33,6 +37,18 @@ class Unacknowledged(StoreUnavailable):
     """The write was done, but too few replicas acknowledged it: a failover may undo it."""
 
     word = "unconfirmed"
+
+
+class KeyMissing(StoreError):
+    """`what` was sealed with the secret key `key_id`, which is not configured. Nothing was done. `level`: of
+    the log."""
+
+    level = logging.ERROR
+
+    def __init__(self, what: str, key_id: int) -> None:
+        super().__init__(
+            f"{what} was sealed with secret key {key_id}, which is not configured. Add that key to the secret keys"
+        )
 
 
 class StartupError(Exception):

@@ -326,13 +326,13 @@ class BaseHandler(QuickHandler):
 
 
 def log_failure(request: HTTPServerRequest, raised: Any) -> None:
-    """Logs a traceback for defects, and one line if the store or the hasher is unavailable. Never logs the query."""
+    """Logs a traceback for defects, one line if store, hasher or a secret key is missing. Never logs the query."""
     error: BaseException | None = raised[1]
     if is_defect(error):
         log.error("%s %s failed [%s]", method_of(request), shown(request.path), request_id(request), exc_info=raised)
     elif not isinstance(error, (Refused, SignedOut, Unproved, HTTPError)):
-        reason = str(error) or type(error).__name__
-        log.warning("%s %s: %s [%s]", method_of(request), shown(request.path), reason, request_id(request))
+        reason, level = str(error) or type(error).__name__, getattr(error, "level", logging.WARNING)
+        log.log(level, "%s %s: %s [%s]", method_of(request), shown(request.path), reason, request_id(request))
     # A frame of the call often refers to the error that went through it. This cycle would keep the request and its body
     # until the next garbage collection, which is rare.
     while error is not None:

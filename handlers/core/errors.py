@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tornado.web import HTTPError
 
 from store.crypto.passwords import HasherBusy
-from store.errors import StoreFull, StoreUnavailable, Unacknowledged
+from store.errors import KeyMissing, StoreFull, StoreUnavailable, Unacknowledged
 from store.phrases import Phrase
 from store.refused import Refused, SignedOut, Unproved
 
@@ -119,6 +119,8 @@ NOT_LOGGED = frozenset(
 while they poll, and our own trouble."""
 FULL = 30
 """Seconds before a retry if the store is full: an operator must make room first."""
+NO_KEY = 30
+"""Seconds before a retry without a secret key: an operator must give it to the server first."""
 
 # These codes are renamed on the way out: the interface has one code for every malformed request, and the same codes for
 # proofs at the token endpoint and at resource calls (RFC 9449 7.1), and for a denial on a page and at a poll.
@@ -143,6 +145,8 @@ def refusal_of(status: int, error: BaseException | None) -> Refused:
         return Refused("temporarily_unavailable", Phrase("The store is full. Nothing was done."), retry_after=FULL)
     if isinstance(error, Unproved):
         return Refused("access_denied", REAUTH_FIRST)
+    if isinstance(error, KeyMissing):
+        return Refused("temporarily_unavailable", retry_after=NO_KEY)
     if isinstance(error, (StoreUnavailable, HasherBusy)):
         return Refused("temporarily_unavailable", retry_after=1)
     if isinstance(error, HTTPError) or error is None:
@@ -154,9 +158,12 @@ def cause_of(error: BaseException | None) -> str:
     """The cause of an `UNAVAILABLE`, in one word for the metrics."""
     if isinstance(error, StoreUnavailable):
         return "replicas" if isinstance(error, Unacknowledged) else "full" if isinstance(error, StoreFull) else "store"
+    if isinstance(error, KeyMissing):
+        return "keys"
     return "passwords" if isinstance(error, HasherBusy) else "places"
 
 
 def is_defect(error: BaseException | None) -> bool:
     """Whether the log needs a traceback: everything except expected errors."""
-    return not isinstance(error, (Refused, SignedOut, Unproved, StoreUnavailable, HasherBusy, HTTPError))
+    expected = (Refused, SignedOut, Unproved, StoreUnavailable, KeyMissing, HasherBusy, HTTPError)
+    return not isinstance(error, expected)

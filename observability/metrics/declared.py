@@ -85,7 +85,7 @@ METRICS: tuple[Metric, ...] = (
         "counter",
         "Requests that were answered 503, by cause: requests (too many in progress), places (too many AI "
         "calls, downloads or uploads), passwords (too many being checked), store (no answer), full (the store "
-        "has no room), replicas (too few confirmed).",
+        "has no room), replicas (too few confirmed), keys (a secret key is missing).",
         (UNAVAILABLE,),
         ("route", "cause"),
     ),

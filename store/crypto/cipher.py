@@ -13,7 +13,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from store.crypto.keyring import Keys, SecretKey
-from store.errors import StoreError
+from store.errors import KeyMissing, StoreError
 
 NONCE_BYTES = 12
 OVERHEAD_BYTES = 1 + NONCE_BYTES + 16
@@ -33,10 +33,12 @@ class Cipher:
         return bytes([key.id]) + nonce + sealed
 
     def open(self, user: str, client: str, name: str, sealed: bytes) -> bytes:
-        """The decrypted document. Raises StoreError if it was damaged, moved, or sealed under a key that is gone."""
-        key = self._keys.ring.by_id(sealed[0]) if len(sealed) >= OVERHEAD_BYTES else None
+        """The decrypted document. Raises StoreError if it was damaged or moved, KeyMissing without its key."""
+        if len(sealed) < OVERHEAD_BYTES:
+            raise StoreError("a document does not open: it was damaged")
+        key = self._keys.ring.by_id(sealed[0])
         if key is None:
-            raise StoreError("a document is sealed under a secret key that is not configured")
+            raise KeyMissing("a document", sealed[0])
         nonce, body = sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]
         try:
             return _aead(key, user, client).decrypt(nonce, body, _address(user, client, name))

@@ -8,7 +8,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from store.crypto.keyring import Keys, SecretKey
-from store.errors import StoreError
+from store.errors import KeyMissing, StoreError
 
 _NONCE_BYTES = 12
 
@@ -28,10 +28,12 @@ class SealedSecrets:
         return bytes([key.id]) + nonce + self._aead(key).encrypt(nonce, secret, owner.encode())
 
     def open(self, owner: str, sealed: bytes) -> bytes:
-        """The decrypted secret. Raises StoreError if it was damaged, moved, or sealed under a key that is gone."""
-        key = self._keys.ring.by_id(sealed[0]) if len(sealed) > 1 + _NONCE_BYTES else None
+        """The decrypted secret. Raises StoreError if it was damaged or moved, KeyMissing without its key."""
+        if len(sealed) <= 1 + _NONCE_BYTES:
+            raise StoreError(f"{self._what} does not open: it was damaged")
+        key = self._keys.ring.by_id(sealed[0])
         if key is None:
-            raise StoreError(f"{self._what} is sealed under a key that is not configured")
+            raise KeyMissing(self._what, sealed[0])
         nonce, body = sealed[1 : 1 + _NONCE_BYTES], sealed[1 + _NONCE_BYTES :]
         try:
             return self._aead(key).decrypt(nonce, body, owner.encode())

@@ -306,10 +306,9 @@ def test_the_table_of_keys_matches_the_code() -> None:
     user, client, one_id, shard = "<user>", "<client>", "<id>", "<shard>"
     keys_in_code = {
         keys.APPS,
-        *(keys.ROLE_HOLDERS, *keys.operator_key(one_id).values()),
-        *(f"{keys.OPERATOR_JOBS}{one_id}", keys.operator_reply("<digest>")),
-        *(keys.UNUSED_APPS, keys.USED_APPS, keys.INITIAL_TOKENS, keys.fetching(client)),
-        keys.APIS,
+        *(keys.ROLE_HOLDERS, f"{keys.OPERATOR_JOBS}{one_id}", keys.operator_reply("<digest>")),
+        *keys.operator_key(one_id).values(),
+        *(keys.UNUSED_APPS, keys.USED_APPS, keys.INITIAL_TOKENS, keys.fetching(client), keys.APIS),
         keys.api(client),
         keys.api_apps(client),
         keys.KEYRING,

@@ -16,7 +16,7 @@ from store.accounts.signin.guesses import GuessNotice, WrongCode, guessed_by, re
 from store.accounts.signin.passkey_thread import PasskeyThread
 from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty
 from store.accounts.signin.sessions import Session, Sessions
-from store.accounts.signin.totp import TotpSecrets, read_typed
+from store.accounts.signin.totp import TotpSecrets
 from store.crypto.seal import new_id
 from store.engine.scripts import Scripts
 from store.errors import StoreError
@@ -103,8 +103,7 @@ class Reauth:
             credentials = await self.check_password(session, factors.email, password, visitor)
         if credentials is None:
             raise ReauthFailed("password", _WRONG_PASSWORD)
-        secret = self._secrets.open(session.user, factors.secret) if factors.secret else None
-        typed = read_typed(code, secret, factors.now)
+        typed = self._secrets.typed(session.user, code, factors.secret, factors.now)
         after = Session(session.user, new_id(), session.kept) if moved else session
         reply = await self._scripts.run(
             "prove_with_code",

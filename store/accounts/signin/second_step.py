@@ -89,10 +89,9 @@ class SecondStep:
         self, half: Half, code: str, visitor: Visitor, device: Device | None = None, *, kept: bool = True
     ) -> SignedIn:
         """Starts a session for a code of the app or a recovery code. Raises WrongCode for a wrong or used code, or if
-        no code counts any more; Refused("rate_limited") during a pause."""
+        no code counts any more; Refused("rate_limited") during a pause, KeyMissing without the secret's key."""
         options = await self.options(half)
-        secret = self._secrets.open(half.user, options.secret) if options.secret else None
-        typed = read_typed(code, secret, options.now)
+        typed = self._secrets.typed(half.user, code, options.secret, options.now)
         session = Session(half.user, new_id(), kept)
         reply = await self._scripts.run(
             "finish_with_code",
