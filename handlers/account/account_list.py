@@ -1,4 +1,4 @@
-"""The list of accounts that signed in with this browser, in its cookie."""
+"""The list of accounts that signed in with this browser, and the provider they used last, in its cookies."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from store.lifetimes import ACCOUNT_LIST, MINUTE
 
 LIST_COOKIE = "accounts"
 CHOSEN_COOKIE = "chosen"
+PROVIDER_COOKIE = "provider"
 CHOSEN_LASTS = 10 * MINUTE
 _SIGN = "~"
 
@@ -50,7 +51,20 @@ def chosen_address(page: PageHandler, target: str) -> str:
     return next((one.email for one in listed(page) if one.id == entry), "")
 
 
+def last_provider(page: PageHandler) -> str:
+    """The name of the provider, if the last sign-in with this browser used one; anything that the browser sent, so look
+    it up."""
+    return page.read_cookie(PROVIDER_COOKIE) or ""
+
+
+def note_provider(page: PageHandler, name: str) -> None:
+    """Keeps the name of the provider of this sign-in, so that the sign-in page can mark it; "" for a password."""
+    if name != last_provider(page):
+        page.write_cookie(PROVIDER_COOKIE, name or None, ACCOUNT_LIST)
+
+
 def _keep(page: PageHandler, kept: list[ListedAccount]) -> None:
+    note_provider(page, "")  # it may have been that of a person who wants to leave no trace here
     page.write_cookie(LIST_COOKIE, page.store.listed_accounts.cookie(kept) or None, ACCOUNT_LIST)
 
 

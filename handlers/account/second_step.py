@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from handlers.account.account_list import note_provider
 from handlers.account.setup.half_signin import HALF_COOKIE, KEEP
 from handlers.account.signin import CHALLENGE_COOKIE, SignInPage
 from handlers.core import mails
@@ -81,6 +82,7 @@ class PasskeySignInHandler(PasskeyPage):
             self.set_status(400)
             text = error.description if isinstance(error, Refused) else Phrase("That passkey can't be used here.")
             return await self.show_sign_in(target, passkey_error=text, keep=bool(params.get(KEEP)))
+        note_provider(self, "")
         await self.signed_in(found, target)
 
 

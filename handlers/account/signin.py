@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from handlers.account.account_list import chosen_address, list_account, listed
+from handlers.account.account_list import chosen_address, last_provider, list_account, listed, note_provider
 from handlers.account.authorize_address import address_of, pairs_of, request_print, wants_proof
 from handlers.account.pending_target import (
     ACCOUNT_PAGE,
@@ -122,6 +122,7 @@ class SignInPage(PageHandler):
             passkeys=self.site.relying_party is not None,
             signup_open=self.site.signup == "open",
             providers=list(self.site.providers),
+            last_provider=last_provider(self),
             next_query=next_query(target),
         )
 
@@ -177,7 +178,9 @@ class SignInHandler(SignInPage):
             self.set_status(403)
             return await self.show_sign_in(target, typed, refusal.description, keep=keep)
         except SecondStepNeeded as needed:
+            note_provider(self, "")
             return ask_step(self, needed, target, keep=keep)
+        note_provider(self, "")
         await self.signed_in(found, target)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from handlers.account.account_list import note_provider
 from handlers.account.elsewhere.page import FLOW_COOKIE, TARGET_COOKIE, ElsewherePage
 from handlers.account.pending_target import must_set_up
 from handlers.account.setup.half_signin import ask_step
@@ -71,8 +72,10 @@ class ArrivingPage(ElsewherePage):
             return await self.failed(flow, 403, refusal.description)
         except SecondStepNeeded as needed:
             self.write_cookie(TARGET_COOKIE, None)
+            note_provider(self, provider.name)
             return ask_step(self, needed, target, keep=flow.kept)
         self.write_cookie(TARGET_COOKIE, None)
+        note_provider(self, provider.name)
         await self.signed_in(found, target)
 
     async def admitted(self, provider: Provider, arrival: Arrival) -> Arrived:

@@ -243,3 +243,26 @@ async def test_a_provider_that_is_away_is_said_to_be(service: Service, idp: Prov
     again = await service.browser().get("/signin/with/idp")
     assert again.code == 503
     assert idp.seen("/.well-known/openid-configuration") == 1, "not asked again at once"
+
+
+@trusted
+async def test_the_sign_in_page_marks_the_provider_that_was_used_last(
+    service: Service, idp: ProviderDouble, options: Any
+) -> None:
+    browser = service.browser()
+
+    async def marked() -> bool:
+        page = await browser.get("/account")
+        if page.code == 200:
+            await browser.submit(page, "/signout")
+        return "Last used" in (await browser.get("/signin")).body.decode()
+
+    assert not await marked()
+    await goes_and_comes(browser, idp)
+    assert await marked()
+    await browser.sign_in()
+    assert not await marked(), "that was a password"
+    await goes_and_comes(browser, idp)
+    assert await marked()
+    await browser.submit(await browser.get("/signin/choose"), "/signin/choose/remove")
+    assert not await marked(), "who leaves the list of this browser leaves no trace"

@@ -129,7 +129,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "signup_open": True,
             "choosable": True,
             "next_query": "?next=%2F",
-            **{"hint": text, "trouble": text, "providers": PROVIDERS},
+            **{"hint": text, "trouble": text, "providers": PROVIDERS, "last_provider": PROVIDERS[0].name},
         },
         "signin/signin.html first": {
             **stranger,
@@ -137,7 +137,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "error": None,
             "passkey_error": None,
             **{"passkeys": False, "signup_open": False, "choosable": False},
-            **{"next_query": "", "hint": "", "trouble": "", "providers": []},
+            **{"next_query": "", "hint": "", "trouble": "", "providers": [], "last_provider": ""},
         },
         "signin/second_step.html": {**stranger, "error": text, "has_app": True, "has_passkey": True},
         "signin/second_step.html recovery": {**stranger, "error": None, "has_app": False, "has_passkey": False},
