@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from handlers.core.errors import CATALOGUE
+from handlers.core.errors import CATALOGUE, PUBLIC_NAME
 from outbound.ai.dialects import errors as openai
 from store.refused import Refused
 
@@ -36,9 +36,10 @@ def kind_of(code: str) -> str:
 
 
 def envelope(refusal: Refused) -> dict[str, Any]:
-    """The error in that API's format."""
+    """The error in that API's format. `code` is ours: several codes share a type, and SDKs pass other members on."""
     message = refusal.description or CATALOGUE[refusal.code].description
-    return {"type": "error", "error": {"type": kind_of(refusal.code), "message": message}}
+    code = PUBLIC_NAME.get(refusal.code, refusal.code)
+    return {"type": "error", "error": {"type": kind_of(refusal.code), "message": message, "code": code}}
 
 
 CHARGED = {

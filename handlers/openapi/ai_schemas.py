@@ -92,7 +92,12 @@ AI_SCHEMAS: dict[str, Schema] = {
     "SdkError": written(
         {
             "type": {"const": "error"},
-            "error": written({"type": {"enum": sorted({*TYPES.values(), *OTHERS})}, "message": FILLED}),
+            "error": written(
+                {
+                    **{"type": {"enum": sorted({*TYPES.values(), *OTHERS})}, "message": FILLED},
+                    "code": {**FILLED, "description": "the code of the error, as in the answers of the other endpoints"},
+                }
+            ),
             "request_id": FILLED,
         }
     ),

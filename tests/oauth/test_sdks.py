@@ -106,7 +106,9 @@ async def python_sdk(job: Job) -> Job:
         try:
             await call
         except anthropic.APIStatusError as failed:
-            return [type(failed).__name__, failed.status_code, failed.type, failed.request_id is not None]
+            said: Any = failed.body
+            code = said["error"]["code"]
+            return [type(failed).__name__, failed.status_code, failed.type, code, failed.request_id is not None]
         return None
 
     met: Job = {}
@@ -158,17 +160,17 @@ async def node_sdk(node: str, job: Job) -> Job:
 
 
 FAILURES = {
-    "no request": ["BadRequestError", 400, "invalid_request_error", True],
-    "a dead token": ["AuthenticationError", 401, "authentication_error", True],
-    "a narrow token": ["PermissionDeniedError", 403, "permission_error", True],
-    "no credits": ["PaymentRequiredError", 402, "billing_error", True],
-    "no such model": ["NotFoundError", 404, "not_found_error", True],
-    "a key that is none": ["BadRequestError", 400, "invalid_request_error", True],
-    "a full window": ["RateLimitError", 429, "rate_limit_error", True],
-    "another request under a key": ["UnprocessableEntityError", 422, "invalid_request_error", True],
-    "the upstream is overloaded": ["OverloadedError", 529, "overloaded_error", True],
-    "the upstream fails": ["InternalServerError", 502, "api_error", True],
-    "the upstream refuses": ["BadRequestError", 400, "invalid_request_error", True],
+    "no request": ["BadRequestError", 400, "invalid_request_error", "invalid_request", True],
+    "a dead token": ["AuthenticationError", 401, "authentication_error", "invalid_token", True],
+    "a narrow token": ["PermissionDeniedError", 403, "permission_error", "insufficient_scope", True],
+    "no credits": ["PaymentRequiredError", 402, "billing_error", "insufficient_credits", True],
+    "no such model": ["NotFoundError", 404, "not_found_error", "not_found", True],
+    "a key that is none": ["BadRequestError", 400, "invalid_request_error", "invalid_request", True],
+    "a full window": ["RateLimitError", 429, "rate_limit_error", "rate_limited", True],
+    "another request under a key": ["UnprocessableEntityError", 422, "invalid_request_error", "idempotency_mismatch", True],
+    "the upstream is overloaded": ["OverloadedError", 529, "overloaded_error", "overloaded", True],
+    "the upstream fails": ["InternalServerError", 502, "api_error", "upstream_error", True],
+    "the upstream refuses": ["BadRequestError", 400, "invalid_request_error", "invalid_request", True],
 }
 
 

@@ -178,7 +178,8 @@ async def test_a_used_up_budget_and_another_model_are_refused_in_each_dialect(se
     browser = await service.signed_in()
     small = (await granted(service, browser, {**CREDITS, "limit": 1}))["access_token"]
     messages = await ask(service, small)
-    assert (messages.code, json_of(messages)["error"]["type"]) == (402, "billing_error")
+    refused = json_of(messages)["error"]
+    assert (messages.code, refused["type"], refused["code"]) == (402, "billing_error", "budget_exhausted")
     chat = await ask(service, small, "chat/completions")
     assert (chat.code, json_of(chat)["error"]["code"]) == (402, "budget_exhausted")
     assert json_of(chat)["error"]["type"] == "insufficient_quota"

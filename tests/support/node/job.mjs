@@ -20,7 +20,8 @@ async function failure(call) {
   try {
     await call();
   } catch (error) {
-    return [error.constructor._errorName, error.status ?? null, error.type, error.requestID != null];
+    const code = error.error?.error?.code; // an abort has none
+    return [error.constructor._errorName, error.status ?? null, error.type, code, error.requestID != null];
   }
   return null;
 }
