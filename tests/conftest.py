@@ -16,6 +16,7 @@ from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.netutil import Resolver
 
+from dev.lab.watchdog import watch
 from handlers.core.application import Latchkey
 from handlers.core.site import Site
 from handlers.routes import make_application
@@ -321,6 +322,7 @@ def ai_site(
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Iterator[Path]:
     """A data directory that nothing runs on yet."""
+    watch(tmp_path)
     yield tmp_path / "data"
     end_stores(tmp_path)
 
@@ -329,6 +331,7 @@ def data_dir(tmp_path: Path) -> Iterator[Path]:
 def owned_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, EmbeddedStore]]:
     """An embedded store with its key file, owned by a server, as far as anybody can tell; `home` empties it."""
     data_dir = tmp_path_factory.mktemp("home") / "data"
+    watch(data_dir)
     store = EmbeddedStore.start(data_dir, "server")
     KeyFile.open_or_create(data_dir / "keys")
     yield data_dir, store

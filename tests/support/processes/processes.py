@@ -21,6 +21,7 @@ from tornado.httpclient import AsyncHTTPClient
 from tornado.ioloop import IOLoop
 
 from dev.lab.engines import wait_until
+from dev.lab.watchdog import watch
 from store import keys
 from store.crypto.keyring import KeyRing, Keys
 from store.crypto.passwords import PasswordHasher
@@ -55,6 +56,7 @@ class Server:
         fresh: bool = False,
     ) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="server-", dir="/tmp"))
+        watch(self.directory, remove=True)
         self.data_dir = data_dir or self.directory / "data"
         self._out, self._log = self.directory / "out", self.directory / "log"
         given = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
