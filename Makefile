@@ -191,18 +191,22 @@ clean:  ## remove everything that make and the tools made; data/ stays
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp files say when the environment last took what the lock files hold.
-$(VENV)/installed: requirements.lock | $(BIN)/python
+$(VENV)/installed: requirements.lock | $(BIN)/latchkey
 	@echo "Installing packages. The first time, this takes some minutes."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	touch $@
 
-$(VENV)/installed-test: requirements-dev.lock | $(BIN)/python
+$(VENV)/installed-test: requirements-dev.lock | $(BIN)/latchkey
 	@echo "Installing packages for the tests. The first time, this takes some minutes."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
 	touch $@ $(VENV)/installed
 
 $(VENV)/installed-bench: $(VENV)/installed-test
 	touch $@
+
+# `pip install .` puts another one there, which stays.
+$(BIN)/latchkey: | $(BIN)/python
+	cp cli/latchkey $@
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Latchkey needs Python 3.11 or newer; set PYTHON=")'

@@ -121,7 +121,7 @@ INVARIANTS = (
     Invariant("recovery", "When all is mended, everybody can go on.", "clients", all_went_on),
     Invariant("answers", "Every answer is one that the interface has; none is 500.", "answers", answers),
 )
-FSCK = Invariant("fsck", "The store is sound, by `manage.py fsck`.", "store", fsck)
+FSCK = Invariant("fsck", "The store is sound, by `latchkey fsck`.", "store", fsck)
 
 
 def check(history: History) -> list[Verdict]:

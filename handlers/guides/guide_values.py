@@ -23,6 +23,7 @@ SCOPE = "profile"
 METHOD = "client_secret_basic"
 _SECRET_LINE = re.compile(r"^.*\bCLIENT_SECRET\b.*\n", re.MULTILINE)
 _SHELL = ("sh", INLINE)
+_PROGRAMS = ("latchkey ", "python ")
 
 
 def filler(app: Registration, base_url: str) -> Fill:
@@ -48,7 +49,7 @@ def filler(app: Registration, base_url: str) -> Fill:
 
     def fill(text: str, language: str) -> str:
         if not language or language == INLINE:
-            quote = shlex.quote if language in _SHELL and text.startswith("python ") else str
+            quote = shlex.quote if language in _SHELL and text.startswith(_PROGRAMS) else str
             return in_words.sub(lambda match: quote(examples[match[0]]), text)
         if app.public:
             text = _SECRET_LINE.sub("", text)

@@ -51,21 +51,24 @@ async def _allow(address: str) -> str:
 
 
 def terminal(tmp_path: Path, server: Server) -> dict[str, str]:
-    """The environment of a terminal for pasted blocks.
+    """The environment of a terminal for pasted blocks, with the environment of a checkout active.
 
-    Two things differ from a developer's: the port, and the interpreter behind `python` and `latchkey`.
+    Two things differ from a developer's: the port, and the interpreter behind `python`.
     """
     for program in ("bash", "curl"):
         if shutil.which(program) is None:
             pytest.skip(f"no {program} on this machine")
-    python = tmp_path / "python"
+    checkout = tmp_path / "a checkout"
+    programs = checkout / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    (checkout / "latchkey").symlink_to(ROOT / "latchkey")
+    shutil.copy(ROOT / "cli" / "latchkey", programs)  # as make does
+    python = programs / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
-    command = tmp_path / "latchkey"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m latchkey "$@"\n')
-    command.chmod(0o755)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
-    return environment | {"PATH": f"{tmp_path}:{environment['PATH']}", "LATCHKEY_DATA_DIR": str(server.data_dir)}
+    path = f"{tmp_path}:{programs}:{environment['PATH']}"
+    return environment | {"PATH": path, "LATCHKEY_DATA_DIR": str(server.data_dir)}
 
 
 @pytest.mark.slow

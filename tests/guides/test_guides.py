@@ -90,7 +90,7 @@ def test_every_link_of_a_guide_leads_to_a_part_or_an_anchor(name: str) -> None:
 
 def test_a_hostile_value_stays_text_and_is_quoted_in_commands() -> None:
     (part,) = page_of(
-        "# Guide\n\nAt https://app.example.com/callback: `python x https://app.example.com/callback`.\n\n"
+        "# Guide\n\nAt https://app.example.com/callback: `latchkey x https://app.example.com/callback`.\n\n"
         "```sh\nrun https://app.example.com/callback\n```\n",
         parted=False,
     ).parts
@@ -99,7 +99,7 @@ def test_a_hostile_value_stays_text_and_is_quoted_in_commands() -> None:
     assert [one.tag for one in page.elements] == ["main", "p", "code", "pre"]
     (paragraph,), (code,) = page.all("p"), page.all("pre")
     quoted = """'https://app.example/cb?a='"'"'$(touch%20x)&b=;$HOME!n&c='"'"''"'"';exit;'"""
-    assert paragraph.text == f"At {HOSTILE}: python x {quoted}."
+    assert paragraph.text == f"At {HOSTILE}: latchkey x {quoted}."
     assert code.text == f"run {quoted}\n"
 
 

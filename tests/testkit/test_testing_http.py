@@ -376,15 +376,15 @@ def test_the_javascript_example_works_unchanged(tmp_path: Path) -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("no Node on this machine")
-    python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
+    command = tmp_path / "latchkey"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m latchkey "$@"\n')
+    command.chmod(0o755)
     file = tmp_path / "notes.test.mjs"
     file.write_text(block("js").replace("/tmp/latchkey", str(tmp_path / "data")))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
     environment["PATH"] = f"{tmp_path}:{environment['PATH']}"
-    command = [node, "--test", "--test-reporter=tap", str(file)]
-    done = subprocess.run(command, cwd=ROOT, env=environment, text=True, capture_output=True, timeout=60, check=False)
+    ran = [node, "--test", "--test-reporter=tap", str(file)]
+    done = subprocess.run(ran, cwd=ROOT, env=environment, text=True, capture_output=True, timeout=60, check=False)
     assert "# pass 3" in done.stdout, done.stdout + done.stderr
     assert "# fail 0" in done.stdout, done.stdout
 
