@@ -25,7 +25,7 @@ _SECONDS = 15.0
 
 
 def watch(directory: Path, *, remove: bool = False) -> None:
-    """Has the stores and servers in `directory` killed if they outlive this process. `remove`: the directory goes too."""
+    """Has the stores and servers in `directory` killed if they outlive this process. `remove`: it is removed too."""
     pipe = _pipe()
     pipe.write(f"{_REMOVE if remove else _KEEP}{directory.resolve()}\n")
     pipe.flush()

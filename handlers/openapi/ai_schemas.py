@@ -95,7 +95,7 @@ AI_SCHEMAS: dict[str, Schema] = {
             "error": written(
                 {
                     **{"type": {"enum": sorted({*TYPES.values(), *OTHERS})}, "message": FILLED},
-                    "code": {**FILLED, "description": "the code of the error, as in the answers of the other endpoints"},
+                    "code": {**FILLED, "description": "the code of the error, as in all other answers"},
                 }
             ),
             "request_id": FILLED,

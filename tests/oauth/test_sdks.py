@@ -167,7 +167,7 @@ FAILURES = {
     "no such model": ["NotFoundError", 404, "not_found_error", "not_found", True],
     "a key that is none": ["BadRequestError", 400, "invalid_request_error", "invalid_request", True],
     "a full window": ["RateLimitError", 429, "rate_limit_error", "rate_limited", True],
-    "another request under a key": ["UnprocessableEntityError", 422, "invalid_request_error", "idempotency_mismatch", True],
+    "another use of a key": ["UnprocessableEntityError", 422, "invalid_request_error", "idempotency_mismatch", True],
     "the upstream is overloaded": ["OverloadedError", 529, "overloaded_error", "overloaded", True],
     "the upstream fails": ["InternalServerError", 502, "api_error", "upstream_error", True],
     "the upstream refuses": ["BadRequestError", 400, "invalid_request_error", "invalid_request", True],
@@ -193,7 +193,7 @@ async def describe(service: Service, spender: Spender, lossy: str) -> Job:
         "no such model": {"asked": {"model": "gone"}},
         "a key that is none": {"headers": {"Idempotency-Key": "a b"}},
         "a full window": {"token": eager.token},
-        "another request under a key": {"headers": {"Idempotency-Key": "k1"}},
+        "another use of a key": {"headers": {"Idempotency-Key": "k1"}},
     }
     return {
         "base": service.base_url + "/api/v1/ai",
