@@ -77,7 +77,7 @@ async def test_people_with_a_role_are_not_deleted_and_get_none_meanwhile(console
     admin, path = await proved(console)
     support = await console.operator("support")
     answer = await admin.send(f"/admin/people/{support.user}/plan-deletion", days="7")
-    assert (answer.code, "Remove the role first" in shown(answer.body.decode())) == (403, True)
+    assert (answer.code, "has the role Support. Remove the role first" in shown(answer.body.decode())) == (403, True)
     await admin.do(f"{path}/plan-deletion", days="7")
     answer = await admin.send(f"{path}/role", role="support")
     assert (answer.code, "Cancel the deletion first" in shown(answer.body.decode())) == (400, True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from unittest.mock import patch
 
 import pytest
 
+from store.accounts.audit.security_log import Origin
 from store.apps.api_record import ApiRegistration, ApiScope
 from tests.admin.conftest import Console
 from tests.admin.test_console_people import proved, shown
@@ -22,7 +24,7 @@ async def test_events_are_filtered_and_exported(console: Console) -> None:
     await console.store.security.flush()
     auditor = await console.operator("auditor")
     everything = shown(await auditor.open("/admin/audit"))
-    assert f"by person {admin.user}" in everything
+    assert f"by {admin.email}" in everything
     user = console.service.ada
     theirs = (await auditor.browser.get(f"/admin/audit/export?person={EMAIL}")).body.decode()
     events = [json.loads(line) for line in theirs.splitlines()]
@@ -105,6 +107,32 @@ async def test_an_app_is_found_disabled_and_verified(console: Console) -> None:
         answer = await admin.send(f"/admin/apps/nothing/{act}", status="disabled", verified="yes")
         assert answer.code == 404, act
     assert (await admin.browser.get("/admin/apps/nothing")).code == 404
+
+
+async def test_lists_name_people_by_their_addresses(console: Console) -> None:
+    """Owners of apps and APIs, the people of events, operators and their keys; a deleted person keeps the id."""
+    auditor, user, gone = await console.operator("auditor"), console.service.ada, "ab" * 16
+    for client_id, owner in (("mine", user), ("theirs", gone)):
+        await console.service.add_app(client_id, owner=owner)
+        api = ApiRegistration(f"https://{client_id}.example", "Orders", (ApiScope("read", "Read"),), owner=owner)
+        await console.store.apis.create(api)
+    for by in (f"person {auditor.user}", f"person {gone}", "key 00ff Helpdesk", "key 00ee"):
+        origin = Origin(actor="operator", by=by)
+        with patch.object(console.store.security, "origin", lambda origin=origin: origin):
+            console.store.security.note("exported_by_operator", person=gone if "key" in by else user)
+    await console.store.security.flush()
+    links = {path: await auditor.open(f"/admin/{path}") for path in ("apps", "apis", "audit")}
+    for path, text in links.items():
+        assert f'<a href="/admin/people/{user}" title="{user}"><bdi>{EMAIL}</bdi></a>' in text, path
+        assert f"<code>{gone}</code>" in text, path
+        assert f'href="/admin/people/{gone}"' not in text, path
+        assert text.count(user) == 2 * text.count(f'title="{user}"'), path
+    assert (
+        f'by <a href="/admin/people/{auditor.user}" title="{auditor.user}"><bdi>{auditor.email}</bdi>' in links["audit"]
+    )
+    assert f"by {gone}" in links["audit"]
+    assert 'by the key <bdi title="00ff">Helpdesk</bdi>' in links["audit"]
+    assert 'by the key <bdi title="00ee">00ee</bdi>' in links["audit"]
 
 
 async def test_apis_are_listed(console: Console) -> None:

@@ -26,7 +26,8 @@ class ConsoleApisHandler(ConsolePage):
             for api in await self.store.apis.every()
             if query.casefold() in " ".join((api.client_id, api.identifier, api.name, api.owner)).casefold()
         ]
-        self.show_page("admin/apis.html", APIS, Phrase("APIs"), query=query, apis=found)
+        people = await self.addresses_of(api.owner for api in found)
+        self.show_page("admin/apis.html", APIS, Phrase("APIs"), query=query, apis=found, people=people)
 
 
 class ConsoleApiBase(ConsolePage):

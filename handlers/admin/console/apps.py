@@ -55,6 +55,7 @@ class ConsoleAppsHandler(ConsolePage):
             Phrase("Apps"),
             query=query,
             apps=found[:PAGE],
+            people=await self.addresses_of(app.owner for app in found[:PAGE]),
             made=_made,
             first=f"{APPS}?{urlencode({'query': query})}" if after else "",
             onward=f"{APPS}?{urlencode({'query': query, 'cursor': onward})}" if onward else "",

@@ -17,7 +17,6 @@ from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.audit.security_reading import LATEST, EventFilter
 from store.clock import wall
 from store.moments import at
-from store.names import is_user_id
 from store.operators.trail_formats import ENDINGS, MEDIA_TYPES, exported
 from store.phrases import Phrase
 from store.refused import Refused
@@ -38,6 +37,10 @@ class ShownEvent(NamedTuple):
     event: AuditEvent
     app: str
     device: str
+    operator: str
+    """The user id of the person with a role who did it."""
+    key: tuple[str, str]
+    """Id and name of the operator key that did it."""
 
 
 class AuditPage(ConsolePage):
@@ -80,8 +83,8 @@ class ConsoleAuditHandler(AuditPage):
             self.set_status(400)
             error = refusal.description
         names = await self.names_of(one.client for one in found)
-        users = dict.fromkeys(one.person for one in found if is_user_id(one.person))
-        people = {one.user: one.email for one in await self.store.teams.persons(users)}
+        acted = [who_acted(one.by) for one in found]
+        people = await self.addresses_of([*(one.person for one in found), *(user for user, _ in acted)])
         onward = self.store.cursors.seal(asked, position) if position else ""
         self.show_page(
             "admin/audit.html",
@@ -97,8 +100,9 @@ class ConsoleAuditHandler(AuditPage):
                     one,
                     names.get(one.client, ""),
                     device_phrase(one.agent) if one.agent else "",
+                    *who,
                 )
-                for one in found
+                for one, who in zip(found, acted, strict=True)
             ],
             files=[
                 (label, f"{AUDIT}/export?{urlencode({**chosen, 'format': form})}")
@@ -113,6 +117,16 @@ class ConsoleAuditHandler(AuditPage):
             first=f"{AUDIT}?{urlencode(chosen)}" if cursor else "",
             onward=f"{AUDIT}?{urlencode({**chosen, 'cursor': onward})}" if onward else "",
         )
+
+
+def who_acted(by: str) -> tuple[str, tuple[str, str]]:
+    """The user id of the operator, or else id and name of the operator key, in the `by` of an event. The name of a key
+    without one is its id."""
+    kind, _, rest = by.partition(" ")
+    if kind == "person":
+        return rest, ("", "")
+    key, _, name = rest.partition(" ")
+    return "", (key, name or key)
 
 
 class ConsoleAuditFileHandler(AuditPage, DownloadPage):

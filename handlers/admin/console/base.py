@@ -14,6 +14,7 @@ from handlers.core.params import Params, once, parse_pairs
 from handlers.core.person_posts import ReauthRule
 from handlers.core.route import Route, WrongRoute
 from store.accounts.signin.sessions import Session
+from store.names import is_user_id
 from store.operators.roles import ALLOWED, PEOPLES_ROLES, OperatorAct, OperatorActor, OperatorRole, check_act, may
 from store.phrases import Phrase
 from store.refused import Refused
@@ -99,7 +100,7 @@ class ConsolePage(GuardedPage):
     def words_for(self, refusal: Refused) -> str:
         """The text of an error page: who may do it, if this role may not."""
         if refusal.code != "insufficient_role":
-            return super().words_for(refusal)
+            return with_role_names(super().words_for(refusal))
         act = self.policy.act_of(self.request.method or "")
         if act is None or self.may(act):
             return ADMIN_ONLY
@@ -113,6 +114,11 @@ class ConsolePage(GuardedPage):
             app = await self.store.apps.remembered(client_id) or await self.store.apis.find(client_id)
             found[client_id] = app.name if app else client_id
         return found
+
+    async def addresses_of(self, users: Iterable[str]) -> dict[str, str]:
+        """The e-mail addresses by user id, of those who still have an account. Reads all at once."""
+        wanted = dict.fromkeys(user for user in users if is_user_id(user))
+        return {one.user: one.email for one in await self.store.teams.persons(wanted)}
 
     def show_page(self, template: str, here: str, title: str, *, scripts: bool = False, **values: Any) -> None:
         """Renders a page of the console. `here`: the address of its entry in the navigation; `scripts`: it has scripts
@@ -128,6 +134,14 @@ class ConsolePage(GuardedPage):
 def role_name(role: OperatorRole) -> str:
     """The name of a role that people have."""
     return ROLE_NAMES[role]
+
+
+def with_role_names(text: str) -> str:
+    """The text, with the name of a role as people know it."""
+    if not isinstance(text, Phrase):
+        return text
+    named: dict[str, str] = {role: role_name(role) for role in PEOPLES_ROLES}
+    return text.filled(**{name: named.get(value, value) for name, value in text.values.items()})
 
 
 def check_console(routes: Iterable[Route]) -> None:

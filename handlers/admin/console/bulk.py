@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from handlers.admin import operator_mails
 from handlers.admin.base import valid
-from handlers.admin.console.base import ConsolePage, role_name
+from handlers.admin.console.base import ConsolePage, with_role_names
 from handlers.admin.console.people import ACT_NAMES, PEOPLE
 from handlers.admin.console.person import USUAL_DAYS
 from handlers.admin.console.person_acts import days_in
@@ -14,7 +12,6 @@ from handlers.core.params import Params
 from observability.tracing import continued
 from store.names import is_user_id
 from store.operators.bulk_acts import BULK_ACTS, MOST_PEOPLE, REASONS, BulkOrder, BulkPlan
-from store.operators.roles import PEOPLES_ROLES
 from store.phrases import Phrase
 from store.refused import Refused
 
@@ -46,11 +43,7 @@ def check_number(plan: BulkPlan, params: Params) -> None:
 
 def skipped(why: str) -> str:
     """Why a person is skipped, for the page: with the name of a role as people know it."""
-    found = REASONS.find(why)
-    if not isinstance(found, Phrase):
-        return found
-    named = {role: role_name(role) for role in PEOPLES_ROLES}
-    return found.filled(**{name: named.get(value, value) for name, value in found.values.items()})
+    return with_role_names(REASONS.find(why))
 
 
 class BulkPage(ConsolePage):
@@ -79,15 +72,11 @@ class BulkPage(ConsolePage):
             plan=plan,
             refusals=[(user, skipped(why)) for user, why in plan.refusals],
             boxes=[BOX + user for user in order.people],
-            emails=await self.emails_of(user for user, _ in plan.refusals),
+            people=await self.addresses_of(user for user, _ in plan.refusals),
             error=error,
             days=(typed and typed.get("days")) or str(USUAL_DAYS),
             at_once=typed is not None and typed.get(AT_ONCE) == "yes",
         )
-
-    async def emails_of(self, users: Iterable[str]) -> dict[str, str]:
-        """Addresses by user id, of those who are still there."""
-        return {one.user: one.email for one in await self.store.teams.persons(dict.fromkeys(users))}
 
 
 class ConsoleBulkHandler(BulkPage):
@@ -137,5 +126,5 @@ class ConsoleBulkProgressHandler(BulkPage):
             changed=job.report.get("changed", 0),
             refused=job.report.get("refused", 0),
             refusals=[(user, skipped(why)) for user, why in refusals],
-            emails=await self.emails_of(user for user, _ in refusals),
+            people=await self.addresses_of(user for user, _ in refusals),
         )

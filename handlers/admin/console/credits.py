@@ -65,6 +65,7 @@ class CreditsDesk(ConsolePage):
             self.set_status(400)
         job = None if email else await self.store.credit_reports.last()
         shown = job.report.get("found", [])[:PAGE] if job else []
+        named = [*shown, *(job.report.get("differences", []) if job else [])]
         kept = {name: value for name, value in chosen.items() if value}
         self.show_page(
             "admin/credits.html",
@@ -82,6 +83,7 @@ class CreditsDesk(ConsolePage):
             chart=self._chart(job) if job else None,
             csv=f"{CREDITS}/days",
             found=shown,
+            people=await self.addresses_of(one["person"] for one in named),
             names=await self.names_of([one.client for one in entries] + [one["client_id"] for one in shown]),
             first=f"?{urlencode(kept)}" if cursor else "",
             onward=f"?{urlencode({**kept, 'cursor': onward})}" if onward else "",

@@ -81,7 +81,16 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         **{"offers": frozenset(("people.export",)), "summary": suspended},
     }
     logged = AuditEvent("signed_in", "failed", "info", "operator", "1", person=text, client=text, address=text, count=2)
-    by = replace(logged, by=text, detail=text, agent=text)
+    signed: list[tuple[str, tuple[str, str]]] = [
+        ("", ("", "")),
+        (text, ("", "")),
+        ("0" * 32, ("", "")),
+        ("", (text, text)),
+    ]
+    events = [ShownEvent(NOW, text, logged, text, text, *who) for who in signed]
+    events.append(
+        ShownEvent(NOW, text, replace(logged, person="0" * 32, detail=text, agent=text), text, text, *signed[1])
+    )
     audit: dict[str, Any] = {**frame, "chosen": dict.fromkeys(FILTERS, text)}
     audit |= {"results": RESULTS, "error": "", "people": {text: text}, "days": 90, "first": text, "onward": text}
     days = [DayFigures(date(2026, 11, one), 5, 2, 1, 3) for one in (25, 26)]
@@ -99,7 +108,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     off.demands_step = off.second_step = off.owner_second_step = False
     off.calls_per_minute = off.introspections_per_minute = off.spend_per_day = 0
     off.suspended_reason = ""
-    listed = {**frame, "made": lambda app: NOW, "first": text, "onward": text}
+    listed = {**frame, "people": {text: text}, "made": lambda app: NOW, "first": text, "onward": text}
     cause = Cause("token", "invalid_grant", text, text)
     refused = LogEntry(LoggedRefusal(cause, 2, NOW, NOW), text, text, text)
     shown: dict[str, Any] = {**frame, "app": app, "made": NOW, "figures": AppFigures(2, ()), "entries": [refused]}
@@ -115,7 +124,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     whole = {**frame, "api": named, "made": NOW, "owner": Sample(email=text), "using": using, "secret": ""}
     return {
         **desk_pages(text, frame, portal_pages(text, known)),
-        "admin/audit.html": {**audit, "events": [ShownEvent(NOW, text, one, text, text) for one in (logged, by)]},
+        "admin/audit.html": {**audit, "events": events},
         "admin/audit.html wrong": {**audit, "events": [], "error": text, "first": "", "onward": ""},
         "admin/audit.html empty": {**audit, "events": [], "chosen": {}, "first": "", "onward": ""},
         "admin/audit.html next": {**audit, "events": []},
@@ -128,8 +137,12 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "admin/api.html off": {**whole, "api": Sample(**{**vars(named), "status": "disabled", "active": False})},
         "admin/api.html secret": {**whole, "secret": text, "using": Sample(apps=(), more=0), "made": None},
         "admin/api.html auditor": {**whole, "may": lambda act: False, "owner": None},
-        "admin/apis.html": {**frame, "apis": [api, Sample(**{**vars(api), "active": False, "owner": ""})]},
-        "admin/apis.html empty": {**frame, "apis": []},
+        "admin/apis.html": {
+            **frame,
+            "people": {},
+            "apis": [api, Sample(**{**vars(api), "active": False, "owner": ""})],
+        },
+        "admin/apis.html empty": {**frame, "people": {}, "apis": []},
         "admin/overview.html": {
             **{
                 **frame,

@@ -81,7 +81,14 @@ def desk_pages(text: str, frame: dict[str, Any], portal: dict[str, dict[str, Any
             "report": report,
             "chart": chart,
         },
-        **{"csv": "/admin/credits/days", "found": report["found"], "names": {text: text}, "first": "", "onward": ""},
+        **{
+            "csv": "/admin/credits/days",
+            "found": report["found"],
+            "names": {text: text},
+            "first": "",
+            "onward": "",
+            "people": {},
+        },
     }
     quiet = {"people": 0, "days": {}, "found": []}
     agreed = {**credits, "job": replace(ledger, report=quiet), "report": quiet, "found": [], "chart": None}
@@ -90,11 +97,11 @@ def desk_pages(text: str, frame: dict[str, Any], portal: dict[str, dict[str, Any
     order = BulkOrder("suspend", [text], reason=text, note=text, until=text)
     bulk: dict[str, Any] = {
         **{**frame, "act": "suspend", "act_name": text, "order": order, "plan": plan, "boxes": [text]},
-        **{"emails": {text: text}, "refusals": [(text, text)], "error": "", "days": text, "at_once": False},
+        **{"people": {text: text}, "refusals": [(text, text)], "error": "", "days": text, "at_once": False},
     }
     job = OperatorJob(text, "bulk", text, {}, 3, 2, "running", {}, 1)
     progress = {**frame, "act_name": text, "job": job, "changed": 1, "refused": 1, "refusals": [[text, text]]}
-    progress["emails"] = {}
+    progress["people"] = {}
     return {
         "admin/credits.html": credits,
         "admin/credits.html agreed": agreed,
