@@ -166,7 +166,12 @@ def build_parser(program: str = PROGRAM) -> Parser:
         "audit",
         help=about,
         description=_sentence(about),
-        examples=("audit", "audit --follow", "audit --since 2h --person ada@example.com"),
+        examples=(
+            "audit",
+            "audit --follow",
+            "audit --since 2h --person ada@example.com",
+            "audit --event signed_in,sign_in_refused --app shop",
+        ),
         **given,
     )
     _add_audit(audit)
@@ -254,6 +259,13 @@ def _add_audit(audit: argparse.ArgumentParser) -> None:
     audit.add_argument(
         "--limit", metavar="N", type=limit, help="how many of the newest events (default: 100; 10 with --follow)"
     )
+    _add_event_filters(audit)
+
+
+def _add_event_filters(command: argparse.ArgumentParser) -> None:
+    about = "only events of this name, such as signed_in; repeatable, or several with commas"
+    command.add_argument("--event", metavar="NAME", dest="events", action="append", default=[], help=about)
+    command.add_argument("--app", metavar="CLIENT_ID", help="only events of this app")
 
 
 def _add_audit_export(export: argparse.ArgumentParser) -> None:
@@ -263,6 +275,7 @@ def _add_audit_export(export: argparse.ArgumentParser) -> None:
     export.add_argument("--since", metavar="T", help="a date, a time (UTC), or a duration such as 15m, 2h or 7d")
     export.add_argument("--until", metavar="T", help="events before this, in the same forms")
     export.add_argument("--person", metavar="EMAIL|SUB", help="only events of this person")
+    _add_event_filters(export)
     export.add_argument("--output", metavar="FILE", default="-", help="a file (default: standard output)")
 
 

@@ -12,7 +12,13 @@ def add_secret_keys(verb: Verbs) -> None:
     """The commands of the secret keys."""
     keys = "keys"
     verb("generate", f"{keys}.generate_key", "print a new key for LATCHKEY_SECRET_KEYS", "", offline=True)
-    verb("list", f"{keys}.list_keys", "list the ids of the keys; the first one seals", "", offline=True)
+    verb(
+        "list",
+        f"{keys}.list_keys",
+        "list the keys, and since when each is in use; the first one seals",
+        "",
+        offline=True,
+    )
     verb("rotate", f"{keys}.rotate_keys", "seal with a new key from now on", "")
     about = "re-encrypt every document with the newest key; can be repeated"
     verb("reencrypt", f"{keys}.reencrypt", about, "")

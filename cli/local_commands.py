@@ -11,7 +11,7 @@ LOCAL: Final = frozenset(
         *("apis.create_api", "apis.delete_api", "apis.list_apis", "apis.rotate_secret", "apis.show_api"),
         *("apis.update_api", "members.add_member", "members.list_members", "members.remove_member"),
         *("backup.back_up", "backup.end_tokens", "backup.restore", "moving.export_people", "moving.import_people"),
-        *("keys.generate_key", "keys.list_keys", "keys.reencrypt", "keys.retire_key", "keys.rotate_keys"),
+        *("keys.generate_key", "keys.reencrypt", "keys.retire_key", "keys.rotate_keys"),
         *("operators.create_key", "people.disable_user", "people.reindex", "people.set_password"),
         *("registration.create_token", "registration.list_tokens", "registration.revoke_token"),
         *("signing.revoke_key", "signing.rotate_keys", "webhooks.rotate_secret"),

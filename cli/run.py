@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import getpass
 import importlib
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 from cli.commands.acts import by_operator, note_act, note_failure
-from cli.commands.context import Context
+from cli.commands.context import Context, store_url
 from cli.terminal.outcome import CommandResult
 from cli.terminal.parser import UsageError
 from cli.terminal.tables import word
@@ -24,8 +23,6 @@ from settings.types import EMBEDDED
 from store.apps.client_ids import inner_id
 from store.crypto.keyring import KeyRingError, Keys
 from store.engine import backup
-from store.engine.connect import unix_url
-from store.engine.embedded import open_for_manage
 from store.errors import StartupError, StoreError, StoreUnavailable
 from store.names import SCOPES, UnknownScope
 from store.refused import Refused
@@ -107,21 +104,6 @@ def named(text: str) -> Callable[..., Any]:
     module, _, name = text.partition(".")
     found: Callable[..., Any] = getattr(importlib.import_module(f"cli.commands.{module}"), name)
     return found
-
-
-@contextlib.contextmanager
-def store_url(settings: Settings) -> Iterator[tuple[str, bool]]:
-    """The store's URL, and whether a server runs on the data directory. Starts an embedded store for the block if none
-    runs. Raises StartupError."""
-    if settings.redis_url != EMBEDDED:
-        yield settings.redis_url, False
-        return
-    socket_path, started = open_for_manage(settings.data_dir)
-    try:
-        yield unix_url(socket_path), started is None
-    finally:
-        if started:
-            started.stop()
 
 
 async def _within(

@@ -8,6 +8,7 @@ import select
 import sys
 from argparse import Namespace
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from typing import Any
 
 from cli.commands.context import Context
@@ -21,10 +22,13 @@ from store.clock import wall
 from store.moments import at, timestamp
 from store.operators.trail_formats import exported
 from store.refused import Refused
+from store.security_events import EVENTS
 from store.wiring import Store
 
 SHOWN = 100
 """Events to show if the options give neither a number nor a time."""
+MOST_SHOWN = 64
+"""Characters of an unknown event's name in the refusal; no name is longer."""
 BEFORE = 10
 """Earlier events to show before following."""
 COLUMNS = ("at", "event", "result", "person", "by", "client_id", "address", "agent", "typed", "detail", "count")
@@ -37,7 +41,7 @@ async def show_events(context: Context, args: Namespace) -> CommandResult:
     if args.follow and context.settings.redis_url == EMBEDDED and not context.server_runs:
         # This command would lock the store, so that no server could start on it.
         raise Refused("invalid_request", "No server runs on this data directory, so nothing can follow.")
-    wanted = await context.store.event_filters.of(args.person or "")
+    wanted = await context.store.event_filters.of(**filters_of(args))
     since = None if args.since is None else moment(args.since)
     if args.follow:
         await _follow(context.store, args, since, wanted)
@@ -50,13 +54,25 @@ async def show_events(context: Context, args: Namespace) -> CommandResult:
 async def export_events(context: Context, args: Namespace) -> CommandResult:
     """Writes the events as a file, in bounded memory. Raises Refused, ValueError, OSError."""
     since, until = checked_bounds(args)
-    wanted = await context.store.event_filters.of(args.person or "")
+    wanted = await context.store.event_filters.of(**filters_of(args))
     size = 0
     with target(args.output) as file:
         async for piece in exported(context.store.security_events, args.format, since, until, wanted):
             file.write(piece)
             size += len(piece)
     return CommandResult({} if args.output == STANDARD_OUTPUT else {"bytes": size, "output": args.output})
+
+
+def filters_of(args: Namespace) -> dict[str, str]:
+    """The filters by the names that the management interface has for them, empty for any. Raises ValueError for an
+    event of an unknown name."""
+    names = [name.strip() for given in args.events for name in given.split(",")]
+    for name in names:
+        if name not in EVENTS:
+            near = get_close_matches(name[:MOST_SHOWN], EVENTS, 3)
+            meant = f" Did you mean {' or '.join(near)}?" if near else " docs/operations.md lists them."
+            raise ValueError(f"There is no event {name[:MOST_SHOWN]!r}.{meant}")
+    return {"person": args.person or "", "app": args.app or "", "event": ",".join(names)}
 
 
 def checked_bounds(args: Namespace) -> tuple[int, int | None]:

@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Collection, Iterator
 from itertools import chain
 
+from cli.commands import key_ages
 from cli.commands.context import Context
 from cli.terminal.outcome import CommandResult
 from cli.terminal.progress import ProgressBar
@@ -18,7 +19,9 @@ from settings.declared import Settings
 from settings.types import EMBEDDED
 from store.crypto.keyring import KeyFile, KeyRing, KeyRingError, SecretKey
 from store.engine.datadir import Lock
+from store.errors import StartupError, StoreError
 from store.keystate import NOTES_LOST
+from store.moments import at, timestamp
 from store.reencryption import Progress
 from store.refused import Refused
 
@@ -42,10 +45,19 @@ def generate_key(settings: Settings, args: Namespace) -> CommandResult:
 
 
 def list_keys(settings: Settings, args: Namespace) -> CommandResult:
-    """Lists the ids of the keys. The first one seals. Raises KeyRingError."""
+    """Lists the ids of the keys, and since when each is in use, if the store can be opened. The first one seals.
+    Raises KeyRingError."""
     ring = _present_ring(settings)
-    keys = [{"id": key.id, "front": key == ring.front} for key in ring.keys] if ring else []
-    return CommandResult({"keys": keys}, ("id", "front"))
+    if ring is None:
+        return key_ages.listed([])
+    since, note = dict[int, int](), ""
+    try:
+        since = key_ages.known_since(settings)
+    except (StartupError, StoreError, OSError) as error:
+        note = f"The store can't be opened, so nobody knows since when these keys are in use: {error}"
+    moments = {key_id: timestamp(at(moment)) for key_id, moment in since.items() if moment}
+    keys = [{"id": key.id, "front": key == ring.front, "since": moments.get(key.id)} for key in ring.keys]
+    return key_ages.listed(keys, note)
 
 
 async def rotate_keys(context: Context, args: Namespace) -> CommandResult:

@@ -12,7 +12,7 @@ from cli.commands import bulk, operators
 from cli.commands import credits as money
 from cli.commands import export as exports
 from cli.commands.audit import COLUMNS as EVENT_COLUMNS
-from cli.commands.audit import checked_bounds
+from cli.commands.audit import SHOWN, checked_bounds, filters_of, moment
 from cli.commands.context import OLDER_STAYS, ONLY_ONE, SHOWN_ONCE, SIGNING_ONCE
 from cli.remote.app_logos import set_logo
 from cli.remote.client import RemoteServer, ServerUnreachable, part
@@ -265,7 +265,9 @@ def show_events(server: RemoteServer, args: Namespace) -> CommandResult:
     """Shows the newest security events, oldest first."""
     if args.follow:
         raise Refused("invalid_request", "--follow works on the server's machine only, without --server.")
-    found = list(server.items("/audit", args.limit or 100, person=args.person, since=args.since))
+    since = None if args.since is None else timestamp(at(moment(args.since)))
+    most = args.limit or (SHOWN if since is None else None)
+    found = list(server.items("/audit", most, **filters_of(args), since=since))
     return CommandResult({"events": found[::-1]}, EVENT_COLUMNS)
 
 
@@ -273,13 +275,21 @@ def export_events(server: RemoteServer, args: Namespace) -> CommandResult:
     """Writes security events as a file."""
     since, until = checked_bounds(args)
     bounds = {"since": timestamp(at(since)), "until": timestamp(at(until)) if until is not None else None}
-    asked = {"format": args.format, "person": args.person, **bounds}
+    asked = {"format": args.format, **filters_of(args), **bounds}
     size = 0
     with exports.target(args.output) as file:
         for piece in server.lines(f"/audit/export?{urlencode({name: one for name, one in asked.items() if one})}"):
             file.write(piece)
             size += len(piece)
     return CommandResult({} if args.output == exports.STANDARD_OUTPUT else {"bytes": size, "output": args.output})
+
+
+def list_secret_keys(server: RemoteServer, args: Namespace) -> CommandResult:
+    """Lists the ids of the secret keys, and since when each is in use."""
+    from cli.commands import key_ages
+
+    found = [one for one in server.get("/keys")["items"] if one["kind"] == "secret"]
+    return key_ages.listed([{**one, "id": int(one["id"])} for one in found])
 
 
 def list_signing_keys(server: RemoteServer, args: Namespace) -> CommandResult:
@@ -322,6 +332,7 @@ REMOTE: Final[Mapping[str, RemoteCommand]] = {
     "webhooks.replay": replay,
     "audit.show_events": show_events,
     "audit.export_events": export_events,
+    "keys.list_keys": list_secret_keys,
     "signing.list_keys": list_signing_keys,
 }
 """Each remote command, by the name of the local one."""

@@ -19,12 +19,13 @@ class EventFilters:
 
     async def of(self, person: str = "", app: str = "", event: str = "") -> EventFilter:
         """A filter for a person's events (by user id, or by e-mail address with or without an account), an app's
-        events, and events of one name; empty for any. Raises ValueError, StoreUnavailable."""
+        events, and events of these names, a comma between two; empty for any. Raises ValueError, StoreUnavailable."""
+        names = {name.strip() for name in event.split(",")}
         user, typed = await self._of_person(person) if person else ("", frozenset[str]())
 
         def wanted(one: AuditEvent) -> bool:
             theirs = not person or (user != "" and one.person == user) or one.typed in typed
-            return theirs and app in ("", one.client) and event in ("", one.event)
+            return theirs and app in ("", one.client) and (not event or one.event in names)
 
         return wanted
 

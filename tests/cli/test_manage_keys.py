@@ -6,16 +6,19 @@ import fcntl
 import json
 import os
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import manage
+from cli.commands.key_ages import age
 from store import keys
 from store.crypto.cipher import Cipher
 from store.crypto.keyring import KeyFile, KeyRing, Keys, SecretKey
 from store.lifetimes import DAY
+from store.moments import at, timestamp
 from store.wiring import Store
 from tests.support.processes.operator_commands import Home
 
@@ -40,10 +43,32 @@ def test_generate_prints_the_next_key_and_changes_nothing(
 
 
 def test_listing_keys_never_shows_them(home: Home) -> None:
+    home.user("ada@example.com")
     configured = f"{KeyRing.generate(7)},{KeyRing.generate(3)}"
     said = home.words("keys", "list", LATCHKEY_SECRET_KEYS=configured)
-    assert said.out == "id  front\n7   yes\n3   no\n"
-    assert home.json("keys", "list") == {"keys": [{"id": 1, "front": True}]}
+    assert said.out == "id  front  since\n7   yes    not known\n3   no     not known\n"
+    known = home.with_store(lambda store: store.key_state.since())
+    assert set(known) == {1}, "a command that lists keys makes none known"
+    assert home.json("keys", "list") == {"keys": [{"id": 1, "front": True, "since": timestamp(at(known[1]))}]}
+
+
+def test_listed_keys_have_their_age(home: Home) -> None:
+    home.user("ada@example.com")
+    began = datetime.now(UTC) - timedelta(days=25)
+    home.client().hset(keys.KEYRING, "known_at:1", str(round(began.timestamp() * 1000)))
+    assert home.words("keys", "list").out == f"id  front  since\n1   yes    {began:%Y-%m-%d}, 25 days ago\n"
+
+
+@pytest.mark.parametrize(("days", "words"), [(0, "today"), (1, "1 day ago"), (2, "2 days ago"), (400, "400 days ago")])
+def test_an_age_is_in_days(days: int, words: str) -> None:
+    began = datetime.now(UTC) - timedelta(days=days)
+    assert age(timestamp(began)) == f"{began:%Y-%m-%d}, {words}"
+
+
+def test_keys_are_listed_without_their_store(home: Home) -> None:
+    said = home.words("keys", "list", "--redis-url", "redis://127.0.0.1:1", LATCHKEY_SECRET_KEYS=KeyRing.generate(7))
+    assert "7   yes    not known" in said.out
+    assert "The store can't be opened" in said.out
 
 
 def test_configured_keys_are_rotated_and_retired_by_the_operator(home: Home) -> None:

@@ -141,6 +141,17 @@ def test_people_and_apps_are_managed_from_elsewhere(elsewhere: Elsewhere, tmp_pa
     assert there("app", "deliveries", app["client_id"])["deliveries"] == []
     assert there("app", "delete", app["client_id"], "--yes")["deleted"] is True
     assert {event["event"] for event in there("audit", "--person", EVE)["events"]} >= {"suspended_by_operator"}
+    shop = local("app", "create", "--name", "Shop", "--redirect-uri", "https://shop.example/cb", "--scopes", "profile")
+    named = ("--since", "1h", "--event", "suspended_by_operator,app_created_by_operator", "--event", "signed_up")
+    for command in (there, local):
+        assert {one["event"] for one in command("audit", *named)["events"]} == {
+            "suspended_by_operator",
+            "app_created_by_operator",
+        }
+        assert [one["client_id"] for one in command("audit", *named, "--app", shop["client_id"])["events"]] == [
+            shop["client_id"]
+        ]
+    assert "suspended_by_operator" in elsewhere.error("audit", "--event", "suspend_by_operator")[2]
     trail = tmp_path / "trail.cef"
     there("audit", "export", "--format", "cef", "--since", "1h", "--output", str(trail))
     assert "|suspended_by_operator|" in trail.read_text()
@@ -148,6 +159,8 @@ def test_people_and_apps_are_managed_from_elsewhere(elsewhere: Elsewhere, tmp_pa
     assert elsewhere.error("audit", "export")[:2] == (1, "invalid_request")
     assert there("operator-key", "list")["keys"][0]["role"] == "admin"
     assert "keys" in there("keys", "signing", "list")
+    assert there("keys", "list") == local("keys", "list")
+    assert there("keys", "list")["keys"][0]["since"]
     assert elsewhere.error("user", "delete", EVE, "--yes")[:2] == (1, "access_denied")
 
 

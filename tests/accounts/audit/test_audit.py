@@ -67,6 +67,31 @@ def test_events_are_found_by_address_and_id_even_for_an_unused_address(home: Hom
     assert names(home.json("audit", "--limit", "1")) == [("sign_in_refused", "unknown")]
 
 
+def test_events_are_found_by_name_and_app(home: Home, lived: str) -> None:
+    refused, made = ("sign_in_refused", "password"), ("created_by_operator", "")
+    app = ("app_created_by_operator", "")
+    assert names(home.json("audit", "--app", "web")) == [app]
+    both = ("--event", "created_by_operator, app_created_by_operator")
+    assert names(home.json("audit", *both)) == [made, app]
+    assert names(home.json("audit", *both, "--event", "sign_in_refused", "--person", lived)) == [made, refused]
+    assert names(home.json("audit", *both, "--app", "nothing")) == []
+    file = home.data_dir / "events.jsonl"
+    home.json("audit", "export", "--event", "sign_in_refused", "--output", str(file))
+    assert [json.loads(line)["event"] for line in file.read_text().splitlines()] == ["sign_in_refused"] * 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("signed_inn", "signed_in"), ("signed_in,", "docs"), ("x" * 4000, "docs")]
+)
+def test_an_unknown_event_is_refused_with_the_nearest(home: Home, typed: str, meant: str) -> None:
+    for command in (("audit",), ("audit", "export", "--output", str(home.data_dir / "events"))):
+        status, code, error = home.error(*command, "--event", typed)
+        assert (status, code) == (1, "invalid_request")
+        assert "There is no event" in error
+        assert meant in error
+        assert len(error) < 300
+
+
 def test_since_limits_the_events(home: Home, lived: str) -> None:
     assert len(home.json("audit", "--since", "1h")["events"]) == 5
     assert home.json("audit", "--since", "2100-01-01")["events"] == []
@@ -81,9 +106,9 @@ def test_people_get_a_table(home: Home, lived: str) -> None:
     assert "password" in said.out
 
 
-def follow(home: Home) -> subprocess.Popen[str]:
+def follow(home: Home, *options: str) -> subprocess.Popen[str]:
     """A follower whose output is a pipe."""
-    command = [sys.executable, "manage.py", "--data-dir", str(home.data_dir), "audit", "--follow", "--json"]
+    command = [sys.executable, "manage.py", "--data-dir", str(home.data_dir), "audit", "--follow", "--json", *options]
     return subprocess.Popen(
         command, cwd=ROOT, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -108,6 +133,19 @@ def test_following_prints_a_line_per_event_until_ctrl_c_or_a_closed_pipe(home: H
         finally:
             one.kill()
             other.kill()
+
+
+def test_a_follower_with_filters_prints_only_their_events(home: Home, lived: str) -> None:
+    with follow(home, "--app", "web", "--event", "app_secret_made_by_operator,app_deleted_by_operator") as one:
+        assert one.stdout is not None
+        try:
+            home.json("app", "rotate-secret", "web")
+            home.user("eve@example.com")
+            home.json("app", "delete", "web", "--yes")
+            shown = [json.loads(one.stdout.readline())["event"] for _ in range(2)]
+            assert shown == ["app_secret_made_by_operator", "app_deleted_by_operator"]
+        finally:
+            one.kill()
 
 
 def test_a_second_sigterm_during_shutdown_changes_nothing(home: Home, lived: str) -> None:
