@@ -61,6 +61,7 @@ class OverviewPage(DeveloperPage):
         self, profile: Profile, app: Registration, *, secret: str | None = None, fresh: bool = False
     ) -> None:
         """The page. `secret` is shown only this once. `fresh`: the app was just registered."""
+        model = next((one.model_id for one in self.site.models.all()), "")
         self.render(
             "developer/overview.html",
             title=app.name,
@@ -68,7 +69,7 @@ class OverviewPage(DeveloperPage):
             app=app,
             proof=proof_of(app),
             endpoints=endpoints_of(self.site.base_url),
-            snippets=snippets_of(app, self.site.base_url, secret),
+            snippets=snippets_of(app, self.site.base_url, secret, model),
             secret=secret,
             fresh=fresh,
             wrong=None,

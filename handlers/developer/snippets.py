@@ -17,6 +17,12 @@ _FIRST_CALL = 4
 _DOCUMENT = "/api/v1/data/starter/hello"
 # No program answers at a redirect URI that is registered ahead of the app, so the browser shows an error there.
 _ASKED = "Paste the address that your browser shows afterwards, even if the page does not load:"
+# RFC 9207 2.4: before the code goes anywhere.
+_ELSEWHERE = "This answer comes from another server."
+_ASKING = """\
+Ask a model. The person pays for the call. SDKs work too, with the access token and a base URL:
+OpenAI SDK: base_url SERVER/api/v1/ai/v1, api_key ACCESS_TOKEN.
+Anthropic SDK: base_url SERVER/api/v1/ai, auth_token ACCESS_TOKEN."""
 
 
 class Snippet(NamedTuple):
@@ -29,7 +35,7 @@ class Snippet(NamedTuple):
 
 
 class FirstCall(NamedTuple):
-    """A request with the access token. `about` is the comment above it, `body` is JSON without apostrophes."""
+    """A request with the access token. `about`: the lines of the comment above it. `body`: JSON without apostrophes."""
 
     about: str
     method: str
@@ -37,9 +43,10 @@ class FirstCall(NamedTuple):
     body: str = ""
 
 
-def snippets_of(app: Registration, base_url: str, secret: str | None) -> list[Snippet]:
-    """The flow in three languages. `secret` is known only once; without it, the code has a placeholder. None for an app
-    that signs or pushes its requests, which takes a library, and for one without scopes of this server."""
+def snippets_of(app: Registration, base_url: str, secret: str | None, model: str = "") -> list[Snippet]:
+    """The flow in three languages. `secret` is known only once; without it, the code has a placeholder. `model` is the
+    id of a model to ask; empty if there is none. No snippets for an app that signs or pushes its requests, which takes
+    a library, and for one without scopes of this server."""
     if app.private_key_jwt or app.dpop_required or app.require_pushed or not app.scopes:
         return []
     values = {
@@ -49,30 +56,31 @@ def snippets_of(app: Registration, base_url: str, secret: str | None) -> list[Sn
         "redirect_uri": app.redirect_uris[0],
         "scope": " ".join(app.scopes),
     }
-    calls = _calls(app.scopes)
+    calls = _calls(app.scopes, model)
+    iss = app.iss_in_response
     return [
         Snippet(
             "curl",
             "curl",
             Phrase("Paste it into a terminal. It needs bash, curl and openssl."),
-            _curl(values, calls),
+            _curl(values, calls, iss),
         ),
         Snippet(
             "python",
             "Python",
             Phrase("Save it as try.py, or paste it into Python 3.9 or newer. There’s nothing to install."),
-            _python(values, calls),
+            _python(values, calls, iss),
         ),
         Snippet(
             "javascript",
             "JavaScript",
             Phrase("Save it as try.mjs, and run it with Node 18 or newer."),
-            _javascript(values, calls),
+            _javascript(values, calls, iss),
         ),
     ]
 
 
-def _calls(scopes: Collection[str]) -> list[FirstCall]:
+def _calls(scopes: Collection[str], model: str) -> list[FirstCall]:
     """The first calls of an app with these scopes."""
     calls = []
     if "profile" in scopes:
@@ -83,14 +91,22 @@ def _calls(scopes: Collection[str]) -> list[FirstCall]:
         calls.append(FirstCall("Read the document back.", "GET", _DOCUMENT))
     if "credits:read" in scopes:
         calls.append(FirstCall("The credits of the person, in micro-dollars.", "GET", "/api/v1/credits/balance"))
+    if "credits:spend" in scopes and model:
+        question = {"model": model, "max_tokens": 100, "messages": [{"role": "user", "content": "Hello"}]}
+        calls.append(FirstCall(_ASKING, "POST", "/api/v1/ai/v1/chat/completions", json.dumps(question)))
     return calls
 
 
-def _curl(values: dict[str, str], calls: list[FirstCall]) -> str:
+def _curl(values: dict[str, str], calls: list[FirstCall], iss: bool) -> str:
     quoted = {name: shlex.quote(value) for name, value in values.items()}
     secret = ' \\\n  --data-urlencode "client_secret=$CLIENT_SECRET"' if values["client_secret"] else ""
     parameters = {name: values[name] for name in ("client_id", "redirect_uri", "scope")}
     page = f"{values['base_url']}/oauth/authorize?{urlencode({'response_type': 'code', **parameters})}"
+    checked = ""
+    if iss:
+        checked = f"""
+ISSUER=$(printf %b "$(parameter iss | sed 's/%/\\\\x/g')")
+[ "$ISSUER" = "$SERVER" ] || {{ echo "{_ELSEWHERE}"; exit 1; }}"""
     # A terminal hands over a paste line by line. So bash must have read all lines before it asks for the code.
     text = f"bash <(cat <<'{_END}'\nSERVER={quoted['base_url']}\nCLIENT_ID={quoted['client_id']}\n"
     if secret:
@@ -114,7 +130,7 @@ echo {shlex.quote(_ASKED)}
 ANSWER=
 while [ -z "$ANSWER" ]; do read -r ANSWER || exit; done
 parameter() {{ printf %s "$ANSWER" | tr '?&' '\\n\\n' | sed -n "s/^$1=//p" | tail -n 1; }}
-[ "$(parameter state)" = "$STATE" ] || {{ echo "This is not the answer to this sign-in."; exit 1; }}
+[ "$(parameter state)" = "$STATE" ] || {{ echo "This is not the answer to this sign-in."; exit 1; }}{checked}
 CODE=$(parameter code)
 [ -n "$CODE" ] || {{ echo "The answer has no code: $ANSWER"; exit 1; }}
 TOKENS=$(curl -sS "$SERVER/api/oauth/token" -d grant_type=authorization_code -d "code=$CODE" \\
@@ -130,14 +146,15 @@ ACCESS_TOKEN=$(printf %s "$TOKENS" | sed -n 's/.*"access_token":"\\([^"]*\\)".*/
             else ""
         )
         text += f'''
-# {number}. {call.about}
+# {number}. {call.about.replace(chr(10), chr(10) + "# ")}
 curl -sS "$SERVER{call.path}" -H "Authorization: Bearer $ACCESS_TOKEN"{sent} -w '\\n'
 '''
     return f"{text}{_END}\n)\n"
 
 
-def _python(values: dict[str, str], calls: list[FirstCall]) -> str:
+def _python(values: dict[str, str], calls: list[FirstCall], iss: bool) -> str:
     secret = ', "client_secret": CLIENT_SECRET' if values["client_secret"] else ""
+    checked = f'\n    assert answer.get("iss") == SERVER, "{_ELSEWHERE}"' if iss else ""
     # Python's prompt ends a block at a blank line, and runs nothing before the block has ended.
     text = f"""\
 import base64, hashlib, json, secrets
@@ -169,7 +186,7 @@ def main():
     while not came_back:
         came_back = input({json.dumps(_ASKED + chr(10))}).strip()
     answer = {{name: found[0] for name, found in parse_qs(urlsplit(came_back).query).items()}}
-    assert answer.get("state") == state, "this is not the answer to this sign-in"
+    assert answer.get("state") == state, "This is not the answer to this sign-in."{checked}
     assert "code" in answer, answer
     form = {{
         "grant_type": "authorization_code", "code": answer["code"], "redirect_uri": REDIRECT_URI,
@@ -185,14 +202,15 @@ def main():
     for number, call in enumerate(calls, _FIRST_CALL):
         sent = f"{call.body!r}, {json.dumps(call.method)}, " if call.body else ""
         text += f"""\
-    # {number}. {call.about}
+    # {number}. {call.about.replace(chr(10), chr(10) + "    # ")}
     print(ask({json.dumps(call.path)}, {sent}headers=headers))
 """
     return f"{text}\nmain()\n"
 
 
-def _javascript(values: dict[str, str], calls: list[FirstCall]) -> str:
+def _javascript(values: dict[str, str], calls: list[FirstCall], iss: bool) -> str:
     secret = ", client_secret: CLIENT_SECRET" if values["client_secret"] else ""
+    checked = f'\nif (answer.iss !== SERVER) throw new Error("{_ELSEWHERE}");' if iss else ""
     text = f"""\
 import {{ createHash, randomBytes }} from "node:crypto";
 import {{ createInterface }} from "node:readline/promises";
@@ -221,7 +239,7 @@ const terminal = createInterface({{ input: process.stdin, output: process.stdout
 const cameBack = new URL((await terminal.question({json.dumps(_ASKED + chr(10))})).trim());
 terminal.close();
 const answer = Object.fromEntries(cameBack.searchParams);
-if (answer.state !== state) throw new Error("this is not the answer to this sign-in");
+if (answer.state !== state) throw new Error("This is not the answer to this sign-in.");{checked}
 if (!answer.code) throw new Error(JSON.stringify(answer));
 const tokens = await ask("/api/oauth/token", {{
   method: "POST",
@@ -239,7 +257,7 @@ console.log(tokens);
     for number, call in enumerate(calls, _FIRST_CALL):
         sent = f"method: {json.dumps(call.method)}, body: {call.body!r}, " if call.body else ""
         text += f"""
-// {number}. {call.about}
+// {number}. {call.about.replace(chr(10), chr(10) + "// ")}
 console.log(await ask({json.dumps(call.path)}, {{ {sent}headers }}));
 """
     return text

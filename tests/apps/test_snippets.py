@@ -12,6 +12,7 @@ import subprocess
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,6 +21,7 @@ import pytest
 from handlers.developer.snippets import PLACEHOLDER, Snippet, snippets_of
 from store.apps.registration import Registration
 from store.names import SCOPES
+from tests.support.browser.own_apps import own_app
 from tests.support.http.driver import NAME, App, Service
 
 HOSTILE = "https://app.example/cb?a='$(touch%20x)&b=;$HOME!n&c='';exit;"
@@ -93,6 +95,34 @@ async def test_a_snippet_reads_the_balance(service: Service, name: str, tmp_path
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("name", COMMANDS)
+async def test_a_snippet_asks_a_model_and_no_issuer_is_awaited_where_none_is_sent(
+    service: Service, name: str, tmp_path: Path
+) -> None:
+    app = await service.add_app("the-app", scopes=("credits:spend",))
+    await service.store.apps.update("the-app", iss_in_response=False)
+    await service.store.credits.grant(service.ada, 1_000_000)
+    registration = await service.store.apps.find("the-app")
+    assert registration is not None
+    snippets = snippets_of(registration, service.base_url, app.secret, "latchkey-echo")
+    (snippet,) = (one for one in snippets if one.name == name)
+    out, err = await run(service, snippet, app, tmp_path)
+    assert err == ""
+    assert "credits_charged" in out
+    assert "api_key ACCESS_TOKEN" in snippet.code
+    assert all("chat/completions" not in one.code for one in snippets_of(registration, service.base_url, None))
+
+
+@pytest.mark.gen_test
+async def test_the_page_of_an_app_asks_a_model_that_is_offered(service: Service) -> None:
+    browser = await service.confirmed()
+    app = await own_app(service, browser)
+    await service.store.apps.update(app.client_id, scopes=("credits:spend",))
+    page = await browser.get(f"/developer/apps/{app.client_id}")
+    assert unescape(page.body.decode()).count('{"model": "latchkey-echo", "max_tokens": 100') == len(COMMANDS)
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize("name", COMMANDS)
 async def test_a_snippet_stores_a_document_and_reads_it_back(service: Service, name: str, tmp_path: Path) -> None:
     app = await service.add_app("the-app", scopes=("data:read", "data:write"))
     registration = await service.store.apps.find("the-app")
@@ -110,9 +140,11 @@ async def test_a_snippet_stores_a_document_and_reads_it_back(service: Service, n
     [
         ("code=[^&]+", "code=lk_ac_x", "invalid_grant"),
         ("state=[^&]+", "state=x", "not the answer to this sign-in"),
+        ("iss=[^&]+", "iss=https%3A%2F%2Fother.example", "comes from another server"),
+        ("iss=[^&]+", "no=iss", "comes from another server"),
         ("code=[^&]+", "error=access_denied", "access_denied"),
     ],
-    ids=["wrong-code", "wrong-state", "denied"],
+    ids=["wrong-code", "wrong-state", "another-server", "no-issuer", "denied"],
 )
 async def test_a_snippet_ends_with_the_reason_of_a_failure(
     service: Service, name: str, pattern: str, instead: str, reason: str, tmp_path: Path

@@ -37,6 +37,8 @@ def make_site(issuer: str, client_id: str, client_secret: str, secret: str) -> F
 
     @site.get("/callback")
     def callback() -> Any:
+        if request.args.get("iss") != issuer:  # the answer of another server (RFC 9207); Authlib doesn't look
+            return {"error": "another issuer"}, 400
         try:
             token = latchkey.authorize_access_token()
         except OAuthError as error:  # "access_denied": the person declined

@@ -77,5 +77,8 @@ def test_the_site_in_flask_answers_a_person_who_declines(server: Server) -> None
         page = Visit().enter(address, DECLINING, "deny")
         assert (page.status_code, page.json()) == (403, {"error": "access_denied"})
         # Anybody can write an address: its words are no HTML.
-        page = Visit().get(f"{address}/callback?error=<script>&state=x")
+        page = Visit().get(f"{address}/callback?error=<script>&state=x&iss={server.url}")
         assert (page.status_code, page.headers["Content-Type"]) == (403, "application/json")
+        for other in ("", "&iss=https://other.example"):
+            page = Visit().get(f"{address}/callback?code=x&state=x{other}")
+            assert (page.status_code, page.json()) == (400, {"error": "another issuer"})
