@@ -152,7 +152,7 @@ async def test_what_stays_granted_names_the_api(service: Service) -> None:
     await browser.consent(shop.app.authorize_url(scope="read", resource=BILLS.identifier))
     await browser.consent(shop.app.authorize_url(scope="write", resource=ORDERS.identifier))
     words = text_of(await page_for(shop, browser, scope="read write", resource=ORDERS.identifier))
-    assert "keeps what you allowed before: See your bills (Bills)." in words
+    assert "keeps what you allowed before: See your bills (Bills)" in words
     assert words.count("Already allowed") == 1
     await service.store.apis.update(BILLS.client_id, status="disabled")
     page = await page_for(shop, browser, scope="read write", resource=ORDERS.identifier)

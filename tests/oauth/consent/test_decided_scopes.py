@@ -81,7 +81,8 @@ async def test_the_page_lists_scopes_that_stay_granted(service: Service) -> None
     assert b"keeps what you allowed before" not in first.body
     await browser.submit(first, DECIDE, decision="allow")
     page = (await browser.get(service.web.authorize_url(scope="profile data:read"))).body.decode()
-    assert "keeps what you allowed before: See your credit balance.</p>" in page
+    assert "keeps what you allowed before:</p>" in page
+    assert 'aria-labelledby="kept"><li>See your credit balance</li></ul>' in page
 
 
 async def test_only_requested_and_unticked_scopes_are_withdrawn(store: Store) -> None:
