@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from cli.commands.acts import by_operator, note_act, note_failure
+from cli.commands.acts import ON_A_STORE, by_operator, note_act, note_failure
 from cli.commands.context import Context, store_url
 from cli.terminal.outcome import CommandResult
 from cli.terminal.parser import UsageError
@@ -31,6 +31,10 @@ FAILURES = (Refused, KeyRingError, ValueError, StartupError, StoreError, OSError
 """The errors that a command may raise, in addition to UsageError and SettingsError."""
 KNOWN_SCOPES: Final = f"There are {', '.join(SCOPES)}, and the scopes of your APIs: `api list`."
 
+NO_STORE = (
+    "There is no store in {}. `latchkey serve` makes one. If your server has its data elsewhere, name that directory "
+    "with --data-dir, or its file with --config."
+)
 NEW_STORE = (
     "There was no store in {}, so this command makes an empty one. If your server has its data elsewhere, name that "
     "directory with --data-dir, or its file with --config."
@@ -76,8 +80,11 @@ def run(args: argparse.Namespace, settings: Settings) -> CommandResult:
         offline: CommandResult = command(settings, args)
         return offline
     settings.require_keys()
-    if settings.redis_url == EMBEDDED and not backup.has_store(settings.data_dir) and not getattr(args, "json", False):
-        print(NEW_STORE.format(settings.data_dir.absolute()), file=sys.stderr, flush=True)
+    if settings.redis_url == EMBEDDED and not backup.has_store(settings.data_dir):
+        if args.run in ON_A_STORE:
+            raise Refused("not_found", NO_STORE.format(settings.data_dir.absolute()))
+        if not getattr(args, "json", False):
+            print(NEW_STORE.format(settings.data_dir.absolute()), file=sys.stderr, flush=True)
     with store_url(settings) as (url, server_runs):
         return asyncio.run(_within(url, server_runs, command, args, settings))
 

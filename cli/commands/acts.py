@@ -84,6 +84,11 @@ READS: Final = frozenset(
     }
 )
 """Commands that change nothing in the store."""
+ON_A_STORE: Final = READS | {
+    *("fsck.check_store", "people.reindex", "audit.export_events", "backup.back_up", "backup.end_tokens"),
+    *("export.export_user", "moving.export_people", "keys.reencrypt"),
+}
+"""Commands that are of use only where a store is: they never make one."""
 
 
 def by_operator(store: Store) -> None:

@@ -243,7 +243,26 @@ def test_keys_of_another_store_are_refused_and_change_nothing(home: Home, key_id
 
 
 def test_a_command_that_makes_a_store_says_so_once(tmp_path: Path) -> None:
-    first, second = (child(tmp_path / "typo", "user", "list") for _ in range(2))
-    assert f"There was no store in {tmp_path / 'typo'}, so this command makes an empty one." in first.err
-    assert (first.status, second.status, second.err) == (0, 0, "")
-    assert child(tmp_path / "other", "user", "list", "--json").json == {"users": []}
+    place = tmp_path / "new"
+    first = child(place, "app", "create", *NEW_APP, "--scopes", "profile")
+    assert (first.status, f"There was no store in {place}, so this command makes an empty one." in first.err) == (
+        0,
+        True,
+    )
+    second = child(place, "user", "list")
+    assert (second.status, second.err) == (0, "")
+    said = child(tmp_path / "other", "app", "create", *NEW_APP, "--scopes", "profile", "--json")
+    assert (said.status, said.err, "client_id" in said.json) == (0, "", True)
+
+
+@pytest.mark.parametrize(
+    "words", [("user", "list"), ("app", "show", "web"), ("audit", "--follow"), ("store", "backup", "copies"), ("fsck",)]
+)
+def test_a_command_that_reads_makes_no_store(tmp_path: Path, words: tuple[str, ...]) -> None:
+    place = tmp_path / "typo"
+    said = child(place, *words)
+    assert (said.status, said.out) == (1, "")
+    assert f"There is no store in {place}. `latchkey serve` makes one." in said.err
+    said = child(place, *words, "--json")
+    assert (said.status, said.out, json.loads(said.err)["error"]) == (1, "", "not_found")
+    assert not place.exists()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from store.wiring import Store
-from tests.support.processes.operator_commands import Home, child, clean_environment
+from tests.support.processes.operator_commands import NEW_APP, Home, child, clean_environment
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 NOBODY = "my-password@nowhere.example"
@@ -165,4 +165,5 @@ def test_a_second_sigterm_during_shutdown_changes_nothing(home: Home, lived: str
 
 
 def test_following_the_embedded_store_needs_a_running_server(data_dir: Path) -> None:
+    assert child(data_dir, "app", "create", *NEW_APP, "--scopes", "profile").status == 0
     assert "No server runs" in child(data_dir, "audit", "--follow").err
